@@ -1,0 +1,74 @@
+#pragma once
+/// Time as wye sees it: one steady clock that a test can hold still.
+#include <wye/base/config.hpp>
+
+#include <atomic>
+#include <chrono>
+
+namespace wye {
+inline namespace v0 {
+
+using Duration = std::chrono::nanoseconds;
+/// A point in time of the steady clock.
+using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+/// A source of time.
+/// Threads: thread-safe.
+class WYE_API Clock {
+ public:
+  virtual ~Clock();
+  virtual Instant now() const noexcept = 0;
+  /// The machine's steady clock; never ends.
+  static const Clock& steady() noexcept;
+};
+
+/// A clock that moves only when told to.
+class WYE_API ManualClock final : public Clock {
+ public:
+  Instant now() const noexcept override;
+  void advance(Duration by) noexcept;
+
+ private:
+  std::atomic<std::int64_t> nanoseconds_{1};
+};
+
+/// When to give up: an instant, a span of time from the call on, or never. A span is resolved by the callee's clock at
+/// the door, so a `Deadline` made early and used late still means what it says.
+class Deadline {
+ public:
+  constexpr Deadline() = default;  ///< never
+  template <class Rep, class Period>
+  constexpr Deadline(std::chrono::duration<Rep, Period> from_now)  // NOLINT: 20ms is a deadline
+      : kind_(Kind::relative), span_(saturate(from_now)) {}
+  constexpr Deadline(Instant at) : kind_(Kind::absolute), span_(at.time_since_epoch()) {}  // NOLINT
+  static constexpr Deadline never() { return {}; }
+
+  constexpr bool is_never() const { return kind_ == Kind::never; }
+  /// The instant this deadline means when the call arrives at `now`; never gives `Instant::max()`.
+  constexpr Instant at(Instant now) const {
+    switch (kind_) {
+      case Kind::never: return Instant::max();
+      case Kind::absolute: return Instant{span_};
+      case Kind::relative: break;
+    }
+    if (span_ >= Instant::max() - now) return Instant::max();
+    return now + span_;
+  }
+  Instant at(const Clock& clock) const { return kind_ == Kind::relative ? at(clock.now()) : at(Instant{}); }
+
+ private:
+  template <class Rep, class Period>
+  static constexpr Duration saturate(std::chrono::duration<Rep, Period> d) {
+    using Wide = std::chrono::duration<long double, std::nano>;
+    const long double ns = Wide(d).count();
+    if (!(ns < static_cast<long double>(Duration::max().count()))) return Duration::max();
+    if (ns <= 0) return Duration::zero();
+    return Duration(static_cast<Duration::rep>(ns));
+  }
+  enum class Kind : std::uint8_t { never, relative, absolute };
+  Kind kind_ = Kind::never;
+  Duration span_{};
+};
+
+}  // namespace v0
+}  // namespace wye

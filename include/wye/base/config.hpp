@@ -1,0 +1,44 @@
+#pragma once
+/// What this build of wye is: its version and how it was linked. `build.hpp` is written by wye's own build, so a
+/// consumer sets no macro.
+#include <wye/base/build.hpp>
+
+#include <cstdint>
+#include <string>
+
+#if defined(_WIN32) && WYE_BUILD_SHARED
+#ifdef WYE_BUILDING
+#define WYE_API __declspec(dllexport)
+#else
+#define WYE_API __declspec(dllimport)
+#endif
+#elif defined(_WIN32)
+#define WYE_API
+#else
+#define WYE_API __attribute__((visibility("default")))
+#endif
+
+namespace wye {
+inline namespace v0 {
+
+/// A version, ordered. While `major` is 0, each `minor` is its own ABI.
+struct Version {
+  std::uint16_t major = 0;
+  std::uint16_t minor = 0;
+  std::uint16_t patch = 0;
+  friend constexpr auto operator<=>(const Version&, const Version&) = default;
+};
+
+/// The version of the headers this translation unit was compiled with.
+inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
+
+/// The version of the library that was loaded. `Runtime::open`, `ContextPool::open` and `ShaderCache::open` refuse
+/// headers whose major.minor differs.
+/// Threads: thread-safe.
+WYE_API Version library_version() noexcept;
+
+/// "0.1.0".
+WYE_API std::string to_string(Version version);
+
+}  // namespace v0
+}  // namespace wye

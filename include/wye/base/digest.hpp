@@ -1,0 +1,42 @@
+#pragma once
+/// Cryptographic digests: names for contents.
+#include <wye/base/config.hpp>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace wye {
+inline namespace v0 {
+
+/// 256 bits that name some content.
+struct Digest {
+  std::array<std::byte, 32> bytes{};
+  friend constexpr auto operator<=>(const Digest&, const Digest&) = default;
+  /// 64 lower-case hexadecimal digits.
+  WYE_API std::string hex() const;
+};
+
+/// Digests a sequence of fields. Each field is framed by its length, so ("ab","c") and ("a","bc") differ.
+/// Threads: one thread at a time.
+/// Source:  BLAKE2b-256, RFC 7693.
+class WYE_API Hasher {
+ public:
+  Hasher() noexcept;
+  Hasher& add(std::span<const std::byte> field) noexcept;
+  Hasher& add(std::string_view field) noexcept;
+  Hasher& add(std::uint64_t field) noexcept;  ///< as 8 bytes, little endian
+  Digest finish() noexcept;                   ///< the hasher is fresh afterwards
+
+ private:
+  alignas(64) std::byte state_[384];
+};
+
+/// The plain BLAKE2b-256 of `content`, unframed.
+WYE_API Digest digest(std::span<const std::byte> content) noexcept;
+
+}  // namespace v0
+}  // namespace wye

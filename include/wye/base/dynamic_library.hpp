@@ -1,0 +1,42 @@
+#pragma once
+/// A shared library opened at run time.
+#include <wye/base/result.hpp>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace wye {
+inline namespace v0 {
+
+/// Owns one handle of the dynamic loader; closed when it ends. Symbols stay private to this handle (RTLD_LOCAL).
+/// Threads: thread-compatible.
+class WYE_API DynamicLibrary {
+ public:
+  /// Opens the first of `names` that the loader can.
+  /// Errors: unavailable, with what the loader said of each name.
+  static Result<DynamicLibrary> open(std::initializer_list<std::string_view> names);
+  static Result<DynamicLibrary> open(std::string_view name) { return open({name}); }
+
+  DynamicLibrary(DynamicLibrary&& other) noexcept;
+  DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
+  DynamicLibrary(const DynamicLibrary&) = delete;  // two owners would close it twice
+  ~DynamicLibrary();
+
+  /// The name it was opened by.
+  const std::string& name() const noexcept { return name_; }
+  /// The symbol's address, or null.
+  void* symbol(const char* symbol_name) const noexcept;
+  template <class Function>
+  Function function(const char* symbol_name) const noexcept {
+    return reinterpret_cast<Function>(symbol(symbol_name));
+  }
+
+ private:
+  DynamicLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+  void* handle_ = nullptr;
+  std::string name_;
+};
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,60 @@
+#pragma once
+/// Sizes of grids and the pieces of them that functions on the host are given.
+#include <wye/base/config.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+
+namespace wye {
+inline namespace v0 {
+
+/// Width, height, depth, in items.
+struct Extent3 {
+  std::uint64_t x = 1;
+  std::uint64_t y = 1;
+  std::uint64_t z = 1;
+
+  constexpr Extent3() = default;
+  template <std::integral N>
+  constexpr Extent3(N width) : x(static_cast<std::uint64_t>(width)) {}  // NOLINT: a count is a 1-D extent
+  constexpr Extent3(std::uint64_t width, std::uint64_t height, std::uint64_t depth = 1)
+      : x(width), y(height), z(depth) {}
+
+  /// x * y * z, or 2^64 - 1 where that overflows.
+  constexpr std::uint64_t count() const {
+    std::uint64_t xy = 0, xyz = 0;
+    if (__builtin_mul_overflow(x, y, &xy) || __builtin_mul_overflow(xy, z, &xyz)) return ~std::uint64_t{0};
+    return xyz;
+  }
+  friend constexpr bool operator==(const Extent3&, const Extent3&) = default;
+};
+
+/// A run of items of a grid, in row-major order (x fastest): what one call of a host function is given.
+/// `for (std::uint64_t i : range)` visits them; `range.grid` is the whole grid they are of.
+struct Range {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;  ///< one past the end
+  Extent3 grid{};
+
+  class iterator {
+   public:
+    using value_type = std::uint64_t;
+    using difference_type = std::ptrdiff_t;
+    constexpr iterator() = default;
+    constexpr explicit iterator(std::uint64_t at) : at_(at) {}
+    constexpr std::uint64_t operator*() const { return at_; }
+    constexpr iterator& operator++() { return ++at_, *this; }
+    constexpr iterator operator++(int) { return iterator(at_++); }
+    friend constexpr bool operator==(iterator, iterator) = default;
+
+   private:
+    std::uint64_t at_ = 0;
+  };
+  constexpr iterator begin() const { return iterator(first); }
+  constexpr iterator end() const { return iterator(last); }
+  constexpr std::uint64_t size() const { return last - first; }
+};
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,73 @@
+#pragma once
+/// The parameters of a kernel: one ordered list that every source of the kernel must agree with.
+#include <wye/base/extent.hpp>
+#include <wye/base/result.hpp>
+#include <wye/device/feature.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+
+enum class Access : std::uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
+constexpr bool reads(Access a) { return (static_cast<unsigned>(a) & 1u) != 0; }
+constexpr bool writes(Access a) { return (static_cast<unsigned>(a) & 2u) != 0; }
+/// "read_write".
+WYE_API std::string_view name(Access access) noexcept;
+
+enum class SlotKind : std::uint8_t {
+  buffer,     ///< a run of elements
+  scalar,     ///< one number
+  structure,  ///< the bytes of a plain struct
+  address,    ///< a device address, and nothing said about what lies there
+};
+/// "buffer".
+WYE_API std::string_view name(SlotKind kind) noexcept;
+
+/// What one element or scalar is. `opaque` is any trivially copyable type that is none of the others.
+enum class ElementType : std::uint8_t {
+  opaque, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+};
+/// "float32".
+WYE_API std::string_view name(ElementType type) noexcept;
+
+/// The element type of a C++ type.
+template <class T>
+constexpr ElementType element_type() {
+  using U = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<U, float>) return ElementType::float32;
+  else if constexpr (std::is_same_v<U, double>) return ElementType::float64;
+  else if constexpr (std::is_integral_v<U> && !std::is_same_v<U, bool>) {
+    constexpr bool is_signed = std::is_signed_v<U>;
+    if constexpr (sizeof(U) == 1) return is_signed ? ElementType::int8 : ElementType::uint8;
+    else if constexpr (sizeof(U) == 2) return is_signed ? ElementType::int16 : ElementType::uint16;
+    else if constexpr (sizeof(U) == 4) return is_signed ? ElementType::int32 : ElementType::uint32;
+    else return is_signed ? ElementType::int64 : ElementType::uint64;
+  } else return ElementType::opaque;
+}
+
+/// One parameter.
+struct Slot {
+  std::string name;
+  SlotKind kind = SlotKind::buffer;
+  Access access = Access::read;               ///< of buffers and addresses
+  ElementType element = ElementType::opaque;
+  std::uint32_t size = 0;                     ///< bytes of one element, of the scalar, of the struct
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+/// All parameters, in order.
+struct ParamSchema {
+  std::vector<Slot> slots;
+  friend bool operator==(const ParamSchema&, const ParamSchema&) = default;
+};
+
+/// "(buffer read_write float32 x, scalar float32 s)".
+WYE_API std::string to_string(const ParamSchema& schema);
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,54 @@
+#pragma once
+/// The CPU team: parked threads that share one grid at a time with the thread that asks.
+#include <wye/base/extent.hpp>
+#include <wye/base/result.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace wye {
+inline namespace v0 {
+namespace base {
+
+/// A reference to a callable that outlives the call; no allocation.
+class ChunkFunction {
+ public:
+  template <class F>
+  ChunkFunction(F& f)  // NOLINT
+      : object_(&f), call_([](void* object, std::uint64_t first, std::uint64_t last) {
+          (*static_cast<F*>(object))(first, last);
+        }) {}
+  void operator()(std::uint64_t first, std::uint64_t last) const { call_(object_, first, last); }
+
+ private:
+  void* object_;
+  void (*call_)(void*, std::uint64_t, std::uint64_t);
+};
+
+/// Parked threads, started at the first use that needs them. One team of a size per process, shared, counted: the
+/// threads are joined when its last handle ends.
+/// Threads: thread-safe; calls from inside a chunk are allowed (they share the same threads and cannot deadlock).
+class Team {
+ public:
+  virtual ~Team();
+
+  /// The process's team of `threads` threads, the calling one included; 0 means one per processor this process may use.
+  /// Errors: invalid_argument (over 1024).
+  static Result<std::shared_ptr<Team>> share(unsigned threads);
+
+  /// How many threads can work at once, the caller included.
+  virtual unsigned size() const noexcept = 0;
+
+  /// Calls `chunk(first, last)` over [0, count) in runs whose length is a multiple of `grain` (but for the last), on
+  /// the team's threads and the caller's; returns when all are done. Runs on the caller alone where count <= grain.
+  /// `chunk` must not throw.
+  virtual void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) = 0;
+
+  /// Runs `task` on a team thread some time soon. It must not throw. There is always at least one thread for this.
+  virtual void post(std::function<void()> task) = 0;
+};
+
+}  // namespace base
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,81 @@
+#pragma once
+/// What a build leaves: code in a language some device takes, with everything a device needs to know to run it.
+#include <wye/base/digest.hpp>
+#include <wye/base/extent.hpp>
+#include <wye/base/stop.hpp>
+#include <wye/device/feature.hpp>
+#include <wye/device/operand.hpp>
+#include <wye/device/schema.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+/// A function on the host, type-erased. It may throw; whoever calls it catches.
+class HostCode {
+ public:
+  virtual ~HostCode() = default;
+  /// Runs the items of `range`. `operands` are of kind host or value, in the order of the schema.
+  virtual void run(Range range, std::span<const Operand> operands, const StopToken& stop) const = 0;
+};
+
+/// How one slot reaches the code.
+struct Passing {
+  enum class Kind : std::uint8_t {
+    host,        ///< as the operand itself
+    descriptor,  ///< set 0, storage buffer at `binding`
+    bytes,       ///< a value at `offset` of the parameter block
+    address,     ///< an 8-byte device address at `offset` of the parameter block
+    span,        ///< 16 bytes at `offset`: device address, then element count
+  };
+  Kind kind = Kind::host;
+  std::uint32_t binding = 0;
+  std::uint32_t offset = 0;
+  friend bool operator==(const Passing&, const Passing&) = default;
+};
+
+/// A specialization constant: id and the 4 or 8 bytes of its value.
+struct Specialization {
+  std::uint32_t id = 0;
+  std::uint32_t size = 4;
+  std::uint64_t bits = 0;
+  friend bool operator==(const Specialization&, const Specialization&) = default;
+};
+
+/// One dimension of `tile` that spans the whole grid.
+inline constexpr std::uint64_t whole = 0;
+
+struct Artefact {
+  std::string kernel;                 ///< the kernel's name, for messages
+  std::string language;               ///< "spirv", "host"; a device says which it takes
+  std::string entry = "main";
+  std::vector<std::byte> code;
+  std::shared_ptr<const HostCode> host;
+  std::vector<Specialization> specialization;
+  ParamSchema schema;
+  std::vector<Passing> passing;       ///< one per slot
+  std::uint32_t parameter_bytes = 0;  ///< size of the parameter block
+  Extent3 workgroup{1};               ///< invocations
+  /// Items one workgroup (or at least one call of a host function) covers; `whole` (0) in a dimension means all of it.
+  Extent3 tile{1};
+  Features needs;
+  Digest key;                         ///< what it was built from
+};
+
+/// Workgroups that cover `items`.
+/// Errors: unsupported, naming the dimension, the number and the limit.
+Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits& limits,
+                           const std::string& device_id);
+
+/// The shortest run of items, in row-major order, that one call of a host function covers; 1 at least.
+std::uint64_t grain_for(const Artefact& artefact, Extent3 items);
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,220 @@
+#pragma once
+/// THE CONTRACT between wye and a vendor: what a backend must provide, and nothing else. Each class here is implemented
+/// once per backend, driven by the pool, the scheduler and `device::Lane`, and checked by `tests/contract`.
+#include <wye/base/clock.hpp>
+#include <wye/base/result.hpp>
+#include <wye/base/stop.hpp>
+#include <wye/device/adapter.hpp>
+#include <wye/device/operand.hpp>
+#include <wye/device/schema.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/artefact.hpp"
+#include "device/recording.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+class DeviceBase;
+
+/// The one synchronization primitive: a value that only grows, or a failure that stays.
+/// Threads: thread-safe.
+class Timeline {
+ public:
+  virtual ~Timeline();
+  /// The value reached so far. Never blocks.
+  virtual std::uint64_t reached() noexcept = 0;
+  /// Waits until `value` is reached. A value nobody has submitted yet may be waited for.
+  /// Errors: timed_out; or the failure this timeline carries, once `value` can no longer be reached.
+  virtual Result<void> wait(std::uint64_t value, Instant until) = 0;
+  /// Moves the value up from the host.
+  /// Errors: invalid_argument (not larger than the value it has), device_lost.
+  virtual Result<void> signal(std::uint64_t value) = 0;
+  /// The device whose lanes can wait for this timeline.
+  virtual const DeviceBase* owner() const noexcept = 0;
+};
+
+/// A value of a timeline.
+struct TimelinePoint {
+  std::shared_ptr<Timeline> timeline;
+  std::uint64_t value = 0;
+};
+
+/// Bytes held by one owner (a lane, say), against a limit.
+/// Threads: thread-safe.
+class MemoryAccount {
+ public:
+  MemoryAccount(std::string owner, Bytes limit) : owner_(std::move(owner)), limit_(limit.count) {}
+  /// Errors: over_budget, naming the owner, what it holds and its limit.
+  Result<void> reserve(Bytes bytes);
+  void release(Bytes bytes) noexcept { held_.fetch_sub(bytes.count, std::memory_order_relaxed); }
+  Bytes held() const noexcept { return Bytes{held_.load(std::memory_order_relaxed)}; }
+  Bytes limit() const noexcept { return Bytes{limit_}; }
+
+ private:
+  std::string owner_;
+  std::uint64_t limit_;
+  std::atomic<std::uint64_t> held_{0};
+};
+
+/// What memory is for.
+enum class MemoryUse : std::uint8_t {
+  device,    ///< kernels read and write it; the host through uploads and downloads
+  transfer,  ///< the host writes or reads it directly, copies move it: staging
+};
+
+struct BufferRequest {
+  Bytes bytes;
+  MemoryUse use = MemoryUse::device;
+  std::shared_ptr<MemoryAccount> account;  ///< charged while the buffer lives; may be null
+};
+
+/// Memory of one device.
+/// Threads: thread-safe to read its properties; its contents are ordered by lanes.
+class BufferBase : public Retained {
+ public:
+  ~BufferBase() override;
+  Bytes bytes() const noexcept { return bytes_; }
+  /// Different for every buffer of this process.
+  std::uint64_t id() const noexcept { return id_; }
+  const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
+  /// The address kernels see; 0 where the device has none.
+  virtual std::uint64_t address() const noexcept = 0;
+  /// Where the host may read and write it while no submission uses it; null where it cannot.
+  virtual std::byte* host() const noexcept = 0;
+
+ protected:
+  /// `request.account` has been charged by the caller (`charge`); the destructor gives it back.
+  BufferBase(std::shared_ptr<DeviceBase> device, const BufferRequest& request);
+  static Result<void> charge(const BufferRequest& request);
+
+ private:
+  std::shared_ptr<DeviceBase> device_;
+  std::shared_ptr<MemoryAccount> account_;
+  Bytes bytes_;
+  std::uint64_t id_;
+};
+
+/// A kernel that lives on one device.
+/// Threads: thread-safe.
+class ExecutableBase {
+ public:
+  virtual ~ExecutableBase();
+  const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
+  /// What it was made from, without its code.
+  const Artefact& artefact() const noexcept { return artefact_; }
+  /// Memory it takes, as far as the driver tells.
+  virtual Bytes bytes() const noexcept = 0;
+
+ protected:
+  ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact);
+
+ private:
+  std::shared_ptr<DeviceBase> device_;
+  Artefact artefact_;
+};
+
+/// How a submission runs.
+struct Submission {
+  std::shared_ptr<const Recording> recording;  ///< closed; kept by the lane until the device is done with it
+  std::span<const TimelinePoint> waits;        ///< on this device; reached before the first command runs
+  StopToken stop;                              ///< host functions may look at it
+  bool caller_waits = false;                   ///< the submitting thread waits next: no other thread needs waking
+};
+
+/// One ordered lane: submissions run one after the other, in the order given.
+/// Threads: one thread at a time.
+class LaneBase {
+ public:
+  virtual ~LaneBase();  ///< never blocks on a lost device; otherwise waits for what is in flight
+  /// Hands a closed recording to the device and returns the value its end will signal on `timeline()`. Sources of its
+  /// uploads have been read when this returns.
+  /// Errors: whatever stopped it; then nothing of the recording ran and the lane can be used on, unless device_lost.
+  virtual Result<std::uint64_t> submit(const Submission& submission) = 0;
+  /// Waits for `value` and for the downloads of all submissions up to it to be in the host's memory.
+  /// Errors: timed_out (downloads not written; wait again), kernel_failed, device_lost: a failure of a submission is
+  ///         also the answer to every later one.
+  virtual Result<void> wait(std::uint64_t value, Instant until) = 0;
+  /// Gives up the downloads that are still outstanding: their targets will not be written any more.
+  virtual void abandon() noexcept = 0;
+  virtual const std::shared_ptr<Timeline>& timeline() const noexcept = 0;
+  const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
+
+ protected:
+  explicit LaneBase(std::shared_ptr<DeviceBase> device) : device_(std::move(device)) {}
+
+ private:
+  std::shared_ptr<DeviceBase> device_;
+};
+
+/// An opened adapter.
+/// Threads: thread-safe.
+class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
+ public:
+  virtual ~DeviceBase();
+  const AdapterInfo& info() const noexcept { return info_; }
+  /// Languages of artefacts it can run, preferred first: {"spirv"}, {"host"}.
+  virtual std::span<const std::string_view> languages() const noexcept = 0;
+  virtual MemoryInfo memory() = 0;
+  /// The failure that ended this device, or null.
+  virtual const Error* lost() const noexcept = 0;
+
+  /// Errors: out_of_memory (too big for ever, or no room now: the sentence says which), over_budget, device_lost.
+  virtual Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) = 0;
+  /// Errors: unsupported (language, limit or feature), compile_failed, out_of_memory, device_lost.
+  virtual Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) = 0;
+  virtual Result<std::unique_ptr<LaneBase>> create_lane() = 0;
+  /// A timeline of its own, at 0, for the host to signal and lanes of this device to wait for.
+  virtual Result<std::shared_ptr<Timeline>> create_timeline() = 0;
+
+ protected:
+  explicit DeviceBase(AdapterInfo info) : info_(std::move(info)) {}
+
+ private:
+  AdapterInfo info_;
+};
+
+/// A device that could be opened.
+/// Threads: thread-safe.
+class Adapter {
+ public:
+  virtual ~Adapter();
+  virtual const AdapterInfo& info() const noexcept = 0;
+  /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
+  virtual Result<std::shared_ptr<DeviceBase>> open() = 0;
+};
+
+/// What a backend may be told.
+struct BackendOptions {
+  unsigned cpu_threads = 0;  ///< size of the CPU team; 0: one per processor
+  bool validate = false;     ///< ask the driver's own checks for messages, where there are any
+  LogSink log;               ///< where those go
+};
+
+/// What a backend found: one entry per adapter, usable or not. A missing driver is one entry with its reason.
+struct Discovered {
+  AdapterInfo info;
+  std::shared_ptr<Adapter> adapter;  ///< null where not usable
+};
+
+/// One vendor's leg.
+/// Threads: thread-safe.
+class Backend {
+ public:
+  virtual ~Backend();
+  virtual std::string_view name() const noexcept = 0;
+  /// Never fails and never prints: what is wrong is the reason in an entry.
+  virtual std::vector<Discovered> discover(const BackendOptions& options) = 0;
+};
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

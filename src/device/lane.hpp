@@ -1,0 +1,61 @@
+#pragma once
+/// What the rest of wye drives a lane through: records, submits, remembers the first failure.
+#include <wye/base/clock.hpp>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+/// One lane of a device with its open recording. Calls return nothing: the first failure sticks and comes out of
+/// `wait`, for ever.
+/// Threads: one thread at a time.
+class Lane {
+ public:
+  explicit Lane(std::unique_ptr<LaneBase> base);
+  ~Lane();
+
+  /// Copies `source` into `target`; `source` may be reused at once.
+  void upload(std::span<const std::byte> source, const BufferRange& target);
+  /// Copies `source` into `target`, which is written by the time `wait` has returned success.
+  void download(const BufferRange& source, std::span<std::byte> target);
+  void copy(const BufferRange& source, const BufferRange& target);
+  void fill(const BufferRange& target, std::uint32_t pattern);
+  void dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments, Extent3 items);
+  /// What is recorded after this runs only when `point` is reached.
+  void wait_for(TimelinePoint point);
+  /// Makes an error of the caller's stick.
+  void fail(Error error);
+
+  /// Hands what was recorded to the device. Without effect where nothing was.
+  /// Returns the point that its end will reach.
+  TimelinePoint submit(const StopToken& stop = {}, bool caller_waits = false);
+  /// Submits, and waits for all of it.
+  /// Errors: timed_out (the lane is still good); or the first failure of this lane.
+  Result<void> wait(Instant until, const StopToken& stop = {});
+  /// Whether all that was submitted has finished. Never blocks.
+  bool idle() noexcept;
+  void abandon() noexcept { base_->abandon(); }
+
+  const std::optional<Error>& failure() const noexcept { return failure_; }
+  const std::shared_ptr<DeviceBase>& device() const noexcept { return base_->device(); }
+
+ private:
+  Recording* open();
+  std::unique_ptr<LaneBase> base_;
+  std::vector<std::shared_ptr<Recording>> recordings_;  // one open, the others in flight or free to reuse
+  std::shared_ptr<Recording> open_;
+  std::vector<TimelinePoint> waits_;
+  std::uint64_t last_ = 0;  // value of the last submission
+  std::optional<Error> failure_;
+};
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

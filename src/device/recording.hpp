@@ -1,0 +1,96 @@
+#pragma once
+/// Commands as data: what a lane is given. Barriers are part of the data, computed here and nowhere else.
+#include <wye/base/extent.hpp>
+#include <wye/device/operand.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+class BufferBase;
+class ExecutableBase;
+
+/// Elements of a buffer: bytes [offset, offset + size).
+struct BufferRange {
+  std::shared_ptr<BufferBase> buffer;
+  Bytes offset;
+  Bytes size;
+};
+
+struct Command {
+  enum class Kind : std::uint8_t {
+    upload,    ///< `source` -> operand 0
+    download,  ///< operand 0 -> `target`
+    copy,      ///< operand 0 -> operand 1, same size
+    fill,      ///< operand 0, 4-byte `pattern`
+    dispatch,  ///< `executable` over `items`
+  };
+  Kind kind = Kind::dispatch;
+  bool barrier = false;           ///< what came before must have finished and be visible to this command
+  std::uint32_t first = 0;        ///< its operands in the recording
+  std::uint32_t count = 0;
+  std::uint32_t pattern = 0;
+  Extent3 items;
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  std::shared_ptr<ExecutableBase> executable;
+};
+
+/// A list of commands that is filled once and then handed to lanes, any number of times.
+/// Operands are of kind buffer, host (only for devices with Feature::host_memory), value or address.
+/// Threads: one thread at a time until closed, thread-safe after.
+class Recording {
+ public:
+  void upload(std::span<const std::byte> source, BufferRange target);
+  void download(BufferRange source, std::span<std::byte> target);
+  void copy(BufferRange source, BufferRange target);
+  void fill(BufferRange target, std::uint32_t pattern);
+  /// `arguments` in the order of the executable's schema; their access is set from it.
+  void dispatch(std::shared_ptr<ExecutableBase> executable, const Arguments& arguments, Extent3 items);
+
+  /// Plans the barriers; nothing can be added after.
+  void close();
+  bool closed() const noexcept { return closed_; }
+  /// What was added after `close`, if anything: misuse, found by the checked decorator.
+  bool misused() const noexcept { return misused_; }
+  /// Empty and open again, keeping its memory.
+  void clear() noexcept;
+
+  bool empty() const noexcept { return commands_.empty(); }
+  std::span<const Command> commands() const noexcept { return commands_; }
+  std::span<const Operand> operands(const Command& command) const noexcept {
+    return std::span(operands_).subspan(command.first, command.count);
+  }
+
+ private:
+  Command* add(Command::Kind kind);
+  void add_range(const BufferRange& range, Access access);
+  std::vector<Command> commands_;
+  std::vector<Operand> operands_;
+  bool closed_ = false;
+  bool misused_ = false;
+};
+
+/// What a command touches, as the planner sees it.
+struct Touch {
+  std::uint64_t memory = 0;  ///< a number per buffer; host memory is numbered by the planner's caller too
+  std::uint64_t first = 0;   ///< bytes [first, last)
+  std::uint64_t last = 0;
+  Access access = Access::read;
+};
+
+/// Decides before which commands everything earlier must have finished. A pure function: `touches[i]` is what command i
+/// reads and writes; element i of the answer says whether a barrier goes before it. Two commands between which there is
+/// no barrier may overlap in time, so no write of one meets a read or write of the other. It never misses a hazard; it
+/// may see one where ranges only come close, because it keeps one hull per memory and access.
+std::vector<bool> plan_barriers(std::span<const std::vector<Touch>> touches);
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye
