@@ -3,6 +3,7 @@
 #include <wye/base/digest.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/stop.hpp>
+#include <wye/device/adapter.hpp>
 #include <wye/device/feature.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>

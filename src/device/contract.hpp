@@ -2,6 +2,7 @@
 /// THE CONTRACT between wye and a vendor: what a backend must provide, and nothing else. Each class here is implemented
 /// once per backend, driven by the pool, the scheduler and `device::Lane`, and checked by `tests/contract`.
 #include <wye/base/clock.hpp>
+#include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 #include <wye/base/stop.hpp>
 #include <wye/device/adapter.hpp>
