@@ -5,6 +5,7 @@
 #include <wye/base/stop.hpp>
 #include <wye/device/adapter.hpp>
 #include <wye/device/feature.hpp>
+#include <wye/device/host_code.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
 
@@ -17,14 +18,6 @@
 namespace wye {
 inline namespace v0 {
 namespace device {
-
-/// A function on the host, type-erased. It may throw; whoever calls it catches.
-class HostCode {
- public:
-  virtual ~HostCode() = default;
-  /// Runs the items of `range`. `operands` are of kind host or value, in the order of the schema.
-  virtual void run(Range range, std::span<const Operand> operands, const StopToken& stop) const = 0;
-};
 
 /// How one slot reaches the code.
 struct Passing {

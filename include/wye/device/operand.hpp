@@ -55,6 +55,14 @@ class Operand {
   std::array<std::byte, 16> inline_value{};
 
   Bytes bytes() const { return Bytes{count * size}; }
+  /// Elements [first, first + n) of this operand.
+  Operand slice(std::uint64_t first, std::uint64_t n) const {
+    Operand part = *this;
+    if (kind == Kind::host) part.data = static_cast<std::byte*>(data) + first * size;
+    else part.offset += first;
+    part.count = n;
+    return part;
+  }
   /// The bytes of a value.
   WYE_API std::span<const std::byte> value() const noexcept;
 

@@ -1,0 +1,122 @@
+#pragma once
+/// The types of kernel parameters. `Kernel<ReadWrite<float>, float>` declares a schema with them; a function that takes
+/// a `ReadWrite<float>` accepts everything such a parameter can be given.
+#include <wye/device/buffer.hpp>
+#include <wye/device/operand.hpp>
+#include <wye/device/schema.hpp>
+
+#include <concepts>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace wye {
+inline namespace v0 {
+
+namespace detail {
+
+/// Something of wye that knows how to be an operand: Array<T>, Buffer, Scratch<T>.
+template <class A>
+concept HasOperand = requires(const A& a) {
+  { a.operand(Access::read) } -> std::same_as<Operand>;
+};
+
+/// Memory of the host that outlives the expression: an lvalue container, or a span.
+template <class A, class T>
+concept HostMemory = !HasOperand<std::remove_cvref_t<A>> && std::ranges::contiguous_range<A> &&
+                     std::ranges::sized_range<A> && std::ranges::borrowed_range<A> &&
+                     std::is_convertible_v<decltype(std::ranges::data(std::declval<A&>())), T*>;
+
+template <class T, Access access>
+class Parameter {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
+  using Element = std::conditional_t<writes(access), T, const T>;
+
+ public:
+  using element_type = T;
+  static constexpr Access access_mode = access;
+
+  /// Borrows host memory until the job has settled.
+  template <HostMemory<Element> A>
+  Parameter(A&& memory)  // NOLINT
+      : operand_(Operand::host_span(std::span<Element>(std::ranges::data(memory), std::ranges::size(memory)), access)) {}
+  template <HasOperand A>
+  Parameter(const A& object) : operand_(object.operand(access)) {}  // NOLINT
+
+  const Operand& operand() const { return operand_; }
+  std::uint64_t size() const { return operand_.count; }
+  /// Elements [first, first + count) of it.
+  Parameter slice(std::uint64_t first, std::uint64_t count) const {
+    Parameter part = *this;
+    part.operand_ = operand_.slice(first, count);
+    return part;
+  }
+
+ private:
+  Operand operand_;
+};
+
+}  // namespace detail
+
+/// A run of `T` that the kernel reads.
+template <class T>
+struct Read : detail::Parameter<T, Access::read> {
+  using detail::Parameter<T, Access::read>::Parameter;
+  Read(const detail::Parameter<T, Access::read>& p) : detail::Parameter<T, Access::read>(p) {}
+};
+/// A run of `T` that the kernel writes completely: what was in it does not matter.
+template <class T>
+struct Write : detail::Parameter<T, Access::write> {
+  using detail::Parameter<T, Access::write>::Parameter;
+  Write(const detail::Parameter<T, Access::write>& p) : detail::Parameter<T, Access::write>(p) {}
+};
+/// A run of `T` that the kernel reads and writes, or writes in part.
+template <class T>
+struct ReadWrite : detail::Parameter<T, Access::read_write> {
+  using detail::Parameter<T, Access::read_write>::Parameter;
+  ReadWrite(const detail::Parameter<T, Access::read_write>& p) : detail::Parameter<T, Access::read_write>(p) {}
+};
+
+namespace detail {
+
+/// What a parameter type of a kernel means: its slot, its operand, and what a host function gets for it.
+template <class P>
+struct ParameterTraits {
+  static_assert(std::is_trivially_copyable_v<P>, "a kernel parameter is Read, Write, ReadWrite or a plain value");
+  using Host = P;
+  static Slot slot() {
+    return {.name = {}, .kind = element_type<P>() == ElementType::opaque ? SlotKind::structure : SlotKind::scalar,
+            .access = Access::read, .element = element_type<P>(), .size = sizeof(P)};
+  }
+  static Operand operand(const P& value) { return Operand::of_value(value); }
+  static Host host(const Operand& operand) {
+    P value;
+    std::memcpy(&value, operand.value().data(), sizeof(P));
+    return value;
+  }
+};
+
+template <class T, Access access, class P>
+struct BufferTraits {
+  using Element = std::conditional_t<writes(access), T, const T>;
+  using Host = std::span<Element>;
+  static Slot slot() {
+    return {.name = {}, .kind = SlotKind::buffer, .access = access, .element = element_type<T>(), .size = sizeof(T)};
+  }
+  static Operand operand(const P& parameter) { return parameter.operand(); }
+  static Host host(const Operand& operand) {
+    return Host(static_cast<Element*>(operand.data), static_cast<std::size_t>(operand.count));
+  }
+};
+template <class T>
+struct ParameterTraits<Read<T>> : BufferTraits<T, Access::read, Read<T>> {};
+template <class T>
+struct ParameterTraits<Write<T>> : BufferTraits<T, Access::write, Write<T>> {};
+template <class T>
+struct ParameterTraits<ReadWrite<T>> : BufferTraits<T, Access::read_write, ReadWrite<T>> {};
+
+}  // namespace detail
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,87 @@
+#pragma once
+/// A kernel: a name, one list of parameters, and sources that all agree with it.
+#include <wye/base/result.hpp>
+#include <wye/device/parameter.hpp>
+#include <wye/device/schema.hpp>
+#include <wye/kernel/call.hpp>
+#include <wye/kernel/source.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+
+/// A kernel whose parameter types are known only at run time; `Kernel<P...>` is one.
+/// Threads: thread-safe; copies share one kernel.
+class WYE_API AnyKernel {
+ public:
+  /// Makes a kernel of its sources: at most one per language.
+  /// Errors: invalid_argument: no name, no sources, an empty source, two of one language; a SPIR-V source that
+  ///         disagrees with `schema` or is not valid, naming the slot.
+  static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
+
+  const std::string& name() const noexcept;
+  const ParamSchema& schema() const noexcept;
+  /// The languages it has sources in, "Glsl, host".
+  std::string languages() const;
+  const std::shared_ptr<const device::Program>& program() const noexcept { return program_; }
+
+ protected:
+  explicit AnyKernel(std::shared_ptr<const device::Program> program) : program_(std::move(program)) {}
+  std::shared_ptr<const device::Program> program_;
+};
+
+/// A kernel with the parameters `P`: `Read<T>`, `Write<T>`, `ReadWrite<T>`, or a plain value.
+///
+///     const auto scale = wye::Kernel<wye::ReadWrite<float>, float>::make({
+///         .name = "scale", .sources = {wye::Glsl{...}, wye::host([](wye::Range r, std::span<float> x, float s) {...})}});
+///     runtime->submit((*scale)(x, 2.0f));
+///
+/// Threads: thread-safe; copies share one kernel.
+template <class... P>
+class Kernel : public AnyKernel {
+ public:
+  /// A source for this kernel. A host function that cannot be called with its parameters does not compile.
+  class Source : public AnySource {
+   public:
+    Source(Glsl source) : AnySource(std::move(source)) {}    // NOLINT
+    Source(SpirV source) : AnySource(std::move(source)) {}   // NOLINT
+    template <class F>
+      requires detail::HostKernel<F, P...>
+    Source(HostFunction<F> f)  // NOLINT
+        : AnySource(std::make_shared<const detail::HostCodeOf<F, P...>>(std::move(f.function)), f.options) {}
+  };
+  struct Options {
+    std::string name;
+    std::vector<Source> sources;
+    std::vector<std::string> parameters = {};  ///< their names, for messages; else those of the sources
+  };
+
+  /// Errors: those of `AnyKernel::make`.
+  static Result<Kernel> make(Options options) {
+    ParamSchema schema{{detail::ParameterTraits<P>::slot()...}};
+    for (std::size_t i = 0; i < schema.slots.size() && i < options.parameters.size(); ++i)
+      schema.slots[i].name = std::move(options.parameters[i]);
+    std::vector<AnySource> sources(options.sources.begin(), options.sources.end());
+    auto made = AnyKernel::make(std::move(options.name), std::move(schema), std::move(sources));
+    if (!made) return std::move(made).error();
+    return Kernel(std::move(*made));
+  }
+
+  /// This kernel with arguments.
+  Call operator()(P... arguments) const {
+    Arguments list;
+    (list.push_back(detail::ParameterTraits<P>::operand(arguments)), ...);
+    return Call(program_, std::move(list));
+  }
+
+ private:
+  explicit Kernel(AnyKernel any) : AnyKernel(std::move(any)) {}
+};
+
+}  // namespace v0
+}  // namespace wye
