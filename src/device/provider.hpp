@@ -35,11 +35,6 @@ class Program {
   virtual Result<Artefact> build(const DeviceBase& device) const = 0;
 };
 
-/// Where an executable came from.
-enum class CacheTier : std::uint8_t { none, memory, disk, built };
-/// "memory".
-std::string_view name(CacheTier tier) noexcept;
-
 struct Provided {
   Executable executable;
   CacheTier tier = CacheTier::none;

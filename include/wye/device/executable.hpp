@@ -3,8 +3,11 @@
 #include <wye/base/config.hpp>
 #include <wye/device/schema.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace wye {
 inline namespace v0 {
@@ -12,6 +15,16 @@ inline namespace v0 {
 namespace device {
 class ExecutableBase;
 }
+
+/// Where an executable was found.
+enum class CacheTier : std::uint8_t {
+  none,    ///< nowhere yet
+  memory,  ///< ready in this process
+  disk,    ///< its artefact, in the cache directory
+  built,   ///< nowhere: it was built
+};
+/// "memory".
+WYE_API std::string_view name(CacheTier tier) noexcept;
 
 /// A kernel compiled for, and living on, one device. Copies share it.
 /// Threads: thread-safe.

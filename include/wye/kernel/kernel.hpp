@@ -20,7 +20,8 @@ inline namespace v0 {
 class WYE_API AnyKernel {
  public:
   /// Makes a kernel of its sources: at most one per language.
-  /// Errors: invalid_argument: no name, no sources, an empty source, two of one language; a SPIR-V source that
+  /// Errors: invalid_argument: no name, no sources, an empty source, two of one language; a SPIR-V source
+  /// that
   ///         disagrees with `schema` or is not valid, naming the slot.
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
 
@@ -38,7 +39,8 @@ class WYE_API AnyKernel {
 /// A kernel with the parameters `P`: `Read<T>`, `Write<T>`, `ReadWrite<T>`, or a plain value.
 ///
 ///     const auto scale = wye::Kernel<wye::ReadWrite<float>, float>::make({
-///         .name = "scale", .sources = {wye::Glsl{...}, wye::host([](wye::Range r, std::span<float> x, float s) {...})}});
+///         .name = "scale", .sources = {wye::Glsl{...}, wye::host([](wye::Range r, std::span<float> x, float
+///         s) {...})}});
 ///     runtime->submit((*scale)(x, 2.0f));
 ///
 /// Threads: thread-safe; copies share one kernel.
@@ -48,11 +50,10 @@ class Kernel : public AnyKernel {
   /// A source for this kernel. A host function that cannot be called with its parameters does not compile.
   class Source : public AnySource {
    public:
-    Source(Glsl source) : AnySource(std::move(source)) {}    // NOLINT
-    Source(SpirV source) : AnySource(std::move(source)) {}   // NOLINT
+    Source(Glsl source) : AnySource(std::move(source)) {}   // NOLINT
+    Source(SpirV source) : AnySource(std::move(source)) {}  // NOLINT
     template <class F>
-      requires detail::HostKernel<F, P...>
-    Source(HostFunction<F> f)  // NOLINT
+    requires detail::HostKernel<F, P...> Source(HostFunction<F> f)  // NOLINT
         : AnySource(std::make_shared<const detail::HostCodeOf<F, P...>>(std::move(f.function)), f.options) {}
   };
   struct Options {

@@ -20,11 +20,13 @@ inline namespace v0 {
 /// The value of a specialization constant: `{.id = 0, .value = 16u}` as `SpecializationConstant(0, 16u)`.
 struct SpecializationConstant {
   template <class T>
-    requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
-  SpecializationConstant(std::uint32_t constant_id, T value)
+  requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
+      SpecializationConstant(std::uint32_t constant_id, T value)
       : id(constant_id), size(sizeof(T) == 8 ? 8 : 4) {
-    if constexpr (std::is_same_v<T, bool>) bits = value ? 1 : 0;
-    else std::memcpy(&bits, &value, sizeof(T));
+    if constexpr (std::is_same_v<T, bool>)
+      bits = value ? 1 : 0;
+    else
+      std::memcpy(&bits, &value, sizeof(T));
   }
   std::uint32_t id;
   std::uint32_t size;
@@ -37,16 +39,16 @@ struct Macro {
   std::string value;
 };
 
-/// A compute shader in GLSL (`#version 450` or newer). Storage buffers are bound at set 0 in the order of the kernel's
-/// buffer parameters; the other parameters are the members of the push-constant block, in order. A shader without bound
-/// buffers takes them as {buffer_reference, uvec2 count} members instead.
+/// A compute shader in GLSL (`#version 450` or newer). Storage buffers are bound at set 0 in the order of the
+/// kernel's buffer parameters; the other parameters are the members of the push-constant block, in order. A
+/// shader without bound buffers takes them as {buffer_reference, uvec2 count} members instead.
 struct Glsl {
   std::string text;
-  std::string file = {};                                ///< name shown in diagnostics
+  std::string file = {};  ///< name shown in diagnostics
   std::string entry = "main";
   std::vector<SpecializationConstant> constants = {};
   std::vector<Macro> macros = {};
-  std::optional<Extent3> tile = std::nullopt;           ///< items one workgroup covers; unset: its invocations
+  std::optional<Extent3> tile = std::nullopt;  ///< items one workgroup covers; unset: its invocations
 };
 
 /// A compute shader as SPIR-V words, of the same interface as `Glsl`.
@@ -59,7 +61,8 @@ struct SpirV {
 
 /// How a host function wants to be called.
 struct HostOptions {
-  /// Items that every call covers at least; runs are multiples of it. A zero in a dimension means all of it, so
+  /// Items that every call covers at least; runs are multiples of it. A zero in a dimension means all of it,
+  /// so
   /// `{0, 16}` gives whole rows, 16 at a time. Unset: chosen from the grid.
   std::optional<Extent3> tile = std::nullopt;
 };
@@ -72,8 +75,8 @@ struct HostFunction {
 };
 
 /// Makes a function of the host a kernel source. It is called as
-/// `f(wye::Range, <std::span or value per parameter>..., [wye::StopToken])`, from several threads with disjoint ranges.
-/// What it throws becomes the job's error.
+/// `f(wye::Range, <std::span or value per parameter>..., [wye::StopToken])`, from several threads with
+/// disjoint ranges. What it throws becomes the job's error.
 template <class F>
 HostFunction<std::decay_t<F>> host(F&& function, HostOptions options = {}) {
   return {std::forward<F>(function), options};
@@ -101,7 +104,7 @@ namespace detail {
 
 template <class F, class... P>
 concept HostKernel = std::invocable<const F&, Range, typename ParameterTraits<P>::Host...> ||
-                     std::invocable<const F&, Range, typename ParameterTraits<P>::Host..., StopToken>;
+    std::invocable<const F&, Range, typename ParameterTraits<P>::Host..., StopToken>;
 
 template <class F, class... P>
 class HostCodeOf final : public device::HostCode {
@@ -113,8 +116,8 @@ class HostCodeOf final : public device::HostCode {
 
  private:
   template <std::size_t... I>
-  void call(Range range, [[maybe_unused]] std::span<const Operand> operands, [[maybe_unused]] const StopToken& stop,
-            std::index_sequence<I...>) const {
+  void call(Range range, [[maybe_unused]] std::span<const Operand> operands,
+            [[maybe_unused]] const StopToken& stop, std::index_sequence<I...>) const {
     if constexpr (std::invocable<const F&, Range, typename ParameterTraits<P>::Host..., StopToken>)
       function_(range, ParameterTraits<P>::host(operands[I])..., stop);
     else

@@ -1,0 +1,103 @@
+#pragma once
+/// The ContextPool: execution lanes on shared devices, leased one user at a time.
+#include <wye/base/bytes.hpp>
+#include <wye/base/clock.hpp>
+#include <wye/base/log.hpp>
+#include <wye/base/result.hpp>
+#include <wye/device/adapter.hpp>
+#include <wye/device/device.hpp>
+#include <wye/pool/lease.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+
+namespace pool {
+class Pool;
+}
+
+struct PoolOptions {
+  /// Backends to look for devices in, preferred first. Empty: cuda, vulkan, cpu, as far as this build has
+  /// them.
+  std::vector<std::string> backends = {};
+  std::uint32_t lanes_per_device = 2;                ///< contexts per device, made when first needed
+  Bytes lane_memory = Bytes{512ull << 20};           ///< that one context may allocate
+  Duration lease_timeout = std::chrono::seconds(5);  ///< for requests without a deadline
+  std::uint32_t cpu_threads = 0;  ///< of the CPU team, the caller included; 0: one per processor
+  bool validate_driver = false;   ///< have the driver's validation layers report to `log`
+  LogSink log = {};
+  const Clock* clock = nullptr;  ///< null: the steady clock
+};
+
+/// What a lease is wanted for.
+struct LeaseRequest {
+  std::string_view on = {};  ///< an adapter id ("vulkan:0") or a backend ("vulkan"); empty: any
+  Features needs = {};
+  std::optional<Deadline> deadline = std::nullopt;  ///< unset: the pool's `lease_timeout`
+};
+
+/// One context, for people and dashboards.
+struct ContextInfo {
+  std::string id;             ///< "vulkan:0#1"
+  std::string device;         ///< "vulkan:0"
+  std::string backend;        ///< "vulkan"
+  bool active = false;        ///< leased
+  Duration last_used{};       ///< how long ago its last lease began
+  Bytes bytes;                ///< allocated against its limit
+  std::uint64_t kernels = 0;  ///< dispatches so far
+};
+
+struct PoolMetrics {
+  std::uint32_t contexts = 0;  ///< made so far
+  std::uint32_t active = 0;    ///< of these, leased now
+  std::uint64_t leases = 0;
+  std::uint64_t switches = 0;  ///< leases that began on another context than the one leased before
+  std::uint64_t timeouts = 0;  ///< requests that gave up
+  Bytes bytes;                 ///< allocated against all contexts
+};
+
+/// Owns the devices and their contexts. Copies share one pool; devices close with the last of it, its leases
+/// and their buffers. Threads: thread-safe; waiters are served first come, first served.
+class WYE_API ContextPool {
+ public:
+  /// Opens every usable device of the backends asked for.
+  /// Errors: invalid_argument (an option out of range), not_found (a backend this build does not have, with
+  /// those it
+  ///         has), unavailable (no usable device, with the reason for each).
+  static Result<ContextPool> open(PoolOptions options = {}, Version header = header_version);
+
+  /// Everything that was looked for, with the reason where it cannot be used.
+  const std::vector<AdapterInfo>& adapters() const;
+  /// The open devices, preferred first.
+  const std::vector<Device>& devices() const;
+
+  /// Leases one context that can do what is asked, waiting until one is free or the deadline passes. Among
+  /// idle ones of the first device that has any, the least recently used. Errors: not_found (no device `on`),
+  /// unsupported (none has what it needs), timed_out, device_lost, closed. Cost:    one lock and no
+  /// allocation but the lease's own when a context is idle.
+  Result<Lease> lease(const LeaseRequest& request = {});
+  /// The same without waiting: unavailable where none is free.
+  Result<Lease> try_lease(const LeaseRequest& request = {});
+
+  std::vector<ContextInfo> contexts() const;
+  PoolMetrics metrics() const;
+
+  /// Refuses new leases and wakes who waits for one; leases that are out stay good until they end.
+  void close();
+
+  const std::shared_ptr<pool::Pool>& state() const noexcept { return state_; }
+
+ private:
+  explicit ContextPool(std::shared_ptr<pool::Pool> state) : state_(std::move(state)) {}
+  std::shared_ptr<pool::Pool> state_;
+};
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,86 @@
+#pragma once
+/// Exclusive use of one context for a while.
+#include <wye/base/clock.hpp>
+#include <wye/base/result.hpp>
+#include <wye/device/device.hpp>
+#include <wye/device/executable.hpp>
+#include <wye/device/operand.hpp>
+
+#include <concepts>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace wye {
+inline namespace v0 {
+
+namespace pool {
+struct LeaseState;
+}
+
+/// Holds one context (an ordered lane of a device) until it ends; then the context goes back to its pool.
+/// What is asked of it runs in order. Calls return nothing: the first failure sticks, and `wait` returns it.
+/// Threads: one thread at a time; may move between threads.
+class WYE_API Lease {
+ public:
+  Lease(Lease&& other) noexcept;
+  Lease& operator=(Lease&& other) noexcept;
+  Lease(const Lease&) = delete;  // exclusive use has one owner
+  ~Lease();
+
+  const Device& device() const;
+  /// "vulkan:0#1": this context in `ContextPool::contexts`.
+  const std::string& id() const;
+
+  /// Allocates `count` elements against this context's memory limit.
+  /// Errors: over_budget, and those of `Device::buffer`.
+  template <class T>
+  Result<Buffer> buffer(std::uint64_t count) {
+    return allocate(count, element_type<T>(), sizeof(T));
+  }
+
+  /// Copies `source` into `target` from its beginning; `source` may be reused at once.
+  template <std::ranges::contiguous_range R>
+  void upload(const R& source, const Buffer& target, Bytes offset = {}) {
+    upload_bytes(std::as_bytes(std::span(std::ranges::data(source), std::ranges::size(source))), target,
+                 offset);
+  }
+  /// Copies the beginning of `source` into `target`, which is written by the time `wait` has returned
+  /// success.
+  template <std::ranges::contiguous_range R>
+  void download(const Buffer& source, R&& target, Bytes offset = {}) {
+    download_bytes(source,
+                   std::as_writable_bytes(std::span(std::ranges::data(target), std::ranges::size(target))),
+                   offset);
+  }
+  /// Copies `bytes` from the beginning of `source` to the beginning of `target`.
+  void copy(const Buffer& source, const Buffer& target, Bytes bytes);
+  /// Fills all of `target` with a repeated 4-byte pattern.
+  void fill(const Buffer& target, std::uint32_t pattern);
+  /// Runs `executable` over the element count of its first written operand.
+  void dispatch(const Executable& executable, const Arguments& arguments);
+  /// Runs `executable` over `items`.
+  void dispatch(const Executable& executable, const Arguments& arguments, Extent3 items);
+
+  /// Hands what was asked so far to the device and returns; `wait` does it too.
+  void submit();
+  /// Waits until everything asked so far is done.
+  /// Errors: timed_out (wait again); or the first failure on this context since the lease began.
+  Result<void> wait(Deadline deadline = {});
+
+  /// The lane behind this lease, for rooms of wye.
+  pool::LeaseState* state() const noexcept { return state_.get(); }
+
+ private:
+  friend struct pool::LeaseState;
+  explicit Lease(std::unique_ptr<pool::LeaseState> state);
+  Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size);
+  void upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset);
+  void download_bytes(const Buffer& source, std::span<std::byte> target, Bytes offset);
+  std::unique_ptr<pool::LeaseState> state_;
+};
+
+}  // namespace v0
+}  // namespace wye

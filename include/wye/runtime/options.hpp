@@ -1,0 +1,60 @@
+#pragma once
+/// What a runtime can be told, and the environment variables an operator can tell it with.
+#include <wye/base/bytes.hpp>
+#include <wye/base/clock.hpp>
+#include <wye/base/log.hpp>
+#include <wye/scheduler/job.hpp>
+#include <wye/scheduler/scheduler.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+
+/// Every option with its default and unit. What a host sets wins over the environment; the environment is
+/// read once, in `Runtime::open`, and only for options left unset. A value that cannot be meant is an error,
+/// never ignored.
+///
+/// | option           | default          | environment        | unit, range |
+/// |------------------|------------------|--------------------|------------------------------------------------------|
+/// | backends         | cuda,vulkan,cpu  | WYE_BACKENDS       | names this build has, preferred first | |
+/// lanes_per_device | 2                | WYE_LANES          | contexts, 1 to 256 | | lane_memory      | 512
+/// MiB          | WYE_LANE_MEMORY    | bytes, or with KiB, MiB, GiB                         | | lease_timeout
+/// | 5 s              | WYE_LEASE_TIMEOUT  | seconds, or with ms, s                               | |
+/// cached_kernels   | 1000             | WYE_CACHED_KERNELS | executables, 0 to 1,000,000 | | cache_memory |
+/// 256 MiB          | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                         | |
+/// cache_directory  | none             | WYE_CACHE_DIR      | path; empty: memory only | | concurrent_jobs  |
+/// 4                | WYE_JOBS           | jobs, 1 to 1024                                      | |
+/// job_time_limit   | 30 s             | WYE_JOB_TIME_LIMIT | seconds, or with ms, s | | fallback         |
+/// allow            | WYE_FALLBACK       | allow, warn, forbid                                  | |
+/// preferences      | see scheduler    | -                  | rows replace those of their workload type | |
+/// cpu_threads      | 0                | WYE_CPU_THREADS    | threads, the caller included; 0: one per
+/// processor   | | validate_driver  | false            | WYE_VALIDATE       | 0, 1 | | log              |
+/// none             | WYE_LOG            | a sink; the variable gives levels, "warning,cache=debug", and
+/// standard error where there is no sink | | log_level        | warning          | WYE_LOG            | the
+/// same words                                       | | clock            | steady clock     | - | |
+struct RuntimeOptions {
+  std::optional<std::vector<std::string>> backends = std::nullopt;
+  std::optional<std::uint32_t> lanes_per_device = std::nullopt;
+  std::optional<Bytes> lane_memory = std::nullopt;
+  std::optional<Duration> lease_timeout = std::nullopt;
+  std::optional<std::uint32_t> cached_kernels = std::nullopt;
+  std::optional<Bytes> cache_memory = std::nullopt;
+  std::optional<std::string> cache_directory = std::nullopt;
+  std::optional<std::uint32_t> concurrent_jobs = std::nullopt;
+  std::optional<Duration> job_time_limit = std::nullopt;
+  std::optional<Fallback> fallback = std::nullopt;
+  std::vector<Preference> preferences = {};
+  std::optional<std::uint32_t> cpu_threads = std::nullopt;
+  std::optional<bool> validate_driver = std::nullopt;
+  LogSink log = {};
+  std::optional<std::string> log_level = std::nullopt;
+  const Clock* clock = nullptr;
+};
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,83 @@
+#pragma once
+/// The Scheduler: job in, ticket out; it decides where, and says why.
+#include <wye/base/bytes.hpp>
+#include <wye/base/clock.hpp>
+#include <wye/base/log.hpp>
+#include <wye/base/result.hpp>
+#include <wye/cache/shader_cache.hpp>
+#include <wye/pool/context_pool.hpp>
+#include <wye/scheduler/job.hpp>
+#include <wye/scheduler/ticket.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+
+namespace scheduler {
+class Core;
+}
+
+/// One row of the preference table: jobs of `type` whose operands have at least `at_least` bytes try the
+/// `backends` in this order. Of the rows of a type, the one with the largest `at_least` that still holds
+/// counts. Devices of backends that a row does not name come last; a Vulkan device that is really the CPU
+/// comes after everything.
+struct Preference {
+  WorkloadType type;
+  Bytes at_least;
+  std::vector<std::string> backends;
+};
+
+/// The table a scheduler starts with: small work stays on the CPU, large work goes to a GPU.
+WYE_API std::vector<Preference> default_preferences();
+
+struct SchedulerOptions {
+  std::uint32_t concurrent_jobs = 4;                   ///< that run at the same time
+  Duration job_time_limit = std::chrono::seconds(30);  ///< of running
+  Fallback fallback = Fallback::allow;
+  std::vector<Preference> preferences = {};  ///< rows that replace the default ones of their types
+  LogSink log = {};
+  const Clock* clock = nullptr;  ///< null: the steady clock
+};
+
+struct SchedulerMetrics {
+  std::uint64_t submitted = 0;
+  std::uint32_t queued = 0;   ///< now
+  std::uint32_t running = 0;  ///< now
+  std::uint64_t done = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t fallbacks = 0;  ///< jobs that did not run on the first device chosen
+  std::map<std::string, std::uint64_t, std::less<>> done_by_backend;
+};
+
+/// Places jobs on the devices of a pool. Copies share one scheduler.
+/// Threads: thread-safe.
+class WYE_API Scheduler {
+ public:
+  /// Errors: invalid_argument (an option out of range, a backend in a row that does not exist).
+  static Result<Scheduler> open(ContextPool pool, ShaderCache cache, SchedulerOptions options = {});
+
+  /// Queues a job. Never fails and never blocks on a device: what is wrong with the job is its ticket's
+  /// result.
+  [[nodiscard]] Ticket submit(Job job, const JobOptions& options = {});
+  /// Runs a job on this thread, without handing it to another: `submit` and `wait` in one.
+  Result<Outcome> run(Job job, const JobOptions& options = {});
+
+  SchedulerMetrics metrics() const;
+  /// Settles queued jobs as `closed`, waits for running ones, refuses new ones.
+  void close();
+
+  const std::shared_ptr<scheduler::Core>& state() const noexcept { return core_; }
+
+ private:
+  explicit Scheduler(std::shared_ptr<scheduler::Core> core) : core_(std::move(core)) {}
+  std::shared_ptr<scheduler::Core> core_;
+};
+
+}  // namespace v0
+}  // namespace wye

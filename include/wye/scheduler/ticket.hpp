@@ -1,0 +1,99 @@
+#pragma once
+/// The caller's end of a job.
+#include <wye/base/bytes.hpp>
+#include <wye/base/clock.hpp>
+#include <wye/base/result.hpp>
+#include <wye/device/adapter.hpp>
+#include <wye/device/executable.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+
+namespace scheduler {
+struct Record;
+}
+
+/// A job that is done. Copies share it.
+/// Threads: thread-safe.
+class WYE_API Outcome {
+ public:
+  explicit Outcome(std::shared_ptr<const scheduler::Record> record) : record_(std::move(record)) {}
+  /// Where it ran.
+  const AdapterInfo& device() const;
+  std::string_view backend() const { return device().backend; }
+  /// Time from its start on the device to its end.
+  Duration ran() const;
+  /// Time it waited before that.
+  Duration queued() const;
+  /// Bytes moved between host and device for it.
+  Bytes moved() const;
+  /// Where its kernels were found; of several, the one that took longest.
+  CacheTier cache() const;
+  /// One sentence: why there.
+  std::string reason() const;
+
+ private:
+  std::shared_ptr<const scheduler::Record> record_;
+};
+
+/// What was decided about one device.
+struct Candidate {
+  enum class Verdict : std::uint8_t {
+    ran,      ///< it did the job
+    refused,  ///< it cannot
+    failed,   ///< it was tried and could not
+    passed,   ///< it could have; another came first
+  };
+  std::string device;  ///< "vulkan:0"
+  std::string name;    ///< "llvmpipe (LLVM 15.0.6, 256 bits)"
+  Verdict verdict = Verdict::passed;
+  std::string reason;  ///< a sentence without its subject: "no kernel source for it (has host)"
+};
+
+/// Why a job ran where it did, device by device in the order they were considered.
+struct Explanation {
+  std::string job;
+  std::vector<Candidate> candidates;
+  /// One line per candidate, the one that ran first; no trailing newline.
+  WYE_API std::string text() const;
+};
+
+/// Waits for, watches, cancels one job. Destroying the ticket of a job that borrows host memory cancels it if
+/// it is still queued, and else waits for it; a job that uses arrays only goes on alone. Threads: one thread
+/// at a time; the job itself runs on others.
+class WYE_API Ticket {
+ public:
+  Ticket(Ticket&& other) noexcept;
+  Ticket& operator=(Ticket&& other) noexcept;
+  Ticket(const Ticket&) = delete;  // one job has one owner of its borrowed memory
+  ~Ticket();
+
+  /// Waits until the job has settled or `deadline` passes. A job that has not started yet is run by this
+  /// thread. Errors: timed_out (this wait; the job goes on); or how the job failed.
+  Result<Outcome> wait(Deadline deadline = {});
+  /// Whether the job has settled. Never blocks.
+  bool ready() const noexcept;
+  /// Calls `then` once with the result, on the thread that settles the job, or at once where it has.
+  /// `then` must not block; what it throws is dropped. A second call replaces nothing: both are called.
+  void then(std::function<void(const Result<Outcome>&)> then);
+  /// Asks the job to stop: at once if it is queued, at its next look at its StopToken if it runs on the host,
+  /// and its result is dropped else. The ticket then answers `cancelled`, unless it was done already.
+  void cancel();
+  /// Which devices were considered, and why the choice fell as it did.
+  Explanation explain() const;
+
+  explicit Ticket(std::shared_ptr<scheduler::Record> record);
+
+ private:
+  std::shared_ptr<scheduler::Record> record_;
+};
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,10 @@
+#pragma once
+/// All of wye but its workloads.
+#include <wye/base/result.hpp>
+#include <wye/cache/shader_cache.hpp>
+#include <wye/data/array.hpp>
+#include <wye/device/device.hpp>
+#include <wye/kernel/kernel.hpp>
+#include <wye/pool/context_pool.hpp>
+#include <wye/runtime/runtime.hpp>
+#include <wye/scheduler/scheduler.hpp>
