@@ -1,0 +1,20 @@
+# Finds the Vulkan headers and makes wye_deps::vulkan_headers. The loader is not needed: it is opened at run time.
+find_package(VulkanHeaders CONFIG QUIET)
+include(FindPackageHandleStandardArgs)
+if(VulkanHeaders_FOUND)
+  find_package_handle_standard_args(wye_vulkan_headers REQUIRED_VARS VulkanHeaders_DIR)
+else()
+  find_path(wye_vulkan_headers_INCLUDE_DIR NAMES vulkan/vulkan_core.h HINTS "$ENV{VULKAN_SDK}/include")
+  mark_as_advanced(wye_vulkan_headers_INCLUDE_DIR)
+  find_package_handle_standard_args(wye_vulkan_headers REQUIRED_VARS wye_vulkan_headers_INCLUDE_DIR)
+endif()
+
+if(wye_vulkan_headers_FOUND AND NOT TARGET wye_deps::vulkan_headers)
+  add_library(wye_deps::vulkan_headers INTERFACE IMPORTED)
+  if(VulkanHeaders_FOUND)
+    set_target_properties(wye_deps::vulkan_headers PROPERTIES INTERFACE_LINK_LIBRARIES Vulkan::Headers)
+  else()
+    set_target_properties(wye_deps::vulkan_headers PROPERTIES
+      INTERFACE_INCLUDE_DIRECTORIES ${wye_vulkan_headers_INCLUDE_DIR})
+  endif()
+endif()

@@ -1,0 +1,72 @@
+# How targets of wye are compiled. Everything is said target by target: a host that adds wye as a subdirectory keeps
+# its own flags.
+
+# wye_options(<target>): what every target of wye is compiled with.
+function(wye_options target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  # Paths in the binary (debug information, Place) are relative to the source tree.
+  target_compile_options(${target} PRIVATE
+    -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=.)
+  if(PROJECT_IS_TOP_LEVEL)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow)
+    set_target_properties(${target} PROPERTIES COMPILE_WARNING_AS_ERROR ${WYE_WERROR})
+  endif()
+  if(WYE_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      -fsanitize=${WYE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${WYE_SANITIZE})
+  endif()
+endfunction()
+
+# wye_library_options(<target>): for what goes into a library that others link: position independent, hidden, and
+# without GNU_UNIQUE symbols, which would keep a plug-in mapped after dlclose.
+function(wye_library_options target)
+  wye_options(${target})
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(${target} PRIVATE WYE_BUILDING)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+endfunction()
+
+# wye_internal_options(<target>): for object libraries of the core, which see src/.
+function(wye_internal_options target)
+  wye_library_options(${target})
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/include ${wye_generated} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE fmt::fmt-header-only)
+endfunction()
+
+# wye_room(<target> <folder>): the object library of one folder; none where the folder has no source.
+function(wye_room target folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  if(sources)
+    add_library(${target} OBJECT ${sources})
+    wye_internal_options(${target})
+    set_property(GLOBAL APPEND PROPERTY wye_objects $<TARGET_OBJECTS:${target}>)
+  endif()
+endfunction()
+
+# wye_needs(<target> <library>...): a room sees these libraries, and whoever links its objects links them.
+function(wye_needs target)
+  target_link_libraries(${target} PRIVATE ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY wye_libraries ${ARGN})
+endfunction()
+
+# wye_public_library(<target> <library>...): a library that consumers link. The other libraries are its own business.
+function(wye_public_library target)
+  wye_library_options(${target})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PRIVATE ${ARGN})
+  set_target_properties(${target} PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    DEBUG_POSTFIX d)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL SHARED_LIBRARY)
+    # Symbols of static archives inside stay inside; nothing may be left undefined.
+    target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL $<$<NOT:$<BOOL:${WYE_SANITIZE}>>:LINKER:-z,defs>)
+  endif()
+endfunction()

@@ -1,0 +1,5 @@
+set(backend_enabled ${WYE_VULKAN})
+set(backend_libraries "")
+if(WYE_VULKAN)
+  set(backend_libraries wye_deps::vulkan_headers)
+endif()

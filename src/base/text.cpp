@@ -1,0 +1,13 @@
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+namespace wye {
+inline namespace v0 {
+
+std::string base::vtext(fmt::string_view format, fmt::format_args arguments) {
+  return fmt::vformat(format, arguments);
+}
+
+}  // namespace v0
+}  // namespace wye
