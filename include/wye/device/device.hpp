@@ -13,7 +13,8 @@ inline namespace v0 {
 
 namespace device {
 class DeviceBase;
-}
+class MemoryAccount;
+}  // namespace device
 
 /// A device that is open. Copies share it; it closes with its last handle and its last buffer, executable or lane.
 /// Threads: thread-safe.
@@ -33,14 +34,16 @@ class WYE_API Device {
   ///         device_lost.
   template <class T>
   Result<Buffer> buffer(std::uint64_t count) const {
-    return allocate(count, element_type<T>(), sizeof(T));
+    return allocate(count, element_type<T>(), sizeof(T), nullptr);
   }
+  /// The same for an element type known at run time, charged to `account` where there is one.
+  Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
+                          const std::shared_ptr<device::MemoryAccount>& account) const;
 
   const std::shared_ptr<device::DeviceBase>& base() const noexcept { return base_; }
   friend bool operator==(const Device& a, const Device& b) { return a.base_ == b.base_; }
 
  private:
-  Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size) const;
   std::shared_ptr<device::DeviceBase> base_;
 };
 

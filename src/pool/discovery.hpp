@@ -1,0 +1,30 @@
+#pragma once
+/// Finding out what this machine has.
+#include <wye/base/result.hpp>
+#include <wye/device/adapter.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace pool {
+
+/// What was found, and what of it is open.
+struct Inventory {
+  std::vector<AdapterInfo> adapters;                         ///< usable or not, preferred first
+  std::vector<std::shared_ptr<device::DeviceBase>> devices;  ///< the open ones, preferred first
+};
+
+/// Opens every usable device of `backends`, in that order; empty means the default order. A graphics driver
+/// whose device is really the CPU comes after everything else: it is there for correctness, not for speed.
+/// Errors: not_found (a name this build does not have), unavailable (nothing usable, with every reason).
+Result<Inventory> take_inventory(const std::vector<std::string>& backends,
+                                 const device::BackendOptions& options);
+
+}  // namespace pool
+}  // namespace v0
+}  // namespace wye

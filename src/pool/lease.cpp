@@ -1,0 +1,110 @@
+#include <wye/pool/context_pool.hpp>
+#include <wye/pool/lease.hpp>
+
+#include <new>
+#include <utility>
+
+#include "base/text.hpp"
+#include "base/version.hpp"
+#include "pool/pool.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace {
+
+device::BufferRange range_of(const Buffer& buffer, Bytes offset, Bytes size) {
+  return {buffer.base(), offset, size};
+}
+
+}  // namespace
+
+Lease::Lease(std::unique_ptr<pool::LeaseState> state) : state_(std::move(state)) {}
+Lease::Lease(Lease&& other) noexcept = default;
+Lease& Lease::operator=(Lease&& other) noexcept = default;
+Lease::~Lease() = default;
+
+const Device& Lease::device() const { return state_->device(); }
+const std::string& Lease::id() const { return state_->context->id; }
+
+Result<Buffer> Lease::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size) {
+  return device().allocate(count, element, element_size, state_->context->account);
+}
+
+void Lease::upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset) {
+  state_->lane().upload(source, range_of(target, offset, Bytes{source.size()}));
+  state_->lane().submit();  // the source is the caller's again when this returns
+}
+
+void Lease::download_bytes(const Buffer& source, std::span<std::byte> target, Bytes offset) {
+  state_->lane().download(range_of(source, offset, Bytes{target.size()}), target);
+}
+
+void Lease::copy(const Buffer& source, const Buffer& target, Bytes bytes) {
+  state_->lane().copy(range_of(source, {}, bytes), range_of(target, {}, bytes));
+}
+
+void Lease::fill(const Buffer& target, std::uint32_t pattern) {
+  state_->lane().fill(range_of(target, {}, target.bytes()), pattern);
+}
+
+void Lease::dispatch(const Executable& executable, const Arguments& arguments) {
+  std::uint64_t items = 1;
+  if (executable) {
+    const auto& slots = executable.schema().slots;
+    for (std::size_t i = 0; i < slots.size() && i < arguments.size(); ++i) {
+      if (slots[i].kind != SlotKind::buffer || !writes(slots[i].access)) continue;
+      items = arguments[i].count;
+      break;
+    }
+  }
+  dispatch(executable, arguments, items);
+}
+
+void Lease::dispatch(const Executable& executable, const Arguments& arguments, Extent3 items) {
+  state_->context->dispatches.fetch_add(1, std::memory_order_relaxed);
+  state_->lane().dispatch(executable.base(), arguments, items);
+}
+
+void Lease::submit() { state_->lane().submit(); }
+
+Result<void> Lease::wait(Deadline deadline) {
+  return state_->lane().wait(base::parked_until(state_->pool->clock(), deadline.at(state_->pool->clock())));
+}
+
+Result<ContextPool> ContextPool::open(PoolOptions options, Version header) {
+  if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
+  try {
+    auto state = pool::Pool::open(std::move(options));
+    if (!state) return std::move(state).error();
+    return ContextPool(std::move(*state));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory for a context pool.");
+  }
+}
+
+const std::vector<AdapterInfo>& ContextPool::adapters() const { return state_->adapters(); }
+const std::vector<Device>& ContextPool::devices() const { return state_->devices(); }
+
+Result<Lease> ContextPool::lease(const LeaseRequest& request) {
+  const Deadline deadline = request.deadline.value_or(state_->lease_timeout());
+  return state_->lease(request, deadline.at(state_->clock()));
+}
+
+Result<Lease> ContextPool::try_lease(const LeaseRequest& request) {
+  return state_->lease(request, Instant::min());
+}
+
+std::vector<ContextInfo> ContextPool::contexts() const {
+  const base::Lock still = state_->freeze();
+  return state_->contexts_locked();
+}
+
+PoolMetrics ContextPool::metrics() const {
+  const base::Lock still = state_->freeze();
+  return state_->metrics_locked();
+}
+
+void ContextPool::close() { state_->close(); }
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,247 @@
+#include "pool/pool.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include "base/text.hpp"
+#include "device/checked.hpp"
+#include "pool/discovery.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace pool {
+namespace {
+
+constexpr std::uint32_t most_lanes = 256;
+
+double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
+Result<void> check(const PoolOptions& options) {
+  if (options.lanes_per_device < 1 || options.lanes_per_device > most_lanes)
+    return Error(Errc::invalid_argument,
+                 base::text("The number of lanes per device ({}) is not in the range 1 to {}.",
+                            options.lanes_per_device, most_lanes));
+  if (options.lease_timeout < Duration::zero())
+    return Error(Errc::invalid_argument,
+                 base::text("The lease timeout ({} s) is negative.", seconds(options.lease_timeout)));
+  if (options.lane_memory.count == 0)
+    return Error(Errc::invalid_argument, "The memory of a lane is zero bytes: no job could run on it.");
+  return {};
+}
+
+}  // namespace
+
+Pool::Pool(PoolOptions options)
+    : options_(std::move(options)), clock_(options_.clock ? options_.clock : &Clock::steady()) {}
+
+Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
+  if (auto ok = check(options); !ok) return std::move(ok).error();
+  auto inventory = take_inventory(
+      options.backends,
+      {.cpu_threads = options.cpu_threads, .validate = options.validate_driver, .log = options.log});
+  if (!inventory) return std::move(inventory).error();
+
+  std::shared_ptr<Pool> pool(new Pool(std::move(options)));
+  pool->adapters_ = std::move(inventory->adapters);
+  for (auto& device : inventory->devices) pool->devices_.emplace_back(std::move(device));
+  pool->contexts_.resize(pool->devices_.size());
+  for (std::size_t d = 0; d < pool->devices_.size(); ++d) {
+    for (std::uint32_t lane = 0; lane < pool->options_.lanes_per_device; ++lane) {
+      auto context = std::make_unique<Context>();
+      context->id = base::text("{}#{}", pool->devices_[d].id(), lane);
+      context->device = d;
+      context->account = std::make_shared<device::MemoryAccount>(base::text("Context '{}'", context->id),
+                                                                 pool->options_.lane_memory);
+      pool->contexts_[d].push_back(std::move(context));
+    }
+  }
+  return pool;
+}
+
+Pool::~Pool() = default;
+
+Result<std::vector<std::size_t>> Pool::candidates(const LeaseRequest& request) const {
+  std::vector<std::size_t> named, able, alive;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    const AdapterInfo& info = devices_[d].info();
+    if (!request.on.empty() && request.on != info.id && request.on != info.backend) continue;
+    named.push_back(d);
+    if (!info.features.contains(request.needs)) continue;
+    able.push_back(d);
+    if (!devices_[d].base()->lost()) alive.push_back(d);
+  }
+  if (named.empty()) {
+    std::string there;
+    for (const Device& device : devices_) there += (there.empty() ? "'" : ", '") + device.id() + "'";
+    return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", request.on, there));
+  }
+  if (able.empty())
+    return Error(Errc::unsupported,
+                 base::text("No device has what is needed ({}): '{}' lacks {}.", to_string(request.needs),
+                            devices_[named.front()].id(),
+                            to_string(request.needs.without(devices_[named.front()].info().features))));
+  if (alive.empty()) return devices_[able.front()].base()->lost()->with_context("while leasing a context");
+  return alive;
+}
+
+Result<Lease> Pool::lease(const LeaseRequest& request, Instant until) {
+  auto devices = candidates(request);
+  if (!devices) return std::move(devices).error();
+  return lease_any(*devices, until);
+}
+
+Result<Lease> Pool::lease_on(std::size_t device) {
+  if (const Error* lost = devices_[device].base()->lost()) return *lost;
+  return lease_any({device}, Deadline(options_.lease_timeout).at(*clock_));
+}
+
+Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant until) {
+  Waiter waiter{&devices};
+  std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
+  {
+    base::Lock lock(mutex_);
+    finished = dig();
+    if (closed_) return Error(Errc::closed, "The context pool is closed.");
+    // Nobody overtakes those who already wait.
+    if (waiters_.empty()) waiter.given = take_idle(devices);
+    if (!waiter.given) {
+      const Instant asked = clock_->now();
+      if (until <= asked) return nothing_free(devices, Duration::zero(), until != Instant::min());
+      waiters_.push_back(&waiter);
+      changed_.wait(lock, base::parked_until(*clock_, until), [&] { return waiter.given || closed_; });
+      if (!waiter.given) {
+        waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+        if (closed_) return Error(Errc::closed, "The context pool was closed while a lease was waited for.");
+        ++timeouts_;
+        return nothing_free(devices, until - asked, true);
+      }
+    }
+  }
+  return hand_out(*waiter.given);
+}
+
+Context* Pool::take_idle(const std::vector<std::size_t>& devices) {
+  for (std::size_t d : devices) {
+    Context* idle = nullptr;
+    for (const auto& context : contexts_[d])
+      if (!context->leased && (!idle || context->last_used < idle->last_used)) idle = context.get();
+    if (idle) return begin(*idle), idle;
+  }
+  return nullptr;
+}
+
+void Pool::begin(Context& context) {
+  context.leased = true;
+  context.since = context.last_used_at = clock_->now();
+  context.last_used = ++tick_;
+  ++leases_;
+  if (last_leased_ != &context) ++switches_;
+  last_leased_ = &context;
+}
+
+Result<Lease> Pool::hand_out(Context& context) {
+  auto state =
+      std::make_unique<LeaseState>(shared_from_this(), &context);  // from here on it goes back by itself
+  if (!context.lane) {
+    auto lane = devices_[context.device].base()->create_lane();
+    if (!lane)
+      return std::move(lane).error().with_context(base::text("while making context '{}'", context.id));
+    context.lane = std::make_unique<device::Lane>(device::checked(std::move(*lane)));
+  }
+  return LeaseState::wrap(std::move(state));
+}
+
+void Pool::give_back(Context& context) noexcept {
+  std::unique_ptr<device::Lane> retired;
+  // A lane that failed answers its failure for ever, and one with work in flight is not idle: the next lease
+  // gets a new one.
+  if (context.lane && (context.lane->failure() || !context.lane->idle())) retired = std::move(context.lane);
+  if (retired) retired->abandon();
+  std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
+  {
+    base::Lock lock(mutex_);
+    if (retired) unfinished_.push_back(std::move(retired));
+    finished = dig();
+    context.leased = false;
+    auto waiter = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
+      return std::find(w->devices->begin(), w->devices->end(), context.device) != w->devices->end();
+    });
+    if (waiter != waiters_.end()) {
+      (*waiter)->given = &context;
+      begin(context);
+      waiters_.erase(waiter);
+      changed_.wake_all();
+    }
+  }
+}
+
+std::vector<std::unique_ptr<device::Lane>> Pool::dig() {
+  std::vector<std::unique_ptr<device::Lane>> finished;
+  const auto first = std::partition(unfinished_.begin(), unfinished_.end(),
+                                    [](const std::unique_ptr<device::Lane>& lane) { return !lane->idle(); });
+  std::move(first, unfinished_.end(), std::back_inserter(finished));
+  unfinished_.erase(first, unfinished_.end());
+  return finished;
+}
+
+Error Pool::nothing_free(const std::vector<std::size_t>& devices, Duration waited, bool waits) const {
+  std::string names;
+  std::size_t all = 0;
+  Instant oldest = Instant::max();
+  for (std::size_t d : devices) {
+    names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
+    all += contexts_[d].size();
+    for (const auto& context : contexts_[d]) oldest = std::min(oldest, context->since);
+  }
+  const std::string held =
+      base::text("{0} of {0} leased; oldest for {1:.1f} s", all, seconds(clock_->now() - oldest));
+  if (!waits) return Error(Errc::unavailable, base::text("No context of {} is free ({}).", names, held));
+  return Error(Errc::timed_out, base::text("No context of {} became free within {:.3g} s ({}).", names,
+                                           seconds(waited), held));
+}
+
+std::vector<ContextInfo> Pool::contexts_locked() const {
+  std::vector<ContextInfo> list;
+  const Instant now = clock_->now();
+  for (const auto& of_device : contexts_) {
+    for (const auto& context : of_device) {
+      if (context->last_used == 0) continue;
+      const AdapterInfo& info = devices_[context->device].info();
+      list.push_back({.id = context->id,
+                      .device = info.id,
+                      .backend = info.backend,
+                      .active = context->leased,
+                      .last_used = now - context->last_used_at,
+                      .bytes = context->account->held(),
+                      .kernels = context->dispatches.load(std::memory_order_relaxed)});
+    }
+  }
+  return list;
+}
+
+PoolMetrics Pool::metrics_locked() const {
+  PoolMetrics metrics;
+  for (const auto& of_device : contexts_) {
+    for (const auto& context : of_device) {
+      metrics.contexts += context->last_used != 0;
+      metrics.active += context->leased;
+      metrics.bytes += context->account->held();
+    }
+  }
+  metrics.leases = leases_;
+  metrics.switches = switches_;
+  metrics.timeouts = timeouts_;
+  return metrics;
+}
+
+void Pool::close() {
+  base::Lock lock(mutex_);
+  closed_ = true;
+  changed_.wake_all();
+}
+
+}  // namespace pool
+}  // namespace v0
+}  // namespace wye

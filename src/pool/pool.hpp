@@ -1,0 +1,107 @@
+#pragma once
+/// The state behind a ContextPool.
+#include <wye/pool/context_pool.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/gate.hpp"
+#include "device/lane.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace pool {
+
+/// One lane with what is known about it. Made on first need; its lane is replaced after a failure.
+struct Context {
+  std::string id;
+  std::size_t device = 0;              ///< index into the pool's devices
+  std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
+  std::shared_ptr<device::MemoryAccount> account;
+  bool leased = false;
+  Instant since{};              ///< when the current lease began
+  std::uint64_t last_used = 0;  ///< tick of the last lease; 0: never
+  Instant last_used_at{};
+  std::atomic<std::uint64_t> dispatches{0};
+};
+
+/// Threads: thread-safe. No driver is called while the mutex is held.
+class Pool : public std::enable_shared_from_this<Pool> {
+ public:
+  static Result<std::shared_ptr<Pool>> open(PoolOptions options);
+  ~Pool();
+
+  const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }
+  const std::vector<Device>& devices() const noexcept { return devices_; }
+  const Clock& clock() const noexcept { return *clock_; }
+  Duration lease_timeout() const noexcept { return options_.lease_timeout; }
+
+  /// Leases a context, waiting until `until`; `Instant::min()` does not wait.
+  Result<Lease> lease(const LeaseRequest& request, Instant until);
+  /// Leases a context of one device, within the pool's own timeout.
+  Result<Lease> lease_on(std::size_t device);
+  void give_back(Context& context) noexcept;
+
+  /// Holds every number of this pool still while the lock lives.
+  base::Lock freeze() const { return base::Lock(mutex_); }
+  std::vector<ContextInfo> contexts_locked() const;
+  PoolMetrics metrics_locked() const;
+
+  void close();
+
+ private:
+  struct Waiter {
+    const std::vector<std::size_t>* devices;
+    Context* given = nullptr;
+  };
+
+  explicit Pool(PoolOptions options);
+  Result<std::vector<std::size_t>> candidates(const LeaseRequest& request) const;
+  Result<Lease> lease_any(const std::vector<std::size_t>& devices, Instant until);
+  Context* take_idle(const std::vector<std::size_t>& devices);
+  void begin(Context& context);
+  Result<Lease> hand_out(Context& context);
+  Error nothing_free(const std::vector<std::size_t>& devices, Duration waited, bool waits) const;
+  /// Takes the lanes out of `unfinished_` that have finished.
+  std::vector<std::unique_ptr<device::Lane>> dig();
+
+  PoolOptions options_;
+  const Clock* clock_;
+  std::vector<AdapterInfo> adapters_;
+  std::vector<Device> devices_;
+
+  mutable std::mutex mutex_;
+  base::Gate changed_;
+  std::vector<std::vector<std::unique_ptr<Context>>> contexts_;  // per device
+  std::deque<Waiter*> waiters_;                                  // first come, first served
+  std::vector<std::unique_ptr<device::Lane>> unfinished_;        // lanes given back with work in flight
+  Context* last_leased_ = nullptr;
+  std::uint64_t tick_ = 0;
+  std::uint64_t leases_ = 0;
+  std::uint64_t switches_ = 0;
+  std::uint64_t timeouts_ = 0;
+  bool closed_ = false;
+};
+
+/// What a `Lease` owns.
+struct LeaseState {
+  std::shared_ptr<Pool> pool;
+  Context* context = nullptr;
+
+  LeaseState(std::shared_ptr<Pool> from, Context* leased) : pool(std::move(from)), context(leased) {}
+  ~LeaseState() { pool->give_back(*context); }
+  LeaseState(const LeaseState&) = delete;
+
+  device::Lane& lane() const noexcept { return *context->lane; }
+  const Device& device() const noexcept { return pool->devices()[context->device]; }
+  static Lease wrap(std::unique_ptr<LeaseState> state) { return Lease(std::move(state)); }
+};
+
+}  // namespace pool
+}  // namespace v0
+}  // namespace wye
