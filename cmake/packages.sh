@@ -1,0 +1,53 @@
+#!/bin/sh
+# cmake/packages.sh PURPOSE...: installs the Debian packages a purpose needs, those that are missing only.
+# What each package is for stands in CONTRIBUTING.md.
+set -eu
+
+packages() {
+  case $1 in
+    build) echo g++ cmake ninja-build pkg-config libfmt-dev libsodium-dev libvulkan-dev libhwy-dev \
+      libshaderc-dev glslang-dev spirv-tools ;;
+    run) echo libvulkan1 mesa-vulkan-drivers libopenblas0-serial ;;
+    examples) echo libcairo2-dev ;;
+    tests) echo catch2 vulkan-validationlayers ;;
+    bench) echo libbenchmark-dev ;;
+    ci) echo git ccache clang libclang-rt-14-dev llvm binutils ;;
+    nightly) echo debootstrap ;;
+    *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, nightly)." >&2
+       exit 2 ;;
+  esac
+}
+
+wanted=
+for purpose in "$@"; do
+  names=$(packages "$purpose")
+  wanted="$wanted $names"
+done
+if ! command -v dpkg-query >/dev/null; then
+  echo "This is not Debian: wye needs what Debian calls$wanted." >&2
+  exit 0
+fi
+
+# One question to dpkg's own list: nothing is asked of apt when nothing is missing.
+present=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p' || true)
+missing=
+for package in $wanted; do
+  case "
+$present
+" in *"
+$package
+"*) ;; *) missing="$missing $package" ;; esac
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+  as_root=
+elif command -v sudo >/dev/null; then
+  as_root=sudo
+else
+  echo "Packages are missing and this user is neither root nor has sudo:$missing" >&2
+  exit 1
+fi
+echo "Installing$missing"
+$as_root apt-get -qq update
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $missing >/dev/null

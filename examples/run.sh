@@ -1,0 +1,12 @@
+#!/bin/sh
+# Builds wye and runs the main job on this machine's own documents; installs the packages that are missing.
+# examples/run.sh [ARGUMENT...]: arguments are the main job's; --help names them.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+"$root/cmake/packages.sh" build run examples
+(
+  cd "$root"
+  cmake --preset release --log-level=WARNING -D WYE_TESTS=OFF -D WYE_BENCHMARKS=OFF
+  cmake --build --preset release --target wye_example_document_network
+) >&2
+exec "$root/build/release/document_network" "$@"

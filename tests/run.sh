@@ -1,0 +1,12 @@
+#!/bin/sh
+# Builds wye with its tests and examples and runs all of them; installs the packages that are missing.
+# tests/run.sh [ARGUMENT...]: arguments are ctest's, such as -R pool.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+"$root/cmake/packages.sh" build run examples tests
+cd "$root"
+cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF
+cmake --build --preset dev
+# A backend that should be here and is not fails the run, and so does one that ran no test.
+export WYE_REQUIRE_BACKENDS="${WYE_REQUIRE_BACKENDS-cpu,vulkan}"
+exec ctest --preset dev "$@"
