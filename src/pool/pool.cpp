@@ -97,6 +97,13 @@ Result<Lease> Pool::lease_on(std::size_t device) {
   return lease_any({device}, Deadline(options_.lease_timeout).at(*clock_));
 }
 
+Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
+  if (const Error* lost = device.lost()) return *lost;
+  for (std::size_t d = 0; d < devices_.size(); ++d)
+    if (devices_[d].base().get() == &device) return lease_any({d}, until);
+  return Error(Errc::invalid_argument, base::text("Device '{}' is not of this pool.", device.info().id));
+}
+
 Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant until) {
   Waiter waiter{&devices};
   std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it

@@ -45,6 +45,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Result<Lease> lease(const LeaseRequest& request, Instant until);
   /// Leases a context of one device, within the pool's own timeout.
   Result<Lease> lease_on(std::size_t device);
+  /// Leases a context of the device that `device` is.
+  Result<Lease> lease_for(const device::DeviceBase& device, Instant until);
   void give_back(Context& context) noexcept;
 
   /// Holds every number of this pool still while the lock lives.

@@ -1,0 +1,202 @@
+#include <wye/data/array.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/text.hpp"
+#include "data/array_state.hpp"
+#include "device/lane.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace data {
+
+std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
+                                             std::span<const std::byte> values, std::uint64_t count,
+                                             ElementType element, std::uint32_t size) {
+  std::shared_ptr<ArrayState> array(new ArrayState);
+  array->pool_ = std::move(pool);
+  array->count_ = count;
+  array->element_ = element;
+  array->size_ = size;
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(count, std::uint64_t{size}, &bytes)) {
+    array->count_ = 0;
+    array->failure_ = Error(
+        Errc::invalid_argument,
+        base::text("Array size ({} elements of {} bytes) exceeds what 64 bits can count.", count, size));
+    return array;
+  }
+  array->owned_.reset(new (std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)]);
+  if (!array->owned_) {
+    array->count_ = 0;
+    array->failure_ = Error(Errc::out_of_memory, base::text("The host has no memory for an array of {}.",
+                                                            to_string(Bytes{bytes})));
+    return array;
+  }
+  array->host_ = array->owned_.get();
+  if (!values.empty()) std::memcpy(array->host_, values.data(), values.size());
+  return array;
+}
+
+std::shared_ptr<ArrayState> ArrayState::borrow(std::shared_ptr<pool::Pool> pool, std::span<std::byte> memory,
+                                               std::uint64_t count, ElementType element, std::uint32_t size) {
+  std::shared_ptr<ArrayState> array(new ArrayState);
+  array->pool_ = std::move(pool);
+  array->count_ = count;
+  array->element_ = element;
+  array->size_ = size;
+  array->host_ = memory.data();
+  return array;
+}
+
+std::vector<std::shared_ptr<Completion>> ArrayState::follow(Access access,
+                                                            const std::shared_ptr<Completion>& user) {
+  const base::Lock lock(mutex_);
+  std::erase_if(readers_, [](const auto& reader) { return reader->over(); });
+  std::vector<std::shared_ptr<Completion>> before;
+  if (writer_ && !writer_->over()) before.push_back(writer_);
+  if (writes(access)) {
+    std::move(readers_.begin(), readers_.end(), std::back_inserter(before));
+    readers_.clear();
+    writer_ = user;
+  } else {
+    readers_.push_back(user);
+  }
+  return before;
+}
+
+std::optional<Error> ArrayState::failure() const {
+  const base::Lock lock(mutex_);
+  return failure_;
+}
+
+void ArrayState::fail(Error error) {
+  const base::Lock lock(mutex_);
+  failure_ = std::move(error);
+}
+
+bool ArrayState::valid_on_host() const {
+  const base::Lock lock(mutex_);
+  return host_valid_;
+}
+
+Result<std::byte*> ArrayState::on_host(Instant until) {
+  Replica from;
+  {
+    base::Lock lock(mutex_);
+    // Several readers may have their turn at once; one of them fetches.
+    if (!fetched_.wait(lock, until, [&] { return !fetching_; }))
+      return Error(Errc::timed_out, "The array's contents were not on the host in time.");
+    if (failure_) return failure_->with_context("while reading an array that should have been written by it");
+    if (host_valid_) return host_;
+    for (const auto& [device, replica] : replicas_)
+      if (replica.valid) from = replica;
+    if (!from.valid) return Error(Errc::internal, "An array has no valid copy and no failure.");
+    fetching_ = true;
+  }
+  auto done = fetch(from, until);
+  const base::Lock lock(mutex_);
+  fetching_ = false;
+  fetched_.wake_all();
+  if (!done) return std::move(done).error();
+  host_valid_ = true;
+  return host_;
+}
+
+Result<void> ArrayState::fetch(const Replica& from, Instant until) {
+  auto lease = pool_->lease_for(*from.buffer->device(), until);
+  if (!lease) return std::move(lease).error();
+  device::Lane& lane = lease->state()->lane();
+  lane.download({from.buffer, Bytes{0}, bytes()}, std::span(host_, bytes().count));
+  return lane.wait(until);
+}
+
+Result<ArrayState::Replica> ArrayState::on_device(device::DeviceBase& device) {
+  {
+    const base::Lock lock(mutex_);
+    if (auto found = replicas_.find(&device); found != replicas_.end()) return found->second;
+  }
+  auto buffer =
+      device.create_buffer({.bytes = bytes(), .use = device::MemoryUse::device, .account = nullptr});
+  if (!buffer) return std::move(buffer).error();
+  const base::Lock lock(mutex_);
+  return replicas_.try_emplace(&device, Replica{std::move(*buffer), false}).first->second;
+}
+
+void ArrayState::copied_to(const device::DeviceBase& device) {
+  const base::Lock lock(mutex_);
+  if (auto found = replicas_.find(&device); found != replicas_.end()) found->second.valid = true;
+}
+
+void ArrayState::written_on(const device::DeviceBase* device) {
+  const base::Lock lock(mutex_);
+  host_valid_ = device == nullptr;
+  for (auto& [at, replica] : replicas_) replica.valid = at == device;
+  failure_.reset();
+}
+
+bool ArrayState::valid_elsewhere(const device::DeviceBase* device) const {
+  const base::Lock lock(mutex_);
+  if (device && host_valid_) return true;
+  return std::any_of(replicas_.begin(), replicas_.end(),
+                     [&](const auto& entry) { return entry.first != device && entry.second.valid; });
+}
+
+namespace {
+
+/// Takes the host's turn with an array.
+Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
+  const Clock& clock = array->pool()->clock();
+  const Instant until = base::parked_until(clock, deadline.at(clock));
+  auto turn = std::make_shared<Completion>();
+  auto holder = std::make_shared<HostAccess>(array, turn);
+  for (const auto& before : array->follow(mode, turn))
+    if (!before->await(until)) return Error(Errc::timed_out, "An array was not free for the host in time.");
+  // Who writes mends a failed array: its contents are what the host makes them.
+  if (writes(mode) && array->failure()) array->written_on(nullptr);
+  auto bytes = array->on_host(until);
+  if (!bytes) return std::move(bytes).error();
+  if (writes(mode)) array->written_on(nullptr);
+  return View{std::move(holder), *bytes, array->count()};
+}
+
+Result<View> guarded(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
+  if (!array) return Error(Errc::invalid_argument, "This array handle holds no array.");
+  try {
+    return access(array, mode, deadline);
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory to read an array.");
+  }
+}
+
+}  // namespace
+}  // namespace data
+
+std::uint64_t AnyArray::size() const noexcept { return state_ ? state_->count() : 0; }
+
+Operand AnyArray::operand(Access access) const {
+  Operand operand;
+  operand.kind = Operand::Kind::array;
+  operand.access = access;
+  if (state_) {
+    operand.element = state_->element();
+    operand.size = state_->element_size();
+    operand.count = state_->count();
+    operand.object = state_;
+  }
+  return operand;
+}
+
+Result<data::View> AnyArray::read_bytes(Deadline deadline) const {
+  return data::guarded(state_, Access::read, deadline);
+}
+
+Result<data::View> AnyArray::write_bytes(Deadline deadline) {
+  return data::guarded(state_, Access::read_write, deadline);
+}
+
+}  // namespace v0
+}  // namespace wye

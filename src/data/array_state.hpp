@@ -1,0 +1,104 @@
+#pragma once
+/// The state behind an array: who uses it in which order, and where its contents are.
+#include <wye/data/array.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/gate.hpp"
+#include "data/completion.hpp"
+#include "device/contract.hpp"
+#include "pool/pool.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace data {
+
+/// Coherence: the host's copy and at most one replica per device; each is valid or not, and at least one is
+/// valid unless the array has failed. Users take their turn by `follow`, so between one user's start and its
+/// end nobody else changes what it reads. Threads: thread-safe.
+class ArrayState final : public device::Retained {
+ public:
+  /// An array of `count` elements of the host's: a copy of `values`, or unset where that is empty.
+  static std::shared_ptr<ArrayState> make(std::shared_ptr<pool::Pool> pool, std::span<const std::byte> values,
+                                          std::uint64_t count, ElementType element, std::uint32_t size);
+  /// An array over memory that somebody else owns.
+  static std::shared_ptr<ArrayState> borrow(std::shared_ptr<pool::Pool> pool, std::span<std::byte> memory,
+                                            std::uint64_t count, ElementType element, std::uint32_t size);
+
+  std::uint64_t count() const noexcept { return count_; }
+  ElementType element() const noexcept { return element_; }
+  std::uint32_t element_size() const noexcept { return size_; }
+  Bytes bytes() const noexcept { return Bytes{count_ * size_}; }
+  const std::shared_ptr<pool::Pool>& pool() const noexcept { return pool_; }
+
+  /// Lines `user` up behind those it has to follow, and returns them: the last writer for a reader; the last
+  /// writer and its readers for a writer.
+  std::vector<std::shared_ptr<Completion>> follow(Access access, const std::shared_ptr<Completion>& user);
+
+  /// The failure of the last user that should have written this, if any.
+  std::optional<Error> failure() const;
+  void fail(Error error);
+
+  /// Brings the contents to the host. Only in one's turn.
+  /// Errors: device_lost, out_of_memory, timed_out, closed; the failure of the array.
+  Result<std::byte*> on_host(Instant until);
+  /// The host's memory, whatever is in it: for who writes all of it.
+  std::byte* host_memory() noexcept { return host_; }
+  bool valid_on_host() const;
+  /// The replica on `device`, made where there is none, and whether what is in it is valid.
+  struct Replica {
+    std::shared_ptr<device::BufferBase> buffer;
+    bool valid = false;
+  };
+  Result<Replica> on_device(device::DeviceBase& device);
+  /// Says that `device` holds the contents too: they were copied there.
+  void copied_to(const device::DeviceBase& device);
+  /// Says that only `device` holds the contents, or only the host where it is null: they were written there.
+  void written_on(const device::DeviceBase* device);
+  /// Whether somebody but `device` holds the contents too.
+  bool valid_elsewhere(const device::DeviceBase* device) const;
+
+ private:
+  ArrayState() = default;
+  Result<void> fetch(const Replica& from, Instant until);
+
+  std::shared_ptr<pool::Pool> pool_;
+  std::uint64_t count_ = 0;
+  ElementType element_ = ElementType::opaque;
+  std::uint32_t size_ = 1;
+  std::unique_ptr<std::byte[]> owned_;
+  std::byte* host_ = nullptr;
+
+  mutable std::mutex mutex_;
+  base::Gate fetched_;
+  bool fetching_ = false;
+  bool host_valid_ = true;
+  std::map<const device::DeviceBase*, Replica> replicas_;
+  std::optional<Error> failure_;
+  std::shared_ptr<Completion> writer_;
+  std::vector<std::shared_ptr<Completion>> readers_;
+};
+
+/// The host's turn with an array, from `read` or `write` until its view ends. The array knows the turn, not
+/// this: else neither would ever end.
+class HostAccess {
+ public:
+  HostAccess(std::shared_ptr<ArrayState> array, std::shared_ptr<Completion> turn)
+      : array_(std::move(array)), turn_(std::move(turn)) {}
+  ~HostAccess() { turn_->finish(); }
+  HostAccess(const HostAccess&) = delete;
+
+ private:
+  std::shared_ptr<ArrayState> array_;
+  std::shared_ptr<Completion> turn_;
+};
+
+}  // namespace data
+}  // namespace v0
+}  // namespace wye
