@@ -78,6 +78,9 @@ struct BufferRequest {
   std::shared_ptr<MemoryAccount> account;  ///< charged while the buffer lives; may be null
 };
 
+/// Errors: out_of_memory where `bytes` is more than any buffer of this adapter can be.
+Result<void> fits(Bytes bytes, const AdapterInfo& adapter);
+
 /// Memory of one device.
 /// Threads: thread-safe to read its properties; its contents are ordered by lanes.
 class BufferBase : public Retained {

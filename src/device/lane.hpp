@@ -13,13 +13,12 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// One lane of a device with its open recording. Calls return nothing: the first failure sticks and comes out of
-/// `wait`, for ever.
-/// Threads: one thread at a time.
+/// One lane of a device with its open recording. Calls return nothing: the first failure sticks and comes out
+/// of `wait`, for ever. Threads: one thread at a time.
 class Lane {
  public:
   explicit Lane(std::unique_ptr<LaneBase> base);
-  ~Lane();
+  ~Lane();  ///< what was recorded and not submitted is dropped; what is in flight is waited for
 
   /// Copies `source` into `target`; `source` may be reused at once.
   void upload(std::span<const std::byte> source, const BufferRange& target);
@@ -41,16 +40,20 @@ class Lane {
   Result<void> wait(Instant until, const StopToken& stop = {});
   /// Whether all that was submitted has finished. Never blocks.
   bool idle() noexcept;
-  void abandon() noexcept { base_->abandon(); }
+  void abandon() noexcept { base_->abandon(); }  ///< downloads still outstanding are not written any more
 
   const std::optional<Error>& failure() const noexcept { return failure_; }
   const std::shared_ptr<DeviceBase>& device() const noexcept { return base_->device(); }
 
  private:
   Recording* open();
+  void collect();
   std::unique_ptr<LaneBase> base_;
-  std::vector<std::shared_ptr<Recording>> recordings_;  // one open, the others in flight or free to reuse
   std::shared_ptr<Recording> open_;
+  std::vector<std::shared_ptr<Recording>>
+      in_flight_;  // in the order of submission; the first `done_` are spent
+  std::size_t done_ = 0;
+  std::vector<std::shared_ptr<Recording>> idle_;
   std::vector<TimelinePoint> waits_;
   std::uint64_t last_ = 0;  // value of the last submission
   std::optional<Error> failure_;

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "device/barriers.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace device {
@@ -28,7 +30,7 @@ struct Command {
     upload,    ///< `source` -> operand 0
     download,  ///< operand 0 -> `target`
     copy,      ///< operand 0 -> operand 1, same size
-    fill,      ///< operand 0, 4-byte `pattern`
+    fill,      ///< operand 0, 4-byte `pattern`; offset and size are multiples of 4
     dispatch,  ///< `executable` over `items`
   };
   Kind kind = Kind::dispatch;
@@ -36,6 +38,7 @@ struct Command {
   std::uint32_t first = 0;        ///< its operands in the recording
   std::uint32_t count = 0;
   std::uint32_t pattern = 0;
+  Bytes host_bytes;               ///< at `source` or `target`: as many as operand 0 has
   Extent3 items;
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
@@ -70,26 +73,14 @@ class Recording {
 
  private:
   Command* add(Command::Kind kind);
-  void add_range(const BufferRange& range, Access access);
+  void add_operand(Command& command, Operand operand);
   std::vector<Command> commands_;
   std::vector<Operand> operands_;
+  BarrierPlanner planner_;
+  std::vector<Touch> touches_;  // of one command, while planning
   bool closed_ = false;
   bool misused_ = false;
 };
-
-/// What a command touches, as the planner sees it.
-struct Touch {
-  std::uint64_t memory = 0;  ///< a number per buffer; host memory is numbered by the planner's caller too
-  std::uint64_t first = 0;   ///< bytes [first, last)
-  std::uint64_t last = 0;
-  Access access = Access::read;
-};
-
-/// Decides before which commands everything earlier must have finished. A pure function: `touches[i]` is what command i
-/// reads and writes; element i of the answer says whether a barrier goes before it. Two commands between which there is
-/// no barrier may overlap in time, so no write of one meets a read or write of the other. It never misses a hazard; it
-/// may see one where ranges only come close, because it keeps one hull per memory and access.
-std::vector<bool> plan_barriers(std::span<const std::vector<Touch>> touches);
 
 }  // namespace device
 }  // namespace v0

@@ -1,0 +1,55 @@
+#include "device/contract.hpp"
+
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+Timeline::~Timeline() = default;
+ExecutableBase::~ExecutableBase() = default;
+LaneBase::~LaneBase() = default;
+DeviceBase::~DeviceBase() = default;
+Adapter::~Adapter() = default;
+Backend::~Backend() = default;
+
+Result<void> MemoryAccount::reserve(Bytes bytes) {
+  std::uint64_t held = held_.load(std::memory_order_relaxed);
+  do {
+    if (held > limit_ || bytes.count > limit_ - held)
+      return Error(Errc::over_budget,
+                   base::text("Allocation ({}) exceeds what is left of the budget of '{}' ({} held of {}).",
+                              to_string(bytes), owner_, to_string(Bytes{held}), to_string(Bytes{limit_})));
+  } while (!held_.compare_exchange_weak(held, held + bytes.count, std::memory_order_relaxed));
+  return {};
+}
+
+Result<void> fits(Bytes bytes, const AdapterInfo& adapter) {
+  if (bytes <= adapter.limits.buffer) return {};
+  return Error(Errc::out_of_memory,
+               base::text("Buffer size ({} bytes) exceeds the largest buffer of '{}' ({} bytes).",
+                          bytes.count, adapter.id, adapter.limits.buffer.count));
+}
+
+BufferBase::BufferBase(std::shared_ptr<DeviceBase> device, const BufferRequest& request)
+    : device_(std::move(device)), account_(request.account), bytes_(request.bytes) {
+  static std::atomic<std::uint64_t> last{0};
+  id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+BufferBase::~BufferBase() {
+  if (account_) account_->release(bytes_);
+}
+
+Result<void> BufferBase::charge(const BufferRequest& request) {
+  return request.account ? request.account->reserve(request.bytes) : Result<void>();
+}
+
+ExecutableBase::ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact)
+    : device_(std::move(device)), artefact_(std::move(artefact)) {
+  artefact_.code = {};
+}
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,73 @@
+// The public handles: Buffer, Executable, Device.
+#include <wye/device/buffer.hpp>
+#include <wye/device/device.hpp>
+#include <wye/device/executable.hpp>
+
+#include <new>
+
+#include "base/text.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+
+Buffer::Buffer(std::shared_ptr<device::BufferBase> base, ElementType element, std::uint32_t element_size)
+    : base_(std::move(base)), element_(element), element_size_(element_size == 0 ? 1 : element_size) {}
+
+Bytes Buffer::bytes() const noexcept { return base_ ? base_->bytes() : Bytes{}; }
+std::uint64_t Buffer::size() const noexcept { return bytes().count / element_size_; }
+std::uint64_t Buffer::address() const noexcept { return base_ ? base_->address() : 0; }
+
+Operand Buffer::operand(Access access) const { return operand(access, 0, size()); }
+
+Operand Buffer::operand(Access access, std::uint64_t first, std::uint64_t count) const {
+  Operand o;
+  o.kind = Operand::Kind::buffer;
+  o.access = access;
+  o.element = element_;
+  o.size = element_size_;
+  o.count = count;
+  o.offset = first;
+  o.object = base_;
+  return o;
+}
+
+const std::string& Executable::name() const {
+  static const std::string none;
+  return base_ ? base_->artefact().kernel : none;
+}
+
+const ParamSchema& Executable::schema() const {
+  static const ParamSchema none;
+  return base_ ? base_->artefact().schema : none;
+}
+
+const AdapterInfo& Device::info() const {
+  static const AdapterInfo none;
+  return base_ ? base_->info() : none;
+}
+
+MemoryInfo Device::memory() const { return base_ ? base_->memory() : MemoryInfo{}; }
+
+Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
+                                const std::shared_ptr<device::MemoryAccount>& account) const {
+  if (!base_)
+    return Error(Errc::invalid_argument, "A buffer is asked of a device handle that holds no device.");
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(count, std::uint64_t{element_size}, &bytes))
+    return Error(Errc::invalid_argument,
+                 base::text("Buffer size ({} elements of {} bytes) exceeds what 64 bits can count.", count,
+                            element_size));
+  try {
+    auto buffer =
+        base_->create_buffer({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});
+    if (!buffer) return std::move(buffer).error();
+    return Buffer(*std::move(buffer), element, element_size);
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory,
+                 base::text("The host has no memory left to describe a buffer of '{}'.", id()));
+  }
+}
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,116 @@
+#include "device/lane.hpp"
+
+#include <utility>
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+namespace {
+
+/// Whether nobody but the caller holds `recording`. Taking and dropping one more reference orders what the
+/// last other holder did before what the caller does next; `use_count` alone does not.
+bool unused(const std::shared_ptr<Recording>& recording) {
+  if (recording.use_count() != 1) return false;
+  const std::shared_ptr<Recording> another = recording;  // NOLINT: dropped at once, see above
+  return true;
+}
+
+}  // namespace
+
+Lane::Lane(std::unique_ptr<LaneBase> base) : base_(std::move(base)) {}
+
+Lane::~Lane() { base_.reset(); }
+
+/// Empties the recordings the device is done with, so that the buffers in them are free.
+void Lane::collect() {
+  for (; done_ < in_flight_.size() && unused(in_flight_[done_]); ++done_) {
+    in_flight_[done_]->clear();
+    if (idle_.size() < 16) idle_.push_back(std::move(in_flight_[done_]));
+    in_flight_[done_].reset();
+  }
+  if (done_ * 2 >= in_flight_.size()) {
+    in_flight_.erase(in_flight_.begin(), in_flight_.begin() + static_cast<std::ptrdiff_t>(done_));
+    done_ = 0;
+  }
+}
+
+Recording* Lane::open() {
+  if (failure_) return nullptr;
+  if (!open_) {
+    collect();
+    if (idle_.empty()) {
+      open_ = std::make_shared<Recording>();
+    } else {
+      open_ = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  return open_.get();
+}
+
+void Lane::upload(std::span<const std::byte> source, const BufferRange& target) {
+  if (Recording* recording = open()) {
+    recording->upload(source, target);
+    submit();
+  }
+}
+
+void Lane::download(const BufferRange& source, std::span<std::byte> target) {
+  if (Recording* recording = open()) recording->download(source, target);
+}
+
+void Lane::copy(const BufferRange& source, const BufferRange& target) {
+  if (Recording* recording = open()) recording->copy(source, target);
+}
+
+void Lane::fill(const BufferRange& target, std::uint32_t pattern) {
+  if (Recording* recording = open()) recording->fill(target, pattern);
+}
+
+void Lane::dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments,
+                    Extent3 items) {
+  if (Recording* recording = open()) recording->dispatch(executable, arguments, items);
+}
+
+void Lane::wait_for(TimelinePoint point) {
+  submit();
+  if (!failure_) waits_.push_back(std::move(point));
+}
+
+void Lane::fail(Error error) {
+  if (!failure_) failure_ = std::move(error);
+}
+
+TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
+  if (open_ && !open_->empty() && !failure_) {
+    open_->close();
+    auto value =
+        base_->submit({.recording = open_, .waits = waits_, .stop = stop, .caller_waits = caller_waits});
+    waits_.clear();
+    in_flight_.push_back(std::move(open_));
+    if (value)
+      last_ = *value;
+    else
+      fail(value.error());
+  }
+  return {base_->timeline(), last_};
+}
+
+Result<void> Lane::wait(Instant until, const StopToken& stop) {
+  submit(stop, true);
+  // Also after a failure: what was submitted before it may still be using the host's memory.
+  if (last_ != 0) {
+    auto waited = base_->wait(last_, until);
+    if (!waited && waited.error() == Errc::timed_out) return waited;
+    if (!waited) fail(waited.error());
+  }
+  collect();
+  if (failure_) return *failure_;
+  return {};
+}
+
+bool Lane::idle() noexcept { return base_->timeline()->reached() >= last_; }
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye
