@@ -1,0 +1,3 @@
+#pragma once
+// Uses what it does not include.
+inline Missing not_alone() { return {}; }

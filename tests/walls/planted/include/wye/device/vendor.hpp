@@ -1,0 +1,6 @@
+#pragma once
+#include <vulkan/vulkan.h>
+
+struct Buffer {
+  VkBuffer buffer;
+};

@@ -1,0 +1,4 @@
+#pragma once
+#include <fmt/core.h>
+
+inline auto text() { return fmt::format("{}", 1); }

@@ -1,0 +1,3 @@
+#include <vulkan/vulkan_core.h>
+
+VkResult create(VkDevice device) { return vkDeviceWaitIdle(device) + VK_SUCCESS; }

@@ -1,0 +1,4 @@
+#include <chrono>
+
+using namespace std::chrono;
+auto now() { return steady_clock::now(); }

@@ -1,0 +1,3 @@
+#include <cstdlib>
+
+const char* value() { return std::getenv("WYE_LANES"); }

@@ -1,0 +1,3 @@
+#include <cstdio>
+
+void* file() { return std::fopen("/tmp/x", "r"); }

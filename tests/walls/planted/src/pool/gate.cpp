@@ -1,0 +1,3 @@
+#include <atomic>
+
+void wake(std::atomic<int>& value) { value.notify_all(); }

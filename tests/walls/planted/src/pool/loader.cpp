@@ -1,0 +1,3 @@
+#include <dlfcn.h>
+
+void* load() { return dlopen("libx.so", 2); }

@@ -1,0 +1,3 @@
+#include <thread>
+
+void run() { std::thread([] {}).join(); }

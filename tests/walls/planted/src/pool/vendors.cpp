@@ -1,0 +1,3 @@
+#include <hwy/highway.h>
+#include <shaderc/shaderc.h>
+#include <sodium.h>

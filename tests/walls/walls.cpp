@@ -1,0 +1,265 @@
+#include "walls.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+namespace walls {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+// Who may include whom; a room may always include itself. "backend" stands for each backend by itself.
+const std::map<std::string, Names> arrows{
+    {"base", {}},
+    {"device", {"base"}},
+    {"kernel", {"base", "device"}},
+    {"backend", {"base", "device"}},
+    {"cache", {"base", "device", "kernel"}},
+    {"pool", {"base", "device"}},
+    {"data", {"base", "device", "pool"}},
+    {"scheduler", {"base", "device", "kernel", "pool", "data"}},
+    {"runtime", {"base", "device", "kernel", "cache", "pool", "data", "scheduler"}},
+    {"interop", {"base", "device", "data", "runtime"}},
+};
+
+// These see public headers only, all of them.
+const std::set<std::string> customers{"workloads", "cluster", "tools", "examples", "bench"};
+
+// Programs of their own: they may print and read files, but a vendor's words are out of place there too.
+const std::set<std::string> programs{"tools", "examples"};
+const std::set<std::string> vendors{"Vulkan", "CUDA"};
+
+struct Words {
+  std::string of;
+  std::regex pattern;  // of a whole name, with its qualification, or of an included <file>
+  Names home;          // beginnings of paths
+};
+
+const std::vector<Words>& vocabulary() {
+  static const std::vector<Words> words{
+      {"Vulkan",
+       std::regex(R"((vk|Vk)[A-Z]\w*|VK_\w+|<(vulkan|vk_video)/.*>)"),
+       {"src/backend/vulkan/", "include/wye/interop/vulkan"}},
+      {"CUDA",
+       std::regex(
+           R"(cu[A-Z]\w*|CU[a-z]\w*|(cuda|nvrtc)[A-Z]\w*|(CU|CUDA|NVRTC)_\w+|<(cuda|nvrtc|cublas).*>)"),
+       {"src/backend/cuda/", "src/kernel/nvrtc", "include/wye/interop/cuda"}},
+      {"threads",
+       std::regex(
+           R"(std::(jthread|thread|this_thread|condition_variable\w*|\w+_semaphore|latch|barrier|async)(::.*)?)"
+           R"(|std::(future|shared_future|promise|packaged_task|call_once)|notify_(one|all)|pthread_\w+)"
+           R"(|syscall|SYS_futex|<(thread|condition_variable|semaphore|latch|barrier|future|pthread\.h)>)"),
+       {"src/base/"}},
+      {"files",
+       std::regex(R"(std::(\w*fstream|filesystem(::.*)?|FILE|fopen)|fopen|fdopen|FILE|mmap|munmap)"
+                  R"(|::(open|openat|read|write|close|unlink|rename|mkdir|stat|fstat|flock|mmap))"
+                  R"(|<(fstream|filesystem|fcntl\.h|unistd\.h|dirent\.h|sys/.*)>)"),
+       {"src/base/"}},
+      {"the dynamic loader", std::regex(R"(dlopen|dlsym|dlclose|dladdr|dlerror|<dlfcn\.h>)"), {"src/base/"}},
+      {"the clock",
+       std::regex(
+           R"((\w+::)*(steady|system|high_resolution)_clock(::.*)?|std::time|clock_gettime|gettimeofday)"
+           R"(|nanosleep|<(ctime|time\.h)>)"),
+       {"src/base/", "include/wye/base/clock.hpp"}},
+      {"the environment",
+       std::regex(R"((std::|::)?(secure_)?getenv|setenv|unsetenv|putenv|environ)"),
+       {"src/runtime/"}},
+      {"sockets", std::regex(R"((::)?(socket|getaddrinfo)|sockaddr\w*|<(netinet/.*|arpa/.*|netdb\.h)>)"), {}},
+      {"fmt", std::regex(R"(fmt::.*|<fmt/.*>)"), {"src/base/text."}},
+      {"libsodium", std::regex(R"(crypto_\w+|sodium_\w+|<sodium.*>)"), {"src/base/"}},
+      {"shaderc", std::regex(R"(shaderc(_\w+|::.*)|<shaderc/.*>)"), {"src/kernel/"}},
+      {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
+      {"printing",
+       std::regex(
+           R"((std::)?(v?f?printf|f?puts|putchar|perror|stdout|stderr)|std::(cout|cerr|clog)|<iostream>)"),
+       {"src/base/"}},
+      {"ending the process",
+       std::regex(R"((std::)?abort|std::(exit|_Exit|quick_exit|terminate|signal)|_exit|sigaction)"),
+       {"src/base/"}},
+  };
+  return words;
+}
+
+struct Source {
+  Names included;  // "<wye/base/error.hpp>", "\"cache/store.hpp\""
+  std::set<std::string> names;
+};
+
+bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':'; }
+
+// What a file includes and every name in it, without its comments and the contents of its strings.
+Source read(const fs::path& path) {
+  std::ostringstream all;
+  all << std::ifstream(path).rdbuf();
+  const std::string text = all.str();
+  const std::string_view view = text;
+  Source source;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto rest = view.substr(at);
+    if (rest.starts_with("//")) {
+      at = text.find('\n', at);
+    } else if (rest.starts_with("/*")) {
+      at = text.find("*/", at + 2);
+    } else if (rest.starts_with("R\"")) {
+      const auto open = text.find('(', at);
+      at = text.find(")" + text.substr(at + 2, open - at - 2) + "\"", open);
+    } else if (rest.starts_with("#include")) {
+      const auto end = std::min(text.find('\n', at), text.size());
+      const auto first = text.find_first_of("<\"", at);
+      if (first < end) {
+        const auto last = text.find_first_of(">\"", first + 1);
+        source.included.push_back(text.substr(first, last - first + 1));
+      }
+      at = end;
+    } else if (rest.front() == '"' || rest.front() == '\'') {
+      for (++at; at < text.size() && text[at] != rest.front(); ++at) at += text[at] == '\\';
+      ++at;
+    } else if (in_name(rest.front())) {
+      auto end = at;  // a digit separator is part of its number
+      while (end < text.size() && (in_name(text[end]) || (text[end] == '\'' && std::isdigit(view[at]))))
+        ++end;
+      source.names.insert(text.substr(at, end - at));
+      at = end;
+    } else {
+      ++at;
+    }
+    if (at == std::string::npos) break;
+  }
+  return source;
+}
+
+bool contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool begins_with_one_of(const std::string& path, const Names& beginnings) {
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](const auto& b) { return path.starts_with(b); });
+}
+
+// "cache" of "src/cache/key.cpp" and of "include/wye/cache/shader_cache.hpp"; "backend/vulkan"; "examples".
+std::string room_of(const std::string& path) {
+  static const std::regex inside(R"((src|include/wye)/(backend/\w+|\w+)/.*)");
+  std::smatch match;
+  if (std::regex_match(path, match, inside)) return match[2];
+  if (path.starts_with("include/")) return "runtime";  // wye.hpp puts together what runtime does
+  return path.substr(0, path.find('/'));
+}
+
+std::string kind_of(const std::string& room) { return room.starts_with("backend/") ? "backend" : room; }
+
+// The room an include leads to, where it leads to one.
+std::optional<std::string> target_of(const std::string& included) {
+  if (included == "<wye/wye.hpp>") return "runtime";
+  static const std::regex leads(R"([<"](wye/)?(backend/\w+|\w+)/.*)");
+  std::smatch match;
+  if (!std::regex_match(included, match, leads)) return std::nullopt;
+  const std::string room = match[2];
+  if (match[1].matched || arrows.contains(kind_of(room)) || customers.contains(room)) return room;
+  return std::nullopt;
+}
+
+class Checker {
+ public:
+  explicit Checker(const fs::path& root) : root_(root) {}
+
+  std::vector<Violation> check() {
+    for (const char* folder : {"include", "src", "examples", "bench", "tools"}) {
+      if (fs::exists(root_ / folder)) check_folder(folder);
+    }
+    std::sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+    return std::move(found_);
+  }
+
+ private:
+  void check_folder(const char* folder) {
+    std::set<std::string> rooms;
+    for (const auto& entry : fs::recursive_directory_iterator(root_ / folder)) {
+      const auto extension = entry.path().extension();
+      if (extension != ".hpp" && extension != ".cpp") continue;
+      const auto path = entry.path().lexically_relative(root_).generic_string();
+      const auto room = room_of(path);
+      if (!arrows.contains(kind_of(room)) && !customers.contains(room)) {
+        add("rooms", path, "'" + room + "' is no room of the table.");
+        continue;
+      }
+      check_file(path, room);
+      if (path.starts_with("src/")) rooms.insert(room);
+    }
+    for (const auto& room : rooms) check_readme("src/" + room);
+  }
+
+  void check_file(const std::string& path, const std::string& room) {
+    const bool is_public = path.starts_with("include/");
+    const auto source = read(root_ / path);
+    for (const auto& included : source.included) {
+      check_arrow(path, room, included);
+      check_vendor(path, is_public, included);
+    }
+    // A benchmark is timed against its peers: it has their words.
+    if (room == "bench") return;
+    auto names = source.names;
+    names.insert(source.included.begin(), source.included.end());
+    for (const auto& words : vocabulary()) {
+      if (programs.contains(room) && !vendors.contains(words.of)) continue;
+      if (begins_with_one_of(path, words.home)) continue;
+      for (const auto& name : names) {
+        if (std::regex_match(name, words.pattern))
+          add(words.of, path, name + " is a word of " + words.of + ".");
+      }
+    }
+  }
+
+  void check_arrow(const std::string& path, const std::string& room, const std::string& included) {
+    const auto target = target_of(included);
+    if (!target || *target == room) return;
+    const bool may = customers.contains(room) ? included.starts_with("<wye/")
+                                              : contains(arrows.at(kind_of(room)), *target);
+    if (!may) add("arrows", path, room + " may not include " + included + ".");
+  }
+
+  void check_vendor(const std::string& path, bool is_public, const std::string& included) {
+    if (!is_public || path.starts_with("include/wye/interop/") || included.starts_with("<wye/")) return;
+    // The standard library's headers have neither a folder nor a suffix.
+    if (included.find_first_of("/.\"") != std::string::npos) {
+      add("public headers", path, "A public header includes " + included + ".");
+    }
+  }
+
+  void check_readme(const std::string& folder) {
+    std::ifstream file(root_ / folder / "README.md");
+    if (!file) return add("readmes", folder, "The room has no README.md.");
+    long lines = 0;
+    for (std::string line; std::getline(file, line);) ++lines;
+    if (lines > 15) {
+      add("readmes", folder, "README.md has " + std::to_string(lines) + " lines, over the limit of 15.");
+    }
+  }
+
+  void add(std::string rule, std::string path, std::string sentence) {
+    found_.push_back({std::move(rule), std::move(path), std::move(sentence)});
+  }
+
+  fs::path root_;
+  std::vector<Violation> found_;
+};
+
+}  // namespace
+
+std::vector<Violation> check(const fs::path& root) { return Checker(root).check(); }
+
+std::vector<std::string> rules() {
+  std::vector<std::string> all{"arrows", "public headers", "readmes", "rooms"};
+  for (const auto& words : vocabulary()) all.push_back(words.of);
+  return all;
+}
+
+}  // namespace walls
