@@ -11,15 +11,15 @@ namespace base {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/// The instant of the steady clock at which `clock` will show `until`, if it runs: what to park until when time is told
-/// by a clock of the host's.
+/// The instant of the steady clock at which `clock` will show `until`, if it runs: what to park until when
+/// time is told by a clock of the host's.
 inline Instant parked_until(const Clock& clock, Instant until) noexcept {
   if (until == Instant::max() || &clock == &Clock::steady()) return until;
   return Deadline(until - clock.now()).at(Clock::steady());
 }
 
-/// Where threads park until something they can see under the caller's mutex has changed. Costs nothing while parked.
-/// Threads: thread-safe.
+/// Where threads park until something they can see under the caller's mutex has changed. Costs nothing while
+/// parked. Threads: thread-safe.
 class Gate {
  public:
   /// Parks until `ready()` or `until`; false where it gave up. `lock` is held whenever `ready` is asked.

@@ -26,26 +26,31 @@ class ChunkFunction {
   void (*call_)(void*, std::uint64_t, std::uint64_t);
 };
 
-/// Parked threads, started at the first use that needs them. One team of a size per process, shared, counted: the
-/// threads are joined when its last handle ends.
-/// Threads: thread-safe; calls from inside a chunk are allowed (they share the same threads and cannot deadlock).
+/// Parked threads, all but the first started when work asks for them. One team of a size per process, shared,
+/// counted: the threads are joined when its last handle ends. (Where that is inside a task, the thread
+/// running it is detached.) Threads: thread-safe; calls from inside a chunk or a task are allowed: they share
+/// the same threads and cannot
+///          deadlock.
+/// Cost:    nothing while idle.
 class Team {
  public:
   virtual ~Team();
 
-  /// The process's team of `threads` threads, the calling one included; 0 means one per processor this process may use.
-  /// Errors: invalid_argument (over 1024).
+  /// The process's team of `threads` threads; 0 means one per processor this process may use.
+  /// Errors: invalid_argument (over 1024), unavailable (the system gives no thread).
   static Result<std::shared_ptr<Team>> share(unsigned threads);
 
-  /// How many threads can work at once, the caller included.
+  /// How many threads work on one grid at most, the caller included.
   virtual unsigned size() const noexcept = 0;
 
-  /// Calls `chunk(first, last)` over [0, count) in runs whose length is a multiple of `grain` (but for the last), on
-  /// the team's threads and the caller's; returns when all are done. Runs on the caller alone where count <= grain.
-  /// `chunk` must not throw.
+  /// Calls `chunk(first, last)` over [0, count) in runs whose length is a multiple of `grain` (but for the
+  /// last), on the team's threads and the caller's; returns when all are done. Runs on the caller alone where
+  /// count <= grain. `chunk` must not throw.
   virtual void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) = 0;
 
-  /// Runs `task` on a team thread some time soon. It must not throw. There is always at least one thread for this.
+  /// Runs `task` on a team thread some time soon; tasks begin in the order they were posted, before waiting
+  /// grids. It must not throw, and must not wait for a task posted later: all threads might do that. What is
+  /// posted when the last handle ends still runs.
   virtual void post(std::function<void()> task) = 0;
 };
 

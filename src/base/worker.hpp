@@ -13,14 +13,13 @@ namespace base {
 /// One thread that runs one function and is joined when its owner ends.
 class Worker {
  public:
-  /// Starts a thread named `name` (at most 15 characters are seen by the system). Signals are blocked in it: they are
-  /// the host's.
-  /// Errors: unavailable, with what the system said.
+  /// Starts a thread named `name` (cut to 15 characters, the system's limit). Signals are blocked in it: they
+  /// are the host's. `body` must not throw. Errors: unavailable, with what the system said.
   static Result<Worker> start(std::string name, std::function<void()> body);
 
   Worker(Worker&&) noexcept = default;
   Worker& operator=(Worker&&) = delete;
-  /// Joins.
+  /// Joins; detaches where the thread ends its own owner.
   ~Worker();
 
   /// Threads of wye alive in this process.

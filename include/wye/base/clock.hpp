@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 
 namespace wye {
 inline namespace v0 {
@@ -32,8 +34,8 @@ class WYE_API ManualClock final : public Clock {
   std::atomic<std::int64_t> nanoseconds_{1};
 };
 
-/// When to give up: an instant, a span of time from the call on, or never. A span is resolved by the callee's clock at
-/// the door, so a `Deadline` made early and used late still means what it says.
+/// When to give up: an instant, a span of time from the call on, or never. A span is resolved by the callee's
+/// clock at the door, so a `Deadline` made early and used late still means what it says.
 class Deadline {
  public:
   constexpr Deadline() = default;  ///< never
@@ -47,11 +49,14 @@ class Deadline {
   /// The instant this deadline means when the call arrives at `now`; never gives `Instant::max()`.
   constexpr Instant at(Instant now) const {
     switch (kind_) {
-      case Kind::never: return Instant::max();
-      case Kind::absolute: return Instant{span_};
-      case Kind::relative: break;
+      case Kind::never:
+        return Instant::max();
+      case Kind::absolute:
+        return Instant{span_};
+      case Kind::relative:
+        break;
     }
-    if (span_ >= Instant::max() - now) return Instant::max();
+    if (now > Instant{} && span_ >= Instant::max() - now) return Instant::max();
     return now + span_;
   }
   Instant at(const Clock& clock) const { return kind_ == Kind::relative ? at(clock.now()) : at(Instant{}); }

@@ -1,6 +1,6 @@
 #pragma once
-/// What this build of wye is: its version and how it was linked. `build.hpp` is written by wye's own build, so a
-/// consumer sets no macro.
+/// What this build of wye is: its version and how it was linked. `build.hpp` is written by wye's own build,
+/// so a consumer sets no macro.
 #include <wye/base/build.hpp>
 
 #include <cstdint>
@@ -32,9 +32,8 @@ struct Version {
 /// The version of the headers this translation unit was compiled with.
 inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
 
-/// The version of the library that was loaded. `Runtime::open`, `ContextPool::open` and `ShaderCache::open` refuse
-/// headers whose major.minor differs.
-/// Threads: thread-safe.
+/// The version of the library that was loaded. `Runtime::open`, `ContextPool::open` and `ShaderCache::open`
+/// refuse headers whose major.minor differs. Threads: thread-safe.
 WYE_API Version library_version() noexcept;
 
 /// "0.1.0".

@@ -36,9 +36,9 @@ WYE_API std::string_view name(Errc code) noexcept;
 
 /// What the driver or the operating system said.
 struct NativeError {
-  std::string api;           ///< the call, "vkAllocateMemory"
-  std::int64_t number = 0;   ///< its numeric code, -2
-  std::string name;          ///< its symbolic code, "VK_ERROR_OUT_OF_DEVICE_MEMORY"
+  std::string api;          ///< the call, "vkAllocateMemory"
+  std::int64_t number = 0;  ///< its numeric code, -2
+  std::string name;         ///< its symbolic code, "VK_ERROR_OUT_OF_DEVICE_MEMORY"
 };
 
 /// A line of wye's own source.
@@ -62,20 +62,22 @@ class WYE_API Error {
   const std::string& sentence() const noexcept;
   /// What the driver said, or null.
   const NativeError* native() const noexcept;
-  /// What was being done, innermost first.
+  /// What was being done, innermost first: "while leasing a context".
   std::span<const std::string> context() const noexcept;
   Place place() const noexcept;
 
   /// The same error with one more line of context.
   [[nodiscard]] Error with_context(std::string line) const;
 
-  /// Code, sentence, native code and context, one per line; no trailing newline.
+  /// "out_of_memory: <sentence>", then a line "  vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY (-2)" where
+  /// there is a native error, then the lines of context, each after two spaces; no trailing newline.
   std::string describe() const;
 
   friend bool operator==(const Error& error, Errc code) noexcept { return error.code() == code; }
 
  private:
   struct Detail;
+  const Detail& read() const noexcept;
   std::shared_ptr<const Detail> detail_;
 };
 

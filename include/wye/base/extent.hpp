@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 
 namespace wye {
@@ -23,6 +24,7 @@ struct Extent3 {
 
   /// x * y * z, or 2^64 - 1 where that overflows.
   constexpr std::uint64_t count() const {
+    if (x == 0 || y == 0 || z == 0) return 0;
     std::uint64_t xy = 0, xyz = 0;
     if (__builtin_mul_overflow(x, y, &xy) || __builtin_mul_overflow(xy, z, &xyz)) return ~std::uint64_t{0};
     return xyz;

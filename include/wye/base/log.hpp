@@ -24,7 +24,8 @@ struct LogRecord {
 /// Where messages go. Called from any thread, never under a lock of wye's; it must not call back into wye.
 using LogSink = std::function<void(const LogRecord&)>;
 
-/// A sink that writes "wye warning scheduler: text" lines to the process's standard error, for programs that want one.
+/// A sink that writes "wye warning scheduler: text" lines to the process's standard error, for programs that
+/// want one.
 WYE_API LogSink log_to_stderr();
 
 }  // namespace v0

@@ -10,8 +10,8 @@ namespace wye {
 inline namespace v0 {
 
 /// A `T` or the reason why there is none.
-/// `value()`, `*` and `->` on an error throw `Exception` (see `detail::throw_error`); test first, or call `error()`.
-/// Threads: thread-compatible.
+/// `value()`, `*` and `->` on an error throw `Exception` (see `detail::throw_error`); test first, or call
+/// `error()`. Threads: thread-compatible.
 template <class T>
 class [[nodiscard]] Result {
   static_assert(!std::is_reference_v<T> && !std::is_same_v<std::remove_cv_t<T>, Error>);
@@ -20,9 +20,10 @@ class [[nodiscard]] Result {
   using value_type = T;
 
   template <class U = T>
-    requires(std::is_constructible_v<T, U &&> && std::is_convertible_v<U &&, T> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Result> && !std::is_same_v<std::remove_cvref_t<U>, Error>)
-  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
+  requires(std::is_constructible_v<T, U&&>&& std::is_convertible_v<U&&, T> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Result> && !std::is_same_v<std::remove_cvref_t<U>, Error>)
+      Result(U&& value)
+      : state_(std::in_place_index<0>, std::forward<U>(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
   bool has_value() const noexcept { return state_.index() == 0; }

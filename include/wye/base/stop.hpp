@@ -10,7 +10,8 @@ inline namespace v0 {
 /// Says whether to stop early: because the job was cancelled, or because its time limit passed.
 /// Valid during the host function it was given to.
 /// Threads: thread-safe.
-/// Cost:    `stop_requested` is one load, and one clock read where the job has a time limit; ask every few thousand items.
+/// Cost:    `stop_requested` is one load, and one clock read where the job has a time limit; ask every few
+/// thousand items.
 class StopToken {
  public:
   StopToken() = default;

@@ -1,0 +1,107 @@
+#include <wye/base/error.hpp>
+#include <wye/base/result.hpp>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+
+std::string_view name(Errc code) noexcept {
+  switch (code) {
+    case Errc::invalid_argument:
+      return "invalid_argument";
+    case Errc::not_found:
+      return "not_found";
+    case Errc::unsupported:
+      return "unsupported";
+    case Errc::unavailable:
+      return "unavailable";
+    case Errc::out_of_memory:
+      return "out_of_memory";
+    case Errc::over_budget:
+      return "over_budget";
+    case Errc::timed_out:
+      return "timed_out";
+    case Errc::cancelled:
+      return "cancelled";
+    case Errc::device_lost:
+      return "device_lost";
+    case Errc::compile_failed:
+      return "compile_failed";
+    case Errc::kernel_failed:
+      return "kernel_failed";
+    case Errc::io:
+      return "io";
+    case Errc::corrupt:
+      return "corrupt";
+    case Errc::closed:
+      return "closed";
+    case Errc::internal:
+      return "internal";
+  }
+  return "unknown";
+}
+
+struct Error::Detail {
+  Errc code;
+  std::string sentence;
+  std::optional<NativeError> native;
+  std::vector<std::string> context;
+  Place place;
+
+  /// What a moved-from error says: reading one is a bug, but not worth a crash.
+  static const Detail& moved_from() {
+    static const Detail detail{Errc::internal, "This error was moved from.", {}, {}, Place::here()};
+    return detail;
+  }
+};
+
+Error::Error(Errc code, std::string sentence, Place place)
+    : detail_(std::make_shared<Detail>(Detail{code, std::move(sentence), {}, {}, place})) {}
+
+Error::Error(Errc code, std::string sentence, NativeError native, Place place)
+    : detail_(std::make_shared<Detail>(Detail{code, std::move(sentence), std::move(native), {}, place})) {}
+
+const Error::Detail& Error::read() const noexcept { return detail_ ? *detail_ : Detail::moved_from(); }
+
+Errc Error::code() const noexcept { return read().code; }
+const std::string& Error::sentence() const noexcept { return read().sentence; }
+const NativeError* Error::native() const noexcept { return read().native ? &*read().native : nullptr; }
+std::span<const std::string> Error::context() const noexcept { return read().context; }
+Place Error::place() const noexcept { return read().place; }
+
+Error Error::with_context(std::string line) const {
+  auto longer = std::make_shared<Detail>(read());
+  longer->context.push_back(std::move(line));
+  Error error = *this;
+  error.detail_ = std::move(longer);
+  return error;
+}
+
+std::string Error::describe() const {
+  std::string lines = base::text("{}: {}", name(code()), sentence());
+  if (const NativeError* said = native()) {
+    lines += said->name.empty() ? base::text("\n  {}: {}", said->api, said->number)
+                                : base::text("\n  {}: {} ({})", said->api, said->name, said->number);
+  }
+  for (const std::string& line : context()) lines += base::text("\n  {}", line);
+  return lines;
+}
+
+Exception::Exception(Error error) : error_(std::move(error)), text_(error_.describe()) {}
+Exception::~Exception() = default;
+const char* Exception::what() const noexcept { return text_.c_str(); }
+
+void detail::throw_error(const Error& error) { throw Exception(error); }
+
+const Error& detail::no_error() noexcept {
+  static const Error error(Errc::internal, "The error of a result that holds a value was asked for.");
+  return error;
+}
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,323 @@
+#include "base/team.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/gate.hpp"
+#include "base/text.hpp"
+#include "base/worker.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace base {
+namespace {
+
+constexpr unsigned most_threads = 1024;
+
+/// Runs that each thread gets on average: enough to even out runs of unequal length.
+constexpr std::uint64_t runs_per_thread = 8;
+
+/// How often the caller of `each` looks whether the last helper is done before it parks. Its helpers began
+/// their last run when it did, so they are mostly done within a microsecond or two.
+constexpr int looks_before_parking = 64;
+
+void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// One call of `each`, cut into runs. Lives on its caller's stack; the caller leaves only when nobody is
+/// inside.
+struct Grid {
+  Grid(std::uint64_t items, std::uint64_t grain, unsigned threads, ChunkFunction function)
+      : count(items), chunk(function) {
+    const std::uint64_t grains = count / grain + (count % grain != 0);
+    const std::uint64_t grains_per_run = (grains - 1) / (runs_per_thread * threads) + 1;
+    length = grains_per_run * grain;
+    runs = (grains - 1) / grains_per_run + 1;
+    room = static_cast<unsigned>(std::min<std::uint64_t>(threads, runs)) - 1;
+  }
+
+  /// Does the next run that nobody has begun; false where there is none.
+  bool do_next() {
+    const std::uint64_t run = next.fetch_add(1, std::memory_order_relaxed);
+    if (run >= runs) return false;
+    const std::uint64_t first = run * length;
+    chunk(first, count - first < length ? count : first + length);
+    return true;
+  }
+  bool all_begun() const noexcept { return next.load(std::memory_order_relaxed) >= runs; }
+
+  std::uint64_t count;
+  ChunkFunction chunk;
+  std::uint64_t length;  // items of a run; the last one may be shorter
+  std::uint64_t runs;
+  std::atomic<std::uint64_t> next{0};
+
+  // Under the crew's mutex; `inside` may be read without it as a hint.
+  unsigned room;  // helpers that may still join
+  std::atomic<unsigned> inside{0};
+  Gate emptied;
+  Grid* before = nullptr;
+  Grid* after = nullptr;
+};
+
+/// What the threads of a team share. They keep it alive, so the last handle may end on one of them.
+/// Grids are served in the order they came: threads inside an outer grid then stay in it until all of it is
+/// begun, and go deeper only afterwards. A caller waits for nothing but threads inside its own grid, and
+/// these wait at most for grids they began themselves: there is no circle.
+class Crew : public std::enable_shared_from_this<Crew> {
+ public:
+  explicit Crew(unsigned size) : size_(size) { threads_.reserve(size); }
+
+  unsigned size() const noexcept { return size_; }
+
+  /// Starts the first thread, so that `post` cannot find itself without one.
+  Result<void> start_first() {
+    started_ = 1;
+    return start();
+  }
+
+  void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) {
+    Grid grid(count, grain, size_, chunk);
+    {
+      Lock lock(mutex_);
+      append(grid);
+      summon(lock, 1);
+    }
+    while (grid.do_next()) {
+    }
+    for (int i = 0; i < looks_before_parking && grid.inside.load(std::memory_order_relaxed) != 0; ++i)
+      relax();
+    Lock lock(mutex_);
+    remove(grid);
+    grid.emptied.wait(lock, Instant::max(), [&] { return grid.inside.load(std::memory_order_relaxed) == 0; });
+  }
+
+  void post(std::function<void()> task) {
+    Lock lock(mutex_);
+    tasks_.push_back(std::move(task));
+    tasks_waiting_.store(true, std::memory_order_relaxed);
+    summon(lock, 1);
+  }
+
+  /// Lets the threads finish what was posted and end; joins them.
+  void stop() {
+    std::vector<Worker> threads;
+    {
+      const Lock lock(mutex_);
+      stopping_ = true;
+      threads.swap(threads_);
+    }
+    gate_.wake_all();
+  }
+
+ private:
+  /// Wakes parked threads, or starts new ones, up to `wanted`. Unlocks.
+  void summon(Lock& lock, unsigned wanted) {
+    const unsigned wake = std::min(wanted, idle_);
+    idle_ -= wake;
+    called_ += wake;
+    const unsigned begin = stopping_ ? 0 : std::min(wanted - wake, size_ - started_);
+    started_ += begin;
+    lock.unlock();
+    for (unsigned i = 0; i < wake; ++i) gate_.wake_one();
+    for (unsigned i = 0; i < begin; ++i) {
+      // Where the system refuses a thread, those that there are do the work.
+      if (!try_start()) {
+        lock.lock();
+        --started_;
+        lock.unlock();
+      }
+    }
+  }
+
+  Result<void> start() {
+    Result<Worker> worker = Worker::start("wye-team", [crew = shared_from_this()] { crew->work(); });
+    if (!worker) return std::move(worker).error();
+    const Lock lock(mutex_);
+    threads_.push_back(*std::move(worker));
+    return {};
+  }
+
+  bool try_start() noexcept {
+    try {
+      return start().has_value();
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
+  /// What a thread of the team does.
+  void work() {
+    Lock lock(mutex_);
+    while (true) {
+      if (!tasks_.empty()) {
+        do_task(lock);
+      } else if (Grid* grid = joinable()) {
+        help(lock, *grid);
+      } else if (stopping_) {
+        return;
+      } else {
+        ++idle_;
+        gate_.wait(lock, Instant::max(), [this] { return called_ > 0 || stopping_; });
+        if (called_ > 0) --called_;
+      }
+    }
+  }
+
+  void do_task(Lock& lock) {
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    tasks_waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
+    lock.unlock();
+    task();
+    task = nullptr;
+    lock.lock();
+  }
+
+  void help(Lock& lock, Grid& grid) {
+    --grid.room;
+    grid.inside.fetch_add(1, std::memory_order_relaxed);
+    // Each helper calls two more, so that a small grid wakes few threads and a large one all of them quickly.
+    summon(lock, std::min(grid.all_begun() ? 0u : 2u, grid.room));
+    // A posted task goes first: the grid has its caller, the task has nobody else.
+    while (!tasks_waiting_.load(std::memory_order_relaxed) && grid.do_next()) {
+    }
+    lock.lock();
+    ++grid.room;
+    if (grid.inside.fetch_sub(1, std::memory_order_relaxed) == 1) grid.emptied.wake_one();
+  }
+
+  Grid* joinable() const noexcept {
+    for (Grid* grid = first_; grid; grid = grid->after) {
+      if (grid->room > 0 && !grid->all_begun()) return grid;
+    }
+    return nullptr;
+  }
+
+  void append(Grid& grid) noexcept {
+    grid.before = last_;
+    (last_ ? last_->after : first_) = &grid;
+    last_ = &grid;
+  }
+  void remove(Grid& grid) noexcept {
+    (grid.before ? grid.before->after : first_) = grid.after;
+    (grid.after ? grid.after->before : last_) = grid.before;
+  }
+
+  const unsigned size_;
+  std::mutex mutex_;
+  Gate gate_;
+  unsigned started_ = 0;
+  unsigned idle_ = 0;    // parked, and not called yet
+  unsigned called_ = 0;  // parked, and about to wake
+  bool stopping_ = false;
+  std::deque<std::function<void()>> tasks_;
+  std::atomic<bool> tasks_waiting_{false};  // what helpers look at between two runs
+  Grid* first_ = nullptr;
+  Grid* last_ = nullptr;
+  std::vector<Worker> threads_;
+};
+
+unsigned usable_processors() noexcept {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// The team of each size that has a handle. Neither has a destructor to run, so that they outlive a host's
+// statics.
+class SharedTeam;
+constinit std::mutex registry_mutex;
+constinit SharedTeam* registry = nullptr;
+
+/// The team that handles refer to; in the registry while it exists.
+class SharedTeam final : public Team, public std::enable_shared_from_this<SharedTeam> {
+ public:
+  explicit SharedTeam(unsigned size) : crew_(std::make_shared<Crew>(size)) {}
+  SharedTeam(const SharedTeam&) = delete;  // there is one of a size
+
+  ~SharedTeam() override {
+    leave_registry();
+    crew_->stop();
+  }
+
+  static std::shared_ptr<Team> find(unsigned size) {
+    const std::lock_guard lock(registry_mutex);
+    return find_locked(size);
+  }
+
+  static Result<std::shared_ptr<Team>> find_or_make(unsigned size) {
+    if (auto team = find(size)) return team;
+    const auto made = std::make_shared<SharedTeam>(size);
+    if (Result<void> first = made->crew_->start_first(); !first) return std::move(first).error();
+
+    const std::lock_guard lock(registry_mutex);
+    if (auto team = find_locked(size)) return team;  // another thread was faster
+    made->next_ = std::exchange(registry, made.get());
+    return std::shared_ptr<Team>(made);
+  }
+
+  unsigned size() const noexcept override { return crew_->size(); }
+
+  void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) override {
+    grain = std::max<std::uint64_t>(grain, 1);
+    if (count > grain && size() > 1) {
+      crew_->each(count, grain, chunk);
+    } else if (count > 0) {
+      chunk(0, count);
+    }
+  }
+
+  void post(std::function<void()> task) override { crew_->post(std::move(task)); }
+
+ private:
+  static std::shared_ptr<Team> find_locked(unsigned size) {
+    for (SharedTeam* team = registry; team; team = team->next_) {
+      if (team->size() != size) continue;
+      if (auto living = team->weak_from_this().lock()) return living;
+    }
+    return nullptr;
+  }
+
+  void leave_registry() {
+    const std::lock_guard lock(registry_mutex);
+    for (SharedTeam** link = &registry; *link; link = &(*link)->next_) {
+      if (*link == this) {
+        *link = next_;
+        return;
+      }
+    }
+  }
+
+  const std::shared_ptr<Crew> crew_;
+  SharedTeam* next_ = nullptr;
+};
+
+}  // namespace
+
+Team::~Team() = default;
+
+Result<std::shared_ptr<Team>> Team::share(unsigned threads) {
+  if (threads > most_threads) {
+    return Error(Errc::invalid_argument,
+                 text("Team size ({} threads) exceeds the limit ({} threads).", threads, most_threads));
+  }
+  return SharedTeam::find_or_make(threads != 0 ? threads : std::min(usable_processors(), most_threads));
+}
+
+}  // namespace base
+}  // namespace v0
+}  // namespace wye
