@@ -12,36 +12,21 @@ inline namespace v0 {
 
 std::string_view name(Errc code) noexcept {
   switch (code) {
-    case Errc::invalid_argument:
-      return "invalid_argument";
-    case Errc::not_found:
-      return "not_found";
-    case Errc::unsupported:
-      return "unsupported";
-    case Errc::unavailable:
-      return "unavailable";
-    case Errc::out_of_memory:
-      return "out_of_memory";
-    case Errc::over_budget:
-      return "over_budget";
-    case Errc::timed_out:
-      return "timed_out";
-    case Errc::cancelled:
-      return "cancelled";
-    case Errc::device_lost:
-      return "device_lost";
-    case Errc::compile_failed:
-      return "compile_failed";
-    case Errc::kernel_failed:
-      return "kernel_failed";
-    case Errc::io:
-      return "io";
-    case Errc::corrupt:
-      return "corrupt";
-    case Errc::closed:
-      return "closed";
-    case Errc::internal:
-      return "internal";
+    case Errc::invalid_argument: return "invalid_argument";
+    case Errc::not_found: return "not_found";
+    case Errc::unsupported: return "unsupported";
+    case Errc::unavailable: return "unavailable";
+    case Errc::out_of_memory: return "out_of_memory";
+    case Errc::over_budget: return "over_budget";
+    case Errc::timed_out: return "timed_out";
+    case Errc::cancelled: return "cancelled";
+    case Errc::device_lost: return "device_lost";
+    case Errc::compile_failed: return "compile_failed";
+    case Errc::kernel_failed: return "kernel_failed";
+    case Errc::io: return "io";
+    case Errc::corrupt: return "corrupt";
+    case Errc::closed: return "closed";
+    case Errc::internal: return "internal";
   }
   return "unknown";
 }

@@ -21,14 +21,16 @@ Result<std::optional<std::vector<std::byte>>> read_file(const std::string& path,
 
 /// Writes a file whole or not at all: to a temporary one beside it, ".<name>.<random>.tmp", then renamed. A
 /// process that dies meanwhile leaves the temporary one. Owner-only permissions. Not synchronized to the
-/// disk: after a power cut the file may be empty. Errors: io.
+/// disk: after a power cut the file may be empty.
+/// Errors: io.
 Result<void> write_file(const std::string& path, std::span<const std::byte> content);
 
 /// Removes a file; no error where there is none.
 Result<void> remove_file(const std::string& path);
 
 /// Makes a directory and its parents with owner-only permissions. A directory that others own or may write to
-/// is refused: what is read from it becomes code. Errors: io, naming the path and the reason.
+/// is refused: what is read from it becomes code.
+/// Errors: io, naming the path and the reason.
 Result<void> make_private_directory(const std::string& path);
 
 /// Names of the entries of a directory, sorted.

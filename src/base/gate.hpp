@@ -19,7 +19,8 @@ inline Instant parked_until(const Clock& clock, Instant until) noexcept {
 }
 
 /// Where threads park until something they can see under the caller's mutex has changed. Costs nothing while
-/// parked. Threads: thread-safe.
+/// parked.
+/// Threads: thread-safe.
 class Gate {
  public:
   /// Parks until `ready()` or `until`; false where it gave up. `lock` is held whenever `ready` is asked.

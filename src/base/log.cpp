@@ -28,18 +28,12 @@ Result<LogLevel> parse_level(std::string_view word) {
 
 std::string_view name(LogLevel level) noexcept {
   switch (level) {
-    case LogLevel::trace:
-      return "trace";
-    case LogLevel::debug:
-      return "debug";
-    case LogLevel::info:
-      return "info";
-    case LogLevel::warning:
-      return "warning";
-    case LogLevel::error:
-      return "error";
-    case LogLevel::off:
-      return "off";
+    case LogLevel::trace: return "trace";
+    case LogLevel::debug: return "debug";
+    case LogLevel::info: return "info";
+    case LogLevel::warning: return "warning";
+    case LogLevel::error: return "error";
+    case LogLevel::off: return "off";
   }
   return "unknown";
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <type_traits>
 
 namespace wye {
 inline namespace v0 {
@@ -14,8 +15,9 @@ namespace base {
 /// A reference to a callable that outlives the call; no allocation.
 class ChunkFunction {
  public:
-  template <class F>
-  ChunkFunction(F& f)  // NOLINT
+  // Not for a ChunkFunction: the copy of one refers to the same callable, not to the one copied.
+  template <class F, std::enable_if_t<!std::is_same_v<std::remove_const_t<F>, ChunkFunction>, int> = 0>
+  ChunkFunction(F& f)  // NOLINT: implicit on purpose
       : object_(&f), call_([](void* object, std::uint64_t first, std::uint64_t last) {
           (*static_cast<F*>(object))(first, last);
         }) {}
@@ -27,10 +29,9 @@ class ChunkFunction {
 };
 
 /// Parked threads, all but the first started when work asks for them. One team of a size per process, shared,
-/// counted: the threads are joined when its last handle ends. (Where that is inside a task, the thread
-/// running it is detached.) Threads: thread-safe; calls from inside a chunk or a task are allowed: they share
-/// the same threads and cannot
-///          deadlock.
+/// counted: the threads are joined when its last handle ends. (Where that is inside a task, the thread running
+/// it is detached.)
+/// Threads: thread-safe; calls from inside a chunk or a task share the same threads and cannot deadlock.
 /// Cost:    nothing while idle.
 class Team {
  public:

@@ -14,7 +14,8 @@ namespace base {
 class Worker {
  public:
   /// Starts a thread named `name` (cut to 15 characters, the system's limit). Signals are blocked in it: they
-  /// are the host's. `body` must not throw. Errors: unavailable, with what the system said.
+  /// are the host's. `body` must not throw.
+  /// Errors: unavailable, with what the system said.
   static Result<Worker> start(std::string name, std::function<void()> body);
 
   Worker(Worker&&) noexcept = default;

@@ -13,7 +13,8 @@ namespace wye {
 inline namespace v0 {
 
 /// Keeps blobs under digests. What it gives back is checked by the caller: a store may lose blobs, never mix
-/// them up. Threads: thread-safe; several processes may share one store.
+/// them up.
+/// Threads: thread-safe; several processes may share one store.
 class WYE_API BlobStore {
  public:
   virtual ~BlobStore();

@@ -49,12 +49,9 @@ class Deadline {
   /// The instant this deadline means when the call arrives at `now`; never gives `Instant::max()`.
   constexpr Instant at(Instant now) const {
     switch (kind_) {
-      case Kind::never:
-        return Instant::max();
-      case Kind::absolute:
-        return Instant{span_};
-      case Kind::relative:
-        break;
+      case Kind::never: return Instant::max();
+      case Kind::absolute: return Instant{span_};
+      case Kind::relative: break;
     }
     if (now > Instant{} && span_ >= Instant::max() - now) return Instant::max();
     return now + span_;

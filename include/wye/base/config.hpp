@@ -33,7 +33,8 @@ struct Version {
 inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
 
 /// The version of the library that was loaded. `Runtime::open`, `ContextPool::open` and `ShaderCache::open`
-/// refuse headers whose major.minor differs. Threads: thread-safe.
+/// refuse headers whose major.minor differs.
+/// Threads: thread-safe.
 WYE_API Version library_version() noexcept;
 
 /// "0.1.0".

@@ -10,7 +10,8 @@ namespace wye {
 inline namespace v0 {
 
 /// Owns one handle of the dynamic loader; closed when it ends. Symbols stay private to this handle
-/// (RTLD_LOCAL). Threads: thread-compatible.
+/// (RTLD_LOCAL).
+/// Threads: thread-compatible.
 class WYE_API DynamicLibrary {
  public:
   /// Opens the first of `names` that the loader can.

@@ -9,9 +9,21 @@
 namespace wye {
 inline namespace v0 {
 
+template <class T>
+class Result;
+
+namespace detail {
+/// What a `Result<T>` may be made from as its value.
+template <class U, class T>
+concept ValueOf = std::is_constructible_v<T, U> && std::is_convertible_v<U, T> &&
+                  !std::is_same_v<std::remove_cvref_t<U>, Result<T>> &&
+                  !std::is_same_v<std::remove_cvref_t<U>, Error>;
+}  // namespace detail
+
 /// A `T` or the reason why there is none.
 /// `value()`, `*` and `->` on an error throw `Exception` (see `detail::throw_error`); test first, or call
-/// `error()`. Threads: thread-compatible.
+/// `error()`.
+/// Threads: thread-compatible.
 template <class T>
 class [[nodiscard]] Result {
   static_assert(!std::is_reference_v<T> && !std::is_same_v<std::remove_cv_t<T>, Error>);
@@ -19,11 +31,8 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  template <class U = T>
-  requires(std::is_constructible_v<T, U&&>&& std::is_convertible_v<U&&, T> &&
-           !std::is_same_v<std::remove_cvref_t<U>, Result> && !std::is_same_v<std::remove_cvref_t<U>, Error>)
-      Result(U&& value)
-      : state_(std::in_place_index<0>, std::forward<U>(value)) {}
+  template <detail::ValueOf<T> U = T>
+  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
   bool has_value() const noexcept { return state_.index() == 0; }

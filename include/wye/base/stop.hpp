@@ -11,7 +11,7 @@ inline namespace v0 {
 /// Valid during the host function it was given to.
 /// Threads: thread-safe.
 /// Cost:    `stop_requested` is one load, and one clock read where the job has a time limit; ask every few
-/// thousand items.
+///          thousand items.
 class StopToken {
  public:
   StopToken() = default;
