@@ -138,11 +138,24 @@ void ArrayState::written_on(const device::DeviceBase* device) {
   failure_.reset();
 }
 
+void ArrayState::lost_on(const device::DeviceBase* device) {
+  const base::Lock lock(mutex_);
+  if (!device) host_valid_ = false;
+  else if (auto found = replicas_.find(device); found != replicas_.end()) found->second.valid = false;
+}
+
 bool ArrayState::valid_elsewhere(const device::DeviceBase* device) const {
   const base::Lock lock(mutex_);
   if (device && host_valid_) return true;
   return std::any_of(replicas_.begin(), replicas_.end(),
                      [&](const auto& entry) { return entry.first != device && entry.second.valid; });
+}
+
+Result<void> HostAccess::await(Instant until) {
+  for (const auto& before : before_)
+    if (!before->await(until)) return Error(Errc::timed_out, "An array was not free for the host in time.");
+  before_.clear();
+  return {};
 }
 
 namespace {
@@ -151,10 +164,8 @@ namespace {
 Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
   const Clock& clock = array->pool()->clock();
   const Instant until = base::parked_until(clock, deadline.at(clock));
-  auto turn = std::make_shared<Completion>();
-  auto holder = std::make_shared<HostAccess>(array, turn);
-  for (const auto& before : array->follow(mode, turn))
-    if (!before->await(until)) return Error(Errc::timed_out, "An array was not free for the host in time.");
+  auto holder = std::make_shared<HostAccess>(array, mode);
+  if (auto turn = holder->await(until); !turn) return std::move(turn).error();
   // Who writes mends a failed array: its contents are what the host makes them.
   if (writes(mode) && array->failure()) array->written_on(nullptr);
   auto bytes = array->on_host(until);

@@ -61,7 +61,9 @@ class ArrayState final : public device::Retained {
   void copied_to(const device::DeviceBase& device);
   /// Says that only `device` holds the contents, or only the host where it is null: they were written there.
   void written_on(const device::DeviceBase* device);
-  /// Whether somebody but `device` holds the contents too.
+  /// Says that what `device` (the host where it is null) holds is not the contents any more.
+  void lost_on(const device::DeviceBase* device);
+  /// Whether somebody but `device` (the host where it is null) holds the contents too.
   bool valid_elsewhere(const device::DeviceBase* device) const;
 
  private:
@@ -85,18 +87,24 @@ class ArrayState final : public device::Retained {
   std::vector<std::shared_ptr<Completion>> readers_;
 };
 
-/// The host's turn with an array, from `read` or `write` until its view ends. The array knows the turn, not
-/// this: else neither would ever end.
+/// The host's turn with an array, from `read` or `write` until its view ends. The array knows the turn, not this: else
+/// neither would ever end.
 class HostAccess {
  public:
-  HostAccess(std::shared_ptr<ArrayState> array, std::shared_ptr<Completion> turn)
-      : array_(std::move(array)), turn_(std::move(turn)) {}
-  ~HostAccess() { turn_->finish(); }
+  HostAccess(std::shared_ptr<ArrayState> array, Access access) : array_(std::move(array)) {
+    before_ = array_->follow(access, turn_);
+  }
+  ~HostAccess() { finish_after(turn_, before_); }
   HostAccess(const HostAccess&) = delete;
+
+  /// Waits until it is the host's turn.
+  /// Errors: timed_out.
+  Result<void> await(Instant until);
 
  private:
   std::shared_ptr<ArrayState> array_;
-  std::shared_ptr<Completion> turn_;
+  std::shared_ptr<Completion> turn_ = std::make_shared<Completion>();
+  std::vector<std::shared_ptr<Completion>> before_;
 };
 
 }  // namespace data

@@ -3,7 +3,10 @@
 /// it.
 #include <wye/base/clock.hpp>
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -17,8 +20,6 @@ namespace data {
 /// Threads: thread-safe.
 class Completion {
  public:
-  virtual ~Completion() = default;
-
   bool over() const noexcept {
     const base::Lock lock(mutex_);
     return over_;
@@ -55,6 +56,18 @@ class Completion {
   bool over_ = false;
   std::vector<std::function<void()>> thens_;
 };
+
+/// Ends `turn` once all of `before` are over: who gives up a turn it has not had yet still keeps its followers behind
+/// those it followed.
+inline void finish_after(const std::shared_ptr<Completion>& turn,
+                         const std::vector<std::shared_ptr<Completion>>& before) {
+  if (before.empty()) return turn->finish();
+  auto left = std::make_shared<std::atomic<std::size_t>>(before.size());
+  for (const auto& one : before)
+    one->when_over([left, turn] {
+      if (left->fetch_sub(1) == 1) turn->finish();
+    });
+}
 
 }  // namespace data
 }  // namespace v0

@@ -49,10 +49,7 @@ Recording* Lane::open() {
 }
 
 void Lane::upload(std::span<const std::byte> source, const BufferRange& target) {
-  if (Recording* recording = open()) {
-    recording->upload(source, target);
-    submit();
-  }
+  if (Recording* recording = open()) recording->upload(source, target);
 }
 
 void Lane::download(const BufferRange& source, std::span<std::byte> target) {
@@ -109,7 +106,11 @@ Result<void> Lane::wait(Instant until, const StopToken& stop) {
   return {};
 }
 
-bool Lane::idle() noexcept { return base_->timeline()->reached() >= last_; }
+bool Lane::idle() noexcept {
+  if (last_ == 0 || base_->timeline()->reached() >= last_) return true;
+  const auto now = base_->timeline()->wait(last_, Instant::min());
+  return now || now.error() != Errc::timed_out;  // a timeline that failed has nothing left to do
+}
 
 }  // namespace device
 }  // namespace v0

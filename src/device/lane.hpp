@@ -20,7 +20,7 @@ class Lane {
   explicit Lane(std::unique_ptr<LaneBase> base);
   ~Lane();  ///< what was recorded and not submitted is dropped; what is in flight is waited for
 
-  /// Copies `source` into `target`; `source` may be reused at once.
+  /// Copies `source` into `target`; `source` may be reused after the next `submit`.
   void upload(std::span<const std::byte> source, const BufferRange& target);
   /// Copies `source` into `target`, which is written by the time `wait` has returned success.
   void download(const BufferRange& source, std::span<std::byte> target);

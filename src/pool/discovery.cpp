@@ -62,7 +62,9 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
     }
   };
   for (const std::string& name : backends) {
-    if (!find(name)) return Error(Errc::not_found, absent(name).reason);
+    // A name of the default order is a known one, even to a build without it: its absence has a reason, as any other.
+    const bool known = std::find(default_order.begin(), default_order.end(), name) != default_order.end();
+    if (!find(name) && !known) return Error(Errc::not_found, absent(name).reason);
     look(name);
   }
   if (backends.empty())

@@ -1,0 +1,154 @@
+#include "runtime/environment.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/logger.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace runtime {
+namespace {
+
+Error refuse(const char* variable, std::string_view value, std::string_view expected) {
+  return Error(Errc::invalid_argument,
+               base::text("Environment variable {} ('{}') is not {}.", variable, value, expected));
+}
+
+/// A number followed by one of the `units`, or by nothing, which means the first of them.
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+std::optional<double> quantity(std::string_view text, std::initializer_list<Unit> units) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !(number >= 0) || number > 1e18) return std::nullopt;
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  for (const Unit& known : units)
+    if (unit == known.name || (unit.empty() && &known == units.begin())) return number * known.factor;
+  return std::nullopt;
+}
+
+Result<void> read(const char* variable, std::string_view text, std::uint32_t& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size())
+    return refuse(variable, text, "a whole number");
+  return {};
+}
+
+Result<void> read(const char* variable, std::string_view text, Bytes& out) {
+  const auto bytes = quantity(text, {{"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}});
+  if (!bytes) return refuse(variable, text, "a number of bytes such as 536870912 or 512MiB");
+  out = Bytes{static_cast<std::uint64_t>(*bytes)};
+  return {};
+}
+
+Result<void> read(const char* variable, std::string_view text, Duration& out) {
+  const auto seconds = quantity(text, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}});
+  if (!seconds || *seconds > 9e9) return refuse(variable, text, "a number of seconds such as 5 or 500ms");
+  out = Duration(static_cast<Duration::rep>(*seconds * 1e9));
+  return {};
+}
+
+Result<void> read(const char* variable, std::string_view text, bool& out) {
+  if (text != "0" && text != "1") return refuse(variable, text, "0 or 1");
+  out = text == "1";
+  return {};
+}
+
+Result<void> read(const char* variable, std::string_view text, Fallback& out) {
+  constexpr std::array<std::pair<std::string_view, Fallback>, 3> words{
+      {{"allow", Fallback::allow}, {"warn", Fallback::warn}, {"forbid", Fallback::forbid}}};
+  for (const auto& [word, value] : words)
+    if (text == word) return out = value, Result<void>();
+  return refuse(variable, text, "allow, warn or forbid");
+}
+
+Result<void> read(const char*, std::string_view text, std::string& out) {
+  out = text;
+  return {};
+}
+
+Result<void> read(const char* variable, std::string_view text, std::vector<std::string>& out) {
+  out.clear();
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    if (word.empty()) return refuse(variable, text, "a list of names such as vulkan,cpu");
+    out.emplace_back(word);
+    if (comma == std::string_view::npos) return {};
+    text.remove_prefix(comma + 1);
+  }
+}
+
+/// What the host set, else what the variable says, else what is there.
+template <class T>
+Result<void> fill(T& out, std::optional<T> set, const Environment& environment, const char* variable) {
+  if (set) return out = std::move(*set), Result<void>();
+  if (const auto value = environment(variable); value && !value->empty()) return read(variable, *value, out);
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string> process_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+Result<Resolved> resolve(RuntimeOptions options, const Environment& environment) {
+  Resolved all;
+  const std::array filled{
+      fill(all.pool.backends, std::move(options.backends), environment, "WYE_BACKENDS"),
+      fill(all.pool.lanes_per_device, options.lanes_per_device, environment, "WYE_LANES"),
+      fill(all.pool.lane_memory, options.lane_memory, environment, "WYE_LANE_MEMORY"),
+      fill(all.pool.lease_timeout, options.lease_timeout, environment, "WYE_LEASE_TIMEOUT"),
+      fill(all.pool.cpu_threads, options.cpu_threads, environment, "WYE_CPU_THREADS"),
+      fill(all.pool.validate_driver, options.validate_driver, environment, "WYE_VALIDATE"),
+      fill(all.cache.kernels, options.cached_kernels, environment, "WYE_CACHED_KERNELS"),
+      fill(all.cache.memory, options.cache_memory, environment, "WYE_CACHE_MEMORY"),
+      fill(all.cache.directory, std::move(options.cache_directory), environment, "WYE_CACHE_DIR"),
+      fill(all.scheduler.concurrent_jobs, options.concurrent_jobs, environment, "WYE_JOBS"),
+      fill(all.scheduler.job_time_limit, options.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
+      fill(all.scheduler.fallback, options.fallback, environment, "WYE_FALLBACK"),
+  };
+  for (const Result<void>& one : filled)
+    if (!one) return one.error();
+  all.scheduler.preferences = std::move(options.preferences);
+  all.pool.clock = all.cache.clock = all.scheduler.clock = options.clock;
+
+  std::optional<std::string> levels = std::move(options.log_level);
+  LogSink sink = std::move(options.log);
+  if (!levels) {
+    levels = environment("WYE_LOG");
+    if (levels && levels->empty()) levels.reset();
+    if (levels && !sink) sink = log_to_stderr();  // the operator asked, and the host has no place for it
+  }
+  base::LogFilter filter;
+  if (levels) {
+    auto parsed = base::LogFilter::parse(*levels);
+    if (!parsed)
+      return std::move(parsed).error().with_context(
+          "while reading the log level (option log_level or WYE_LOG)");
+    filter = std::move(*parsed);
+  }
+  if (sink) {
+    const base::Logger logger(std::move(sink), std::move(filter));
+    all.pool.log = all.cache.log = all.scheduler.log = [logger](const LogRecord& record) {
+      logger.write(record.level, record.room, record.text);
+    };
+  }
+  return all;
+}
+
+}  // namespace runtime
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,91 @@
+#include <wye/runtime/runtime.hpp>
+
+#include <new>
+#include <utility>
+
+#include "base/version.hpp"
+#include "cache/cache.hpp"
+#include "data/array_state.hpp"
+#include "pool/pool.hpp"
+#include "runtime/environment.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace runtime {
+
+struct State {
+  ContextPool pool;
+  ShaderCache cache;
+  Scheduler scheduler;
+
+  void close() {
+    scheduler.close();
+    pool.close();
+  }
+};
+
+}  // namespace runtime
+
+Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
+  if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
+  try {
+    auto resolved = runtime::resolve(std::move(options), runtime::process_environment);
+    if (!resolved) return std::move(resolved).error();
+    auto pool = ContextPool::open(std::move(resolved->pool));
+    if (!pool) return std::move(pool).error();
+    auto cache = ShaderCache::open(std::move(resolved->cache));
+    if (!cache) return std::move(cache).error();
+    auto scheduler = Scheduler::open(*pool, *cache, std::move(resolved->scheduler));
+    if (!scheduler) return std::move(scheduler).error();
+    // Arrays and tickets may outlive the runtime; what ends with its last copy is that jobs can run.
+    std::shared_ptr<runtime::State> state(
+        new runtime::State{std::move(*pool), std::move(*cache), std::move(*scheduler)},
+        [](runtime::State* last) {
+          last->close();
+          delete last;
+        });
+    return Runtime(std::move(state));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory for a runtime.");
+  }
+}
+
+Ticket Runtime::submit(Job job, const JobOptions& options) {
+  return state_->scheduler.submit(std::move(job), options);
+}
+Result<Outcome> Runtime::run(Job job, const JobOptions& options) {
+  return state_->scheduler.run(std::move(job), options);
+}
+
+const std::vector<AdapterInfo>& Runtime::adapters() const { return state_->pool.adapters(); }
+const std::vector<Device>& Runtime::devices() const { return state_->pool.devices(); }
+
+Metrics Runtime::metrics() const {
+  // One moment: all three rooms hold still. They never take each other's locks, so this order cannot meet another one.
+  const auto& core = *state_->scheduler.state();
+  const auto& pool = *state_->pool.state();
+  const auto& cache = cache::of(state_->cache);
+  const auto jobs_still = core.freeze();
+  const auto pool_still = pool.freeze();
+  const auto cache_still = cache.freeze();
+  return {pool.metrics_locked(), cache.metrics_locked(), core.metrics_locked(), pool.contexts_locked()};
+}
+
+ContextPool& Runtime::pool() { return state_->pool; }
+ShaderCache& Runtime::cache() { return state_->cache; }
+Scheduler& Runtime::scheduler() { return state_->scheduler; }
+void Runtime::close() { state_->close(); }
+
+std::shared_ptr<data::ArrayState> Runtime::make_array(std::span<const std::byte> values, std::uint64_t count,
+                                                      ElementType element, std::uint32_t size) {
+  return data::ArrayState::make(state_->pool.state(), values, count, element, size);
+}
+
+std::shared_ptr<data::ArrayState> Runtime::borrow_array(std::span<std::byte> memory, std::uint64_t count,
+                                                        ElementType element, std::uint32_t size) {
+  return data::ArrayState::borrow(state_->pool.state(), memory, count, element, size);
+}
+
+}  // namespace v0
+}  // namespace wye

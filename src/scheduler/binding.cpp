@@ -1,0 +1,240 @@
+#include "scheduler/binding.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+namespace {
+
+template <class F>
+void each_operand(const Job& job, F f) {
+  for (std::size_t c = 0; c < job.size(); ++c)
+    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) f(job[c].arguments()[i]);
+}
+
+std::byte* begin_of(const Operand& operand) { return static_cast<std::byte*>(operand.data); }
+std::byte* end_of(const Operand& operand) { return begin_of(operand) + operand.bytes().count; }
+
+}  // namespace
+
+Bytes size_of(const Job& job) {
+  // A handful of operands: comparing each with those before it is cheaper than any set.
+  Bytes sum;
+  std::vector<const Operand*> seen;
+  each_operand(job, [&](const Operand& operand) {
+    const bool host = operand.kind == Operand::Kind::host;
+    if (!host && operand.kind != Operand::Kind::array && operand.kind != Operand::Kind::buffer) return;
+    for (const Operand* other : seen)
+      if (other->kind == operand.kind &&
+          (host ? other->data == operand.data : other->object == operand.object))
+        return;
+    seen.push_back(&operand);
+    sum += operand.bytes();
+  });
+  return sum;
+}
+
+Binding::Binding(const Job& job, const Device& device)
+    : job_(job), device_(device), in_place_(device.info().features.has(Feature::host_memory)) {
+  find_arrays();
+  if (!in_place_) find_regions();
+}
+
+void Binding::find_regions() {
+  each_operand(job_, [&](const Operand& operand) {
+    if (operand.kind != Operand::Kind::host || operand.count == 0) return;
+    regions_.push_back({begin_of(operand), end_of(operand), false, false, nullptr});
+  });
+  std::sort(regions_.begin(), regions_.end(),
+            [](const Region& a, const Region& b) { return a.first < b.first; });
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < regions_.size(); ++i) {
+    if (regions_[i].first < regions_[kept].last)
+      regions_[kept].last = std::max(regions_[kept].last, regions_[i].last);
+    else
+      regions_[++kept] = regions_[i];
+  }
+  if (!regions_.empty()) regions_.resize(kept + 1);
+
+  // A region need not be uploaded when the first to touch it writes all of it.
+  for (Region& region : regions_) {
+    bool first = true;
+    each_operand(job_, [&](const Operand& operand) {
+      if (operand.kind != Operand::Kind::host || operand.count == 0) return;
+      if (begin_of(operand) < region.first || end_of(operand) > region.last) return;
+      const bool overwrites = operand.access == Access::write && begin_of(operand) == region.first &&
+                              end_of(operand) == region.last;
+      if (first) region.upload = !overwrites;
+      first = false;
+      region.download |= writes(operand.access);
+    });
+  }
+}
+
+void Binding::find_arrays() {
+  each_operand(job_, [&](const Operand& operand) {
+    if (operand.kind != Operand::Kind::array) return;
+    auto* array = static_cast<data::ArrayState*>(operand.object.get());
+    auto use = std::find_if(arrays_.begin(), arrays_.end(), [&](const Use& u) { return u.array == array; });
+    if (use == arrays_.end()) {
+      const bool overwrites = operand.access == Access::write && operand.count == array->count();
+      arrays_.push_back({array, operand.access, !overwrites});
+    } else {
+      use->access =
+          static_cast<Access>(static_cast<unsigned>(use->access) | static_cast<unsigned>(operand.access));
+    }
+  });
+}
+
+Result<void> Binding::fetch(Instant until) {
+  for (const Use& use : arrays_) {
+    if (!use.needed) continue;
+    if (auto failure = use.array->failure())
+      return failure->with_context(
+          base::text("while job '{}' read an array that it had failed to write", job_.name()));
+    if (!in_place_) {
+      auto replica = use.array->on_device(*device_.base());
+      if (!replica) return std::move(replica).error();
+      if (replica->valid) continue;
+    }
+    if (!use.array->valid_on_host()) moved_ += use.array->bytes();
+    if (auto bytes = use.array->on_host(until); !bytes) return std::move(bytes).error();
+  }
+  return {};
+}
+
+Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
+  return device_.base()->create_buffer(
+      {.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
+}
+
+Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account) {
+  account_ = std::move(account);
+  for (Region& region : regions_) {
+    const std::span<const std::byte> bytes(region.first, region.last);
+    auto buffer = allocate(Bytes{bytes.size()});
+    if (!buffer) return std::move(buffer).error();
+    region.buffer = std::move(*buffer);
+    if (!region.upload) continue;
+    lane.upload(bytes, {region.buffer, Bytes{0}, Bytes{bytes.size()}});
+    moved_ += Bytes{bytes.size()};
+  }
+  bound_.reserve(job_.size());
+  for (std::size_t c = 0; c < job_.size(); ++c) {
+    bound_.push_back(job_[c].arguments());
+    for (std::size_t i = 0; i < bound_[c].size(); ++i) {
+      if (auto ok = bind_operand(bound_[c][i], lane); !ok)
+        return ok.error().with_context(
+            base::text("while preparing argument {} of '{}'", i + 1, job_[c].name()));
+    }
+  }
+  return {};
+}
+
+Result<void> Binding::bind_operand(Operand& operand, device::Lane& lane) {
+  const auto to_buffer = [&](std::shared_ptr<device::BufferBase> buffer, std::uint64_t first_element) {
+    operand.kind = Operand::Kind::buffer;
+    operand.object = std::move(buffer);
+    operand.offset = first_element;
+    operand.data = nullptr;
+  };
+  switch (operand.kind) {
+    case Operand::Kind::host: {
+      if (in_place_) return {};
+      if (operand.count == 0) {
+        auto empty = allocate(Bytes{0});
+        if (!empty) return std::move(empty).error();
+        to_buffer(std::move(*empty), 0);
+        return {};
+      }
+      const auto region = std::find_if(regions_.begin(), regions_.end(),
+                                       [&](const Region& r) { return begin_of(operand) < r.last; });
+      const auto offset = static_cast<std::uint64_t>(begin_of(operand) - region->first);
+      if (offset % operand.size != 0)
+        return Error(
+            Errc::invalid_argument,
+            base::text("The argument overlaps another at an offset ({} bytes) that is not a multiple of its "
+                       "element size ({} bytes).",
+                       offset, operand.size));
+      to_buffer(region->buffer, offset / operand.size);
+      return {};
+    }
+    case Operand::Kind::scratch: {
+      auto found = std::find_if(scratch_.begin(), scratch_.end(),
+                                [&](const auto& s) { return s.first == operand.id; });
+      if (found == scratch_.end()) {
+        // The first operand of a scratch may be a slice of it: its size is that of the largest.
+        std::uint64_t bytes = 0;
+        each_operand(job_, [&](const Operand& other) {
+          if (other.kind == Operand::Kind::scratch && other.id == operand.id)
+            bytes = std::max(bytes, (other.offset + other.count) * other.size);
+        });
+        auto buffer = allocate(Bytes{bytes});
+        if (!buffer) return std::move(buffer).error();
+        found = scratch_.insert(scratch_.end(), {operand.id, std::move(*buffer)});
+      }
+      to_buffer(found->second, operand.offset);
+      return {};
+    }
+    case Operand::Kind::array: {
+      auto& array = static_cast<data::ArrayState&>(*operand.object);
+      if (in_place_) {
+        operand.kind = Operand::Kind::host;
+        operand.data = array.host_memory() + operand.offset * operand.size;
+        operand.object.reset();
+        return {};
+      }
+      auto replica = array.on_device(*device_.base());
+      if (!replica) return std::move(replica).error();
+      const auto use =
+          std::find_if(arrays_.begin(), arrays_.end(), [&](const Use& u) { return u.array == &array; });
+      if (use->needed && !replica->valid) {
+        lane.upload({array.host_memory(), array.bytes().count}, {replica->buffer, Bytes{0}, array.bytes()});
+        moved_ += array.bytes();
+        array.copied_to(*device_.base());
+        use->uploaded = true;
+      }
+      to_buffer(replica->buffer, operand.offset);
+      return {};
+    }
+    case Operand::Kind::buffer:
+    case Operand::Kind::address:
+    case Operand::Kind::value:
+    case Operand::Kind::none: break;
+  }
+  return {};
+}
+
+void Binding::downloads(device::Lane& lane) {
+  for (const Region& region : regions_) {
+    if (!region.download) continue;
+    const std::span<std::byte> bytes(region.first, region.last);
+    lane.download({region.buffer, Bytes{0}, Bytes{bytes.size()}}, bytes);
+    moved_ += Bytes{bytes.size()};
+  }
+}
+
+void Binding::publish() {
+  for (const Use& use : arrays_)
+    if (writes(use.access)) use.array->written_on(in_place_ ? nullptr : device_.base().get());
+}
+
+void Binding::spoil(const Error& error, bool began) {
+  const device::DeviceBase* here = in_place_ ? nullptr : device_.base().get();
+  for (const Use& use : arrays_) {
+    const bool changed = began && writes(use.access);
+    if (!changed && !use.uploaded) continue;
+    if (use.array->valid_elsewhere(here))
+      use.array->lost_on(here);
+    else
+      use.array->fail(error);
+  }
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

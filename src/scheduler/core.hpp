@@ -1,0 +1,92 @@
+#pragma once
+/// The state behind a Scheduler: the queue, the threads that serve it, and how one job is placed and run.
+#include <wye/scheduler/scheduler.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/gate.hpp"
+#include "base/logger.hpp"
+#include "base/worker.hpp"
+#include "device/provider.hpp"
+#include "pool/pool.hpp"
+#include "scheduler/placement.hpp"
+#include "scheduler/record.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+/// Jobs run on whoever is there first: a thread that waits for its ticket runs the job itself, else one of at
+/// most `concurrent_jobs` workers does, which are started when first needed and parked when there is nothing
+/// to do. Threads: thread-safe. The mutex is a leaf: no driver, no user's code, no other room's lock under
+/// it.
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
+       SchedulerOptions options);
+  ~Core();
+
+  std::shared_ptr<Record> accept(Job job, const JobOptions& options);
+  /// Queues an accepted record, or settles it.
+  void submit(const std::shared_ptr<Record>& record);
+  /// Runs an accepted record on this thread as soon as there is room for it.
+  Result<Outcome> run_here(const std::shared_ptr<Record>& record);
+  Result<Outcome> wait(Record& record, Deadline deadline);
+  void cancel(Record& record);
+  /// Ends a ticket: see `Ticket`.
+  void release(const std::shared_ptr<Record>& record) noexcept;
+  Explanation explain(const Record& record) const;
+
+  const pool::Pool& pool() const noexcept { return *pool_; }
+  std::string reason(const Record& record) const;
+
+  /// Holds every number of this scheduler still while the lock lives.
+  base::Lock freeze() const { return base::Lock(mutex_); }
+  SchedulerMetrics metrics_locked() const;
+
+  void close();
+
+ private:
+  // queue.cpp
+  bool enter(const std::shared_ptr<Record>& record);
+  void make_ready(const std::shared_ptr<Record>& record);
+  void work();
+  void call_worker(base::Lock& lock);
+  bool run_if_room(Record& record);
+  std::shared_ptr<Record> pop_locked();
+
+  // run.cpp
+  void run(Record& record);
+  std::optional<Error> place(Record& record);
+  std::optional<Error> misnamed(std::string_view on) const;
+  std::optional<Error> refusal(const Record& record, std::size_t device) const;
+  Result<void> attempt(Record& record, std::size_t device);
+  void settle(Record& record, State from, std::optional<Error> error);
+
+  std::shared_ptr<pool::Pool> pool_;
+  std::shared_ptr<device::ExecutableProvider> provider_;
+  SchedulerOptions options_;
+  const Clock* clock_;
+  base::Logger log_;
+  Preferences preferences_;
+  std::vector<Choice> choices_;  // the devices of the pool
+
+  mutable std::mutex mutex_;
+  base::Gate work_;
+  base::Gate quiet_;
+  std::vector<std::shared_ptr<Record>> queue_;  // a heap: highest priority, then first submitted
+  std::vector<base::Worker> workers_;
+  std::uint32_t parked_ = 0;   // workers that wait for work
+  std::uint32_t running_ = 0;  // jobs that count against `concurrent_jobs`
+  std::uint64_t sequence_ = 0;
+  bool closing_ = false;
+  SchedulerMetrics metrics_;
+};
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

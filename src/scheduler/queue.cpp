@@ -1,0 +1,295 @@
+// The queue and the threads that serve it.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/text.hpp"
+#include "data/array_state.hpp"
+#include "scheduler/binding.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+namespace {
+
+/// Jobs this thread is in the middle of. A job that waits for another one runs it on top, without a slot of
+/// its own: else `concurrent_jobs` jobs that each wait for one more would wait for ever.
+thread_local int jobs_on_this_thread = 0;
+
+bool later(const std::shared_ptr<Record>& a, const std::shared_ptr<Record>& b) {
+  if (a->priority != b->priority) return a->priority < b->priority;
+  return a->sequence > b->sequence;
+}
+
+}  // namespace
+
+Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
+           SchedulerOptions options)
+    : pool_(std::move(pool)),
+      provider_(std::move(provider)),
+      options_(std::move(options)),
+      clock_(options_.clock ? options_.clock : &pool_->clock()),
+      log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
+      preferences_(options_.preferences) {
+  for (const Device& device : pool_->devices()) {
+    const AdapterInfo& info = device.info();
+    choices_.push_back({info.backend, info.type == AdapterType::cpu && info.backend != "cpu"});
+  }
+}
+
+Core::~Core() = default;
+
+std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) {
+  auto record = std::make_shared<Record>();
+  record->core = shared_from_this();
+  record->submitted = clock_->now();
+  record->name = job.name();
+  record->tag = options.tag;
+  record->on = options.on;
+  record->type = options.type.value_or(job.type());
+  record->priority = options.priority;
+  record->fallback = options.fallback.value_or(options_.fallback);
+  record->deadline = options.deadline.at(record->submitted);
+  record->time_limit = options.time_limit.value_or(options_.job_time_limit);
+  record->size = size_of(job);
+  bool uses_arrays = false;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
+      record->borrows |= job[c].arguments()[i].kind == Operand::Kind::host;
+      uses_arrays |= job[c].arguments()[i].kind == Operand::Kind::array;
+    }
+  }
+  if (uses_arrays) record->turn = std::make_shared<data::Completion>();
+  record->job = std::move(job);
+  return record;
+}
+
+namespace {
+
+/// Lines a job up behind the users of its arrays that come before it.
+/// Errors: invalid_argument (an empty handle, an array of another runtime).
+Result<std::vector<std::shared_ptr<data::Completion>>> line_up(Record& record, const pool::Pool& pool) {
+  std::vector<std::pair<data::ArrayState*, Access>> uses;
+  const Job& job = *record.job;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
+      const Operand& operand = job[c].arguments()[i];
+      if (operand.kind != Operand::Kind::array) continue;
+      auto* array = static_cast<data::ArrayState*>(operand.object.get());
+      if (!array || array->pool().get() != &pool)
+        return Error(Errc::invalid_argument, base::text("Argument {} of '{}' is {}.", i + 1, job[c].name(),
+                                                        array ? "an array of another runtime"
+                                                              : "an array handle that holds no array"));
+      const auto use =
+          std::find_if(uses.begin(), uses.end(), [&](const auto& u) { return u.first == array; });
+      if (use == uses.end())
+        uses.emplace_back(array, operand.access);
+      else if (writes(operand.access))
+        use->second = Access::read_write;
+    }
+  }
+  std::vector<std::shared_ptr<data::Completion>> before;
+  for (const auto& [array, access] : uses)
+    for (auto& one : array->follow(access, record.turn)) before.push_back(std::move(one));
+  return before;
+}
+
+}  // namespace
+
+/// Lets a record in; true where it can run at once. Else it waits for users of its arrays, or has settled.
+bool Core::enter(const std::shared_ptr<Record>& record) {
+  std::vector<std::shared_ptr<data::Completion>> before;
+  std::optional<Error> error = record->job->error();
+  {
+    // Several arrays are lined up for at one moment, or two jobs could each come first at one of them.
+    const base::Lock lock(mutex_);
+    record->sequence = ++sequence_;
+    ++metrics_.submitted;
+    if (closing_)
+      error = Error(Errc::closed, base::text("Job '{}' came after the scheduler was closed.", record->name));
+    if (!error && record->turn) {
+      if (auto ahead = line_up(*record, *pool_))
+        before = std::move(*ahead);
+      else
+        error = std::move(ahead).error();
+    }
+    ++metrics_.queued;
+  }
+  if (error) return settle(*record, State::queued, std::move(error)), false;
+  if (before.empty()) return true;
+
+  record->state = State::waiting;
+  record->ahead = before.size();
+  for (const auto& one : before) {
+    one->when_over([record] {
+      if (record->ahead.fetch_sub(1) != 1) return;
+      if (record->advance(State::waiting, State::queued))
+        record->core->make_ready(record);
+      else
+        record->turn->finish();  // it was cancelled meanwhile; only now may its followers go on
+    });
+  }
+  return false;
+}
+
+void Core::submit(const std::shared_ptr<Record>& record) {
+  if (enter(record)) make_ready(record);
+}
+
+Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
+  if (enter(record) && !run_if_room(*record)) make_ready(record);
+  return wait(*record, Deadline::never());
+}
+
+void Core::make_ready(const std::shared_ptr<Record>& record) {
+  base::Lock lock(mutex_);
+  if (closing_) {
+    lock.unlock();
+    return settle(
+        *record, State::queued,
+        Error(Errc::closed, base::text("Job '{}' was not ready when the scheduler closed.", record->name)));
+  }
+  queue_.push_back(record);
+  std::push_heap(queue_.begin(), queue_.end(), later);
+  call_worker(lock);
+}
+
+/// Sees to it that somebody takes the next job.
+void Core::call_worker(base::Lock& lock) {
+  if (queue_.empty() || running_ >= options_.concurrent_jobs) return;
+  if (parked_ > 0) return work_.wake_one();
+  if (workers_.size() >= options_.concurrent_jobs) return;
+  auto worker = base::Worker::start("wye-jobs", [this] { work(); });
+  if (worker) return workers_.push_back(std::move(*worker));
+  if (!workers_.empty() || running_ > 0) return;  // whoever is there takes it next
+  auto record = pop_locked();
+  lock.unlock();
+  if (record)
+    settle(*record, State::queued, worker.error().with_context("while starting a thread for queued jobs"));
+  lock.lock();
+}
+
+std::shared_ptr<Record> Core::pop_locked() {
+  while (!queue_.empty()) {
+    std::pop_heap(queue_.begin(), queue_.end(), later);
+    auto record = std::move(queue_.back());
+    queue_.pop_back();
+    if (record->state == State::queued) return record;  // else somebody ran or cancelled it already
+  }
+  return nullptr;
+}
+
+void Core::work() {
+  base::Lock lock(mutex_);
+  for (;;) {
+    ++parked_;
+    work_.wait(lock, Instant::max(),
+               [&] { return closing_ || (!queue_.empty() && running_ < options_.concurrent_jobs); });
+    --parked_;
+    if (closing_) return;
+    auto record = pop_locked();
+    if (!record || !record->advance(State::queued, State::running)) continue;
+    ++running_;
+    --metrics_.queued;
+    ++metrics_.running;
+    call_worker(lock);  // there may be room for one more
+    lock.unlock();
+    ++jobs_on_this_thread;
+    run(*record);
+    record.reset();
+    --jobs_on_this_thread;
+    lock.lock();
+    --running_;
+    quiet_.wake_all();
+  }
+}
+
+/// Runs a queued job on the calling thread, if nobody else does yet and there is room for it.
+bool Core::run_if_room(Record& record) {
+  const bool nested = jobs_on_this_thread > 0;
+  {
+    const base::Lock lock(mutex_);
+    if (!nested && running_ >= options_.concurrent_jobs) return false;
+    if (!record.advance(State::queued, State::running)) return false;
+    running_ += nested ? 0 : 1;
+    --metrics_.queued;
+    ++metrics_.running;
+  }
+  ++jobs_on_this_thread;
+  run(record);
+  --jobs_on_this_thread;
+  if (nested) return true;
+  base::Lock lock(mutex_);
+  --running_;
+  quiet_.wake_all();
+  call_worker(lock);
+  return true;
+}
+
+Result<Outcome> Core::wait(Record& record, Deadline deadline) {
+  const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
+  // A thread that will wait as long as it takes may as well do it.
+  if (deadline.is_never()) run_if_room(record);
+  const Instant start_by = base::parked_until(*clock_, record.deadline);
+  base::Lock lock(record.mutex);
+  if (!record.gate.wait(lock, std::min(until, start_by), [&] { return record.is_settled; })) {
+    lock.unlock();
+    if (start_by <= until) {
+      // Nobody started it in time. Where somebody just did, it goes on.
+      for (State from : {State::queued, State::waiting})
+        settle(
+            record, from,
+            Error(Errc::timed_out, base::text("Job '{}' did not start before its deadline.", record.name)));
+      lock.lock();
+      record.gate.wait(lock, until, [&] { return record.is_settled; });
+    } else {
+      lock.lock();
+    }
+    if (!record.is_settled)
+      return Error(Errc::timed_out, base::text("Job '{}' has not finished yet; it goes on.", record.name));
+  }
+  lock.unlock();
+  return record.result();
+}
+
+void Core::cancel(Record& record) {
+  record.stop = true;
+  for (State from : {State::queued, State::waiting})
+    settle(record, from,
+           Error(Errc::cancelled, base::text("Job '{}' was cancelled before it started.", record.name)));
+}
+
+void Core::release(const std::shared_ptr<Record>& record) noexcept {
+  if (!record->borrows) return;  // it goes on alone: what it uses it holds
+  cancel(*record);
+  base::Lock lock(record->mutex);
+  record->gate.wait(lock, Instant::max(), [&] { return record->is_settled; });
+}
+
+void Core::close() {
+  std::vector<base::Worker> workers;
+  std::vector<std::shared_ptr<Record>> waiting;
+  {
+    base::Lock lock(mutex_);
+    closing_ = true;
+    work_.wake_all();
+    waiting.swap(queue_);
+  }
+  for (const auto& record : waiting)
+    settle(*record, State::queued,
+           Error(Errc::closed,
+                 base::text("Job '{}' had not started when the scheduler was closed.", record->name)));
+  {
+    base::Lock lock(mutex_);
+    const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
+    quiet_.wait(lock, Instant::max(), [&] { return running_ <= own; });
+    workers.swap(workers_);
+  }
+}
+
+SchedulerMetrics Core::metrics_locked() const { return metrics_; }
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,83 @@
+#pragma once
+/// One job on its way: what the ticket, the queue and the thread that runs it share.
+#include <wye/scheduler/job.hpp>
+#include <wye/scheduler/ticket.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/gate.hpp"
+#include "data/completion.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+class Core;
+
+enum class State : std::uint8_t {
+  waiting,  ///< for the users of its arrays that come before it
+  queued,   ///< ready to run
+  running,
+  settled,
+};
+
+/// What was decided about one device; turned into words only when somebody asks.
+struct Decision {
+  std::size_t device = 0;
+  Candidate::Verdict verdict = Candidate::Verdict::passed;
+  std::optional<Error> why;
+};
+
+/// The state moves forward only, by compare-and-swap: whoever moves it to `running` runs the job, whoever
+/// moves it to `settled` settles it. Threads: what is below the state is written by that one thread, and read
+/// by others once the job has settled.
+struct Record : std::enable_shared_from_this<Record> {
+  std::shared_ptr<Core> core;
+  std::optional<Job> job;  ///< given up when settled: it holds on to the caller's arrays and buffers
+  std::string name;
+  std::string tag;
+  std::string on;
+  WorkloadType type;
+  Priority priority = Priority::normal;
+  Fallback fallback = Fallback::allow;
+  Instant deadline = Instant::max();
+  Duration time_limit{};
+  std::uint64_t sequence = 0;
+  bool borrows = false;  ///< some argument is host memory of the caller's
+
+  std::atomic<State> state{State::queued};
+  std::atomic<bool> stop{false};
+
+  std::shared_ptr<data::Completion> turn;  ///< its turn with the arrays it uses; null where it uses none
+  std::atomic<std::size_t> ahead{0};       ///< users of its arrays it still has to wait for
+
+  Instant submitted{};
+  Instant started{};
+  Instant ended{};
+  std::size_t device = 0;  ///< where it ran
+  CacheTier tier = CacheTier::none;
+  Bytes moved;
+  Bytes size;  ///< of its operands: what the preference table is asked with
+  std::vector<Decision> decisions;
+  std::optional<Error> error;
+
+  mutable std::mutex mutex;  ///< for what follows
+  mutable base::Gate gate;
+  bool is_settled = false;
+  std::vector<std::function<void(const Result<Outcome>&)>> thens;
+
+  bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
+  /// The result, once settled.
+  Result<Outcome> result();
+};
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,292 @@
+// How one job is placed, run and settled.
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "base/text.hpp"
+#include "scheduler/binding.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+namespace {
+
+double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+/// Whether another device may still do what this one could not. A kernel that failed, an argument that makes
+/// no sense and a job that nobody wants any more are the same everywhere.
+bool may_go_elsewhere(Errc code) {
+  switch (code) {
+    case Errc::unsupported:
+    case Errc::unavailable:
+    case Errc::out_of_memory:
+    case Errc::over_budget:
+    case Errc::device_lost:
+    case Errc::compile_failed:
+    case Errc::io:
+    case Errc::internal: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void Core::run(Record& record) {
+  record.started = clock_->now();
+  std::optional<Error> error;
+  if (record.started >= record.deadline) {
+    error = Error(Errc::timed_out,
+                  base::text("Job '{}' did not start before its deadline (it was queued for {:.3g} ms).",
+                             record.name, milliseconds(record.started - record.submitted)));
+  } else {
+    try {
+      error = place(record);
+    } catch (const std::bad_alloc&) {
+      error = Error(Errc::out_of_memory, base::text("The host has no memory to run job '{}'.", record.name));
+    }
+  }
+  if (!error && record.stop)
+    error = Error(Errc::cancelled, base::text("Job '{}' was cancelled.", record.name));
+  settle(record, State::running, std::move(error));
+}
+
+std::optional<Error> Core::place(Record& record) {
+  if (auto nowhere = misnamed(record.on)) return nowhere;
+  const Preference& row = preferences_.row(record.type, record.size);
+  bool fell = false;
+  for (std::size_t device : order(choices_, row)) {
+    if (auto why = refusal(record, device)) {
+      record.decisions.push_back({device, Candidate::Verdict::refused, std::move(why)});
+      continue;
+    }
+    if (fell && record.fallback == Fallback::forbid) {
+      record.decisions.push_back({device, Candidate::Verdict::passed, std::nullopt});
+      continue;
+    }
+    auto done = attempt(record, device);
+    record.device = device;
+    if (done) {
+      record.decisions.push_back({device, Candidate::Verdict::ran, std::nullopt});
+      for (std::size_t rest : order(choices_, row)) {
+        const bool considered = std::any_of(record.decisions.begin(), record.decisions.end(),
+                                            [&](const Decision& d) { return d.device == rest; });
+        if (considered) continue;
+        auto why = refusal(record, rest);
+        const auto verdict = why ? Candidate::Verdict::refused : Candidate::Verdict::passed;
+        record.decisions.push_back({rest, verdict, std::move(why)});
+      }
+      if (fell) {
+        const base::Lock lock(mutex_);
+        ++metrics_.fallbacks;
+      }
+      return std::nullopt;
+    }
+    const Error& why = done.error();
+    record.decisions.push_back({device, Candidate::Verdict::failed, why});
+    if (!may_go_elsewhere(why.code())) return why;
+    fell = true;
+    if (record.fallback == Fallback::warn)
+      log_.write(LogLevel::warning, "scheduler",
+                 base::text("Job '{}' falls back from '{}': {}", record.name, pool_->devices()[device].id(),
+                            why.sentence()));
+  }
+  // Nobody did it. The first real failure says most; else the refusals do.
+  for (const Decision& decision : record.decisions) {
+    if (decision.verdict != Candidate::Verdict::failed) continue;
+    if (record.fallback == Fallback::forbid)
+      return decision.why->with_context(base::text("fallback of job '{}' is forbidden", record.name));
+    return *decision.why;
+  }
+  std::string reasons;
+  bool lost = false;
+  for (const Decision& decision : record.decisions) {
+    reasons += base::text(" {}: {}", pool_->devices()[decision.device].id(), decision.why->sentence());
+    lost |= decision.why->code() == Errc::device_lost;
+  }
+  const Errc code = record.decisions.size() == 1 ? record.decisions.front().why->code()
+                    : lost                       ? Errc::device_lost
+                                                 : Errc::unsupported;
+  return Error(code, base::text("No device can run job '{}'.{}", record.name, reasons));
+}
+
+/// Why no device answers to the name `on`, or nothing.
+std::optional<Error> Core::misnamed(std::string_view on) const {
+  if (on.empty()) return std::nullopt;
+  std::string there;
+  for (const AdapterInfo& info : pool_->adapters()) {
+    if ((info.id == on || info.backend == on) && info.usable) return std::nullopt;
+    there += (there.empty() ? "'" : ", '") + info.id + "'";
+  }
+  for (const AdapterInfo& info : pool_->adapters())
+    if (info.id == on || info.backend == on)
+      return Error(Errc::unavailable, base::text("'{}' cannot be used: {}", on, info.reason));
+  return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", on, there));
+}
+
+std::optional<Error> Core::refusal(const Record& record, std::size_t index) const {
+  const Device& device = pool_->devices()[index];
+  const AdapterInfo& info = device.info();
+  if (!record.on.empty() && record.on != info.id && record.on != info.backend)
+    return Error(Errc::unsupported, base::text("The job asks for '{}'.", record.on));
+  if (const Error* lost = device.base()->lost()) return *lost;
+  const Job& job = *record.job;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    if (auto why = job[c].program()->refusal(*device.base())) return why;
+    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
+      const Operand& operand = job[c].arguments()[i];
+      if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;
+      const auto* buffer = static_cast<const device::BufferBase*>(operand.object.get());
+      if (buffer && buffer->device() != device.base())
+        return Error(Errc::invalid_argument,
+                     base::text("Argument {} of '{}' is a buffer of another device ('{}').", i + 1,
+                                job[c].name(), buffer->device()->info().id));
+    }
+  }
+  return std::nullopt;
+}
+
+Result<void> Core::attempt(Record& record, std::size_t index) {
+  const Device& device = pool_->devices()[index];
+  const Job& job = *record.job;
+  const Instant until = record.time_limit >= Instant::max() - record.started
+                            ? Instant::max()
+                            : record.started + record.time_limit;
+  const Instant park = base::parked_until(*clock_, until);
+
+  std::vector<Executable> executables;
+  executables.reserve(job.size());
+  record.tier = CacheTier::none;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    auto provided = provider_->provide(job[c].program(), device.base(), park);
+    if (!provided)
+      return std::move(provided).error().with_context(base::text("while preparing job '{}'", record.name));
+    record.tier = std::max(record.tier, provided->tier);
+    executables.push_back(std::move(provided->executable));
+  }
+
+  Binding binding(job, device);
+  if (auto ok = binding.fetch(park); !ok) return std::move(ok).error();
+  auto lease = pool_->lease_on(index);
+  if (!lease) {
+    if (lease.error() == Errc::timed_out)  // another device may be free
+      return Error(Errc::unavailable, lease.error().sentence());
+    return std::move(lease).error();
+  }
+  pool::Context& context = *lease->state()->context;
+  device::Lane& lane = lease->state()->lane();
+
+  bool began = false;
+  auto done = [&]() -> Result<void> {
+    if (auto ok = binding.bind(lane, context.account); !ok) return ok;
+    for (std::size_t c = 0; c < job.size(); ++c)
+      lane.dispatch(executables[c].base(), binding.arguments(c), job[c].items());
+    context.dispatches.fetch_add(job.size(), std::memory_order_relaxed);
+    binding.downloads(lane);
+    const StopToken stop(&record.stop, until, clock_);
+    lane.submit(stop, true);
+    began = !lane.failure();
+    return lane.wait(park, stop);
+  }();
+  record.moved = binding.moved();
+  if (done) {
+    binding.publish();
+    return {};
+  }
+  Error error = std::move(done).error();
+  if (error == Errc::timed_out)
+    error =
+        Error(Errc::timed_out, base::text("Job '{}' did not finish on '{}' within its time limit ({:.3g} s).",
+                                          record.name, device.id(), milliseconds(record.time_limit) / 1e3));
+  error = error.with_context(
+      record.tag.empty()
+          ? base::text("while running job '{}' on '{}'", record.name, device.id())
+          : base::text("while running job '{}' (tag '{}') on '{}'", record.name, record.tag, device.id()));
+  binding.spoil(error, began);
+  return error;
+}
+
+void Core::settle(Record& record, State from, std::optional<Error> error) {
+  if (!record.advance(from, State::settled)) return;
+  const auto keep = record.shared_from_this();
+  record.ended = clock_->now();
+  record.error = std::move(error);
+  std::optional<Job> job = std::move(record.job);  // ends last: it may hold the last handle of much
+  record.job.reset();
+  {
+    const base::Lock lock(mutex_);
+    --(from == State::running ? metrics_.running : metrics_.queued);
+    if (!record.error) {
+      ++metrics_.done;
+      ++metrics_.done_by_backend[pool_->devices()[record.device].info().backend];
+    } else if (*record.error == Errc::cancelled) {
+      ++metrics_.cancelled;
+    } else {
+      ++metrics_.failed;
+    }
+  }
+  std::vector<std::function<void(const Result<Outcome>&)>> thens;
+  {
+    const base::Lock lock(record.mutex);
+    record.is_settled = true;
+    thens.swap(record.thens);
+    record.gate.wake_all();
+  }
+  // A job that never had its turn leaves it to those it waited for: its followers must still follow them.
+  if (record.turn && from != State::waiting) record.turn->finish();
+  for (const auto& then : thens) {
+    try {
+      then(record.result());
+    } catch (...) {  // a host's callback must not end the thread that runs jobs
+    }
+  }
+}
+
+Explanation Core::explain(const Record& record) const {
+  Explanation explanation;
+  explanation.job = record.name;
+  const auto say = [&](const Decision& decision) {
+    const AdapterInfo& info = pool_->devices()[decision.device].info();
+    Candidate candidate{info.id, info.name, decision.verdict, {}};
+    if (decision.why) candidate.reason = decision.why->sentence();
+    if (decision.verdict == Candidate::Verdict::ran)
+      candidate.reason =
+          base::text("took {:.3g} ms. {}", milliseconds(record.ended - record.started), reason(record));
+    explanation.candidates.push_back(std::move(candidate));
+  };
+  {
+    const base::Lock lock(record.mutex);
+    if (!record.is_settled) return explanation;
+  }
+  for (const Decision& decision : record.decisions)
+    if (decision.verdict == Candidate::Verdict::ran) say(decision);
+  for (const Decision& decision : record.decisions)
+    if (decision.verdict != Candidate::Verdict::ran) say(decision);
+  for (const AdapterInfo& info : pool_->adapters())
+    if (!info.usable)
+      explanation.candidates.push_back({info.id, info.name, Candidate::Verdict::refused, info.reason});
+  return explanation;
+}
+
+std::string Core::reason(const Record& record) const {
+  const AdapterInfo& info = pool_->devices()[record.device].info();
+  std::string text;
+  for (const Decision& decision : record.decisions) {
+    if (decision.verdict != Candidate::Verdict::failed) continue;
+    text += base::text("{} failed: {} ", pool_->devices()[decision.device].id(), decision.why->sentence());
+  }
+  if (!text.empty()) return text + base::text("'{}' was next.", info.id);
+  if (!record.on.empty()) return base::text("The job asks for '{}'.", record.on);
+  if (pool_->devices().size() == 1) return base::text("'{}' is the only device.", info.id);
+  for (const Decision& decision : record.decisions) {
+    if (decision.verdict == Candidate::Verdict::ran) break;
+    text += base::text("{} refused: {} ", pool_->devices()[decision.device].id(), decision.why->sentence());
+  }
+  return text + base::text("'{}' comes first for {} work of {}.", info.backend, record.type.name,
+                           to_string(record.size));
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,134 @@
+#include <wye/scheduler/scheduler.hpp>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/text.hpp"
+#include "device/backend.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+
+namespace scheduler {
+
+Result<Outcome> Record::result() {
+  if (error) return *error;
+  return Outcome(shared_from_this());
+}
+
+namespace {
+
+Result<void> check(const SchedulerOptions& options) {
+  if (options.concurrent_jobs < 1 || options.concurrent_jobs > 1024)
+    return Error(Errc::invalid_argument,
+                 base::text("The number of concurrent jobs ({}) is not in the range 1 to 1024.",
+                            options.concurrent_jobs));
+  if (options.job_time_limit <= Duration::zero())
+    return Error(Errc::invalid_argument, "The time limit of jobs is not positive: no job could run.");
+  const std::vector<Preference> known = default_preferences();
+  for (const Preference& row : options.preferences) {
+    if (row.type.name.empty()) return Error(Errc::invalid_argument, "A preference has no workload type.");
+    for (const std::string& backend : row.backends) {
+      // The names of the default table are known even to a build that lacks one of them.
+      const bool exists =
+          std::any_of(device::backend_table().begin(), device::backend_table().end(),
+                      [&](const device::BackendEntry& entry) { return entry.name == backend; }) ||
+          std::find(known[0].backends.begin(), known[0].backends.end(), backend) != known[0].backends.end();
+      if (!exists)
+        return Error(Errc::invalid_argument,
+                     base::text("The preference for {} work names a backend ('{}') that does not exist.",
+                                row.type.name, backend));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace scheduler
+
+Result<Scheduler> Scheduler::open(ContextPool pool, ShaderCache cache, SchedulerOptions options) {
+  if (auto ok = scheduler::check(options); !ok) return std::move(ok).error();
+  try {
+    auto core = std::make_shared<scheduler::Core>(pool.state(), cache.provider(), std::move(options));
+    // Records keep the core, and the queue keeps records: the handles' end is what closes it.
+    return Scheduler(
+        std::shared_ptr<scheduler::Core>(core.get(), [core](scheduler::Core* last) { last->close(); }));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory for a scheduler.");
+  }
+}
+
+Ticket Scheduler::submit(Job job, const JobOptions& options) {
+  auto record = core_->accept(std::move(job), options);
+  core_->submit(record);
+  return Ticket(std::move(record));
+}
+
+Result<Outcome> Scheduler::run(Job job, const JobOptions& options) {
+  return core_->run_here(core_->accept(std::move(job), options));
+}
+
+SchedulerMetrics Scheduler::metrics() const {
+  const base::Lock still = core_->freeze();
+  return core_->metrics_locked();
+}
+
+void Scheduler::close() { core_->close(); }
+
+Ticket::Ticket(std::shared_ptr<scheduler::Record> record) : record_(std::move(record)) {}
+Ticket::Ticket(Ticket&& other) noexcept = default;
+Ticket& Ticket::operator=(Ticket&& other) noexcept {
+  if (this != &other) {
+    if (record_) record_->core->release(record_);
+    record_ = std::move(other.record_);
+  }
+  return *this;
+}
+Ticket::~Ticket() {
+  if (record_) record_->core->release(record_);
+}
+
+Result<Outcome> Ticket::wait(Deadline deadline) { return record_->core->wait(*record_, deadline); }
+
+bool Ticket::ready() const noexcept {
+  const base::Lock lock(record_->mutex);
+  return record_->is_settled;
+}
+
+void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
+  {
+    const base::Lock lock(record_->mutex);
+    if (!record_->is_settled) return record_->thens.push_back(std::move(then));
+  }
+  then(record_->result());
+}
+
+void Ticket::cancel() { record_->core->cancel(*record_); }
+Explanation Ticket::explain() const { return record_->core->explain(*record_); }
+
+const AdapterInfo& Outcome::device() const { return record_->core->pool().devices()[record_->device].info(); }
+Duration Outcome::ran() const { return record_->ended - record_->started; }
+Duration Outcome::queued() const { return record_->started - record_->submitted; }
+Bytes Outcome::moved() const { return record_->moved; }
+CacheTier Outcome::cache() const { return record_->tier; }
+std::string Outcome::reason() const { return record_->core->reason(*record_); }
+
+std::string Explanation::text() const {
+  static constexpr std::string_view verdicts[] = {"ran on ", "refused", "failed", "passed over"};
+  std::string text;
+  for (const Candidate& candidate : candidates) {
+    if (!text.empty()) text += '\n';
+    if (candidate.verdict == Candidate::Verdict::ran) {
+      text += base::text("ran on {} ({}): {}", candidate.device, candidate.name, candidate.reason);
+    } else {
+      text += base::text("{:<9} {}", candidate.device, verdicts[static_cast<std::size_t>(candidate.verdict)]);
+      if (!candidate.reason.empty()) text += ": " + candidate.reason;
+    }
+  }
+  return text;
+}
+
+}  // namespace v0
+}  // namespace wye
