@@ -1,0 +1,75 @@
+#include <utility>
+
+#include "backend/cpu/cpu_device.hpp"
+#include "base/host_info.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cpu {
+namespace {
+
+using namespace device;
+
+AdapterInfo describe() {
+  const base::HostInfo host = base::host_info();
+  AdapterInfo info;
+  info.id = "cpu:0";
+  info.backend = "cpu";
+  info.name = host.processor;
+  info.type = AdapterType::cpu;
+  info.device_uuid = host.machine;
+  info.driver = "wye " + to_string(library_version());
+  info.api = "host";
+  info.memory = host.memory;
+  // Host functions take grids and parameters of any size; what bounds them is memory.
+  constexpr std::uint64_t any = ~std::uint64_t{0};
+  info.limits = {.workgroup = {any, any, any},
+                 .workgroup_invocations = any,
+                 .groups = {any, any, any},
+                 .buffer = host.memory,
+                 .descriptor_range = host.memory,
+                 .shared_memory = host.memory,
+                 .parameter_bytes = host.memory,
+                 .bound_buffers = ~std::uint32_t{0},
+                 .offset_alignment = 1,
+                 .subgroup_size = 1};
+  info.features = {Feature::float64,    Feature::int8,      Feature::int16,         Feature::int64,
+                   Feature::storage8,   Feature::storage16, Feature::atomics_int64, Feature::atomics_float32,
+                   Feature::host_memory};
+  info.usable = true;
+  return info;
+}
+
+class CpuAdapter final : public Adapter {
+ public:
+  CpuAdapter(AdapterInfo info, unsigned threads) : info_(std::move(info)), threads_(threads) {}
+  const AdapterInfo& info() const noexcept override { return info_; }
+  Result<std::shared_ptr<DeviceBase>> open() override {
+    auto team = base::Team::share(threads_);
+    if (!team) return std::move(team).error();
+    return std::shared_ptr<DeviceBase>(std::make_shared<CpuDevice>(info_, *std::move(team)));
+  }
+
+ private:
+  AdapterInfo info_;
+  unsigned threads_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  std::string_view name() const noexcept override { return "cpu"; }
+  std::vector<Discovered> discover(const BackendOptions& options) override {
+    AdapterInfo info = describe();
+    auto adapter = std::make_shared<CpuAdapter>(info, options.cpu_threads);
+    return {{.info = std::move(info), .adapter = std::move(adapter)}};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend();
+std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace cpu
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,117 @@
+#include "backend/cpu/cpu_device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include "backend/cpu/cpu_lane.hpp"
+#include "base/host_info.hpp"
+#include "base/text.hpp"
+#include "device/host_timeline.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cpu {
+namespace {
+
+using namespace device;
+
+/// Wide enough for any vector register, and the size of a cache line.
+constexpr std::align_val_t alignment{64};
+
+/// Memory that nobody has touched yet: the system provides its pages when they are.
+class CpuBuffer final : public BufferBase {
+ public:
+  static Result<std::shared_ptr<BufferBase>> make(std::shared_ptr<DeviceBase> device,
+                                                  MemoryAccount& device_memory,
+                                                  const BufferRequest& request) {
+    const AdapterInfo& info = device->info();
+    if (auto fitting = fits(request.bytes, info); !fitting) return std::move(fitting).error();
+    if (auto charged = charge(request); !charged) return std::move(charged).error();
+    void* memory = nullptr;
+    if (device_memory.reserve(request.bytes)) {
+      memory = ::operator new(request.bytes.count, alignment, std::nothrow);
+      if (!memory) device_memory.release(request.bytes);
+    }
+    if (!memory) {
+      if (request.account) request.account->release(request.bytes);
+      return Error(Errc::out_of_memory,
+                   base::text("Buffer size ({}) exceeds what is left on '{}' now ({} of {} in use).",
+                              to_string(request.bytes), info.id, to_string(device_memory.held()),
+                              to_string(device_memory.limit())));
+    }
+    return std::shared_ptr<BufferBase>(std::make_shared<CpuBuffer>(std::move(device), device_memory, request,
+                                                                   static_cast<std::byte*>(memory)));
+  }
+
+  CpuBuffer(std::shared_ptr<DeviceBase> device, MemoryAccount& device_memory, const BufferRequest& request,
+            std::byte* memory)
+      : BufferBase(std::move(device), request), device_memory_(device_memory), memory_(memory) {}
+  ~CpuBuffer() override {
+    ::operator delete(memory_, alignment);
+    device_memory_.release(bytes());
+  }
+  std::uint64_t address() const noexcept override { return reinterpret_cast<std::uintptr_t>(memory_); }
+  std::byte* host() const noexcept override { return memory_; }
+
+ private:
+  MemoryAccount& device_memory_;
+  std::byte* memory_;
+};
+
+class CpuExecutable final : public ExecutableBase {
+ public:
+  CpuExecutable(std::shared_ptr<DeviceBase> device, const Artefact& artefact)
+      : ExecutableBase(std::move(device), artefact) {}
+  Bytes bytes() const noexcept override { return {}; }
+};
+
+}  // namespace
+
+CpuDevice::CpuDevice(AdapterInfo info, std::shared_ptr<base::Team> team)
+    : DeviceBase(std::move(info)), team_(std::move(team)), memory_(this->info().id, this->info().memory) {}
+
+std::span<const std::string_view> CpuDevice::languages() const noexcept {
+  static constexpr std::array<std::string_view, 1> host = {"host"};
+  return host;
+}
+
+MemoryInfo CpuDevice::memory() {
+  const Bytes held = memory_.held();
+  const Bytes rest = memory_.limit() - std::min(held, memory_.limit());
+  return {.total = memory_.limit(), .in_use = held, .available = std::min(rest, base::available_memory())};
+}
+
+Result<std::shared_ptr<BufferBase>> CpuDevice::create_buffer(const BufferRequest& request) {
+  return CpuBuffer::make(shared_from_this(), memory_, request);
+}
+
+Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artefact& artefact) {
+  if (artefact.language != "host")
+    return Error(Errc::unsupported,
+                 base::text("Kernel '{}' is in a language ('{}') that '{}' does not take (it takes "
+                            "'host').",
+                            artefact.kernel, artefact.language, info().id));
+  if (!artefact.host)
+    return Error(Errc::invalid_argument,
+                 base::text("Kernel '{}' for '{}' has no host function.", artefact.kernel, info().id));
+  if (!info().features.contains(artefact.needs))
+    return Error(Errc::unsupported,
+                 base::text("Kernel '{}' needs features ({}) that '{}' does not have.", artefact.kernel,
+                            to_string(artefact.needs.without(info().features)), info().id));
+  return std::shared_ptr<ExecutableBase>(std::make_shared<CpuExecutable>(shared_from_this(), artefact));
+}
+
+Result<std::unique_ptr<LaneBase>> CpuDevice::create_lane() {
+  return std::unique_ptr<LaneBase>(
+      std::make_unique<CpuLane>(std::static_pointer_cast<CpuDevice>(shared_from_this())));
+}
+
+Result<std::shared_ptr<Timeline>> CpuDevice::create_timeline() {
+  return std::shared_ptr<Timeline>(std::make_shared<HostTimeline>(this));
+}
+
+}  // namespace cpu
+}  // namespace v0
+}  // namespace wye

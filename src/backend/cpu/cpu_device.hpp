@@ -1,0 +1,36 @@
+#pragma once
+/// The CPU as a device: its memory is the host's, its kernels are functions, its threads are the process's team.
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/team.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cpu {
+
+class CpuDevice final : public device::DeviceBase {
+ public:
+  CpuDevice(AdapterInfo info, std::shared_ptr<base::Team> team);
+
+  base::Team& team() const noexcept { return *team_; }
+  std::span<const std::string_view> languages() const noexcept override;
+  MemoryInfo memory() override;
+  const Error* lost() const noexcept override { return nullptr; }
+
+  Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
+  Result<std::shared_ptr<device::ExecutableBase>> create_executable(
+      const device::Artefact& artefact) override;
+  Result<std::unique_ptr<device::LaneBase>> create_lane() override;
+  Result<std::shared_ptr<device::Timeline>> create_timeline() override;
+
+ private:
+  std::shared_ptr<base::Team> team_;
+  device::MemoryAccount memory_;  // what its buffers hold of the machine's memory
+};
+
+}  // namespace cpu
+}  // namespace v0
+}  // namespace wye

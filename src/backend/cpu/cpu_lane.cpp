@@ -1,0 +1,365 @@
+#include "backend/cpu/cpu_lane.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/gate.hpp"
+#include "base/text.hpp"
+#include "device/host_timeline.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cpu {
+namespace {
+
+using namespace device;
+
+/// Host functions that this thread is inside of.
+thread_local int host_functions = 0;
+
+class InsideHostFunction {
+ public:
+  InsideHostFunction() { ++host_functions; }
+  InsideHostFunction(const InsideHostFunction&) = delete;
+  ~InsideHostFunction() { --host_functions; }
+};
+
+std::byte* start_of(const Operand& operand) {
+  return static_cast<const BufferBase*>(operand.object.get())->host() + operand.offset * operand.size;
+}
+
+void move_bytes(std::byte* target, const std::byte* source, Bytes bytes) {
+  if (bytes.count != 0) std::memmove(target, source, bytes.count);
+}
+
+void fill(std::byte* target, Bytes bytes, std::uint32_t pattern) {
+  for (std::uint64_t i = 0; i + sizeof(pattern) <= bytes.count; i += sizeof(pattern))
+    std::memcpy(target + i, &pattern, sizeof(pattern));
+}
+
+/// An operand as host functions get it. It holds nothing: the recording does.
+Operand in_place(const Operand& operand) {
+  Operand o;
+  o.kind = Operand::Kind::host;
+  o.access = operand.access;
+  o.element = operand.element;
+  o.size = operand.size;
+  o.count = operand.count;
+  switch (operand.kind) {
+    case Operand::Kind::buffer: o.data = start_of(operand); return o;
+    case Operand::Kind::host: o.data = operand.data; return o;
+    case Operand::Kind::address:
+      return Operand::of_value(static_cast<const BufferBase*>(operand.object.get())->address());
+    default:
+      o.kind = operand.kind;
+      o.data = operand.data;
+      o.inline_value = operand.inline_value;
+      return o;
+  }
+}
+
+std::string what_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Exception& exception) {
+    return exception.error().sentence();
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+/// One submission.
+struct Job {
+  std::uint64_t value = 0;
+  std::shared_ptr<const Recording> recording;
+  std::size_t begin = 0;                 // commands before it have been done at the submission
+  std::unique_ptr<std::byte[]> uploads;  // what those after it upload, one behind the other
+  std::vector<TimelinePoint> waits;
+  StopToken stop;
+  std::optional<Error> failure;  // of what it waited for
+};
+
+}  // namespace
+
+/// What a lane does. It may outlive its lane while the team or a timeline still have a call to make, and then holds no
+/// work; the team it knows only while there is some.
+class Queue : public std::enable_shared_from_this<Queue> {
+ public:
+  explicit Queue(const CpuDevice& device)
+      : device_id_(device.info().id),
+        team_(device.team()),
+        timeline_(std::make_shared<HostTimeline>(&device)) {}
+
+  const std::shared_ptr<HostTimeline>& timeline() const noexcept { return timeline_; }
+
+  Result<std::uint64_t> submit(const Submission& submission);
+  Result<void> wait(std::uint64_t value, Instant until);
+  void abandon() noexcept;
+  void drain();
+
+ private:
+  enum class State {
+    idle,     // nothing to do
+    waiting,  // the first job waits for a timeline
+    ready,    // the first job may start
+    running,  // a job, taken from the queue, is running
+  };
+  static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+
+  void look(base::Lock& lock);
+  void resume();
+  void post();
+  void run(base::Lock& lock, std::uint64_t up_to);
+  void finish(Job job);
+  std::optional<Error> execute(const Job& job);
+  std::optional<Error> dispatch(const Command& command, std::span<const Operand> operands,
+                                const StopToken& stop);
+
+  const std::string device_id_;
+  base::Team& team_;
+  const std::shared_ptr<HostTimeline> timeline_;
+  std::uint64_t last_ = 0;  // of the submitting thread
+
+  std::mutex mutex_;
+  State state_ = State::idle;
+  bool posted_ = false;  // the team has been asked to run us and has not begun
+  std::deque<Job> jobs_;
+  std::optional<Error> failure_;
+  base::Gate drained_;
+
+  std::mutex download_mutex_;
+  std::uint64_t abandoned_ = 0;  // downloads up to this value are not wanted any more
+
+  std::vector<Operand> operands_;  // of the dispatch that is running
+};
+
+Result<std::uint64_t> Queue::submit(const Submission& submission) {
+  Job job;
+  job.value = last_ + 1;
+  job.recording = submission.recording;
+  job.stop = submission.stop;
+  for (const TimelinePoint& point : submission.waits) {
+    if (point.timeline->owner() != timeline_->owner())
+      return Error(Errc::invalid_argument,
+                   base::text("A submission to '{}' waits for a timeline of another device.", device_id_));
+    if (point.timeline->reached() < point.value) job.waits.push_back(point);
+  }
+  bool at_once = false;
+  {
+    const base::Lock lock(mutex_);
+    if (failure_) return *failure_;
+    at_once = state_ == State::idle && jobs_.empty() && job.waits.empty();
+  }
+
+  // The sources of uploads are the caller's again when this returns: copied to where they go if nothing is before
+  // them, else aside.
+  const std::span<const Command> commands = job.recording->commands();
+  const auto is_upload = [](const Command& command) { return command.kind == Command::Kind::upload; };
+  if (at_once) {
+    for (; job.begin < commands.size() && is_upload(commands[job.begin]); ++job.begin) {
+      const Command& command = commands[job.begin];
+      move_bytes(start_of(job.recording->operands(command)[0]), command.source, command.host_bytes);
+    }
+    if (job.begin == commands.size()) {
+      last_ = job.value;
+      if (auto signalled = timeline_->signal(last_); !signalled) return std::move(signalled).error();
+      return last_;
+    }
+  }
+  Bytes aside;
+  for (const Command& command : commands.subspan(job.begin))
+    if (is_upload(command)) aside += command.host_bytes;
+  if (aside.count != 0) {
+    job.uploads.reset(new (std::nothrow) std::byte[aside.count]);
+    if (!job.uploads)
+      return Error(Errc::out_of_memory,
+                   base::text("The host has no room for what a submission to '{}' uploads ({}).", device_id_,
+                              to_string(aside)));
+    std::byte* next = job.uploads.get();
+    for (const Command& command : commands.subspan(job.begin)) {
+      if (!is_upload(command)) continue;
+      move_bytes(next, command.source, command.host_bytes);
+      next += command.host_bytes.count;
+    }
+  }
+
+  base::Lock lock(mutex_);
+  jobs_.push_back(std::move(job));
+  last_ = last_ + 1;
+  if (state_ == State::idle) {
+    look(lock);
+    if (state_ == State::ready && !submission.caller_waits) post();
+  }
+  return last_;
+}
+
+/// Decides what becomes of the first job. Nothing is running, and `lock` is held; it may be released meanwhile.
+void Queue::look(base::Lock& lock) {
+  state_ = State::idle;
+  if (jobs_.empty()) return drained_.wake_all();
+  Job& job = jobs_.front();
+  while (!job.waits.empty() && job.waits.back().timeline->reached() >= job.waits.back().value)
+    job.waits.pop_back();
+  if (job.waits.empty()) {
+    state_ = State::ready;
+    return;
+  }
+  state_ = State::waiting;
+  const TimelinePoint point = job.waits.back();
+  lock.unlock();
+  // All timelines of this device are of this kind.
+  static_cast<HostTimeline&>(*point.timeline).when(point.value, [self = shared_from_this()] {
+    self->resume();
+  });
+  lock.lock();
+}
+
+/// The timeline that the first job waits for has reached its value, or has failed.
+void Queue::resume() {
+  base::Lock lock(mutex_);
+  Job& job = jobs_.front();
+  auto& timeline = static_cast<HostTimeline&>(*job.waits.back().timeline);
+  if (timeline.reached() < job.waits.back().value) {
+    job.failure = timeline.failure();
+    job.waits.clear();
+  }
+  look(lock);
+  if (state_ == State::ready) post();
+}
+
+/// Asks the team to run what is ready. The lock is held, so that the job cannot end, and the team with it, before the
+/// team has taken the request.
+void Queue::post() {
+  if (std::exchange(posted_, true)) return;
+  team_.post([self = shared_from_this()] {
+    base::Lock lock(self->mutex_);
+    self->posted_ = false;
+    self->run(lock, all);
+  });
+}
+
+/// Runs jobs that are ready, up to the value `up_to`, and leaves others to the team. `lock` is held.
+void Queue::run(base::Lock& lock, std::uint64_t up_to) {
+  while (state_ == State::ready && jobs_.front().value <= up_to) {
+    state_ = State::running;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    if (failure_) job.failure = failure_;
+    lock.unlock();
+    finish(std::move(job));
+    lock.lock();
+    look(lock);
+  }
+  if (state_ == State::ready) post();
+}
+
+void Queue::finish(Job job) {
+  if (!job.failure) job.failure = execute(job);
+  job.recording.reset();  // before the value is reached: who sees it may use the recording again
+  if (!job.failure) {
+    (void)timeline_->signal(job.value);  // larger than the one before: they run in order
+    return;
+  }
+  {
+    const base::Lock lock(mutex_);
+    if (!failure_) failure_ = job.failure;
+  }
+  timeline_->fail(*std::move(job.failure));
+}
+
+std::optional<Error> Queue::execute(const Job& job) {
+  const std::byte* upload = job.uploads.get();
+  for (const Command& command : job.recording->commands().subspan(job.begin)) {
+    const std::span<const Operand> operands = job.recording->operands(command);
+    switch (command.kind) {
+      case Command::Kind::upload:
+        move_bytes(start_of(operands[0]), upload, command.host_bytes);
+        upload += command.host_bytes.count;
+        break;
+      case Command::Kind::download: {
+        const std::lock_guard lock(download_mutex_);
+        if (job.value > abandoned_) move_bytes(command.target, start_of(operands[0]), command.host_bytes);
+        break;
+      }
+      case Command::Kind::copy:
+        move_bytes(start_of(operands[1]), start_of(operands[0]), operands[0].bytes());
+        break;
+      case Command::Kind::fill: fill(start_of(operands[0]), operands[0].bytes(), command.pattern); break;
+      case Command::Kind::dispatch:
+        if (auto failure = dispatch(command, operands, job.stop)) return failure;
+        break;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> Queue::dispatch(const Command& command, std::span<const Operand> operands,
+                                     const StopToken& stop) {
+  const Artefact& artefact = command.executable->artefact();
+  operands_.clear();
+  for (const Operand& operand : operands) operands_.push_back(in_place(operand));
+
+  std::atomic<bool> failed{false};
+  std::exception_ptr thrown;
+  auto chunk = [&](std::uint64_t first, std::uint64_t last) {
+    if (failed.load(std::memory_order_relaxed)) return;
+    const InsideHostFunction inside;
+    try {
+      artefact.host->run(Range{first, last, command.items}, operands_, stop);
+    } catch (...) {
+      if (!failed.exchange(true)) thrown = std::current_exception();
+    }
+  };
+  const std::uint64_t count = command.items.count();
+  if (count != 0) team_.each(count, grain_for(artefact, command.items), chunk);
+  if (!thrown) return std::nullopt;
+  return Error(Errc::kernel_failed,
+               base::text("Kernel '{}' failed on '{}': {}", artefact.kernel, device_id_, what_of(thrown)));
+}
+
+Result<void> Queue::wait(std::uint64_t value, Instant until) {
+  if (timeline_->reached() >= value) return {};
+  {
+    base::Lock lock(mutex_);
+    if (until == Instant::max() || host_functions > 0) {
+      run(lock, value);
+    } else if (state_ == State::ready) {
+      post();
+    }
+  }
+  return timeline_->wait(value, until);
+}
+
+void Queue::abandon() noexcept {
+  const std::lock_guard lock(download_mutex_);
+  abandoned_ = last_;
+}
+
+void Queue::drain() {
+  base::Lock lock(mutex_);
+  run(lock, all);
+  drained_.wait(lock, Instant::max(), [this] { return state_ == State::idle && jobs_.empty(); });
+}
+
+CpuLane::CpuLane(std::shared_ptr<CpuDevice> device)
+    : LaneBase(device), queue_(std::make_shared<Queue>(*device)), timeline_(queue_->timeline()) {}
+
+CpuLane::~CpuLane() { queue_->drain(); }
+
+Result<std::uint64_t> CpuLane::submit(const Submission& submission) { return queue_->submit(submission); }
+Result<void> CpuLane::wait(std::uint64_t value, Instant until) { return queue_->wait(value, until); }
+void CpuLane::abandon() noexcept { queue_->abandon(); }
+
+}  // namespace cpu
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,153 @@
+// The device that does nothing and answers at once: what is measured on it is what wye itself costs. It runs
+// no command, moves no byte, and waits for no other timeline; everything else of the contract holds.
+#include <wye/base/config.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "device/contract.hpp"
+#include "device/host_timeline.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace null {
+namespace {
+
+using namespace device;
+
+constexpr Bytes memory_size{1ull << 40};
+
+AdapterInfo describe() {
+  AdapterInfo info;
+  info.id = "null:0";
+  info.backend = "null";
+  info.name = "null device";
+  info.type = AdapterType::other;
+  info.driver = "wye " + to_string(library_version());
+  info.api = "none";
+  info.memory = memory_size;
+  constexpr std::uint64_t any = ~std::uint64_t{0};
+  info.limits = {.workgroup = {any, any, any},
+                 .workgroup_invocations = any,
+                 .groups = {any, any, any},
+                 .buffer = memory_size,
+                 .descriptor_range = memory_size,
+                 .shared_memory = memory_size,
+                 .parameter_bytes = memory_size,
+                 .bound_buffers = ~std::uint32_t{0},
+                 .offset_alignment = 1,
+                 .subgroup_size = 1};
+  info.features = {Feature::float16,       Feature::float64,         Feature::int8,       Feature::int16,
+                   Feature::int64,         Feature::storage8,        Feature::storage16,  Feature::subgroups,
+                   Feature::atomics_int64, Feature::atomics_float32, Feature::host_memory};
+  info.usable = true;
+  return info;
+}
+
+class NullBuffer final : public BufferBase {
+ public:
+  NullBuffer(std::shared_ptr<DeviceBase> device, const BufferRequest& request,
+             std::atomic<std::uint64_t>& in_use)
+      : BufferBase(std::move(device), request), in_use_(in_use) {
+    in_use_ += bytes().count;
+  }
+  ~NullBuffer() override { in_use_ -= bytes().count; }
+  static Result<void> charge(const BufferRequest& request) { return BufferBase::charge(request); }
+  std::uint64_t address() const noexcept override { return 0; }
+  std::byte* host() const noexcept override { return nullptr; }
+
+ private:
+  std::atomic<std::uint64_t>& in_use_;  // the device's
+};
+
+class NullExecutable final : public ExecutableBase {
+ public:
+  NullExecutable(std::shared_ptr<DeviceBase> device, const Artefact& artefact)
+      : ExecutableBase(std::move(device), artefact) {}
+  Bytes bytes() const noexcept override { return {}; }
+};
+
+class NullLane final : public LaneBase {
+ public:
+  explicit NullLane(std::shared_ptr<DeviceBase> device)
+      : LaneBase(std::move(device)),
+        reached_(std::make_shared<HostTimeline>(this->device().get())),
+        timeline_(reached_) {}
+
+  Result<std::uint64_t> submit(const Submission&) override {
+    const std::uint64_t value = ++last_;
+    if (auto signalled = reached_->signal(value); !signalled) return std::move(signalled).error();
+    return value;
+  }
+  Result<void> wait(std::uint64_t value, Instant until) override { return reached_->wait(value, until); }
+  void abandon() noexcept override {}
+  const std::shared_ptr<Timeline>& timeline() const noexcept override { return timeline_; }
+
+ private:
+  std::shared_ptr<HostTimeline> reached_;
+  std::shared_ptr<Timeline> timeline_;  // the same, as the contract names it
+  std::uint64_t last_ = 0;
+};
+
+class NullDevice final : public DeviceBase {
+ public:
+  explicit NullDevice(AdapterInfo info) : DeviceBase(std::move(info)) {}
+
+  std::span<const std::string_view> languages() const noexcept override {
+    static constexpr std::array<std::string_view, 2> preferred = {"host", "spirv"};  // it takes any other too
+    return preferred;
+  }
+  MemoryInfo memory() override {
+    const Bytes in_use{in_use_};
+    return {.total = memory_size, .in_use = in_use, .available = memory_size - std::min(in_use, memory_size)};
+  }
+  const Error* lost() const noexcept override { return nullptr; }
+
+  Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) override {
+    if (auto fitting = fits(request.bytes, info()); !fitting) return std::move(fitting).error();
+    if (auto charged = NullBuffer::charge(request); !charged) return std::move(charged).error();
+    return std::shared_ptr<BufferBase>(std::make_shared<NullBuffer>(shared_from_this(), request, in_use_));
+  }
+  Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) override {
+    return std::shared_ptr<ExecutableBase>(std::make_shared<NullExecutable>(shared_from_this(), artefact));
+  }
+  Result<std::unique_ptr<LaneBase>> create_lane() override {
+    return std::unique_ptr<LaneBase>(std::make_unique<NullLane>(shared_from_this()));
+  }
+  Result<std::shared_ptr<Timeline>> create_timeline() override {
+    return std::shared_ptr<Timeline>(std::make_shared<HostTimeline>(this));
+  }
+
+ private:
+  std::atomic<std::uint64_t> in_use_{0};
+};
+
+class NullAdapter final : public Adapter {
+ public:
+  const AdapterInfo& info() const noexcept override { return info_; }
+  Result<std::shared_ptr<DeviceBase>> open() override {
+    return std::shared_ptr<DeviceBase>(std::make_shared<NullDevice>(info_));
+  }
+
+ private:
+  AdapterInfo info_ = describe();
+};
+
+class NullBackend final : public Backend {
+ public:
+  std::string_view name() const noexcept override { return "null"; }
+  std::vector<Discovered> discover(const BackendOptions&) override {
+    return {{.info = describe(), .adapter = std::make_shared<NullAdapter>()}};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend();
+std::unique_ptr<Backend> make_backend() { return std::make_unique<NullBackend>(); }
+
+}  // namespace null
+}  // namespace v0
+}  // namespace wye
