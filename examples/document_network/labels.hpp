@@ -1,0 +1,26 @@
+#pragma once
+/// Names beside discs, none on top of another.
+#include <string_view>
+#include <vector>
+
+#include "canvas.hpp"
+
+namespace document_network {
+
+class Labels {
+ public:
+  explicit Labels(Canvas& page) : page_(page) {}
+  /// Keeps names off this place.
+  void keep_clear(const Box& box) { taken_.push_back(box); }
+  void keep_clear(Point center, double radius);
+  /// Writes `text` beside the disc, or a little away from it with a line to it, or not at all where there is no
+  /// room `within` the box. Returns whether it did.
+  bool place(Point center, double radius, std::string_view text, const Style& style, const Box& within);
+
+ private:
+  bool is_free(const Box& box, const Box& within) const;
+  Canvas& page_;
+  std::vector<Box> taken_;
+};
+
+}  // namespace document_network

@@ -1,0 +1,41 @@
+#pragma once
+/// Text to vectors: how often a document uses a word, against how many documents do.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace document_network {
+
+/// The words of one document: (word, times), in order of the words' numbers.
+using Bag = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+/// Gives each word it meets a number.
+class Vocabulary {
+ public:
+  /// Counts the words of `utf8`.
+  Bag count(std::string_view utf8);
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<std::string> words_;
+};
+
+/// One row per document, one column per word that tells documents apart.
+struct Vectors {
+  std::vector<float> values;  ///< row by row
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::vector<std::string> words;  ///< of the columns that are in use; the others are zero
+};
+
+/// Weighs each word by (1 + ln tf) * ln((1 + n) / df), and keeps the `columns` words with the most weight
+/// over all documents. Equal input gives equal bits. Source: Salton and Buckley, "Term-weighting approaches
+/// in automatic text retrieval", 1988.
+Vectors tf_idf(const std::vector<Bag>& bags, const std::vector<std::string>& words, std::size_t columns);
+
+}  // namespace document_network
