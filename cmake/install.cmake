@@ -1,0 +1,85 @@
+# What `cmake --install` puts where. Install components: Runtime (shared libraries), Development, Tools.
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/wye)
+set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# wye_install_library(<target> <component>): a library with its headers, in an export of its own: a component is there
+# where its file wye-<component>-targets.cmake is.
+function(wye_install_library target component)
+  if(CMAKE_SYSTEM_NAME STREQUAL Linux)
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH $ORIGIN)
+  endif()
+  install(TARGETS ${target} EXPORT wye-${component}-targets
+    RUNTIME COMPONENT Runtime
+    LIBRARY COMPONENT Runtime NAMELINK_COMPONENT Development
+    ARCHIVE COMPONENT Development
+    FILE_SET HEADERS COMPONENT Development)
+  install(EXPORT wye-${component}-targets NAMESPACE wye:: DESTINATION ${package_folder} COMPONENT Development)
+endfunction()
+
+# wye_install_pkgconfig(<target> <name>): the same for pkg-config.
+function(wye_install_pkgconfig target name)
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+    BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pkgconfig_folder} OUTPUT_VARIABLE up)
+  string(REGEX REPLACE "/$" "" up "${up}")
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc.in @ONLY)
+  # The name of the library has a postfix in a Debug build.
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/$<CONFIG>/${name}.pc INPUT ${PROJECT_BINARY_DIR}/${name}.pc.in
+    TARGET ${target})
+  install(FILES ${PROJECT_BINARY_DIR}/$<CONFIG>/${name}.pc DESTINATION ${pkgconfig_folder} COMPONENT Development)
+endfunction()
+
+# A static wye leaves it to its consumer to link what it uses.
+set(requires_private "")
+set(libs_private "")
+set(workloads_requires_private "")
+if(NOT WYE_BUILD_SHARED)
+  set(requires_private libsodium)
+  set(libs_private -pthread -ldl)
+  set(workloads_requires_private libhwy)
+  if(TARGET unofficial::shaderc::shaderc)
+    string(APPEND requires_private " shaderc")
+  elseif(WYE_GLSL)
+    get_target_property(shaderc wye_deps::shaderc INTERFACE_LINK_LIBRARIES)
+    string(REGEX MATCHALL "lib[^/,>]+\\.a" archives "${shaderc}")
+    list(TRANSFORM archives PREPEND -l:)
+    list(PREPEND libs_private -Wl,--start-group ${archives} -Wl,--end-group)
+  endif()
+endif()
+list(JOIN libs_private " " libs_private)
+
+# What the library has inside; the other components are libraries of their own.
+set(wye_features core)
+foreach(feature IN ITEMS VULKAN GLSL)
+  if(WYE_${feature})
+    string(TOLOWER ${feature} feature)
+    list(APPEND wye_features ${feature})
+  endif()
+endforeach()
+
+wye_install_library(wye core)
+wye_install_pkgconfig(wye wye)
+if(TARGET wye_workloads)
+  wye_install_library(wye_workloads workloads)
+  wye_install_pkgconfig(wye_workloads wye-workloads)
+endif()
+if(TARGET wye_bench)
+  if(CMAKE_SYSTEM_NAME STREQUAL Linux)
+    cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR
+      BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE libraries)
+    set_target_properties(wye_bench PROPERTIES INSTALL_RPATH $ORIGIN/${libraries})
+  endif()
+  install(TARGETS wye_bench RUNTIME COMPONENT Tools)
+endif()
+
+configure_package_config_file(cmake/wyeConfig.cmake.in ${PROJECT_BINARY_DIR}/wyeConfig.cmake
+  INSTALL_DESTINATION ${package_folder} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+# While the major version is 0, each minor version is an interface of its own.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/wyeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/wyeConfig.cmake
+  ${PROJECT_BINARY_DIR}/wyeConfigVersion.cmake
+  cmake/Findwye_sodium.cmake
+  cmake/Findwye_shaderc.cmake
+  DESTINATION ${package_folder} COMPONENT Development)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Development)

@@ -1,0 +1,14 @@
+#!/bin/sh
+# macros.sh INCLUDE_FOLDER: fails, naming them, where wye's headers define macros that do not begin with WYE_.
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$1"
+grep -rhoE '^#include <[a-z_0-9]+>' wye | sort -u >"$work/standard.cpp"
+find wye -name '*.hpp' | sed 's/.*/#include <&>/' >"$work/all.cpp"
+cat "$work/standard.cpp" >>"$work/all.cpp"
+for unit in standard all; do
+  g++ -std=c++20 -I. -dM -E "$work/$unit.cpp" | cut -d' ' -f2 | cut -d'(' -f1 | sort -u >"$work/$unit.macros"
+done
+grep -q '^WYE_VERSION_MAJOR$' "$work/all.macros"
+! comm -13 "$work/standard.macros" "$work/all.macros" | grep -v '^WYE_'

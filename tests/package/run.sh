@@ -1,0 +1,147 @@
+#!/bin/sh
+# Foreign projects against an installed wye: tests/package/run.sh [FOLDER]
+# Installs it static (Debug) and shared (Release), moves what was installed, takes source and build trees away, and
+# then sees whether others can still use it. FOLDER is emptied; it keeps a log of each step.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=${1:-$root/build/package}
+rm -rf "$work"
+mkdir -p "$work/log"
+work=$(cd "$work" && pwd)
+launcher=
+command -v ccache >/dev/null && launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+export VK_LOADER_DEBUG=
+
+passed=0
+failed=0
+# check NAME COMMAND...: runs it, says how it went, and shows what it wrote where it failed.
+check() {
+  name=$1
+  shift
+  log="$work/log/$(echo "$name" | tr ' /' '__')"
+  if "$@" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok      $name"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $name"
+    tail -n 40 "$log" | sed 's/^/        /'
+  fi
+}
+fails_saying() {
+  said=$1
+  shift
+  output=$("$@" 2>&1) && { echo "It did not fail."; return 1; }
+  echo "$output" | tr -s ' \n' '  ' | grep -F -- "$said" || { echo "$output"; return 1; }
+}
+foreign() { # foreign PROJECT BUILD OPTION...: configures and builds one of the projects here, or of a full path
+  case $1 in /*) project=$1 ;; *) project=$here/$1 ;; esac
+  build=$2
+  shift 2
+  cmake -S "$project" -B "$build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" "$@" && cmake --build "$build"
+}
+foreign_program() { foreign "$@" && "$build/program"; }
+
+install_flavour() { # static|shared TYPE
+  cmake -S "$work/source" -B "$work/build-$1" -G Ninja -DCMAKE_BUILD_TYPE="$2" \
+    -DBUILD_SHARED_LIBS="$([ "$1" = shared ] && echo ON || echo OFF)" -DCMAKE_INSTALL_PREFIX="$work/first-$1" \
+    -DWYE_TESTS=OFF -DWYE_EXAMPLES=OFF -DWYE_BENCHMARKS=OFF $launcher &&
+    cmake --build "$work/build-$1" && cmake --install "$work/build-$1" &&
+    mkdir -p "$work/moved/far" && mv "$work/first-$1" "$work/moved/far/$1"
+}
+
+mkdir "$work/source"
+(cd "$root" && git ls-files -z --cached --others --exclude-standard | xargs -0 tar -cf - --ignore-failed-read) |
+  tar -xf - -C "$work/source"
+check "static Debug installs" install_flavour static Debug
+check "shared Release installs" install_flavour shared Release
+mv "$work/source" "$work/source-is-away"
+for tree in "$work"/build-*; do mv "$tree" "$tree-is-away"; done
+
+no_build_path() { ! grep -rF -e "$work/" -e "$root/" "$prefix"; }
+no_empty_folder() { ! find "$prefix" -type d -empty | grep .; }
+with_pkgconfig() { # with_pkgconfig PROGRAM OPTION_OF_PKGCONFIG...
+  program=$1
+  shift
+  flags=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config --cflags --libs "$@" wye-workloads) || return
+  echo "$flags"
+  g++ -std=c++20 "$here/program.cpp" $flags -o "$program" && LD_LIBRARY_PATH="$libraries" "$program"
+}
+without_build_system() { # the include folder and every library, no macro
+  private=
+  [ "$flavour" = shared ] || private=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config --static --libs-only-l --libs-only-other wye-workloads)
+  g++ -std=c++20 -I"$prefix/include" "$here/program.cpp" "$libraries"/libwye_workloads*.$suffix \
+    "$libraries"/libwye*.$suffix $private -o "$work/plain-$flavour" &&
+    LD_LIBRARY_PATH="$libraries" "$work/plain-$flavour"
+}
+other_version() {
+  cp -r "$prefix/include" "$work/other-$flavour"
+  sed -i 's/\(WYE_VERSION_MINOR\) .*/\1 99/' "$work/other-$flavour/wye/base/build.hpp"
+  flags=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config --libs $static wye)
+  g++ -std=c++20 -I"$work/other-$flavour" "$here/other_version.cpp" $flags -o "$work/other-$flavour/program" &&
+    said=$(LD_LIBRARY_PATH="$libraries" "$work/other-$flavour/program") && echo "$said" &&
+    echo "$said" | grep -F "0.99" >/dev/null
+}
+
+for flavour in static shared; do
+  prefix=$work/moved/far/$flavour
+  libraries=$(dirname "$(find "$prefix" -name 'libwye[.d]*' | head -1)")
+  pkgconfig=$libraries/pkgconfig
+  # Debug uses Release and the other way round: what a header says may not depend on it.
+  if [ "$flavour" = static ]; then
+    opposite=Release suffix=a static=--static
+  else
+    opposite=Debug suffix=so static=
+  fi
+  check "$flavour: find_package, $opposite consumer, warnings are errors" \
+    foreign_program find_package "$work/find-$flavour" -DCMAKE_BUILD_TYPE=$opposite
+  check "$flavour: find_package without exceptions and RTTI" \
+    foreign_program find_package "$work/noexcept-$flavour" "-DCMAKE_CXX_FLAGS=-fno-exceptions -fno-rtti"
+  check "$flavour: versions and components" foreign components "$work/components-$flavour"
+  check "$flavour: a missing component is named" \
+    fails_saying "This wye has no component 'teleport'; it has core, vulkan, glsl, workloads." \
+    foreign components "$work/missing-$flavour" -DMISSING=ON
+  check "$flavour: pkg-config" with_pkgconfig "$work/pkgconfig-$flavour" $static
+  check "$flavour: include folder and libraries alone" without_build_system
+  check "$flavour: headers of another version are noticed" other_version
+  check "$flavour: no path of the build in what is installed" no_build_path
+  check "$flavour: no empty folder" no_empty_folder
+done
+
+prefix=$work/moved/far/static
+readme() { # the README's CMakeLists.txt and program, as they stand there
+  mkdir "$work/readme" &&
+    cmake -D README="$root/README.md" -D LANGUAGE=cmake -D OUTPUT="$work/readme/CMakeLists.txt" -P "$root/tests/readme/extract.cmake" &&
+    cmake -D README="$root/README.md" -D LANGUAGE=cpp -D OUTPUT="$work/readme/main.cpp" -P "$root/tests/readme/extract.cmake" &&
+    foreign "$work/readme" "$work/readme/build" && "$work/readme/build/app"
+}
+check "static: README's project" readme
+if command -v clang++ >/dev/null; then
+  check "static: find_package with clang" \
+    foreign_program find_package "$work/find-clang" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug
+fi
+unloads() { foreign plugin "$work/plugin" && "$work/plugin/host" "$work/plugin/libplugin.so"; }
+check "static: a plug-in unloads without a trace, 50 times" unloads
+check "macros of the headers begin with WYE_" "$here/macros.sh" "$work/moved/far/static/include"
+check "the shared library exports what exported_symbols.txt lists" \
+  "$here/symbols.sh" "$work/moved/far/shared"
+
+mv "$work/source-is-away" "$work/source"
+add_subdirectory() {
+  foreign add_subdirectory "$work/add_subdirectory" -DWYE_SOURCE="$work/source" -DCMAKE_BUILD_TYPE=Debug $launcher &&
+    (cd "$work/add_subdirectory" && ctest --output-on-failure && ! ctest -N | grep -i wye) &&
+    cmake --install "$work/add_subdirectory" --prefix "$work/host" &&
+    [ "$(find "$work/host" -type f)" = "$work/host/bin/program" ]
+}
+prefix=$work/nowhere
+check "add_subdirectory leaves its host as it was" add_subdirectory
+fetch_content() {
+  cmake -S "$here/fetch_content" -B "$work/fetch" -G Ninja -DWYE_SOURCE="$work/source" &&
+    cmake --build "$work/fetch" --target sees_headers
+}
+check "FetchContent answers find_package" fetch_content
+check "the vcpkg port installs" cmake -D WORK="$work/port" -P "$here/port/rehearse.cmake"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
