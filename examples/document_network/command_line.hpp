@@ -1,0 +1,30 @@
+#pragma once
+/// What the program is told.
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace document_network {
+
+struct Options {
+  std::string backend = "auto";
+  bool compare = false;
+  std::string out = "document_network_report";
+  std::optional<std::string> json = std::nullopt;
+  std::optional<std::string> documents = std::nullopt;
+};
+
+struct Help {};
+
+/// Why the arguments cannot be meant, one sentence.
+struct Mistake {
+  std::string sentence;
+};
+
+/// Reads "--flag value" and "--flag=value"; of a flag that is given twice, the last value counts.
+std::variant<Options, Help, Mistake> read_command_line(const std::vector<std::string>& arguments);
+
+std::string help_text();
+
+}  // namespace document_network

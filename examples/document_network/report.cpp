@@ -1,0 +1,121 @@
+#include "report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "json.hpp"
+#include "text.hpp"
+
+namespace document_network {
+namespace {
+
+/// `text` with blanks up to `width` characters, or longer text shortened to it.
+std::string column(const std::string& text, std::size_t width, bool to_the_right = false) {
+  const std::string shown = printable(text, width);
+  const std::string blanks(width - length(shown), ' ');
+  return to_the_right ? blanks + shown : shown + blanks;
+}
+
+std::string time(double seconds) {
+  char text[32];
+  if (seconds < 1e-3)
+    std::snprintf(text, sizeof text, "%.0f us", seconds * 1e6);
+  else if (seconds < 1)
+    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.2f s", seconds);
+  return text;
+}
+
+std::string number(const char* format, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  std::vector<std::pair<std::string, std::string>> skipped;
+  std::vector<std::string> host_steps, steps, top, files, compare;
+  for (const auto& [reason, count] : report.skipped) skipped.emplace_back(reason, json::number(count));
+  for (const HostStep& step : report.host_steps)
+    host_steps.push_back(
+        json::object({{"name", json::text(step.name)}, {"seconds", json::number(step.seconds)}}));
+  for (const Step& step : report.steps)
+    steps.push_back(json::object({{"name", json::text(step.name)},
+                                  {"backend", json::text(step.backend)},
+                                  {"device", json::text(step.device)},
+                                  {"reason", json::text(step.reason)},
+                                  {"seconds", json::number(step.seconds)},
+                                  {"cache", json::text(step.cache)}}));
+  for (const Ranked& document : report.top)
+    top.push_back(json::object({{"path", json::text(document.path)}, {"rank", json::number(document.rank)}}));
+  for (const std::string& file : report.files) files.push_back(json::text(file));
+  for (const Agreement& agreement : report.compare)
+    compare.push_back(json::object({{"backend", json::text(agreement.backend)},
+                                    {"step", json::text(agreement.step)},
+                                    {"max_relative_error", json::number(agreement.max_relative_error)}}));
+  return json::object({{"documents", json::number(report.documents)},
+                       {"skipped", json::object(skipped)},
+                       {"host_steps", json::array(host_steps)},
+                       {"steps", json::array(steps)},
+                       {"top", json::array(top)},
+                       {"files", json::array(files)},
+                       {"compare", json::array(compare)}}) +
+         "\n";
+}
+
+std::string describe_input(std::size_t documents, std::size_t repaired, const Skipped& skipped) {
+  std::size_t total = 0;
+  std::string reasons;
+  for (const auto& [reason, count] : skipped) {
+    total += count;
+    reasons += (reasons.empty() ? ": " : ", ") + std::to_string(count) + " " + reason;
+  }
+  return std::to_string(documents) + (documents == 1 ? " document" : " documents") +
+         (repaired > 0 ? " (" + std::to_string(repaired) + " not UTF-8, read as Latin-1)" : "") +
+         (total > 0 ? "; " + std::to_string(total) + " files left out" + reasons : "") + ".";
+}
+
+std::string to_text(const Report& report) {
+  std::string text = describe_input(report.documents, report.repaired, report.skipped) + "\n\n";
+
+  text += column("step", 12) + column("backend", 9) + column("device", 32) + column("time", 10, true) + "  " +
+          column("kernel", 8) + "why\n";
+  for (const Step& step : report.steps)
+    text += column(step.name, 12) + column(step.backend, 8) + " " + column(step.device, 31) + " " +
+            column(time(step.seconds), 10, true) + "  " + column(step.cache, 8) + printable(step.reason) +
+            "\n";
+  for (const HostStep& step : report.host_steps)
+    text += column(step.name, 12) + column("-", 9) + column("this program", 32) +
+            column(time(step.seconds), 10, true) + "\n";
+
+  text += "\nHighest ranked:\n";
+  for (const Ranked& document : report.top)
+    text += "  " + number("%.4f", document.rank) + "  " + printable(document.label, 60) + "\n";
+  if (!report.alike.empty()) {
+    text += "\nMost alike:\n";
+    std::size_t width = 0;
+    for (const Pair& pair : report.alike) width = std::max(width, length(printable(pair.a, 40)));
+    for (const Pair& pair : report.alike)
+      text += "  " + column(pair.a, width) + " ~ " + printable(pair.b, 40) + "  " +
+              number("%.2f", pair.similarity) + "\n";
+  }
+  if (report.copies > 0)
+    text += "  and " + std::to_string(report.copies) + " documents that say the same as another\n";
+
+  if (report.compared) {
+    text += "\nLargest relative difference from the CPU:\n";
+    if (report.compare.empty()) text += "  no other backend on this machine\n";
+    for (const Agreement& agreement : report.compare)
+      text += "  " + column(agreement.backend, 8) + " " + column(agreement.step, 12) +
+              number("%.1e", agreement.max_relative_error) +
+              (agreement.max_relative_error <= agreement_bound ? "" : "  DIFFERS") + "\n";
+  }
+  text += "\n";
+  for (const std::string& file : report.files) text += printable(file) + "\n";
+  return text;
+}
+
+}  // namespace document_network
