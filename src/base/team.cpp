@@ -25,9 +25,13 @@ constexpr unsigned most_threads = 1024;
 /// Runs that each thread gets on average: enough to even out runs of unequal length.
 constexpr std::uint64_t runs_per_thread = 8;
 
-/// How often the caller of `each` looks whether the last helper is done before it parks. Its helpers began
-/// their last run when it did, so they are mostly done within a microsecond or two.
-constexpr int looks_before_parking = 64;
+/// Work expected to take less is done by the caller alone: a thread that is woken begins some 10 us later, and waking
+/// and parking it costs both threads 7 us of CPU together (on two cores of a virtual machine).
+constexpr Duration worth_a_wake = std::chrono::microseconds(20);
+
+/// How often the caller of `each` looks whether the last helper is done before it parks: a few microseconds,
+/// about what parking costs.
+constexpr int looks_before_parking = 200;
 
 void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -37,15 +41,15 @@ void relax() noexcept {
 #endif
 }
 
-/// One call of `each`, cut into runs. Lives on its caller's stack; the caller leaves only when nobody is
-/// inside.
+constexpr std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
+
+/// What is left of one call of `each`, cut into runs. Lives on its caller's stack; the caller leaves only when
+/// nobody is inside.
 struct Grid {
-  Grid(std::uint64_t items, std::uint64_t grain, unsigned threads, ChunkFunction function)
-      : count(items), chunk(function) {
-    const std::uint64_t grains = count / grain + (count % grain != 0);
-    const std::uint64_t grains_per_run = (grains - 1) / (runs_per_thread * threads) + 1;
-    length = grains_per_run * grain;
-    runs = (grains - 1) / grains_per_run + 1;
+  Grid(Range items, std::uint64_t grain, unsigned threads, ChunkFunction function)
+      : begin(items.first), count(items.size()), chunk(function) {
+    length = divided_up(divided_up(count, grain), runs_per_thread * threads) * grain;
+    runs = divided_up(count, length);
     room = static_cast<unsigned>(std::min<std::uint64_t>(threads, runs)) - 1;
   }
 
@@ -54,11 +58,12 @@ struct Grid {
     const std::uint64_t run = next.fetch_add(1, std::memory_order_relaxed);
     if (run >= runs) return false;
     const std::uint64_t first = run * length;
-    chunk(first, count - first < length ? count : first + length);
+    chunk(begin + first, begin + (count - first < length ? count : first + length));
     return true;
   }
   bool all_begun() const noexcept { return next.load(std::memory_order_relaxed) >= runs; }
 
+  std::uint64_t begin;
   std::uint64_t count;
   ChunkFunction chunk;
   std::uint64_t length;  // items of a run; the last one may be shorter
@@ -90,7 +95,9 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
   void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) {
-    Grid grid(count, grain, size_, chunk);
+    const std::uint64_t done = do_first(count, grain, chunk);
+    if (done == count) return;
+    Grid grid(Range{done, count}, grain, size_, chunk);
     {
       Lock lock(mutex_);
       append(grid);
@@ -124,6 +131,24 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
  private:
+  /// Does items on the caller alone while the rest is not worth a wake, and says how many it did. Where there are few
+  /// grains it does none: the first one might be half of the work.
+  std::uint64_t do_first(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) {
+    const std::uint64_t longest = count / (runs_per_thread * size_) / grain * grain;
+    if (longest == 0) return 0;
+    const Instant start = Clock::steady().now();
+    std::uint64_t done = 0;
+    for (std::uint64_t length = grain;; length = std::min(length * 2, longest)) {
+      const std::uint64_t last = count - done < length ? count : done + length;
+      chunk(done, last);
+      done = last;
+      if (done == count) return done;
+      const Duration spent = Clock::steady().now() - start;
+      const double left = static_cast<double>(count - done) / static_cast<double>(done);
+      if (static_cast<double>(spent.count()) * left > static_cast<double>(worth_a_wake.count())) return done;
+    }
+  }
+
   /// Wakes parked threads, or starts new ones, up to `wanted`. Unlocks.
   void summon(Lock& lock, unsigned wanted) {
     const unsigned wake = std::min(wanted, idle_);
