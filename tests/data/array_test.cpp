@@ -1,0 +1,212 @@
+#include <wye/runtime/runtime.hpp>
+
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/kernels.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<float> random_floats(std::size_t n, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> value(-4, 4);
+  std::vector<float> values(n);
+  for (float& v : values) v = value(engine);
+  return values;
+}
+
+bool has(const Runtime& runtime, std::string_view backend) {
+  for (const Device& device : runtime.devices())
+    if (device.info().backend == backend) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("an array is a copy of what it was made of", "[data]") {
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  auto values = random_floats(777, 1);
+  Array<float> array = runtime.array<float>(values);
+  const auto before = values;
+  values.assign(777, 0);
+  auto view = array.read();
+  REQUIRE(view);
+  CHECK(std::vector<float>(view->begin(), view->end()) == before);
+  CHECK(array.size() == 777);
+}
+
+TEST_CASE("jobs on arrays follow each other by what they read and write", "[data]") {
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  const auto scale = test::scale();
+  const auto copy = test::copy();
+  const auto values = random_floats(1000, 2);
+  Array<float> a = runtime.array<float>(values);
+  Array<float> b = runtime.array<float>(1000);
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < 50; ++i) {
+    tickets.push_back(runtime.submit(scale(a, i % 2 ? 0.5f : 2.0f)));
+    tickets.push_back(runtime.submit(copy(a, b)));
+    tickets.push_back(runtime.submit(scale(b, 3.0f)));
+  }
+  auto view = b.read();
+  REQUIRE(view);
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK((*view)[i] == values[i] * 3.0f);
+  for (Ticket& ticket : tickets) CHECK(ticket.wait());
+}
+
+TEST_CASE("an array follows its jobs from device to device", "[data]") {
+  Runtime runtime = Runtime::open().value();
+  if (!has(runtime, "vulkan")) return;
+  const auto scale = test::scale();
+  const auto values = random_floats(5000, 3);
+  Array<float> a = runtime.array<float>(values);
+  CHECK(runtime.submit(scale(a, 2.0f), {.on = "vulkan"}).wait());
+  const auto stays = runtime.submit(scale(a, 2.0f), {.on = "vulkan"}).wait();
+  REQUIRE(stays);
+  CHECK(stays->moved() == Bytes{0});
+  const auto comes = runtime.submit(scale(a, 2.0f), {.on = "cpu"}).wait();
+  REQUIRE(comes);
+  CHECK(comes->moved() == Bytes{5000 * sizeof(float)});
+  CHECK(runtime.submit(scale(a, 2.0f), {.on = "vulkan"}).wait());
+  auto view = a.read();
+  REQUIRE(view);
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK((*view)[i] == values[i] * 16.0f);
+}
+
+TEST_CASE("random programs on arrays give what a sequential interpreter gives", "[data]") {
+  Runtime runtime = Runtime::open({.concurrent_jobs = 4}).value();
+  const bool gpu = has(runtime, "vulkan");
+  const auto scale = test::scale();
+  const auto copy = test::copy();
+  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    std::mt19937 engine(seed);
+    constexpr std::size_t arrays = 4, n = 257;
+    std::vector<std::vector<float>> model;
+    std::vector<Array<float>> real;
+    for (std::size_t i = 0; i < arrays; ++i) {
+      model.push_back(random_floats(n, seed * 10 + static_cast<std::uint32_t>(i)));
+      real.push_back(runtime.array<float>(model.back()));
+    }
+    for (int step = 0; step < 40; ++step) {
+      const std::size_t a = engine() % arrays, b = engine() % arrays;
+      const std::string_view on = gpu && engine() % 2 ? "vulkan" : "cpu";
+      const auto kind = engine() % 8;
+      if (kind < 4) {
+        (void)runtime.submit(scale(real[a], -0.5f), {.on = on}).ready();
+        for (float& v : model[a]) v *= -0.5f;
+      } else if (kind < 6 && a != b) {
+        auto ticket = runtime.submit(copy(real[a], real[b]), {.on = on});
+        model[b] = model[a];
+      } else if (kind == 6) {
+        auto view = real[a].read();
+        REQUIRE(view);
+        CHECK(std::equal(view->begin(), view->end(), model[a].begin()));
+      } else {
+        auto view = real[a].write();
+        REQUIRE(view);
+        (*view)[step % n] = model[a][step % n] = static_cast<float>(step);
+      }
+    }
+    for (std::size_t i = 0; i < arrays; ++i) {
+      auto view = real[i].read();
+      REQUIRE(view);
+      CHECK(std::equal(view->begin(), view->end(), model[i].begin()));
+    }
+  }
+}
+
+TEST_CASE("a failure sticks to the array, and comes out of read and of who depends on it", "[data]") {
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  const auto values = random_floats(10, 4);
+  Array<float> a = runtime.array<float>(values);
+  Array<float> b = runtime.array<float>(values);
+  const auto breaks =
+      test::on_host("breaks", [](Range, std::span<float>) { throw std::runtime_error("no luck"); });
+  auto broken = runtime.submit(breaks(a));
+  auto follower = runtime.submit(test::copy()(a, b));
+  CHECK(broken.wait().error() == Errc::kernel_failed);
+  auto result = follower.wait();
+  REQUIRE_FALSE(result);
+  CHECK(result.error() == Errc::kernel_failed);
+  CHECK(result.error().sentence().find("no luck") != std::string::npos);
+  CHECK(a.read().error() == Errc::kernel_failed);
+  {
+    auto mend = a.write();
+    REQUIRE(mend);
+    std::copy(values.begin(), values.end(), mend->begin());
+  }
+  CHECK(a.read());
+}
+
+TEST_CASE("a read view holds writers back until it ends", "[data]") {
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  const auto values = random_floats(100, 5);
+  Array<float> a = runtime.array<float>(values);
+  std::optional<Ticket> ticket;
+  {
+    auto view = a.read();
+    REQUIRE(view);
+    ticket = runtime.submit(test::host_scale()(a, 2.0f));
+    CHECK(ticket->wait(30ms).error() == Errc::timed_out);
+    CHECK((*view)[0] == values[0]);
+    auto together = a.read(1s);  // readers do not hold each other back... but a writer waits between them
+    CHECK(together.error() == Errc::timed_out);
+  }
+  CHECK(ticket->wait());
+  CHECK((*a.read())[0] == values[0] * 2);
+}
+
+TEST_CASE("who gives up waiting for an array does not let others overtake its predecessors", "[data]") {
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Array<float> a = runtime.array<float>(random_floats(10, 6));
+  std::atomic<bool> go{false};
+  const auto slow = test::on_host("slow", [&](Range, std::span<float> x) {
+    while (!go) std::this_thread::sleep_for(1ms);
+    x[0] = 42;
+  });
+  auto running = runtime.submit(slow(a));
+  CHECK(a.write(10ms).error() == Errc::timed_out);
+  auto later = runtime.submit(test::host_scale()(a, 2.0f));
+  CHECK(later.wait(20ms).error() == Errc::timed_out);
+  go = true;
+  CHECK(running.wait());
+  CHECK(later.wait());
+  CHECK((*a.read())[0] == 84);
+}
+
+TEST_CASE("a borrowed array writes through to the host's memory", "[data]") {
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  auto values = random_floats(64, 7);
+  const auto before = values;
+  Array<float> a = runtime.borrow(std::span<float>(values));
+  CHECK(runtime.submit(test::host_scale()(a, 3.0f)).wait());
+  CHECK(a.read());
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == before[i] * 3);
+}
+
+TEST_CASE("empty arrays, huge arrays and empty handles are no trouble", "[data]") {
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Array<float> none = runtime.array<float>(0);
+  CHECK(none.read()->size() == 0);
+  CHECK(runtime.submit(test::host_scale()(none, 2.0f)).wait());
+  Array<double> huge = runtime.array<double>(~0ull / 4);
+  CHECK(huge.read().error() == Errc::invalid_argument);
+  Array<float> nothing;
+  CHECK(nothing.read().error() == Errc::invalid_argument);
+  CHECK(runtime.submit(test::host_scale()(nothing, 2.0f)).wait().error() == Errc::invalid_argument);
+}
+
+TEST_CASE("an array of another runtime is refused by name", "[data]") {
+  Runtime one = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime two = Runtime::open({.backends = {{"cpu"}}}).value();
+  Array<float> a = one.array<float>(random_floats(4, 8));
+  auto refused = two.submit(test::host_scale()(a, 2.0f)).wait();
+  CHECK(refused.error() == Errc::invalid_argument);
+  CHECK(refused.error().sentence() == "Argument 1 of 'host_scale' is an array of another runtime.");
+}

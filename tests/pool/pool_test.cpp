@@ -1,0 +1,201 @@
+#include <wye/pool/context_pool.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "support/catch.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+ContextPool open(PoolOptions options) { return ContextPool::open(std::move(options)).value(); }
+
+}  // namespace
+
+TEST_CASE("a lease returns its context when it ends", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
+  std::string first;
+  {
+    auto lease = pool.lease();
+    REQUIRE(lease);
+    first = lease->id();
+    CHECK(pool.contexts().at(0).active);
+    CHECK(pool.try_lease().error() == Errc::unavailable);
+  }
+  CHECK_FALSE(pool.contexts().at(0).active);
+  CHECK(pool.lease()->id() == first);
+}
+
+TEST_CASE("of the idle contexts the least recently used is leased", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 3});
+  auto a = pool.lease().value();
+  auto b = pool.lease().value();
+  auto c = pool.lease().value();
+  const std::array<std::string, 3> ids{a.id(), b.id(), c.id()};
+  CHECK(std::set<std::string>(ids.begin(), ids.end()).size() == 3);
+  { auto gone = std::move(c); }
+  { auto gone = std::move(a); }
+  { auto gone = std::move(b); }
+  // By when their lease began: a, b, c.
+  for (const std::string& id : ids) CHECK(pool.lease()->id() == id);
+}
+
+TEST_CASE("a moved lease still holds its context, once", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 2});
+  auto a = pool.lease().value();
+  const std::string id = a.id();
+  Lease b = std::move(a);
+  CHECK(b.id() == id);
+  auto c = pool.lease().value();
+  CHECK(pool.metrics().active == 2);
+  c = std::move(b);  // gives its own back
+  CHECK(c.id() == id);
+  CHECK(pool.metrics().active == 1);
+}
+
+TEST_CASE("a pool that has no context free says so with numbers", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 2, .lease_timeout = 10ms});
+  auto a = pool.lease().value();
+  auto b = pool.lease().value();
+  auto none = pool.lease();
+  REQUIRE_FALSE(none);
+  CHECK(none.error() == Errc::timed_out);
+  CHECK(none.error().sentence() ==
+        "No context of 'cpu:0' became free within 0.01 s (2 of 2 leased; oldest for 0.0 s).");
+  CHECK(pool.metrics().timeouts == 1);
+}
+
+TEST_CASE("waiters are served first come, first served", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
+  std::optional<Lease> held = pool.lease().value();
+  std::mutex mutex;
+  std::vector<int> served;
+  std::atomic<int> waiting{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      ++waiting;
+      auto lease = pool.lease({.deadline = 10s}).value();
+      const std::lock_guard lock(mutex);
+      served.push_back(i);
+    });
+    while (waiting != i + 1) std::this_thread::yield();
+    std::this_thread::sleep_for(20ms);  // it is in the queue before the next one asks
+  }
+  held.reset();
+  for (auto& thread : threads) thread.join();
+  CHECK(served == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("closing a pool refuses new leases and wakes who waits", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
+  auto held = pool.lease().value();
+  Errc code{};
+  std::thread waiter([&] { code = pool.lease({.deadline = Deadline::never()}).error().code(); });
+  std::this_thread::sleep_for(20ms);
+  pool.close();
+  waiter.join();
+  CHECK(code == Errc::closed);
+  CHECK(pool.lease().error() == Errc::closed);
+  CHECK(held.wait());  // what is out stays good
+}
+
+TEST_CASE("what nobody can give is an error at once", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu", "null"}});
+  auto nowhere = pool.lease({.on = "gpu:7"});
+  CHECK(nowhere.error() == Errc::not_found);
+  CHECK(nowhere.error().sentence() == "There is no device 'gpu:7' (there is 'cpu:0', 'null:0').");
+  auto impossible = pool.lease({.on = "cpu", .needs = {Feature::subgroups}});
+  CHECK(impossible.error() == Errc::unsupported);
+  CHECK(impossible.error().sentence().find("lacks subgroups") != std::string::npos);
+}
+
+TEST_CASE("options out of range are refused, and so is a backend that does not exist", "[pool]") {
+  CHECK(ContextPool::open({.backends = {"cpu"}, .lanes_per_device = 0}).error() == Errc::invalid_argument);
+  CHECK(ContextPool::open({.backends = {"cpu"}, .lanes_per_device = 257}).error() == Errc::invalid_argument);
+  CHECK(ContextPool::open({.backends = {"cpu"}, .lease_timeout = -1s}).error() == Errc::invalid_argument);
+  CHECK(ContextPool::open({.backends = {"cpu"}, .lane_memory = 0_B}).error() == Errc::invalid_argument);
+  auto none = ContextPool::open({.backends = {"opengl"}});
+  CHECK(none.error() == Errc::not_found);
+  CHECK(none.error().sentence().find("has no backend 'opengl' (it has cpu, null") != std::string::npos);
+  CHECK(ContextPool::open(
+            {}, Version{header_version.major, static_cast<std::uint16_t>(header_version.minor + 1), 0})
+            .error() == Errc::unsupported);
+}
+
+TEST_CASE("a context has its memory limit", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1, .lane_memory = 1_MiB});
+  auto lease = pool.lease().value();
+  auto fits = lease.buffer<float>(100'000);
+  REQUIRE(fits);
+  CHECK(pool.contexts().at(0).bytes == 400'000_B);
+  auto over = lease.buffer<float>(200'000);
+  CHECK(over.error() == Errc::over_budget);
+  CHECK(over.error().sentence().find("cpu:0#0") != std::string::npos);
+  *fits = Buffer();
+  CHECK(lease.buffer<float>(200'000));
+}
+
+TEST_CASE("uploads, downloads, copies and fills arrive, at odd sizes and offsets", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}});
+  auto lease = pool.lease().value();
+  auto a = lease.buffer<std::uint8_t>(1001).value();
+  auto b = lease.buffer<std::uint8_t>(1001).value();
+  std::vector<std::uint8_t> values(1001), out(1001, 0xee);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint8_t>(i * 37 + 11);
+  lease.upload(values, a);
+  std::vector<std::uint8_t> piece(values.begin() + 13, values.begin() + 20);
+  lease.copy(a, b, 1001_B);
+  lease.upload(piece, b, 3_B);
+  std::fill(piece.begin(), piece.end(), 0);  // it was the caller's again
+  lease.download(b, out);
+  REQUIRE(lease.wait());
+  for (std::size_t i = 0; i < out.size(); ++i)
+    CHECK(out[i] == (i >= 3 && i < 10 ? values[i + 10] : values[i]));
+}
+
+TEST_CASE("the first failure on a lease sticks, and the next lease is clean", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
+  {
+    auto lease = pool.lease().value();
+    auto small = lease.buffer<float>(4).value();
+    std::vector<float> large(16, 1.0f);
+    lease.upload(large, small);
+    const auto first = lease.wait();
+    REQUIRE_FALSE(first);
+    CHECK(first.error() == Errc::invalid_argument);
+    CHECK(lease.wait().error().sentence() == first.error().sentence());
+  }
+  auto lease = pool.lease().value();
+  CHECK(lease.wait());
+}
+
+TEST_CASE("many threads lease and return; the counts balance", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 3, .lease_timeout = 60s});
+  std::atomic<int> out{0}, most{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        auto lease = pool.lease().value();
+        const int now = ++out;
+        int seen = most;
+        while (now > seen && !most.compare_exchange_weak(seen, now)) {
+        }
+        --out;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(most <= 3);
+  const PoolMetrics metrics = pool.metrics();
+  CHECK(metrics.active == 0);
+  CHECK(metrics.leases == 1600);
+  CHECK(metrics.contexts <= 3);
+}

@@ -1,0 +1,117 @@
+#include "runtime/environment.hpp"
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "support/catch.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+using runtime::resolve;
+
+namespace {
+
+runtime::Environment table(std::map<std::string, std::string> values) {
+  return [values](const char* name) -> std::optional<std::string> {
+    const auto found = values.find(name);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("without options and environment the documented defaults hold", "[runtime]") {
+  const auto all = resolve({}, table({})).value();
+  CHECK(all.pool.backends.empty());
+  CHECK(all.pool.lanes_per_device == 2);
+  CHECK(all.pool.lane_memory == 512_MiB);
+  CHECK(all.pool.lease_timeout == 5s);
+  CHECK(all.pool.cpu_threads == 0);
+  CHECK_FALSE(all.pool.validate_driver);
+  CHECK(all.cache.kernels == 1000);
+  CHECK(all.cache.memory == 256_MiB);
+  CHECK(all.cache.directory.empty());
+  CHECK(all.scheduler.concurrent_jobs == 4);
+  CHECK(all.scheduler.job_time_limit == 30s);
+  CHECK(all.scheduler.fallback == Fallback::allow);
+  CHECK_FALSE(all.pool.log);
+}
+
+TEST_CASE("every variable reaches its option", "[runtime]") {
+  const auto all = resolve({}, table({{"WYE_BACKENDS", "vulkan,cpu"},
+                                      {"WYE_LANES", "7"},
+                                      {"WYE_LANE_MEMORY", "64MiB"},
+                                      {"WYE_LEASE_TIMEOUT", "250ms"},
+                                      {"WYE_CPU_THREADS", "3"},
+                                      {"WYE_VALIDATE", "1"},
+                                      {"WYE_CACHED_KERNELS", "12"},
+                                      {"WYE_CACHE_MEMORY", "1.5 GiB"},
+                                      {"WYE_CACHE_DIR", "/somewhere"},
+                                      {"WYE_JOBS", "9"},
+                                      {"WYE_JOB_TIME_LIMIT", "2"},
+                                      {"WYE_FALLBACK", "forbid"},
+                                      {"WYE_LOG", "info,cache=debug"}}))
+                       .value();
+  CHECK(all.pool.backends == std::vector<std::string>{"vulkan", "cpu"});
+  CHECK(all.pool.lanes_per_device == 7);
+  CHECK(all.pool.lane_memory == 64_MiB);
+  CHECK(all.pool.lease_timeout == 250ms);
+  CHECK(all.pool.cpu_threads == 3);
+  CHECK(all.pool.validate_driver);
+  CHECK(all.cache.kernels == 12);
+  CHECK(all.cache.memory == 1536_MiB);
+  CHECK(all.cache.directory == "/somewhere");
+  CHECK(all.scheduler.concurrent_jobs == 9);
+  CHECK(all.scheduler.job_time_limit == 2s);
+  CHECK(all.scheduler.fallback == Fallback::forbid);
+  CHECK(all.pool.log);
+}
+
+TEST_CASE("what a host sets wins over the environment, also where it says the default", "[runtime]") {
+  const auto environment =
+      table({{"WYE_LANES", "9"}, {"WYE_FALLBACK", "forbid"}, {"WYE_BACKENDS", "vulkan"}});
+  const auto all =
+      resolve({.backends = {{"cpu"}}, .lanes_per_device = 2, .fallback = Fallback::allow}, environment)
+          .value();
+  CHECK(all.pool.backends == std::vector<std::string>{"cpu"});
+  CHECK(all.pool.lanes_per_device == 2);
+  CHECK(all.scheduler.fallback == Fallback::allow);
+}
+
+TEST_CASE("a value that cannot be meant is an error with the variable's name", "[runtime]") {
+  const auto sentence = [](const char* name, const char* value) {
+    auto refused = resolve({}, table({{name, value}}));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error() == Errc::invalid_argument);
+    return refused.error().sentence();
+  };
+  CHECK(sentence("WYE_LANES", "two") == "Environment variable WYE_LANES ('two') is not a whole number.");
+  CHECK(sentence("WYE_LANES", "-1") == "Environment variable WYE_LANES ('-1') is not a whole number.");
+  CHECK(sentence("WYE_JOBS", "99999999999") ==
+        "Environment variable WYE_JOBS ('99999999999') is not a whole number.");
+  CHECK(sentence("WYE_LANE_MEMORY", "12 parsecs") ==
+        "Environment variable WYE_LANE_MEMORY ('12 parsecs') is not a number of bytes such as 536870912 or "
+        "512MiB.");
+  CHECK(sentence("WYE_LEASE_TIMEOUT", "nan") ==
+        "Environment variable WYE_LEASE_TIMEOUT ('nan') is not a number of seconds such as 5 or 500ms.");
+  CHECK(sentence("WYE_VALIDATE", "yes") == "Environment variable WYE_VALIDATE ('yes') is not 0 or 1.");
+  CHECK(sentence("WYE_FALLBACK", "maybe") ==
+        "Environment variable WYE_FALLBACK ('maybe') is not allow, warn or forbid.");
+  CHECK(sentence("WYE_BACKENDS", "cpu,,vulkan") ==
+        "Environment variable WYE_BACKENDS ('cpu,,vulkan') is not a list of names such as vulkan,cpu.");
+  CHECK(sentence("WYE_LOG", "loud").find("loud") != std::string::npos);
+}
+
+TEST_CASE("the log level filters what reaches a host's sink, room by room", "[runtime]") {
+  std::vector<std::string> heard;
+  const auto all = resolve({.log = [&](const LogRecord& r) { heard.emplace_back(r.text); },
+                            .log_level = "warning,cache=debug"},
+                           table({{"WYE_LOG", "trace"}}))
+                       .value();
+  all.pool.log({LogLevel::info, "pool", "quiet"});
+  all.pool.log({LogLevel::warning, "pool", "heard 1"});
+  all.pool.log({LogLevel::debug, "cache", "heard 2"});
+  CHECK(heard == std::vector<std::string>{"heard 1", "heard 2"});
+}

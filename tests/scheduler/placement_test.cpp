@@ -1,0 +1,58 @@
+#include "scheduler/placement.hpp"
+
+#include "support/catch.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using scheduler::Choice;
+using scheduler::order;
+using scheduler::Preferences;
+
+TEST_CASE("devices are tried in the order of their row, unnamed ones after those", "[scheduler]") {
+  const std::vector<Choice> devices{{"cpu"}, {"metal"}, {"vulkan"}, {"cuda"}, {"vulkan"}};
+  const Preference row{workload_types::matrix, 0_B, {"cuda", "vulkan", "cpu"}};
+  CHECK(order(devices, row) == std::vector<std::size_t>{3, 2, 4, 0, 1});
+}
+
+TEST_CASE("a GPU driver that runs on the CPU comes after everything, whatever the row says", "[scheduler]") {
+  const std::vector<Choice> devices{{"vulkan", true}, {"null"}, {"cpu"}};
+  const Preference row{workload_types::matrix, 0_B, {"vulkan", "cpu"}};
+  CHECK(order(devices, row) == std::vector<std::size_t>{2, 1, 0});
+}
+
+TEST_CASE("the row with the largest threshold that still holds counts", "[scheduler]") {
+  const Preferences table({{workload_types::vector, 0_B, {"a"}},
+                           {workload_types::vector, 100_B, {"b"}},
+                           {workload_types::vector, 50_B, {"c"}}});
+  CHECK(table.row(workload_types::vector, 0_B).backends.front() == "a");
+  CHECK(table.row(workload_types::vector, 49_B).backends.front() == "a");
+  CHECK(table.row(workload_types::vector, 50_B).backends.front() == "c");
+  CHECK(table.row(workload_types::vector, 99_B).backends.front() == "c");
+  CHECK(table.row(workload_types::vector, 100_B).backends.front() == "b");
+  CHECK(table.row(workload_types::vector, Bytes{~0ull}).backends.front() == "b");
+}
+
+TEST_CASE("a host's rows replace those of their type and no others", "[scheduler]") {
+  const Preferences table({{workload_types::vector, 0_B, {"cpu"}}});
+  CHECK(table.row(workload_types::vector, 10_GiB).backends == std::vector<std::string>{"cpu"});
+  CHECK(table.row(workload_types::matrix, 10_GiB).backends.front() == "cuda");
+}
+
+TEST_CASE("every workload type has rows from zero bytes on, and a foreign one is custom", "[scheduler]") {
+  const Preferences table({});
+  for (WorkloadType type :
+       {workload_types::vector, workload_types::matrix, workload_types::attention, workload_types::graph,
+        workload_types::timeline, workload_types::image, workload_types::audio,
+        workload_types::shader_compilation, workload_types::custom}) {
+    CHECK(table.row(type, 0_B).type == type);
+    CHECK(table.row(type, Bytes{~0ull}).type == type);
+    CHECK(table.row(type, 0_B).backends.front() == "cpu");
+  }
+  CHECK(table.row(WorkloadType{"physics"}, 0_B).type == workload_types::custom);
+}
+
+TEST_CASE("small vectors stay on the CPU and large ones go to a card", "[scheduler]") {
+  const Preferences table({});
+  CHECK(table.row(workload_types::vector, 64_MiB - 1_B).backends.front() == "cpu");
+  CHECK(table.row(workload_types::vector, 64_MiB).backends.front() == "cuda");
+}
