@@ -1,0 +1,27 @@
+#pragma once
+/// Vectors: y = a x + y.
+#include <wye/device/parameter.hpp>
+#include <wye/scheduler/job.hpp>
+
+#include <span>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// Adds `a` times `x` to `y`, element by element.
+/// Shape:   `x` and `y` have the same number of elements, any number, and do not overlap.
+/// Bound:   2^-23 (|a x| + |y|) from the exact value; NaN and infinities as IEEE 754 has them.
+/// Bits:    the same device gives the same bits.
+/// Errors:  invalid_argument (sizes that differ).
+WYE_API Job axpy(float a, Read<float> x, ReadWrite<float> y);
+
+namespace reference {
+/// The same in float64, on this thread: a x + y.
+WYE_API std::vector<double> axpy(float a, std::span<const float> x, std::span<const float> y);
+}  // namespace reference
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,24 @@
+#include "steps.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+Job Steps::job(std::string name, WorkloadType type) && {
+  if (error_) return Job::failed(std::move(name), type, *std::move(error_));
+  Call first = std::move(calls_.front());
+  calls_.erase(calls_.begin());
+  return Job::sequence(std::move(name), type, std::move(first), std::move(calls_));
+}
+
+Job refused(std::string name, WorkloadType type, std::string sentence) {
+  return Job::failed(std::move(name), type, Error(Errc::invalid_argument, std::move(sentence)));
+}
+
+Glsl shader(std::string_view text, std::string_view file, std::optional<Extent3> tile) {
+  return {.text = std::string(text), .file = std::string(file), .tile = tile};
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
