@@ -1,0 +1,31 @@
+// Where did it run, how long did it take, and why not elsewhere?
+#include <chrono>
+#include <cstdio>
+#include <vector>
+#include <wye/workloads/normalize.hpp>
+#include <wye/wye.hpp>
+
+int main() {
+  auto runtime = wye::Runtime::open();
+  if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
+
+  // What there is to run on, and why what is missing is missing.
+  for (const wye::AdapterInfo& adapter : runtime->adapters())
+    std::printf("%-10s %s\n", adapter.id.c_str(),
+                adapter.usable ? adapter.name.c_str() : adapter.reason.c_str());
+
+  std::vector<float> rows(1000 * 512, 0.5f);
+  auto ticket = runtime->submit(wye::workloads::normalize(rows, 512));
+  auto done = ticket.wait();
+  if (!done) return std::puts(done.error().describe().c_str()), 1;
+
+  const auto microseconds = [](wye::Duration d) {
+    return std::chrono::duration<double, std::micro>(d).count();
+  };
+  std::printf("\nran on %s (%s): queued %.0f us, ran %.0f us, moved %s, kernel from %s\n",
+              done->device().id.c_str(), done->device().name.c_str(), microseconds(done->queued()),
+              microseconds(done->ran()), wye::to_string(done->moved()).c_str(),
+              wye::name(done->cache()).data());
+  std::puts(ticket.explain().text().c_str());
+  return 0;
+}
