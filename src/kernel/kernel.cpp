@@ -1,0 +1,34 @@
+#include <wye/kernel/kernel.hpp>
+
+#include <new>
+
+#include "kernel/program.hpp"
+
+namespace wye {
+inline namespace v0 {
+
+namespace {
+
+const kernel::KernelProgram& program_of(const std::shared_ptr<const device::Program>& program) {
+  return static_cast<const kernel::KernelProgram&>(
+      *program);  // `make` is the only one to give a kernel its program
+}
+
+}  // namespace
+
+Result<AnyKernel> AnyKernel::make(std::string name, ParamSchema schema, std::vector<AnySource> sources) {
+  try {
+    auto program = kernel::KernelProgram::make(std::move(name), std::move(schema), sources);
+    if (!program) return std::move(program).error();
+    return AnyKernel(std::move(*program));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory left to make a kernel.");
+  }
+}
+
+const std::string& AnyKernel::name() const noexcept { return program_of(program_).name_string(); }
+const ParamSchema& AnyKernel::schema() const noexcept { return program_->schema(); }
+std::string AnyKernel::languages() const { return program_of(program_).languages(); }
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,45 @@
+#include "kernel/key.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace kernel {
+
+Digest shader_key(const Ingredients& in) {
+  Hasher hasher;
+  hasher.add("wye shader").add(std::uint64_t{abi_version});
+  hasher.add(in.kernel).add(in.language).add(in.source).add(in.entry).add(in.compiler);
+
+  std::vector<Macro> macros(in.macros.begin(), in.macros.end());
+  std::sort(macros.begin(), macros.end(), [](const Macro& a, const Macro& b) { return a.name < b.name; });
+  hasher.add(std::uint64_t{macros.size()});
+  for (const Macro& macro : macros)
+    hasher.add(std::string_view(macro.name)).add(std::string_view(macro.value));
+
+  std::vector<device::Specialization> constants(in.constants.begin(), in.constants.end());
+  std::sort(constants.begin(), constants.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  hasher.add(std::uint64_t{constants.size()});
+  for (const device::Specialization& c : constants)
+    hasher.add(std::uint64_t{c.id}).add(std::uint64_t{c.size}).add(c.bits);
+
+  hasher.add(std::uint64_t{in.tile.has_value()});
+  if (in.tile) hasher.add(in.tile->x).add(in.tile->y).add(in.tile->z);
+
+  const std::vector<Slot>& slots = in.schema->slots;
+  hasher.add(std::uint64_t{slots.size()});
+  for (const Slot& slot : slots)
+    hasher.add(std::string_view(slot.name))
+        .add(static_cast<std::uint64_t>(slot.kind))
+        .add(static_cast<std::uint64_t>(slot.access))
+        .add(static_cast<std::uint64_t>(slot.element))
+        .add(std::uint64_t{slot.size});
+  return hasher.finish();
+}
+
+Digest host_key(std::uint64_t program_id) { return Hasher().add("wye host").add(program_id).finish(); }
+
+}  // namespace kernel
+}  // namespace v0
+}  // namespace wye

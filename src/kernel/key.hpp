@@ -1,0 +1,41 @@
+#pragma once
+/// Names for what a build would make.
+#include <wye/base/digest.hpp>
+#include <wye/kernel/source.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "device/artefact.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace kernel {
+
+/// Version of the kernel ABI (README.md). It moves whenever the same source would give another artefact.
+inline constexpr std::uint32_t abi_version = 1;
+
+/// Everything that goes into the artefact of a shader. Not among it: the file name shown in diagnostics, the time, the
+/// machine, the driver.
+struct Ingredients {
+  std::string_view kernel;
+  std::string_view language;  ///< "Glsl", "SpirV"
+  std::span<const std::byte> source;
+  std::string_view entry;
+  std::string_view compiler;                          ///< its build and options; empty where none is used
+  std::span<const Macro> macros;                      ///< in any order
+  std::span<const device::Specialization> constants;  ///< in any order
+  std::optional<Extent3> tile;
+  const ParamSchema* schema = nullptr;
+};
+
+/// The same on every machine.
+Digest shader_key(const Ingredients& ingredients);
+
+/// Code of this process has no content to digest: its program's number names it, in this process only.
+Digest host_key(std::uint64_t program_id);
+
+}  // namespace kernel
+}  // namespace v0
+}  // namespace wye

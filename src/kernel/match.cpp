@@ -1,0 +1,195 @@
+#include "kernel/match.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace kernel {
+
+namespace {
+
+std::string plural(std::size_t n, std::string_view what) {
+  return base::text("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+/// "float32", or "struct of 12 bytes".
+std::string type_text(ElementType type, std::uint32_t size) {
+  return type == ElementType::opaque ? base::text("struct of {}", plural(size, "byte"))
+                                     : std::string(name(type));
+}
+
+/// "read_write buffer of float32".
+std::string declared_text(const Slot& slot) {
+  switch (slot.kind) {
+    case SlotKind::buffer:
+      return base::text("{} buffer of {}", name(slot.access), type_text(slot.element, slot.size));
+    case SlotKind::address: return base::text("{} address", name(slot.access));
+    default: return type_text(slot.element, slot.size);
+  }
+}
+
+/// "elements of float32 (4 bytes apart)".
+std::string memory_text(const Memory& memory) {
+  if (memory.component == ElementType::opaque) return base::text("elements {} bytes apart", memory.stride);
+  return base::text("elements of {}, {} bytes apart", name(memory.component), memory.stride);
+}
+
+std::string member_text(const PushMember& member) {
+  switch (member.kind) {
+    case PushMember::Kind::pointer: return "an address";
+    case PushMember::Kind::span: return "an address and a count";
+    case PushMember::Kind::scalar: return std::string(name(member.element));
+    case PushMember::Kind::structure: break;
+  }
+  return type_text(ElementType::opaque, member.packed_size);
+}
+
+std::string quoted(const std::string& name) {
+  return name.empty() ? std::string() : base::text(" '{}'", name);
+}
+
+class Matcher {
+ public:
+  Matcher(const Interface& source, const std::string& kernel) : source_(source), kernel_(kernel) {}
+
+  Result<Match> run(const ParamSchema& declared) {
+    Match result{declared, {}, source_.push_bytes};
+    std::size_t buffers = 0, members = 0;
+    for (std::size_t i = 0; i < declared.slots.size(); ++i) {
+      Slot& slot = result.schema.slots[i];
+      const bool bound = slot.kind == SlotKind::buffer && !source_.bindings.empty();
+      std::size_t& next = bound ? buffers : members;
+      const std::size_t there = bound ? source_.bindings.size() : source_.members.size();
+      if (next == there) return missing(i, slot, bound, there);
+      std::optional<Error> error;
+      device::Passing passing;
+      if (bound) {
+        const Binding& binding = source_.bindings[next];
+        if (slot.name.empty()) slot.name = binding.name;
+        passing = {device::Passing::Kind::descriptor, binding.binding, 0};
+        error = check_memory(i, slot, binding.memory,
+                             base::text("binding {}{}", binding.binding, quoted(binding.name)));
+      } else {
+        const PushMember& member = source_.members[next];
+        if (slot.name.empty()) slot.name = member.name;
+        passing = {kind_of(member, slot), 0, member.offset};
+        error = check_member(i, slot, next);
+        if (slot.kind == SlotKind::structure || slot.kind == SlotKind::scalar)
+          result.parameter_bytes = std::max(result.parameter_bytes, member.offset + slot.size);
+      }
+      if (error) return *error;
+      result.passing.push_back(passing);
+      ++next;
+    }
+    if (buffers < source_.bindings.size()) {
+      const Binding& left = source_.bindings[buffers];
+      return left_over(declared,
+                       base::text("a storage buffer at binding {}{}", left.binding, quoted(left.name)));
+    }
+    if (members < source_.members.size())
+      return left_over(declared, base::text("a push constant{} ({})", quoted(source_.members[members].name),
+                                            member_text(source_.members[members])));
+    result.parameter_bytes = (result.parameter_bytes + 3) / 4 * 4;
+    return result;
+  }
+
+ private:
+  /// "Parameter 1 'x' of kernel 'scale' is declared as float32, but <rest>."
+  Error disagree(std::size_t index, const Slot& slot, const std::string& rest) const {
+    return Error(Errc::invalid_argument,
+                 base::text("Parameter {}{} of kernel '{}' is declared as {}, but {}.", index + 1,
+                            quoted(slot.name), kernel_, declared_text(slot), rest));
+  }
+
+  Error missing(std::size_t index, const Slot& slot, bool bound, std::size_t there) const {
+    return disagree(
+        index, slot,
+        there == 0 ? base::text("the source has no {} for it", bound ? "storage buffers" : "push constants")
+                   : base::text("the source has {} only",
+                                plural(there, bound ? "storage buffer" : "push constant")));
+  }
+
+  Error left_over(const ParamSchema& declared, const std::string& what) const {
+    return Error(
+        Errc::invalid_argument,
+        base::text("The source of kernel '{}' has {} for which no parameter is declared (there {} {}).",
+                   kernel_, what, declared.slots.size() == 1 ? "is" : "are", declared.slots.size()));
+  }
+
+  static device::Passing::Kind kind_of(const PushMember& member, const Slot& slot) {
+    if (slot.kind == SlotKind::buffer && member.kind == PushMember::Kind::span)
+      return device::Passing::Kind::span;
+    if (slot.kind == SlotKind::buffer || slot.kind == SlotKind::address)
+      return device::Passing::Kind::address;
+    return device::Passing::Kind::bytes;
+  }
+
+  std::optional<Error> check_memory(std::size_t index, const Slot& slot, const Memory& memory,
+                                    const std::string& where) const {
+    if (!writes(slot.access) && memory.written == Written::yes)
+      return disagree(index, slot, base::text("the source writes it ({})", where));
+    if (slot.access == Access::read && !reads(memory.declared) && writes(memory.declared))
+      return disagree(index, slot, base::text("the source has it as writeonly ({})", where));
+    if (slot.access == Access::write && memory.written == Written::no)
+      return disagree(index, slot, base::text("the source never writes it ({})", where));
+    if (slot.kind == SlotKind::buffer && !same_elements(slot, memory))
+      return disagree(index, slot, base::text("the source has {} there ({})", memory_text(memory), where));
+    return std::nullopt;
+  }
+
+  /// Elements agree where their size and type do. Numbers may be read several at a time (a vec4 of float32), and
+  /// structs number by number.
+  static bool same_elements(const Slot& slot, const Memory& memory) {
+    if (memory.stride == 0) return true;
+    if (slot.element == ElementType::opaque)
+      return memory.stride == slot.size ||
+             (memory.component != ElementType::opaque && slot.size % memory.stride == 0);
+    return memory.component == slot.element && memory.stride % slot.size == 0;
+  }
+
+  std::optional<Error> check_member(std::size_t index, const Slot& slot, std::size_t at) const {
+    const PushMember& member = source_.members[at];
+    const std::string where = base::text("push constant{} at offset {}", quoted(member.name), member.offset);
+    const auto refuse = [&] {
+      return disagree(index, slot, base::text("the source has {} there ({})", member_text(member), where));
+    };
+    const bool address = member.kind == PushMember::Kind::pointer || member.kind == PushMember::Kind::span;
+    switch (slot.kind) {
+      case SlotKind::buffer:
+        if (!address) return refuse();
+        return check_memory(index, slot, member.memory, where);
+      case SlotKind::address:
+        if (member.kind == PushMember::Kind::pointer) return check_memory(index, slot, member.memory, where);
+        if (address || member.size != 8) return refuse();
+        if (member.element != ElementType::uint64 && member.element != ElementType::uint32) return refuse();
+        return std::nullopt;
+      case SlotKind::scalar:
+        if (member.kind != PushMember::Kind::scalar || member.element != slot.element) return refuse();
+        return std::nullopt;
+      case SlotKind::structure: break;
+    }
+    if (address) return refuse();
+    const bool fits =
+        at + 1 == source_.members.size() || slot.size <= source_.members[at + 1].offset - member.offset;
+    if (!fits ||
+        (slot.size != member.size && slot.size != member.padded_size && slot.size != member.packed_size))
+      return refuse();
+    return std::nullopt;
+  }
+
+  const Interface& source_;
+  const std::string& kernel_;
+};
+
+}  // namespace
+
+Result<Match> match(const ParamSchema& declared, const Interface& source, const std::string& kernel) {
+  return Matcher(source, kernel).run(declared);
+}
+
+}  // namespace kernel
+}  // namespace v0
+}  // namespace wye
