@@ -1,5 +1,6 @@
 set(backend_enabled ${WYE_VULKAN})
 set(backend_libraries "")
 if(WYE_VULKAN)
-  set(backend_libraries wye_deps::vulkan_headers)
+  # Headers only: whoever links an installed wye does without them.
+  set(backend_libraries $<BUILD_INTERFACE:wye_deps::vulkan_headers>)
 endif()
