@@ -9,7 +9,11 @@ if(sources)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/bench/main.cpp)
     target_link_libraries(wye_bench PRIVATE benchmark::benchmark_main)
   endif()
-  if(WYE_VULKAN)
-    target_link_libraries(wye_bench PRIVATE wye_deps::vulkan_headers ${CMAKE_DL_LIBS})
+  # The peer in hand-written Vulkan compiles its own shader.
+  if(WYE_VULKAN AND WYE_GLSL)
+    target_link_libraries(wye_bench PRIVATE wye_deps::vulkan_headers wye_deps::shaderc ${CMAKE_DL_LIBS})
+  else()
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/device_bench.cpp
+      ${PROJECT_SOURCE_DIR}/bench/peers/raw_vulkan.cpp PROPERTIES HEADER_FILE_ONLY ON)
   endif()
 endif()

@@ -1,0 +1,171 @@
+// What wye adds to a dispatch, beside the same in hand-written Vulkan.
+#include <benchmark/benchmark.h>
+#include <wye/wye.hpp>
+
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "peers/raw_vulkan.hpp"
+
+namespace {
+
+constexpr char glsl[] = R"(#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) buffer X { float x[]; };
+layout(push_constant) uniform P { float s; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= s; })";
+constexpr std::uint64_t count = 64;
+constexpr float factor = 1.0000001f;
+
+std::vector<float> values(std::uint64_t n) {
+  std::vector<float> v(n);
+  for (std::uint64_t i = 0; i < n; ++i) v[i] = 0.5f + static_cast<float>(i % 977) * 0.001f;
+  return v;
+}
+
+const wye::Kernel<wye::ReadWrite<float>, float>& kernel() {
+  static const auto scale = wye::Kernel<wye::ReadWrite<float>, float>::make(
+      {.name = "scale", .sources = {wye::Glsl{.text = glsl}}});
+  return *scale;
+}
+
+// A Vulkan lane with a kernel and a buffer; benchmarks of it are skipped where there is no Vulkan device.
+struct Lane {
+  wye::ContextPool pool;
+  wye::ShaderCache cache;
+  wye::Lease lease;
+  wye::Executable executable;
+  wye::Buffer buffer;
+
+  static std::optional<Lane> open(benchmark::State& state, std::uint64_t n) {
+    auto pool = wye::ContextPool::open({.backends = {"vulkan"}, .lane_memory = wye::Bytes{1ull << 30}});
+    if (!pool) return state.SkipWithError("no Vulkan device"), std::nullopt;
+    auto cache = wye::ShaderCache::open().value();
+    auto lease = pool->lease().value();
+    auto executable = cache.find_or_build(kernel(), lease.device()).value();
+    auto buffer = lease.buffer<float>(n).value();
+    lease.upload(values(n), buffer);
+    lease.wait().value();
+    return Lane{std::move(*pool), std::move(cache), std::move(lease), std::move(executable),
+                std::move(buffer)};
+  }
+};
+
+std::unique_ptr<wye_bench::RawVulkan> raw(benchmark::State& state, std::uint32_t dispatches) {
+  auto peer = wye_bench::RawVulkan::open(glsl, count * sizeof(float));
+  if (!peer) return state.SkipWithError("no Vulkan device"), nullptr;
+  const auto v = values(count);
+  std::memcpy(peer->data(), v.data(), count * sizeof(float));
+  peer->record(dispatches, factor);
+  peer->submit_and_wait();
+  return peer;
+}
+
+void dispatch_sync_wye(benchmark::State& state) {
+  auto lane = Lane::open(state, count);
+  if (!lane) return;
+  const auto arguments = wye::arguments(lane->buffer, factor);
+  for (auto _ : state) {
+    lane->lease.dispatch(lane->executable, arguments);
+    if (!lane->lease.wait()) state.SkipWithError("failed");
+  }
+}
+BENCHMARK(dispatch_sync_wye)->Name("dispatch_sync/wye")->UseRealTime()->MinTime(0.3);
+
+void dispatch_sync_raw(benchmark::State& state) {
+  auto peer = raw(state, 1);
+  if (!peer) return;
+  for (auto _ : state)
+    if (!peer->submit_and_wait()) state.SkipWithError("failed");
+}
+BENCHMARK(dispatch_sync_raw)->Name("dispatch_sync/raw_vulkan")->UseRealTime()->MinTime(0.3);
+
+// The same through a job: placement, lease, cache, ticket.
+void dispatch_job_wye(benchmark::State& state) {
+  auto runtime = wye::Runtime::open({.backends = {{"vulkan"}}});
+  if (!runtime) return state.SkipWithError("no Vulkan device");
+  auto buffer = runtime->devices()[0].buffer<float>(count).value();
+  for (auto _ : state)
+    if (!runtime->run(kernel()(buffer, factor))) state.SkipWithError("failed");
+}
+BENCHMARK(dispatch_job_wye)->Name("dispatch_job/wye")->UseRealTime()->MinTime(0.3);
+
+void dispatch_job_raw(benchmark::State& state) { dispatch_sync_raw(state); }
+BENCHMARK(dispatch_job_raw)->Name("dispatch_job/raw_vulkan")->UseRealTime()->MinTime(0.3);
+
+constexpr int batch = 10'000;
+
+void dispatch_batch_wye(benchmark::State& state) {
+  auto lane = Lane::open(state, count);
+  if (!lane) return;
+  const auto arguments = wye::arguments(lane->buffer, factor);
+  for (auto _ : state) {
+    for (int i = 0; i < batch; ++i) lane->lease.dispatch(lane->executable, arguments);
+    if (!lane->lease.wait()) state.SkipWithError("failed");
+  }
+  state.SetItemsProcessed(state.iterations() * batch);
+}
+BENCHMARK(dispatch_batch_wye)->Name("dispatch_batch/wye")->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void dispatch_batch_raw(benchmark::State& state) {
+  auto peer = raw(state, batch);
+  if (!peer) return;
+  for (auto _ : state) {
+    peer->record(batch, factor);  // wye records each time too
+    if (!peer->submit_and_wait()) state.SkipWithError("failed");
+  }
+  state.SetItemsProcessed(state.iterations() * batch);
+}
+BENCHMARK(dispatch_batch_raw)
+    ->Name("dispatch_batch/raw_vulkan")
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+constexpr std::uint64_t roundtrip = 16u << 20;  // floats: 64 MiB
+
+void roundtrip_wye(benchmark::State& state) {
+  auto lane = Lane::open(state, roundtrip);
+  if (!lane) return;
+  const auto source = values(roundtrip);
+  std::vector<float> target(roundtrip, 1.0f);
+  for (auto _ : state) {
+    lane->lease.upload(source, lane->buffer);
+    lane->lease.download(lane->buffer, target);
+    if (!lane->lease.wait()) state.SkipWithError("failed");
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(roundtrip * sizeof(float)) * 2);
+}
+BENCHMARK(roundtrip_wye)->Name("roundtrip_64MiB/wye")->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void roundtrip_copies(benchmark::State& state) {
+  const auto source = values(roundtrip);
+  std::vector<float> middle(roundtrip, 1.0f), target(roundtrip, 1.0f);
+  for (auto _ : state) {
+    std::memcpy(middle.data(), source.data(), roundtrip * sizeof(float));
+    benchmark::DoNotOptimize(middle.data());
+    std::memcpy(target.data(), middle.data(), roundtrip * sizeof(float));
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(roundtrip * sizeof(float)) * 2);
+}
+BENCHMARK(roundtrip_copies)->Name("roundtrip_64MiB/two_copies")->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// A kernel that somebody in the process already used: the lookup, and the dispatch.
+void second_use_wye(benchmark::State& state) {
+  auto lane = Lane::open(state, count);
+  if (!lane) return;
+  const auto arguments = wye::arguments(lane->buffer, factor);
+  for (auto _ : state) {
+    const auto executable = lane->cache.find_or_build(kernel(), lane->lease.device());
+    lane->lease.dispatch(*executable, arguments);
+    if (!lane->lease.wait()) state.SkipWithError("failed");
+  }
+}
+BENCHMARK(second_use_wye)->Name("kernel_second_use/wye")->UseRealTime()->MinTime(0.3);
+
+void second_use_raw(benchmark::State& state) { dispatch_sync_raw(state); }
+BENCHMARK(second_use_raw)->Name("kernel_second_use/raw_vulkan")->UseRealTime()->MinTime(0.3);
+
+}  // namespace

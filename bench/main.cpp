@@ -1,0 +1,42 @@
+// wye_bench: runs every benchmark that has a name of the form <work>/<who>, all of one work in turns, and then says how
+// wye compares with its peers. Options are Google Benchmark's, and --ratios=FILE for the comparison as JSON.
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ratios.hpp"
+
+int main(int argc, char** argv) {
+  std::string file;
+  std::vector<char*> arguments;
+  for (int i = 0; i < argc; ++i) {
+    if (std::strncmp(argv[i], "--ratios=", 9) == 0)
+      file = argv[i] + 9;
+    else
+      arguments.push_back(argv[i]);
+  }
+  // Interleaving is what makes a ratio mean something on a machine whose speed drifts. A later option wins.
+  std::string interleave = "--benchmark_enable_random_interleaving=true";
+  std::string repetitions = "--benchmark_repetitions=9";
+  std::string quiet = "--benchmark_display_aggregates_only=true";
+  std::vector<char*> all{arguments[0], interleave.data(), repetitions.data(), quiet.data()};
+  all.insert(all.end(), arguments.begin() + 1, arguments.end());
+  int count = static_cast<int>(all.size());
+  benchmark::Initialize(&count, all.data());
+  if (benchmark::ReportUnrecognizedArguments(count, all.data())) return 2;
+
+  wye_bench::Collector collector;
+  benchmark::RunSpecifiedBenchmarks(&collector);
+  benchmark::Shutdown();
+
+  const auto ratios = collector.ratios();
+  wye_bench::print(ratios);
+  if (!file.empty() && !wye_bench::write_json(ratios, file)) {
+    std::fprintf(stderr, "wye_bench: '%s' cannot be written.\n", file.c_str());
+    return 1;
+  }
+  return 0;
+}

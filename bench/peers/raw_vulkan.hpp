@@ -1,0 +1,28 @@
+#pragma once
+// The same work in hand-written Vulkan: what somebody would write who knows it well and needs nothing else.
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace wye_bench {
+
+// One device, one queue, one storage buffer at set 0 binding 0 in mapped memory, one push constant, one kernel.
+class RawVulkan {
+ public:
+  // Null where there is no Vulkan device, or something failed.
+  static std::unique_ptr<RawVulkan> open(const std::string& glsl, std::uint64_t buffer_bytes);
+  ~RawVulkan();
+
+  // Records `dispatches` dispatches of one workgroup, each after a barrier for what the one before it wrote.
+  void record(std::uint32_t dispatches, float push_constant);
+  // Submits what was recorded and waits for its timeline value.
+  bool submit_and_wait();
+  float* data();
+
+ private:
+  struct State;
+  explicit RawVulkan(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wye_bench

@@ -1,0 +1,120 @@
+#include "ratios.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+namespace wye_bench {
+namespace {
+
+// The bars wye has set itself. A peer in seconds is a fixed cost: the ratio is to that.
+struct Bar {
+  std::string_view work;
+  std::string_view peer;
+  double bar;
+  double seconds = 0;
+  bool cpu = false;  // of CPU time instead of wall time
+};
+constexpr Bar bars[] = {
+    {"dispatch_sync", "raw_vulkan", 1.1},
+    {"dispatch_batch", "raw_vulkan", 1.1},
+    {"roundtrip_64MiB", "two_copies", 1.1},
+    {"kernel_second_use", "raw_vulkan", 1.5},
+    {"job_independent_null_x1000", "500 us of CPU", 1.0, 500e-6, true},
+    {"submit_and_wait_cpu", "8 us of CPU", 1.0, 8e-6, true},
+    {"run_inline_cpu", "1 us", 1.0, 1e-6},
+    {"runtime_open_cpu", "5 ms", 1.0, 5e-3},
+    {"lease_return", "1 us", 1.0, 1e-6},
+    {"matmul_1024_cpu", "openblas", 1.1},
+    {"normalize_10M_cpu", "memory_floor", 1.2},
+    {"softmax_4096x1024_cpu", "memory_floor", 1.2},
+};
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  const double at = q * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, values.size() - 1);
+  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
+}
+
+Ratio of(std::string work, std::string peer, const std::vector<double>& ours,
+         const std::vector<double>& theirs, double bar) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
+    ratios.push_back(ours[i] / theirs[i]);
+  return {std::move(work),       std::move(peer),       quantile(ratios, 0.5),
+          quantile(ratios, 0.1), quantile(ratios, 0.9), bar};
+}
+
+}  // namespace
+
+void Collector::ReportRuns(const std::vector<Run>& runs) {
+  ConsoleReporter::ReportRuns(runs);
+  for (const Run& run : runs) {
+    if (run.run_type != Run::RT_Iteration || run.error_occurred || run.iterations == 0) continue;
+    const std::string& name = run.run_name.function_name;
+    const std::size_t slash = name.find('/');
+    if (slash == std::string::npos) continue;
+    const auto n = static_cast<double>(run.iterations);
+    Times& times = times_[name.substr(0, slash)][name.substr(slash + 1)];
+    times.wall.push_back(run.real_accumulated_time / n);
+    times.cpu.push_back(run.cpu_accumulated_time / n);
+  }
+}
+
+std::vector<Ratio> Collector::ratios() const {
+  std::vector<Ratio> list;
+  for (const auto& [work, by_whom] : times_) {
+    const auto ours = by_whom.find("wye");
+    if (ours == by_whom.end()) continue;
+    for (const Bar& bar : bars) {
+      if (bar.work != work || bar.seconds == 0) continue;
+      const std::vector<double>& times = bar.cpu ? ours->second.cpu : ours->second.wall;
+      list.push_back(
+          of(work, std::string(bar.peer), times, std::vector<double>(times.size(), bar.seconds), bar.bar));
+    }
+    for (const auto& [who, theirs] : by_whom) {
+      if (who == "wye") continue;
+      const auto bar = std::find_if(
+          std::begin(bars), std::end(bars),
+          [&, &who = who, &work = work](const Bar& b) { return b.work == work && b.peer == who; });
+      list.push_back(of(work, who, ours->second.wall, theirs.wall, bar == std::end(bars) ? 0 : bar->bar));
+    }
+  }
+  return list;
+}
+
+void print(const std::vector<Ratio>& ratios) {
+  if (ratios.empty()) return;
+  std::printf("\n%-28s %-20s %8s %8s %8s %8s\n", "wye, as a multiple of", "peer", "median", "p10", "p90",
+              "bar");
+  for (const Ratio& r : ratios) {
+    std::printf("%-28s %-20s %8.3f %8.3f %8.3f ", r.work.c_str(), r.peer.c_str(), r.median, r.p10, r.p90);
+    if (r.bar == 0)
+      std::printf("%8s\n", "-");
+    else
+      std::printf("%8.2f %s\n", r.bar, r.holds() ? "holds" : "MISSED");
+  }
+}
+
+bool write_json(const std::vector<Ratio>& ratios, const std::string& file) {
+  std::FILE* out = std::fopen(file.c_str(), "w");
+  if (!out) return false;
+  std::fprintf(out, "{\"ratios\": [");
+  const char* separator = "\n  ";
+  for (const Ratio& r : ratios) {
+    std::fprintf(out,
+                 "%s{\"work\": \"%s\", \"peer\": \"%s\", \"median\": %.4g, \"p10\": %.4g, \"p90\": %.4g, ",
+                 separator, r.work.c_str(), r.peer.c_str(), r.median, r.p10, r.p90);
+    if (r.bar == 0)
+      std::fprintf(out, "\"bar\": null, \"holds\": null}");
+    else
+      std::fprintf(out, "\"bar\": %.4g, \"holds\": %s}", r.bar, r.holds() ? "true" : "false");
+    separator = ",\n  ";
+  }
+  std::fprintf(out, "\n]}\n");
+  return std::fclose(out) == 0;
+}
+
+}  // namespace wye_bench

@@ -1,0 +1,35 @@
+#pragma once
+// What wye takes as a multiple of what somebody else takes for the same work.
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace wye_bench {
+
+struct Ratio {
+  std::string work;
+  std::string peer;
+  double median = 0, p10 = 0, p90 = 0;  // of wye's time over the peer's, repetition by repetition
+  double bar = 0;                       // what it must not exceed; 0 where there is none
+  bool holds() const { return bar == 0 || median <= bar; }
+};
+
+// Prints as usual, and keeps the time of every repetition.
+class Collector : public benchmark::ConsoleReporter {
+ public:
+  void ReportRuns(const std::vector<Run>& runs) override;
+  std::vector<Ratio> ratios() const;
+
+ private:
+  struct Times {
+    std::vector<double> wall, cpu;  // seconds per iteration
+  };
+  std::map<std::string, std::map<std::string, Times>> times_;  // work -> who -> one per repetition
+};
+
+void print(const std::vector<Ratio>& ratios);
+bool write_json(const std::vector<Ratio>& ratios, const std::string& file);
+
+}  // namespace wye_bench

@@ -1,0 +1,97 @@
+// What a job costs before it does anything.
+#include <benchmark/benchmark.h>
+#include <wye/wye.hpp>
+
+#include <span>
+#include <vector>
+
+namespace {
+
+std::vector<float> values(std::size_t n) {
+  std::vector<float> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = 0.5f + static_cast<float>(i % 977) * 0.001f;
+  return v;
+}
+
+void work(wye::Range range, std::span<float> x, float s) {
+  for (std::uint64_t i : range) x[i] *= s;
+}
+
+const wye::Kernel<wye::ReadWrite<float>, float>& kernel() {
+  static const auto scale =
+      wye::Kernel<wye::ReadWrite<float>, float>::make({.name = "scale", .sources = {wye::host(work)}});
+  return *scale;
+}
+
+wye::Runtime open(const char* backend) { return wye::Runtime::open({.backends = {{backend}}}).value(); }
+
+void job_independent_null(benchmark::State& state) {
+  wye::Runtime runtime = open("null");
+  constexpr std::size_t jobs = 1000;
+  auto x = values(64);
+  std::vector<wye::Ticket> tickets;
+  tickets.reserve(jobs);
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < jobs; ++i) tickets.push_back(runtime.submit(kernel()(x, 1.5f)));
+    for (wye::Ticket& ticket : tickets)
+      if (!ticket.wait()) state.SkipWithError("failed");
+    tickets.clear();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(jobs));
+}
+BENCHMARK(job_independent_null)->Name("job_independent_null_x1000/wye")->MeasureProcessCPUTime();
+
+void run_null(benchmark::State& state) {
+  wye::Runtime runtime = open("null");
+  auto x = values(64);
+  for (auto _ : state)
+    if (!runtime.run(kernel()(x, 1.5f))) state.SkipWithError("failed");
+}
+BENCHMARK(run_null)->Name("job_run_null/wye")->MeasureProcessCPUTime();
+
+void submit_and_wait_cpu(benchmark::State& state) {
+  wye::Runtime runtime = open("cpu");
+  auto x = values(64);
+  for (auto _ : state)
+    if (!runtime.submit(kernel()(x, 1.000001f)).wait()) state.SkipWithError("failed");
+}
+BENCHMARK(submit_and_wait_cpu)->Name("submit_and_wait_cpu/wye")->MeasureProcessCPUTime();
+
+void run_inline_cpu(benchmark::State& state) {
+  wye::Runtime runtime = open("cpu");
+  auto x = values(64);
+  for (auto _ : state)
+    if (!runtime.run(kernel()(x, 1.000001f))) state.SkipWithError("failed");
+}
+BENCHMARK(run_inline_cpu)->Name("run_inline_cpu/wye");
+
+void run_inline_direct(benchmark::State& state) {
+  auto x = values(64);
+  for (auto _ : state) {
+    work({0, x.size(), x.size()}, x, 1.000001f);
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(run_inline_direct)->Name("run_inline_cpu/direct_call");
+
+void runtime_open(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(open("cpu"));
+}
+BENCHMARK(runtime_open)->Name("runtime_open_cpu/wye")->UseRealTime();
+
+void lease_return(benchmark::State& state) {
+  auto pool = wye::ContextPool::open({.backends = {"cpu"}}).value();
+  for (auto _ : state)
+    if (!pool.lease()) state.SkipWithError("failed");
+}
+BENCHMARK(lease_return)->Name("lease_return/wye")->UseRealTime();
+
+void find_executable(benchmark::State& state) {
+  auto pool = wye::ContextPool::open({.backends = {"cpu"}}).value();
+  auto cache = wye::ShaderCache::open().value();
+  const wye::Device device = pool.devices()[0];
+  for (auto _ : state) benchmark::DoNotOptimize(cache.find_or_build(kernel(), device));
+}
+BENCHMARK(find_executable)->Name("find_executable/wye")->UseRealTime();
+
+}  // namespace
