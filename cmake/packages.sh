@@ -11,7 +11,7 @@ packages() {
     examples) echo libcairo2-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
     bench) echo libbenchmark-dev ;;
-    ci) echo git ccache clang libclang-rt-14-dev llvm binutils ;;
+    ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils ;;
     nightly) echo debootstrap ;;
     *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, nightly)." >&2
        exit 2 ;;

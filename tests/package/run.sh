@@ -7,28 +7,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=${1:-$root/build/package}
 rm -rf "$work"
-mkdir -p "$work/log"
+mkdir -p "$work"
 work=$(cd "$work" && pwd)
-launcher=
-command -v ccache >/dev/null && launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
-export VK_LOADER_DEBUG=
+command -v ccache >/dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 
-passed=0
-failed=0
-# check NAME COMMAND...: runs it, says how it went, and shows what it wrote where it failed.
-check() {
-  name=$1
-  shift
-  log="$work/log/$(echo "$name" | tr ' /' '__')"
-  if "$@" >"$log" 2>&1; then
-    passed=$((passed + 1))
-    echo "ok      $name"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $name"
-    tail -n 40 "$log" | sed 's/^/        /'
-  fi
-}
+logs=$work/log
+. "$root/tests/support/steps.sh"
+
 fails_saying() {
   said=$1
   shift
@@ -46,7 +31,7 @@ foreign_program() { foreign "$@" && "$build/program"; }
 install_flavour() { # static|shared TYPE
   cmake -S "$work/source" -B "$work/build-$1" -G Ninja -DCMAKE_BUILD_TYPE="$2" \
     -DBUILD_SHARED_LIBS="$([ "$1" = shared ] && echo ON || echo OFF)" -DCMAKE_INSTALL_PREFIX="$work/first-$1" \
-    -DWYE_TESTS=OFF -DWYE_EXAMPLES=OFF -DWYE_BENCHMARKS=OFF $launcher &&
+    -DWYE_TESTS=OFF -DWYE_EXAMPLES=OFF -DWYE_BENCHMARKS=OFF &&
     cmake --build "$work/build-$1" && cmake --install "$work/build-$1" &&
     mkdir -p "$work/moved/far" && mv "$work/first-$1" "$work/moved/far/$1"
 }
@@ -54,8 +39,8 @@ install_flavour() { # static|shared TYPE
 mkdir "$work/source"
 (cd "$root" && git ls-files -z --cached --others --exclude-standard | xargs -0 tar -cf - --ignore-failed-read) |
   tar -xf - -C "$work/source"
-check "static Debug installs" install_flavour static Debug
-check "shared Release installs" install_flavour shared Release
+step "static Debug installs" install_flavour static Debug
+step "shared Release installs" install_flavour shared Release
 mv "$work/source" "$work/source-is-away"
 for tree in "$work"/build-*; do mv "$tree" "$tree-is-away"; done
 
@@ -94,54 +79,58 @@ for flavour in static shared; do
   else
     opposite=Debug suffix=so static=
   fi
-  check "$flavour: find_package, $opposite consumer, warnings are errors" \
+  step "$flavour: find_package, $opposite consumer, warnings are errors" \
     foreign_program find_package "$work/find-$flavour" -DCMAKE_BUILD_TYPE=$opposite
-  check "$flavour: find_package without exceptions and RTTI" \
-    foreign_program find_package "$work/noexcept-$flavour" "-DCMAKE_CXX_FLAGS=-fno-exceptions -fno-rtti"
-  check "$flavour: versions and components" foreign components "$work/components-$flavour"
-  check "$flavour: a missing component is named" \
+  step "$flavour: versions and components" foreign components "$work/components-$flavour"
+  step "$flavour: a missing component is named" \
     fails_saying "This wye has no component 'teleport'; it has core, vulkan, glsl, workloads." \
     foreign components "$work/missing-$flavour" -DMISSING=ON
-  check "$flavour: pkg-config" with_pkgconfig "$work/pkgconfig-$flavour" $static
-  check "$flavour: include folder and libraries alone" without_build_system
-  check "$flavour: headers of another version are noticed" other_version
-  check "$flavour: no path of the build in what is installed" no_build_path
-  check "$flavour: no empty folder" no_empty_folder
+  step "$flavour: pkg-config" with_pkgconfig "$work/pkgconfig-$flavour" $static
+  step "$flavour: include folder and libraries alone" without_build_system
+  step "$flavour: headers of another version are noticed" other_version
+  step "$flavour: no path of the build in what is installed" no_build_path
+  step "$flavour: no empty folder" no_empty_folder
 done
 
 prefix=$work/moved/far/static
+examples() { # of the source that is no longer where it was built
+  foreign examples "$work/examples" -DEXAMPLES="$work/source-is-away/examples" || return
+  for program in "$work"/examples/[0-9][0-9]_*; do
+    "$program" || { echo "$program fails."; return 1; }
+  done
+}
+step "static: the examples without exceptions and RTTI" examples
 readme() { # the README's CMakeLists.txt and program, as they stand there
   mkdir "$work/readme" &&
     cmake -D README="$root/README.md" -D LANGUAGE=cmake -D OUTPUT="$work/readme/CMakeLists.txt" -P "$root/tests/readme/extract.cmake" &&
     cmake -D README="$root/README.md" -D LANGUAGE=cpp -D OUTPUT="$work/readme/main.cpp" -P "$root/tests/readme/extract.cmake" &&
     foreign "$work/readme" "$work/readme/build" && "$work/readme/build/app"
 }
-check "static: README's project" readme
+step "static: README's project" readme
 if command -v clang++ >/dev/null; then
-  check "static: find_package with clang" \
+  step "static: find_package with clang" \
     foreign_program find_package "$work/find-clang" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug
 fi
 unloads() { foreign plugin "$work/plugin" && "$work/plugin/host" "$work/plugin/libplugin.so"; }
-check "static: a plug-in unloads without a trace, 50 times" unloads
-check "macros of the headers begin with WYE_" "$here/macros.sh" "$work/moved/far/static/include"
-check "the shared library exports what exported_symbols.txt lists" \
+step "static: a plug-in unloads without a trace, 50 times" unloads
+step "macros of the headers begin with WYE_" "$here/macros.sh" "$work/moved/far/static/include"
+step "the shared library exports what exported_symbols.txt lists" \
   "$here/symbols.sh" "$work/moved/far/shared"
 
 mv "$work/source-is-away" "$work/source"
 add_subdirectory() {
-  foreign add_subdirectory "$work/add_subdirectory" -DWYE_SOURCE="$work/source" -DCMAKE_BUILD_TYPE=Debug $launcher &&
+  foreign add_subdirectory "$work/add_subdirectory" -DWYE_SOURCE="$work/source" -DCMAKE_BUILD_TYPE=Debug &&
     (cd "$work/add_subdirectory" && ctest --output-on-failure && ! ctest -N | grep -i wye) &&
     cmake --install "$work/add_subdirectory" --prefix "$work/host" &&
     [ "$(find "$work/host" -type f)" = "$work/host/bin/program" ]
 }
 prefix=$work/nowhere
-check "add_subdirectory leaves its host as it was" add_subdirectory
+step "add_subdirectory leaves its host as it was" add_subdirectory
 fetch_content() {
   cmake -S "$here/fetch_content" -B "$work/fetch" -G Ninja -DWYE_SOURCE="$work/source" &&
     cmake --build "$work/fetch" --target sees_headers
 }
-check "FetchContent answers find_package" fetch_content
-check "the vcpkg port installs" cmake -D WORK="$work/port" -P "$here/port/rehearse.cmake"
+step "FetchContent answers find_package" fetch_content
+step "the vcpkg port installs" cmake -D WORK="$work/port" -P "$here/port/rehearse.cmake"
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish
