@@ -1,0 +1,66 @@
+#include "command_line.hpp"
+
+#include "temporary_folder.hpp"
+
+using namespace document_network;
+
+namespace {
+
+std::string mistake(const std::vector<std::string>& arguments) {
+  const auto read = read_command_line(arguments);
+  const auto* wrong = std::get_if<Mistake>(&read);
+  return wrong ? wrong->sentence : "";
+}
+
+Options options(const std::vector<std::string>& arguments) {
+  auto read = read_command_line(arguments);
+  CAPTURE(mistake(arguments));
+  REQUIRE(std::holds_alternative<Options>(read));
+  return std::get<Options>(read);
+}
+
+}  // namespace
+
+TEST_CASE("without arguments everything has its default", "[document_network]") {
+  const Options defaults = options({});
+  CHECK(defaults.backend == "auto");
+  CHECK_FALSE(defaults.compare);
+  CHECK(defaults.out == "document_network_report");
+  CHECK_FALSE(defaults.json);
+  CHECK_FALSE(defaults.documents);
+}
+
+TEST_CASE("flags take their value after a blank or an equals sign", "[document_network]") {
+  const TemporaryFolder folder;
+  const Options said = options({"--backend", "vulkan", "--compare", "--out=" + (folder / "out"), "--json",
+                                folder / "a=b.json", "--documents=" + folder.path().string()});
+  CHECK(said.backend == "vulkan");
+  CHECK(said.compare);
+  CHECK(said.out == folder / "out");
+  CHECK(said.json == folder / "a=b.json");
+  CHECK(said.documents == folder.path().string());
+  CHECK(options({"--backend", "cpu", "--backend=vulkan:0"}).backend == "vulkan:0");
+}
+
+TEST_CASE("help is given whatever else is said", "[document_network]") {
+  CHECK(std::holds_alternative<Help>(read_command_line({"--compare", "--help", "--nonsense"})));
+  for (const char* flag : {"--backend", "--compare", "--out", "--json", "--documents", "--help"})
+    CHECK(help_text().find(flag) != std::string::npos);
+}
+
+TEST_CASE("each wrong argument is named", "[document_network]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.put("file", "text");
+  CHECK(mistake({"--nonsense"}) == "Unknown argument '--nonsense'.");
+  CHECK(mistake({"somewhere"}) == "Unknown argument 'somewhere'.");
+  CHECK(mistake({"--backend"}) == "--backend needs a value.");
+  CHECK(mistake({"--out", "--compare"}) == "--out needs a value.");
+  CHECK(mistake({"--json="}) == "--json needs a value that is not empty.");
+  CHECK(mistake({"--compare=yes"}) == "--compare takes no value.");
+  CHECK(mistake({"--documents", folder / "gone"}) ==
+        "Folder '" + (folder / "gone") + "' (--documents) does not exist.");
+  CHECK(mistake({"--documents", file}) == "'" + file + "' (--documents) is not a folder.");
+  CHECK(mistake({"--out", file}) == "'" + file + "' (--out) is not a folder.");
+  CHECK(mistake({"--json", folder.path().string()}) ==
+        "'" + folder.path().string() + "' (--json) is a folder, not a file.");
+}
