@@ -137,11 +137,10 @@ TEST_CASE("of too many files an even sample is read", "[document_network]") {
   CHECK(listing.skipped == Skipped{{"over the limit", 5}});
 }
 
-TEST_CASE("folders may be nested as deep as a path can say", "[document_network]") {
+TEST_CASE("folders may be nested five hundred deep", "[document_network]") {
   const TemporaryFolder folder;
-  // A path has a length; this is as deep as one goes.
   std::string deep;
-  while (deep.size() + folder.path().string().size() < 3900) deep += "d/";
+  for (int depth = 0; depth < 500; ++depth) deep += "d/";
   folder.put(deep + "text", "words");
   CHECK(labels(find_documents(folder.path().string())) == Names{"text"});
 }
