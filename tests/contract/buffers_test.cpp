@@ -1,0 +1,170 @@
+// Memory: sizes, limits, accounts.
+#include "contract/suite.hpp"
+
+namespace wye::test {
+namespace {
+
+bool names(const Error& error, std::string_view word) {
+  return error.sentence().find(word) != std::string::npos;
+}
+
+}  // namespace
+
+CONTRACT_CASE("a buffer has the size it was asked for, from nothing to more than four gibibytes", {}) {
+  const std::vector<Bytes> sizes = {
+      0_B, 1_B, 3_B, 4_B, 4097_B, (1_MiB + 5_B), (129_MiB + 3_B), (1_GiB + 12_B), (4_GiB + 20_B)};
+  std::uint64_t last_id = 0;
+  for (Bytes size : sizes) {
+    INFO(to_string(size));
+    auto buffer = subject.device->create_buffer({.bytes = size, .account = nullptr});
+    if (size > subject.info().limits.buffer || size > subject.device->memory().available) {
+      REQUIRE_FALSE(buffer);
+      CHECK(buffer.error() == Errc::out_of_memory);
+      continue;
+    }
+    if (!buffer) FAIL(buffer.error().describe());
+    CHECK((*buffer)->bytes() == size);
+    CHECK((*buffer)->device() == subject.device);
+    CHECK((*buffer)->id() > last_id);
+    last_id = (*buffer)->id();
+  }
+}
+
+CONTRACT_CASE("the last bytes of a buffer of any size can be reached", {Ability::data}) {
+  std::mt19937_64 random(11);
+  for (Bytes size : {20_B, (129_MiB + 4_B), (1_GiB + 12_B), (4_GiB + 20_B)}) {
+    if (size > subject.info().limits.buffer || size > subject.device->memory().available) continue;
+    INFO(to_string(size));
+    const auto buffer = subject.buffer(size);
+    const std::vector<Word> words = random_words(random, 2);
+    std::vector<Word> got(5, 0xdeadbeef);
+    auto lane = subject.lane();
+    lane->fill(range(buffer, 0, 8), 0x01020304);
+    lane->upload(bytes_of(words), range(buffer, size.count - 8, 8));
+    lane->copy(range(buffer, size.count - 8, 8), range(buffer, 4, 8));
+    lane->fill(range(buffer, size.count - 8, 4), 0x0a0b0c0d);
+    lane->download(range(buffer, 0, 12), writable_bytes_of(got).first(12));
+    lane->download(range(buffer, size.count - 8, 8), writable_bytes_of(got).subspan(12));
+    subject.settle(*lane);
+    CHECK(got == std::vector<Word>{0x01020304, words[0], words[1], 0x0a0b0c0d, words[1]});
+  }
+}
+
+CONTRACT_CASE("kernels reach the end of a large buffer", {Ability::data}) {
+  const Bytes size = 1_GiB + 256_B;
+  if (size > subject.info().limits.buffer || size > subject.device->memory().available) return;
+  const auto buffer = subject.buffer(size);
+  const std::uint64_t first = size.count / 4 - 64;
+  auto lane = subject.lane();
+  lane->fill(range(buffer, first * 4, 256), 7);
+  lane->dispatch(subject.kernel("iota"), arguments_of(argument(buffer, first, 64), Word{1000}), 64);
+  std::vector<Word> got(64);
+  lane->download(range(buffer, first * 4, 256), writable_bytes_of(got));
+  subject.settle(*lane);
+  for (Word i = 0; i < 64; ++i) CHECK(got[i] == 1000 + i);
+}
+
+CONTRACT_CASE("a buffer that is too big for ever is refused with its size, the limit and the device", {}) {
+  const Bytes limit = subject.info().limits.buffer;
+  for (Bytes size : {limit + 1_B, limit * 2, Bytes{~std::uint64_t{0}}, Bytes{~std::uint64_t{0} - 4095}}) {
+    if (size <= limit) continue;
+    auto buffer = subject.device->create_buffer({.bytes = size, .account = nullptr});
+    REQUIRE_FALSE(buffer);
+    CHECK(buffer.error() == Errc::out_of_memory);
+    INFO(buffer.error().sentence());
+    CHECK(names(buffer.error(), std::to_string(size.count)));
+    CHECK(names(buffer.error(), std::to_string(limit.count)));
+    CHECK(names(buffer.error(), subject.info().id));
+  }
+  CHECK(subject.buffer(64_B)->bytes() == 64_B);
+}
+
+CONTRACT_CASE("the public handle refuses sizes that overflow", {}) {
+  const Device device(subject.device);
+  auto wrapped = device.buffer<double>((std::uint64_t{1} << 61) + 2);
+  REQUIRE_FALSE(wrapped);
+  CHECK(wrapped.error() == Errc::invalid_argument);
+  CHECK(names(wrapped.error(), std::to_string((std::uint64_t{1} << 61) + 2)));
+  auto fine = device.buffer<double>(5);
+  REQUIRE(fine);
+  CHECK(fine->size() == 5);
+  CHECK(fine->bytes() == 40_B);
+}
+
+CONTRACT_CASE("many small buffers lie apart from each other", {Ability::data}) {
+  std::mt19937_64 random(12);
+  std::vector<std::shared_ptr<BufferBase>> buffers;
+  std::vector<std::vector<std::byte>> contents;
+  auto lane = subject.lane();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 200; ++i) {
+      std::vector<std::byte> content(random() % 700 + 1);
+      for (std::byte& b : content) b = static_cast<std::byte>(random());
+      buffers.push_back(subject.buffer(Bytes{content.size()}));
+      lane->upload(content, range(buffers.back()));
+      contents.push_back(std::move(content));
+    }
+    subject.settle(*lane);
+    if (round == 0)  // holes of all sizes, for the second round to fall into
+      for (std::size_t i = 0; i < buffers.size(); i += 2) {
+        buffers[i].reset();
+        contents[i].clear();
+      }
+  }
+  std::vector<std::vector<std::byte>> got(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    got[i].resize(contents[i].size());
+    if (buffers[i]) lane->download(range(buffers[i]), got[i]);
+  }
+  subject.settle(*lane);
+  CHECK(got == contents);
+}
+
+CONTRACT_CASE("memory in use is what buffers hold", {}) {
+  const Bytes before = subject.device->memory().in_use;
+  const Bytes size = 3_MiB + 1_B;
+  auto buffer = subject.buffer(size);
+  const MemoryInfo during = subject.device->memory();
+  CHECK(during.in_use >= before + size);
+  CHECK(during.total >= during.in_use);
+  CHECK(during.total >= during.available);
+  buffer.reset();
+  CHECK(subject.device->memory().in_use < before + size);
+}
+
+CONTRACT_CASE("an account is charged while a buffer lives, and refuses what goes over it", {}) {
+  auto account = std::make_shared<MemoryAccount>("lane 7", 1000_B);
+  auto first = subject.buffer(600_B, account);
+  CHECK(account->held() == 600_B);
+  auto second = subject.device->create_buffer({.bytes = 401_B, .account = account});
+  REQUIRE_FALSE(second);
+  CHECK(second.error() == Errc::over_budget);
+  CHECK(names(second.error(), "lane 7"));
+  CHECK(names(second.error(), "1000 bytes"));
+  CHECK(account->held() == 600_B);
+  auto third = subject.buffer(400_B, account);
+  CHECK(account->held() == 1000_B);
+  first.reset();
+  CHECK(account->held() == 400_B);
+  auto too_big = subject.device->create_buffer({.bytes = Bytes{~std::uint64_t{0}}, .account = account});
+  CHECK_FALSE(too_big);
+  third.reset();
+  CHECK(account->held() == 0_B);
+}
+
+CONTRACT_CASE("staging memory can be reached by the host", {Ability::data}) {
+  auto staging =
+      subject.device->create_buffer({.bytes = 256_B, .use = MemoryUse::transfer, .account = nullptr});
+  REQUIRE(staging);
+  REQUIRE((*staging)->host() != nullptr);
+  std::mt19937_64 random(13);
+  const std::vector<Word> words = random_words(random, 64);
+  std::memcpy((*staging)->host(), words.data(), 256);
+  const auto buffer = subject.words(64);
+  auto lane = subject.lane();
+  lane->copy(range(*staging), range(buffer));
+  subject.settle(*lane);
+  CHECK(subject.read(buffer) == words);
+}
+
+}  // namespace wye::test

@@ -1,0 +1,56 @@
+#pragma once
+/// A few small kernels in every language a device may take, for tests below the kernel room.
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/contract.hpp"
+
+namespace wye::test {
+
+/// How a kernel on a GPU gets its buffers. Code of the host knows no difference.
+enum class Twin {
+  descriptors,  ///< bound at set 0
+  addresses,    ///< {address, count} members of the push constants
+};
+
+/// The artefact of one of the test kernels. All are over 32-bit elements:
+///   add    (read_write uint x, uint by)               x[i] += by
+///   mix    (read uint from, read_write uint to, uint by)  to[i] = to[i] * 3 + from[i] + by
+///   iota   (write uint to, uint first)                to[i] = first + i
+///   axpy   (read float x, read_write float y, float a)    y[i] += a * x[i]
+///   paint  (write uint to, uint width, uint height, uint depth)  to[(z * height + y) * width + x] = x + 1000 y + 1000000 z
+/// Errors: unsupported where this build has no compiler for `language`; compile_failed.
+Result<device::Artefact> test_kernel(std::string_view name, std::string_view language, Twin twin);
+
+/// The twins that make a difference to a device.
+std::vector<Twin> twins(const device::DeviceBase& device);
+
+/// A test kernel on `device`, in the language it prefers. Fails the test where there is none.
+std::shared_ptr<device::ExecutableBase> test_executable(device::DeviceBase& device, std::string_view name,
+                                                        Twin twin);
+
+using HostFunction = std::function<void(Range, std::span<const Operand>, const StopToken&)>;
+
+/// The artefact of a function of the host.
+device::Artefact host_artefact(std::string name, ParamSchema schema, HostFunction function, Extent3 tile = 1);
+
+Slot buffer_slot(std::string name, Access access, ElementType element = ElementType::uint32);
+Slot scalar_slot(std::string name, ElementType element = ElementType::uint32);
+
+/// What a host function sees in slot `i`.
+template <class T>
+std::span<T> elements(std::span<const Operand> operands, std::size_t i) {
+  return {static_cast<T*>(operands[i].data), static_cast<std::size_t>(operands[i].count)};
+}
+template <class T>
+T scalar(std::span<const Operand> operands, std::size_t i) {
+  T value;
+  std::memcpy(&value, operands[i].value().data(), sizeof(T));
+  return value;
+}
+
+}  // namespace wye::test
