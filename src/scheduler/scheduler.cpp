@@ -48,10 +48,11 @@ Result<void> check(const SchedulerOptions& options) {
 }  // namespace
 }  // namespace scheduler
 
-Result<Scheduler> Scheduler::open(ContextPool pool, ShaderCache cache, SchedulerOptions options) {
+Result<Scheduler> Scheduler::open(ContextPool pool, std::shared_ptr<device::ExecutableProvider> kernels,
+                                  SchedulerOptions options) {
   if (auto ok = scheduler::check(options); !ok) return std::move(ok).error();
   try {
-    auto core = std::make_shared<scheduler::Core>(pool.state(), cache.provider(), std::move(options));
+    auto core = std::make_shared<scheduler::Core>(pool.state(), std::move(kernels), std::move(options));
     // Records keep the core, and the queue keeps records: the handles' end is what closes it.
     return Scheduler(
         std::shared_ptr<scheduler::Core>(core.get(), [core](scheduler::Core* last) { last->close(); }));

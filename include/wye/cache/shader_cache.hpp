@@ -69,6 +69,8 @@ class WYE_API ShaderCache {
   void clear();
 
   const std::shared_ptr<device::ExecutableProvider>& provider() const noexcept { return provider_; }
+  /// A scheduler takes its executables from a cache.
+  operator const std::shared_ptr<device::ExecutableProvider>&() const noexcept { return provider_; }  // NOLINT
 
  private:
   explicit ShaderCache(std::shared_ptr<device::ExecutableProvider> provider)

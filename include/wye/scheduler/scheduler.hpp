@@ -4,7 +4,6 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
-#include <wye/cache/shader_cache.hpp>
 #include <wye/pool/context_pool.hpp>
 #include <wye/scheduler/job.hpp>
 #include <wye/scheduler/ticket.hpp>
@@ -18,6 +17,9 @@
 namespace wye {
 inline namespace v0 {
 
+namespace device {
+class ExecutableProvider;
+}
 namespace scheduler {
 class Core;
 }
@@ -59,8 +61,10 @@ struct SchedulerMetrics {
 /// Threads: thread-safe.
 class WYE_API Scheduler {
  public:
+  /// `kernels`: where executables come from, such as a ShaderCache.
   /// Errors: invalid_argument (an option out of range, a backend in a row that does not exist).
-  static Result<Scheduler> open(ContextPool pool, ShaderCache cache, SchedulerOptions options = {});
+  static Result<Scheduler> open(ContextPool pool, std::shared_ptr<device::ExecutableProvider> kernels,
+                                SchedulerOptions options = {});
 
   /// Queues a job. Never fails and never blocks on a device: what is wrong with the job is its ticket's
   /// result.
