@@ -21,6 +21,7 @@ int main() {
   for (const float value : y) {
     if (value < 5.0f || value > 5.0f) return 2;
   }
-  std::printf("wye %s: ran on %s\n", wye::to_string(wye::library_version()).c_str(), done->device().name.c_str());
+  std::printf("wye %s: ran on %s\n", wye::to_string(wye::library_version()).c_str(),
+              done->device().name.c_str());
   return 0;
 }

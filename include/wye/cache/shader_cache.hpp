@@ -70,9 +70,7 @@ class WYE_API ShaderCache {
 
   const std::shared_ptr<device::ExecutableProvider>& provider() const noexcept { return provider_; }
   /// A scheduler takes its executables from a cache.
-  operator const std::shared_ptr<device::ExecutableProvider>&() const noexcept {
-    return provider_;
-  }  // NOLINT
+  operator const std::shared_ptr<device::ExecutableProvider>&() const noexcept { return provider_; }
 
  private:
   explicit ShaderCache(std::shared_ptr<device::ExecutableProvider> provider)

@@ -42,7 +42,8 @@ int main(int, char** argv) {
       files = entries("/proc/self/fd");
       mapped = mapped_files();
     }
-    if (mapped_files().contains(plugin)) return std::printf("Round %d leaves the plug-in mapped.\n", round), 1;
+    if (mapped_files().contains(plugin))
+      return std::printf("Round %d leaves the plug-in mapped.\n", round), 1;
     if (mapped_files() != mapped) return std::printf("Round %d leaves more files mapped.\n", round), 1;
     if (const auto now = entries("/proc/self/task"); now != threads) {
       return std::printf("Round %d leaves %ld threads, not %ld.\n", round, now, threads), 1;

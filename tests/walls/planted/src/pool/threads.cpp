@@ -1,3 +1,5 @@
 #include <thread>
 
-void run() { std::thread([] {}).join(); }
+void run() {
+  std::thread([] {}).join();
+}
