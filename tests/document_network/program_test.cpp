@@ -1,0 +1,170 @@
+/// The program as a whole, on the CPU, on folders that nobody would tidy up for it.
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "temporary_folder.hpp"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Ran {
+  int status = -1;
+  std::string said;  ///< on both of its outputs
+};
+
+Ran run(const std::vector<std::string>& arguments) {
+  const auto quoted = [](const std::string& text) {
+    std::string safe = "'";
+    for (const char c : text) safe += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return safe + "'";
+  };
+  std::string command = quoted(DOCUMENT_NETWORK_PROGRAM);
+  for (const std::string& argument : arguments) command += " " + quoted(argument);
+  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  Ran ran;
+  char block[4096];
+  for (std::size_t n = 0; (n = std::fread(block, 1, sizeof block, pipe)) > 0;) ran.said.append(block, n);
+  const int status = ::pclose(pipe);
+  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ran;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+void check_pictures(const TemporaryFolder& folder) {
+  for (const char* name : {"out/similarity.png", "out/network.png", "out/timeline.png"})
+    CHECK(folder.get(name).rfind("\x89PNG", 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("help is help, and not an error", "[document_network]") {
+  const Ran ran = run({"--help"});
+  CHECK(ran.status == 0);
+  CHECK(has(ran.said, "--documents DIR"));
+}
+
+TEST_CASE("arguments that cannot be meant give status 2 and a sentence", "[document_network]") {
+  const Ran flag = run({"--bakend", "cpu"});
+  CHECK(flag.status == 2);
+  CHECK(has(flag.said, "Unknown argument '--bakend'."));
+  const Ran backend = run({"--backend", "abacus"});
+  CAPTURE(backend.said);
+  CHECK(backend.status == 2);
+  CHECK(has(backend.said, "abacus"));
+  CHECK(has(backend.said, "cpu"));  // one that there is
+  const Ran device = run({"--backend", "cpu:7"});
+  CHECK(device.status == 2);
+  CHECK(has(device.said, "cpu:0"));
+  CHECK(run({"--documents", "/nowhere/at/all"}).status == 2);
+}
+
+TEST_CASE("a folder of odd files is analysed as far as it goes, and the rest is counted",
+          "[document_network]") {
+  const TemporaryFolder folder;
+  const std::string free =
+      "This program is free software: you can redistribute it and modify it under the terms";
+  folder.put("in/one", free + " of the first licence.");
+  folder.put("in/two", free + " of the second licence.");
+  folder.put("in/\"quoted\"\n\xff name",
+             "A text about the migration of birds across the northern sea in winter.");
+  folder.put("in/latin", "Fran\xe7ois aime les p\xe2t\xe9s et le caf\xe9 au lait de la belle saison.");
+  folder.put("in/empty", "");
+  folder.put("in/numbers", "1 2 3 4 5 6 7 8 9");
+  folder.put("in/binary", std::string("\x7f"
+                                      "ELF\0\1\2",
+                                      7));
+  fs::resize_file(folder.put("in/huge", "x"), 100u << 20);
+  fs::create_symlink("loop", folder / "in/loop");
+  fs::create_directory_symlink(".", folder / "in/self");
+  fs::create_symlink("one", folder / "in/same");
+  REQUIRE(::mkfifo((folder / "in/pipe").c_str(), 0600) == 0);
+
+  const Ran ran = run({"--backend", "cpu", "--documents", folder / "in", "--out", folder / "out", "--json",
+                       folder / "report.json"});
+  CAPTURE(ran.said);
+  REQUIRE(ran.status == 0);
+  CHECK(has(ran.said, "one ~ two"));
+  check_pictures(folder);
+
+  const std::string json = folder.get("report.json");
+  CAPTURE(json);
+  CHECK(
+      has(json,
+          R"({"documents": 4, "skipped": {"binary": 1, "broken link": 1, "empty": 1, "link to a folder": 1, )"
+          R"("no words": 1, "not a file": 1, "same file": 1, "too large": 1}, )"));
+  for (const char* step : {"normalize", "similarity", "attention", "pagerank", "timeline"})
+    CHECK(has(json, "{\"name\": \"" + std::string(step) + "\", \"backend\": \"cpu\", \"device\": \""));
+  CHECK(has(json, "\\\"quoted\\\"\\u000a\xEF\xBF\xBD name"));
+  CHECK(has(json, R"("compare": []})"));
+}
+
+TEST_CASE("one document is enough", "[document_network]") {
+  const TemporaryFolder folder;
+  folder.put("in/alone", "All by itself.");
+  const Ran ran = run({"--documents", folder / "in", "--out", folder / "out"});
+  CAPTURE(ran.said);
+  CHECK(ran.status == 0);
+  CHECK(has(ran.said, "1 document."));
+  check_pictures(folder);
+}
+
+TEST_CASE("documents with nothing in common, and copies, are no trouble", "[document_network]") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b", "c"}) folder.put("in/" + std::string(name), "quite the same words");
+  folder.put("in/other", "nothing shared here");
+  folder.put("in/third", "entirely different language");
+  const Ran ran = run({"--documents", folder / "in", "--out", folder / "out"});
+  CAPTURE(ran.said);
+  CHECK(ran.status == 0);
+  CHECK(has(ran.said, "2 documents that say the same as another"));
+  check_pictures(folder);
+}
+
+TEST_CASE("without a document there is no report, and status 1", "[document_network]") {
+  const TemporaryFolder folder;
+  folder.put("in/empty", "");
+  const Ran ran =
+      run({"--documents", folder / "in", "--out", folder / "out", "--json", folder / "report.json"});
+  CHECK(ran.status == 1);
+  CHECK(has(ran.said, "1 empty"));
+  CHECK_FALSE(fs::exists(folder / "out"));
+  CHECK_FALSE(fs::exists(folder / "report.json"));
+}
+
+TEST_CASE("a report that cannot be written leaves nothing behind", "[document_network]") {
+  const TemporaryFolder folder;
+  folder.put("in/text", "Some words to read.");
+  folder.put("file", "not a folder");
+  const Ran ran =
+      run({"--documents", folder / "in", "--out", folder / "out", "--json", folder / "file/report.json"});
+  CAPTURE(ran.said);
+  CHECK(ran.status == 1);
+  CHECK(has(ran.said, "cannot be written"));
+  CHECK((!fs::exists(folder / "out") || fs::is_empty(folder / "out")));
+}
+
+TEST_CASE("comparing shows numbers for every other backend, or says that there is none",
+          "[document_network]") {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 12; ++i)
+    folder.put("in/" + std::to_string(i),
+               "common words and number" + std::string(1, static_cast<char>('a' + i)) + " of the lot");
+  const Ran ran = run(
+      {"--compare", "--documents", folder / "in", "--out", folder / "out", "--json", folder / "report.json"});
+  CAPTURE(ran.said);
+  CHECK(ran.status == 0);
+  if (has(ran.said, "no other backend on this machine")) {
+    CHECK(has(folder.get("report.json"), R"("compare": []})"));
+  } else {
+    for (const char* step : {"normalize", "similarity", "attention", "pagerank", "timeline"})
+      CHECK(has(folder.get("report.json"),
+                "\"step\": \"" + std::string(step) + "\", \"max_relative_error\": "));
+  }
+}
