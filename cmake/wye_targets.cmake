@@ -9,6 +9,11 @@ function(wye_options target)
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=.)
   if(PROJECT_IS_TOP_LEVEL)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow)
+    # g++ 12 sees overlaps in std::string that are not there (PR105651); with sanitizers, g++ sees uninitialized reads
+    # in std::variant that are not there.
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+      $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${WYE_SANITIZE}>>:-Wno-maybe-uninitialized>)
     set_target_properties(${target} PROPERTIES COMPILE_WARNING_AS_ERROR ${WYE_WERROR})
   endif()
   if(WYE_SANITIZE)

@@ -25,8 +25,8 @@ constexpr unsigned most_threads = 1024;
 /// Runs that each thread gets on average: enough to even out runs of unequal length.
 constexpr std::uint64_t runs_per_thread = 8;
 
-/// Work expected to take less is done by the caller alone: a thread that is woken begins some 10 us later, and waking
-/// and parking it costs both threads 7 us of CPU together (on two cores of a virtual machine).
+/// Work expected to take less is done by the caller alone: a thread that is woken begins some 10 us later, and
+/// waking and parking it costs both threads 7 us of CPU together (on two cores of a virtual machine).
 constexpr Duration worth_a_wake = std::chrono::microseconds(20);
 
 /// How often the caller of `each` looks whether the last helper is done before it parks: a few microseconds,
@@ -43,8 +43,8 @@ void relax() noexcept {
 
 constexpr std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
-/// What is left of one call of `each`, cut into runs. Lives on its caller's stack; the caller leaves only when
-/// nobody is inside.
+/// What is left of one call of `each`, cut into runs. Lives on its caller's stack; the caller leaves only
+/// when nobody is inside.
 struct Grid {
   Grid(Range items, std::uint64_t grain, unsigned threads, ChunkFunction function)
       : begin(items.first), count(items.size()), chunk(function) {
@@ -131,8 +131,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
  private:
-  /// Does items on the caller alone while the rest is not worth a wake, and says how many it did. Where there are few
-  /// grains it does none: the first one might be half of the work.
+  /// Does items on the caller alone while the rest is not worth a wake, and says how many it did. Where there
+  /// are few grains it does none: the first one might be half of the work.
   std::uint64_t do_first(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) {
     const std::uint64_t longest = count / (runs_per_thread * size_) / grain * grain;
     if (longest == 0) return 0;
@@ -306,7 +306,10 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
     }
   }
 
-  void post(std::function<void()> task) override { crew_->post(std::move(task)); }
+  void post(std::function<void()> task) override {
+    const std::shared_ptr<Crew> crew = crew_;  // the task may end this team before the call returns
+    crew->post(std::move(task));
+  }
 
  private:
   static std::shared_ptr<Team> find_locked(unsigned size) {

@@ -29,8 +29,8 @@ class ChunkFunction {
 };
 
 /// Parked threads, all but the first started when work asks for them. One team of a size per process, shared,
-/// counted: the threads are joined when its last handle ends. (Where that is inside a task, the thread running
-/// it is detached.)
+/// counted: the threads are joined when its last handle ends. (Where that is inside a task, the thread that
+/// runs it is detached.)
 /// Threads: thread-safe; calls from inside a chunk or a task share the same threads and cannot deadlock.
 /// Cost:    nothing while idle.
 class Team {

@@ -1,0 +1,103 @@
+#include "base/worker.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/gate.hpp"
+#include "support/catch.hpp"
+
+using wye::base::Gate;
+using wye::base::Lock;
+using wye::base::Worker;
+
+TEST_CASE("a worker is named, counted and joined", "[base]") {
+  const int before = Worker::alive();
+  char name[16] = "";
+  int seen = -1;
+  {
+    auto worker = Worker::start("wye-a-name-that-is-too-long", [&] {
+      pthread_getname_np(pthread_self(), name, sizeof name);
+      seen = Worker::alive();
+    });
+    REQUIRE(worker);
+  }
+  CHECK(std::string(name) == "wye-a-name-that");
+  CHECK(seen == before + 1);
+  CHECK(Worker::alive() == before);
+}
+
+TEST_CASE("signals are blocked in a worker, but for those of its own faults", "[base]") {
+  sigset_t host_before, host_after, inside;
+  pthread_sigmask(SIG_SETMASK, nullptr, &host_before);
+  {
+    auto worker = *Worker::start("wye-signals", [&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); });
+  }
+  pthread_sigmask(SIG_SETMASK, nullptr, &host_after);
+  for (int number : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGALRM, SIGPIPE}) {
+    CAPTURE(number);
+    CHECK(sigismember(&inside, number) == 1);
+    CHECK(sigismember(&host_before, number) == sigismember(&host_after, number));
+  }
+  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) CHECK(sigismember(&inside, number) == 0);
+}
+
+TEST_CASE("what a worker's function holds ends before the worker counts as ended", "[base]") {
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = held;
+  {
+    auto worker = *Worker::start("wye-held", [held = std::move(held)] {});
+  }
+  CHECK(watch.expired());
+}
+
+TEST_CASE("a worker may end its own owner", "[base]") {
+  const int before = Worker::alive();
+  std::mutex mutex;
+  Gate gate;
+  auto owner = std::make_shared<std::unique_ptr<Worker>>();
+  {
+    const Lock lock(mutex);
+    *owner = std::make_unique<Worker>(*Worker::start("wye-own", [&mutex, owner] {
+      const Lock wait_until_owned(mutex);
+      owner->reset();
+    }));
+  }
+  while (Worker::alive() != before) {
+    Lock lock(mutex);
+    gate.wait(lock, wye::Clock::steady().now() + std::chrono::milliseconds(1), [] { return false; });
+  }
+  CHECK(*owner == nullptr);
+}
+
+TEST_CASE("a gate wakes the one who waits, and gives up at its deadline", "[base]") {
+  std::mutex mutex;
+  Gate gate;
+  bool ready = false;
+  auto worker = *Worker::start("wye-gate", [&] {
+    const Lock lock(mutex);
+    ready = true;
+    gate.wake_all();
+  });
+  Lock lock(mutex);
+  CHECK(gate.wait(lock, wye::Instant::max(), [&] { return ready; }));
+  CHECK_FALSE(gate.wait(lock, wye::Clock::steady().now(), [] { return false; }));
+  CHECK(gate.wait(lock, wye::Clock::steady().now(), [] { return true; }));
+}
+
+TEST_CASE("time of a host's clock is parked for on the steady clock", "[base]") {
+  using namespace std::chrono_literals;
+  const wye::Clock& steady = wye::Clock::steady();
+  const wye::Instant now = steady.now();
+  CHECK(wye::base::parked_until(steady, now + 1s) == now + 1s);
+  wye::ManualClock clock;
+  clock.advance(1000h);
+  CHECK(wye::base::parked_until(clock, wye::Instant::max()) == wye::Instant::max());
+  const wye::Instant until = wye::base::parked_until(clock, clock.now() + 5s);
+  CHECK(until >= now + 5s);
+  CHECK(until <= steady.now() + 5s);
+}
