@@ -53,10 +53,10 @@ wye::Result<wye::Runtime> open_runtime(const std::string& backend) {
   return wye::Runtime::open({.backends = std::vector<std::string>{backend, std::string(measure)}});
 }
 
-double max_relative_error(std::span<const float> values, std::span<const float> reference) {
+double max_relative_error(const std::vector<double>& values, const std::vector<double>& reference) {
   double largest = 0, error = 0;
-  for (const float value : reference)
-    if (std::isfinite(value)) largest = std::max(largest, std::fabs(static_cast<double>(value)));
+  for (const double value : reference)
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
   for (std::size_t i = 0; i < reference.size(); ++i) {
     const double value = values[i], expected = reference[i];
     if (value == expected || (std::isnan(value) && std::isnan(expected))) continue;
@@ -69,60 +69,39 @@ double max_relative_error(std::span<const float> values, std::span<const float> 
 Runner::Runner(wye::Runtime runtime, const std::string& backend, bool compare)
     : runtime_(std::move(runtime)), on_(backend == "auto" ? "" : backend) {
   if (!compare) return;
+  backends_.emplace_back(measure);
   for (const wye::Device& device : runtime_.devices()) {
     const std::string& other = device.info().backend;
-    if (other == measure)
-      has_measure_ = true;
-    else if (std::find(compare_.begin(), compare_.end(), other) == compare_.end())
-      compare_.push_back(other);
+    if (std::find(backends_.begin(), backends_.end(), other) == backends_.end()) backends_.push_back(other);
   }
 }
 
-wye::Result<void> Runner::run(std::string_view step, std::span<float> output,
-                              const std::function<wye::Job(std::span<float> output)>& make) {
-  std::vector<float> before;
-  if (!compare_.empty()) before.assign(output.begin(), output.end());
+wye::Result<void> Runner::run_here(std::string_view step, wye::Job job) {
+  const auto done = runtime_.submit(std::move(job), {.time_limit = time_limit, .on = on_}).wait();
+  if (!done) return done.error().with_context("while running step '" + std::string(step) + "'");
 
-  auto done = run_on(on_, make(output));
-  if (!done) return std::move(done).error().with_context("while running step '" + std::string(step) + "'");
-  note(step, *done);
-  if (compare_.empty()) return {};
-  if (!has_measure_)
-    return wye::Error(wye::Errc::unavailable,
-                      "There is nothing to compare with: backend 'cpu' is not in use.");
-
-  std::vector<float> reference = before;
-  auto measured = run_on(measure, make(reference));
-  if (!measured)
-    return std::move(measured).error().with_context("while running step '" + std::string(step) + "'");
-  for (const std::string& backend : compare_) {
-    std::vector<float> values = before;
-    auto other = run_on(backend, make(values));
-    if (!other)
-      return std::move(other).error().with_context("while running step '" + std::string(step) + "'");
-    note(step, backend, max_relative_error(values, reference));
+  auto found = std::find_if(steps_.begin(), steps_.end(), [&](const Step& s) { return s.name == step; });
+  if (found == steps_.end()) {
+    steps_.push_back({std::string(step), "", "", done->reason(), 0, "none"});
+    found = steps_.end() - 1;
   }
+  add_name(found->backend, done->backend());
+  add_name(found->device, done->device().name);
+  found->seconds += std::chrono::duration<double>(done->ran()).count();
+  const std::string_view tier = wye::name(done->cache());
+  if (effort(tier) > effort(found->cache)) found->cache = tier;
   return {};
 }
 
-wye::Result<wye::Outcome> Runner::run_on(std::string_view backend, wye::Job job) {
-  return runtime_.submit(std::move(job), {.time_limit = time_limit, .on = backend}).wait();
+wye::Result<void> Runner::run_again(std::string_view step, const std::string& backend, wye::Job job) {
+  const auto done = runtime_.submit(std::move(job), {.time_limit = time_limit, .on = backend}).wait();
+  if (!done)
+    return done.error().with_context("while running step '" + std::string(step) + "' on '" + backend +
+                                     "' to compare");
+  return {};
 }
 
-void Runner::note(std::string_view step, const wye::Outcome& outcome) {
-  auto found = std::find_if(steps_.begin(), steps_.end(), [&](const Step& s) { return s.name == step; });
-  if (found == steps_.end()) {
-    steps_.push_back({std::string(step), "", "", outcome.reason(), 0, "none"});
-    found = steps_.end() - 1;
-  }
-  add_name(found->backend, outcome.backend());
-  add_name(found->device, outcome.device().name);
-  found->seconds += std::chrono::duration<double>(outcome.ran()).count();
-  const std::string_view tier = wye::name(outcome.cache());
-  if (effort(tier) > effort(found->cache)) found->cache = tier;
-}
-
-void Runner::note(std::string_view step, const std::string& backend, double error) {
+void Runner::note_agreement(std::string_view step, const std::string& backend, double error) {
   const auto found = std::find_if(agreements_.begin(), agreements_.end(),
                                   [&](const Agreement& a) { return a.step == step && a.backend == backend; });
   if (found == agreements_.end())

@@ -1,0 +1,170 @@
+#include "analysis.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <wye/workloads/attention_weights.hpp>
+#include <wye/workloads/matmul.hpp>
+#include <wye/workloads/normalize.hpp>
+#include <wye/workloads/pagerank.hpp>
+#include <wye/workloads/similarity.hpp>
+#include <wye/workloads/timeline.hpp>
+
+namespace document_network {
+namespace {
+
+namespace workloads = wye::workloads;
+
+constexpr std::size_t nearest_kept = 8;
+/// Similarities are multiplied by this before they compete for attention: 0.1 more is worth e times the attention.
+constexpr float sharpness = 10.0f;
+/// A document's attention is shared out in this many parts, each a link.
+constexpr float attention_parts = 32.0f;
+/// Similarities that are in memory at a time: 64 MiB.
+constexpr std::size_t most_similarities = std::size_t{16} << 20;
+
+/// Adds up the time that this program takes itself.
+class HostTime {
+ public:
+  explicit HostTime(double& seconds) : seconds_(seconds) {}
+  HostTime(const HostTime&) = delete;  // one span of time is added once
+  ~HostTime() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& seconds_;
+  Clock::time_point start_ = Clock::now();
+};
+
+std::vector<float> transposed(const Vectors& vectors) {
+  std::vector<float> values(vectors.values.size());
+  for (std::size_t row = 0; row < vectors.rows; ++row)
+    for (std::size_t column = 0; column < vectors.columns; ++column)
+      values[column * vectors.rows + row] = vectors.values[row * vectors.columns + column];
+  return values;
+}
+
+/// Compares all documents and keeps each one's nearest, with the attention it pays them. All similarities of ten
+/// thousand documents would take 400 MB, so these are made some rows at a time.
+wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progress, Analysis& analysis) {
+  const std::size_t count = vectors.rows;
+  const std::size_t rows_at_once = std::clamp<std::size_t>(most_similarities / count, 1, count);
+  analysis.map = {count, std::vector<std::uint8_t>(count * count)};
+  analysis.neighbours.reserve(count);
+  const std::vector<float> columns = rows_at_once < count ? transposed(vectors) : std::vector<float>{};
+
+  std::vector<float> similarities, weights;
+  for (std::size_t first = 0; first < count; first += rows_at_once) {
+    progress.show("comparing", first, count);
+    const std::size_t rows = std::min(rows_at_once, count - first);
+    similarities.assign(rows * count, 0.0f);
+    auto compared = runner.run("similarity", std::span(similarities), [&](std::span<float> result) {
+      if (rows == count) return workloads::similarity(vectors.values, result, vectors.columns);
+      // The rows have length one already: their products are the cosines.
+      const std::span some =
+          std::span(vectors.values).subspan(first * vectors.columns, rows * vectors.columns);
+      return workloads::matmul(some, columns, result,
+                               {.rows = rows, .columns = count, .inner = vectors.columns});
+    });
+    if (!compared) return compared;
+
+    weights = similarities;
+    for (float& weight : weights) weight *= sharpness;
+    auto weighed = runner.run("attention", std::span(weights), [&](std::span<float> scores) {
+      return workloads::attention_weights(scores, {.columns = count});
+    });
+    if (!weighed) return weighed;
+
+    const HostTime time(analysis.host_seconds);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::span<const float> similar = std::span(similarities).subspan(row * count, count);
+      const std::span<const float> attention = std::span(weights).subspan(row * count, count);
+      std::transform(similar.begin(), similar.end(),
+                     analysis.map.shades.begin() + static_cast<std::ptrdiff_t>((first + row) * count),
+                     [](float value) {
+                       return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0f, 1.0f) * 255));
+                     });
+      analysis.neighbours.push_back(
+          nearest(static_cast<std::uint32_t>(first + row), similar, attention, nearest_kept));
+    }
+  }
+  return {};
+}
+
+/// The links as PageRank takes them: to each neighbour as many as it gets parts of the attention, at least one.
+workloads::LinksTo links(const Neighbours& neighbours) {
+  std::vector<std::uint32_t> offsets{0}, targets;
+  for (const std::vector<Link>& of_one : neighbours) {
+    float all = 0;
+    for (const Link& link : of_one) all += link.weight;
+    for (const Link& link : of_one) {
+      const long parts = std::lround(attention_parts * link.weight / std::max(all, 1e-30f));
+      targets.insert(targets.end(), static_cast<std::size_t>(std::max(1L, parts)), link.to);
+    }
+    offsets.push_back(static_cast<std::uint32_t>(targets.size()));
+  }
+  return workloads::links_to(offsets, targets);
+}
+
+wye::Result<void> rank(Runner& runner, Analysis& analysis) {
+  workloads::LinksTo graph;
+  {
+    const HostTime time(analysis.host_seconds);
+    graph = links(analysis.neighbours);
+    analysis.groups = find_groups(analysis.neighbours);
+  }
+  analysis.rank.resize(analysis.neighbours.size());
+  workloads::PageRankSummary summary;
+  return runner.run("pagerank", std::span(analysis.rank), [&](std::span<float> ranks) {
+    return workloads::pagerank(graph.offsets, graph.sources, ranks, std::span(&summary, 1),
+                               {.tolerance = 1e-7f});
+  });
+}
+
+/// A document's rank, faded by its age: the date of the oldest is 0, that of the newest 1, which is now.
+wye::Result<void> date(const std::vector<Document>& documents, Runner& runner, Analysis& analysis) {
+  const auto [oldest, newest] =
+      std::minmax_element(documents.begin(), documents.end(),
+                          [](const Document& a, const Document& b) { return a.modified < b.modified; });
+  const double span = static_cast<double>(newest->modified - oldest->modified);
+  const float top = *std::max_element(analysis.rank.begin(), analysis.rank.end());
+  std::vector<workloads::Evidence> evidence;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const std::vector<Link>& links_of_it = analysis.neighbours[i];
+    const double age = static_cast<double>(newest->modified - documents[i].modified);
+    evidence.push_back({.timestamp = span > 0 ? static_cast<float>(1 - age / span) : 1.0f,
+                        .importance = analysis.rank[i] / top,
+                        .category = analysis.groups.of[i],
+                        .relevance = links_of_it.empty() ? 0.0f : std::min(1.0f, links_of_it[0].similarity)});
+  }
+  std::vector<workloads::TimelinePoint> points(evidence.size());
+  auto placed = runner.run(
+      "timeline", std::span(points),
+      [&](std::span<workloads::TimelinePoint> result) {
+        return workloads::timeline(evidence, result, {.now = 1.0f, .decay = decay});
+      },
+      [](const workloads::TimelinePoint& point) { return point.importance; });
+  if (!placed) return placed;
+  for (const workloads::TimelinePoint& point : points)
+    analysis.moments.push_back({static_cast<double>(point.position), static_cast<double>(point.importance),
+                                static_cast<double>(point.relevance), point.category});
+  return {};
+}
+
+}  // namespace
+
+wye::Result<Analysis> analyse(const std::vector<Document>& documents, Vectors vectors, Runner& runner,
+                              Progress& progress) {
+  Analysis analysis;
+  auto normalized = runner.run("normalize", std::span(vectors.values), [&](std::span<float> matrix) {
+    return workloads::normalize(matrix, vectors.columns);
+  });
+  if (!normalized) return std::move(normalized).error();
+  if (auto related = relate(vectors, runner, progress, analysis); !related) return std::move(related).error();
+  progress.show("ranking", 0, 1);
+  if (auto ranked = rank(runner, analysis); !ranked) return std::move(ranked).error();
+  if (auto dated = date(documents, runner, analysis); !dated) return std::move(dated).error();
+  return analysis;
+}
+
+}  // namespace document_network
