@@ -1,7 +1,10 @@
 #pragma once
 /// Options from the host and from the environment, made one. The only place of the library that reads the environment.
 #include <wye/base/result.hpp>
+#include <wye/cache/shader_cache.hpp>
+#include <wye/pool/context_pool.hpp>
 #include <wye/runtime/options.hpp>
+#include <wye/scheduler/scheduler.hpp>
 
 #include <functional>
 #include <optional>
