@@ -19,24 +19,24 @@ inline namespace v0 {
 /// read once, in `Runtime::open`, and only for options left unset. A value that cannot be meant is an error,
 /// never ignored.
 ///
-/// | option           | default          | environment        | unit, range |
-/// |------------------|------------------|--------------------|------------------------------------------------------|
-/// | backends         | cuda,vulkan,cpu  | WYE_BACKENDS       | names this build has, preferred first | |
-/// lanes_per_device | 2                | WYE_LANES          | contexts, 1 to 256 | | lane_memory      | 512
-/// MiB          | WYE_LANE_MEMORY    | bytes, or with KiB, MiB, GiB                         | | lease_timeout
-/// | 5 s              | WYE_LEASE_TIMEOUT  | seconds, or with ms, s                               | |
-/// cached_kernels   | 1000             | WYE_CACHED_KERNELS | executables, 0 to 1,000,000 | | cache_memory |
-/// 256 MiB          | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                         | |
-/// cache_directory  | none             | WYE_CACHE_DIR      | path; empty: memory only | | concurrent_jobs  |
-/// 4                | WYE_JOBS           | jobs, 1 to 1024                                      | |
-/// job_time_limit   | 30 s             | WYE_JOB_TIME_LIMIT | seconds, or with ms, s | | fallback         |
-/// allow            | WYE_FALLBACK       | allow, warn, forbid                                  | |
-/// preferences      | see scheduler    | -                  | rows replace those of their workload type | |
-/// cpu_threads      | 0                | WYE_CPU_THREADS    | threads, the caller included; 0: one per
-/// processor   | | validate_driver  | false            | WYE_VALIDATE       | 0, 1 | | log              |
-/// none             | WYE_LOG            | a sink; the variable gives levels, "warning,cache=debug", and
-/// standard error where there is no sink | | log_level        | warning          | WYE_LOG            | the
-/// same words                                       | | clock            | steady clock     | - | |
+/// | option           | default         | environment        | unit, range                                          |
+/// |------------------|-----------------|--------------------|------------------------------------------------------|
+/// | backends         | cuda,vulkan,cpu | WYE_BACKENDS       | names this build has, preferred first                |
+/// | lanes_per_device | 2               | WYE_LANES          | contexts, 1 to 256                                   |
+/// | lane_memory      | 512 MiB         | WYE_LANE_MEMORY    | bytes, or with KiB, MiB, GiB                         |
+/// | lease_timeout    | 5 s             | WYE_LEASE_TIMEOUT  | seconds, or with ms, s                               |
+/// | cached_kernels   | 1000            | WYE_CACHED_KERNELS | executables, 0 to 1,000,000                          |
+/// | cache_memory     | 256 MiB         | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                         |
+/// | cache_directory  | none            | WYE_CACHE_DIR      | path; empty: in memory only                          |
+/// | concurrent_jobs  | 4               | WYE_JOBS           | jobs, 1 to 1024                                      |
+/// | job_time_limit   | 30 s            | WYE_JOB_TIME_LIMIT | seconds, or with ms, s                               |
+/// | fallback         | allow           | WYE_FALLBACK       | allow, warn, forbid                                  |
+/// | preferences      | see Scheduler   | -                  | rows replace those of their workload type            |
+/// | cpu_threads      | 0               | WYE_CPU_THREADS    | threads, the caller's included; 0: one per processor |
+/// | validate_driver  | false           | WYE_VALIDATE       | 0, 1                                                 |
+/// | log              | none            | WYE_LOG            | a sink; with the variable alone, standard error      |
+/// | log_level        | warning         | WYE_LOG            | "warning", "warning,cache=debug"                     |
+/// | clock            | steady clock    | -                  | -                                                    |
 struct RuntimeOptions {
   std::optional<std::vector<std::string>> backends = std::nullopt;
   std::optional<std::uint32_t> lanes_per_device = std::nullopt;
