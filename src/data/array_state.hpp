@@ -20,8 +20,9 @@ inline namespace v0 {
 namespace data {
 
 /// Coherence: the host's copy and at most one replica per device; each is valid or not, and at least one is
-/// valid unless the array has failed. Users take their turn by `follow`, so between one user's start and its
-/// end nobody else changes what it reads. Threads: thread-safe.
+/// valid unless the array has failed. Users take their turn by `follow`, so between one user's start and
+/// its end nobody else changes what it reads.
+/// Threads: thread-safe.
 class ArrayState final : public device::Retained {
  public:
   /// An array of `count` elements of the host's: a copy of `values`, or unset where that is empty.

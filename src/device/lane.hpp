@@ -13,8 +13,9 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// One lane of a device with its open recording. Calls return nothing: the first failure sticks and comes out
-/// of `wait`, for ever. Threads: one thread at a time.
+/// One lane of a device with its open recording. Calls return nothing: the first failure sticks and comes
+/// out of `wait`, for ever.
+/// Threads: one thread at a time.
 class Lane {
  public:
   explicit Lane(std::unique_ptr<LaneBase> base);

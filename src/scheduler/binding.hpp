@@ -18,9 +18,10 @@ inline namespace v0 {
 namespace scheduler {
 
 /// The memory of one job on one device. Host memory is used in place where the device can, and else gets a
-/// buffer: one per run of overlapping operands, so that steps which share memory share it on the device too.
-/// Nothing of the caller's is changed before `downloads` have arrived, so a job that fails before that can be
-/// run elsewhere. Threads: one thread at a time.
+/// buffer: one per run of overlapping operands, so that steps which share memory share it on the device
+/// too. Nothing of the caller's is changed before `downloads` have arrived, so a job that fails before that
+/// can be run elsewhere.
+/// Threads: one thread at a time.
 class Binding {
  public:
   Binding(const Job& job, const Device& device);

@@ -20,10 +20,10 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
-/// Jobs run on whoever is there first: a thread that waits for its ticket runs the job itself, else one of at
-/// most `concurrent_jobs` workers does, which are started when first needed and parked when there is nothing
-/// to do. Threads: thread-safe. The mutex is a leaf: no driver, no user's code, no other room's lock under
-/// it.
+/// Jobs run on whoever is there first: a thread that waits for its ticket runs the job itself, else one of
+/// at most `concurrent_jobs` workers does, which are started when first needed and parked when there is
+/// nothing to do.
+/// Threads: thread-safe. The mutex is a leaf: no driver, no user's code, no other room's lock under it.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,

@@ -36,8 +36,9 @@ struct Decision {
 };
 
 /// The state moves forward only, by compare-and-swap: whoever moves it to `running` runs the job, whoever
-/// moves it to `settled` settles it. Threads: what is below the state is written by that one thread, and read
-/// by others once the job has settled.
+/// moves it to `settled` settles it.
+/// Threads: what is below the state is written by that one thread, and read by others once the job has
+///          settled.
 struct Record : std::enable_shared_from_this<Record> {
   std::shared_ptr<Core> core;
   std::optional<Job> job;  ///< given up when settled: it holds on to the caller's arrays and buffers

@@ -49,17 +49,17 @@ struct CacheMetrics {
   Duration build_time{};
 };
 
-/// Executables per device and kernel, bounded, least recently used first out, none built twice at once or in
-/// a row. Copies share one cache. Threads: thread-safe. No lock is held while a kernel compiles; others who
-/// want the same one wait for it.
+/// Executables per device and kernel, bounded, least recently used first out, none built twice at once or
+/// in a row. Copies share one cache.
+/// Threads: thread-safe. No lock is held while a kernel compiles; others who want the same one wait for it.
 class WYE_API ShaderCache {
  public:
   /// Errors: invalid_argument; io (the directory can't be made, or others can write to it).
   static Result<ShaderCache> open(CacheOptions options = {}, Version header = header_version);
 
-  /// The executable of `kernel` on `device`: the one there is, or a new one. An entry that somebody holds is
-  /// never evicted. Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost,
-  /// timed_out, closed.
+  /// The executable of `kernel` on `device`: the one there is, or a new one. An entry that somebody holds
+  /// is never evicted.
+  /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
 
   CacheMetrics metrics() const;

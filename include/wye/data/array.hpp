@@ -82,7 +82,8 @@ class WYE_API AnyArray {
 
 /// `n` elements that may live on the host and on devices; who reads sees what was written last, in order of
 /// submission. What fails sticks to the array: it comes out of `read()` and of every ticket that depends on
-/// it. Threads: thread-safe; copies share one array.
+/// it.
+/// Threads: thread-safe; copies share one array.
 template <class T>
 class Array : public AnyArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -90,7 +91,8 @@ class Array : public AnyArray {
  public:
   using AnyArray::AnyArray;
   /// Waits for the last writer, moves what is missing to the host, and holds it still while the view is in
-  /// scope. Errors: timed_out; the failure of the job that should have written it.
+  /// scope.
+  /// Errors: timed_out; the failure of the job that should have written it.
   Result<ReadView<T>> read(Deadline deadline = {}) const {
     auto view = read_bytes(deadline);
     if (!view) return std::move(view).error();

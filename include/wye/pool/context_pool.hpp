@@ -63,8 +63,9 @@ struct PoolMetrics {
   Bytes bytes;                 ///< allocated against all contexts
 };
 
-/// Owns the devices and their contexts. Copies share one pool; devices close with the last of it, its leases
-/// and their buffers. Threads: thread-safe; waiters are served first come, first served.
+/// Owns the devices and their contexts. Copies share one pool; devices close with the last of it, its
+/// leases and their buffers.
+/// Threads: thread-safe; waiters are served first come, first served.
 class WYE_API ContextPool {
  public:
   /// Opens every usable device of the backends asked for.
@@ -79,9 +80,10 @@ class WYE_API ContextPool {
   const std::vector<Device>& devices() const;
 
   /// Leases one context that can do what is asked, waiting until one is free or the deadline passes. Among
-  /// idle ones of the first device that has any, the least recently used. Errors: not_found (no device `on`),
-  /// unsupported (none has what it needs), timed_out, device_lost, closed. Cost:    one lock and no
-  /// allocation but the lease's own when a context is idle.
+  /// idle ones of the first device that has any, the least recently used.
+  /// Errors: not_found (no device `on`), unsupported (none has what it needs), timed_out, device_lost,
+  ///          closed.
+  /// Cost: one lock and no allocation but the lease's own when a context is idle.
   Result<Lease> lease(const LeaseRequest& request = {});
   /// The same without waiting: unavailable where none is free.
   Result<Lease> try_lease(const LeaseRequest& request = {});

@@ -65,9 +65,9 @@ struct Explanation {
   WYE_API std::string text() const;
 };
 
-/// Waits for, watches, cancels one job. Destroying the ticket of a job that borrows host memory cancels it if
-/// it is still queued, and else waits for it; a job that uses arrays only goes on alone. Threads: one thread
-/// at a time; the job itself runs on others.
+/// Waits for, watches, cancels one job. Destroying the ticket of a job that borrows host memory cancels it
+/// if it is still queued, and else waits for it; a job that uses arrays only goes on alone.
+/// Threads: one thread at a time; the job itself runs on others.
 class WYE_API Ticket {
  public:
   Ticket(Ticket&& other) noexcept;
@@ -76,7 +76,8 @@ class WYE_API Ticket {
   ~Ticket();
 
   /// Waits until the job has settled or `deadline` passes. A job that has not started yet is run by this
-  /// thread. Errors: timed_out (this wait; the job goes on); or how the job failed.
+  /// thread.
+  /// Errors: timed_out (this wait; the job goes on); or how the job failed.
   Result<Outcome> wait(Deadline deadline = {});
   /// Whether the job has settled. Never blocks.
   bool ready() const noexcept;
