@@ -12,8 +12,8 @@ layout(push_constant) uniform Arguments {
 
 void main() {
   const uvec2 first = flat_item(gl_WorkGroupID.x * 1024);
-  const ConstFloats from = ConstFloats(element(uvec2(x.data), first));
-  const Floats to = Floats(element(uvec2(y.data), first));
+  ConstFloats from = ConstFloats(element(uvec2(x.data), first));
+  Floats to = Floats(element(uvec2(y.data), first));
   for (uint i = gl_LocalInvocationID.x; i < 1024; i += 256)
     if (is_less(plus(first, uvec2(i, 0)), y.size)) to.at[i] = fma(a, from.at[i], to.at[i]);
 }

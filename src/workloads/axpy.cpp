@@ -1,7 +1,7 @@
 #include <wye/workloads/axpy.hpp>
 
-#include "axpy_cpu.hpp"
 #include "axpy_kernels.hpp"
+#include "cpu.hpp"
 #include "steps.hpp"
 
 namespace wye {
@@ -14,7 +14,8 @@ namespace {
 const auto& axpy_kernel() {
   static const auto kernel = Kernel<float, Read<float>, ReadWrite<float>>::make(
       {.name = "axpy",
-       .sources = {shader(kernels::axpy_comp, "axpy.comp", Extent3(1024)), host(cpu::axpy, {.tile = Extent3(16384)})},
+       .sources = {shader(kernels::axpy_comp, "axpy.comp", Extent3(1024)),
+                   host(cpu::axpy, {.tile = Extent3(16384)})},
        .parameters = {"a", "x", "y"}});
   return kernel;
 }
@@ -24,8 +25,9 @@ const auto& axpy_kernel() {
 Job axpy(float a, Read<float> x, ReadWrite<float> y) {
   if (x.size() != y.size())
     return refused("axpy", workload_types::vector,
-                   "Vector x (" + std::to_string(x.size()) + " elements) of workload 'axpy' is not as long as y (" +
-                       std::to_string(y.size()) + " elements).");
+                   "Vector x (" + std::to_string(x.size()) +
+                       " elements) of workload 'axpy' is not as long as y (" + std::to_string(y.size()) +
+                       " elements).");
   Steps steps;
   steps.add(axpy_kernel(), flat(y.size()), a, x, y);
   return std::move(steps).job("axpy", workload_types::vector);

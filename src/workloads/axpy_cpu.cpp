@@ -5,7 +5,7 @@
 // After foreach_target:
 #include <hwy/highway.h>
 
-#include "axpy_cpu.hpp"
+#include "cpu.hpp"
 #include "steps.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,16 +16,17 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+template <class D>
+std::size_t add_multiple(D d, float a, const float* HWY_RESTRICT x, float* HWY_RESTRICT y, std::size_t i,
+                         std::size_t n) {
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
+    hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+  return i;
+}
+
 void axpy(float a, const float* HWY_RESTRICT x, float* HWY_RESTRICT y, std::size_t n) {
-  const hn::ScalableTag<float> d;
-  const std::size_t step = hn::Lanes(d);
-  const auto factor = hn::Set(d, a);
-  std::size_t i = 0;
-  for (; i + step <= n; i += step)
-    hn::StoreU(hn::MulAdd(factor, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
-  const hn::CappedTag<float, 1> one;
-  for (; i < n; ++i)
-    hn::Store(hn::MulAdd(hn::Set(one, a), hn::Load(one, x + i), hn::Load(one, y + i)), one, y + i);
+  const std::size_t done = add_multiple(hn::ScalableTag<float>(), a, x, y, 0, n);
+  add_multiple(hn::CappedTag<float, 1>(), a, x, y, done, n);
 }
 
 }  // namespace HWY_NAMESPACE

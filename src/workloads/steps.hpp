@@ -34,6 +34,21 @@ class Steps {
   std::optional<Error> error_;
 };
 
+/// The memory behind a parameter, for a step that uses it another way.
+class Memory {
+ public:
+  template <class T, Access access>
+  explicit Memory(const detail::Parameter<T, access>& parameter) : operand_(parameter.operand()) {}
+  Operand operand(Access access) const {
+    Operand same = operand_;
+    same.access = access;
+    return same;
+  }
+
+ private:
+  Operand operand_;
+};
+
 /// A job that cannot mean anything, for the reason in `sentence`.
 Job refused(std::string name, WorkloadType type, std::string sentence);
 

@@ -1,0 +1,66 @@
+#pragma once
+/// Which nodes of a graph matter.
+#include <wye/device/parameter.hpp>
+#include <wye/scheduler/job.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+struct PageRankOptions {
+  float damping = 0.85f;    ///< of a node's rank, what its links carry on; 0 to 1
+  float tolerance = 1e-6f;  ///< ends when the ranks of all nodes together change by no more in one iteration
+  std::uint32_t iterations = 100;  ///< at most, 1 to 1000
+};
+
+/// What a run of PageRank came to. Written by the job, on the device.
+struct PageRankSummary {
+  std::uint32_t iterations = 0;     ///< done
+  float residual = 0;               ///< change of all ranks together in the last one
+  std::uint32_t converged = 0;      ///< 1 where the residual came down to the tolerance
+  std::uint32_t ignored_links = 0;  ///< from nodes that do not exist
+};
+
+/// The links of a graph by the nodes they lead to: compressed sparse rows of the transposed adjacency matrix.
+/// Node v is linked to by `sources[offsets[v]]` up to, and without, `sources[offsets[v + 1]]`.
+struct LinksTo {
+  std::vector<std::uint32_t> offsets;  ///< nodes + 1
+  std::vector<std::uint32_t> sources;
+};
+
+/// Turns links by the nodes they come from (compressed sparse rows of the adjacency matrix) around, on this thread.
+/// Links to nodes that do not exist are left out.
+WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> targets);
+
+/// Ranks the nodes of a graph: a node is worth what the nodes that link to it are worth, each divided among its links.
+/// Nodes that link nowhere give to all alike. Parallel links count as often as they are there; links of a node to
+/// itself count.
+/// Shape:   `offsets` and `sources` as in `LinksTo`, `ranks` one for each node, `summary` one element:
+///          `std::span(&summary, 1)`. Ranks add up to 1. Less than 2^31 nodes, less than 2^32 links.
+/// Bound:   all ranks together are within 2 tolerance damping / (1 - damping) + 1e-5 of the exact ones, once converged.
+///          Offsets that decrease or point beyond the links give ranks that mean nothing; nothing else is touched.
+/// Bits:    the same device gives the same bits.
+/// Cost:    the whole run is one job: a device that has converged passes over the remaining iterations.
+/// Errors:  invalid_argument (sizes that do not match, an option out of its range).
+/// Source:  Page, Brin, Motwani, Winograd, The PageRank citation ranking (1999).
+WYE_API Job pagerank(Read<std::uint32_t> offsets, Read<std::uint32_t> sources, Write<float> ranks,
+                     Write<PageRankSummary> summary, PageRankOptions options = {});
+
+namespace reference {
+struct PageRank {
+  std::vector<double> ranks;
+  std::uint32_t iterations = 0;
+  double residual = 0;
+};
+/// The same in float64, on this thread.
+WYE_API PageRank pagerank(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources,
+                          PageRankOptions options = {});
+}  // namespace reference
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

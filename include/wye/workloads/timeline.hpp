@@ -1,0 +1,50 @@
+#pragma once
+/// Evidence placed in time.
+#include <wye/device/parameter.hpp>
+#include <wye/scheduler/job.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// Something that was observed.
+struct Evidence {
+  float timestamp = 0;  ///< in the unit of `TimelineOptions::now`
+  float importance = 0;
+  std::uint32_t category = 0;
+  float relevance = 0;
+};
+
+/// Where it is drawn, and how strongly.
+struct TimelinePoint {
+  float position = 0;    ///< its timestamp
+  float importance = 0;  ///< what is left of its importance
+  float relevance = 0;
+  std::uint32_t category = 0;
+};
+
+struct TimelineOptions {
+  float now = 1.0f;    ///< where nothing has faded
+  float decay = 2.0f;  ///< per unit of time, zero or more
+};
+
+/// Places each piece of evidence: importance times exp(-decay |now - timestamp|), the rest as it is.
+/// Shape:   as many points as pieces of evidence, any number.
+/// Bound:   (4 + 4 x) 2^-23 of the importance's exact value, x being decay |now - timestamp|; 0 where x > 87. NaN
+///          timestamps give NaN.
+/// Bits:    the same device gives the same bits.
+/// Errors:  invalid_argument (sizes that differ; a decay that is negative, infinite or NaN; a now that is not finite).
+WYE_API Job timeline(Read<Evidence> evidence, Write<TimelinePoint> points, TimelineOptions options = {});
+
+namespace reference {
+/// What is left of each importance, in float64, on this thread.
+WYE_API std::vector<double> timeline(std::span<const Evidence> evidence, TimelineOptions options = {});
+}  // namespace reference
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,26 @@
+// The length of a vector whose squares may overflow or vanish: three sums of squares, as they are, of the numbers times
+// 2^64, and of the numbers times 2^-80. The one in range counts. Source: Blue, A portable Fortran program to find the
+// Euclidean norm of a vector, ACM TOMS 4 (1978), with three sums in place of three ranges.
+#define PARTIAL vec3
+const float up = 18446744073709551616.0;    // 2^64
+const float down = 8.271806125530277e-25;   // 2^-80
+const float largest = 8.507059173023462e37; // 2^126, and the smallest sum that counts as it is is 2^-80
+
+vec3 combine(vec3 a, vec3 b) { return a + b; }
+
+vec3 squares(float v) {
+  const vec3 scaled = v * vec3(1.0, up, down);
+  return scaled * scaled;
+}
+
+// What to multiply the numbers by, one factor after the other, to give them the length 1: zeros where all are zero.
+vec2 to_unit(vec3 sums) {
+  float factor = down;  // infinities and NaN land here, too
+  float sum = sums.z;
+  if (sums.x <= largest) {
+    factor = sums.x < down ? up : 1.0;
+    sum = sums.x < down ? sums.y : sums.x;
+    if (sum == 0.0) return vec2(0.0);
+  }
+  return vec2(factor, 1.0 / sqrt(sum));
+}

@@ -1,0 +1,17 @@
+#version 460
+// Step 1: no links counted, nothing done.
+#include "span.glsl"
+#include "flat.glsl"
+#include "pagerank.glsl"
+
+layout(push_constant) uniform Arguments {
+  WordSpan degrees;
+  SummarySpan summary;
+  uint nodes;
+};
+
+void main() {
+  const uint node = flat_unit(0);
+  if (node < nodes) degrees.data.at[node] = 0;
+  if (node == 0) summary.data.at[0] = Summary(0, 0.0, nodes == 0 ? 1 : 0, 0);
+}

@@ -1,0 +1,53 @@
+#version 460
+// Places evidence on a timeline: its importance fades with its distance from now.
+#include "span.glsl"
+#include "flat.glsl"
+
+struct Evidence {
+  float timestamp;
+  float importance;
+  uint category;
+  float relevance;
+};
+struct Placed {
+  float position;
+  float importance;
+  float relevance;
+  uint category;
+};
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstEvidence { Evidence at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer PlacedPoints { Placed at[]; };
+struct EvidenceSpan {
+  ConstEvidence data;
+  uvec2 size;
+};
+struct PlacedSpan {
+  PlacedPoints data;
+  uvec2 size;
+};
+
+layout(push_constant) uniform Arguments {
+  EvidenceSpan evidence;
+  PlacedSpan points;
+  float now;
+  float decay;
+};
+
+// exp(-v) for v >= 0, infinite or NaN.
+float faded(float v) {
+  if ((floatBitsToUint(v) & 0x7fffffff) > 0x7f800000) return v;
+  return v > 87.0 ? 0.0 : exp(-v);
+}
+
+void main() {
+  const uint x = gl_GlobalInvocationID.x;
+  const uvec2 item = flat_item(x);
+  if (!is_less(item, points.size)) return;
+  const uvec2 first = flat_item(0);
+  // Elements of 16 bytes are four of 4.
+  const uvec2 row = uvec2(first.x << 2, first.y << 2 | first.x >> 30);
+  const Evidence e = ConstEvidence(element(uvec2(evidence.data), row)).at[x];
+  const float fade = faded(decay * abs(now - e.timestamp));
+  PlacedPoints(element(uvec2(points.data), row)).at[x] =
+      Placed(e.timestamp, e.importance * fade, e.relevance, e.category);
+}

@@ -1,0 +1,67 @@
+#pragma once
+/// The host code of the workloads. Functions that take a `Range` are kernel sources: they do its items, and are called
+/// from several threads with disjoint ranges.
+#include <wye/base/extent.hpp>
+#include <wye/workloads/pagerank.hpp>
+#include <wye/workloads/timeline.hpp>
+
+#include <cstdint>
+#include <span>
+
+#include "product.hpp"
+#include "rows.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+
+void axpy(Range range, float a, std::span<const float> x, std::span<float> y);
+
+void copy(Range range, std::span<const float> from, std::span<float> to);
+
+/// Rows of one piece.
+void normalize(Range range, std::span<float> matrix, RowSplit split);
+/// Rows of several pieces: three sums of each piece, as `shaders/include/length.glsl` has them; then the answer.
+void normalize_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split);
+void normalize_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split);
+
+/// Rows of one piece.
+void softmax(Range range, std::span<float> matrix, RowSplit split, float scale);
+/// Rows of several pieces: the largest number of each piece and the sum of its exponentials; then the answer.
+void softmax_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split,
+                  float scale);
+void softmax_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split,
+                   float scale);
+
+/// c = a b over one stretch of the inner dimension, and c += a b.
+void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
+            Product shape);
+void matmul_add(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
+                Product shape);
+/// One block of a product by our own code, and by the BLAS that is installed where it is worth it.
+void multiply(const Block& block);
+bool blas_multiply(const Block& block);
+
+void timeline(Range range, std::span<const Evidence> evidence, std::span<TimelinePoint> points, float now,
+              float decay);
+
+/// PageRank; `shaders/include/pagerank.glsl` says what is where.
+void pagerank_clear(Range range, std::span<std::uint32_t> degrees, std::span<PageRankSummary> summary,
+                    std::uint32_t nodes);
+void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::span<std::uint32_t> degrees,
+                    std::span<PageRankSummary> summary, std::uint32_t nodes);
+void pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::span<float> shares,
+                    std::span<float> ranks, std::span<float> partials, std::uint32_t nodes);
+void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
+                   std::span<const std::uint32_t> sources, std::span<float> shares,
+                   std::span<const float> blocks, std::span<float> ranks, std::span<float> partials,
+                   std::span<const PageRankSummary> summary, std::uint32_t nodes, std::uint32_t turn,
+                   float damping);
+void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSummary> summary,
+                  std::uint32_t groups, std::uint32_t counts, float tolerance);
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

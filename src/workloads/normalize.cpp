@@ -1,0 +1,58 @@
+#include <wye/workloads/normalize.hpp>
+
+#include "cpu.hpp"
+#include "normalize_kernels.hpp"
+#include "recipes.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace {
+
+const auto& whole_kernel() {
+  static const auto kernel =
+      Kernel<ReadWrite<float>, RowSplit>::make({.name = "normalize",
+                                                .sources = {shader(kernels::normalize_comp, "normalize.comp"),
+                                                            host(cpu::normalize, {.tile = row_tile})},
+                                                .parameters = {"matrix", "split"}});
+  return kernel;
+}
+
+const auto& sums_kernel() {
+  static const auto kernel = Kernel<Read<float>, Write<float>, RowSplit>::make(
+      {.name = "normalize_sums",
+       .sources = {shader(kernels::normalize_sums_comp, "normalize_sums.comp"),
+                   host(cpu::normalize_sums, {.tile = piece_tile})},
+       .parameters = {"matrix", "sums", "split"}});
+  return kernel;
+}
+
+const auto& apply_kernel() {
+  static const auto kernel = Kernel<ReadWrite<float>, Read<float>, RowSplit>::make(
+      {.name = "normalize_apply",
+       .sources = {shader(kernels::normalize_apply_comp, "normalize_apply.comp"),
+                   host(cpu::normalize_apply, {.tile = piece_tile})},
+       .parameters = {"matrix", "sums", "split"}});
+  return kernel;
+}
+
+}  // namespace
+
+void add_normalize(Steps& steps, const ReadWrite<float>& matrix, RowSplit split) {
+  if (split.pieces == 1) return steps.add(whole_kernel(), split.items(), matrix, split);
+  const Scratch<float> sums(3 * split.all_pieces());
+  steps.add(sums_kernel(), split.items(), Memory(matrix), sums, split);
+  steps.add(apply_kernel(), split.items(), matrix, sums, split);
+}
+
+Job normalize(ReadWrite<float> matrix, std::uint64_t columns) {
+  if (auto why = no_rows("normalize", matrix.size(), columns))
+    return refused("normalize", workload_types::vector, *std::move(why));
+  Steps steps;
+  add_normalize(steps, matrix, split_rows(matrix.size(), columns));
+  return std::move(steps).job("normalize", workload_types::vector);
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,155 @@
+#include <wye/workloads/pagerank.hpp>
+
+#include <algorithm>
+
+#include "cpu.hpp"
+#include "pagerank_kernels.hpp"
+#include "steps.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace {
+
+using Word = std::uint32_t;
+
+const auto& clear_kernel() {
+  static const auto kernel = Kernel<Write<Word>, Write<PageRankSummary>, Word>::make(
+      {.name = "pagerank_clear",
+       .sources = {shader(kernels::pagerank_clear_comp, "pagerank_clear.comp"),
+                   host(cpu::pagerank_clear, {.tile = Extent3(65536)})},
+       .parameters = {"degrees", "summary", "nodes"}});
+  return kernel;
+}
+
+const auto& count_kernel() {
+  static const auto kernel = Kernel<Read<Word>, ReadWrite<Word>, ReadWrite<PageRankSummary>, Word>::make(
+      {.name = "pagerank_count",
+       .sources = {shader(kernels::pagerank_count_comp, "pagerank_count.comp"),
+                   host(cpu::pagerank_count, {.tile = Extent3(4096)})},
+       .parameters = {"sources", "degrees", "summary", "nodes"}});
+  return kernel;
+}
+
+const auto& start_kernel() {
+  static const auto kernel = Kernel<Read<Word>, Write<float>, Write<float>, Write<float>, Word>::make(
+      {.name = "pagerank_start",
+       .sources = {shader(kernels::pagerank_start_comp, "pagerank_start.comp"),
+                   host(cpu::pagerank_start, {.tile = Extent3(8192)})},
+       .parameters = {"degrees", "shares", "ranks", "partials", "nodes"}});
+  return kernel;
+}
+
+/// The host adds up long rows as they are.
+const auto& blocks_kernel() {
+  static const auto nothing = [](Range, std::span<const Word>, std::span<const Word>, std::span<const float>,
+                                 std::span<float>, std::span<const PageRankSummary>, Word, Word) {};
+  static const auto kernel =
+      Kernel<Read<Word>, Read<Word>, Read<float>, Write<float>, Read<PageRankSummary>, Word, Word>::make(
+          {.name = "pagerank_blocks",
+           .sources = {shader(kernels::pagerank_blocks_comp, "pagerank_blocks.comp"),
+                       host(nothing, {.tile = Extent3(0)})},
+           .parameters = {"offsets", "sources", "shares", "blocks", "summary", "nodes", "turn"}});
+  return kernel;
+}
+
+const auto& pull_kernel() {
+  static const auto kernel =
+      Kernel<Read<Word>, Read<Word>, ReadWrite<float>, Read<float>, ReadWrite<float>, ReadWrite<float>,
+             Read<PageRankSummary>, Word, Word,
+             float>::make({.name = "pagerank_pull",
+                           .sources = {shader(kernels::pagerank_pull_comp, "pagerank_pull.comp"),
+                                       host(cpu::pagerank_pull, {.tile = Extent3(2048)})},
+                           .parameters = {"offsets", "sources", "shares", "blocks", "ranks", "partials",
+                                          "summary", "nodes", "turn", "damping"}});
+  return kernel;
+}
+
+const auto& sum_kernel() {
+  static const auto kernel = Kernel<ReadWrite<float>, ReadWrite<PageRankSummary>, Word, Word, float>::make(
+      {.name = "pagerank_sum",
+       .sources = {shader(kernels::pagerank_sum_comp, "pagerank_sum.comp"), host(cpu::pagerank_sum)},
+       .parameters = {"partials", "summary", "groups", "counts", "tolerance"}});
+  return kernel;
+}
+
+constexpr Word most_iterations = 1000;
+constexpr Word nodes_per_group = 256;
+constexpr Word links_per_block = 8192;
+
+Job refuse(std::string sentence) { return refused("pagerank", workload_types::graph, std::move(sentence)); }
+
+}  // namespace
+
+Job pagerank(Read<Word> offsets, Read<Word> sources, Write<float> ranks, Write<PageRankSummary> summary,
+             PageRankOptions options) {
+  if (offsets.size() != ranks.size() + 1)
+    return refuse("Offsets (" + std::to_string(offsets.size()) +
+                  " elements) of workload 'pagerank' are not one more than its ranks (" +
+                  std::to_string(ranks.size()) + " elements).");
+  if (summary.size() != 1)
+    return refuse("Summary (" + std::to_string(summary.size()) +
+                  " elements) of workload 'pagerank' is not one.");
+  if (ranks.size() >= largest_dimension)
+    return refuse("Nodes (" + std::to_string(ranks.size()) + ") of workload 'pagerank' exceed the limit (" +
+                  std::to_string(largest_dimension - 1) + ").");
+  if (sources.size() > 0xffff'ffff)
+    return refuse("Links (" + std::to_string(sources.size()) + ") of workload 'pagerank' exceed the limit (" +
+                  std::to_string(0xffff'ffff) + ").");
+  if (!(options.damping >= 0 && options.damping <= 1))
+    return refuse("Damping (" + std::to_string(options.damping) +
+                  ") of workload 'pagerank' is not between 0 and 1.");
+  if (!(options.tolerance >= 0))
+    return refuse("Tolerance (" + std::to_string(options.tolerance) +
+                  ") of workload 'pagerank' is not zero or more.");
+  if (options.iterations < 1 || options.iterations > most_iterations)
+    return refuse("Iterations (" + std::to_string(options.iterations) +
+                  ") of workload 'pagerank' are not between 1 and " + std::to_string(most_iterations) + ".");
+
+  const auto nodes = static_cast<Word>(ranks.size());
+  const Word groups = (nodes + nodes_per_group - 1) / nodes_per_group;
+  const std::uint64_t long_blocks = sources.size() / links_per_block;
+  const Scratch<Word> degrees(nodes);
+  const Scratch<float> shares(3 * (std::uint64_t{nodes} + 1));
+  const Scratch<float> partials(2 * std::uint64_t{groups} + 1);
+  const Scratch<float> blocks(std::max<std::uint64_t>(long_blocks, 1));
+
+  Steps steps;
+  steps.add(clear_kernel(), flat(std::max<Word>(nodes, 1)), degrees, summary, nodes);
+  if (nodes > 0) {
+    steps.add(count_kernel(), flat(sources.size()), sources, degrees, Memory(summary), nodes);
+    steps.add(start_kernel(), flat(std::uint64_t{nodes} + 1), degrees, shares, ranks, partials, nodes);
+    steps.add(sum_kernel(), Extent3(256), partials, Memory(summary), groups, 0u, options.tolerance);
+    for (Word i = 0; i < options.iterations; ++i) {
+      const Word turn = i % 2;
+      if (long_blocks > 1)
+        steps.add(blocks_kernel(), flat(256 * long_blocks), offsets, sources, shares, blocks, Memory(summary),
+                  nodes, turn);
+      steps.add(pull_kernel(), flat(nodes), offsets, sources, shares, blocks, Memory(ranks), partials,
+                Memory(summary), nodes, turn, options.damping);
+      steps.add(sum_kernel(), Extent3(256), partials, Memory(summary), groups, 1u, options.tolerance);
+    }
+  }
+  return std::move(steps).job("pagerank", workload_types::graph);
+}
+
+LinksTo links_to(std::span<const Word> offsets, std::span<const Word> targets) {
+  const std::size_t nodes = offsets.empty() ? 0 : offsets.size() - 1;
+  const auto each_link = [&](auto f) {
+    for (std::size_t node = 0; node < nodes; ++node)
+      for (std::size_t i = offsets[node]; i < std::min<std::size_t>(offsets[node + 1], targets.size()); ++i)
+        if (targets[i] < nodes) f(static_cast<Word>(node), targets[i]);
+  };
+  LinksTo links;
+  links.offsets.assign(nodes + 1, 0);
+  each_link([&](Word, Word target) { ++links.offsets[target + 1]; });
+  for (std::size_t node = 0; node < nodes; ++node) links.offsets[node + 1] += links.offsets[node];
+  links.sources.resize(links.offsets[nodes]);
+  std::vector<Word> next(links.offsets.begin(), links.offsets.end() - 1);
+  each_link([&](Word source, Word target) { links.sources[next[target]++] = source; });
+  return links;
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,41 @@
+#include <wye/workloads/pagerank.hpp>
+
+#include <cmath>
+#include <cstddef>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+reference::PageRank reference::pagerank(std::span<const std::uint32_t> offsets,
+                                        std::span<const std::uint32_t> sources, PageRankOptions options) {
+  const std::size_t nodes = offsets.empty() ? 0 : offsets.size() - 1;
+  PageRank result{.ranks = std::vector<double>(nodes, 1.0 / static_cast<double>(nodes))};
+  std::vector<double> degrees(nodes);
+  for (const std::uint32_t source : sources)
+    if (source < nodes) degrees[source] += 1;
+
+  const double damping = options.damping;
+  while (nodes > 0 && result.iterations < options.iterations) {
+    double dangling = 0;
+    for (std::size_t node = 0; node < nodes; ++node)
+      if (degrees[node] == 0) dangling += result.ranks[node];
+    std::vector<double> ranks(nodes);
+    result.residual = 0;
+    for (std::size_t node = 0; node < nodes; ++node) {
+      double sum = dangling / static_cast<double>(nodes);
+      for (std::size_t i = offsets[node]; i < offsets[node + 1]; ++i)
+        if (sources[i] < nodes) sum += result.ranks[sources[i]] / degrees[sources[i]];
+      ranks[node] = (1 - damping) / static_cast<double>(nodes) + damping * sum;
+      result.residual += std::abs(ranks[node] - result.ranks[node]);
+    }
+    result.ranks.swap(ranks);
+    ++result.iterations;
+    if (result.residual <= double{options.tolerance}) break;
+  }
+  return result;
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

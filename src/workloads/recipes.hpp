@@ -1,0 +1,23 @@
+#pragma once
+/// The steps of workloads that others are made of.
+#include "product.hpp"
+#include "rows.hpp"
+#include "steps.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// Gives the rows of `matrix` the length 1.
+void add_normalize(Steps& steps, const ReadWrite<float>& matrix, RowSplit split);
+
+/// Makes the rows of `matrix`, times `scale`, the weights of their softmax.
+void add_softmax(Steps& steps, const ReadWrite<float>& matrix, RowSplit split, float scale);
+
+/// Sets c to a b, or to a times the transpose of b. `shape` is without its stretch.
+void add_matmul(Steps& steps, const Read<float>& a, const Read<float>& b, const Write<float>& c,
+                Product shape);
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

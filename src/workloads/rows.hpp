@@ -1,0 +1,70 @@
+#pragma once
+/// How the rows of a matrix are shared out among items: what row-wise workloads have in common.
+#include <wye/base/extent.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "steps.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// The longest stretch of a row that one workgroup of 256 works on alone. A longer row is cut into pieces of this
+/// length, and the work done in two steps: sums of each piece, then the answer from the sums of the row.
+inline constexpr std::uint32_t longest_piece = 65536;
+
+/// A kernel parameter; `shaders/include/rows.glsl` reads it.
+struct RowSplit {
+  std::uint32_t rows = 0;
+  std::uint32_t columns = 0;
+  std::uint32_t lanes_log2 = 0;  ///< 2^lanes_log2 items work on one piece
+  std::uint32_t pieces = 1;      ///< of one row
+
+  std::uint64_t all_pieces() const { return std::uint64_t{rows} * pieces; }
+  Extent3 items() const { return flat(all_pieces() << lanes_log2); }
+};
+
+/// What one call of a host function covers at least, where rows have one piece and where they have several.
+inline constexpr Extent3 row_tile{1024}, piece_tile{256};
+
+/// Why a matrix of `size` numbers has no rows of `columns`, in the words of `workload`; nothing where it has.
+std::optional<std::string> no_rows(std::string_view workload, std::uint64_t size, std::uint64_t columns);
+
+/// About four columns for an item, until 256 items share a piece. For a matrix that has such rows.
+inline RowSplit split_rows(std::uint64_t size, std::uint64_t columns) {
+  const std::uint64_t rows = columns == 0 ? 0 : size / columns;
+  RowSplit split{.rows = static_cast<std::uint32_t>(rows), .columns = static_cast<std::uint32_t>(columns)};
+  while (split.lanes_log2 < 8 && columns > (std::uint64_t{4} << split.lanes_log2)) ++split.lanes_log2;
+  if (columns > longest_piece) split.pieces = (split.columns - 1) / longest_piece + 1;
+  return split;
+}
+
+/// A stretch of a row.
+struct Piece {
+  std::uint64_t number;  ///< of all pieces of all rows
+  std::uint64_t row;
+  std::uint64_t first;  ///< element of the matrix
+  std::uint64_t size;
+};
+
+/// Calls `f(Piece)` for the pieces that the items of `range` work on: runs of a multiple of 256 items have whole pieces.
+template <class F>
+void each_piece(Range range, RowSplit split, F f) {
+  const Range items = below(range, split.all_pieces() << split.lanes_log2);
+  for (std::uint64_t number = items.first >> split.lanes_log2; number < items.last >> split.lanes_log2;
+       ++number) {
+    const std::uint64_t row = number / split.pieces;
+    const std::uint64_t column = (number - row * split.pieces) * longest_piece;
+    f(Piece{number, row, row * split.columns + column,
+            std::min<std::uint64_t>(longest_piece, split.columns - column)});
+  }
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,57 @@
+#include <wye/workloads/softmax.hpp>
+
+#include "cpu.hpp"
+#include "recipes.hpp"
+#include "softmax_kernels.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace {
+
+const auto& whole_kernel() {
+  static const auto kernel = Kernel<ReadWrite<float>, RowSplit, float>::make(
+      {.name = "softmax",
+       .sources = {shader(kernels::softmax_comp, "softmax.comp"), host(cpu::softmax, {.tile = row_tile})},
+       .parameters = {"matrix", "split", "scale"}});
+  return kernel;
+}
+
+const auto& sums_kernel() {
+  static const auto kernel = Kernel<Read<float>, Write<float>, RowSplit, float>::make(
+      {.name = "softmax_sums",
+       .sources = {shader(kernels::softmax_sums_comp, "softmax_sums.comp"),
+                   host(cpu::softmax_sums, {.tile = piece_tile})},
+       .parameters = {"matrix", "sums", "split", "scale"}});
+  return kernel;
+}
+
+const auto& apply_kernel() {
+  static const auto kernel = Kernel<ReadWrite<float>, Read<float>, RowSplit, float>::make(
+      {.name = "softmax_apply",
+       .sources = {shader(kernels::softmax_apply_comp, "softmax_apply.comp"),
+                   host(cpu::softmax_apply, {.tile = piece_tile})},
+       .parameters = {"matrix", "sums", "split", "scale"}});
+  return kernel;
+}
+
+}  // namespace
+
+void add_softmax(Steps& steps, const ReadWrite<float>& matrix, RowSplit split, float scale) {
+  if (split.pieces == 1) return steps.add(whole_kernel(), split.items(), matrix, split, scale);
+  const Scratch<float> sums(2 * split.all_pieces());
+  steps.add(sums_kernel(), split.items(), Memory(matrix), sums, split, scale);
+  steps.add(apply_kernel(), split.items(), matrix, sums, split, scale);
+}
+
+Job softmax(ReadWrite<float> matrix, std::uint64_t columns) {
+  if (auto why = no_rows("softmax", matrix.size(), columns))
+    return refused("softmax", workload_types::vector, *std::move(why));
+  Steps steps;
+  add_softmax(steps, matrix, split_rows(matrix.size(), columns), 1.0f);
+  return std::move(steps).job("softmax", workload_types::vector);
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,21 @@
+#pragma once
+/// Whole square roots.
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// The square root of a square number; nothing of others.
+inline std::optional<std::uint64_t> square_root(std::uint64_t square) {
+  auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<long double>(square)));
+  while (root > 0 && root > square / root) --root;
+  while ((root + 1) <= square / (root + 1)) ++root;
+  return root * root == square ? std::optional(root) : std::nullopt;
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,45 @@
+#include <wye/workloads/timeline.hpp>
+
+#include <cmath>
+
+#include "cpu.hpp"
+#include "steps.hpp"
+#include "timeline_kernels.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace {
+
+const auto& timeline_kernel() {
+  static const auto kernel = Kernel<Read<Evidence>, Write<TimelinePoint>, float, float>::make(
+      {.name = "timeline",
+       .sources = {shader(kernels::timeline_comp, "timeline.comp"),
+                   host(cpu::timeline, {.tile = Extent3(2048)})},
+       .parameters = {"evidence", "points", "now", "decay"}});
+  return kernel;
+}
+
+}  // namespace
+
+Job timeline(Read<Evidence> evidence, Write<TimelinePoint> points, TimelineOptions options) {
+  const auto refuse = [](std::string sentence) {
+    return refused("timeline", workload_types::timeline, std::move(sentence));
+  };
+  if (evidence.size() != points.size())
+    return refuse("Evidence (" + std::to_string(evidence.size()) +
+                  " elements) of workload 'timeline' is not as long as its points (" +
+                  std::to_string(points.size()) + " elements).");
+  if (!std::isfinite(options.now))
+    return refuse("Now (" + std::to_string(options.now) + ") of workload 'timeline' is not finite.");
+  if (!std::isfinite(options.decay) || options.decay < 0)
+    return refuse("Decay (" + std::to_string(options.decay) +
+                  ") of workload 'timeline' is not zero or more.");
+  Steps steps;
+  steps.add(timeline_kernel(), flat(points.size()), evidence, points, options.now, options.decay);
+  return std::move(steps).job("timeline", workload_types::timeline);
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

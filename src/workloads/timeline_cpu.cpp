@@ -1,0 +1,73 @@
+// Compiled once per instruction set by Highway, and chosen at run time.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "timeline_cpu.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target:
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include "cpu.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// exp(-x) for x >= 0; 0 above 87, where floats end; NaN of NaN.
+template <class D, class V>
+V faded(D d, V x) {
+  const V highest = hn::Set(d, 87.0f);
+  const V e = hn::IfThenZeroElse(hn::Gt(x, highest), hn::Exp(d, hn::Neg(hn::Min(x, highest))));
+  return hn::IfThenElse(hn::IsNaN(x), x, e);
+}
+
+/// Both structs are four floats to it: the category is moved, never calculated with.
+template <class D>
+std::size_t place_part(D d, const float* from, float* to, std::size_t i, std::size_t n, float now,
+                       float decay) {
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    hn::Vec<D> timestamp, importance, category, relevance;
+    hn::LoadInterleaved4(d, from + 4 * i, timestamp, importance, category, relevance);
+    const auto x = hn::Mul(hn::Set(d, decay), hn::Abs(hn::Sub(hn::Set(d, now), timestamp)));
+    hn::StoreInterleaved4(timestamp, hn::Mul(importance, faded(d, x)), relevance, category, d, to + 4 * i);
+  }
+  return i;
+}
+
+void place(const float* from, float* to, std::size_t n, float now, float decay) {
+  const std::size_t done = place_part(hn::ScalableTag<float>(), from, to, 0, n, now, decay);
+  place_part(hn::CappedTag<float, 1>(), from, to, done, n, now, decay);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+
+HWY_EXPORT(place);
+
+void timeline(Range range, std::span<const Evidence> evidence, std::span<TimelinePoint> points, float now,
+              float decay) {
+  static_assert(sizeof(Evidence) == 4 * sizeof(float) && sizeof(TimelinePoint) == 4 * sizeof(float));
+  const Range items = below(range, points.size());
+  HWY_DYNAMIC_DISPATCH(place)
+  (reinterpret_cast<const float*>(evidence.data() + items.first),
+   reinterpret_cast<float*>(points.data() + items.first), items.size(), now, decay);
+}
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif
