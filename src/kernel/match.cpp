@@ -51,6 +51,10 @@ std::string quoted(const std::string& name) {
   return name.empty() ? std::string() : base::text(" '{}'", name);
 }
 
+std::string parenthesized(const std::string& name) {
+  return name.empty() ? std::string() : base::text(" ('{}')", name);
+}
+
 class Matcher {
  public:
   Matcher(const Interface& source, const std::string& kernel) : source_(source), kernel_(kernel) {}
@@ -71,7 +75,7 @@ class Matcher {
         if (slot.name.empty()) slot.name = binding.name;
         passing = {device::Passing::Kind::descriptor, binding.binding, 0};
         error = check_memory(i, slot, binding.memory,
-                             base::text("binding {}{}", binding.binding, quoted(binding.name)));
+                             base::text("binding {}{}", binding.binding, parenthesized(binding.name)));
       } else {
         const PushMember& member = source_.members[next];
         if (slot.name.empty()) slot.name = member.name;
@@ -86,8 +90,8 @@ class Matcher {
     }
     if (buffers < source_.bindings.size()) {
       const Binding& left = source_.bindings[buffers];
-      return left_over(declared,
-                       base::text("a storage buffer at binding {}{}", left.binding, quoted(left.name)));
+      return left_over(
+          declared, base::text("a storage buffer at binding {}{}", left.binding, parenthesized(left.name)));
     }
     if (members < source_.members.size())
       return left_over(declared, base::text("a push constant{} ({})", quoted(source_.members[members].name),
@@ -105,11 +109,11 @@ class Matcher {
   }
 
   Error missing(std::size_t index, const Slot& slot, bool bound, std::size_t there) const {
-    return disagree(
-        index, slot,
-        there == 0 ? base::text("the source has no {} for it", bound ? "storage buffers" : "push constants")
-                   : base::text("the source has {} only",
-                                plural(there, bound ? "storage buffer" : "push constant")));
+    const bool buffer = bound || (slot.kind == SlotKind::buffer && there == 0);
+    const std::string_view what = buffer ? "storage buffer" : "push constant";
+    return disagree(index, slot,
+                    there == 0 ? base::text("its source has no {} for it", what)
+                               : base::text("its source has {} only", plural(there, what)));
   }
 
   Error left_over(const ParamSchema& declared, const std::string& what) const {
@@ -130,13 +134,13 @@ class Matcher {
   std::optional<Error> check_memory(std::size_t index, const Slot& slot, const Memory& memory,
                                     const std::string& where) const {
     if (!writes(slot.access) && memory.written == Written::yes)
-      return disagree(index, slot, base::text("the source writes it ({})", where));
+      return disagree(index, slot, base::text("{} of its source is written", where));
     if (slot.access == Access::read && !reads(memory.declared) && writes(memory.declared))
-      return disagree(index, slot, base::text("the source has it as writeonly ({})", where));
+      return disagree(index, slot, base::text("{} of its source is writeonly", where));
     if (slot.access == Access::write && memory.written == Written::no)
-      return disagree(index, slot, base::text("the source never writes it ({})", where));
+      return disagree(index, slot, base::text("{} of its source is never written", where));
     if (slot.kind == SlotKind::buffer && !same_elements(slot, memory))
-      return disagree(index, slot, base::text("the source has {} there ({})", memory_text(memory), where));
+      return disagree(index, slot, base::text("{} of its source has {}", where, memory_text(memory)));
     return std::nullopt;
   }
 
@@ -152,9 +156,9 @@ class Matcher {
 
   std::optional<Error> check_member(std::size_t index, const Slot& slot, std::size_t at) const {
     const PushMember& member = source_.members[at];
-    const std::string where = base::text("push constant{} at offset {}", quoted(member.name), member.offset);
+    const std::string where = base::text("push constant{} (offset {})", quoted(member.name), member.offset);
     const auto refuse = [&] {
-      return disagree(index, slot, base::text("the source has {} there ({})", member_text(member), where));
+      return disagree(index, slot, base::text("{} of its source is {}", where, member_text(member)));
     };
     const bool address = member.kind == PushMember::Kind::pointer || member.kind == PushMember::Kind::span;
     switch (slot.kind) {

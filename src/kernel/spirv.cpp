@@ -18,6 +18,7 @@ constexpr std::uint32_t local_size = 17;  // execution modes
 constexpr std::uint32_t local_size_id = 38;
 constexpr std::uint32_t workgroup_size = 25;  // built-in
 constexpr std::uint32_t version_1_4 = 0x00010400;
+constexpr std::uint32_t most_push_bytes = 1 << 16;
 constexpr std::uint32_t bindings_end = 1024;  // drivers make tables as long as the largest number
 
 Error unsupported(std::string sentence) { return Error(Errc::unsupported, std::move(sentence)); }
@@ -308,6 +309,10 @@ class Reflection {
       member_order_[one.index] = out_.members.size();
       out_.members.push_back(std::move(one.member));
     }
+    if (type.size > most_push_bytes)
+      return unsupported(
+          base::text("The push-constant block ({} bytes) exceeds the largest that wye takes ({} bytes).",
+                     type.size, most_push_bytes));
     out_.push_bytes = static_cast<std::uint32_t>(type.size);
     return {};
   }
@@ -317,10 +322,12 @@ class Reflection {
     const Type& type = module_.type(block_type.members[index]);
     PushMember member;
     member.name = module_.name(block, index);
-    member.offset = module_.decoration(block, index).offset.value_or(0);
-    member.size = static_cast<std::uint32_t>(type.size);
-    member.padded_size = round_up(type.size, type.padding);
-    member.packed_size = round_up(type.size, type.alignment);
+    const Decorations& decorations = module_.decoration(block, index);
+    const std::uint64_t size = module_.member_size(block_type.members[index], decorations);
+    member.offset = decorations.offset.value_or(0);
+    member.size = static_cast<std::uint32_t>(size);
+    member.padded_size = round_up(size, type.padding);
+    member.packed_size = round_up(size, type.alignment);
     member.element = type.component;
     member.kind = PushMember::Kind::structure;
     if (type.kind == Type::Kind::scalar) member.kind = PushMember::Kind::scalar;

@@ -61,7 +61,7 @@ struct Interface {
   std::vector<PushMember> members;  ///< in order of their offsets
   std::uint32_t push_bytes = 0;     ///< end of the push-constant block
   Extent3 workgroup{1};
-  Features needs;
+  Features needs = {};
 };
 
 /// Reads the interface of the compute entry point `entry`, with `constants` in place of the defaults of its

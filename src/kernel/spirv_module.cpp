@@ -189,12 +189,8 @@ class Parser {
       }
       case Op::type_runtime_array: array(type, Type::Kind::runtime_array, in[1], 0); break;
       case Op::type_struct: structure(type, in); break;
-      case Op::type_pointer:
-        type.kind = Type::Kind::pointer;
-        type.storage = static_cast<Storage>(in[1]);
-        type.element = in[2];
-        type.size = type.alignment = type.padding = 8;
-        break;
+      case Op::type_forward_pointer: pointer(type, in[1], 0); break;
+      case Op::type_pointer: pointer(type, in[1], in[2]); break;
       case Op::type_image:
       case Op::type_sampled_image: type.kind = Type::Kind::image; break;
       case Op::type_sampler: type.kind = Type::Kind::sampler; break;
@@ -202,6 +198,13 @@ class Parser {
       default: return;
     }
     module_.types[in[0]] = std::move(type);
+  }
+
+  static void pointer(Type& type, std::uint32_t storage, Id pointee) {
+    type.kind = Type::Kind::pointer;
+    type.storage = static_cast<Storage>(storage);
+    type.element = pointee;
+    type.size = type.alignment = type.padding = 8;
   }
 
   static void scalar(Type& type, ElementType component, std::uint32_t bits) {
@@ -240,12 +243,7 @@ class Parser {
     for (std::uint32_t m = 0; m < type.members.size(); ++m) {
       const Type& member = module_.type(type.members[m]);
       const Decorations& decorations = module_.decoration(in[0], m);
-      std::uint64_t size = member.size;
-      if (member.kind == Type::Kind::matrix && decorations.matrix_stride) {
-        const std::uint64_t rows = module_.type(member.element).count;
-        size =
-            std::min(*decorations.matrix_stride * (decorations.row_major ? rows : member.count), most_bytes);
-      }
+      const std::uint64_t size = module_.member_size(type.members[m], decorations);
       type.size = std::min(std::max(type.size, decorations.offset.value_or(0) + size), most_bytes);
       type.alignment = std::max(type.alignment, member.alignment);
       type.padding = std::max(type.padding, member.padding);
@@ -283,6 +281,12 @@ Result<Module> Module::parse(std::span<const std::uint32_t> words,
 }
 
 const Type& Module::type(Id id) const { return find_or_empty(types, id); }
+std::uint64_t Module::member_size(Id id, const Decorations& member) const {
+  const Type& matrix = type(id);
+  if (matrix.kind != Type::Kind::matrix || !member.matrix_stride) return matrix.size;
+  const std::uint64_t lines = member.row_major ? type(matrix.element).count : matrix.count;
+  return std::min(*member.matrix_stride * lines, most_bytes);
+}
 const Decorations& Module::decoration(Id id) const { return find_or_empty(decorations, id); }
 const Decorations& Module::decoration(Id id, std::uint32_t member) const {
   return find_or_empty(member_decorations, std::pair(id, member));

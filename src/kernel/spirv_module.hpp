@@ -40,6 +40,7 @@ enum class Op : std::uint16_t {
   type_runtime_array = 29,
   type_struct = 30,
   type_pointer = 32,
+  type_forward_pointer = 39,
   constant = 43,
   constant_composite = 44,
   spec_constant_true = 48,
@@ -187,6 +188,8 @@ struct Module {
                               std::span<const device::Specialization> constants);
 
   const Type& type(Id id) const;
+  /// Bytes of a structure's member of type `id`: matrices are as wide as its decorations make them.
+  std::uint64_t member_size(Id id, const Decorations& member) const;
   const Decorations& decoration(Id id) const;
   const Decorations& decoration(Id id, std::uint32_t member) const;
   /// Printable; empty where there is none.

@@ -1,0 +1,132 @@
+#include "kernel/key.hpp"
+
+#include <wye/kernel/kernel.hpp>
+
+#include <set>
+#include <vector>
+
+#include "kernel/program.hpp"
+#include "support/catch.hpp"
+#include "support/double_device.hpp"
+
+using namespace wye;
+using kernel::Ingredients;
+using kernel::shader_key;
+
+namespace {
+
+const ParamSchema schema{{Slot{"x", SlotKind::buffer, Access::read_write, ElementType::float32, 4},
+                          Slot{"s", SlotKind::scalar, Access::read, ElementType::float32, 4}}};
+const std::vector<Macro> macros{{"A", "1"}, {"B", ""}};
+const std::vector<device::Specialization> constants{{0, 4, 16}, {7, 8, 0x4000000000000000}};
+
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+Ingredients plain() {
+  return {.kernel = "scale",
+          .language = "Glsl",
+          .source = bytes("void main() {}"),
+          .entry = "main",
+          .compiler = "a compiler 1.0",
+          .macros = macros,
+          .constants = constants,
+          .tile = std::nullopt,
+          .schema = &schema};
+}
+
+Digest key_of(const Glsl& source) {
+  const auto kernel = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {source}});
+  test::DoubleDevice gpu("vulkan:0", {"spirv"});
+  return kernel->program()->key(gpu).value();
+}
+
+}  // namespace
+
+TEST_CASE("keys are the same on every machine", "[kernel]") {
+  CHECK(shader_key(plain()).hex() == "81ab0a0597a9b4f7728c55f8fede66194471bca610379c51b3d53732bdfe7e2c");
+  Ingredients bare = plain();
+  bare.language = "SpirV";
+  bare.compiler = {};
+  bare.macros = {};
+  bare.constants = {};
+  bare.tile = Extent3(0, 16);
+  CHECK(shader_key(bare).hex() == "73b638f2bb4c5b04a421205e015eb5cf1c3c76fdc369c33cea65fdb0aeea7687");
+}
+
+TEST_CASE("a key changes with every ingredient", "[kernel]") {
+  std::vector<Digest> keys{shader_key(plain())};
+  const auto with = [&](auto change) {
+    Ingredients in = plain();
+    change(in);
+    keys.push_back(shader_key(in));
+  };
+  with([](Ingredients& in) { in.kernel = "scale2"; });
+  with([](Ingredients& in) { in.language = "SpirV"; });
+  with([](Ingredients& in) { in.source = bytes("void main() { }"); });
+  with([](Ingredients& in) { in.entry = "main2"; });
+  with([](Ingredients& in) { in.compiler = "a compiler 1.1"; });
+  const std::vector<std::vector<Macro>> other_macros{
+      {}, {{"A", "1"}}, {{"A", "2"}, {"B", ""}}, {{"A", ""}, {"B", "1"}}, {{"A", "1"}, {"B", ""}, {"C", ""}}};
+  for (const auto& other : other_macros) with([&](Ingredients& in) { in.macros = other; });
+  const std::vector<std::vector<device::Specialization>> other_constants{
+      {},
+      {{0, 4, 16}},
+      {{0, 4, 17}, {7, 8, 0x4000000000000000}},
+      {{1, 4, 16}, {7, 8, 0x4000000000000000}},
+      {{0, 8, 16}, {7, 8, 0x4000000000000000}}};
+  for (const auto& other : other_constants) with([&](Ingredients& in) { in.constants = other; });
+  for (const Extent3 tile : {Extent3(1), Extent3(0), Extent3(1, 2), Extent3(1, 1, 2)})
+    with([&](Ingredients& in) { in.tile = tile; });
+  std::vector<ParamSchema> schemas(8, schema);
+  schemas[0].slots.pop_back();
+  schemas[1].slots[0].name = "y";
+  schemas[2].slots[0].kind = SlotKind::address;
+  schemas[3].slots[0].access = Access::read;
+  schemas[4].slots[0].element = ElementType::int32;
+  schemas[5].slots[0].size = 8;
+  std::swap(schemas[6].slots[0], schemas[6].slots[1]);
+  schemas[7].slots.push_back(schema.slots[1]);
+  for (const auto& other : schemas) with([&](Ingredients& in) { in.schema = &other; });
+  // The end of one field is not the beginning of the next.
+  with([](Ingredients& in) { in.kernel = "scaleG", in.language = "lsl"; });
+  CHECK(std::set<Digest>(keys.begin(), keys.end()).size() == keys.size());
+}
+
+TEST_CASE("a key does not change with the order of macros and constants", "[kernel]") {
+  const std::vector<Macro> turned_macros{macros[1], macros[0]};
+  const std::vector<device::Specialization> turned_constants{constants[1], constants[0]};
+  Ingredients in = plain();
+  in.macros = turned_macros;
+  in.constants = turned_constants;
+  CHECK(shader_key(in) == shader_key(plain()));
+}
+
+TEST_CASE("the shown file name is not part of a kernel's key, everything else of its source is", "[kernel]") {
+  if (!kernel::GlslCompiler::share()) return;
+  const Glsl plain{.text = "void main() {}"};
+  CHECK(key_of(plain) == key_of({.text = plain.text, .file = "/home/me/x.comp"}));
+  CHECK(key_of(plain) == key_of({.text = plain.text, .entry = "main", .constants = {}, .macros = {}}));
+  CHECK(key_of(plain) != key_of({.text = plain.text + " "}));
+  CHECK(key_of(plain) != key_of({.text = plain.text, .entry = "go"}));
+  CHECK(key_of(plain) != key_of({.text = plain.text, .constants = {{0, 1u}}}));
+  CHECK(key_of({.text = plain.text, .constants = {{0, 1u}}}) !=
+        key_of({.text = plain.text, .constants = {{0, 1.0f}}}));
+  CHECK(key_of(plain) != key_of({.text = plain.text, .macros = {{"N", "1"}}}));
+  CHECK(key_of(plain) != key_of({.text = plain.text, .tile = Extent3(64)}));
+}
+
+TEST_CASE("a shader has one key on all devices, a host function another in every kernel", "[kernel]") {
+  const auto nothing = host([](Range, std::span<float>) {});
+  const auto one = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, nothing}});
+  const auto two = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, nothing}});
+  test::DoubleDevice cpu("cpu:0", {"host"}), gpu("vulkan:0", {"spirv"}), other("vulkan:1", {"spirv"});
+  CHECK(one->program()->key(cpu).value() != two->program()->key(cpu).value());
+  CHECK(one->program()->key(cpu).value() == one->program()->key(cpu).value());
+  if (!kernel::GlslCompiler::share()) return;
+  CHECK(one->program()->key(gpu).value() == two->program()->key(other).value());
+  CHECK(one->program()->key(gpu).value() != one->program()->key(cpu).value());
+}
+
+TEST_CASE("the compiler's build is named, where there is one", "[kernel]") {
+  CHECK(kernel::GlslCompiler::build_id().empty() == (kernel::GlslCompiler::share() == nullptr));
+}

@@ -1,0 +1,79 @@
+#pragma once
+/// A device that does nothing but count what is asked of it.
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "device/contract.hpp"
+
+namespace wye::test {
+
+class DoubleDevice final : public device::DeviceBase {
+ public:
+  explicit DoubleDevice(std::string id = "double:0",
+                        std::vector<std::string_view> languages = {"host", "spirv"}, Features features = {})
+      : DeviceBase(adapter(std::move(id), features)), languages_(std::move(languages)) {}
+
+  std::span<const std::string_view> languages() const noexcept override { return languages_; }
+  MemoryInfo memory() override { return {}; }
+  const Error* lost() const noexcept override { return is_lost_.load() ? &lost_ : nullptr; }
+
+  Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest&) override {
+    return no("buffers");
+  }
+  Result<std::shared_ptr<device::ExecutableBase>> create_executable(
+      const device::Artefact& artefact) override {
+    ++created;
+    if (refuse) return *refuse;
+    return std::shared_ptr<device::ExecutableBase>(
+        std::make_shared<Executable>(shared_from_this(), artefact, executable_bytes.load(), alive));
+  }
+  Result<std::unique_ptr<device::LaneBase>> create_lane() override { return no("lanes"); }
+  Result<std::shared_ptr<device::Timeline>> create_timeline() override { return no("timelines"); }
+
+  void lose() { is_lost_ = true; }
+
+  std::atomic<int> created{0};  ///< times an executable was asked for
+  std::shared_ptr<std::atomic<int>> alive = std::make_shared<std::atomic<int>>(0);  ///< executables now
+  std::atomic<std::uint64_t> executable_bytes{100};  ///< of each one made from now on
+  std::optional<Error> refuse;                       ///< what `create_executable` answers
+
+ private:
+  class Executable final : public device::ExecutableBase {
+   public:
+    Executable(std::shared_ptr<DeviceBase> device, device::Artefact artefact, std::uint64_t bytes,
+               std::shared_ptr<std::atomic<int>> alive)
+        : ExecutableBase(std::move(device), std::move(artefact)), bytes_(bytes), alive_(std::move(alive)) {
+      ++*alive_;
+    }
+    ~Executable() override { --*alive_; }
+    Bytes bytes() const noexcept override { return Bytes{bytes_}; }
+
+   private:
+    std::uint64_t bytes_;
+    std::shared_ptr<std::atomic<int>> alive_;
+  };
+
+  static AdapterInfo adapter(std::string id, Features features) {
+    AdapterInfo info;
+    info.backend = id.substr(0, id.find(':'));
+    info.id = std::move(id);
+    info.name = "a double";
+    info.features = features;
+    info.usable = true;
+    return info;
+  }
+  static Error no(const char* what) {
+    return Error(Errc::unsupported, std::string("A double has no ") + what + ".");
+  }
+
+  std::vector<std::string_view> languages_;
+  const Error lost_{Errc::device_lost, "The double was lost."};
+  std::atomic<bool> is_lost_{false};
+};
+
+}  // namespace wye::test
