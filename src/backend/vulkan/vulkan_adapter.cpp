@@ -1,0 +1,175 @@
+#include "backend/vulkan/vulkan_adapter.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "backend/vulkan/vulkan_device.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+namespace {
+
+AdapterType type_of(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return AdapterType::integrated;
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return AdapterType::discrete;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return AdapterType::virtual_gpu;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU: return AdapterType::cpu;
+    default: return AdapterType::other;
+  }
+}
+
+Extent3 extent(const std::uint32_t (&n)[3]) { return {n[0], n[1], n[2]}; }
+
+std::vector<VkExtensionProperties> extensions_of(const InstanceTable& vk, VkPhysicalDevice handle) {
+  std::uint32_t count = 0;
+  if (vk.EnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr) != VK_SUCCESS) return {};
+  std::vector<VkExtensionProperties> list(count);
+  if (vk.EnumerateDeviceExtensionProperties(handle, nullptr, &count, list.data()) < VK_SUCCESS) return {};
+  list.resize(count);
+  return list;
+}
+
+bool has(const std::vector<VkExtensionProperties>& list, const char* name) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
+}
+
+/// Fills in what the driver says of itself and of the device's limits.
+void describe_properties(const InstanceTable& vk, std::uint32_t api, PhysicalDevice& physical) {
+  VkPhysicalDeviceMaintenance4Properties v13{};
+  v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES;
+  VkPhysicalDeviceVulkan12Properties v12{};
+  v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+  v12.pNext = api >= VK_API_VERSION_1_3 ? &v13 : nullptr;
+  VkPhysicalDeviceVulkan11Properties v11{};
+  v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
+  v11.pNext = &v12;
+  VkPhysicalDeviceProperties2 properties{};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties.pNext = &v11;
+  vk.GetPhysicalDeviceProperties2(physical.handle, &properties);
+  const VkPhysicalDeviceLimits& limits = properties.properties.limits;
+
+  AdapterInfo& info = physical.info;
+  std::memcpy(info.device_uuid.data(), v11.deviceUUID, VK_UUID_SIZE);
+  std::memcpy(info.driver_uuid.data(), v11.driverUUID, VK_UUID_SIZE);
+  info.driver = v12.driverName;
+  if (v12.driverInfo[0] != '\0') info.driver += base::text(" {}", v12.driverInfo);
+
+  Limits& l = info.limits;
+  l.workgroup = extent(limits.maxComputeWorkGroupSize);
+  l.workgroup_invocations = limits.maxComputeWorkGroupInvocations;
+  l.groups = extent(limits.maxComputeWorkGroupCount);
+  l.descriptor_range = Bytes{limits.maxStorageBufferRange};
+  l.shared_memory = Bytes{limits.maxComputeSharedMemorySize};
+  l.parameter_bytes = Bytes{limits.maxPushConstantsSize};
+  l.bound_buffers =
+      std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
+  l.offset_alignment = static_cast<std::uint32_t>(limits.minStorageBufferOffsetAlignment);
+  l.subgroup_size = v11.subgroupSize;
+  // A buffer of ours lies in one allocation.
+  physical.largest_allocation = v11.maxMemoryAllocationSize;
+  if (api >= VK_API_VERSION_1_3)
+    physical.largest_allocation = std::min<std::uint64_t>(physical.largest_allocation, v13.maxBufferSize);
+  physical.most_allocations = limits.maxMemoryAllocationCount;
+  physical.atom = limits.nonCoherentAtomSize;
+  physical.subgroup_operations =
+      (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 ? v11.subgroupSupportedOperations : 0;
+}
+
+void describe_memory(const InstanceTable& vk, const VulkanOptions& options, PhysicalDevice& physical) {
+  VkPhysicalDeviceMemoryProperties2 memory{};
+  memory.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+  vk.GetPhysicalDeviceMemoryProperties2(physical.handle, &memory);
+  physical.memory = memory.memoryProperties;
+  physical.unified = options.host_visible && (physical.info.type == AdapterType::integrated ||
+                                              physical.info.type == AdapterType::cpu);
+  physical.types = choose_memory_types(physical.memory, physical.unified);
+  if (physical.types.device.empty()) return;
+  const VkMemoryType& type = physical.memory.memoryTypes[physical.types.device.front()];
+  const std::uint64_t heap = physical.memory.memoryHeaps[type.heapIndex].size;
+  physical.info.memory = Bytes{heap};
+  physical.info.limits.buffer = Bytes{std::min(heap, physical.largest_allocation)};
+}
+
+std::string why_unusable(const PhysicalDevice& physical, const FeatureChain& offered,
+                         std::uint32_t families) {
+  if (const std::string missing = missing_of(offered); !missing.empty())
+    return base::text("Device '{}' does not offer {}, which wye needs.", physical.info.name, missing);
+  if (physical.queue_family == families)
+    return base::text("Device '{}' has no queue family that computes.", physical.info.name);
+  if (physical.types.device.empty() || physical.types.transfer.empty())
+    return base::text("Device '{}' has no memory type that wye can use.", physical.info.name);
+  return {};
+}
+
+}  // namespace
+
+std::uint32_t choose_queue_family(const VkQueueFamilyProperties* families, std::uint32_t count) {
+  std::uint32_t any = count;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const VkQueueFlags flags = families[i].queueFlags;
+    if (families[i].queueCount == 0 || (flags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    if ((flags & VK_QUEUE_GRAPHICS_BIT) == 0) return i;
+    if (any == count) any = i;
+  }
+  return any;
+}
+
+PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::string id,
+                        const VulkanOptions& options) {
+  PhysicalDevice physical;
+  physical.handle = handle;
+  AdapterInfo& info = physical.info;
+  info.id = std::move(id);
+  info.backend = "vulkan";
+
+  VkPhysicalDeviceProperties2 properties{};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  vk.GetPhysicalDeviceProperties2(handle, &properties);
+  const std::uint32_t api = properties.properties.apiVersion;
+  info.name = properties.properties.deviceName;
+  info.type = type_of(properties.properties.deviceType);
+  info.api = base::text("Vulkan {}.{}.{}", VK_API_VERSION_MAJOR(api), VK_API_VERSION_MINOR(api),
+                        VK_API_VERSION_PATCH(api));
+  if (api < VK_API_VERSION_1_2) {
+    info.reason = base::text("Device '{}' offers {}; wye needs Vulkan 1.2.", info.name, info.api);
+    return physical;
+  }
+  physical.spirv_version = api >= VK_API_VERSION_1_3 ? 0x00010600 : 0x00010500;
+  describe_properties(vk, api, physical);
+  describe_memory(vk, options, physical);
+
+  const auto extensions = extensions_of(vk, handle);
+  physical.has_memory_budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  FeatureChain offered;
+  offered.has_atomic_float = has(extensions, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
+  vk.GetPhysicalDeviceFeatures2(handle, offered.link());
+  physical.enabled = wanted_of(offered);
+  info.features = features_of(physical.enabled, physical.subgroup_operations);
+
+  std::uint32_t families = 0;
+  vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, nullptr);
+  std::vector<VkQueueFamilyProperties> list(families);
+  vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, list.data());
+  physical.queue_family = choose_queue_family(list.data(), families);
+
+  info.reason = why_unusable(physical, offered, families);
+  info.usable = info.reason.empty();
+  return physical;
+}
+
+Result<std::shared_ptr<device::DeviceBase>> VulkanAdapter::open() {
+  auto device = VulkanDevice::open(instance_, physical_, options_);
+  if (!device) return std::move(device).error();
+  return std::shared_ptr<device::DeviceBase>(std::move(*device));
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

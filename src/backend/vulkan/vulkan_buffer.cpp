@@ -1,0 +1,145 @@
+#include "backend/vulkan/vulkan_buffer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<VulkanDevice> device,
+                                                           const device::BufferRequest& request) {
+  if (const Error* lost = device->lost()) return *lost;
+  if (auto fits = device::fits(request.bytes, device->info()); !fits) return std::move(fits).error();
+  if (auto charged = charge(request); !charged) return std::move(charged).error();
+  auto buffer = std::make_shared<VulkanBuffer>(std::move(device), request);
+  if (auto bound = buffer->bind(); !bound) return std::move(bound).error();
+  return buffer;
+}
+
+VulkanBuffer::VulkanBuffer(std::shared_ptr<VulkanDevice> device, const device::BufferRequest& request)
+    : BufferBase(std::move(device), request), use_(request.use) {}
+
+Result<void> VulkanBuffer::bind() {
+  VulkanDevice& device = vulkan();
+  const VkBufferCreateInfo info{
+      .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+      .pNext = nullptr,
+      .flags = 0,
+      .size = std::max<std::uint64_t>(bytes().count, 4),  // a VkBuffer cannot be empty
+      .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+               VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
+      .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
+      .queueFamilyIndexCount = 0,
+      .pQueueFamilyIndices = nullptr};
+  const auto failed = [&](VkResult r, const char* api) {
+    return device.failed(
+        r, api,
+        base::text("Device '{}' cannot make a buffer ({} bytes) now.", device.info().id, bytes().count));
+  };
+  VkBuffer made = VK_NULL_HANDLE;
+  if (const VkResult r = device.vk.CreateBuffer(device.handle(), &info, nullptr, &made); r != VK_SUCCESS)
+    return failed(r, "vkCreateBuffer");
+  handle_ = made;
+  VkMemoryRequirements needs{};
+  device.vk.GetBufferMemoryRequirements(device.handle(), handle_, &needs);
+  auto memory = device.heap().take(needs, use_);
+  if (!memory) return std::move(memory).error();
+  memory_ = *memory;
+  if (const VkResult r =
+          device.vk.BindBufferMemory(device.handle(), handle_, memory_.block->memory, memory_.offset);
+      r != VK_SUCCESS)
+    return failed(r, "vkBindBufferMemory");
+  const VkBufferDeviceAddressInfo address{
+      .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .pNext = nullptr, .buffer = handle_};
+  address_ = device.vk.GetBufferDeviceAddress(device.handle(), &address);
+
+  const bool shared = use_ == device::MemoryUse::transfer || device.physical().unified;
+  mapped_ = shared ? memory_.host() : nullptr;
+  const VkMemoryPropertyFlags properties =
+      device.physical().memory.memoryTypes[memory_.block->type].propertyFlags;
+  coherent_ = (properties & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0 &&
+              (use_ == device::MemoryUse::transfer || device.options().host_coherent);
+  return {};
+}
+
+VulkanBuffer::~VulkanBuffer() {
+  VulkanDevice& device = vulkan();
+  if (handle_ != VK_NULL_HANDLE) device.vk.DestroyBuffer(device.handle(), handle_, nullptr);
+  if (memory_.block) device.heap().give(memory_);
+}
+
+Result<void> VulkanBuffer::sync(std::uint64_t offset, std::uint64_t bytes, bool to_device) {
+  if (coherent_ || bytes == 0) return {};
+  VulkanDevice& device = vulkan();
+  const std::uint64_t atom = device.physical().atom;
+  const std::uint64_t first = (memory_.offset + offset) & ~(atom - 1);
+  const std::uint64_t last = (memory_.offset + offset + bytes + atom - 1) & ~(atom - 1);
+  const VkMappedMemoryRange range{.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+                                  .pNext = nullptr,
+                                  .memory = memory_.block->memory,
+                                  .offset = first,
+                                  .size = last >= memory_.block->size ? VK_WHOLE_SIZE : last - first};
+  const VkResult r = to_device ? device.vk.FlushMappedMemoryRanges(device.handle(), 1, &range)
+                               : device.vk.InvalidateMappedMemoryRanges(device.handle(), 1, &range);
+  if (r == VK_SUCCESS) return {};
+  return device.failed(
+      r, to_device ? "vkFlushMappedMemoryRanges" : "vkInvalidateMappedMemoryRanges",
+      base::text("A copy ({} bytes) between host and device '{}' failed.", bytes, device.info().id));
+}
+
+void VulkanBuffer::promise(Read read) {
+  const std::lock_guard lock(reads_mutex_);
+  reads_.push_back(std::move(read));
+  promised_.store(reads_.size(), std::memory_order_release);
+}
+
+Result<void> VulkanBuffer::keep(const void* owner) {
+  const std::lock_guard lock(reads_mutex_);
+  return do_reads(owner);
+}
+
+/// Does the reads of `owner`, in order, and forgets them. Stops at one that fails.
+Result<void> VulkanBuffer::do_reads(const void* owner) {
+  for (auto read = reads_.begin(); read != reads_.end();) {
+    if (read->owner != owner) {
+      ++read;
+      continue;
+    }
+    if (auto seen = invalidate(read->offset, read->bytes); !seen) return seen;
+    std::memcpy(read->target, mapped_ + read->offset, read->bytes);
+    read = reads_.erase(read);
+    promised_.store(reads_.size(), std::memory_order_release);
+  }
+  return {};
+}
+
+void VulkanBuffer::drop(const void* owner) noexcept {
+  const std::lock_guard lock(reads_mutex_);
+  reads_.erase(
+      std::remove_if(reads_.begin(), reads_.end(), [&](const Read& read) { return read.owner == owner; }),
+      reads_.end());
+  promised_.store(reads_.size(), std::memory_order_release);
+}
+
+Result<void> VulkanBuffer::settle() {
+  while (has_promises()) {
+    Read next;
+    {
+      const std::lock_guard lock(reads_mutex_);
+      if (reads_.empty()) break;
+      next = reads_.front();
+    }
+    // Only what has been given to the driver is promised: this ends without anybody's help.
+    if (auto reached = next.timeline->wait(next.value, Instant::max()); !reached) return reached;
+    if (auto kept = keep(next.owner); !kept) return kept;
+  }
+  return {};
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

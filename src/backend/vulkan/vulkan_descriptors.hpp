@@ -1,0 +1,42 @@
+#pragma once
+/// Descriptor sets of one submission.
+#include <cstdint>
+#include <vector>
+
+#include "backend/vulkan/vulkan_executable.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+/// Hands out descriptor sets until it is reset. Pools grow as sets are needed and are used again.
+/// Threads: one thread at a time.
+class DescriptorSets {
+ public:
+  explicit DescriptorSets(VulkanDevice& device) : device_(device) {}
+  ~DescriptorSets();
+  DescriptorSets(const DescriptorSets&) = delete;
+  DescriptorSets& operator=(const DescriptorSets&) = delete;
+
+  /// A set of the executable's layout, unwritten.
+  /// Errors: out_of_memory, device_lost.
+  Result<VkDescriptorSet> take(const VulkanExecutable& executable);
+  /// Makes all sets free again: the device is done with them.
+  void reset() noexcept;
+
+ private:
+  struct Pool {
+    VkDescriptorPool handle = VK_NULL_HANDLE;
+    std::uint32_t sets = 0;
+    std::uint32_t descriptors = 0;
+    std::uint32_t sets_left = 0;
+    std::uint32_t descriptors_left = 0;
+  };
+  Result<void> grow(std::uint32_t descriptors);
+  VulkanDevice& device_;
+  std::vector<Pool> pools_;  // sets come from the last one
+};
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,155 @@
+#include "backend/vulkan/vulkan_device.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "backend/vulkan/vulkan_buffer.hpp"
+#include "backend/vulkan/vulkan_error.hpp"
+#include "backend/vulkan/vulkan_executable.hpp"
+#include "backend/vulkan/vulkan_lane.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+VulkanDevice::VulkanDevice(std::shared_ptr<VulkanInstance> instance, const PhysicalDevice& physical,
+                           const VulkanOptions& options)
+    : DeviceBase(physical.info),
+      instance_(std::move(instance)),
+      physical_(physical),
+      options_(options),
+      lost_error_(Errc::device_lost,
+                  base::text("Device '{}' ({}) is lost.", physical.info.id, physical.info.name)) {}
+
+Result<std::shared_ptr<VulkanDevice>> VulkanDevice::open(std::shared_ptr<VulkanInstance> instance,
+                                                         const PhysicalDevice& physical,
+                                                         const VulkanOptions& options) {
+  std::shared_ptr<VulkanDevice> device(new VulkanDevice(std::move(instance), physical, options));
+  if (auto created = device->create(); !created) return std::move(created).error();
+  return device;
+}
+
+Result<void> VulkanDevice::create() {
+  const float priority = 1.0f;
+  const VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                      .pNext = nullptr,
+                                      .flags = 0,
+                                      .queueFamilyIndex = physical_.queue_family,
+                                      .queueCount = 1,
+                                      .pQueuePriorities = &priority};
+  std::vector<const char*> extensions;
+  if (physical_.has_memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  if (physical_.enabled.has_atomic_float) extensions.push_back(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
+  VkDeviceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.pNext = physical_.enabled.link();
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  const InstanceTable& driver = instance_->vk;
+  VkDevice device = VK_NULL_HANDLE;
+  if (const VkResult r = driver.CreateDevice(physical_.handle, &info, nullptr, &device); r != VK_SUCCESS) {
+    const std::string sentence =
+        base::text("The driver of '{}' ({}) does not open the device.", this->info().id, this->info().name);
+    return r == VK_ERROR_DEVICE_LOST ? lose("vkCreateDevice") : failure(r, "vkCreateDevice", sentence);
+  }
+  auto table = load_device(driver, device, instance_->wrap);
+  if (!table) {
+    // Without its table the device can only be ended through the instance.
+    if (const auto destroy = driver.GetDeviceProcAddr(device, "vkDestroyDevice"))
+      reinterpret_cast<PFN_vkDestroyDevice>(destroy)(device, nullptr);
+    return std::move(table).error();
+  }
+  vk = *table;
+  handle_ = device;
+  VkQueue first = VK_NULL_HANDLE;
+  vk.GetDeviceQueue(handle_, physical_.queue_family, 0, &first);
+  queue_.emplace(*this, first, instance_->messages());
+  memory_.emplace(*this);
+  return {};
+}
+
+VulkanDevice::~VulkanDevice() {
+  if (handle_ == VK_NULL_HANDLE) return;
+  if (!lost()) vk.DeviceWaitIdle(handle_);
+  memory_.reset();
+  vk.DestroyDevice(handle_, nullptr);
+}
+
+std::span<const std::string_view> VulkanDevice::languages() const noexcept {
+  static constexpr std::string_view languages[] = {"spirv"};
+  return languages;
+}
+
+MemoryInfo VulkanDevice::memory() {
+  const std::uint32_t heap = physical_.memory.memoryTypes[physical_.types.device.front()].heapIndex;
+  const VulkanMemory::Use use = memory_->use_of(heap);
+  MemoryInfo memory;
+  memory.total = Bytes{physical_.memory.memoryHeaps[heap].size};
+  memory.in_use = Bytes{use.taken};
+  memory.available = memory.total - memory.in_use;
+  if (physical_.has_memory_budget && !lost()) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{};
+    budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+    VkPhysicalDeviceMemoryProperties2 properties{};
+    properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+    properties.pNext = &budget;
+    instance_->vk.GetPhysicalDeviceMemoryProperties2(physical_.handle, &properties);
+    const std::uint64_t all = budget.heapBudget[heap], gone = budget.heapUsage[heap];
+    // What the driver gave and nobody has taken is available too.
+    memory.available = Bytes{(all > gone ? all - gone : 0) + use.held - use.taken};
+  }
+  return memory;
+}
+
+Result<std::shared_ptr<device::BufferBase>> VulkanDevice::create_buffer(
+    const device::BufferRequest& request) {
+  auto buffer = VulkanBuffer::create(self(), request);
+  if (!buffer) return std::move(buffer).error();
+  return std::shared_ptr<device::BufferBase>(std::move(*buffer));
+}
+
+Result<std::shared_ptr<device::ExecutableBase>> VulkanDevice::create_executable(
+    const device::Artefact& artefact) {
+  auto executable = VulkanExecutable::create(self(), artefact);
+  if (!executable) return std::move(executable).error();
+  return std::shared_ptr<device::ExecutableBase>(std::move(*executable));
+}
+
+Result<std::unique_ptr<device::LaneBase>> VulkanDevice::create_lane() {
+  auto lane = VulkanLane::create(self());
+  if (!lane) return std::move(lane).error();
+  return std::unique_ptr<device::LaneBase>(std::move(*lane));
+}
+
+Result<std::shared_ptr<device::Timeline>> VulkanDevice::create_timeline() {
+  auto timeline = VulkanTimeline::create(self(), VulkanTimeline::MovedBy::host);
+  if (!timeline) return std::move(timeline).error();
+  return std::shared_ptr<device::Timeline>(std::move(*timeline));
+}
+
+Error VulkanDevice::failed(VkResult result, const char* api, std::string sentence, Place place) {
+  if (result == VK_ERROR_DEVICE_LOST) return lose(api, place);
+  return failure(result, api, std::move(sentence), place);
+}
+
+const Error& VulkanDevice::lose(const char* api, Place place) noexcept {
+  {
+    const std::lock_guard lock(lost_mutex_);
+    if (!lost()) {
+      try {
+        lost_error_ = failure(VK_ERROR_DEVICE_LOST, api, lost_error_.sentence(), place);
+      } catch (...) {  // no memory for the details: it is lost all the same
+      }
+      lost_.store(&lost_error_, std::memory_order_release);
+    }
+  }
+  if (queue_) queue_->give_up();
+  return lost_error_;
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

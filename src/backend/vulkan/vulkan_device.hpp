@@ -1,0 +1,73 @@
+#pragma once
+/// An opened physical device: one VkDevice with one queue, shared by all lanes.
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "backend/vulkan/vulkan_adapter.hpp"
+#include "backend/vulkan/vulkan_dispatch.hpp"
+#include "backend/vulkan/vulkan_loader.hpp"
+#include "backend/vulkan/vulkan_memory.hpp"
+#include "backend/vulkan/vulkan_queue.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+/// Threads: thread-safe.
+class VulkanDevice final : public device::DeviceBase {
+ public:
+  /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
+  static Result<std::shared_ptr<VulkanDevice>> open(std::shared_ptr<VulkanInstance> instance,
+                                                    const PhysicalDevice& physical,
+                                                    const VulkanOptions& options);
+  /// Lanes, buffers and executables have ended: each keeps its device alive.
+  ~VulkanDevice() override;
+
+  std::span<const std::string_view> languages() const noexcept override;
+  MemoryInfo memory() override;
+  const Error* lost() const noexcept override { return lost_.load(std::memory_order_acquire); }
+  Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
+  Result<std::shared_ptr<device::ExecutableBase>> create_executable(
+      const device::Artefact& artefact) override;
+  Result<std::unique_ptr<device::LaneBase>> create_lane() override;
+  Result<std::shared_ptr<device::Timeline>> create_timeline() override;
+
+  DeviceTable vk;
+  VkDevice handle() const noexcept { return handle_; }
+  const PhysicalDevice& physical() const noexcept { return physical_; }
+  const VulkanOptions& options() const noexcept { return options_; }
+  VulkanQueue& queue() noexcept { return *queue_; }
+  VulkanMemory& heap() noexcept { return *memory_; }
+  /// A number that no other submission of this device has; 1 at least.
+  std::uint64_t next_serial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  std::shared_ptr<VulkanDevice> self() { return std::static_pointer_cast<VulkanDevice>(shared_from_this()); }
+
+  /// The error of a driver's call that failed. VK_ERROR_DEVICE_LOST ends the device.
+  Error failed(VkResult result, const char* api, std::string sentence, Place place = Place::here());
+  /// Ends the device: from now on everything on it answers the error that this gives.
+  const Error& lose(const char* api, Place place = Place::here()) noexcept;
+
+ private:
+  VulkanDevice(std::shared_ptr<VulkanInstance> instance, const PhysicalDevice& physical,
+               const VulkanOptions& options);
+  Result<void> create();
+
+  std::shared_ptr<VulkanInstance> instance_;
+  PhysicalDevice physical_;
+  VulkanOptions options_;
+  VkDevice handle_ = VK_NULL_HANDLE;
+  std::optional<VulkanQueue> queue_;
+  std::optional<VulkanMemory> memory_;
+  std::atomic<std::uint64_t> serial_{0};
+  std::mutex lost_mutex_;
+  Error lost_error_;  // as it will be given; written once, under the mutex
+  std::atomic<const Error*> lost_{nullptr};
+};
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,68 @@
+#pragma once
+/// The driver's functions, as tables of our own: no symbol of the loader is linked, none is global.
+#ifndef VK_NO_PROTOTYPES
+#define VK_NO_PROTOTYPES
+#endif
+#include <vulkan/vulkan_core.h>
+#include <wye/base/result.hpp>
+
+#include <functional>
+#include <string_view>
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+/// Gives the function that is called instead of `real`, the driver's function `name`. Tests make calls fail with it.
+using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidFunction real)>;
+
+// clang-format off
+/// What the loader answers without an instance.
+#define WYE_VULKAN_LOADER_FUNCTIONS(X) \
+  X(EnumerateInstanceVersion) X(EnumerateInstanceLayerProperties) X(EnumerateInstanceExtensionProperties) \
+  X(CreateInstance)
+
+#define WYE_VULKAN_INSTANCE_FUNCTIONS(X) \
+  X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties) \
+  X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties2) \
+  X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) X(GetDeviceProcAddr)
+
+/// Present only where VK_EXT_debug_utils is enabled.
+#define WYE_VULKAN_MESSAGE_FUNCTIONS(X) \
+  X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
+
+#define WYE_VULKAN_DEVICE_FUNCTIONS(X) \
+  X(DestroyDevice) X(DeviceWaitIdle) X(GetDeviceQueue) X(QueueSubmit) \
+  X(AllocateMemory) X(FreeMemory) X(MapMemory) X(FlushMappedMemoryRanges) X(InvalidateMappedMemoryRanges) \
+  X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) X(BindBufferMemory) X(GetBufferDeviceAddress) \
+  X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout) \
+  X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline) \
+  X(CreateDescriptorPool) X(DestroyDescriptorPool) X(ResetDescriptorPool) X(AllocateDescriptorSets) \
+  X(UpdateDescriptorSets) X(CreateCommandPool) X(DestroyCommandPool) X(AllocateCommandBuffers) \
+  X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) \
+  X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) \
+  X(CreateSemaphore) X(DestroySemaphore) X(GetSemaphoreCounterValue) X(WaitSemaphores) X(SignalSemaphore)
+// clang-format on
+
+#define WYE_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;
+struct LoaderTable {
+  PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;
+  WYE_VULKAN_LOADER_FUNCTIONS(WYE_VULKAN_MEMBER)
+};
+struct InstanceTable {
+  WYE_VULKAN_INSTANCE_FUNCTIONS(WYE_VULKAN_MEMBER)
+  WYE_VULKAN_MESSAGE_FUNCTIONS(WYE_VULKAN_MEMBER)
+};
+struct DeviceTable {
+  WYE_VULKAN_DEVICE_FUNCTIONS(WYE_VULKAN_MEMBER)
+};
+#undef WYE_VULKAN_MEMBER
+
+/// Errors: unavailable, naming the function that is missing.
+Result<LoaderTable> load_loader(PFN_vkGetInstanceProcAddr get, const Wrap& wrap);
+Result<InstanceTable> load_instance(const LoaderTable& loader, VkInstance instance, const Wrap& wrap);
+Result<DeviceTable> load_device(const InstanceTable& instance, VkDevice device, const Wrap& wrap);
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

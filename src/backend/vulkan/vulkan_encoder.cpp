@@ -1,0 +1,354 @@
+#include "backend/vulkan/vulkan_encoder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+namespace {
+
+/// Downloads at least this large are done in place even where nobody waits at once: one copy more costs more than what
+/// it may cost later, if somebody writes the buffer before the download was waited for (see VulkanBuffer::settle).
+constexpr std::uint64_t large_download = 1u << 20;
+
+constexpr VkPipelineStageFlags device_stages =
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags device_writes = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags device_reads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+
+bool same(const std::vector<VkDescriptorBufferInfo>& a, const std::vector<VkDescriptorBufferInfo>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const VkDescriptorBufferInfo& x, const VkDescriptorBufferInfo& y) {
+                      return x.buffer == y.buffer && x.offset == y.offset && x.range == y.range;
+                    });
+}
+
+}  // namespace
+
+Encoder::Encoder(VulkanLane& lane, Flight& flight, const device::Submission& submission)
+    : lane_(lane),
+      device_(lane.vulkan()),
+      flight_(&flight),
+      submission_(submission),
+      ready_(device_.queue().ready(*lane.timeline_, lane.last_, submission.waits)) {}
+
+Result<void> Encoder::encode() {
+  for (const device::Command& command : submission_.recording->commands())
+    if (auto encoded = encode(command); !encoded) return encoded;
+  return finish();
+}
+
+Result<void> Encoder::encode(const device::Command& command) {
+  using Kind = device::Command::Kind;
+  pending_ |= command.barrier;
+  leading_ &= command.kind == Kind::upload;
+  if (command.kind == Kind::dispatch) return dispatch(command);
+  Range ranges[2];
+  const auto operands = submission_.recording->operands(command);
+  for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i) {
+    auto range = range_of(operands[i]);
+    if (!range) return std::move(range).error();
+    ranges[i] = *range;
+  }
+  if (ranges[0].bytes == 0) return {};
+  // An upload in place is over before the device begins; everything else is a use.
+  const bool in_place = command.kind == Kind::upload && ready_ && ranges[0].buffer->mapped() &&
+                        ranges[0].buffer->uses.load(std::memory_order_acquire) == 0;
+  if (in_place) {
+    flight_->uploads.push_back({ranges[0].buffer, ranges[0].offset, ranges[0].bytes, command.source});
+    return {};
+  }
+  for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i)
+    flight_->use(*ranges[i].buffer, operands[i].object);
+  switch (command.kind) {
+    case Kind::upload: return upload(command.source, ranges[0], operands[0]);
+    case Kind::download: return download(ranges[0], command.target);
+    case Kind::copy: return copy(ranges[0], ranges[1]);
+    case Kind::fill: return fill(command.pattern, ranges[0]);
+    case Kind::dispatch: break;
+  }
+  return {};
+}
+
+/// The bytes that an operand means, checked: no copy may leave a buffer.
+Result<Encoder::Range> Encoder::range_of(const Operand& operand) {
+  const auto refused = [&](std::string what) {
+    return Error(Errc::invalid_argument,
+                 base::text("An operand given to a lane of device '{}' {}.", device_.info().id, what));
+  };
+  if ((operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) || !operand.object)
+    return refused("is not a buffer");
+  auto& base = static_cast<device::BufferBase&>(*operand.object);
+  if (base.device() != lane_.device()) return refused("is a buffer of another device");
+  Range range;
+  range.buffer = static_cast<VulkanBuffer*>(&base);
+  const std::uint64_t size = base.bytes().count;
+  if (operand.kind == Operand::Kind::address) {
+    range.bytes = size;
+  } else if (__builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &range.offset) ||
+             __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &range.bytes) ||
+             range.offset > size || range.bytes > size - range.offset) {
+    return refused(base::text("ends outside its buffer ({} bytes)", size));
+  }
+  return range;
+}
+
+/// An upload through staging memory, in pieces. What leads a recording goes ahead part by part, so that an upload of any
+/// size needs no more staging memory than the budget.
+Result<void> Encoder::upload(const std::byte* source, const Range& to, const Operand& operand) {
+  if (auto settled = before_write(*to.buffer); !settled) return settled;
+  for (std::uint64_t done = 0; done < to.bytes;) {
+    if (leading_ && ready_ && lane_.staging_.is_enough(flight_->staging)) {
+      if (auto ahead = go_ahead(); !ahead) return ahead;
+      flight_->use(*to.buffer, operand.object);
+    }
+    auto piece = lane_.staging_.take(flight_->staging, to.bytes - done, 16, false);
+    if (!piece) return std::move(piece).error();
+    std::memcpy(piece->host(), source + done, piece->bytes);
+    if (auto begun = before_command(); !begun) return begun;
+    copy_bytes(*piece->buffer, piece->offset, *to.buffer, to.offset + done, piece->bytes);
+    done += piece->bytes;
+  }
+  return {};
+}
+
+Result<void> Encoder::go_ahead() {
+  if (auto finished = finish(); !finished) return finished;
+  const bool has_commands = std::exchange(begun_, false);
+  auto next = lane_.launch_part(*std::exchange(flight_, nullptr), has_commands);
+  if (!next) return std::move(next).error();
+  flight_ = *next;
+  pending_ = true;
+  bound_ = nullptr;
+  return {};
+}
+
+Result<void> Encoder::download(const Range& from, std::byte* target) {
+  const bool in_place =
+      ready_ && from.buffer->mapped() && (submission_.caller_waits || from.bytes >= large_download);
+  if (!in_place) return stage_download(from, target);
+  flight_->downloads.push_back({from.buffer, from.offset, from.bytes, target, true});
+  return {};
+}
+
+Result<void> Encoder::stage_download(const Range& from, std::byte* target) {
+  for (std::uint64_t done = 0; done < from.bytes;) {
+    auto piece = lane_.staging_.take(flight_->staging, from.bytes - done, 16, false);
+    if (!piece) return std::move(piece).error();
+    if (auto begun = before_command(); !begun) return begun;
+    copy_bytes(*from.buffer, from.offset + done, *piece->buffer, piece->offset, piece->bytes);
+    flight_->downloads.push_back({piece->buffer, piece->offset, piece->bytes, target + done, false});
+    done += piece->bytes;
+  }
+  return {};
+}
+
+Result<void> Encoder::copy(const Range& from, const Range& to) {
+  if (from.bytes != to.bytes)
+    return Error(Errc::invalid_argument,
+                 base::text("A copy in a lane of device '{}' has a source of {} bytes and a target of {}.",
+                            device_.info().id, from.bytes, to.bytes));
+  if (auto settled = before_write(*to.buffer); !settled) return settled;
+  if (auto begun = before_command(); !begun) return begun;
+  copy_bytes(*from.buffer, from.offset, *to.buffer, to.offset, to.bytes);
+  return {};
+}
+
+Result<void> Encoder::fill(std::uint32_t pattern, const Range& to) {
+  if ((to.offset | to.bytes) % 4 != 0)
+    return Error(
+        Errc::invalid_argument,
+        base::text("A fill in a lane of device '{}' has offset {} and size {}, which are not multiples of 4.",
+                   device_.info().id, to.offset, to.bytes));
+  if (auto settled = before_write(*to.buffer); !settled) return settled;
+  if (auto begun = before_command(); !begun) return begun;
+  device_.vk.CmdFillBuffer(flight_->commands, to.buffer->handle(), to.offset, to.bytes, pattern);
+  return {};
+}
+
+Result<void> Encoder::dispatch(const device::Command& command) {
+  if (!command.executable || command.executable->device() != lane_.device())
+    return Error(Errc::invalid_argument,
+                 base::text("A dispatch in a lane of device '{}' has no executable of this device.",
+                            device_.info().id));
+  const auto& executable = static_cast<const VulkanExecutable&>(*command.executable);
+  const device::Artefact& artefact = executable.artefact();
+  const auto operands = submission_.recording->operands(command);
+  if (operands.size() != artefact.schema.slots.size())
+    return Error(Errc::invalid_argument,
+                 base::text("Kernel '{}' takes {} arguments, and is given {}.", artefact.kernel,
+                            artefact.schema.slots.size(), operands.size()));
+  auto groups = device::groups_for(artefact, command.items, device_.info().limits, device_.info().id);
+  if (!groups) return std::move(groups).error();
+  if (groups->count() == 0) return {};
+
+  lane_.parameters_.assign(executable.parameter_bytes(), std::byte{0});
+  lane_.set_.resize(executable.bindings().size());
+  for (std::size_t slot = 0; slot < operands.size(); ++slot)
+    if (auto passed = pass(executable, slot, operands[slot]); !passed) return passed;
+  if (auto begun = before_command(); !begun) return begun;
+  if (auto bound = bind(executable); !bound) return bound;
+  device_.vk.CmdDispatch(flight_->commands, static_cast<std::uint32_t>(groups->x),
+                         static_cast<std::uint32_t>(groups->y), static_cast<std::uint32_t>(groups->z));
+  return {};
+}
+
+/// Puts one argument where the kernel looks for it.
+Result<void> Encoder::pass(const VulkanExecutable& executable, std::size_t slot, const Operand& operand) {
+  using Passing = device::Passing;
+  const Passing& passing = executable.artefact().passing[slot];
+  std::byte* const parameter = lane_.parameters_.data() + passing.offset;
+  const auto refused = [&](Errc code, std::string what) {
+    return Error(
+        code, base::text("Argument {} ('{}') of kernel '{}' {}.", slot,
+                         executable.artefact().schema.slots[slot].name, executable.artefact().kernel, what));
+  };
+  if (passing.kind == Passing::Kind::bytes) {
+    const std::uint32_t size = executable.artefact().schema.slots[slot].size;
+    const std::span<const std::byte> value = operand.value();
+    if (value.size() != size)
+      return refused(Errc::invalid_argument, base::text("has {} bytes instead of {}", value.size(), size));
+    std::memcpy(parameter, value.data(), size);
+    return {};
+  }
+  auto range = range_of(operand);
+  if (!range)
+    return std::move(range).error().with_context(
+        base::text("as argument {} of kernel '{}'", slot, executable.artefact().kernel));
+  flight_->use(*range->buffer, operand.object);
+  if (writes(operand.access))
+    if (auto settled = before_write(*range->buffer); !settled) return settled;
+  if (passing.kind == Passing::Kind::descriptor) {
+    const Limits& limits = device_.info().limits;
+    if (range->bytes > limits.descriptor_range.count)
+      return refused(Errc::unsupported,
+                     base::text("has {} bytes, more than device '{}' binds at once ({} bytes)", range->bytes,
+                                device_.info().id, limits.descriptor_range.count));
+    if (range->offset % limits.offset_alignment != 0)
+      return refused(Errc::unsupported,
+                     base::text("begins at byte {}, and device '{}' binds at multiples of {}", range->offset,
+                                device_.info().id, limits.offset_alignment));
+    const auto& bindings = executable.bindings();
+    const auto at = std::lower_bound(bindings.begin(), bindings.end(), passing.binding) - bindings.begin();
+    // A range cannot be empty; one byte is less than any element wider than that.
+    const bool empty = range->bytes == 0;
+    lane_.set_[static_cast<std::size_t>(at)] = {range->buffer->handle(), empty ? 0 : range->offset,
+                                                empty ? 1 : range->bytes};
+    return {};
+  }
+  const std::uint64_t address = range->buffer->address() + range->offset;
+  std::memcpy(parameter, &address, sizeof(address));
+  if (passing.kind == Passing::Kind::span)
+    std::memcpy(parameter + sizeof(address), &operand.count, sizeof(operand.count));
+  return {};
+}
+
+Result<void> Encoder::bind(const VulkanExecutable& executable) {
+  const VkCommandBuffer commands = flight_->commands;
+  std::vector<std::byte>& parameters = lane_.parameters_;
+  if (const auto binding = executable.spilled()) {
+    auto piece = lane_.staging_.take(flight_->staging, parameters.size(),
+                                     device_.info().limits.offset_alignment, true);
+    if (!piece) return std::move(piece).error();
+    std::memcpy(piece->host(), parameters.data(), parameters.size());
+    const auto& bindings = executable.bindings();
+    const auto at = std::lower_bound(bindings.begin(), bindings.end(), *binding) - bindings.begin();
+    lane_.set_[static_cast<std::size_t>(at)] = {piece->buffer->handle(), piece->offset, piece->bytes};
+  } else if (!parameters.empty()) {
+    device_.vk.CmdPushConstants(commands, executable.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                static_cast<std::uint32_t>(parameters.size()), parameters.data());
+  }
+  const bool rebind = bound_ != &executable;
+  if (rebind) device_.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, executable.pipeline());
+  if (!lane_.set_.empty() && (rebind || !same(lane_.set_, lane_.last_set_)))
+    if (auto bound = bind_set(executable); !bound) return bound;
+  bound_ = &executable;
+  return {};
+}
+
+Result<void> Encoder::bind_set(const VulkanExecutable& executable) {
+  auto set = flight_->sets.take(executable);
+  if (!set) return std::move(set).error();
+  std::vector<VkWriteDescriptorSet>& writes = lane_.writes_;
+  writes.clear();
+  for (std::size_t i = 0; i < lane_.set_.size(); ++i) {
+    VkWriteDescriptorSet& write = writes.emplace_back();
+    write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+    write.dstSet = *set;
+    write.dstBinding = executable.bindings()[i];
+    write.descriptorCount = 1;
+    write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    write.pBufferInfo = &lane_.set_[i];
+  }
+  device_.vk.UpdateDescriptorSets(device_.handle(), static_cast<std::uint32_t>(writes.size()), writes.data(),
+                                  0, nullptr);
+  device_.vk.CmdBindDescriptorSets(flight_->commands, VK_PIPELINE_BIND_POINT_COMPUTE, executable.layout(), 0,
+                                   1, &*set, 0, nullptr);
+  lane_.last_set_ = lane_.set_;
+  return {};
+}
+
+/// Saves downloads in place from a write that comes after them: those of this recording by copying now, before the
+/// write; those of earlier submissions by doing them now.
+Result<void> Encoder::before_write(VulkanBuffer& buffer) {
+  std::vector<Flight::Download>& downloads = flight_->downloads;
+  for (std::size_t i = 0; i < downloads.size(); ++i) {
+    const Flight::Download old = downloads[i];
+    if (!old.in_place || old.from != &buffer) continue;
+    downloads.erase(downloads.begin() + static_cast<std::ptrdiff_t>(i--));
+    if (auto staged = stage_download({old.from, old.offset, old.bytes}, old.target); !staged) return staged;
+    pending_ = true;
+  }
+  return buffer.has_promises() ? buffer.settle() : Result<void>();
+}
+
+/// Begins the command buffer, and puts the barrier before the next command where there has to be one.
+Result<void> Encoder::before_command() {
+  if (!begun_) {
+    const VkCommandBufferBeginInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                        .pNext = nullptr,
+                                        .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+                                        .pInheritanceInfo = nullptr};
+    if (const VkResult r = device_.vk.BeginCommandBuffer(flight_->commands, &info); r != VK_SUCCESS)
+      return device_.failed(r, "vkBeginCommandBuffer",
+                            base::text("Device '{}' does not take commands.", device_.info().id));
+    begun_ = true;
+  }
+  if (std::exchange(pending_, false)) barrier(device_stages, device_reads | device_writes);
+  return {};
+}
+
+/// Makes everything before visible to `access` in what comes after.
+void Encoder::barrier(VkPipelineStageFlags stages, VkAccessFlags access) {
+  const VkMemoryBarrier all{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                            .pNext = nullptr,
+                            .srcAccessMask = device_writes,
+                            .dstAccessMask = access};
+  device_.vk.CmdPipelineBarrier(flight_->commands, device_stages, stages, 0, 1, &all, 0, nullptr, 0, nullptr);
+}
+
+void Encoder::copy_bytes(VulkanBuffer& from, std::uint64_t from_offset, VulkanBuffer& to,
+                         std::uint64_t to_offset, std::uint64_t bytes) {
+  const VkBufferCopy region{.srcOffset = from_offset, .dstOffset = to_offset, .size = bytes};
+  device_.vk.CmdCopyBuffer(flight_->commands, from.handle(), to.handle(), 1, &region);
+}
+
+/// Ends the command buffer, and does what the host does in place: last, so that nothing was written where it fails.
+Result<void> Encoder::finish() {
+  if (begun_) {
+    // The host may read what it can reach as soon as the timeline says so.
+    barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    if (const VkResult r = device_.vk.EndCommandBuffer(flight_->commands); r != VK_SUCCESS)
+      return device_.failed(r, "vkEndCommandBuffer",
+                            base::text("Device '{}' does not take commands.", device_.info().id));
+  }
+  return flight_->write();
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,206 @@
+#include "backend/vulkan/vulkan_executable.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backend/vulkan/spirv_check.hpp"
+#include "backend/vulkan/spirv_spill.hpp"
+#include "backend/vulkan/vulkan_error.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+namespace {
+
+using Kind = device::Passing::Kind;
+
+/// Checks that every slot can be passed the way the artefact says.
+Result<void> check_passing(const device::Artefact& artefact) {
+  const auto& slots = artefact.schema.slots;
+  if (artefact.passing.size() != slots.size())
+    return Error(Errc::invalid_argument,
+                 base::text("Kernel '{}' has {} parameters, and says of {} how they are passed.",
+                            artefact.kernel, slots.size(), artefact.passing.size()));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const device::Passing& passing = artefact.passing[i];
+    std::uint64_t size = 0;
+    switch (passing.kind) {
+      case Kind::descriptor: continue;
+      case Kind::bytes: size = slots[i].size; break;
+      case Kind::address: size = 8; break;
+      case Kind::span: size = 16; break;
+      case Kind::host:
+        return Error(
+            Errc::unsupported,
+            base::text(
+                "Parameter {} ('{}') of kernel '{}' is passed as host memory, which no Vulkan device takes.",
+                i, slots[i].name, artefact.kernel));
+    }
+    if (passing.offset + size > artefact.parameter_bytes)
+      return Error(
+          Errc::invalid_argument,
+          base::text("Parameter {} ('{}') of kernel '{}' ends at byte {} of a block of {}.", i, slots[i].name,
+                     artefact.kernel, passing.offset + size, artefact.parameter_bytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<VulkanExecutable>> VulkanExecutable::create(std::shared_ptr<VulkanDevice> device,
+                                                                   const device::Artefact& artefact) {
+  if (const Error* lost = device->lost()) return *lost;
+  const AdapterInfo& info = device->info();
+  if (artefact.language != "spirv")
+    return Error(Errc::unsupported, base::text("Kernel '{}' is in language '{}'; device '{}' takes 'spirv'.",
+                                               artefact.kernel, artefact.language, info.id));
+  if (!info.features.contains(artefact.needs))
+    return Error(Errc::unsupported,
+                 base::text("Kernel '{}' needs {}, which device '{}' does not offer.", artefact.kernel,
+                            to_string(artefact.needs.without(info.features)), info.id));
+  if (auto checked = check_passing(artefact); !checked) return std::move(checked).error();
+  auto executable =
+      std::make_shared<VulkanExecutable>(std::move(device), artefact, Bytes{artefact.code.size()});
+  if (auto built = executable->build(artefact); !built) return std::move(built).error();
+  return executable;
+}
+
+Result<void> VulkanExecutable::build(const device::Artefact& artefact) {
+  VulkanDevice& device = vulkan();
+  auto module = spirv::Module::parse(artefact.code, artefact.kernel, device.physical().spirv_version);
+  if (!module) return std::move(module).error();
+  if (auto checked = check_spirv(*module, artefact, device.physical()); !checked) return checked;
+
+  for (const device::Passing& passing : artefact.passing)
+    if (passing.kind == Kind::descriptor) bindings_.push_back(passing.binding);
+  std::sort(bindings_.begin(), bindings_.end());
+  if (std::adjacent_find(bindings_.begin(), bindings_.end()) != bindings_.end())
+    return Error(Errc::invalid_argument,
+                 base::text("Two parameters of kernel '{}' have one binding.", artefact.kernel));
+  const std::uint64_t room =
+      std::min(device.info().limits.parameter_bytes.count, device.options().parameter_bytes.count);
+  if (parameter_bytes() > room) {
+    std::uint32_t unused = 0;
+    for (const std::uint32_t binding : bindings_) unused += binding == unused ? 1 : 0;
+    bindings_.insert(std::lower_bound(bindings_.begin(), bindings_.end(), unused), unused);
+    spilled_ = unused;
+  }
+  if (bindings_.size() > device.info().limits.bound_buffers)
+    return Error(Errc::unsupported,
+                 base::text("Kernel '{}' binds {} buffers, and device '{}' allows {}.", artefact.kernel,
+                            bindings_.size(), device.info().id, device.info().limits.bound_buffers));
+  if (auto made = make_layout(); !made) return made;
+  return make_pipeline(artefact, *module);
+}
+
+Result<void> VulkanExecutable::make_layout() {
+  VulkanDevice& device = vulkan();
+  if (!bindings_.empty()) {
+    std::vector<VkDescriptorSetLayoutBinding> list;
+    for (const std::uint32_t binding : bindings_)
+      list.push_back({.binding = binding,
+                      .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                      .descriptorCount = 1,
+                      .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+                      .pImmutableSamplers = nullptr});
+    const VkDescriptorSetLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+                                               .pNext = nullptr,
+                                               .flags = 0,
+                                               .bindingCount = static_cast<std::uint32_t>(list.size()),
+                                               .pBindings = list.data()};
+    VkDescriptorSetLayout made = VK_NULL_HANDLE;
+    if (const VkResult r = device.vk.CreateDescriptorSetLayout(device.handle(), &info, nullptr, &made);
+        r != VK_SUCCESS)
+      return failed(r, "vkCreateDescriptorSetLayout");
+    set_layout_ = made;
+  }
+  const bool pushes = parameter_bytes() != 0 && !spilled_;
+  const VkPushConstantRange range{
+      .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = parameter_bytes()};
+  const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                        .pNext = nullptr,
+                                        .flags = 0,
+                                        .setLayoutCount = bindings_.empty() ? 0u : 1u,
+                                        .pSetLayouts = &set_layout_,
+                                        .pushConstantRangeCount = pushes ? 1u : 0u,
+                                        .pPushConstantRanges = &range};
+  VkPipelineLayout made = VK_NULL_HANDLE;
+  if (const VkResult r = device.vk.CreatePipelineLayout(device.handle(), &info, nullptr, &made);
+      r != VK_SUCCESS)
+    return failed(r, "vkCreatePipelineLayout");
+  layout_ = made;
+  return {};
+}
+
+Result<void> VulkanExecutable::make_pipeline(const device::Artefact& artefact, const spirv::Module& module) {
+  VulkanDevice& device = vulkan();
+  std::vector<VkSpecializationMapEntry> entries;
+  std::vector<std::byte> values;
+  for (const device::Specialization& constant : artefact.specialization) {
+    const std::uint32_t size = constant.size == 8 ? 8 : 4;
+    entries.push_back(
+        {.constantID = constant.id, .offset = static_cast<std::uint32_t>(values.size()), .size = size});
+    values.resize(values.size() + size);
+    std::memcpy(values.data() + values.size() - size, &constant.bits,
+                size);  // little endian, as Vulkan's machines are
+  }
+  const VkSpecializationInfo specialization{.mapEntryCount = static_cast<std::uint32_t>(entries.size()),
+                                            .pMapEntries = entries.data(),
+                                            .dataSize = values.size(),
+                                            .pData = values.data()};
+
+  std::vector<std::uint32_t> rewritten;
+  if (spilled_) rewritten = spill_push_constants(module, *spilled_);
+  const std::span<const std::uint32_t> words =
+      spilled_ ? std::span<const std::uint32_t>(rewritten) : module.words();
+  const VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                      .pNext = nullptr,
+                                      .flags = 0,
+                                      .codeSize = words.size_bytes(),
+                                      .pCode = words.data()};
+  VkShaderModule shader = VK_NULL_HANDLE;
+  if (const VkResult r = device.vk.CreateShaderModule(device.handle(), &code, nullptr, &shader);
+      r != VK_SUCCESS)
+    return failed(r, "vkCreateShaderModule");
+  VkComputePipelineCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = shader;
+  info.stage.pName = artefact.entry.c_str();
+  info.stage.pSpecializationInfo = entries.empty() ? nullptr : &specialization;
+  info.layout = layout_;
+  info.basePipelineIndex = -1;
+  VkPipeline made = VK_NULL_HANDLE;
+  const VkResult r =
+      device.vk.CreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &made);
+  device.vk.DestroyShaderModule(device.handle(), shader, nullptr);
+  if (r != VK_SUCCESS) return failed(r, "vkCreateComputePipelines");
+  pipeline_ = made;
+  return {};
+}
+
+Error VulkanExecutable::failed(VkResult result, const char* api) const {
+  VulkanDevice& device = vulkan();
+  std::string sentence = base::text("The driver of device '{}' does not make a pipeline of kernel '{}'.",
+                                    device.info().id, artefact().kernel);
+  // A driver that gives no reason has most likely not liked the code.
+  if (result == VK_ERROR_UNKNOWN || result == VK_ERROR_INITIALIZATION_FAILED)
+    return Error(Errc::compile_failed, std::move(sentence),
+                 NativeError{api, result, std::string(meaning(result).name)});
+  return device.failed(result, api, std::move(sentence));
+}
+
+VulkanExecutable::~VulkanExecutable() {
+  VulkanDevice& device = vulkan();
+  if (pipeline_ != VK_NULL_HANDLE) device.vk.DestroyPipeline(device.handle(), pipeline_, nullptr);
+  if (layout_ != VK_NULL_HANDLE) device.vk.DestroyPipelineLayout(device.handle(), layout_, nullptr);
+  if (set_layout_ != VK_NULL_HANDLE)
+    device.vk.DestroyDescriptorSetLayout(device.handle(), set_layout_, nullptr);
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,55 @@
+#pragma once
+/// A pipeline, its layout, and how arguments reach it.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backend/vulkan/spirv.hpp"
+#include "backend/vulkan/vulkan_device.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+/// Threads: thread-safe; nothing of it changes.
+class VulkanExecutable final : public device::ExecutableBase {
+ public:
+  /// Errors: unsupported, compile_failed, out_of_memory, device_lost.
+  static Result<std::shared_ptr<VulkanExecutable>> create(std::shared_ptr<VulkanDevice> device,
+                                                          const device::Artefact& artefact);
+  ~VulkanExecutable() override;
+  VulkanExecutable(std::shared_ptr<VulkanDevice> device, const device::Artefact& artefact, Bytes code)
+      : ExecutableBase(std::move(device), artefact), code_(code) {}
+
+  Bytes bytes() const noexcept override { return code_; }
+  VkPipeline pipeline() const noexcept { return pipeline_; }
+  VkPipelineLayout layout() const noexcept { return layout_; }
+
+  /// Bindings of its descriptor set, ascending; the one that spilled parameters take is among them.
+  const std::vector<std::uint32_t>& bindings() const noexcept { return bindings_; }
+  VkDescriptorSetLayout set_layout() const noexcept { return set_layout_; }
+  /// The binding of the parameter block where it does not fit into push constants.
+  std::optional<std::uint32_t> spilled() const noexcept { return spilled_; }
+  /// Size of the parameter block as it is passed: a multiple of 4.
+  std::uint32_t parameter_bytes() const noexcept { return (artefact().parameter_bytes + 3) & ~3u; }
+
+ private:
+  Result<void> build(const device::Artefact& artefact);
+  Result<void> make_layout();
+  Result<void> make_pipeline(const device::Artefact& artefact, const spirv::Module& module);
+  VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
+  Error failed(VkResult result, const char* api) const;
+
+  Bytes code_;
+  std::vector<std::uint32_t> bindings_;
+  std::optional<std::uint32_t> spilled_;
+  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipeline pipeline_ = VK_NULL_HANDLE;
+};
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

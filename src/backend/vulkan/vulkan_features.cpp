@@ -1,0 +1,79 @@
+#include "backend/vulkan/vulkan_features.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+VkPhysicalDeviceFeatures2* FeatureChain::link() noexcept {
+  core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+  v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+  atomic_float.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
+  core.pNext = &v11;
+  v11.pNext = &v12;
+  v12.pNext = has_atomic_float ? &atomic_float : nullptr;
+  atomic_float.pNext = nullptr;
+  return &core;
+}
+
+FeatureChain wanted_of(const FeatureChain& offered) {
+  FeatureChain wanted;
+  wanted.has_atomic_float = offered.has_atomic_float;
+  const auto take = [&](auto part, auto member) { (wanted.*part).*member = (offered.*part).*member; };
+  using Core = VkPhysicalDeviceFeatures;
+  for (const auto member : {&Core::shaderInt64, &Core::shaderFloat64, &Core::shaderInt16})
+    wanted.core.features.*member = offered.core.features.*member;
+  using V11 = VkPhysicalDeviceVulkan11Features;
+  for (const auto member : {&V11::storageBuffer16BitAccess, &V11::storagePushConstant16})
+    take(&FeatureChain::v11, member);
+  using V12 = VkPhysicalDeviceVulkan12Features;
+  for (const auto member :
+       {&V12::storageBuffer8BitAccess, &V12::storagePushConstant8, &V12::shaderBufferInt64Atomics,
+        &V12::shaderSharedInt64Atomics, &V12::shaderFloat16, &V12::shaderInt8, &V12::scalarBlockLayout,
+        &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress})
+    take(&FeatureChain::v12, member);
+  using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
+  for (const auto member :
+       {&AtomicFloat::shaderBufferFloat32Atomics, &AtomicFloat::shaderBufferFloat32AtomicAdd})
+    take(&FeatureChain::atomic_float, member);
+  return wanted;
+}
+
+std::string missing_of(const FeatureChain& chain) {
+  std::string missing;
+  if (!chain.v12.timelineSemaphore) missing = "timelineSemaphore";
+  if (!chain.v12.bufferDeviceAddress)
+    missing += missing.empty() ? "bufferDeviceAddress" : " and bufferDeviceAddress";
+  return missing;
+}
+
+Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_operations) {
+  constexpr VkSubgroupFeatureFlags all_subgroups =
+      VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
+      VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+  const bool subgroups = (subgroup_operations & all_subgroups) == all_subgroups;
+  const struct {
+    Feature feature;
+    bool offered;
+  } rows[] = {
+      {Feature::float16, chain.v12.shaderFloat16 != 0},
+      {Feature::float64, chain.core.features.shaderFloat64 != 0},
+      {Feature::int8, chain.v12.shaderInt8 != 0},
+      {Feature::int16, chain.core.features.shaderInt16 != 0},
+      {Feature::int64, chain.core.features.shaderInt64 != 0},
+      {Feature::storage8, chain.v12.storageBuffer8BitAccess != 0},
+      {Feature::storage16, chain.v11.storageBuffer16BitAccess != 0},
+      {Feature::subgroups, subgroups},
+      {Feature::atomics_int64, chain.v12.shaderBufferInt64Atomics != 0},
+      {Feature::atomics_float32,
+       chain.has_atomic_float && chain.atomic_float.shaderBufferFloat32AtomicAdd != 0},
+  };
+  Features features;
+  for (const auto& row : rows)
+    if (row.offered) features.add(row.feature);
+  return features;
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,60 @@
+#include "backend/vulkan/vulkan_flight.hpp"
+
+#include <cstring>
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+void Flight::use(VulkanBuffer& buffer, const std::shared_ptr<device::Retained>& handle) {
+  if (buffer.last_user.load(std::memory_order_relaxed) == serial) return;
+  buffers.emplace_back(handle, &buffer);
+  buffer.last_user.store(serial, std::memory_order_relaxed);
+  buffer.uses.fetch_add(1, std::memory_order_relaxed);
+}
+
+Result<void> Flight::write() {
+  for (const Upload& u : uploads) {
+    std::memcpy(u.to->mapped() + u.offset, u.source, u.bytes);
+    if (auto flushed = u.to->flush(u.offset, u.bytes); !flushed) return flushed;
+  }
+  uploads.clear();
+  return {};
+}
+
+void Flight::promise(const std::shared_ptr<VulkanTimeline>& timeline) {
+  for (const Download& d : downloads)
+    if (d.in_place) d.from->promise({this, d.offset, d.bytes, d.target, timeline, value});
+}
+
+Result<void> Flight::deliver() {
+  for (const Download& d : downloads) {
+    if (!d.in_place)
+      std::memcpy(d.target, d.from->host() + d.offset, d.bytes);
+    else if (auto kept = d.from->keep(this); !kept)
+      return kept;
+  }
+  downloads.clear();
+  return {};
+}
+
+void Flight::abandon() noexcept {
+  for (const Download& d : downloads)
+    if (d.in_place) d.from->drop(this);
+  downloads.clear();
+}
+
+void Flight::retire(Staging& from) noexcept {
+  abandon();
+  uploads.clear();
+  // Releases what `deliver` read: who sees no use any more may write the memory.
+  for (const auto& buffer : buffers) buffer->uses.fetch_sub(1, std::memory_order_release);
+  buffers.clear();
+  recording.reset();
+  from.give(staging);
+  sets.reset();
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

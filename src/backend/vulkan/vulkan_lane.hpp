@@ -1,0 +1,60 @@
+#pragma once
+/// One ordered lane: a command pool, a timeline, and the submissions in flight.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/vulkan/vulkan_device.hpp"
+#include "backend/vulkan/vulkan_flight.hpp"
+#include "backend/vulkan/vulkan_staging.hpp"
+#include "backend/vulkan/vulkan_timeline.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+/// Threads: one thread at a time.
+/// Cost:    a submission like one before it allocates nothing.
+class VulkanLane final : public device::LaneBase {
+ public:
+  static Result<std::unique_ptr<VulkanLane>> create(std::shared_ptr<VulkanDevice> device);
+  ~VulkanLane() override;
+
+  Result<std::uint64_t> submit(const device::Submission& submission) override;
+  Result<void> wait(std::uint64_t value, Instant until) override;
+  void abandon() noexcept override;
+  const std::shared_ptr<device::Timeline>& timeline() const noexcept override { return timeline_base_; }
+
+ private:
+  friend class Encoder;
+  explicit VulkanLane(std::shared_ptr<VulkanDevice> device);
+  /// A flight to record the next submission into.
+  Result<Flight*> next_flight();
+  /// Hands a recorded flight to the queue; if that fails it is retired.
+  Result<void> launch(Flight& flight, bool has_commands, std::span<const device::TimelinePoint> waits);
+  /// Launches the beginning of a recording ahead of the rest and gives the flight to go on with, when there is staging
+  /// memory for it within the budget.
+  Result<Flight*> launch_part(Flight& flight, bool has_commands);
+  void discard(Flight& flight) noexcept;
+  void collect(std::uint64_t reached) noexcept;
+  VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
+
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  std::shared_ptr<VulkanTimeline> timeline_;
+  std::shared_ptr<device::Timeline> timeline_base_;
+  std::uint64_t last_ = 0;  // value of the last submission
+  Staging staging_;
+  std::vector<std::unique_ptr<Flight>> flights_;
+  std::vector<Flight*> busy_;  // in the order of submission
+  std::vector<Flight*> idle_;
+  // What an encoder works with; here so that it keeps its memory.
+  std::vector<std::byte> parameters_;
+  std::vector<VkDescriptorBufferInfo> set_;       // by binding, of the dispatch that is encoded
+  std::vector<VkDescriptorBufferInfo> last_set_;  // of the one before
+  std::vector<VkWriteDescriptorSet> writes_;
+};
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,157 @@
+#include "backend/vulkan/vulkan_loader.hpp"
+
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/vulkan/vulkan_error.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+namespace {
+
+constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
+
+Result<DynamicLibrary> open_loader(const std::vector<std::string>& names) {
+  std::string tried;
+  for (const std::string& name : names) {
+    auto library = DynamicLibrary::open(name);
+    if (library) return library;
+    tried += (tried.empty() ? "" : " ") + library.error().sentence();
+  }
+  return Error(Errc::unavailable, "The Vulkan loader is not installed: " + tried);
+}
+
+bool has_layer(const LoaderTable& loader, const char* name) {
+  std::uint32_t count = 0;
+  if (loader.EnumerateInstanceLayerProperties(&count, nullptr) != VK_SUCCESS) return false;
+  std::vector<VkLayerProperties> layers(count);
+  if (loader.EnumerateInstanceLayerProperties(&count, layers.data()) < VK_SUCCESS) return false;
+  layers.resize(count);
+  for (const VkLayerProperties& layer : layers)
+    if (std::strcmp(layer.layerName, name) == 0) return true;
+  return false;
+}
+
+VKAPI_ATTR VkBool32 VKAPI_CALL hear(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                    VkDebugUtilsMessageTypeFlagsEXT,
+                                    const VkDebugUtilsMessengerCallbackDataEXT* data, void* messages) {
+  const bool is_error = severity >= VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  static_cast<Messages*>(messages)->say(is_error ? LogLevel::error : LogLevel::warning,
+                                        data->pMessage ? data->pMessage : "");
+  return VK_FALSE;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<VulkanInstance>> VulkanInstance::open(const VulkanOptions& options,
+                                                             const device::BackendOptions& backend) {
+  if (!options.shares_instance() || backend.validate) return make(options, backend);
+  static std::mutex mutex;
+  static std::weak_ptr<VulkanInstance> shared;
+  const std::lock_guard lock(
+      mutex);  // held while the driver is asked: who comes second wants the same answer
+  if (auto instance = shared.lock()) return instance;
+  auto made = make(options, backend);
+  if (made) shared = *made;
+  return made;
+}
+
+Result<std::shared_ptr<VulkanInstance>> VulkanInstance::make(const VulkanOptions& options,
+                                                             const device::BackendOptions& backend) {
+  auto library = open_loader(options.loaders);
+  if (!library) return std::move(library).error();
+  const auto get = library->function<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");
+  if (!get)
+    return Error(Errc::unavailable, base::text("Library '{}' is not a Vulkan loader.", library->name()));
+  auto loader = load_loader(get, options.wrap);
+  if (!loader) return std::move(loader).error();
+  std::uint32_t version = 0;
+  if (const VkResult r = loader->EnumerateInstanceVersion(&version); r != VK_SUCCESS)
+    return failure(r, "vkEnumerateInstanceVersion", "The Vulkan loader does not say its version.");
+  if (version < VK_API_VERSION_1_2)
+    return Error(Errc::unavailable, base::text("The Vulkan loader has version {}.{}; wye needs 1.2.",
+                                               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version)));
+
+  std::shared_ptr<VulkanInstance> instance(new VulkanInstance(std::move(*library)));
+  instance->wrap = options.wrap;
+  bool validate = backend.validate;
+  if (validate) {
+    instance->messages_.emplace(backend.log);
+    validate = has_layer(*loader, validation_layer);
+    if (!validate)
+      instance->messages_->say(
+          LogLevel::warning,
+          base::text("Validation was asked for, and {} is not installed.", validation_layer));
+  }
+  if (auto created = instance->create(*loader, validate); !created) return std::move(created).error();
+  return instance;
+}
+
+Result<void> VulkanInstance::create(const LoaderTable& loader, bool validate) {
+  const VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                      .pNext = nullptr,
+                                      .pApplicationName = nullptr,
+                                      .applicationVersion = 0,
+                                      .pEngineName = "wye",
+                                      .engineVersion = WYE_VERSION_MAJOR << 16 | WYE_VERSION_MINOR,
+                                      .apiVersion = VK_API_VERSION_1_3};
+  VkDebugUtilsMessengerCreateInfoEXT messenger{};
+  messenger.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
+  messenger.messageSeverity =
+      VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+  messenger.pfnUserCallback = hear;
+  messenger.pUserData = messages();
+  const VkValidationFeatureEnableEXT checks[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+  VkValidationFeaturesEXT features{};
+  features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT;
+  features.pNext = &messenger;
+  features.enabledValidationFeatureCount = 1;
+  features.pEnabledValidationFeatures = checks;
+  const char* extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
+
+  VkInstanceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  info.pApplicationInfo = &application;
+  if (validate) {
+    info.pNext = &features;
+    info.enabledLayerCount = 1;
+    info.ppEnabledLayerNames = &validation_layer;
+    info.enabledExtensionCount = 2;
+    info.ppEnabledExtensionNames = extensions;
+  }
+  if (const VkResult r = loader.CreateInstance(&info, nullptr, &handle); r != VK_SUCCESS) {
+    handle = VK_NULL_HANDLE;
+    return failure(r, "vkCreateInstance",
+                   r == VK_ERROR_INCOMPATIBLE_DRIVER ? "No Vulkan driver is installed."
+                                                     : "The Vulkan loader cannot make an instance.");
+  }
+  auto table = load_instance(loader, handle, wrap);
+  if (!table) {
+    // Without its table the instance can only be ended through the loader.
+    if (const auto destroy = loader.GetInstanceProcAddr(handle, "vkDestroyInstance"))
+      reinterpret_cast<PFN_vkDestroyInstance>(destroy)(handle, nullptr);
+    handle = VK_NULL_HANDLE;
+    return std::move(table).error();
+  }
+  vk = *table;
+  if (validate && vk.CreateDebugUtilsMessengerEXT && vk.DestroyDebugUtilsMessengerEXT)
+    if (const VkResult r = vk.CreateDebugUtilsMessengerEXT(handle, &messenger, nullptr, &messenger_);
+        r != VK_SUCCESS)
+      return failure(r, "vkCreateDebugUtilsMessengerEXT", "The validation messages cannot be heard.");
+  return {};
+}
+
+VulkanInstance::~VulkanInstance() {
+  if (handle == VK_NULL_HANDLE) return;
+  if (messenger_ != VK_NULL_HANDLE) vk.DestroyDebugUtilsMessengerEXT(handle, messenger_, nullptr);
+  vk.DestroyInstance(handle, nullptr);
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,48 @@
+#pragma once
+/// The loader and its instance.
+#include <wye/base/dynamic_library.hpp>
+#include <wye/base/result.hpp>
+
+#include <memory>
+#include <optional>
+
+#include "backend/vulkan/vulkan_dispatch.hpp"
+#include "backend/vulkan/vulkan_messages.hpp"
+#include "backend/vulkan/vulkan_options.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+/// An instance of Vulkan, with the library it came from.
+/// Threads: thread-safe.
+class VulkanInstance {
+ public:
+  /// Opens the loader and makes an instance. Everybody who neither validates nor wraps shares one per process, which
+  /// ends with its last handle.
+  /// Errors: unavailable: no loader, a loader older than 1.2, no driver; out_of_memory.
+  static Result<std::shared_ptr<VulkanInstance>> open(const VulkanOptions& options,
+                                                      const device::BackendOptions& backend);
+  ~VulkanInstance();
+  VulkanInstance(const VulkanInstance&) = delete;
+  VulkanInstance& operator=(const VulkanInstance&) = delete;
+
+  InstanceTable vk;
+  VkInstance handle = VK_NULL_HANDLE;
+  Wrap wrap;
+  /// Null where nobody asked for messages.
+  Messages* messages() { return messages_ ? &*messages_ : nullptr; }
+
+ private:
+  explicit VulkanInstance(DynamicLibrary library) : library_(std::move(library)) {}
+  static Result<std::shared_ptr<VulkanInstance>> make(const VulkanOptions& options,
+                                                      const device::BackendOptions& backend);
+  Result<void> create(const LoaderTable& loader, bool validate);
+  DynamicLibrary library_;
+  std::optional<Messages> messages_;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+};
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

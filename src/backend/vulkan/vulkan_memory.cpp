@@ -1,0 +1,187 @@
+#include "backend/vulkan/vulkan_memory.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "backend/vulkan/vulkan_device.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+VulkanMemory::~VulkanMemory() {
+  for (Pool& pool : pools_) end(pool.blocks);
+}
+
+std::uint32_t VulkanMemory::heap_of(std::uint32_t type) const {
+  return device_.physical().memory.memoryTypes[type].heapIndex;
+}
+
+Result<MemoryRange> VulkanMemory::take(const VkMemoryRequirements& needs, device::MemoryUse use) {
+  // Ranges that are flushed must not share an atom with their neighbours.
+  const std::uint64_t alignment = std::max<std::uint64_t>(needs.alignment, device_.physical().atom);
+  if (needs.size > ~std::uint64_t{0} - alignment)
+    return Error(Errc::out_of_memory,
+                 base::text("Allocation ({} bytes) exceeds what 64 bits can count.", needs.size));
+  const std::uint64_t size = (needs.size + alignment - 1) & ~(alignment - 1);
+  std::optional<Error> first;
+  for (const std::uint32_t type : device_.physical().types.of(use)) {
+    if ((needs.memoryTypeBits & (1u << type)) == 0) continue;
+    auto range = take(size, alignment, type);
+    if (range || range.error() != Errc::out_of_memory) return range;
+    if (!first) first = std::move(range).error();  // the best type's answer is the one to tell
+  }
+  if (first) return *std::move(first);
+  return Error(Errc::internal, base::text("Device '{}' has no memory type for buffers.", device_.info().id));
+}
+
+Result<MemoryRange> VulkanMemory::take(std::uint64_t size, std::uint64_t alignment, std::uint32_t type) {
+  Pool& pool = pools_[type];
+  std::uint64_t wanted = size;
+  {
+    const std::lock_guard lock(mutex_);
+    for (MemoryBlock& block : pool.blocks)
+      if (const MemoryRange range = take_of(block, size, alignment); range.block) return range;
+    if (size <= largest_block / 2) wanted = std::max(size, pool.next_block);
+  }
+  auto made = allocate(type, wanted);
+  while (!made && made.error() == Errc::out_of_memory) {
+    if (!end_spares(heap_of(type))) {
+      if (wanted == size) break;
+      wanted = std::max(size, wanted / 2);  // a smaller block may still fit
+    }
+    made = allocate(type, wanted);
+  }
+  if (!made) return std::move(made).error();
+  const std::lock_guard lock(mutex_);
+  pool.blocks.splice(pool.blocks.begin(), *made);
+  if (wanted != size) pool.next_block = std::min(largest_block, wanted * 2);
+  return take_of(pool.blocks.front(), size, alignment);
+}
+
+MemoryRange VulkanMemory::take_of(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment) {
+  if (block.ranges.largest() < size) return {};
+  const auto offset = block.ranges.take(size, alignment);
+  if (!offset) return {};
+  heaps_[heap_of(block.type)].taken += size;
+  return {&block, *offset, size};
+}
+
+/// Counts an allocation that is about to be made.
+Result<void> VulkanMemory::reserve(std::uint32_t type, std::uint64_t size) {
+  const PhysicalDevice& physical = device_.physical();
+  const std::uint64_t heap = physical.memory.memoryHeaps[heap_of(type)].size;
+  const std::lock_guard lock(mutex_);
+  Use& use = heaps_[heap_of(type)];
+  if (size > physical.largest_allocation)
+    return Error(Errc::out_of_memory,
+                 base::text("Allocation ({} bytes) exceeds the largest one of device '{}' ({} bytes).", size,
+                            device_.info().id, physical.largest_allocation));
+  if (size > heap || use.held > heap - size)
+    return Error(
+        Errc::out_of_memory,
+        base::text(
+            "Allocation ({} bytes) does not fit now into the heap of device '{}' ({} of {} bytes taken).",
+            size, device_.info().id, use.held, heap));
+  if (allocations_ >= physical.most_allocations)
+    return Error(Errc::out_of_memory, base::text("Device '{}' allows no more allocations now ({} of {}).",
+                                                 device_.info().id, allocations_, physical.most_allocations));
+  ++allocations_;
+  use.held += size;
+  return {};
+}
+
+Result<std::list<MemoryBlock>> VulkanMemory::allocate(std::uint32_t type, std::uint64_t size) {
+  std::list<MemoryBlock> made;
+  MemoryBlock& block = made.emplace_back(type, size);
+  if (auto reserved = reserve(type, size); !reserved) return std::move(reserved).error();
+  const auto give_up = [&](VkResult result, const char* api) {
+    end(made);
+    return device_.failed(
+        result, api,
+        base::text("Device '{}' has no room now for an allocation ({} bytes, {} bytes taken).",
+                   device_.info().id, size, use_of(heap_of(type)).held));
+  };
+  const VkMemoryAllocateFlagsInfo flags{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                        .pNext = nullptr,
+                                        .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
+                                        .deviceMask = 0};
+  const VkMemoryAllocateInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                  .pNext = &flags,
+                                  .allocationSize = size,
+                                  .memoryTypeIndex = type};
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  if (const VkResult r = device_.vk.AllocateMemory(device_.handle(), &info, nullptr, &memory);
+      r != VK_SUCCESS)
+    return give_up(r, "vkAllocateMemory");
+  block.memory = memory;
+  const VkMemoryPropertyFlags properties = device_.physical().memory.memoryTypes[type].propertyFlags;
+  if ((properties & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0) {
+    void* mapped = nullptr;
+    if (const VkResult r = device_.vk.MapMemory(device_.handle(), memory, 0, VK_WHOLE_SIZE, 0, &mapped);
+        r != VK_SUCCESS)
+      return give_up(r, "vkMapMemory");
+    block.host = static_cast<std::byte*>(mapped);
+  }
+  return made;
+}
+
+void VulkanMemory::give(const MemoryRange& range) noexcept {
+  std::list<MemoryBlock> empty;
+  {
+    const std::lock_guard lock(mutex_);
+    MemoryBlock& block = *range.block;
+    std::list<MemoryBlock>& blocks = pools_[block.type].blocks;
+    block.ranges.give(range.offset);
+    heaps_[heap_of(block.type)].taken -= range.size;
+    if (block.ranges.used() != 0) return;
+    // One empty block is kept for what comes next, unless it is large.
+    const bool has_spare = std::any_of(blocks.begin(), blocks.end(), [&](const MemoryBlock& other) {
+      return &other != &block && other.ranges.used() == 0;
+    });
+    if (!has_spare && block.size <= largest_block) return;
+    empty.splice(empty.begin(), blocks,
+                 std::find_if(blocks.begin(), blocks.end(),
+                              [&](const MemoryBlock& other) { return &other == &block; }));
+  }
+  end(empty);
+}
+
+/// Gives back to the driver what is kept for later; false where there is nothing.
+bool VulkanMemory::end_spares(std::uint32_t heap) noexcept {
+  std::list<MemoryBlock> empty;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Pool& pool : pools_)
+      for (auto it = pool.blocks.begin(); it != pool.blocks.end();) {
+        const auto block = it++;
+        if (heap_of(block->type) == heap && block->ranges.used() == 0)
+          empty.splice(empty.end(), pool.blocks, block);
+      }
+  }
+  if (empty.empty()) return false;
+  end(empty);
+  return true;
+}
+
+/// Gives blocks back to the driver.
+void VulkanMemory::end(std::list<MemoryBlock>& blocks) noexcept {
+  for (MemoryBlock& block : blocks) {
+    if (block.memory != VK_NULL_HANDLE) device_.vk.FreeMemory(device_.handle(), block.memory, nullptr);
+    const std::lock_guard lock(mutex_);
+    --allocations_;
+    heaps_[heap_of(block.type)].held -= block.size;
+  }
+  blocks.clear();
+}
+
+VulkanMemory::Use VulkanMemory::use_of(std::uint32_t heap) const {
+  const std::lock_guard lock(mutex_);
+  return heaps_[heap];
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

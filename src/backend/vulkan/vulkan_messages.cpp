@@ -1,0 +1,32 @@
+#include "backend/vulkan/vulkan_messages.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+namespace {
+
+thread_local MessageHold* current = nullptr;
+
+}  // namespace
+
+void Messages::say(LogLevel level, std::string text) noexcept try {
+  if (current && current->messages_ == this)
+    current->kept_.emplace_back(level, std::move(text));
+  else if (sink_)
+    sink_(LogRecord{level, "vulkan", text});
+} catch (...) {  // the driver's frames are below: nothing may pass through them
+}
+
+MessageHold::MessageHold(Messages* messages) : messages_(current ? nullptr : messages) {
+  if (messages_) current = this;
+}
+
+MessageHold::~MessageHold() {
+  if (!messages_) return;
+  current = nullptr;
+  for (auto& [level, text] : kept_) messages_->say(level, std::move(text));
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,74 @@
+#pragma once
+/// The one queue of a device, and what waits to be given to it.
+#include <wye/base/clock.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "backend/vulkan/vulkan_dispatch.hpp"
+#include "backend/vulkan/vulkan_messages.hpp"
+#include "backend/vulkan/vulkan_timeline.hpp"
+#include "base/gate.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+/// Gives batches of all lanes to the driver's queue. A queue works in order: a batch that waited in it for something
+/// not given to it yet would stop every other lane, for ever if it waits for a batch behind it. So such a batch is
+/// parked here until what it waits for has been given to the queue, or signaled by the host; then the barrier that each
+/// batch begins with (see Encoder) is all the waiting there is, and the driver never waits for a semaphore.
+/// Threads: thread-safe. The lock that the driver demands for its queue guards the state of the timelines too; it is
+///          taken with nothing else held.
+class VulkanQueue {
+ public:
+  VulkanQueue(VulkanDevice& device, VkQueue queue, Messages* messages)
+      : device_(device), queue_(queue), messages_(messages) {}
+
+  /// Whether a batch of `own` with these waits would go to the driver at once.
+  bool ready(const VulkanTimeline& own, std::uint64_t last,
+             std::span<const device::TimelinePoint> waits) const;
+  /// Gives a batch to the driver, or parks it. `commands` may be null. When done, `own` reaches `value`.
+  /// Errors: those of the driver; the failure of `own`, or of what is waited for.
+  Result<void> submit(const std::shared_ptr<VulkanTimeline>& own, std::uint64_t value,
+                      VkCommandBuffer commands, std::span<const device::TimelinePoint> waits);
+  /// Moves a timeline of the host, and gives to the driver what waited for it.
+  Result<void> signal(VulkanTimeline& timeline, std::uint64_t value);
+  /// Waits until `value` has been given to the driver, or reached where the host moves the timeline.
+  Result<void> wait_scheduled(VulkanTimeline& timeline, std::uint64_t value, Instant until);
+  /// Says that a lane has ended: no more values will come.
+  void close(VulkanTimeline& timeline) noexcept;
+  /// Drops what is parked and wakes who waits: the device is lost.
+  void give_up() noexcept;
+
+ private:
+  struct Batch {
+    std::shared_ptr<VulkanTimeline> own;
+    std::uint64_t value = 0;
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    std::vector<device::TimelinePoint> waits;
+  };
+  using Batches = std::vector<Batch>;
+  VkResult give(VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands);
+  bool is_parked(const VulkanTimeline& own) const;
+  static bool scheduled(std::span<const device::TimelinePoint> waits);
+  static const Error* hopeless(std::span<const device::TimelinePoint> waits);
+  /// Gives to the driver whatever has become ready; what has left the list is moved to `gone`.
+  VkResult advance(Batches& gone);
+  void fail(VulkanTimeline& own, Error error, Batches& gone);
+
+  VulkanDevice& device_;
+  VkQueue queue_;
+  Messages* messages_;
+  std::mutex mutex_;
+  base::Gate changed_;
+  Batches parked_;
+};
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,104 @@
+#include "backend/vulkan/vulkan_timeline.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "backend/vulkan/vulkan_device.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+namespace {
+
+/// What is left until `until`, as the driver wants it. Zero where it has passed, for ever where it never comes.
+std::uint64_t nanoseconds_until(Instant until) {
+  if (until == Instant::max()) return std::numeric_limits<std::uint64_t>::max();
+  const Instant now = Clock::steady().now();
+  return until > now ? static_cast<std::uint64_t>((until - now).count()) : 0;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr<VulkanDevice> device,
+                                                               MovedBy by) {
+  if (const Error* lost = device->lost()) return *lost;
+  std::shared_ptr<VulkanTimeline> timeline(new VulkanTimeline(std::move(device), by));
+  if (by == MovedBy::host) return timeline;
+  VulkanDevice& owner = *timeline->device_;
+  const VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                       .pNext = nullptr,
+                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
+                                       .initialValue = 0};
+  const VkSemaphoreCreateInfo info{
+      .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type, .flags = 0};
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  if (const VkResult r = owner.vk.CreateSemaphore(owner.handle(), &info, nullptr, &semaphore);
+      r != VK_SUCCESS)
+    return owner.failed(r, "vkCreateSemaphore",
+                        base::text("Device '{}' gives no semaphore.", owner.info().id));
+  timeline->semaphore_ = semaphore;
+  return timeline;
+}
+
+VulkanTimeline::~VulkanTimeline() {
+  if (semaphore_ != VK_NULL_HANDLE) device_->vk.DestroySemaphore(device_->handle(), semaphore_, nullptr);
+}
+
+const device::DeviceBase* VulkanTimeline::owner() const noexcept { return device_.get(); }
+
+void VulkanTimeline::raise(std::uint64_t value) noexcept {
+  std::uint64_t seen = reached_.load(std::memory_order_relaxed);
+  while (seen < value && !reached_.compare_exchange_weak(seen, value, std::memory_order_acq_rel)) {
+  }
+}
+
+std::uint64_t VulkanTimeline::reached() noexcept {
+  if (by_ == MovedBy::lane && !device_->lost() && reached_.load(std::memory_order_acquire) < scheduled()) {
+    std::uint64_t value = 0;
+    const VkResult r = device_->vk.GetSemaphoreCounterValue(device_->handle(), semaphore_, &value);
+    if (r == VK_SUCCESS)
+      raise(value);
+    else if (r == VK_ERROR_DEVICE_LOST)
+      device_->lose("vkGetSemaphoreCounterValue");
+  }
+  return reached_.load(std::memory_order_acquire);
+}
+
+Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
+  if (const Error* lost = device_->lost()) return *lost;
+  if (reached_.load(std::memory_order_acquire) >= value) return {};
+  if (scheduled() < value)
+    if (auto scheduled = device_->queue().wait_scheduled(*this, value, until); !scheduled) return scheduled;
+  if (by_ == MovedBy::host) return {};
+  const VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                 .pNext = nullptr,
+                                 .flags = 0,
+                                 .semaphoreCount = 1,
+                                 .pSemaphores = &semaphore_,
+                                 .pValues = &value};
+  VkResult r = VK_TIMEOUT;
+  do {
+    r = device_->vk.WaitSemaphores(device_->handle(), &info, nanoseconds_until(until));
+  } while (r == VK_TIMEOUT && nanoseconds_until(until) != 0);  // a driver may wake early
+  // Somebody may have seen the device lost meanwhile: then nothing that was computed is to be trusted.
+  if (const Error* lost = device_->lost()) return *lost;
+  if (r == VK_SUCCESS) return raise(value), Result<void>();
+  if (r == VK_TIMEOUT)
+    return Error(Errc::timed_out, base::text("Device '{}' has not reached the value waited for ({}) in time.",
+                                             device_->info().id, value));
+  return device_->failed(r, "vkWaitSemaphores",
+                         base::text("Waiting for device '{}' failed.", device_->info().id));
+}
+
+Result<void> VulkanTimeline::signal(std::uint64_t value) {
+  if (by_ == MovedBy::lane)
+    return Error(Errc::invalid_argument,
+                 base::text("A timeline that a lane of device '{}' moves cannot be moved by the host.",
+                            device_->info().id));
+  return device_->queue().signal(*this, value);
+}
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye

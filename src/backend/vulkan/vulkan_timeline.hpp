@@ -1,0 +1,49 @@
+#pragma once
+/// Timelines of one device: those that lanes move and those that the host moves.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "backend/vulkan/vulkan_dispatch.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace vulkan {
+
+class VulkanDevice;
+
+/// A lane's timeline is a semaphore of the driver. The host's is a number: what waits for it is not given to the driver
+/// before it is reached (see VulkanQueue).
+/// Threads: thread-safe.
+class VulkanTimeline final : public device::Timeline {
+ public:
+  enum class MovedBy : std::uint8_t { lane, host };
+  static Result<std::shared_ptr<VulkanTimeline>> create(std::shared_ptr<VulkanDevice> device, MovedBy by);
+  ~VulkanTimeline() override;
+
+  std::uint64_t reached() noexcept override;
+  Result<void> wait(std::uint64_t value, Instant until) override;
+  Result<void> signal(std::uint64_t value) override;
+  const device::DeviceBase* owner() const noexcept override;
+
+  /// The largest value that the driver was told of, or the host has set: it will be reached unless the device is lost.
+  std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
+
+ private:
+  friend class VulkanQueue;
+  VulkanTimeline(std::shared_ptr<VulkanDevice> device, MovedBy by) : device_(std::move(device)), by_(by) {}
+  void raise(std::uint64_t value) noexcept;
+
+  std::shared_ptr<VulkanDevice> device_;
+  const MovedBy by_;
+  VkSemaphore semaphore_ = VK_NULL_HANDLE;
+  std::atomic<std::uint64_t> reached_{0};  // as far as anybody has seen
+  std::atomic<std::uint64_t> scheduled_{0};
+  std::optional<Error> failure_;  // why no value above `scheduled_` will come; under the queue's lock
+};
+
+}  // namespace vulkan
+}  // namespace v0
+}  // namespace wye
