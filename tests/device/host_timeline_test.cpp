@@ -1,0 +1,100 @@
+#include "device/host_timeline.hpp"
+
+#include <chrono>
+
+#include "base/worker.hpp"
+#include "device/doubles.hpp"
+
+namespace wye::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+Instant soon() { return Clock::steady().now() + 1ms; }
+
+}  // namespace
+
+TEST_CASE("a timeline answers for values reached, not yet reached, and beyond a failure", "[device]") {
+  HostTimeline timeline(nullptr);
+  CHECK(timeline.wait(0, Instant::min()));
+  CHECK(timeline.wait(3, soon()).error() == Errc::timed_out);
+  REQUIRE(timeline.signal(3));
+  CHECK(timeline.wait(3, Instant::max()));
+  CHECK(timeline.signal(3).error() == Errc::invalid_argument);
+  CHECK_FALSE(timeline.failure());
+  timeline.fail(Error(Errc::kernel_failed, "Broken."));
+  timeline.fail(Error(Errc::io, "Later."));
+  CHECK(timeline.reached() == 3);
+  CHECK(timeline.wait(3, Instant::max()));
+  CHECK(timeline.wait(4, Instant::max()).error().sentence() == "Broken.");
+  CHECK(timeline.signal(9).error().sentence() == "Broken.");
+  REQUIRE(timeline.failure());
+  CHECK(timeline.failure()->sentence() == "Broken.");
+}
+
+TEST_CASE("a timeline calls back once per request, when the value is reached or cannot be any more",
+          "[device]") {
+  HostTimeline timeline(nullptr);
+  std::vector<int> calls;
+  const auto note = [&](int i) { return [&calls, i] { calls.push_back(i); }; };
+  REQUIRE(timeline.signal(2));
+  timeline.when(2, note(0));
+  CHECK(calls == std::vector<int>{0});
+  timeline.when(5, note(1));
+  timeline.when(3, note(2));
+  timeline.when(9, note(3));
+  CHECK(calls.size() == 1);
+  REQUIRE(timeline.signal(3));
+  CHECK(calls == std::vector<int>{0, 2});
+  REQUIRE(timeline.signal(8));
+  CHECK(calls == std::vector<int>{0, 2, 1});
+  timeline.fail(Error(Errc::io, "Broken."));
+  CHECK(calls == std::vector<int>{0, 2, 1, 3});
+  timeline.when(99, note(4));
+  CHECK(calls == std::vector<int>{0, 2, 1, 3, 4});
+}
+
+TEST_CASE("a callback may use the timeline it is called by", "[device]") {
+  HostTimeline timeline(nullptr);
+  std::vector<std::uint64_t> seen;
+  std::function<void()> chain = [&] {
+    seen.push_back(timeline.reached());
+    if (seen.size() < 5) {
+      timeline.when(timeline.reached() + 1, chain);
+      (void)timeline.signal(timeline.reached() + 1);
+    }
+  };
+  timeline.when(1, chain);
+  REQUIRE(timeline.signal(1));
+  CHECK(seen == std::vector<std::uint64_t>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("threads that signal, wait, watch and fail at once all get their answer", "[device]") {
+  for (std::uint64_t last : {400u, 150u}) {
+    HostTimeline timeline(nullptr);
+    std::atomic<int> called{0}, right{0};
+    {
+      std::vector<base::Worker> threads;
+      for (std::uint64_t i = 0; i < 2; ++i)
+        threads.push_back(base::Worker::start("wait", [&, i] {
+                            for (std::uint64_t v = 1 + i; v <= 300; v += 2) {
+                              const auto waited = timeline.wait(v, Instant::max());
+                              right +=
+                                  waited ? timeline.reached() >= v : v > last && waited.error() == Errc::io;
+                            }
+                          }).value());
+      threads.push_back(base::Worker::start("watch", [&] {
+                          for (std::uint64_t v = 1; v <= 300; ++v) timeline.when(v, [&] { ++called; });
+                        }).value());
+      threads.push_back(base::Worker::start("signal", [&] {
+                          for (std::uint64_t v = 1; v <= last; ++v) (void)timeline.signal(v);
+                          timeline.fail(Error(Errc::io, "Broken."));
+                        }).value());
+    }
+    CHECK(right == 300);
+    CHECK(called == 300);
+    CHECK(timeline.reached() == last);
+  }
+}
+
+}  // namespace wye::test

@@ -1,0 +1,155 @@
+#include "device/recording.hpp"
+
+#include "device/doubles.hpp"
+
+namespace wye::test {
+namespace {
+
+std::vector<bool> barriers(const Recording& recording) {
+  std::vector<bool> list;
+  for (const Command& command : recording.commands()) list.push_back(command.barrier);
+  return list;
+}
+
+std::shared_ptr<ExecutableBase> executable(DeviceBase& device, ParamSchema schema) {
+  return device
+      .create_executable(
+          host_artefact("k", std::move(schema), [](Range, std::span<const Operand>, const StopToken&) {}))
+      .value();
+}
+
+}  // namespace
+
+TEST_CASE("a recording keeps commands as they were given", "[device]") {
+  const auto device = null_device();
+  const auto a = buffer_of(*device, 64_B), b = buffer_of(*device, 64_B);
+  std::vector<std::byte> memory(16);
+  Recording recording;
+  recording.upload(memory, range(a, 8, 16));
+  recording.download(range(b, 3, 16), memory);
+  recording.copy(range(a, 1, 5), range(b, 2, 5));
+  recording.fill(range(a, 4, 8), 77);
+  recording.close();
+
+  const auto commands = recording.commands();
+  REQUIRE(commands.size() == 4);
+  CHECK(commands[0].kind == Command::Kind::upload);
+  CHECK(commands[0].source == memory.data());
+  CHECK(commands[0].host_bytes == 16_B);
+  CHECK(recording.operands(commands[0])[0].object == a);
+  CHECK(recording.operands(commands[0])[0].offset == 8);
+  CHECK(recording.operands(commands[0])[0].bytes() == 16_B);
+  CHECK(recording.operands(commands[0])[0].access == Access::write);
+  CHECK(commands[1].target == memory.data());
+  CHECK(recording.operands(commands[1])[0].access == Access::read);
+  REQUIRE(recording.operands(commands[2]).size() == 2);
+  CHECK(recording.operands(commands[2])[0].object == a);
+  CHECK(recording.operands(commands[2])[1].object == b);
+  CHECK(recording.operands(commands[2])[1].offset == 2);
+  CHECK(commands[3].pattern == 77);
+}
+
+TEST_CASE("closing a recording plans its barriers from what the commands touch", "[device]") {
+  const auto device = null_device();
+  const auto a = buffer_of(*device, 64_B), b = buffer_of(*device, 64_B);
+  std::vector<std::byte> memory(64);
+  const auto run =
+      executable(*device, {{buffer_slot("in", Access::read), buffer_slot("out", Access::write)}});
+  const auto arguments_of = [](const auto& in, const auto& out) {
+    return arguments(Buffer(in, ElementType::uint32, 4), Buffer(out, ElementType::uint32, 4));
+  };
+  Recording recording;
+  recording.upload(memory, range(a));               // writes a
+  recording.fill(range(b), 1);                      // writes b: no one minds
+  recording.dispatch(run, arguments_of(a, b), 16);  // reads a, writes b: must wait for both
+  recording.download(range(a), memory);             // reads a: so did the dispatch
+  recording.download(range(b), memory);             // reads b
+  recording.copy(range(a, 0, 8), range(b, 8, 8));   // writes b, which the download reads
+  recording.fill(range(a, 8, 8), 2);                // writes what nobody has touched since
+  recording.fill(range(a, 4, 8), 2);                // writes what the copy read, and the fill wrote
+  recording.close();
+  CHECK(barriers(recording) == std::vector<bool>{false, false, true, false, true, true, false, true});
+}
+
+TEST_CASE("host memory and addresses are touched too", "[device]") {
+  const auto device = null_device();
+  const auto a = buffer_of(*device, 64_B);
+  std::vector<std::uint32_t> memory(16);
+  const auto on_host = executable(*device, {{buffer_slot("x", Access::read_write)}});
+  const auto by_address = executable(
+      *device,
+      {{{.name = "p", .kind = SlotKind::address, .access = Access::read, .element = {}, .size = 8}}});
+  const auto host = [&](std::size_t first, std::size_t count) {
+    Arguments list;
+    list.push_back(Operand::host_span(std::span(memory).subspan(first, count), Access::read_write));
+    return list;
+  };
+  Operand address;
+  address.kind = Operand::Kind::address;
+  address.object = a;
+  Arguments pointer;
+  pointer.push_back(address);
+
+  Recording recording;
+  recording.dispatch(on_host, host(0, 4), 4);
+  recording.dispatch(on_host, host(4, 4), 4);
+  recording.dispatch(on_host, host(3, 2), 2);
+  recording.fill(range(a, 60, 4), 1);
+  recording.dispatch(by_address, pointer, 1);
+  recording.dispatch(by_address, pointer, 1);
+  recording.close();
+  CHECK(barriers(recording) == std::vector<bool>{false, false, true, false, true, false});
+}
+
+TEST_CASE("the access of an argument is what the kernel declares", "[device]") {
+  const auto device = null_device();
+  const auto a = buffer_of(*device, 64_B);
+  const auto reader = executable(*device, {{buffer_slot("x", Access::read), scalar_slot("s")}});
+  const auto writer = executable(*device, {{buffer_slot("x", Access::write)}});
+  const Buffer buffer(a, ElementType::uint32, 4);
+  Recording recording;
+  recording.dispatch(reader, arguments(buffer, 5u), 16);
+  recording.dispatch(reader, arguments(buffer, 5u), 16);
+  Arguments only_to_read;
+  only_to_read.push_back(buffer.operand(Access::read));
+  recording.dispatch(writer, only_to_read, 16);
+  recording.close();
+  CHECK(recording.operands(recording.commands()[0])[0].access == Access::read);
+  CHECK(recording.operands(recording.commands()[0])[1].access == Access::none);
+  CHECK_FALSE(recording.commands()[1].barrier);
+  CHECK(recording.operands(recording.commands()[2])[0].access == Access::read);  // left for the checks to see
+}
+
+TEST_CASE("what comes after closing is not recorded, and remembered as misuse", "[device]") {
+  const auto device = null_device();
+  const auto a = buffer_of(*device, 64_B);
+  Recording recording;
+  recording.fill(range(a), 1);
+  recording.close();
+  recording.close();
+  CHECK_FALSE(recording.misused());
+  recording.fill(range(a), 2);
+  CHECK(recording.commands().size() == 1);
+  CHECK(recording.misused());
+}
+
+TEST_CASE("a cleared recording is as new, and lets go of what it held", "[device]") {
+  const auto device = null_device();
+  auto a = buffer_of(*device, 64_B);
+  Recording recording;
+  for (int round = 0; round < 3; ++round) {
+    recording.fill(range(a), 1);
+    recording.fill(range(a), 1);
+    recording.close();
+    recording.fill(range(a), 1);
+    CHECK(barriers(recording) == std::vector<bool>{false, true});
+    CHECK(a.use_count() == 3);
+    recording.clear();
+    CHECK(recording.empty());
+    CHECK_FALSE(recording.closed());
+    CHECK_FALSE(recording.misused());
+    CHECK(a.use_count() == 1);
+  }
+}
+
+}  // namespace wye::test
