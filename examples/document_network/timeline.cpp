@@ -103,6 +103,7 @@ struct Mark {
   double relevance = 0;
   Point center;
   double radius = 0;
+  bool has_room = false;
 };
 
 /// A row of the picture.
@@ -111,6 +112,7 @@ struct Lane {
   std::size_t documents = 0;
   Box box;
   std::vector<Mark> marks;  ///< what counts most first
+  bool is_whole = true;     ///< there was room for all its documents
 };
 
 /// The marks of some documents of a lane, at most as many as can be told apart.
@@ -139,31 +141,26 @@ std::vector<Mark> marks_of(std::vector<std::uint32_t> documents, const std::vect
 
 /// Moves a lane's marks up or down from its middle until none lies on another. Returns whether all found room.
 bool spread(Lane& lane) {
-  bool fits = true;
   const double middle = lane.box.y + lane.box.height / 2;
   for (std::size_t i = 0; i < lane.marks.size(); ++i) {
     Mark& mark = lane.marks[i];
-    const auto is_free = [&](double y) {
-      return std::none_of(lane.marks.begin(), lane.marks.begin() + static_cast<std::ptrdiff_t>(i),
-                          [&](const Mark& other) {
-                            return std::hypot(other.center.x - mark.center.x, other.center.y - y) <
-                                   other.radius + mark.radius + 1;
-                          });
+    const auto try_at = [&](double y) {
+      mark.center.y = y;
+      mark.has_room = std::none_of(
+          lane.marks.begin(), lane.marks.begin() + static_cast<std::ptrdiff_t>(i), [&](const Mark& other) {
+            return other.has_room && std::hypot(other.center.x - mark.center.x, other.center.y - y) <
+                                         other.radius + mark.radius + 1;
+          });
+      return mark.has_room;
     };
-    mark.center.y = middle;
-    bool found = is_free(middle);
-    for (double offset = 1; !found && offset <= lane.box.height / 2 - mark.radius - 3; ++offset)
-      for (const double side : {-1.0, 1.0})
-        if (!found && is_free(middle + side * offset)) {
-          mark.center.y = middle + side * offset;
-          found = true;
-        }
-    fits = fits && found;
+    const double reach = lane.box.height / 2 - mark.radius - 3;
+    for (double offset = 0; offset <= reach; ++offset)
+      if (try_at(middle - offset) || try_at(middle + offset)) break;
   }
-  return fits;
+  return std::all_of(lane.marks.begin(), lane.marks.end(), [](const Mark& mark) { return mark.has_room; });
 }
 
-/// Gives all marks a size, the largest at which they fit, and a place.
+/// Gives all marks a size, the largest at which they fit, and a place; those for which there is none are dropped.
 void place_marks(std::vector<Lane>& lanes) {
   double top = 1e-30;
   for (const Lane& lane : lanes)
@@ -175,6 +172,12 @@ void place_marks(std::vector<Lane>& lanes) {
       for (Mark& mark : lane.marks) mark.radius = std::max(2.0, largest * std::sqrt(mark.importance / top));
       fits = spread(lane) && fits;
     }
+  }
+  for (Lane& lane : lanes) {
+    std::size_t shown = 0;
+    std::erase_if(lane.marks, [](const Mark& mark) { return !mark.has_room; });
+    for (const Mark& mark : lane.marks) shown += mark.documents.size();
+    lane.is_whole = shown == lane.documents;
   }
 }
 
@@ -269,10 +272,12 @@ std::string draw_timeline(const std::vector<Document>& documents, const std::vec
     }
   }
   for (const Lane& lane : lanes) name_marks(page, labels, lane, documents);
+  const bool are_whole =
+      std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) { return lane.is_whole; });
   page.footnote(
-      "Rows: the groups that count most today, under the name of their best known or highest ranked "
-      "document. "
-      "+3: three more of the same date.");
+      std::string("Rows: the groups that count most today, named after their best known or highest ranked "
+                  "document. +3: three more of the same date.") +
+      (are_whole ? "" : " What counts least is left out where there is no room."));
   return page.png();
 }
 
