@@ -4,6 +4,7 @@
 # wye_options(<target>): what every target of wye is compiled with.
 function(wye_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   # Paths in the binary (debug information, Place) are relative to the source tree.
   target_compile_options(${target} PRIVATE
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=.)
@@ -28,7 +29,6 @@ endfunction()
 function(wye_library_options target)
   wye_options(${target})
   set_target_properties(${target} PROPERTIES
-    CXX_EXTENSIONS OFF
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
     POSITION_INDEPENDENT_CODE ON)
