@@ -78,6 +78,14 @@ struct Grid {
   Grid* after = nullptr;
 };
 
+thread_local int depth = 0;
+
+/// While one lives, its thread works for a team.
+struct Inside {
+  Inside() noexcept { ++depth; }
+  ~Inside() { --depth; }
+};
+
 /// What the threads of a team share. They keep it alive, so the last handle may end on one of them.
 /// Grids are served in the order they came: threads inside an outer grid then stay in it until all of it is
 /// begun, and go deeper only afterwards. A caller waits for nothing but threads inside its own grid, and
@@ -203,6 +211,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
   void do_task(Lock& lock) {
+    const Inside inside;
     std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
     tasks_waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
@@ -213,6 +222,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
   void help(Lock& lock, Grid& grid) {
+    const Inside inside;
     --grid.room;
     grid.inside.fetch_add(1, std::memory_order_relaxed);
     // Each helper calls two more, so that a small grid wakes few threads and a large one all of them quickly.
@@ -335,6 +345,8 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
 };
 
 }  // namespace
+
+bool Team::inside() noexcept { return depth > 0; }
 
 Team::~Team() = default;
 

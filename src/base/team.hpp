@@ -41,6 +41,9 @@ class Team {
   /// Errors: invalid_argument (over 1024), unavailable (the system gives no thread).
   static Result<std::shared_ptr<Team>> share(unsigned threads);
 
+  /// Whether the calling thread is one of a team's, at work: what it waits for may be waiting for it.
+  static bool inside() noexcept;
+
   /// How many threads work on one grid at most, the caller included.
   virtual unsigned size() const noexcept = 0;
 

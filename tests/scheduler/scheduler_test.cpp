@@ -271,7 +271,11 @@ TEST_CASE("jobs that wait for jobs do not wait for ever", "[scheduler]") {
   std::vector<std::vector<float>> data(6, std::vector<float>(3, 1.0f));
   std::vector<Ticket> tickets;
   for (auto& x : data) tickets.push_back(runtime.submit(outer(x)));
-  for (Ticket& ticket : tickets) CHECK(ticket.wait());
+  for (Ticket& ticket : tickets) {
+    const auto result = ticket.wait();
+    INFO((result ? std::string("done") : result.error().describe()));
+    CHECK(result);
+  }
   for (const auto& x : data) CHECK(x == std::vector<float>(3, 6.0f));
 }
 
