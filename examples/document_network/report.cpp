@@ -81,15 +81,18 @@ std::string describe_input(std::size_t documents, std::size_t repaired, const Sk
 std::string to_text(const Report& report) {
   std::string text = describe_input(report.documents, report.repaired, report.skipped) + "\n\n";
 
-  text += column("step", 12) + column("backend", 9) + column("device", 32) + column("time", 10, true) + "  " +
-          column("kernel", 8) + "why\n";
+  std::size_t device = std::string_view("this program").size();
+  for (const Step& step : report.steps) device = std::max(device, length(printable(step.device, 44)));
+  const auto line = [&](const std::string& name, const std::string& backend, const std::string& where,
+                        const std::string& seconds, const std::string& kernel, const std::string& why) {
+    text += column(name, 11) + " " + column(backend, 8) + " " + column(where, device) + " " +
+            column(seconds, 9, true) + "  " + column(kernel, 7) + " " + why + "\n";
+  };
+  line("step", "backend", "device", "time", "kernel", "why there");
   for (const Step& step : report.steps)
-    text += column(step.name, 12) + column(step.backend, 8) + " " + column(step.device, 31) + " " +
-            column(time(step.seconds), 10, true) + "  " + column(step.cache, 8) + printable(step.reason) +
-            "\n";
+    line(step.name, step.backend, step.device, time(step.seconds), step.cache, printable(step.reason));
   for (const HostStep& step : report.host_steps)
-    text += column(step.name, 12) + column("-", 9) + column("this program", 32) +
-            column(time(step.seconds), 10, true) + "\n";
+    line(step.name, "-", "this program", time(step.seconds), "-", "");
 
   text += "\nHighest ranked:\n";
   for (const Ranked& document : report.top)
