@@ -44,7 +44,8 @@ void main() {
     if (links.y > links.x && links.y - links.x < 2 * links_per_block) {
       sum = given(shares_of, links);
     } else if (links.y > links.x) {
-      const uvec2 whole = uvec2((links.x - 1) / links_per_block + 1, links.y / links_per_block);
+      const uint begun = links.x % links_per_block == 0 ? 0 : 1;
+      const uvec2 whole = uvec2(links.x / links_per_block + begun, links.y / links_per_block);
       for (uint i = whole.x; i < whole.y; ++i) sum += blocks.data.at[i];
       sum += given(shares_of, uvec2(links.x, whole.x * links_per_block));
       sum += given(shares_of, uvec2(whole.y * links_per_block, links.y));

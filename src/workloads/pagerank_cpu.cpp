@@ -16,8 +16,9 @@ float* part(std::span<float> shares, std::uint32_t number, std::uint32_t nodes) 
   return shares.data() + number * (std::size_t{nodes} + 1);
 }
 
-/// What `count` links bring. Four sums, so that shares, which lie all over memory, are waited for together.
-float given(const float* shares, const std::uint32_t* sources, std::size_t count, std::uint32_t nodes) {
+/// What a few links bring. Four sums, so that shares, which lie all over memory, are waited for together.
+float given_by_few(const float* shares, const std::uint32_t* sources, std::size_t count,
+                   std::uint32_t nodes) {
   float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
   std::size_t i = 0;
   for (; i + 4 <= count; i += 4) {
@@ -28,6 +29,16 @@ float given(const float* shares, const std::uint32_t* sources, std::size_t count
   }
   for (; i < count; ++i) s0 += shares[std::min(sources[i], nodes)];
   return (s0 + s1) + (s2 + s3);
+}
+
+/// What `count` links bring. Many are added up in double precision, so that the error does not grow with them.
+float given(const float* shares, const std::uint32_t* sources, std::size_t count, std::uint32_t nodes) {
+  constexpr std::size_t few = 512;
+  if (count <= few) return given_by_few(shares, sources, count, nodes);
+  double sum = 0;
+  for (std::size_t i = 0; i < count; i += few)
+    sum += double{given_by_few(shares, sources + i, std::min(few, count - i), nodes)};
+  return static_cast<float>(sum);
 }
 
 }  // namespace

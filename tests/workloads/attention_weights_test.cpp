@@ -1,0 +1,41 @@
+#include <wye/workloads/attention_weights.hpp>
+
+#include "workloads/legs.hpp"
+
+using namespace wye;
+using namespace wye::test;
+namespace reference = wye::workloads::reference;
+using workloads::AttentionOptions;
+
+namespace {
+
+std::string difference_of(std::vector<float> scores, AttentionOptions options, const std::string& leg) {
+  const std::vector<double> exact = reference::attention_weights(scores, options);
+  run(workloads::attention_weights(scores, options), leg);
+  return difference(scores, exact,
+                    relative(exact, 5e-5 + 10 * 0x1p-23));  // no score is above 10 where it is divided
+}
+
+}  // namespace
+
+TEST_CASE("attention weights are the softmax of scaled scores", "[workloads][attention]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    for (std::size_t side : {0u, 1u, 2u, 17u, 300u}) {
+      INFO(side << " x " << side);
+      CHECK(difference_of(numbers(side * side, 1, -10, 10), {}, leg) == "");
+      CHECK(difference_of(numbers(side * side, 2, -80, 80), {.head_size = 64}, leg) == "");
+    }
+    CHECK(difference_of(numbers(12 * 100, 3, -10, 10), {.columns = 100, .head_size = 3}, leg) == "");
+  }
+}
+
+TEST_CASE("attention weights refuse scores that are no square", "[workloads][attention]") {
+  std::vector<float> scores(15);
+  CHECK(
+      refusal(workloads::attention_weights(scores)) ==
+      "Scores (15 elements) of workload 'attention_weights' are no square, and their columns are not given.");
+  CHECK(refusal(workloads::attention_weights(scores, {.columns = 4})) ==
+        "Matrix (15 elements) of workload 'attention_weights' has no whole number of rows of 4 columns.");
+  CHECK(refusal(workloads::attention_weights(scores, {.columns = 5})) == "not refused");
+}

@@ -1,0 +1,50 @@
+#pragma once
+/// What the tests of workloads share: a runtime, its legs, random numbers, and the comparison with a reference.
+#include <wye/runtime/runtime.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace wye::test {
+
+inline constexpr float infinity = std::numeric_limits<float>::infinity();
+inline constexpr float undefined = std::numeric_limits<float>::quiet_NaN();
+
+/// One runtime for all tests.
+Runtime& the_runtime();
+
+/// The backends that can run workloads here.
+const std::vector<std::string>& legs();
+
+/// Runs `job` on `leg` and nowhere else; the test fails where the job does.
+Outcome run(Job job, std::string_view leg);
+
+/// The sentence of a job that is refused before it runs.
+std::string refusal(const Job& job);
+
+/// `count` numbers between `low` and `high`, the same for the same seed on every machine.
+std::vector<float> numbers(std::size_t count, std::uint32_t seed, float low = -1.0f, float high = 1.0f);
+
+/// Numbers that no job leaves where it should have written.
+std::vector<float> poisoned(std::size_t count);
+
+/// How far a number may be from the exact one at the same place.
+using Bound = std::function<double(std::size_t place)>;
+
+/// "" where every number is within its bound of the exact one, NaN where that is NaN; else the worst place.
+std::string difference(std::span<const float> got, std::span<const double> exact, const Bound& bound);
+
+/// A bound that is a share of each exact number; below 1e-37 GPUs may flush numbers to zero.
+Bound relative(std::span<const double> exact, double share);
+
+/// Whether both hold the same bits.
+bool same_bits(std::span<const float> a, std::span<const float> b);
+
+}  // namespace wye::test

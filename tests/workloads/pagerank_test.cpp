@@ -1,0 +1,211 @@
+#include <wye/workloads/pagerank.hpp>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "workloads/legs.hpp"
+
+using namespace wye;
+using namespace wye::test;
+namespace reference = wye::workloads::reference;
+using workloads::LinksTo;
+using workloads::PageRankOptions;
+using workloads::PageRankSummary;
+
+namespace {
+
+/// Between one and twice `average` links to each node, from anywhere; every seventh node links nowhere.
+LinksTo random_graph(std::uint32_t nodes, std::uint32_t average, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
+  LinksTo links;
+  links.offsets.push_back(0);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    for (std::uint32_t i = below(2 * average + 1); i > 0; --i) {
+      const std::uint32_t source = below(nodes);
+      if (source % 7 != 3) links.sources.push_back(source);
+    }
+    links.offsets.push_back(static_cast<std::uint32_t>(links.sources.size()));
+  }
+  return links;
+}
+
+/// Node 0 is linked to by all others; node 1 by node 0.
+LinksTo star(std::uint32_t nodes) {
+  LinksTo links;
+  links.offsets.assign(nodes + 1, nodes);
+  links.offsets[0] = 0;
+  links.offsets[1] = nodes - 1;
+  for (std::uint32_t node = 1; node < nodes; ++node) links.sources.push_back(node);
+  links.sources.push_back(0);
+  return links;
+}
+
+struct Ranked {
+  std::vector<float> ranks;
+  PageRankSummary summary{77, 77, 77, 77};
+};
+
+Ranked ranked(const LinksTo& links, PageRankOptions options, const std::string& leg) {
+  Ranked result{poisoned(links.offsets.size() - 1)};
+  run(workloads::pagerank(links.offsets, links.sources, result.ranks, std::span(&result.summary, 1), options),
+      leg);
+  return result;
+}
+
+/// The change of all ranks together that the header allows.
+double distance(std::span<const float> ranks, std::span<const double> exact) {
+  double sum = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) sum += std::abs(double{ranks[i]} - exact[i]);
+  return ranks.size() == exact.size() ? sum : std::numeric_limits<double>::infinity();
+}
+
+void check(const LinksTo& links, PageRankOptions options, const std::string& leg) {
+  const Ranked got = ranked(links, options, leg);
+  PageRankOptions exactly = options;
+  exactly.tolerance = 1e-12f;
+  exactly.iterations = 1000;
+  const auto exact = reference::pagerank(links.offsets, links.sources, exactly);
+  const double damping = options.damping;
+  CHECK(got.summary.converged == 1);
+  CHECK(got.summary.ignored_links == 0);
+  CHECK(got.summary.residual <= options.tolerance);
+  CHECK(distance(got.ranks, exact.ranks) <= 2 * double{options.tolerance} * damping / (1 - damping) + 1e-5);
+  CHECK(std::accumulate(got.ranks.begin(), got.ranks.end(), 0.0) == Approx(1.0).epsilon(1e-4));
+  const auto same = reference::pagerank(links.offsets, links.sources, options);
+  CHECK(std::abs(static_cast<int>(got.summary.iterations) - static_cast<int>(same.iterations)) <= 1);
+}
+
+}  // namespace
+
+TEST_CASE("PageRank ranks random graphs", "[workloads][pagerank]") {
+  for (const std::string& leg : legs())
+    for (std::uint32_t nodes : {2u, 3u, 10u, 255u, 256u, 257u, 1000u, 5000u}) {
+      INFO(leg << ", " << nodes << " nodes");
+      check(random_graph(nodes, 5, nodes), {}, leg);
+    }
+}
+
+TEST_CASE("PageRank is right for a node with more links than one loop of a shader may do",
+          "[workloads][pagerank]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    // Enough links that leaving out those beyond 65,535 moves a tenth of all rank.
+    check(star(80000), {}, leg);
+    LinksTo links = star(80000);
+    // The long row begins inside a block, and another long one follows.
+    links.offsets.assign(80001, 80000);
+    links.offsets[0] = 0;
+    links.offsets[1] = 5;
+    links.offsets[2] = 40000;
+    links.offsets[3] = 79999;
+    check(links, {.damping = 0.5f}, leg);
+  }
+}
+
+TEST_CASE("PageRank of graphs that are hardly any", "[workloads][pagerank]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Ranked empty = ranked({{0}, {}}, {}, leg);
+    CHECK(empty.ranks.empty());
+    CHECK(empty.summary.iterations == 0);
+    CHECK(empty.summary.converged == 1);
+
+    const Ranked one = ranked({{0, 0}, {}}, {}, leg);
+    CHECK(one.ranks[0] == Approx(1.0));
+    const Ranked itself = ranked({{0, 1}, {0}}, {}, leg);
+    CHECK(itself.ranks[0] == Approx(1.0));
+    const Ranked apart = ranked({{0, 0, 0, 0}, {}}, {}, leg);
+    for (float rank : apart.ranks) CHECK(rank == Approx(1.0 / 3));
+    CHECK(apart.summary.converged == 1);
+  }
+}
+
+TEST_CASE("PageRank stops at its tolerance or its iterations, and says which", "[workloads][pagerank]") {
+  const LinksTo links = random_graph(2000, 4, 9);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Ranked few = ranked(links, {.tolerance = 0, .iterations = 3}, leg);
+    CHECK(few.summary.iterations == 3);
+    CHECK(few.summary.converged == 0);
+    CHECK(few.summary.residual > 0);
+    const auto exact = reference::pagerank(links.offsets, links.sources, {.tolerance = 0, .iterations = 3});
+    CHECK(distance(few.ranks, exact.ranks) < 1e-5);
+    CHECK(few.summary.residual == Approx(exact.residual).epsilon(1e-3));
+
+    // What is done after the end is nothing: more iterations allowed, the same bits.
+    const Ranked enough = ranked(links, {.tolerance = 1e-4f, .iterations = 30}, leg);
+    const Ranked more = ranked(links, {.tolerance = 1e-4f, .iterations = 101}, leg);
+    CHECK(enough.summary.converged == 1);
+    CHECK(enough.summary.iterations < 30);
+    CHECK(more.summary.iterations == enough.summary.iterations);
+    CHECK(same_bits(enough.ranks, more.ranks));
+  }
+}
+
+TEST_CASE("PageRank counts links from nodes that do not exist, and ignores them", "[workloads][pagerank]") {
+  LinksTo links = random_graph(500, 4, 11);
+  const LinksTo good = links;
+  // Two more links to the last node, from nowhere.
+  links.sources.push_back(500);
+  links.sources.push_back(0xffff'ffff);
+  links.offsets.back() += 2;
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Ranked got = ranked(links, {}, leg);
+    CHECK(got.summary.ignored_links == 2);
+    CHECK(distance(got.ranks, reference::pagerank(good.offsets, good.sources).ranks) < 1e-5);
+  }
+}
+
+TEST_CASE("PageRank reads nothing outside a graph whose offsets make no sense", "[workloads][pagerank]") {
+  LinksTo links = random_graph(300, 4, 12);
+  std::mt19937 random(13);
+  for (std::uint32_t& offset : links.offsets) offset = static_cast<std::uint32_t>(random());
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Ranked got = ranked(links, {.iterations = 5}, leg);
+    CHECK(got.summary.iterations <= 5);
+  }
+}
+
+TEST_CASE("PageRank gives the same bits again", "[workloads][pagerank]") {
+  const LinksTo links = random_graph(20000, 6, 14);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    CHECK(same_bits(ranked(links, {}, leg).ranks, ranked(links, {}, leg).ranks));
+  }
+}
+
+TEST_CASE("PageRank refuses what cannot be meant", "[workloads][pagerank]") {
+  const LinksTo links = random_graph(10, 2, 15);
+  std::vector<float> ranks(10), few(9);
+  std::vector<PageRankSummary> summary(1), two(2);
+  const auto job = [&](PageRankOptions options) {
+    return workloads::pagerank(links.offsets, links.sources, ranks, summary, options);
+  };
+  CHECK(refusal(workloads::pagerank(links.offsets, links.sources, few, summary)) ==
+        "Offsets (11 elements) of workload 'pagerank' are not one more than its ranks (9 elements).");
+  CHECK(refusal(workloads::pagerank(links.offsets, links.sources, ranks, two)) ==
+        "Summary (2 elements) of workload 'pagerank' is not one.");
+  CHECK(refusal(job({.damping = 1.5f})) ==
+        "Damping (1.500000) of workload 'pagerank' is not between 0 and 1.");
+  CHECK(refusal(job({.damping = NAN})).find("Damping (nan)") == 0);
+  CHECK(refusal(job({.tolerance = -1})) ==
+        "Tolerance (-1.000000) of workload 'pagerank' is not zero or more.");
+  CHECK(refusal(job({.iterations = 0})) ==
+        "Iterations (0) of workload 'pagerank' are not between 1 and 1000.");
+  CHECK(refusal(job({.iterations = 1001})) ==
+        "Iterations (1001) of workload 'pagerank' are not between 1 and 1000.");
+}
+
+TEST_CASE("links turned around lead to the same nodes", "[workloads][pagerank]") {
+  // 0 -> 1, 0 -> 2, 2 -> 1, 2 -> 1, 2 -> 9 (which is not there)
+  const std::vector<std::uint32_t> offsets{0, 2, 2, 5}, targets{1, 2, 1, 1, 9};
+  const LinksTo links = workloads::links_to(offsets, targets);
+  CHECK(links.offsets == std::vector<std::uint32_t>{0, 0, 3, 4});
+  CHECK(links.sources == std::vector<std::uint32_t>{0, 2, 2, 0});
+  CHECK(workloads::links_to({}, {}).offsets == std::vector<std::uint32_t>{0});
+}
