@@ -9,6 +9,7 @@ namespace {
 constexpr std::size_t shown_at_top = 10, shown_pairs = 12;
 /// Rounding keeps equal vectors from being quite equal.
 constexpr float same = 0.9999f;
+constexpr float alike = 0.3f;
 
 }  // namespace
 
@@ -34,7 +35,7 @@ std::vector<Pair> most_alike(const std::vector<Document>& documents, const Neigh
   for (std::uint32_t a = 0; a < documents.size(); ++a)
     for (const Link& link : neighbours[a]) {
       const std::uint32_t b = link.to;
-      if (link.similarity >= same || (b < a && names(b, a))) continue;
+      if (link.similarity < alike || link.similarity >= same || (b < a && names(b, a))) continue;
       if (only_known && !(documents[a].known && documents[b].known)) continue;
       pairs.push_back({documents[std::min(a, b)].label, documents[std::max(a, b)].label,
                        static_cast<double>(link.similarity)});

@@ -12,7 +12,8 @@ namespace document_network {
 /// The ten documents of highest rank.
 std::vector<Ranked> highest_ranked(const std::vector<Document>& documents, const std::vector<float>& rank);
 
-/// The twelve pairs that are most alike without being the same: of documents that people know, where there are any.
+/// The twelve pairs that are most alike, at least 0.3, without being the same: of documents that people know, where
+/// there are any.
 std::vector<Pair> most_alike(const std::vector<Document>& documents, const Neighbours& neighbours);
 
 /// How many documents say the same as an earlier one.

@@ -86,7 +86,7 @@ std::string to_text(const Report& report) {
   const auto line = [&](const std::string& name, const std::string& backend, const std::string& where,
                         const std::string& seconds, const std::string& kernel, const std::string& why) {
     text += column(name, 11) + " " + column(backend, 8) + " " + column(where, device) + " " +
-            column(seconds, 9, true) + "  " + column(kernel, 7) + " " + why + "\n";
+            column(seconds, 9, true) + "  " + (why.empty() ? kernel : column(kernel, 7) + " " + why) + "\n";
   };
   line("step", "backend", "device", "time", "kernel", "why there");
   for (const Step& step : report.steps)
@@ -97,16 +97,13 @@ std::string to_text(const Report& report) {
   text += "\nHighest ranked:\n";
   for (const Ranked& document : report.top)
     text += "  " + number("%.4f", document.rank) + "  " + printable(document.label, 60) + "\n";
-  if (!report.alike.empty()) {
-    text += "\nMost alike:\n";
-    std::size_t width = 0;
-    for (const Pair& pair : report.alike) width = std::max(width, length(printable(pair.a, 40)));
-    for (const Pair& pair : report.alike)
-      text += "  " + column(pair.a, width) + " ~ " + printable(pair.b, 40) + "  " +
-              number("%.2f", pair.similarity) + "\n";
-  }
+  if (!report.alike.empty() || report.copies > 0) text += "\nMost alike:\n";
+  for (const Pair& pair : report.alike)
+    text += "  " + number("%.2f", pair.similarity) + "  " + printable(pair.a, 40) + " ~ " +
+            printable(pair.b, 40) + "\n";
   if (report.copies > 0)
-    text += "  and " + std::to_string(report.copies) + " documents that say the same as another\n";
+    text += "  1.00  " + std::to_string(report.copies) +
+            (report.copies == 1 ? " document says" : " documents say") + " the same as another\n";
 
   if (report.compared) {
     text += "\nLargest relative difference from the CPU:\n";

@@ -31,7 +31,7 @@ TEST_CASE("alike pairs are told once, most alike first, copies not among them", 
   const Neighbours neighbours{{{1, 0.9f, 0}, {3, 1.0f, 0}},
                               {{0, 0.9f, 0}, {2, 0.95f, 0}},
                               {{1, 0.95f, 0}},
-                              {{0, 1.0f, 0}, {2, 0.4f, 0}}};
+                              {{0, 1.0f, 0}, {2, 0.4f, 0}, {1, 0.1f, 0}}};
   const auto pairs = most_alike(documents(4, 0), neighbours);
   REQUIRE(pairs.size() == 3);
   CHECK((pairs[0].a == "b" && pairs[0].b == "c"));

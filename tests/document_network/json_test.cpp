@@ -59,6 +59,6 @@ TEST_CASE("the report as text names every skipped file's reason and every alike 
   Report report;
   report.alike = {{"GPL-2", "GPL-3", 0.934}, {"odd\nname", "x", 0.5}};
   const std::string text = to_text(report);
-  CHECK(text.find("GPL-2    ~ GPL-3  0.93\n") != std::string::npos);
+  CHECK(text.find("0.93  GPL-2 ~ GPL-3\n") != std::string::npos);
   CHECK(text.find("odd\n") == std::string::npos);
 }
