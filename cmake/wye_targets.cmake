@@ -44,14 +44,12 @@ function(wye_internal_options target)
   target_link_libraries(${target} PRIVATE fmt::fmt-header-only)
 endfunction()
 
-# wye_room(<target> <folder>): the object library of one folder; none where the folder has no source.
+# wye_room(<target> <folder>): the object library of one folder.
 function(wye_room target folder)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  if(sources)
-    add_library(${target} OBJECT ${sources})
-    wye_internal_options(${target})
-    set_property(GLOBAL APPEND PROPERTY wye_objects $<TARGET_OBJECTS:${target}>)
-  endif()
+  add_library(${target} OBJECT ${sources})
+  wye_internal_options(${target})
+  set_property(GLOBAL APPEND PROPERTY wye_objects $<TARGET_OBJECTS:${target}>)
 endfunction()
 
 # wye_needs(<target> <library>...): a room sees these libraries, and whoever links its objects links them.
