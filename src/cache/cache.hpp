@@ -132,7 +132,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   mutable std::array<Reader, reader_count> readers_;
   mutable std::mutex mutex_;
   Table entries_;  ///< changed under `mutex_` and all readers
-  mutable std::atomic<std::uint64_t> uses_{0};
+  mutable std::atomic<std::uint64_t> uses_{1};
   std::unordered_map<Key, std::shared_ptr<Flight>, KeyHash>
       flights_;                                     ///< under `mutex_`, as all that follows
   std::map<std::string, Cost, std::less<>> costs_;  ///< of builds, by device id

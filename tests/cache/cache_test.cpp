@@ -1,0 +1,315 @@
+#include "cache/cache.hpp"
+
+#include <wye/kernel/kernel.hpp>
+
+#include <stdexcept>
+
+#include "doubles.hpp"
+#include "support/catch.hpp"
+#include "support/double_device.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+using test::DoubleDevice;
+using test::program;
+
+namespace {
+
+std::shared_ptr<cache::Cache> open(CacheOptions options = {}) { return cache::Cache::open(options).value(); }
+
+CacheMetrics metrics(const cache::Cache& cache) {
+  const auto still = cache.freeze();
+  return cache.metrics_locked();
+}
+
+device::Provided get(cache::Cache& cache, const std::shared_ptr<const device::Program>& what,
+                     const std::shared_ptr<DoubleDevice>& device) {
+  auto provided = cache.provide(what, device, Instant::max());
+  if (!provided) FAIL(provided.error().describe());
+  return *provided;
+}
+
+}  // namespace
+
+TEST_CASE("a kernel is built at its first use and found at every later one", "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto scale = program("scale");
+  const auto first = get(*cache, scale, device);
+  CHECK(first.tier == CacheTier::built);
+  CHECK(first.executable.base()->artefact().kernel == "scale");
+  for (int i = 0; i < 10; ++i) {
+    const auto again = get(*cache, scale, device);
+    CHECK(again.tier == CacheTier::memory);
+    CHECK(again.executable.base() == first.executable.base());
+    CHECK(again.build_time == Duration{});
+  }
+  CHECK(scale->builds == 1);
+  CHECK(device->created == 1);
+  const CacheMetrics counted = metrics(*cache);
+  CHECK(counted.misses == 1);
+  CHECK(counted.hits == 10);
+  CHECK(counted.kernels == 1);
+  CHECK(counted.bytes == 100_B);
+  CHECK(counted.failures == 0);
+  CHECK(counted.evictions == 0);
+  CHECK(counted.disk_hits == 0);
+}
+
+TEST_CASE("the time of a build is told by the host's clock", "[cache]") {
+  ManualClock clock;
+  const auto cache = open({.clock = &clock});
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto scale = program("scale");
+  scale->on_build = [&] { return clock.advance(7ms), Result<void>(); };
+  CHECK(get(*cache, scale, device).build_time == 7ms);
+  CHECK(metrics(*cache).build_time == 7ms);
+}
+
+TEST_CASE("each device has its own executable", "[cache]") {
+  const auto cache = open();
+  const auto one = std::make_shared<DoubleDevice>("double:0"),
+             two = std::make_shared<DoubleDevice>("double:1");
+  const auto scale = program("scale");
+  const auto on_one = get(*cache, scale, one), on_two = get(*cache, scale, two);
+  CHECK(on_one.executable.base() != on_two.executable.base());
+  CHECK(on_one.executable.base()->device() == one);
+  CHECK(on_two.executable.base()->device() == two);
+  CHECK(cache->contents() == std::vector<std::string>{"scale@double:1", "scale@double:0"});
+}
+
+TEST_CASE("programs with one key share one executable", "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto one = program("same"), two = program("same");
+  const auto first = get(*cache, one, device).executable;
+  CHECK(get(*cache, two, device).executable.base() == first.base());
+  CHECK(one->builds == 1);
+  CHECK(two->builds == 0);
+}
+
+TEST_CASE("a failure is told and not kept", "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto broken = program("broken");
+  broken->on_build = [] { return Result<void>(Error(Errc::compile_failed, "broken.comp:3: no.")); };
+  for (int i = 1; i <= 3; ++i) {
+    const auto provided = cache->provide(broken, device, Instant::max());
+    REQUIRE_FALSE(provided);
+    CHECK(provided.error().code() == Errc::compile_failed);
+    CHECK(provided.error().sentence() == "broken.comp:3: no.");
+    CHECK(broken->builds == i);
+  }
+  CHECK(metrics(*cache).failures == 3);
+  CHECK(metrics(*cache).misses == 0);
+  CHECK(metrics(*cache).kernels == 0);
+  broken->on_build = nullptr;
+  CHECK(get(*cache, broken, device).tier == CacheTier::built);
+}
+
+TEST_CASE("a device that refuses an artefact is a failure", "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>();
+  device->refuse = Error(Errc::out_of_memory, "No room.");
+  CHECK(cache->provide(program("scale"), device, Instant::max()).error() == Errc::out_of_memory);
+  CHECK(metrics(*cache).failures == 1);
+}
+
+TEST_CASE("what a build throws becomes an error, and the next build runs", "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto thrower = program("thrower");
+  thrower->on_build = []() -> Result<void> { throw std::runtime_error("boom"); };
+  CHECK(cache->provide(thrower, device, Instant::max()).error().sentence() ==
+        "Building kernel 'thrower' threw: boom.");
+  thrower->on_build = []() -> Result<void> { throw 42; };
+  CHECK(cache->provide(thrower, device, Instant::max()).error() == Errc::internal);
+  thrower->on_build = []() -> Result<void> { throw std::bad_alloc(); };
+  CHECK(cache->provide(thrower, device, Instant::max()).error() == Errc::out_of_memory);
+  thrower->on_build = nullptr;
+  CHECK(get(*cache, thrower, device).tier == CacheTier::built);
+}
+
+TEST_CASE("a kernel without a source for the device is refused as its program says", "[cache]") {
+  auto cache = ShaderCache::open().value();
+  const auto kernel =
+      Kernel<ReadWrite<float>>::make({.name = "k", .sources = {host([](Range, std::span<float>) {})}});
+  const auto gpu = std::make_shared<DoubleDevice>("vulkan:0", std::vector<std::string_view>{"spirv"});
+  const auto refused = cache.find_or_build(*kernel, Device(gpu));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().sentence() ==
+        "Kernel 'k' has no source for 'vulkan:0' (has host; it takes Glsl or SpirV).");
+  CHECK(cache.metrics().failures == 0);
+}
+
+TEST_CASE("host functions are cached as everything else", "[cache]") {
+  auto cache = ShaderCache::open().value();
+  const auto kernel =
+      Kernel<ReadWrite<float>>::make({.name = "k", .sources = {host([](Range, std::span<float>) {})}});
+  const auto cpu = std::make_shared<DoubleDevice>("cpu:0");
+  const auto one = cache.find_or_build(*kernel, Device(cpu)), two = cache.find_or_build(*kernel, Device(cpu));
+  REQUIRE(one);
+  CHECK(one->base() == two->base());
+  CHECK(one->name() == "k");
+  CHECK(cpu->created == 1);
+  CHECK(cache.metrics().hits == 1);
+  CHECK(cache.contents() == std::vector<std::string>{"k@cpu:0"});
+  cache.clear();
+  CHECK(cache.contents().size() == 1);  // it is held
+}
+
+TEST_CASE("no device is an error", "[cache]") {
+  auto cache = ShaderCache::open().value();
+  const auto kernel =
+      Kernel<ReadWrite<float>>::make({.name = "k", .sources = {host([](Range, std::span<float>) {})}});
+  CHECK(cache.find_or_build(*kernel, Device()).error() == Errc::invalid_argument);
+}
+
+TEST_CASE("headers of another version are refused with both versions", "[cache]") {
+  CHECK(ShaderCache::open({}, header_version));
+  Version patch = header_version, minor = header_version;
+  ++patch.patch;
+  ++minor.minor;
+  CHECK(ShaderCache::open({}, patch));
+  const auto refused = ShaderCache::open({}, minor);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().sentence().find(to_string(minor)) != std::string::npos);
+}
+
+TEST_CASE("an eviction policy of a newer header is refused", "[cache]") {
+  CHECK(ShaderCache::open({.eviction = static_cast<Eviction>(9)}).error() == Errc::invalid_argument);
+}
+
+TEST_CASE("a lost device answers its error, and its executables go", "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>("double:0"),
+             other = std::make_shared<DoubleDevice>("double:1");
+  auto held = get(*cache, program("held"), device).executable;
+  get(*cache, program("idle"), device);
+  get(*cache, program("other"), other);
+  device->lose();
+  CHECK(cache->provide(program("held"), device, Instant::max()).error() == Errc::device_lost);
+  CHECK(cache->provide(program("new"), device, Instant::max()).error() == Errc::device_lost);
+  CHECK(cache->contents() == std::vector<std::string>{"other@double:1"});
+  CHECK(*device->alive == 1);
+  held = {};
+  CHECK(*device->alive == 0);
+}
+
+TEST_CASE("executables of a device that nobody asks for any more go at the next build", "[cache]") {
+  const auto cache = open();
+  auto lost = std::make_shared<DoubleDevice>("double:0");
+  const auto alive = lost->alive;
+  const std::weak_ptr<DoubleDevice> watch = lost;
+  get(*cache, program("a"), lost);
+  lost->lose();
+  lost.reset();
+  CHECK_FALSE(watch.expired());
+  get(*cache, program("b"), std::make_shared<DoubleDevice>("double:1"));
+  CHECK(watch.expired());
+  CHECK(*alive == 0);
+}
+
+TEST_CASE("the cost of a build is nothing where it is ready, else what builds there took so far", "[cache]") {
+  ManualClock clock;
+  const auto cache = open({.clock = &clock});
+  const auto device = std::make_shared<DoubleDevice>("double:0"),
+             other = std::make_shared<DoubleDevice>("double:1");
+  const auto a = program("a"), b = program("b"), c = program("c");
+  CHECK(cache->build_cost(*a, *device) == Duration{});
+  a->on_build = [&] { return clock.advance(10ms), Result<void>(); };
+  b->on_build = [&] { return clock.advance(20ms), Result<void>(); };
+  get(*cache, a, device);
+  CHECK(cache->build_cost(*a, *device) == std::nullopt);
+  CHECK(cache->build_cost(*b, *device) == Duration(10ms));
+  get(*cache, b, device);
+  CHECK(cache->build_cost(*c, *device) == Duration(15ms));
+  CHECK(cache->build_cost(*c, *other) == Duration{});
+  CHECK(metrics(*cache).hits == 0);  // asking is no use
+}
+
+TEST_CASE("a deadline that has passed starts no build, and a hit needs none", "[cache]") {
+  ManualClock clock;
+  clock.advance(1s);
+  const auto cache = open({.clock = &clock});
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto scale = program("scale");
+  const auto late = cache->provide(scale, device, clock.now());
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code() == Errc::timed_out);
+  CHECK(late.error().sentence() ==
+        "Kernel 'scale' is not built for 'double:0', and the deadline has passed.");
+  CHECK(scale->builds == 0);
+  CHECK(cache->provide(scale, device, clock.now() + 1ns));
+  CHECK(cache->provide(scale, device, clock.now() - 1ns));
+}
+
+TEST_CASE("reclaim frees idle executables of one device, used longest ago first, until it is enough",
+          "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>("double:0"),
+             other = std::make_shared<DoubleDevice>("double:1");
+  const auto a = program("a"), b = program("b"), c = program("c"), d = program("d");
+  get(*cache, a, device);
+  const auto held = get(*cache, b, device).executable;
+  get(*cache, c, device);
+  get(*cache, d, device);
+  get(*cache, a, other);
+  get(*cache, a, device);
+  CHECK(cache->reclaim(*device, 0_B) == 0_B);
+  CHECK(cache->reclaim(*device, 1_B) == 100_B);
+  CHECK(cache->contents() ==
+        std::vector<std::string>{"a@double:0", "a@double:1", "d@double:0", "b@double:0"});
+  CHECK(cache->reclaim(*device, 1_GiB) == 200_B);
+  CHECK(cache->contents() == std::vector<std::string>{"a@double:1", "b@double:0"});
+  CHECK(metrics(*cache).evictions == 3);
+  CHECK(*device->alive == 1);
+}
+
+TEST_CASE("clear drops what nobody holds", "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto held = get(*cache, program("held"), device).executable;
+  get(*cache, program("idle"), device);
+  cache->clear();
+  CHECK(cache->contents() == std::vector<std::string>{"held@double:0"});
+  CHECK(*device->alive == 1);
+  CHECK(metrics(*cache).evictions == 0);
+}
+
+TEST_CASE("executables outlive the cache they came from", "[cache]") {
+  const auto device = std::make_shared<DoubleDevice>();
+  Executable held;
+  {
+    const auto cache = open();
+    held = get(*cache, program("held"), device).executable;
+    get(*cache, program("idle"), device);
+  }
+  CHECK(*device->alive == 1);
+  CHECK(held.name() == "held");
+}
+
+TEST_CASE("copies of a ShaderCache are one cache", "[cache]") {
+  auto one = ShaderCache::open().value();
+  ShaderCache two = one;
+  const auto kernel =
+      Kernel<ReadWrite<float>>::make({.name = "k", .sources = {host([](Range, std::span<float>) {})}});
+  const auto cpu = std::make_shared<DoubleDevice>("cpu:0");
+  const auto held = one.find_or_build(*kernel, Device(cpu));
+  CHECK(two.metrics().kernels == 1);
+  CHECK(&cache::of(one) == &cache::of(two));
+}
+
+TEST_CASE("a build is told at level debug", "[cache]") {
+  std::vector<std::string> said;
+  const auto cache = open({.log = [&](const LogRecord& record) {
+    if (record.room == "cache" && record.level == LogLevel::debug) said.emplace_back(record.text);
+  }});
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto scale = program("scale");
+  get(*cache, scale, device);
+  get(*cache, scale, device);
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].find("Kernel 'scale' for 'double:0': built in ") == 0);
+}

@@ -1,0 +1,91 @@
+#pragma once
+/// Programs and stores for the tests of this room, which count what is asked of them.
+#include <wye/base/blob_store.hpp>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "device/provider.hpp"
+
+namespace wye::test {
+
+/// A program whose artefact is its name. `on_build` may wait, fail or throw.
+class CountingProgram final : public device::Program {
+ public:
+  explicit CountingProgram(std::string name, bool storable = false)
+      : name_(std::move(name)), key_(Hasher().add(name_).finish()), storable_(storable) {}
+
+  std::string_view name() const noexcept override { return name_; }
+  const ParamSchema& schema() const noexcept override { return schema_; }
+  std::uint64_t id() const noexcept override { return 0; }
+  std::optional<Error> refusal(const device::DeviceBase&) const override { return std::nullopt; }
+  Result<Digest> key(const device::DeviceBase&) const override { return key_; }
+  bool storable(const device::DeviceBase&) const noexcept override { return storable_; }
+  Result<device::Artefact> build(const device::DeviceBase&) const override {
+    ++builds;
+    if (on_build)
+      if (auto done = on_build(); !done) return std::move(done).error();
+    return artefact();
+  }
+  device::Artefact artefact() const {
+    device::Artefact made;
+    made.kernel = name_;
+    made.language = "spirv";
+    for (char c : name_) made.code.push_back(static_cast<std::byte>(c));
+    made.key = key_;
+    return made;
+  }
+
+  mutable std::atomic<int> builds{0};
+  std::function<Result<void>()> on_build;
+
+ private:
+  std::string name_;
+  Digest key_;
+  bool storable_;
+  ParamSchema schema_;
+};
+
+inline std::shared_ptr<CountingProgram> program(std::string name, bool storable = false) {
+  return std::make_shared<CountingProgram>(std::move(name), storable);
+}
+
+/// Blobs in memory. Each call fails where its error is set.
+class MemoryStore final : public BlobStore {
+ public:
+  Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override {
+    const std::lock_guard lock(mutex_);
+    ++gets;
+    if (get_error) return *get_error;
+    const auto found = blobs.find(key);
+    if (found == blobs.end()) return std::optional<std::vector<std::byte>>();
+    return std::optional(found->second);
+  }
+  Result<void> put(const Digest& key, std::span<const std::byte> blob) override {
+    const std::lock_guard lock(mutex_);
+    ++puts;
+    if (put_error) return *put_error;
+    blobs[key].assign(blob.begin(), blob.end());
+    return {};
+  }
+  Result<void> remove(const Digest& key) override {
+    const std::lock_guard lock(mutex_);
+    ++removes;
+    if (remove_error) return *remove_error;
+    blobs.erase(key);
+    return {};
+  }
+
+  std::map<Digest, std::vector<std::byte>> blobs;
+  int gets = 0, puts = 0, removes = 0;
+  std::optional<Error> get_error, put_error, remove_error;
+
+ private:
+  std::mutex mutex_;
+};
+
+}  // namespace wye::test

@@ -1,0 +1,228 @@
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "cache/cache.hpp"
+#include "doubles.hpp"
+#include "support/catch.hpp"
+#include "support/double_device.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+using test::DoubleDevice;
+using test::program;
+
+namespace {
+
+CacheMetrics metrics(const cache::Cache& cache) {
+  const auto still = cache.freeze();
+  return cache.metrics_locked();
+}
+
+/// Something that happens once, and can be waited for.
+class Event {
+ public:
+  void happen() {
+    const std::lock_guard lock(mutex_);
+    happened_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return happened_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool happened_ = false;
+};
+
+void wait_until_joined(const cache::Cache& cache, std::uint64_t n) {
+  while (metrics(cache).joined < n) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("sixteen threads that want one kernel build it once", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto scale = program("scale");
+  // The build ends only when the other fifteen wait for it: the window in which two could build is as wide as can be.
+  scale->on_build = [&] { return wait_until_joined(*cache, 15), Result<void>(); };
+  std::vector<std::optional<Result<device::Provided>>> results(16);
+  std::vector<std::thread> threads;
+  for (auto& result : results)
+    threads.emplace_back([&] { result = cache->provide(scale, device, Instant::max()); });
+  for (auto& thread : threads) thread.join();
+  CHECK(scale->builds == 1);
+  CHECK(device->created == 1);
+  for (const auto& result : results) {
+    REQUIRE(result->has_value());
+    CHECK((*result)->executable.base() == (*results[0])->executable.base());
+    CHECK((*result)->tier == CacheTier::built);
+  }
+  CHECK(metrics(*cache).joined == 15);
+  CHECK(metrics(*cache).misses == 1);
+}
+
+TEST_CASE("all who wait for a build get its failure, and the next one builds again", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto broken = program("broken");
+  broken->on_build = [&]() -> Result<void> {
+    wait_until_joined(*cache, 7);
+    return Error(Errc::compile_failed, "No.");
+  };
+  std::vector<std::optional<Result<device::Provided>>> results(8);
+  std::vector<std::thread> threads;
+  for (auto& result : results)
+    threads.emplace_back([&] { result = cache->provide(broken, device, Instant::max()); });
+  for (auto& thread : threads) thread.join();
+  CHECK(broken->builds == 1);
+  for (const auto& result : results) {
+    REQUIRE_FALSE(*result);
+    CHECK(result->error().sentence() == "No.");
+  }
+  CHECK(metrics(*cache).failures == 1);
+  broken->on_build = nullptr;
+  CHECK(cache->provide(broken, device, Instant::max()));
+  CHECK(broken->builds == 2);
+}
+
+TEST_CASE("who waits gives up at the deadline, and the build goes on", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto slow = program("slow");
+  Event started, go_on;
+  slow->on_build = [&] { return started.happen(), go_on.wait(), Result<void>(); };
+  std::optional<Result<device::Provided>> built;
+  std::thread builder([&] { built = cache->provide(slow, device, Instant::max()); });
+  started.wait();
+  for (const Instant until : {Clock::steady().now() + 5ms, Clock::steady().now(), Instant{}}) {
+    const auto waited = cache->provide(slow, device, until);
+    REQUIRE_FALSE(waited);
+    CHECK(waited.error().code() == Errc::timed_out);
+    CHECK(waited.error().sentence() ==
+          "Kernel 'slow' was still being built for 'double:0' when the deadline passed.");
+  }
+  go_on.happen();
+  builder.join();
+  REQUIRE(built->has_value());
+  CHECK(slow->builds == 1);
+  CHECK(cache->provide(slow, device, Clock::steady().now())->tier == CacheTier::memory);
+}
+
+TEST_CASE("a build holds nobody else up", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto slow = program("slow"), ready = program("ready"), other = program("other");
+  REQUIRE(cache->provide(ready, device, Instant::max()));
+  Event started, go_on;
+  slow->on_build = [&] { return started.happen(), go_on.wait(), Result<void>(); };
+  std::thread builder([&] { (void)cache->provide(slow, device, Instant::max()).has_value(); });
+  started.wait();
+  CHECK(cache->provide(ready, device, Instant::max())->tier == CacheTier::memory);
+  CHECK(cache->provide(other, device, Instant::max())->tier == CacheTier::built);
+  CHECK(cache->build_cost(*slow, *device).has_value());
+  CHECK(cache->contents().size() == 2);
+  CHECK(cache->reclaim(*device, 1_GiB) == 200_B);
+  cache->clear();
+  CHECK(metrics(*cache).misses == 2);
+  go_on.happen();
+  builder.join();
+  CHECK(cache->contents() == std::vector<std::string>{"slow@double:0"});
+}
+
+TEST_CASE("a build may itself use the cache", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto inner = program("inner"), outer = program("outer");
+  outer->on_build = [&]() -> Result<void> {
+    if (auto provided = cache->provide(inner, device, Instant::max()); !provided) return provided.error();
+    return {};
+  };
+  CHECK(cache->provide(outer, device, Instant::max()));
+  CHECK(inner->builds == 1);
+}
+
+TEST_CASE("many threads, few places, many kernels: every answer is the right one", "[cache]") {
+  const auto cache = cache::Cache::open({.kernels = 5}).value();
+  const auto device = std::make_shared<DoubleDevice>("double:0"),
+             second = std::make_shared<DoubleDevice>("double:1");
+  std::vector<std::shared_ptr<test::CountingProgram>> programs;
+  for (int i = 0; i < 20; ++i) programs.push_back(program("kernel" + std::to_string(i)));
+  std::atomic<int> wrong{0};
+  std::atomic<bool> stop{false};
+  constexpr int uses = 3000, users = 8;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < users; ++t)
+    threads.emplace_back([&, t] {
+      std::uint32_t random = static_cast<std::uint32_t>(t) * 77 + 1;
+      std::vector<Executable> held(3);
+      for (int i = 0; i < uses; ++i) {
+        random = random * 1664525u + 1013904223u;
+        const auto& wanted = programs[(random >> 8) % programs.size()];
+        const auto& where = random >> 28 & 1 ? device : second;
+        auto provided = cache->provide(wanted, where, Instant::max());
+        if (!provided || provided->executable.base()->artefact().kernel != wanted->name() ||
+            provided->executable.base()->device() != where)
+          ++wrong;
+        else
+          held[random >> 16 & 1] = provided->executable;
+      }
+    });
+  // Meanwhile the numbers always add up.
+  std::thread watcher([&] {
+    while (!stop) {
+      const auto still = cache->freeze();
+      const CacheMetrics one = cache->metrics_locked(), two = cache->metrics_locked();
+      if (one.hits != two.hits || one.misses != two.misses || one.kernels > one.misses ||
+          one.kernels + one.evictions > one.misses)
+        ++wrong;
+    }
+  });
+  std::thread cleaner([&] {
+    while (!stop) {
+      cache->reclaim(*device, 150_B);
+      cache->contents();
+      std::this_thread::yield();
+    }
+  });
+  for (auto& thread : threads) thread.join();
+  stop = true;
+  watcher.join();
+  cleaner.join();
+  CHECK(wrong == 0);
+  const CacheMetrics counted = metrics(*cache);
+  CHECK(counted.hits + counted.misses + counted.joined == uses * users);
+  CHECK(counted.kernels <= 5);
+  CHECK(counted.kernels + counted.evictions == counted.misses);
+  CHECK(*device->alive + *second->alive == static_cast<int>(counted.kernels));
+}
+
+TEST_CASE("while the cache is frozen no number moves", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto scale = program("scale");
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      while (!stop) (void)cache->provide(scale, device, Instant::max()).has_value();
+    });
+  std::uint64_t seen = 0;
+  bool moved = false;
+  for (int i = 0; i < 200; ++i) {
+    const auto still = cache->freeze();
+    const std::uint64_t before = cache->metrics_locked().hits;
+    std::this_thread::yield();
+    moved |= cache->metrics_locked().hits != before;
+    seen = before;
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+  CHECK_FALSE(moved);
+  CHECK(metrics(*cache).hits >= seen);
+}
