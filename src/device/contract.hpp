@@ -37,7 +37,7 @@ class Timeline {
   /// Errors: timed_out; or the failure this timeline carries, once `value` can no longer be reached.
   virtual Result<void> wait(std::uint64_t value, Instant until) = 0;
   /// Moves the value up from the host.
-  /// Errors: invalid_argument (not larger than the value it has), device_lost.
+  /// Errors: invalid_argument (not larger than the value it has; or a lane moves this one), device_lost.
   virtual Result<void> signal(std::uint64_t value) = 0;
   /// The device whose lanes can wait for this timeline.
   virtual const DeviceBase* owner() const noexcept = 0;
@@ -131,14 +131,16 @@ struct Submission {
   std::shared_ptr<const Recording> recording;  ///< closed; kept by the lane until the device is done with it
   std::span<const TimelinePoint> waits;        ///< on this device; reached before the first command runs
   StopToken stop;                              ///< host functions may look at it
-  bool caller_waits = false;                   ///< the submitting thread waits next: no other thread needs waking
+  bool caller_waits = false;  ///< the submitting thread waits next: no other thread needs waking
 };
 
 /// One ordered lane: submissions run one after the other, in the order given.
 /// Threads: one thread at a time.
 class LaneBase {
  public:
-  virtual ~LaneBase();  ///< never blocks on a lost device; otherwise waits for what is in flight
+  /// Waits for what is in flight, but never on a lost device; downloads nobody has waited for are given up. Values that
+  /// were not submitted can no longer be reached: who waits for one is answered `closed`.
+  virtual ~LaneBase();
   /// Hands a closed recording to the device and returns the value its end will signal on `timeline()`. Sources of its
   /// uploads have been read when this returns.
   /// Errors: whatever stopped it; then nothing of the recording ran and the lane can be used on, unless device_lost.

@@ -21,6 +21,12 @@ Result<void> HostTimeline::wait(std::uint64_t value, Instant until) {
 }
 
 Result<void> HostTimeline::signal(std::uint64_t value) {
+  if (by_ == MovedBy::lane)
+    return Error(Errc::invalid_argument, "A timeline that a lane moves cannot be moved by the host.");
+  return reach(value);
+}
+
+Result<void> HostTimeline::reach(std::uint64_t value) {
   std::vector<Watcher> due;
   {
     base::Lock lock(mutex_);

@@ -15,12 +15,16 @@ namespace device {
 /// Threads: thread-safe.
 class HostTimeline final : public Timeline {
  public:
-  explicit HostTimeline(const DeviceBase* owner) : owner_(owner) {}
+  enum class MovedBy : std::uint8_t { host, lane };
+  explicit HostTimeline(const DeviceBase* owner, MovedBy by = MovedBy::host) : owner_(owner), by_(by) {}
   std::uint64_t reached() noexcept override;
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   const DeviceBase* owner() const noexcept override { return owner_; }
 
+  /// Moves the value up, for the lane.
+  /// Errors: those of `signal`.
+  Result<void> reach(std::uint64_t value);
   /// Ends this timeline: values above the one reached answer `error` from now on. The first failure stays.
   void fail(Error error);
   std::optional<Error> failure() const;
@@ -34,6 +38,7 @@ class HostTimeline final : public Timeline {
     std::function<void()> then;
   };
   const DeviceBase* owner_;
+  const MovedBy by_;
   mutable std::mutex mutex_;
   base::Gate gate_;
   std::atomic<std::uint64_t> reached_{0};

@@ -295,6 +295,45 @@ CONTRACT_CASE("a timeline only grows, and wakes who waits for it", {}) {
   CHECK(timeline->reached() == std::uint64_t{1} << 40);
 }
 
+CONTRACT_CASE("a lane's timeline is not the host's to move", {}) {
+  auto lane = subject.lane();
+  lane->fill(range(subject.words(4)), 1);
+  const TimelinePoint point = lane->submit();
+  auto moved = point.timeline->signal(point.value + 10);
+  REQUIRE_FALSE(moved);
+  CHECK(moved.error() == Errc::invalid_argument);
+  subject.settle(*lane);
+  CHECK(point.timeline->reached() == point.value);
+}
+
+CONTRACT_CASE("who waits for a value of a lane that has ended hears that it will not come", {}) {
+  auto lane = subject.lane();
+  lane->fill(range(subject.words(4)), 1);
+  const TimelinePoint point = lane->submit();
+  lane.reset();
+  REQUIRE(point.timeline->wait(point.value, Instant::max()));
+  auto beyond = point.timeline->wait(point.value + 1, Instant::max());
+  REQUIRE_FALSE(beyond);
+  CHECK(beyond.error() == Errc::closed);
+}
+
+CONTRACT_CASE("a lane that waits for a value of a lane that has ended fails and can be dropped",
+              {Ability::order}) {
+  auto first = subject.lane(), second = subject.lane(), third = subject.lane();
+  first->fill(range(subject.words(4)), 1);
+  const TimelinePoint point = first->submit();
+  for (Lane* lane : {second.get(), third.get()}) {
+    lane->wait_for({point.timeline, point.value + 1});
+    lane->fill(range(subject.words(4)), 2);
+    lane->submit();
+  }
+  first.reset();
+  third.reset();
+  auto waited = second->wait(Instant::max());
+  REQUIRE_FALSE(waited);
+  CHECK(waited.error() == Errc::closed);
+}
+
 CONTRACT_CASE("values of a lane grow, and are reached in order", {}) {
   auto lane = subject.lane_base();
   const auto buffer = subject.buffer(64_B);

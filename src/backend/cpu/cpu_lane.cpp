@@ -98,14 +98,14 @@ class Queue : public std::enable_shared_from_this<Queue> {
   explicit Queue(const CpuDevice& device)
       : device_id_(device.info().id),
         team_(device.team()),
-        timeline_(std::make_shared<HostTimeline>(&device)) {}
+        timeline_(std::make_shared<HostTimeline>(&device, HostTimeline::MovedBy::lane)) {}
 
   const std::shared_ptr<HostTimeline>& timeline() const noexcept { return timeline_; }
 
   Result<std::uint64_t> submit(const Submission& submission);
   Result<void> wait(std::uint64_t value, Instant until);
   void abandon() noexcept;
-  void drain();
+  void end();
 
  private:
   enum class State {
@@ -172,7 +172,7 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
     }
     if (job.begin == commands.size()) {
       last_ = job.value;
-      if (auto signalled = timeline_->signal(last_); !signalled) return std::move(signalled).error();
+      if (auto signalled = timeline_->reach(last_); !signalled) return std::move(signalled).error();
       return last_;
     }
   }
@@ -267,7 +267,7 @@ void Queue::finish(Job job) {
   if (!job.failure) job.failure = execute(job);
   job.recording.reset();  // before the value is reached: who sees it may use the recording again
   if (!job.failure) {
-    (void)timeline_->signal(job.value);  // larger than the one before: they run in order
+    (void)timeline_->reach(job.value);  // larger than the one before: they run in order
     return;
   }
   {
@@ -345,16 +345,20 @@ void Queue::abandon() noexcept {
   abandoned_ = last_;
 }
 
-void Queue::drain() {
-  base::Lock lock(mutex_);
-  run(lock, all);
-  drained_.wait(lock, Instant::max(), [this] { return state_ == State::idle && jobs_.empty(); });
+void Queue::end() {
+  abandon();
+  {
+    base::Lock lock(mutex_);
+    run(lock, all);
+    drained_.wait(lock, Instant::max(), [this] { return state_ == State::idle && jobs_.empty(); });
+  }
+  timeline_->fail(Error(Errc::closed, base::text("A lane of '{}' has ended.", device_id_)));
 }
 
 CpuLane::CpuLane(std::shared_ptr<CpuDevice> device)
     : LaneBase(device), queue_(std::make_shared<Queue>(*device)), timeline_(queue_->timeline()) {}
 
-CpuLane::~CpuLane() { queue_->drain(); }
+CpuLane::~CpuLane() { queue_->end(); }
 
 Result<std::uint64_t> CpuLane::submit(const Submission& submission) { return queue_->submit(submission); }
 Result<void> CpuLane::wait(std::uint64_t value, Instant until) { return queue_->wait(value, until); }

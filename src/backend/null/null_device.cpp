@@ -73,12 +73,13 @@ class NullLane final : public LaneBase {
  public:
   explicit NullLane(std::shared_ptr<DeviceBase> device)
       : LaneBase(std::move(device)),
-        reached_(std::make_shared<HostTimeline>(this->device().get())),
+        reached_(std::make_shared<HostTimeline>(this->device().get(), HostTimeline::MovedBy::lane)),
         timeline_(reached_) {}
+  ~NullLane() override { reached_->fail(Error(Errc::closed, "A lane of 'null:0' has ended.")); }
 
   Result<std::uint64_t> submit(const Submission&) override {
     const std::uint64_t value = ++last_;
-    if (auto signalled = reached_->signal(value); !signalled) return std::move(signalled).error();
+    if (auto signalled = reached_->reach(value); !signalled) return std::move(signalled).error();
     return value;
   }
   Result<void> wait(std::uint64_t value, Instant until) override { return reached_->wait(value, until); }
