@@ -10,8 +10,8 @@ namespace cache {
 
 namespace {
 
-// A record is: magic, format version, key, size of the payload, checksum of all of that and the payload, payload.
-// Numbers are little endian; strings and lists begin with their length.
+// A record is: magic, format version, key, size of the payload, checksum of all of that and the payload,
+// payload. Numbers are little endian; strings and lists begin with their length.
 constexpr std::string_view magic = "wye kernel";
 constexpr std::uint64_t format = 1;  // moves whenever the layout of a record does: older ones are then misses
 constexpr std::size_t checksum_bytes = sizeof(Digest::bytes);
@@ -43,7 +43,8 @@ class Writer {
   std::vector<std::byte> out_;
 };
 
-/// Reads what `Writer` wrote. After the first thing that is not there, everything reads as zero and `good` is false.
+/// Reads what `Writer` wrote. After the first thing that is not there, everything reads as zero and `good` is
+/// false.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}

@@ -13,8 +13,8 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// Keeps artefacts between processes as well as it can. A store that fails costs nothing but its use: that is said
-/// once, in the log.
+/// Keeps artefacts between processes as well as it can. A store that fails costs nothing but its use: that is
+/// said once, in the log.
 /// Threads: thread-safe.
 class ArtefactStore {
  public:

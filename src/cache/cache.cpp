@@ -259,8 +259,9 @@ std::vector<Cache::Table::iterator> Cache::kept_in_order() {
   return entries;
 }
 
-/// Brings the table back within its bounds: what is idle goes, used longest ago first. Where that is not enough, the
-/// table lets go of what is in use, in the same order: it can still be found, and ends with its last user.
+/// Brings the table back within its bounds: what is idle goes, used longest ago first. Where that is not
+/// enough, the table lets go of what is in use, in the same order: it can still be found, and ends with its
+/// last user.
 void Cache::trim(Leaving& leaving) {
   std::uint64_t kernels = 0;
   Bytes bytes;

@@ -22,8 +22,9 @@ namespace cache {
 
 /// Live executables by key and device, in memory; their artefacts in a store.
 ///
-/// A hit locks one of a few reader locks, each thread its own, so that hits do not meet; who changes the table holds
-/// `mutex_` and all of them. Order of use is exact: a count that every use moves on, unless it was the last one to.
+/// A hit locks one of a few reader locks, each thread its own, so that hits do not meet; who changes the
+/// table holds `mutex_` and all of them. Order of use is exact: a count that every use moves on, unless it
+/// was the last one to.
 /// Threads: thread-safe. Builds, drivers, the store and the ends of executables see no lock held.
 class Cache final : public device::ExecutableProvider, public device::Reclaimable {
  public:

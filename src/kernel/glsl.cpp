@@ -154,7 +154,8 @@ class Shaderc final : public GlslCompiler {
 
   Result<std::vector<std::uint32_t>> compile(const Glsl& source, const std::string& kernel) const override {
     const std::string shown = shown_name(source, kernel);
-    // Without a version that Vulkan knows, the compiler writes the text of its built-in functions to standard output.
+    // Without a version that Vulkan knows, the compiler writes the text of its built-in functions to standard
+    // output.
     const GlslOutline seen = outline(source.text, source.entry);
     if (seen.version != 450 && seen.version != 460)
       return refused(kernel, base::text("{}:1: the source must begin with #version 450 or 460", shown));

@@ -13,8 +13,9 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// The GLSL compiler. The first compile after it came into being costs some 70 ms (it reads the language's built-in
-/// functions), later ones 0.5 ms and more; so one is shared by all who need one, and ends with its last user.
+/// The GLSL compiler. The first compile after it came into being costs some 70 ms (it reads the language's
+/// built-in functions), later ones 0.5 ms and more; so one is shared by all who need one, and ends with its
+/// last user.
 /// Threads: thread-safe.
 class GlslCompiler {
  public:
@@ -24,13 +25,15 @@ class GlslCompiler {
   static std::string build_id();
 
   virtual ~GlslCompiler() = default;
-  /// SPIR-V 1.5 for Vulkan 1.2, not optimized: drivers do that again, and better (lavapipe is slower on optimized
-  /// code). Its entry point is named "main" whatever `source.entry` says.
-  /// Errors: compile_failed, "scale.comp:4: 'foo' : undeclared identifier."; what else is wrong is its context.
+  /// SPIR-V 1.5 for Vulkan 1.2, not optimized: drivers do that again, and better (lavapipe is slower on
+  /// optimized code). Its entry point is named "main" whatever `source.entry` says.
+  /// Errors: compile_failed, "scale.comp:4: 'foo' : undeclared identifier."; what else is wrong is its
+  ///         context.
   virtual Result<std::vector<std::uint32_t>> compile(const Glsl& source, const std::string& kernel) const = 0;
 };
 
-/// What the first line of a shader says, and whether it has a function of some name; comments are not looked at.
+/// What the first line of a shader says, and whether it has a function of some name; comments are not looked
+/// at.
 struct GlslOutline {
   int version = 0;      ///< 0 where it does not begin with #version
   std::string profile;  ///< "core", or empty

@@ -16,8 +16,8 @@ namespace kernel {
 /// Version of the kernel ABI (README.md). It moves whenever the same source would give another artefact.
 inline constexpr std::uint32_t abi_version = 1;
 
-/// Everything that goes into the artefact of a shader. Not among it: the file name shown in diagnostics, the time, the
-/// machine, the driver.
+/// Everything that goes into the artefact of a shader. Not among it: the file name shown in diagnostics, the
+/// time, the machine, the driver.
 struct Ingredients {
   std::string_view kernel;
   std::string_view language;  ///< "Glsl", "SpirV"

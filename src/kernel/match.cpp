@@ -144,8 +144,8 @@ class Matcher {
     return std::nullopt;
   }
 
-  /// Elements agree where their size and type do. Numbers may be read several at a time (a vec4 of float32), and
-  /// structs number by number.
+  /// Elements agree where their size and type do. Numbers may be read several at a time (a vec4 of float32),
+  /// and structs number by number.
   static bool same_elements(const Slot& slot, const Memory& memory) {
     if (memory.stride == 0) return true;
     if (slot.element == ElementType::opaque)

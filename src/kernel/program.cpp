@@ -176,7 +176,8 @@ Result<void> KernelProgram::add_host(const HostSource& source) {
   return {};
 }
 
-/// Parameters without a name take that of the SPIR-V source. Keys hold the schema as it was declared, so this is last.
+/// Parameters without a name take that of the SPIR-V source. Keys hold the schema as it was declared, so this
+/// is last.
 void KernelProgram::take_names() {
   const Prepared* spirv = find("SpirV");
   if (!spirv) return;

@@ -65,20 +65,21 @@ struct Interface {
 };
 
 /// Reads the interface of the compute entry point `entry`, with `constants` in place of the defaults of its
-/// specialization constants. Does not prove that the module is valid (`validate` does), but reads nothing outside
-/// `words`, whatever they are.
-/// Errors: invalid_argument (cut short, no such entry point, no such constant); unsupported, with names and numbers:
-///         resources other than storage buffers of set 0, capabilities wye does not know.
+/// specialization constants. Does not prove that the module is valid (`validate` does), but reads nothing
+/// outside `words`, whatever they are.
+/// Errors: invalid_argument (cut short, no such entry point, no such constant); unsupported, with names and
+///         numbers: resources other than storage buffers of set 0, capabilities wye does not know.
 /// Source: the SPIR-V specification, version 1.6.
 Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view entry,
                           std::span<const device::Specialization> constants);
 
-/// Proves that the module is valid SPIR-V for Vulkan 1.2. Without effect in a build without SPIRV-Tools (WYE_GLSL off).
+/// Proves that the module is valid SPIR-V for Vulkan 1.2. Without effect in a build without SPIRV-Tools
+/// (WYE_GLSL off).
 /// Errors: invalid_argument, with what is wrong and where.
 Result<void> validate(std::span<const std::uint32_t> words);
 
-/// Makes the source language of every OpSource "unknown" where it is newer than the tools and drivers of 2023, which
-/// refuse it. It is a remark for debuggers; nothing else changes.
+/// Makes the source language of every OpSource "unknown" where it is newer than the tools and drivers of
+/// 2023, which refuse it. It is a remark for debuggers; nothing else changes.
 void forget_new_languages(std::span<std::uint32_t> words);
 
 }  // namespace kernel

@@ -107,8 +107,8 @@ class Parser {
     return {};
   }
 
-  /// Fills the tables. Types and constants come before what uses them, so one pass in order is enough, and nothing
-  /// can go in circles.
+  /// Fills the tables. Types and constants come before what uses them, so one pass in order is enough, and
+  /// nothing can go in circles.
   Result<void> fill() {
     const std::vector<Instruction>& all = module_.instructions;
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -19,8 +19,9 @@ struct Roots {
   std::size_t count = 0;                        ///< of all roots
 };
 
-/// Which roots the code reachable from `entry` writes through. Addresses are followed through loads, copies, local
-/// variables and calls; where one may come from several roots the answer is `unknown`, never a wrong `no`.
+/// Which roots the code reachable from `entry` writes through. Addresses are followed through loads, copies,
+/// local variables and calls; where one may come from several roots the answer is `unknown`, never a wrong
+/// `no`.
 std::vector<Written> find_writes(const Module& module, Id entry, const Roots& roots);
 
 /// The functions that can run when `entry` is called, itself included.

@@ -89,7 +89,8 @@ TEST_CASE("every truncation and every flipped bit is seen", "[cache]") {
 }
 
 TEST_CASE("a payload that says nonsense under a right checksum is refused too", "[cache]") {
-  // What a writer with a bug, or one that knows the format, could leave. Nothing is read outside, nothing huge allocated.
+  // What a writer with a bug, or one that knows the format, could leave. Nothing is read outside, nothing
+  // huge allocated.
   const device::Artefact full = rich();
   const auto whole = encode(full);
   constexpr std::size_t header = 10 + 8 + 32 + 8;

@@ -49,7 +49,8 @@ TEST_CASE("sixteen threads that want one kernel build it once", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto scale = program("scale");
-  // The build ends only when the other fifteen wait for it: the window in which two could build is as wide as can be.
+  // The build ends only when the other fifteen wait for it: the window in which two could build is as wide as
+  // can be.
   scale->on_build = [&] { return wait_until_joined(*cache, 15), Result<void>(); };
   std::vector<std::optional<Result<device::Provided>>> results(16);
   std::vector<std::thread> threads;

@@ -434,7 +434,8 @@ TEST_CASE("valid SPIR-V is valid and invalid SPIR-V says why", "[kernel]") {
 }
 
 TEST_CASE("no word of a module can be anything that leads outside it", "[kernel]") {
-  // Under a sanitizer this proves the walk's bounds. Every truncation, every word replaced in several ways, and noise.
+  // Under a sanitizer this proves the walk's bounds. Every truncation, every word replaced in several ways,
+  // and noise.
   const std::vector<test::Words> modules{
       test::compile(test::scale_glsl), test::compile(test::scale_span_glsl),
       test::compile(shader("struct S { mat3 m; vec3 v[4]; }; layout(constant_id = 1) const uint n = 4;\n"

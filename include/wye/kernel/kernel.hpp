@@ -19,10 +19,11 @@ inline namespace v0 {
 /// Threads: thread-safe; copies share one kernel.
 class WYE_API AnyKernel {
  public:
-  /// Makes a kernel of its sources: at most one per language.
-  /// Errors: invalid_argument: no name, no sources, an empty source, two of one language; a SPIR-V source
-  /// that
-  ///         disagrees with `schema` or is not valid, naming the slot.
+  /// Makes a kernel of its sources: at most one per language. GLSL is compiled, and seen to agree, when it is
+  /// first needed.
+  /// Errors: invalid_argument (no name, no sources, an empty source, two of one language; a SPIR-V source
+  ///         that is not valid or disagrees with `schema`, naming the parameter), unsupported (a SPIR-V
+  ///         source that uses what wye does not offer, named).
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
 
   const std::string& name() const noexcept;
@@ -39,8 +40,8 @@ class WYE_API AnyKernel {
 /// A kernel with the parameters `P`: `Read<T>`, `Write<T>`, `ReadWrite<T>`, or a plain value.
 ///
 ///     const auto scale = wye::Kernel<wye::ReadWrite<float>, float>::make({
-///         .name = "scale", .sources = {wye::Glsl{...}, wye::host([](wye::Range r, std::span<float> x, float
-///         s) {...})}});
+///         .name = "scale",
+///         .sources = {wye::Glsl{...}, wye::host([](wye::Range r, std::span<float> x, float s) {...})}});
 ///     runtime->submit((*scale)(x, 2.0f));
 ///
 /// Threads: thread-safe; copies share one kernel.

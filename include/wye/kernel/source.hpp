@@ -17,7 +17,7 @@
 namespace wye {
 inline namespace v0 {
 
-/// The value of a specialization constant: `{.id = 0, .value = 16u}` as `SpecializationConstant(0, 16u)`.
+/// The value of a specialization constant: `{0, 16u}` makes the one with id 0 a 16.
 struct SpecializationConstant {
   template <class T>
   requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
@@ -39,13 +39,14 @@ struct Macro {
   std::string value;
 };
 
-/// A compute shader in GLSL (`#version 450` or newer). Storage buffers are bound at set 0 in the order of the
-/// kernel's buffer parameters; the other parameters are the members of the push-constant block, in order. A
-/// shader without bound buffers takes them as {buffer_reference, uvec2 count} members instead.
+/// A compute shader in GLSL, `#version 450` or `460`; one piece of text, nothing can be included. Storage
+/// buffers are bound at set 0 in the order of the kernel's buffer parameters; the other parameters are the
+/// members of the push-constant block, in order. A shader without bound buffers takes them there too, as
+/// structs of {buffer_reference, uvec2 count} or bare buffer_references.
 struct Glsl {
   std::string text;
-  std::string file = {};  ///< name shown in diagnostics
-  std::string entry = "main";
+  std::string file = {};       ///< name shown in diagnostics
+  std::string entry = "main";  ///< any function without parameters
   std::vector<SpecializationConstant> constants = {};
   std::vector<Macro> macros = {};
   std::optional<Extent3> tile = std::nullopt;  ///< items one workgroup covers; unset: its invocations
@@ -61,8 +62,7 @@ struct SpirV {
 
 /// How a host function wants to be called.
 struct HostOptions {
-  /// Items that every call covers at least; runs are multiples of it. A zero in a dimension means all of it,
-  /// so
+  /// Items that every call covers at least; runs are multiples of it. A zero in a dimension means all of it:
   /// `{0, 16}` gives whole rows, 16 at a time. Unset: chosen from the grid.
   std::optional<Extent3> tile = std::nullopt;
 };
