@@ -5,24 +5,26 @@ namespace wye::test {
 
 CONTRACT_CASE("buffers, executables and recordings may be dropped while in flight",
               {Ability::data, Ability::order}) {
-  for (Twin twin : twins(*subject.device)) {
-    const auto gate = subject.timeline();
-    std::vector<Word> got(1000, 0xdeadbeef);
-    auto lane = subject.lane();
-    {
-      const auto from = subject.buffer(std::vector<Word>(1000, 4)),
-                 to = subject.buffer(std::vector<Word>(1000, 5));
-      lane->wait_for({gate, 1});
-      lane->dispatch(subject.kernel("mix", twin), arguments_of(argument(from), argument(to), Word{1}), 1000);
-      lane->download(range(to), writable_bytes_of(got));
-      lane->submit();
+  for (Twin twin : twins(*subject.device))
+    for (std::size_t count : std::initializer_list<std::size_t>{1000, 500'000}) {
+      const auto gate = subject.timeline();
+      std::vector<Word> got(count, 0xdeadbeef);
+      auto lane = subject.lane();
+      {
+        const auto from = subject.buffer(std::vector<Word>(count, 4)),
+                   to = subject.buffer(std::vector<Word>(count, 5));
+        lane->wait_for({gate, 1});
+        lane->dispatch(subject.kernel("mix", twin), arguments_of(argument(from), argument(to), Word{1}),
+                       count);
+        lane->download(range(to), writable_bytes_of(got));
+        lane->submit();
+      }
+      std::vector<std::shared_ptr<BufferBase>> others;  // what was dropped too early would be given out again
+      for (int i = 0; i < 10; ++i) others.push_back(subject.buffer(std::vector<Word>(count, 0xbad)));
+      REQUIRE(gate->signal(1));
+      subject.settle(*lane);
+      CHECK(got == std::vector<Word>(count, 20));
     }
-    std::vector<std::shared_ptr<BufferBase>> others;  // what was dropped too early would be given out again
-    for (int i = 0; i < 10; ++i) others.push_back(subject.buffer(std::vector<Word>(1000, 0xbad)));
-    REQUIRE(gate->signal(1));
-    subject.settle(*lane);
-    CHECK(got == std::vector<Word>(1000, 20));
-  }
 }
 
 CONTRACT_CASE("what a finished submission used is free again", {}) {

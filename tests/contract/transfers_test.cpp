@@ -127,6 +127,30 @@ CONTRACT_CASE("downloads that were given up are not written", {Ability::data, Ab
   CHECK(later == std::vector<Word>(500, 7));
 }
 
+CONTRACT_CASE("a download holds what was there when it ran, whoever writes before it is waited for",
+              {Ability::data}) {
+  for (std::size_t count : std::initializer_list<std::size_t>{100, 500'000}) {
+    const auto buffer = subject.buffer(std::vector<Word>(count, 7));
+    std::vector<Word> target(count, 0xdeadbeef), again(count, 0xdeadbeef);
+    const std::vector<Word> words(count, 13);
+    auto lane = subject.lane(), other = subject.lane();
+    lane->download(range(buffer), writable_bytes_of(target));
+    const TimelinePoint downloaded = lane->submit();
+    REQUIRE(downloaded.timeline->wait(downloaded.value,
+                                      Instant::max()));  // the device is done; nobody took it yet
+    other->wait_for(downloaded);
+    other->dispatch(subject.kernel("add"), arguments_of(argument(buffer), Word{4}), count);
+    subject.settle(*other);
+    lane->download(range(buffer), writable_bytes_of(again));
+    lane->submit();
+    lane->upload(bytes_of(words), range(buffer));
+    subject.settle(*lane);
+    CHECK(target == std::vector<Word>(count, 7));
+    CHECK(again == std::vector<Word>(count, 11));
+    CHECK(subject.read(buffer) == words);
+  }
+}
+
 CONTRACT_CASE("transfers of nothing are no mistake", {}) {
   const auto empty = subject.buffer(0_B), full = subject.buffer(16_B);
   auto lane = subject.lane();

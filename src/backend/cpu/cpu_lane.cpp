@@ -86,6 +86,7 @@ struct Job {
   std::unique_ptr<std::byte[]> uploads;  // what those after it upload, one behind the other
   std::vector<TimelinePoint> waits;
   StopToken stop;
+  bool caller_works = false;     // the thread that waits for it does it, whatever its deadline
   std::optional<Error> failure;  // of what it waited for
 };
 
@@ -148,6 +149,7 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
   job.value = last_ + 1;
   job.recording = submission.recording;
   job.stop = submission.stop;
+  job.caller_works = submission.caller_waits;
   for (const TimelinePoint& point : submission.waits) {
     if (point.timeline->owner() != timeline_->owner())
       return Error(Errc::invalid_argument,
@@ -248,7 +250,7 @@ void Queue::post() {
   });
 }
 
-/// Runs jobs that are ready, up to the value `up_to`, and leaves others to the team. `lock` is held.
+/// Runs jobs that are ready, up to the value `up_to`. `lock` is held.
 void Queue::run(base::Lock& lock, std::uint64_t up_to) {
   while (state_ == State::ready && jobs_.front().value <= up_to) {
     state_ = State::running;
@@ -260,7 +262,6 @@ void Queue::run(base::Lock& lock, std::uint64_t up_to) {
     lock.lock();
     look(lock);
   }
-  if (state_ == State::ready) post();
 }
 
 void Queue::finish(Job job) {
@@ -331,11 +332,10 @@ Result<void> Queue::wait(std::uint64_t value, Instant until) {
   if (timeline_->reached() >= value) return {};
   {
     base::Lock lock(mutex_);
-    if (until == Instant::max() || host_functions > 0) {
-      run(lock, value);
-    } else if (state_ == State::ready) {
-      post();
-    }
+    const bool any = until == Instant::max() || host_functions > 0;
+    while (state_ == State::ready && jobs_.front().value <= value && (any || jobs_.front().caller_works))
+      run(lock, jobs_.front().value);
+    if (state_ == State::ready) post();
   }
   return timeline_->wait(value, until);
 }

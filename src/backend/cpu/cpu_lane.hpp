@@ -11,9 +11,9 @@ namespace cpu {
 class Queue;
 
 /// A submission starts on the team when those before it and the values it waits for are done; nothing waits on a team
-/// thread. A `wait` without a deadline takes a submission that has not started and runs it on the calling thread; with
-/// a deadline it does so only inside a host function, where the team may have no thread left, for it could not keep
-/// the deadline.
+/// thread. A `wait` takes a submission that has not started and runs it on the calling thread: one that was given with
+/// `caller_waits`, and any where the wait has no deadline that it could miss, or is inside a host function, where the
+/// team may have no thread left.
 class CpuLane final : public device::LaneBase {
  public:
   explicit CpuLane(std::shared_ptr<CpuDevice> device);

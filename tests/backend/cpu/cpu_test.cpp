@@ -114,6 +114,10 @@ TEST_CASE("who waits without a deadline runs what has not started", "[backend_cp
   lane->dispatch(who, {}, 1);
   REQUIRE(lane->wait(in(60s)));  // with a deadline somebody else must, or it could not be kept
   CHECK(ran != std::this_thread::get_id());
+  lane->dispatch(who, {}, 1);
+  lane->submit({}, true);  // unless the caller said it would
+  REQUIRE(lane->wait(in(60s)));
+  CHECK(ran == std::this_thread::get_id());
 }
 
 TEST_CASE("a submission that nobody waits for runs by itself", "[backend_cpu]") {
