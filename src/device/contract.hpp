@@ -131,7 +131,9 @@ struct Submission {
   std::shared_ptr<const Recording> recording;  ///< closed; kept by the lane until the device is done with it
   std::span<const TimelinePoint> waits;        ///< on this device; reached before the first command runs
   StopToken stop;                              ///< host functions may look at it
-  bool caller_waits = false;  ///< the submitting thread waits next: no other thread needs waking
+  /// The submitting thread waits next and may do the work itself, even past the deadline it waits with (`stop`
+  /// bounds that): no other thread needs waking.
+  bool caller_waits = false;
 };
 
 /// One ordered lane: submissions run one after the other, in the order given.

@@ -94,7 +94,7 @@ TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
 }
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {
-  submit(stop, true);
+  submit(stop, until == Instant::max());
   // Also after a failure: what was submitted before it may still be using the host's memory.
   if (last_ != 0) {
     auto waited = base_->wait(last_, until);

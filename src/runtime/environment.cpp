@@ -1,5 +1,6 @@
 #include "runtime/environment.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -79,14 +80,13 @@ Result<void> read(const char*, std::string_view text, std::string& out) {
 
 Result<void> read(const char* variable, std::string_view text, std::vector<std::string>& out) {
   out.clear();
-  while (true) {
-    const std::size_t comma = text.find(',');
-    const std::string_view word = text.substr(0, comma);
-    if (word.empty()) return refuse(variable, text, "a list of names such as vulkan,cpu");
-    out.emplace_back(word);
-    if (comma == std::string_view::npos) return {};
-    text.remove_prefix(comma + 1);
+  for (std::size_t first = 0; first <= text.size();) {
+    const std::size_t last = std::min(text.find(',', first), text.size());
+    if (last == first) return refuse(variable, text, "a list of names such as vulkan,cpu");
+    out.emplace_back(text.substr(first, last - first));
+    first = last + 1;
   }
+  return {};
 }
 
 /// What the host set, else what the variable says, else what is there.

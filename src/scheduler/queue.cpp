@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/team.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "scheduler/binding.hpp"
@@ -13,8 +14,8 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
-/// Jobs this thread is in the middle of. A job that waits for another one runs it on top, without a slot of
-/// its own: else `concurrent_jobs` jobs that each wait for one more would wait for ever.
+/// Jobs this thread is in the middle of. A job that waits for another one, be it on a thread of the team
+/// that works for it, runs it on top, without a slot of its own: else `concurrent_jobs` jobs that each wait for one more would wait for ever.
 thread_local int jobs_on_this_thread = 0;
 
 bool later(const std::shared_ptr<Record>& a, const std::shared_ptr<Record>& b) {
@@ -207,7 +208,7 @@ void Core::work() {
 
 /// Runs a queued job on the calling thread, if nobody else does yet and there is room for it.
 bool Core::run_if_room(Record& record) {
-  const bool nested = jobs_on_this_thread > 0;
+  const bool nested = jobs_on_this_thread > 0 || base::Team::inside();
   {
     const base::Lock lock(mutex_);
     if (!nested && running_ >= options_.concurrent_jobs) return false;

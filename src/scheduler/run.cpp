@@ -187,7 +187,10 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
     const StopToken stop(&record.stop, until, clock_);
     lane.submit(stop, true);
     began = !lane.failure();
-    return lane.wait(park, stop);
+    auto ended = lane.wait(park, stop);
+    // A host function that came back after its time may have stopped early: nobody can tell.
+    if (ended && clock_->now() >= until) return Error(Errc::timed_out, "The time limit passed.");
+    return ended;
   }();
   record.moved = binding.moved();
   if (done) {

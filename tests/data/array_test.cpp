@@ -93,7 +93,7 @@ TEST_CASE("random programs on arrays give what a sequential interpreter gives", 
       model.push_back(random_floats(n, seed * 10 + static_cast<std::uint32_t>(i)));
       real.push_back(runtime.array<float>(model.back()));
     }
-    for (int step = 0; step < 40; ++step) {
+    for (std::size_t step = 0; step < 40; ++step) {
       const std::size_t a = engine() % arrays, b = engine() % arrays;
       const std::string_view on = gpu && engine() % 2 ? "vulkan" : "cpu";
       const auto kind = engine() % 8;
