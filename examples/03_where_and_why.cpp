@@ -22,7 +22,7 @@ int main() {
   const auto microseconds = [](wye::Duration d) {
     return std::chrono::duration<double, std::micro>(d).count();
   };
-  std::printf("\nran on %s (%s): queued %.0f us, ran %.0f us, moved %s, kernel from %s\n",
+  std::printf("\nran on %s (%s): queued %.0f us, ran %.0f us, moved %s, kernel: %s\n",
               done->device().id.c_str(), done->device().name.c_str(), microseconds(done->queued()),
               microseconds(done->ran()), wye::to_string(done->moved()).c_str(),
               wye::name(done->cache()).data());

@@ -17,7 +17,7 @@ int main() {
 
   // No fence, no barrier, nobody waits: each job starts when what it reads is there. What fails comes out of read().
   (void)runtime->submit(wye::workloads::normalize(a, n));
-  (void)runtime->submit(wye::workloads::matmul(a, b, c, n, n, n));
+  (void)runtime->submit(wye::workloads::matmul(a, b, c));
 
   auto view = c.read();  // waits for the last writer, moves what is missing, holds it still while in scope
   if (!view) return std::puts(view.error().describe().c_str()), 1;

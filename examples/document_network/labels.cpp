@@ -28,7 +28,7 @@ bool Labels::place(Point center, double radius, std::string_view text, const Sty
       // The side of the text that is nearest to the disc touches the anchor.
       const Box box{anchor.x - width * (1 - across) / 2, anchor.y - height * (1 - down) / 2, width, height};
       if (!is_free(box, within)) continue;
-      taken_.push_back({box.x - 4, box.y - 2, box.width + 8, box.height + 4});
+      taken_.push_back({box.x - 8, box.y - 2, box.width + 16, box.height + 4});
       if (away > 10) page_.line(edge, anchor, colors::quiet, 1);
       Style written = style;
       written.align = 0;
