@@ -28,8 +28,9 @@ int main() {
   });
   if (!scale) return fail(scale.error());
 
-  auto pool =
-      wye::ContextPool::open({.backends = {"vulkan", "cpu"}, .lanes_per_device = 4});  // preferred first
+  auto pool = wye::ContextPool::open({.backends = {"vulkan"}, .lanes_per_device = 4});
+  if (!pool)
+    pool = wye::ContextPool::open({.backends = {"cpu"}, .lanes_per_device = 4});  // no Vulkan on this machine
   if (!pool) return fail(pool.error());
   auto cache = wye::ShaderCache::open({.memory = 64_MiB, .eviction = wye::Eviction::lru});
   if (!cache) return fail(cache.error());
