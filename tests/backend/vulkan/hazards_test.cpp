@@ -1,0 +1,155 @@
+// Each hazard once with descriptors, which validation sees, and once with addresses, which it does not.
+#include "backend/vulkan/driver.hpp"
+#include "backend/vulkan/rig.hpp"
+
+namespace wye::test {
+namespace {
+
+constexpr std::size_t count = 5000;
+
+struct Pair {
+  Rig rig;
+  std::shared_ptr<ExecutableBase> add, mix;
+  std::vector<Word> a = random_words(1, count), b = random_words(2, count);
+  std::shared_ptr<BufferBase> x = rig.buffer(a), y = rig.buffer(b);
+  explicit Pair(Twin twin) : add(rig.kernel("add", twin)), mix(rig.kernel("mix", twin)) {}
+  Arguments add_to(const std::shared_ptr<BufferBase>& buffer, Word by) {
+    return arguments_of(argument(buffer), by);
+  }
+  Arguments from_to(const std::shared_ptr<BufferBase>& from, const std::shared_ptr<BufferBase>& to) {
+    return arguments_of(argument(from), argument(to), Word{0});
+  }
+};
+
+void on_both(void (*scenario)(Pair&)) {
+  for (const Twin twin : {Twin::descriptors, Twin::addresses}) {
+    Pair pair(twin);
+    scenario(pair);
+  }
+}
+
+TEST_CASE("a dispatch reads what the one before it wrote", "[vulkan]") {
+  on_both([](Pair& p) {
+    auto lane = p.rig.lane();
+    lane->dispatch(p.add, p.add_to(p.x, 7), count);
+    lane->dispatch(p.mix, p.from_to(p.x, p.y), count);
+    settle(*lane);
+    for (std::size_t i = 0; i < count; ++i) p.b[i] = p.b[i] * 3 + p.a[i] + 7;
+    CHECK(p.rig.read(p.y) == p.b);
+  });
+}
+
+TEST_CASE("a dispatch writes after the one before it wrote", "[vulkan]") {
+  on_both([](Pair& p) {
+    auto lane = p.rig.lane();
+    for (Word i = 0; i < 200; ++i) lane->dispatch(p.add, p.add_to(p.x, i), count);
+    settle(*lane);
+    for (Word& word : p.a) word += 199 * 200 / 2;
+    CHECK(p.rig.read(p.x) == p.a);
+  });
+}
+
+TEST_CASE("a dispatch writes after the one before it read", "[vulkan]") {
+  on_both([](Pair& p) {
+    auto lane = p.rig.lane();
+    lane->dispatch(p.mix, p.from_to(p.x, p.y), count);
+    lane->dispatch(p.add, p.add_to(p.x, 9), count);
+    settle(*lane);
+    for (std::size_t i = 0; i < count; ++i) p.b[i] = p.b[i] * 3 + p.a[i];
+    for (Word& word : p.a) word += 9;
+    CHECK(p.rig.read(p.y) == p.b);
+    CHECK(p.rig.read(p.x) == p.a);
+  });
+}
+
+TEST_CASE("a dispatch sees what transfers before it wrote, and transfers what it wrote", "[vulkan]") {
+  on_both([](Pair& p) {
+    auto lane = p.rig.lane();
+    std::vector<Word> out(count);
+    lane->fill(range(p.x), 5);
+    lane->dispatch(p.add, p.add_to(p.x, 1), count);
+    lane->copy(range(p.x), range(p.y));
+    lane->fill(range(p.x), 8);
+    lane->upload(bytes_of(p.a), range(p.x));
+    lane->dispatch(p.mix, p.from_to(p.x, p.y), count);
+    lane->download(range(p.y), writable_bytes_of(out));
+    settle(*lane);
+    for (std::size_t i = 0; i < count; ++i) p.b[i] = 6 * 3 + p.a[i];
+    CHECK(out == p.b);
+  });
+}
+
+TEST_CASE("submissions of a lane and of lanes that wait see what came before", "[vulkan]") {
+  on_both([](Pair& p) {
+    auto first = p.rig.lane(), second = p.rig.lane();
+    for (Word i = 0; i < 20; ++i) {
+      first->dispatch(p.add, p.add_to(p.x, 1), count);
+      first->submit();
+      first->dispatch(p.mix, p.from_to(p.x, p.y), count);
+      second->wait_for(first->submit());
+      second->dispatch(p.mix, p.from_to(p.y, p.x), count);
+      first->wait_for(second->submit());
+      for (std::size_t k = 0; k < count; ++k) {
+        p.a[k] += 1;
+        p.b[k] = p.b[k] * 3 + p.a[k];
+        p.a[k] = p.a[k] * 3 + p.b[k];
+      }
+    }
+    settle(*second);
+    CHECK(p.rig.read(p.x) == p.a);
+    CHECK(p.rig.read(p.y) == p.b);
+  });
+}
+
+TEST_CASE("what validation says reaches the sink", "[vulkan]") {
+  if (!validates()) return;
+  Rig rig;
+  const VkBufferCreateInfo nothing{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                   .pNext = nullptr,
+                                   .flags = 0,
+                                   .size = 0,
+                                   .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT,
+                                   .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
+                                   .queueFamilyIndexCount = 0,
+                                   .pQueueFamilyIndices = nullptr};
+  VkBuffer made = VK_NULL_HANDLE;
+  if (rig.device().vk.CreateBuffer(rig.device().handle(), &nothing, nullptr, &made) == VK_SUCCESS)
+    rig.device().vk.DestroyBuffer(rig.device().handle(), made, nullptr);
+  const auto messages = rig.messages();
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0].find("VUID-VkBufferCreateInfo-size-00912") != std::string::npos);
+}
+
+TEST_CASE("validation sees a barrier that is missing, where descriptors tell it", "[vulkan]") {
+  if (!validates()) return;
+  Driver driver;
+  bool barriers = true;
+  driver.replace<PFN_vkCmdPipelineBarrier>(
+      "vkCmdPipelineBarrier",
+      [&](PFN_vkCmdPipelineBarrier real, VkCommandBuffer commands, VkPipelineStageFlags from,
+          VkPipelineStageFlags to, VkDependencyFlags flags, std::uint32_t n, const VkMemoryBarrier* memory,
+          std::uint32_t nb, const VkBufferMemoryBarrier* buffers, std::uint32_t ni,
+          const VkImageMemoryBarrier* images) {
+        if (barriers) real(commands, from, to, flags, n, memory, nb, buffers, ni, images);
+      });
+  Rig rig({.wrap = driver.wrap()});
+  const auto x = rig.buffer(random_words(1, count)), y = rig.buffer(random_words(2, count));
+  const auto add = rig.kernel("add", Twin::descriptors), mix = rig.kernel("mix", Twin::descriptors);
+  for (const bool planned : {true, false}) {
+    barriers = planned;
+    auto lane = rig.lane();
+    lane->dispatch(add, arguments_of(argument(x), Word{1}), count);
+    lane->dispatch(mix, arguments_of(argument(x), argument(y), Word{1}), count);
+    settle(*lane);
+    const auto messages = rig.messages();
+    if (planned) {
+      CHECK(messages.empty());
+    } else {
+      REQUIRE_FALSE(messages.empty());
+      CHECK(messages[0].find("SYNC-HAZARD") != std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wye::test
