@@ -70,6 +70,9 @@ function(wye_public_library target)
   get_target_property(type ${target} TYPE)
   if(type STREQUAL SHARED_LIBRARY)
     # Symbols of static archives inside stay inside; nothing may be left undefined.
-    target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL $<$<NOT:$<BOOL:${WYE_SANITIZE}>>:LINKER:-z,defs>)
+    set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${exports})
+    target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL LINKER:--version-script=${exports}
+      $<$<NOT:$<BOOL:${WYE_SANITIZE}>>:LINKER:-z,defs>)
   endif()
 endfunction()

@@ -37,12 +37,6 @@ struct Error::Detail {
   std::optional<NativeError> native;
   std::vector<std::string> context;
   Place place;
-
-  /// What a moved-from error says: reading one is a bug, but not worth a crash.
-  static const Detail& moved_from() {
-    static const Detail detail{Errc::internal, "This error was moved from.", {}, {}, Place::here()};
-    return detail;
-  }
 };
 
 Error::Error(Errc code, std::string sentence, Place place)
@@ -51,7 +45,12 @@ Error::Error(Errc code, std::string sentence, Place place)
 Error::Error(Errc code, std::string sentence, NativeError native, Place place)
     : detail_(std::make_shared<Detail>(Detail{code, std::move(sentence), std::move(native), {}, place})) {}
 
-const Error::Detail& Error::read() const noexcept { return detail_ ? *detail_ : Detail::moved_from(); }
+const Error::Detail& Error::read() const noexcept {
+  if (detail_) return *detail_;
+  // To read an error that was moved from is a bug, but not worth a crash.
+  static const Detail moved_from{Errc::internal, "This error was moved from.", {}, {}, Place::here()};
+  return moved_from;
+}
 
 Errc Error::code() const noexcept { return read().code; }
 const std::string& Error::sentence() const noexcept { return read().sentence; }
