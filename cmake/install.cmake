@@ -1,4 +1,5 @@
 # What `cmake --install` puts where. Install components: Runtime (shared libraries), Development, Tools.
+include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/wye)
 set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
