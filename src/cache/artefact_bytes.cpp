@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "kernel/key.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace cache {
@@ -13,7 +15,7 @@ namespace {
 // A record is: magic, format version, key, size of the payload, checksum of all of that and the payload,
 // payload. Numbers are little endian; strings and lists begin with their length.
 constexpr std::string_view magic = "wye kernel";
-constexpr std::uint64_t format = 1;  // moves whenever the layout of a record does: older ones are then misses
+constexpr std::uint64_t format = kernel::abi_version;
 constexpr std::size_t checksum_bytes = sizeof(Digest::bytes);
 constexpr std::size_t header_bytes = magic.size() + 8 + sizeof(Digest::bytes) + 8;
 

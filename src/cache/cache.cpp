@@ -268,16 +268,15 @@ void Cache::trim(Leaving& leaving) {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     ExecutablePointer alive = entry->second.alive.lock();
-    if (!alive) {
-      leave(entry, leaving);
-      ++counted_.evictions;
-    } else if (alive->device()->lost()) {
-      leave(entry, leaving);
-    } else {
+    const bool kept = entry->second.kept != nullptr;
+    if (alive && !alive->device()->lost()) {
       ++kernels;
       bytes += entry->second.bytes;
-      if (!entry->second.kept) leaving.push_back(std::move(alive));  // its last user may have gone meanwhile
+    } else {
+      if (!alive) ++counted_.evictions;
+      leave(entry, leaving);
     }
+    if (alive && !kept) leaving.push_back(std::move(alive));  // its last user may have gone meanwhile
     entry = next;
   }
   if (!exceeded(kernels, bytes)) return;

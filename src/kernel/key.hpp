@@ -13,7 +13,8 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// Version of the kernel ABI (README.md). It moves whenever the same source would give another artefact.
+/// Version of the kernel ABI (README.md). It moves whenever the same source would give another artefact or be
+/// stored in another layout. Keys hold it, so that versions of wye can share a store.
 inline constexpr std::uint32_t abi_version = 1;
 
 /// Everything that goes into the artefact of a shader. Not among it: the file name shown in diagnostics, the

@@ -279,6 +279,37 @@ TEST_CASE("array lengths follow their specialization constants", "[kernel]") {
   CHECK(interface_of(words, {{1, 4, 7}}).push_bytes == 28);
 }
 
+TEST_CASE("addresses of bare numbers and of structs are read as other compilers write them", "[kernel]") {
+  const auto words = test::module(R"(
+OpDecorate %to_float ArrayStride 4
+OpDecorate %to_pair ArrayStride 8
+OpMemberDecorate %pair 0 Offset 0
+OpMemberDecorate %pair 1 Offset 4
+OpMemberDecorate %block 0 Offset 0
+OpMemberDecorate %block 1 Offset 8
+OpDecorate %block Block)",
+                                  R"(
+%one = OpConstant %float 1
+%pair = OpTypeStruct %float %uint
+%to_float = OpTypePointer PhysicalStorageBuffer %float
+%to_pair = OpTypePointer PhysicalStorageBuffer %pair
+%block = OpTypeStruct %to_pair %to_float
+%block_pointer = OpTypePointer PushConstant %block
+%member = OpTypePointer PushConstant %to_float
+%push = OpVariable %block_pointer PushConstant)",
+                                  R"(
+%where = OpAccessChain %member %push %u1
+%address = OpLoad %to_float %where
+%element = OpPtrAccessChain %to_float %address %u3
+OpStore %element %one Aligned 4)",
+                                  "OpEntryPoint GLCompute %main \"main\" %push");
+  const Interface seen = interface_of(words);
+  REQUIRE(seen.members.size() == 2);
+  CHECK(seen.members[0].kind == PushMember::Kind::pointer);
+  CHECK(seen.members[0].memory == Memory{Access::read_write, Written::no, ElementType::opaque, 8});
+  CHECK(seen.members[1].memory == Memory{Access::read_write, Written::yes, ElementType::float32, 4});
+}
+
 TEST_CASE("each entry point has its own buffers, and a missing one is named with those there are",
           "[kernel]") {
   const std::string annotations = R"(
