@@ -26,17 +26,21 @@ Operand bytes_of(BufferRange range, Access access) {
   return o;
 }
 
+const BufferBase* buffer_of(const Operand& operand) {
+  return static_cast<const BufferBase*>(operand.object.get());
+}
+
 void touch(const Operand& operand, std::vector<Touch>& touches) {
-  const auto* buffer = static_cast<const BufferBase*>(operand.object.get());
   switch (operand.kind) {
     case Operand::Kind::buffer:
-      if (buffer) {
+      if (const BufferBase* buffer = buffer_of(operand)) {
         const std::uint64_t first = operand.offset * operand.size;
         touches.push_back({buffer->id(), first, first + operand.bytes().count, operand.access});
       }
       return;
     case Operand::Kind::address:
-      if (buffer) touches.push_back({buffer->id(), 0, buffer->bytes().count, operand.access});
+      if (const BufferBase* buffer = buffer_of(operand))
+        touches.push_back({buffer->id(), 0, buffer->bytes().count, operand.access});
       return;
     case Operand::Kind::host: {
       const std::uint64_t first = reinterpret_cast<std::uintptr_t>(operand.data);
@@ -46,8 +50,7 @@ void touch(const Operand& operand, std::vector<Touch>& touches) {
     case Operand::Kind::none:
     case Operand::Kind::array:
     case Operand::Kind::scratch:
-    case Operand::Kind::value:
-      return;
+    case Operand::Kind::value: return;
   }
 }
 
