@@ -120,7 +120,7 @@ class Reflection {
     for (const EntryPoint& entry : module_.entries) {
       if (entry.model != compute) continue;
       if (entry.name == name) return entry_ = &entry, Result<void>();
-      others += base::text("{}'{}'", others.empty() ? "" : ", ", entry.name);
+      others += base::text("{}'{}'", others.empty() ? "" : ", ", printable(entry.name));
     }
     return invalid(others.empty()
                        ? std::string("The code has no compute entry point.")

@@ -48,14 +48,6 @@ std::string string_at(const Instruction& instruction, std::size_t first, std::si
   return text;
 }
 
-/// Names are shown to people: short, and without what would break a line.
-std::string printable(std::string_view name) {
-  std::string text(name.substr(0, 64));
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text;
-}
-
 void note(Decorations& d, std::uint32_t decoration, std::uint32_t value) {
   switch (static_cast<Decoration>(decoration)) {
     case Decoration::spec_id: d.spec_id = value; break;
@@ -262,6 +254,13 @@ const typename Map::mapped_type& find_or_empty(const Map& map, const Key& key) {
 }
 
 }  // namespace
+
+std::string printable(std::string_view name) {
+  std::string text(name.substr(0, 64));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
 
 Result<Module> Module::parse(std::span<const std::uint32_t> words,
                              std::span<const device::Specialization> constants) {

@@ -197,6 +197,9 @@ struct Module {
   std::string name(Id id, std::uint32_t member) const;
 };
 
+/// A name of a module, for people: short, and without what would break a line.
+std::string printable(std::string_view name);
+
 }  // namespace kernel
 }  // namespace v0
 }  // namespace wye
