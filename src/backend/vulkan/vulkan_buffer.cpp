@@ -126,6 +126,7 @@ void VulkanBuffer::drop(const void* owner) noexcept {
 }
 
 Result<void> VulkanBuffer::settle() {
+  hurried_.store(true, std::memory_order_relaxed);
   while (has_promises()) {
     Read next;
     {

@@ -53,6 +53,8 @@ class VulkanBuffer final : public device::BufferBase {
   void promise(Read read);
   /// Whether there are any: then nothing may write the memory before `settle`.
   bool has_promises() const noexcept { return promised_.load(std::memory_order_acquire) != 0; }
+  /// Whether somebody has written it before its downloads were waited for: then staging lets both go on.
+  bool is_hurried() const noexcept { return hurried_.load(std::memory_order_relaxed); }
   /// Does those of `owner`, whose value has been reached; those that were done meanwhile stay done.
   Result<void> keep(const void* owner);
   /// Forgets those of `owner`; their targets are not written any more when this returns.
@@ -75,6 +77,7 @@ class VulkanBuffer final : public device::BufferBase {
   std::mutex reads_mutex_;  // held during the copies too: who wants it wants them done
   std::vector<Read> reads_;
   std::atomic<std::size_t> promised_{0};
+  std::atomic<bool> hurried_{false};
 };
 
 }  // namespace vulkan

@@ -11,8 +11,8 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// Downloads at least this large are done in place even where nobody waits at once: one copy more costs more than what
-/// it may cost later, if somebody writes the buffer before the download was waited for (see VulkanBuffer::settle).
+/// Downloads at least this large are done in place even where the buffer has been written before its downloads were
+/// waited for: one copy more costs more than to wait for them then.
 constexpr std::uint64_t large_download = 1u << 20;
 
 constexpr VkPipelineStageFlags device_stages =
@@ -129,7 +129,8 @@ Result<void> Encoder::go_ahead() {
 
 Result<void> Encoder::download(const Range& from, std::byte* target) {
   const bool in_place =
-      ready_ && from.buffer->mapped() && (submission_.caller_waits || from.bytes >= large_download);
+      ready_ && from.buffer->mapped() &&
+      (submission_.caller_waits || !from.buffer->is_hurried() || from.bytes >= large_download);
   if (!in_place) return stage_download(from, target);
   flight_->downloads.push_back({from.buffer, from.offset, from.bytes, target, true});
   return {};

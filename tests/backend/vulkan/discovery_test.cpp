@@ -1,0 +1,312 @@
+// What is there is listed with what the driver says, and what cannot be used with the reason.
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "backend/vulkan/driver.hpp"
+#include "backend/vulkan/rig.hpp"
+#include "backend/vulkan/vulkan_loader.hpp"
+#include "base/file.hpp"
+
+namespace wye::test {
+namespace {
+
+using vulkan::VulkanInstance;
+
+#define no_driver_test "without a driver there is one entry with the reason"
+
+/// What is written to standard output and error while it lives.
+class Listener {
+ public:
+  Listener() : file_(std::tmpfile()) {
+    std::fflush(nullptr);
+    for (int i = 0; i < 2; ++i) {
+      kept_[i] = dup(i + 1);
+      dup2(fileno(file_), i + 1);
+    }
+  }
+  ~Listener() { stop(); }
+  std::string stop() {
+    std::string text;
+    if (!file_) return text;
+    std::fflush(nullptr);
+    for (int i = 0; i < 2; ++i) {
+      dup2(kept_[i], i + 1);
+      close(kept_[i]);
+    }
+    std::rewind(file_);
+    for (int c = std::fgetc(file_); c != EOF; c = std::fgetc(file_)) text += static_cast<char>(c);
+    std::fclose(std::exchange(file_, nullptr));
+    return text;
+  }
+
+ private:
+  std::FILE* file_;
+  int kept_[2];
+};
+
+/// The one entry of a backend that has no device; nothing has been printed.
+AdapterInfo only_entry(const VulkanOptions& options) {
+  Listener listener;
+  const auto found = discover(options);
+  CHECK(listener.stop() == "");
+  REQUIRE(found.size() == 1);
+  CHECK_FALSE(found[0].adapter);
+  CHECK_FALSE(found[0].info.usable);
+  CHECK_FALSE(found[0].info.reason.empty());
+  CHECK(found[0].info.backend == "vulkan");
+  UNSCOPED_INFO(found[0].info.reason);
+  return found[0].info;
+}
+
+bool says(const AdapterInfo& info, std::string_view words) {
+  return info.reason.find(words) != std::string::npos;
+}
+
+TEST_CASE("every device is listed with what its driver says", "[vulkan]") {
+  Listener listener;
+  const auto found = discover();
+  CHECK(listener.stop() == "");
+  REQUIRE_FALSE(found.empty());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const AdapterInfo& info = found[i].info;
+    INFO(info.id << " " << info.name << " " << info.reason);
+    CHECK(info.id == "vulkan:" + std::to_string(i));
+    CHECK(info.backend == "vulkan");
+    CHECK_FALSE(info.name.empty());
+    CHECK(info.usable == info.reason.empty());
+    if (!info.usable) continue;
+    CHECK(info.device_uuid != Uuid{});
+    CHECK(info.driver_uuid != Uuid{});
+    CHECK_FALSE(info.driver.empty());
+    CHECK(info.api.substr(0, 9) == "Vulkan 1.");
+    CHECK(info.memory.count >= 64u << 20);
+    const Limits& l = info.limits;
+    CHECK(l.workgroup_invocations >= 128);
+    CHECK(l.groups.x >= 65535);
+    CHECK(l.buffer.count >= 1u << 30);
+    CHECK(l.descriptor_range.count >= 1u << 27);
+    CHECK(l.shared_memory.count >= 16384);
+    CHECK(l.parameter_bytes.count >= 128);
+    CHECK(l.bound_buffers >= 4);
+    CHECK(l.offset_alignment >= 1);
+    CHECK(l.subgroup_size >= 1);
+  }
+}
+
+TEST_CASE("lavapipe is what it is", "[vulkan]") {
+  for (const Discovered& one : discover())
+    if (one.info.name.substr(0, 8) == "llvmpipe") {
+      CHECK(one.info.type == AdapterType::cpu);
+      CHECK(one.info.driver.substr(0, 14) == "llvmpipe Mesa ");
+      CHECK(one.info.features.contains(
+          {Feature::int64, Feature::float64, Feature::storage8, Feature::atomics_float32}));
+    }
+}
+
+TEST_CASE("a machine without a loader has one entry that says so", "[vulkan]") {
+  const AdapterInfo info = only_entry({.loaders = {"libno_such_vulkan.so.1", "libnor_this.so"}});
+  CHECK(info.id == "vulkan");
+  CHECK(says(info, "libno_such_vulkan.so.1"));
+  CHECK(says(info, "libnor_this.so"));
+}
+
+TEST_CASE("a library that is no loader is told apart", "[vulkan]") {
+  CHECK(says(only_entry({.loaders = {"libm.so.6"}}), "not a Vulkan loader"));
+}
+
+TEST_CASE("an instance that cannot be made is an entry with the driver's words", "[vulkan]") {
+  const struct {
+    VkResult result;
+    const char* words;
+  } rows[] = {{VK_ERROR_INCOMPATIBLE_DRIVER, "No Vulkan driver is installed"},
+              {VK_ERROR_OUT_OF_HOST_MEMORY, "VK_ERROR_OUT_OF_HOST_MEMORY"},
+              {VK_ERROR_INITIALIZATION_FAILED, "VK_ERROR_INITIALIZATION_FAILED"},
+              {VK_ERROR_LAYER_NOT_PRESENT, "VK_ERROR_LAYER_NOT_PRESENT"}};
+  for (const auto& row : rows) {
+    Driver driver;
+    driver.fail("vkCreateInstance", 1, row.result);
+    const AdapterInfo info = only_entry({.wrap = driver.wrap()});
+    CHECK(says(info, row.words));
+    CHECK(says(info, "vkCreateInstance"));
+    CHECK(driver.alive_text() == "");
+  }
+}
+
+TEST_CASE("an icd list that points nowhere means no driver, and nothing is printed", "[vulkan]") {
+  // In a child process: the loader reads its environment.
+  for (const char* variable : {"VK_ICD_FILENAMES", "VK_DRIVER_FILES"}) {
+    const std::string command = std::string(variable) + "=/nonexistent/icd.json '" + base::own_path() +
+                                "' '" + no_driver_test + "' 2>&1";
+    std::FILE* child = popen(command.c_str(), "r");
+    REQUIRE(child);
+    std::string said;
+    for (int c = std::fgetc(child); c != EOF; c = std::fgetc(child)) said += static_cast<char>(c);
+    INFO(said);
+    CHECK(pclose(child) == 0);
+    CHECK(said.find("All tests passed") != std::string::npos);
+  }
+}
+
+TEST_CASE(no_driver_test, "[.]") { CHECK(says(only_entry({}), "No Vulkan driver is installed")); }
+
+TEST_CASE("drivers without a device are an entry with the reason", "[vulkan]") {
+  Driver driver;
+  driver.replace<PFN_vkEnumeratePhysicalDevices>(
+      "vkEnumeratePhysicalDevices", [](PFN_vkEnumeratePhysicalDevices, VkInstance, std::uint32_t* count,
+                                       VkPhysicalDevice*) { return *count = 0, VK_SUCCESS; });
+  CHECK(says(only_entry({.wrap = driver.wrap()}), "have no device"));
+}
+
+TEST_CASE("drivers that do not answer are an entry with their words", "[vulkan]") {
+  for (const unsigned nth : {1u, 2u}) {
+    Driver driver;
+    driver.fail("vkEnumeratePhysicalDevices", nth, VK_ERROR_INITIALIZATION_FAILED);
+    CHECK(says(only_entry({.wrap = driver.wrap()}), "vkEnumeratePhysicalDevices"));
+    CHECK(driver.alive_text() == "");
+  }
+}
+
+TEST_CASE("an old loader is refused with both versions", "[vulkan]") {
+  Driver driver;
+  driver.replace<PFN_vkEnumerateInstanceVersion>("vkEnumerateInstanceVersion",
+                                                 [](PFN_vkEnumerateInstanceVersion, std::uint32_t* version) {
+                                                   return *version = VK_API_VERSION_1_1, VK_SUCCESS;
+                                                 });
+  CHECK(says(only_entry({.wrap = driver.wrap()}), "version 1.1; wye needs 1.2"));
+}
+
+TEST_CASE("a device that lacks a feature is listed with the feature's name", "[vulkan]") {
+  using V12 = VkPhysicalDeviceVulkan12Features;
+  const struct {
+    VkBool32 V12::*feature;
+    const char* name;
+  } rows[] = {{&V12::timelineSemaphore, "timelineSemaphore"},
+              {&V12::bufferDeviceAddress, "bufferDeviceAddress"}};
+  for (const auto& row : rows) {
+    Driver driver;
+    driver.replace<PFN_vkGetPhysicalDeviceFeatures2>(
+        "vkGetPhysicalDeviceFeatures2", [&](PFN_vkGetPhysicalDeviceFeatures2 real, VkPhysicalDevice device,
+                                            VkPhysicalDeviceFeatures2* features) {
+          real(device, features);
+          for (auto* next = static_cast<VkBaseOutStructure*>(features->pNext); next; next = next->pNext)
+            if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
+              reinterpret_cast<V12*>(next)->*row.feature = VK_FALSE;
+        });
+    const auto found = discover({.wrap = driver.wrap()});
+    for (const Discovered& one : found) {
+      CHECK_FALSE(one.adapter);
+      INFO(one.info.reason);
+      CHECK(says(one.info, row.name));
+      CHECK(says(one.info, one.info.name));
+    }
+  }
+}
+
+TEST_CASE("a device of Vulkan 1.1, and one that cannot compute, are listed with the reason", "[vulkan]") {
+  {
+    Driver driver;
+    driver.replace<PFN_vkGetPhysicalDeviceProperties2>(
+        "vkGetPhysicalDeviceProperties2", [](PFN_vkGetPhysicalDeviceProperties2 real, VkPhysicalDevice device,
+                                             VkPhysicalDeviceProperties2* out) {
+          real(device, out);
+          out->properties.apiVersion = VK_MAKE_API_VERSION(0, 1, 1, 200);
+        });
+    for (const Discovered& one : discover({.wrap = driver.wrap()})) {
+      CHECK_FALSE(one.adapter);
+      CHECK(says(one.info, "Vulkan 1.1.200; wye needs Vulkan 1.2"));
+    }
+  }
+  Driver driver;
+  driver.replace<PFN_vkGetPhysicalDeviceQueueFamilyProperties>(
+      "vkGetPhysicalDeviceQueueFamilyProperties",
+      [](PFN_vkGetPhysicalDeviceQueueFamilyProperties real, VkPhysicalDevice device, std::uint32_t* count,
+         VkQueueFamilyProperties* families) {
+        real(device, count, families);
+        for (std::uint32_t i = 0; families && i < *count; ++i) families[i].queueFlags = VK_QUEUE_GRAPHICS_BIT;
+      });
+  for (const Discovered& one : discover({.wrap = driver.wrap()})) {
+    CHECK_FALSE(one.adapter);
+    CHECK(says(one.info, "no queue family that computes"));
+  }
+}
+
+TEST_CASE("a device that does not open says why, and nothing is left behind", "[vulkan]") {
+  for (const VkResult result :
+       {VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_DEVICE_LOST}) {
+    Driver driver;
+    {
+      const auto found = discover({.wrap = driver.wrap()});
+      driver.fail("vkCreateDevice", 1, result);
+      for (const Discovered& one : found) {
+        if (!one.adapter) continue;
+        auto opened = one.adapter->open();
+        REQUIRE_FALSE(opened);
+        REQUIRE(opened.error().native());
+        CHECK(opened.error().native()->api == "vkCreateDevice");
+        CHECK(opened.error().native()->number == result);
+        good(one.adapter->open());  // it may work the next time
+        break;
+      }
+    }
+    CHECK(driver.alive_text() == "");
+  }
+}
+
+TEST_CASE("only what is listed is switched on", "[vulkan]") {
+  Driver driver;
+  bool seen = false;
+  driver.replace<PFN_vkCreateDevice>(
+      "vkCreateDevice",
+      [&](PFN_vkCreateDevice real, VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
+          const VkAllocationCallbacks* callbacks, VkDevice* device) {
+        seen = true;
+        CHECK(info->pEnabledFeatures == nullptr);
+        CHECK(info->queueCreateInfoCount == 1);
+        CHECK(info->pQueueCreateInfos->queueCount == 1);
+        CHECK(info->enabledExtensionCount <= 2);
+        const auto* features = static_cast<const VkPhysicalDeviceFeatures2*>(info->pNext);
+        CHECK_FALSE(features->features.robustBufferAccess);
+        CHECK_FALSE(features->features.geometryShader);
+        CHECK_FALSE(features->features.shaderImageGatherExtended);
+        for (auto* next = static_cast<const VkBaseInStructure*>(features->pNext); next; next = next->pNext)
+          if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
+            const auto* v12 = reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(next);
+            CHECK(v12->timelineSemaphore);
+            CHECK(v12->bufferDeviceAddress);
+            CHECK_FALSE(v12->bufferDeviceAddressCaptureReplay);
+            CHECK_FALSE(v12->descriptorIndexing);
+          }
+        return real(physical, info, callbacks, device);
+      });
+  open_device({.wrap = driver.wrap()});
+  CHECK(seen);
+}
+
+TEST_CASE("all who neither validate nor wrap share one instance, which ends with the last of them",
+          "[vulkan]") {
+  std::weak_ptr<VulkanInstance> weak;
+  {
+    const auto first = good(VulkanInstance::open({}, {})), second = good(VulkanInstance::open({}, {}));
+    CHECK(first == second);
+    weak = first;
+    const auto validating = good(VulkanInstance::open({}, {.cpu_threads = 0, .validate = true, .log = {}}));
+    CHECK(validating != first);
+  }
+  CHECK(weak.expired());
+  CHECK(good(VulkanInstance::open({}, {})));
+}
+
+TEST_CASE("the instance lives as long as a device of it", "[vulkan]") {
+  Driver driver;
+  {
+    auto device = open_device({.wrap = driver.wrap()});
+    CHECK(driver.alive()["Instance"] == 1);
+    device.reset();
+    CHECK(driver.alive_text() == "");
+  }
+}
+
+}  // namespace
+}  // namespace wye::test
