@@ -75,7 +75,9 @@ std::string describe_input(std::size_t documents, std::size_t repaired, const Sk
   }
   return std::to_string(documents) + (documents == 1 ? " document" : " documents") +
          (repaired > 0 ? " (" + std::to_string(repaired) + " not UTF-8, read as Latin-1)" : "") +
-         (total > 0 ? "; " + std::to_string(total) + " files left out" + reasons : "") + ".";
+         (total > 0 ? "; " + std::to_string(total) + (total == 1 ? " file" : " files") + " left out" + reasons
+                    : "") +
+         ".";
 }
 
 std::string to_text(const Report& report) {
