@@ -13,8 +13,10 @@ function(wye_options target)
     # g++ 12 sees overlaps in std::string that are not there (PR105651); with sanitizers, g++ sees uninitialized reads
     # in std::variant that are not there.
     target_compile_options(${target} PRIVATE
-      $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
-      $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${WYE_SANITIZE}>>:-Wno-maybe-uninitialized>)
+      $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+    if(WYE_SANITIZE)
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+    endif()
     set_target_properties(${target} PROPERTIES COMPILE_WARNING_AS_ERROR ${WYE_WERROR})
   endif()
   if(WYE_SANITIZE)
@@ -72,7 +74,9 @@ function(wye_public_library target)
     # Symbols of static archives inside stay inside; nothing may be left undefined.
     set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${exports})
-    target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL LINKER:--version-script=${exports}
-      $<$<NOT:$<BOOL:${WYE_SANITIZE}>>:LINKER:-z,defs>)
+    target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL LINKER:--version-script=${exports})
+    if(NOT WYE_SANITIZE)
+      target_link_options(${target} PRIVATE LINKER:-z,defs)
+    endif()
   endif()
 endfunction()
