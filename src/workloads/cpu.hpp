@@ -20,15 +20,29 @@ void axpy(Range range, float a, std::span<const float> x, std::span<float> y);
 
 void copy(Range range, std::span<const float> from, std::span<float> to);
 
+/// Sums of squares in three scales, as `shaders/include/length.glsl` has them: as they are, of 2^64 and of 2^-80 times
+/// the numbers.
+struct Squares {
+  float plain;
+  float up;
+  float down;
+};
+
 /// Rows of one piece.
 void normalize(Range range, std::span<float> matrix, RowSplit split);
-/// Rows of several pieces: three sums of each piece, as `shaders/include/length.glsl` has them; then the answer.
+/// Rows of several pieces: the `Squares` of each piece, three numbers; then the answer.
 void normalize_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split);
 void normalize_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split);
 
+/// A sum of exponentials that cannot overflow, of exp(exponent - most).
+struct ExponentSum {
+  float most;
+  float sum;
+};
+
 /// Rows of one piece.
 void softmax(Range range, std::span<float> matrix, RowSplit split, float scale);
-/// Rows of several pieces: the largest number of each piece and the sum of its exponentials; then the answer.
+/// Rows of several pieces: the `ExponentSum` of each piece, two numbers; then the answer.
 void softmax_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split,
                   float scale);
 void softmax_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split,

@@ -71,18 +71,37 @@ void pack(const Block& block, std::size_t first, std::size_t inner, float* HWY_R
           const float* from = block.b + (column + j) * block.b_step + first;
           for (std::size_t q = p; q < std::min(p + 16, inner); ++q) to[q * panel_columns + j] = from[q];
         }
-    } else {
+    } else if (width < panel_columns) {
       for (std::size_t p = 0; p < inner; ++p)
         std::memcpy(to + p * panel_columns, block.b + (first + p) * block.b_step + column,
                     width * sizeof(float));
+    } else {
+      const D d;
+      for (std::size_t p = 0; p < inner; ++p) {
+        const float* from = block.b + (first + p) * block.b_step + column;
+        hn::Store(hn::LoadU(d, from), d, to + p * panel_columns);
+        hn::Store(hn::LoadU(d, from + hn::Lanes(d)), d, to + p * panel_columns + hn::Lanes(d));
+      }
     }
   }
 }
 
+template <class T>
+std::size_t store_part(T d, const float* HWY_RESTRICT from, std::size_t i, std::size_t n, bool add,
+                       float* HWY_RESTRICT to) {
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto v = hn::LoadU(d, from + i);
+    hn::StoreU(add ? hn::Add(hn::LoadU(d, to + i), v) : v, d, to + i);
+  }
+  return i;
+}
+
 void store_panel(const float* HWY_RESTRICT from, std::size_t rows, std::size_t columns, bool add,
                  float* HWY_RESTRICT to, std::size_t step) {
-  for (std::size_t r = 0; r < rows; ++r, from += panel_columns, to += step)
-    for (std::size_t j = 0; j < columns; ++j) to[j] = add ? to[j] + from[j] : from[j];
+  for (std::size_t r = 0; r < rows; ++r, from += panel_columns, to += step) {
+    const std::size_t done = store_part(D(), from, 0, columns, add, to);
+    store_part(hn::CappedTag<float, 1>(), from, done, columns, add, to);
+  }
 }
 
 void multiply(const Block& block) {

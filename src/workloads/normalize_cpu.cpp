@@ -48,9 +48,25 @@ std::size_t scale_part(D d, float* HWY_RESTRICT x, std::size_t i, std::size_t n,
   return i;
 }
 
-void scale(float* HWY_RESTRICT x, std::size_t n, float first, float second) {
-  const std::size_t done = scale_part(hn::ScalableTag<float>(), x, 0, n, first, second);
-  scale_part(hn::CappedTag<float, 1>(), x, done, n, first, second);
+void make_unit(float* x, std::size_t n, Squares squares) {
+  float factor = 0x1p-80f, sum = squares.down;  // infinities and NaN land here, too
+  if (squares.plain <= 0x1p126f) {
+    const bool small = squares.plain < 0x1p-80f;
+    factor = small ? 0x1p64f : 1.0f;
+    sum = small ? squares.up : squares.plain;
+  }
+  const float length = sum == 0 ? 0.0f : 1.0f / std::sqrt(sum);
+  const std::size_t done = scale_part(hn::ScalableTag<float>(), x, 0, n, factor, length);
+  scale_part(hn::CappedTag<float, 1>(), x, done, n, factor, length);
+}
+
+Squares squares_of(const float* x, std::size_t n) {
+  const double sum = sum_of_squares(x, n);
+  return {static_cast<float>(sum), static_cast<float>(sum * 0x1p128), static_cast<float>(sum * 0x1p-160)};
+}
+
+void whole_rows(float* x, std::size_t rows, std::size_t columns) {
+  for (; rows > 0; --rows, x += columns) make_unit(x, columns, squares_of(x, columns));
 }
 
 }  // namespace HWY_NAMESPACE
@@ -65,58 +81,35 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 namespace cpu {
-namespace {
 
-HWY_EXPORT(sum_of_squares);
-HWY_EXPORT(scale);
-
-/// Sums of squares in three scales, as the shader has them: as they are, of 2^64 and of 2^-80 times the numbers.
-struct Sums {
-  float plain = 0;
-  float up = 0;
-  float down = 0;
-};
-
-Sums sums_of(const float* x, std::size_t n) {
-  const double sum = HWY_DYNAMIC_DISPATCH(sum_of_squares)(x, n);
-  return {static_cast<float>(sum), static_cast<float>(sum * 0x1p128), static_cast<float>(sum * 0x1p-160)};
-}
-
-void make_unit(float* x, std::size_t n, Sums sums) {
-  float factor = 0x1p-80f, sum = sums.down;  // infinities and NaN land here, too
-  if (sums.plain <= 0x1p126f) {
-    const bool small = sums.plain < 0x1p-80f;
-    factor = small ? 0x1p64f : 1.0f;
-    sum = small ? sums.up : sums.plain;
-  }
-  HWY_DYNAMIC_DISPATCH(scale)(x, n, factor, sum == 0 ? 0.0f : 1.0f / std::sqrt(sum));
-}
-
-}  // namespace
+HWY_EXPORT(whole_rows);
+HWY_EXPORT(squares_of);
+HWY_EXPORT(make_unit);
 
 void normalize(Range range, std::span<float> matrix, RowSplit split) {
-  each_piece(range, split, [&](Piece piece) {
-    float* row = matrix.data() + piece.first;
-    make_unit(row, piece.size, sums_of(row, piece.size));
-  });
+  const Range rows = pieces_of(range, split);
+  HWY_DYNAMIC_DISPATCH(whole_rows)(matrix.data() + rows.first * split.columns, rows.size(), split.columns);
 }
 
 void normalize_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split) {
-  each_piece(range, split, [&](Piece piece) {
-    const Sums of = sums_of(matrix.data() + piece.first, piece.size);
-    float* to = sums.data() + 3 * piece.number;
-    to[0] = of.plain, to[1] = of.up, to[2] = of.down;
-  });
+  for (std::uint64_t number : pieces_of(range, split)) {
+    const Piece p = piece(number, split);
+    const Squares squares = HWY_DYNAMIC_DISPATCH(squares_of)(matrix.data() + p.first, p.size);
+    sums[3 * number] = squares.plain;
+    sums[3 * number + 1] = squares.up;
+    sums[3 * number + 2] = squares.down;
+  }
 }
 
 void normalize_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split) {
-  each_piece(range, split, [&](Piece piece) {
-    Sums all;
-    const float* from = sums.data() + 3 * piece.row * split.pieces;
-    for (std::uint32_t k = 0; k < split.pieces; ++k, from += 3)
-      all = {all.plain + from[0], all.up + from[1], all.down + from[2]};
-    make_unit(matrix.data() + piece.first, piece.size, all);
-  });
+  for (std::uint64_t number : pieces_of(range, split)) {
+    const Piece p = piece(number, split);
+    const auto pieces = sums.subspan(3 * p.row * split.pieces, 3 * std::size_t{split.pieces});
+    Squares row{0, 0, 0};
+    for (std::size_t k = 0; k < pieces.size(); k += 3)
+      row = {row.plain + pieces[k], row.up + pieces[k + 1], row.down + pieces[k + 2]};
+    HWY_DYNAMIC_DISPATCH(make_unit)(matrix.data() + p.first, p.size, row);
+  }
 }
 
 }  // namespace cpu

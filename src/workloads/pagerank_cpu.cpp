@@ -1,13 +1,119 @@
+// Compiled once per instruction set by Highway, and chosen at run time.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "pagerank_cpu.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target:
+#include <hwy/highway.h>
+
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "cpu.hpp"
 
+HWY_BEFORE_NAMESPACE();
 namespace wye {
 inline namespace v0 {
 namespace workloads {
+namespace cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Adds up the shares that links bring. They lie all over memory: a batch of them, of one node or many, is fetched
+/// first, where no branch depends on them, and then added up node by node.
+class Adder {
+ public:
+  Adder(const float* shares, std::uint32_t nodes, std::span<const std::uint32_t> offsets,
+        std::span<const std::uint32_t> sources)
+      : shares_(shares), nodes_(nodes), offsets_(offsets), sources_(sources) {}
+
+  /// Sets `sums[i]` to what the links of node `first + i` bring.
+  void add(std::uint64_t first, std::size_t count, float* sums) {
+    for (std::size_t i = 0; i < count;) {
+      const std::uint32_t begin = begin_of(first + i), end = end_of(first + i);
+      if (end - begin > batch) {
+        sums[i++] = add_many(begin, end);
+        continue;
+      }
+      // As many nodes as fit; each begins where the one before it ends, or the offsets make no sense.
+      std::size_t last = i + 1;
+      std::uint32_t reach = end;
+      while (last < count && begin_of(first + last) == reach && end_of(first + last) - begin <= batch)
+        reach = end_of(first + last++);
+      fetch(begin, reach);
+      for (; i < last; ++i) sums[i] = sum(begin_of(first + i) - begin, end_of(first + i) - begin);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t batch = 2048;
+  using D = hn::ScalableTag<float>;
+
+  std::uint32_t begin_of(std::uint64_t node) const {
+    return std::min(offsets_[node], static_cast<std::uint32_t>(sources_.size()));
+  }
+  /// Not before it begins.
+  std::uint32_t end_of(std::uint64_t node) const { return std::max(begin_of(node + 1), begin_of(node)); }
+
+  void fetch(std::uint32_t begin, std::uint32_t end) {
+    const D d;
+    const hn::Rebind<std::uint32_t, D> words;
+    const hn::RebindToSigned<D> indexes;
+    const std::uint32_t* link = sources_.data() + begin;
+    const std::uint32_t size = end - begin, lanes = static_cast<std::uint32_t>(hn::Lanes(d));
+    std::uint32_t i = 0;
+    for (; i + lanes <= size; i += lanes) {
+      const auto at = hn::Min(hn::LoadU(words, link + i), hn::Set(words, nodes_));
+      hn::StoreU(hn::GatherIndex(d, shares_, hn::BitCast(indexes, at)), d, fetched_ + i);
+    }
+    for (; i < size; ++i) fetched_[i] = shares_[std::min(link[i], nodes_)];
+  }
+
+  float sum(std::uint32_t begin, std::uint32_t end) const {
+    const D d;
+    auto sum = hn::Zero(d);
+    for (std::uint32_t i = begin; i < end; i += static_cast<std::uint32_t>(hn::Lanes(d)))
+      sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, end - i), hn::LoadU(d, fetched_ + i)));
+    return hn::GetLane(hn::SumOfLanes(d, sum));
+  }
+
+  /// Batches are added up in double precision, so that the error does not grow with them.
+  float add_many(std::uint32_t begin, std::uint32_t end) {
+    double total = 0;
+    while (begin < end) {
+      const std::uint32_t size = std::min(batch, end - begin);
+      fetch(begin, begin + size);
+      total += double{sum(0, size)};
+      begin += size;
+    }
+    return static_cast<float>(total);
+  }
+
+  const float* shares_;
+  std::uint32_t nodes_;
+  std::span<const std::uint32_t> offsets_, sources_;
+  float fetched_[batch + HWY_LANES(float)] = {};
+};
+
+void add_links(const float* shares, std::uint32_t nodes, std::span<const std::uint32_t> offsets,
+               std::span<const std::uint32_t> sources, std::uint64_t first, std::size_t count, float* sums) {
+  Adder(shares, nodes, offsets, sources).add(first, count, sums);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
 namespace {
+
+HWY_EXPORT(add_links);
 
 /// Nodes whose changes are added up together, whoever does them: the bits do not depend on the number of threads.
 constexpr std::uint64_t group = 256;
@@ -16,50 +122,23 @@ float* part(std::span<float> shares, std::uint32_t number, std::uint32_t nodes) 
   return shares.data() + number * (std::size_t{nodes} + 1);
 }
 
-/// What a few links bring. Four sums, so that shares, which lie all over memory, are waited for together.
-float given_by_few(const float* shares, const std::uint32_t* sources, std::size_t count,
-                   std::uint32_t nodes) {
-  float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-  std::size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    s0 += shares[std::min(sources[i], nodes)];
-    s1 += shares[std::min(sources[i + 1], nodes)];
-    s2 += shares[std::min(sources[i + 2], nodes)];
-    s3 += shares[std::min(sources[i + 3], nodes)];
-  }
-  for (; i < count; ++i) s0 += shares[std::min(sources[i], nodes)];
-  return (s0 + s1) + (s2 + s3);
-}
-
-/// What `count` links bring. Many are added up in double precision, so that the error does not grow with them.
-float given(const float* shares, const std::uint32_t* sources, std::size_t count, std::uint32_t nodes) {
-  constexpr std::size_t few = 512;
-  if (count <= few) return given_by_few(shares, sources, count, nodes);
-  double sum = 0;
-  for (std::size_t i = 0; i < count; i += few)
-    sum += double{given_by_few(shares, sources + i, std::min(few, count - i), nodes)};
-  return static_cast<float>(sum);
-}
-
 }  // namespace
 
-void cpu::pagerank_clear(Range range, std::span<std::uint32_t> degrees, std::span<PageRankSummary> summary,
-                         std::uint32_t nodes) {
+void pagerank_clear(Range range, std::span<std::uint32_t> degrees, std::span<PageRankSummary> summary,
+                    std::uint32_t nodes) {
   if (range.first == 0) summary[0] = {.converged = nodes == 0 ? 1u : 0u};
   const Range items = below(range, nodes);
   std::fill(degrees.data() + items.first, degrees.data() + items.last, 0u);
 }
 
-void cpu::pagerank_count(Range range, std::span<const std::uint32_t> sources,
-                         std::span<std::uint32_t> degrees, std::span<PageRankSummary> summary,
-                         std::uint32_t nodes) {
-  const auto add_one = [](std::uint32_t& to) { std::atomic_ref(to).fetch_add(1, std::memory_order_relaxed); };
+void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::span<std::uint32_t> degrees,
+                    std::span<PageRankSummary> summary, std::uint32_t nodes) {
   for (std::uint64_t link : below(range, sources.size()))
-    add_one(sources[link] < nodes ? degrees[sources[link]] : summary[0].ignored_links);
+    ++(sources[link] < nodes ? degrees[sources[link]] : summary[0].ignored_links);
 }
 
-void cpu::pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::span<float> shares,
-                         std::span<float> ranks, std::span<float> partials, std::uint32_t nodes) {
+void pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::span<float> shares,
+                    std::span<float> ranks, std::span<float> partials, std::uint32_t nodes) {
   const float rank = 1.0f / static_cast<float>(nodes);
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
@@ -78,14 +157,12 @@ void cpu::pagerank_start(Range range, std::span<const std::uint32_t> degrees, st
     part(shares, 0, nodes)[nodes] = part(shares, 1, nodes)[nodes] = 0;
 }
 
-void cpu::pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
-                        std::span<const std::uint32_t> sources, std::span<float> shares,
-                        std::span<const float>, std::span<float> ranks, std::span<float> partials,
-                        std::span<const PageRankSummary> summary, std::uint32_t nodes, std::uint32_t turn,
-                        float damping) {
+void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
+                   std::span<const std::uint32_t> sources, std::span<float> shares, std::span<const float>,
+                   std::span<float> ranks, std::span<float> partials,
+                   std::span<const PageRankSummary> summary, std::uint32_t nodes, std::uint32_t turn,
+                   float damping) {
   if (summary[0].converged) return;
-  const auto links = static_cast<std::uint32_t>(sources.size());
-  const float* from = part(shares, turn, nodes);
   const float* share = part(shares, 2, nodes);
   float* to = part(shares, 1 - turn, nodes);
   const float count = static_cast<float>(nodes), dangling = partials.back();
@@ -93,11 +170,13 @@ void cpu::pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
 
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
+    const std::uint64_t last = std::min(first + group, items.last);
+    float sums[group];
+    HWY_DYNAMIC_DISPATCH(add_links)
+    (part(shares, turn, nodes), nodes, offsets, sources, first, last - first, sums);
     float changed = 0, lost = 0;
-    for (std::uint64_t node = first; node < std::min(first + group, items.last); ++node) {
-      const std::uint32_t begin = std::min(offsets[node], links), end = std::min(offsets[node + 1], links);
-      const std::size_t size = end > begin ? end - begin : 0;
-      const float rank = base + damping * given(from, sources.data() + begin, size, nodes);
+    for (std::uint64_t node = first; node < last; ++node) {
+      const float rank = base + damping * sums[node - first];
       changed += std::abs(rank - ranks[node]);
       if (share[node] == 0) lost += rank;
       ranks[node] = rank;
@@ -108,8 +187,8 @@ void cpu::pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
   }
 }
 
-void cpu::pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSummary> summary,
-                       std::uint32_t groups, std::uint32_t counts, float tolerance) {
+void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSummary> summary,
+                  std::uint32_t groups, std::uint32_t counts, float tolerance) {
   if (range.first != 0 || summary[0].converged) return;
   double changed = 0, dangling = 0;
   for (std::size_t i = 0; i < groups; ++i) {
@@ -123,6 +202,8 @@ void cpu::pagerank_sum(Range range, std::span<float> partials, std::span<PageRan
   if (summary[0].residual <= tolerance) summary[0].converged = 1;
 }
 
+}  // namespace cpu
 }  // namespace workloads
 }  // namespace v0
 }  // namespace wye
+#endif

@@ -52,17 +52,17 @@ struct Piece {
   std::uint64_t size;
 };
 
-/// Calls `f(Piece)` for the pieces that the items of `range` work on: runs of a multiple of 256 items have whole pieces.
-template <class F>
-void each_piece(Range range, RowSplit split, F f) {
+/// The numbers of the pieces that the items of `range` work on: runs of a multiple of 256 items have whole pieces.
+inline Range pieces_of(Range range, RowSplit split) {
   const Range items = below(range, split.all_pieces() << split.lanes_log2);
-  for (std::uint64_t number = items.first >> split.lanes_log2; number < items.last >> split.lanes_log2;
-       ++number) {
-    const std::uint64_t row = number / split.pieces;
-    const std::uint64_t column = (number - row * split.pieces) * longest_piece;
-    f(Piece{number, row, row * split.columns + column,
-            std::min<std::uint64_t>(longest_piece, split.columns - column)});
-  }
+  return {items.first >> split.lanes_log2, items.last >> split.lanes_log2, range.grid};
+}
+
+inline Piece piece(std::uint64_t number, RowSplit split) {
+  const std::uint64_t row = number / split.pieces;
+  const std::uint64_t column = (number - row * split.pieces) * longest_piece;
+  return {number, row, row * split.columns + column,
+          std::min<std::uint64_t>(longest_piece, split.columns - column)};
 }
 
 }  // namespace workloads

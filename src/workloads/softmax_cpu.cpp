@@ -3,7 +3,6 @@
 #define HWY_TARGET_INCLUDE "softmax_cpu.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target:
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <limits>
 
 #include "cpu.hpp"
+#include "exponential.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -20,20 +20,20 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// exp(v) for v <= 0; 0 below -87, where floats end; NaN of NaN.
-template <class D, class V>
-V exponential(D d, V v) {
-  const V lowest = hn::Set(d, -87.0f);
-  const V e = hn::IfThenZeroElse(hn::Lt(v, lowest), hn::Exp(d, hn::Max(v, lowest)));
-  return hn::IfThenElse(hn::IsNaN(v), v, e);
-}
-
 template <class D>
 std::size_t largest_part(D d, const float* x, std::size_t i, std::size_t n, float scale, float& largest) {
-  auto most = hn::Set(d, largest);
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
-    most = hn::Max(hn::Mul(hn::Set(d, scale), hn::LoadU(d, x + i)), most);
-  largest = hn::GetLane(hn::MaxOfLanes(d, most));
+  const std::size_t lanes = hn::Lanes(d);
+  const auto factor = hn::Set(d, scale);
+  auto m0 = hn::Set(d, largest), m1 = m0, m2 = m0, m3 = m0;
+  const auto at = [&](std::size_t k) HWY_ATTR { return hn::Mul(factor, hn::LoadU(d, x + k)); };
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    m0 = hn::Max(at(i), m0);
+    m1 = hn::Max(at(i + lanes), m1);
+    m2 = hn::Max(at(i + 2 * lanes), m2);
+    m3 = hn::Max(at(i + 3 * lanes), m3);
+  }
+  for (; i + lanes <= n; i += lanes) m0 = hn::Max(at(i), m0);
+  largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
   return i;
 }
 
@@ -71,13 +71,6 @@ float exponentials(const float* x, float* out, std::size_t n, float scale, float
   return static_cast<float>(total);
 }
 
-float keep_exponentials(const float* x, float* out, std::size_t n, float scale, float most) {
-  return exponentials<true>(x, out, n, scale, most);
-}
-float sum_exponentials(const float* x, std::size_t n, float scale, float most) {
-  return exponentials<false>(x, nullptr, n, scale, most);
-}
-
 template <class D>
 std::size_t multiply_part(D d, float* x, std::size_t i, std::size_t n, float factor) {
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
@@ -85,9 +78,28 @@ std::size_t multiply_part(D d, float* x, std::size_t i, std::size_t n, float fac
   return i;
 }
 
-void multiply_all(float* x, std::size_t n, float factor) {
+/// Makes weights of the exponentials whose sum this is: NaN where there were none.
+void share(float* x, std::size_t n, float sum) {
+  const float factor = sum == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f / sum;
   const std::size_t done = multiply_part(hn::ScalableTag<float>(), x, 0, n, factor);
   multiply_part(hn::CappedTag<float, 1>(), x, done, n, factor);
+}
+
+void whole_rows(float* x, std::size_t rows, std::size_t columns, float scale) {
+  for (; rows > 0; --rows, x += columns) {
+    const float most = largest(x, columns, scale);
+    share(x, columns, exponentials<true>(x, x, columns, scale, most));
+  }
+}
+
+ExponentSum sum_of_piece(const float* x, std::size_t n, float scale) {
+  const float most = largest(x, n, scale);
+  return {most, exponentials<false>(x, nullptr, n, scale, most)};
+}
+
+void apply(float* x, std::size_t n, float scale, ExponentSum row) {
+  (void)exponentials<true>(x, x, n, scale, row.most);
+  share(x, n, row.sum);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -102,48 +114,38 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 namespace cpu {
-namespace {
 
-HWY_EXPORT(largest);
-HWY_EXPORT(keep_exponentials);
-HWY_EXPORT(sum_exponentials);
-HWY_EXPORT(multiply_all);
-
-/// What to multiply exponentials by to make them weights: NaN where there were none.
-float share_of(float sum) { return sum == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f / sum; }
-
-}  // namespace
+HWY_EXPORT(whole_rows);
+HWY_EXPORT(sum_of_piece);
+HWY_EXPORT(apply);
 
 void softmax(Range range, std::span<float> matrix, RowSplit split, float scale) {
-  each_piece(range, split, [&](Piece piece) {
-    float* row = matrix.data() + piece.first;
-    const float most = HWY_DYNAMIC_DISPATCH(largest)(row, piece.size, scale);
-    const float sum = HWY_DYNAMIC_DISPATCH(keep_exponentials)(row, row, piece.size, scale, most);
-    HWY_DYNAMIC_DISPATCH(multiply_all)(row, piece.size, share_of(sum));
-  });
+  const Range rows = pieces_of(range, split);
+  HWY_DYNAMIC_DISPATCH(whole_rows)
+  (matrix.data() + rows.first * split.columns, rows.size(), split.columns, scale);
 }
 
 void softmax_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split,
                   float scale) {
-  each_piece(range, split, [&](Piece piece) {
-    const float* row = matrix.data() + piece.first;
-    const float most = HWY_DYNAMIC_DISPATCH(largest)(row, piece.size, scale);
-    sums[2 * piece.number] = most;
-    sums[2 * piece.number + 1] = HWY_DYNAMIC_DISPATCH(sum_exponentials)(row, piece.size, scale, most);
-  });
+  for (std::uint64_t number : pieces_of(range, split)) {
+    const Piece p = piece(number, split);
+    const ExponentSum sum = HWY_DYNAMIC_DISPATCH(sum_of_piece)(matrix.data() + p.first, p.size, scale);
+    sums[2 * number] = sum.most;
+    sums[2 * number + 1] = sum.sum;
+  }
 }
 
 void softmax_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split,
                    float scale) {
-  each_piece(range, split, [&](Piece piece) {
-    const auto of_row = sums.subspan(2 * piece.row * split.pieces, 2 * std::size_t{split.pieces});
-    float most = std::numeric_limits<float>::lowest(), sum = 0;
-    for (std::size_t k = 0; k < of_row.size(); k += 2) most = std::max(most, of_row[k]);
-    for (std::size_t k = 0; k < of_row.size(); k += 2) sum += of_row[k + 1] * std::exp(of_row[k] - most);
-    float* row = matrix.data() + piece.first;
-    HWY_DYNAMIC_DISPATCH(keep_exponentials)(row, row, piece.size, scale, most);
-    HWY_DYNAMIC_DISPATCH(multiply_all)(row, piece.size, share_of(sum));
-  });
+  for (std::uint64_t number : pieces_of(range, split)) {
+    const Piece p = piece(number, split);
+    const auto pieces = sums.subspan(2 * p.row * split.pieces, 2 * std::size_t{split.pieces});
+    ExponentSum row{.most = std::numeric_limits<float>::lowest(), .sum = 0};
+    for (std::size_t k = 0; k < pieces.size(); k += 2) row.most = std::max(row.most, pieces[k]);
+    for (std::size_t k = 0; k < pieces.size(); k += 2)
+      row.sum += pieces[k + 1] * std::exp(pieces[k] - row.most);
+    HWY_DYNAMIC_DISPATCH(apply)(matrix.data() + p.first, p.size, scale, row);
+  }
 }
 
 }  // namespace cpu

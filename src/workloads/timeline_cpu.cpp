@@ -3,10 +3,10 @@
 #define HWY_TARGET_INCLUDE "timeline_cpu.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target:
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include "cpu.hpp"
+#include "exponential.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -16,14 +16,6 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// exp(-x) for x >= 0; 0 above 87, where floats end; NaN of NaN.
-template <class D, class V>
-V faded(D d, V x) {
-  const V highest = hn::Set(d, 87.0f);
-  const V e = hn::IfThenZeroElse(hn::Gt(x, highest), hn::Exp(d, hn::Neg(hn::Min(x, highest))));
-  return hn::IfThenElse(hn::IsNaN(x), x, e);
-}
-
 /// Both structs are four floats to it: the category is moved, never calculated with.
 template <class D>
 std::size_t place_part(D d, const float* from, float* to, std::size_t i, std::size_t n, float now,
@@ -32,7 +24,8 @@ std::size_t place_part(D d, const float* from, float* to, std::size_t i, std::si
     hn::Vec<D> timestamp, importance, category, relevance;
     hn::LoadInterleaved4(d, from + 4 * i, timestamp, importance, category, relevance);
     const auto x = hn::Mul(hn::Set(d, decay), hn::Abs(hn::Sub(hn::Set(d, now), timestamp)));
-    hn::StoreInterleaved4(timestamp, hn::Mul(importance, faded(d, x)), relevance, category, d, to + 4 * i);
+    hn::StoreInterleaved4(timestamp, hn::Mul(importance, exponential(d, hn::Neg(x))), relevance, category, d,
+                          to + 4 * i);
   }
   return i;
 }

@@ -1,0 +1,173 @@
+// The workloads on the CPU beside their obvious alternative.
+#include <benchmark/benchmark.h>
+#include <wye/base/dynamic_library.hpp>
+#include <wye/workloads/axpy.hpp>
+#include <wye/workloads/matmul.hpp>
+#include <wye/workloads/normalize.hpp>
+#include <wye/workloads/pagerank.hpp>
+#include <wye/workloads/similarity.hpp>
+#include <wye/workloads/softmax.hpp>
+#include <wye/workloads/timeline.hpp>
+#include <wye/wye.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "peers/fma_peak.hpp"
+
+namespace {
+
+namespace workloads = wye::workloads;
+
+std::vector<float> values(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> v(n);
+  for (float& x : v) x = static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;
+  return v;
+}
+
+wye::Runtime& runtime() {
+  static wye::Runtime runtime = wye::Runtime::open({.backends = {{"cpu"}}}).value();
+  return runtime;
+}
+
+void run(benchmark::State& state, const wye::Job& job) {
+  for (auto _ : state)
+    if (auto done = runtime().run(job); !done) state.SkipWithError(done.error().sentence().c_str());
+}
+
+/// Calls `part(i, parts)` on as many threads as there are processors.
+void on_all_threads(const std::function<void(unsigned, unsigned)>& part) {
+  const unsigned parts = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < parts; ++i) threads.emplace_back(part, i, parts);
+  part(0, parts);
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// What anything that reads and writes `v` in place must take: reads all of it, and writes all of it, as fast as
+/// memory gives and takes it. One call of memmove for each 32 KiB, onto itself moved by nothing, would be left out.
+void touch(std::vector<float>& v) {
+  on_all_threads([&](unsigned i, unsigned parts) {
+    const std::size_t first = v.size() * i / parts, last = v.size() * (i + 1) / parts;
+    for (std::size_t k = first; k < last; ++k) v[k] = -v[k];
+  });
+}
+
+// --- matmul
+
+constexpr std::size_t side = 1024;
+
+void matmul_wye(benchmark::State& state) {
+  const auto a = values(side * side, 1), b = values(side * side, 2);
+  std::vector<float> c(side * side);
+  run(state, workloads::matmul(a, b, c));
+}
+BENCHMARK(matmul_wye)->Name("matmul_1024_cpu/wye")->UseRealTime();
+
+/// The serial OpenBLAS in row panels, one for each thread.
+void matmul_openblas(benchmark::State& state) {
+  using Sgemm =
+      void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+  auto library = wye::DynamicLibrary::open("/usr/$LIB/openblas-serial/libopenblas.so.0");
+  if (!library) return state.SkipWithError(library.error().sentence().c_str());
+  const auto sgemm = library->function<Sgemm>("cblas_sgemm");
+  const auto a = values(side * side, 1), b = values(side * side, 2);
+  std::vector<float> c(side * side);
+  constexpr int n = side;
+  for (auto _ : state)
+    on_all_threads([&](unsigned i, unsigned parts) {
+      const std::size_t first = side * i / parts, last = side * (i + 1) / parts;
+      sgemm(101, 111, 111, static_cast<int>(last - first), n, n, 1.0f, a.data() + first * side, n, b.data(),
+            n, 0.0f, c.data() + first * side, n);
+    });
+}
+BENCHMARK(matmul_openblas)->Name("matmul_1024_cpu/openblas")->UseRealTime();
+
+/// As many multiplications and additions, on numbers that never leave their registers.
+void matmul_peak(benchmark::State& state) {
+  constexpr double operations = 2.0 * side * side * side;
+  for (auto _ : state)
+    on_all_threads([&](unsigned, unsigned parts) { wye_bench::multiply_and_add(operations / parts); });
+}
+BENCHMARK(matmul_peak)->Name("matmul_1024_cpu/fma_peak")->UseRealTime();
+
+// --- rows
+
+constexpr std::size_t ten_million = 10'000'000;
+
+void normalize_wye(benchmark::State& state) {
+  auto v = values(ten_million, 3);
+  run(state, workloads::normalize(v, 1000));
+}
+BENCHMARK(normalize_wye)->Name("normalize_10M_cpu/wye")->UseRealTime();
+
+void normalize_floor(benchmark::State& state) {
+  auto v = values(ten_million, 3);
+  for (auto _ : state) touch(v);
+}
+BENCHMARK(normalize_floor)->Name("normalize_10M_cpu/memory_floor")->UseRealTime();
+
+void softmax_wye(benchmark::State& state) {
+  auto v = values(4096 * 1024, 4);
+  run(state, workloads::softmax(v, 1024));
+}
+BENCHMARK(softmax_wye)->Name("softmax_4096x1024_cpu/wye")->UseRealTime();
+
+void softmax_floor(benchmark::State& state) {
+  auto v = values(4096 * 1024, 4);
+  for (auto _ : state) touch(v);
+}
+BENCHMARK(softmax_floor)->Name("softmax_4096x1024_cpu/memory_floor")->UseRealTime();
+
+// --- PageRank: 20 iterations, beside as many products of the matrix and a vector as scipy makes them
+
+constexpr std::uint32_t nodes = 100'000, links_in_all = 1'000'000;
+constexpr std::uint32_t iterations = 20;
+
+workloads::LinksTo graph() {
+  std::mt19937 random(5);
+  workloads::LinksTo links;
+  links.offsets.assign(nodes + 1, 0);
+  for (std::uint32_t i = 0; i < links_in_all; ++i) {
+    ++links.offsets[random() % nodes + 1];
+    links.sources.push_back(static_cast<std::uint32_t>(random() % nodes));
+  }
+  for (std::uint32_t node = 0; node < nodes; ++node) links.offsets[node + 1] += links.offsets[node];
+  return links;
+}
+
+void pagerank_wye(benchmark::State& state) {
+  const auto links = graph();
+  std::vector<float> ranks(nodes);
+  workloads::PageRankSummary summary;
+  run(state, workloads::pagerank(links.offsets, links.sources, ranks, std::span(&summary, 1),
+                                 {.tolerance = 0, .iterations = iterations}));
+  state.SetItemsProcessed(state.iterations() * links_in_all * iterations);
+}
+BENCHMARK(pagerank_wye)->Name("pagerank_1M_links_cpu/wye")->UseRealTime();
+
+void pagerank_csr(benchmark::State& state) {
+  const auto links = graph();
+  const std::vector<float> weights = values(links_in_all, 6), x = values(nodes, 7);
+  std::vector<float> y(nodes);
+  for (auto _ : state)
+    for (std::uint32_t k = 0; k < iterations; ++k) {
+      for (std::uint32_t node = 0; node < nodes; ++node) {
+        float sum = 0;
+        for (std::uint32_t i = links.offsets[node]; i < links.offsets[node + 1]; ++i)
+          sum += weights[i] * x[links.sources[i]];
+        y[node] = sum;
+      }
+      benchmark::DoNotOptimize(y.data());
+      benchmark::ClobberMemory();
+    }
+  state.SetItemsProcessed(state.iterations() * links_in_all * iterations);
+}
+BENCHMARK(pagerank_csr)->Name("pagerank_1M_links_cpu/one_thread_csr")->UseRealTime();
+
+}  // namespace
