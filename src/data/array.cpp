@@ -140,8 +140,10 @@ void ArrayState::written_on(const device::DeviceBase* device) {
 
 void ArrayState::lost_on(const device::DeviceBase* device) {
   const base::Lock lock(mutex_);
-  if (!device) host_valid_ = false;
-  else if (auto found = replicas_.find(device); found != replicas_.end()) found->second.valid = false;
+  if (!device)
+    host_valid_ = false;
+  else if (auto found = replicas_.find(device); found != replicas_.end())
+    found->second.valid = false;
 }
 
 bool ArrayState::valid_elsewhere(const device::DeviceBase* device) const {

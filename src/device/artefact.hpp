@@ -46,8 +46,8 @@ struct Specialization {
 inline constexpr std::uint64_t whole = 0;
 
 struct Artefact {
-  std::string kernel;                 ///< the kernel's name, for messages
-  std::string language;               ///< "spirv", "host"; a device says which it takes
+  std::string kernel;    ///< the kernel's name, for messages
+  std::string language;  ///< "spirv", "host"; a device says which it takes
   std::string entry = "main";
   std::vector<std::byte> code;
   std::shared_ptr<const HostCode> host;
@@ -59,7 +59,7 @@ struct Artefact {
   /// Items one workgroup (or at least one call of a host function) covers; `whole` (0) in a dimension means all of it.
   Extent3 tile{1};
   Features needs;
-  Digest key;                         ///< what it was built from
+  Digest key;  ///< what it was built from
 };
 
 /// Workgroups that cover `items`.

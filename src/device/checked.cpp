@@ -31,14 +31,12 @@ Stretch stretch_of(const Operand& operand) {
       const std::uint64_t first = operand.offset * operand.size;
       return {buffer_of(operand), first, first + operand.bytes().count};
     }
-    case Operand::Kind::address:
-      return {buffer_of(operand), 0, buffer_of(operand)->bytes().count};
+    case Operand::Kind::address: return {buffer_of(operand), 0, buffer_of(operand)->bytes().count};
     case Operand::Kind::host: {
       const std::uint64_t first = reinterpret_cast<std::uintptr_t>(operand.data);
       return {nullptr, first, first + operand.bytes().count};
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -131,33 +129,23 @@ class DispatchCheck {
 
   static std::string_view word(Operand::Kind kind) {
     switch (kind) {
-      case Operand::Kind::none:
-        return "nothing";
-      case Operand::Kind::host:
-        return "host memory";
-      case Operand::Kind::buffer:
-        return "a buffer";
-      case Operand::Kind::array:
-        return "an array";
-      case Operand::Kind::scratch:
-        return "scratch memory";
-      case Operand::Kind::value:
-        return "a value";
-      case Operand::Kind::address:
-        return "an address";
+      case Operand::Kind::none: return "nothing";
+      case Operand::Kind::host: return "host memory";
+      case Operand::Kind::buffer: return "a buffer";
+      case Operand::Kind::array: return "an array";
+      case Operand::Kind::scratch: return "scratch memory";
+      case Operand::Kind::value: return "a value";
+      case Operand::Kind::address: return "an address";
     }
     return "unknown";
   }
 
   static bool accepts(SlotKind slot, Operand::Kind kind) {
     switch (slot) {
-      case SlotKind::buffer:
-        return kind == Operand::Kind::buffer || kind == Operand::Kind::host;
+      case SlotKind::buffer: return kind == Operand::Kind::buffer || kind == Operand::Kind::host;
       case SlotKind::scalar:
-      case SlotKind::structure:
-        return kind == Operand::Kind::value;
-      case SlotKind::address:
-        return kind == Operand::Kind::address;
+      case SlotKind::structure: return kind == Operand::Kind::value;
+      case SlotKind::address: return kind == Operand::Kind::address;
     }
     return false;
   }

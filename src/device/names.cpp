@@ -11,116 +11,76 @@ inline namespace v0 {
 
 std::string_view name(AdapterType type) noexcept {
   switch (type) {
-    case AdapterType::cpu:
-      return "cpu";
-    case AdapterType::integrated:
-      return "integrated";
-    case AdapterType::discrete:
-      return "discrete";
-    case AdapterType::virtual_gpu:
-      return "virtual_gpu";
-    case AdapterType::other:
-      return "other";
+    case AdapterType::cpu: return "cpu";
+    case AdapterType::integrated: return "integrated";
+    case AdapterType::discrete: return "discrete";
+    case AdapterType::virtual_gpu: return "virtual_gpu";
+    case AdapterType::other: return "other";
   }
   return "unknown";
 }
 
 std::string_view name(Access access) noexcept {
   switch (access) {
-    case Access::none:
-      return "none";
-    case Access::read:
-      return "read";
-    case Access::write:
-      return "write";
-    case Access::read_write:
-      return "read_write";
+    case Access::none: return "none";
+    case Access::read: return "read";
+    case Access::write: return "write";
+    case Access::read_write: return "read_write";
   }
   return "unknown";
 }
 
 std::string_view name(SlotKind kind) noexcept {
   switch (kind) {
-    case SlotKind::buffer:
-      return "buffer";
-    case SlotKind::scalar:
-      return "scalar";
-    case SlotKind::structure:
-      return "structure";
-    case SlotKind::address:
-      return "address";
+    case SlotKind::buffer: return "buffer";
+    case SlotKind::scalar: return "scalar";
+    case SlotKind::structure: return "structure";
+    case SlotKind::address: return "address";
   }
   return "unknown";
 }
 
 std::string_view name(ElementType type) noexcept {
   switch (type) {
-    case ElementType::opaque:
-      return "opaque";
-    case ElementType::float16:
-      return "float16";
-    case ElementType::float32:
-      return "float32";
-    case ElementType::float64:
-      return "float64";
-    case ElementType::int8:
-      return "int8";
-    case ElementType::int16:
-      return "int16";
-    case ElementType::int32:
-      return "int32";
-    case ElementType::int64:
-      return "int64";
-    case ElementType::uint8:
-      return "uint8";
-    case ElementType::uint16:
-      return "uint16";
-    case ElementType::uint32:
-      return "uint32";
-    case ElementType::uint64:
-      return "uint64";
+    case ElementType::opaque: return "opaque";
+    case ElementType::float16: return "float16";
+    case ElementType::float32: return "float32";
+    case ElementType::float64: return "float64";
+    case ElementType::int8: return "int8";
+    case ElementType::int16: return "int16";
+    case ElementType::int32: return "int32";
+    case ElementType::int64: return "int64";
+    case ElementType::uint8: return "uint8";
+    case ElementType::uint16: return "uint16";
+    case ElementType::uint32: return "uint32";
+    case ElementType::uint64: return "uint64";
   }
   return "unknown";
 }
 
 std::string_view name(Feature feature) noexcept {
   switch (feature) {
-    case Feature::float16:
-      return "float16";
-    case Feature::float64:
-      return "float64";
-    case Feature::int8:
-      return "int8";
-    case Feature::int16:
-      return "int16";
-    case Feature::int64:
-      return "int64";
-    case Feature::storage8:
-      return "storage8";
-    case Feature::storage16:
-      return "storage16";
-    case Feature::subgroups:
-      return "subgroups";
-    case Feature::atomics_int64:
-      return "atomics_int64";
-    case Feature::atomics_float32:
-      return "atomics_float32";
-    case Feature::host_memory:
-      return "host_memory";
+    case Feature::float16: return "float16";
+    case Feature::float64: return "float64";
+    case Feature::int8: return "int8";
+    case Feature::int16: return "int16";
+    case Feature::int64: return "int64";
+    case Feature::storage8: return "storage8";
+    case Feature::storage16: return "storage16";
+    case Feature::subgroups: return "subgroups";
+    case Feature::atomics_int64: return "atomics_int64";
+    case Feature::atomics_float32: return "atomics_float32";
+    case Feature::host_memory: return "host_memory";
   }
   return "unknown";
 }
 
 std::string_view name(CacheTier tier) noexcept {
   switch (tier) {
-    case CacheTier::none:
-      return "none";
-    case CacheTier::memory:
-      return "memory";
-    case CacheTier::disk:
-      return "disk";
-    case CacheTier::built:
-      return "built";
+    case CacheTier::none: return "none";
+    case CacheTier::memory: return "memory";
+    case CacheTier::disk: return "disk";
+    case CacheTier::built: return "built";
   }
   return "unknown";
 }

@@ -34,11 +34,11 @@ struct Command {
     dispatch,  ///< `executable` over `items`
   };
   Kind kind = Kind::dispatch;
-  bool barrier = false;           ///< what came before must have finished and be visible to this command
-  std::uint32_t first = 0;        ///< its operands in the recording
+  bool barrier = false;     ///< what came before must have finished and be visible to this command
+  std::uint32_t first = 0;  ///< its operands in the recording
   std::uint32_t count = 0;
   std::uint32_t pattern = 0;
-  Bytes host_bytes;               ///< at `source` or `target`: as many as operand 0 has
+  Bytes host_bytes;  ///< at `source` or `target`: as many as operand 0 has
   Extent3 items;
   const std::byte* source = nullptr;
   std::byte* target = nullptr;

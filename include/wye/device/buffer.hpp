@@ -42,8 +42,10 @@ class WYE_API Buffer {
 namespace detail {
 template <class T>
 Operand argument(const T& value) {
-  if constexpr (std::is_same_v<T, Buffer>) return value.operand(Access::read_write);
-  else return Operand::of_value(value);
+  if constexpr (std::is_same_v<T, Buffer>)
+    return value.operand(Access::read_write);
+  else
+    return Operand::of_value(value);
 }
 }  // namespace detail
 

@@ -17,12 +17,12 @@ enum class Feature : std::uint8_t {
   int8,
   int16,
   int64,
-  storage8,           ///< 8-bit values in buffers
-  storage16,          ///< 16-bit values in buffers
-  subgroups,          ///< arithmetic, vote, ballot and shuffle across a subgroup
-  atomics_int64,      ///< 64-bit integer atomics in buffers
-  atomics_float32,    ///< atomicAdd on float in buffers
-  host_memory,        ///< kernels read and write the host's memory in place
+  storage8,         ///< 8-bit values in buffers
+  storage16,        ///< 16-bit values in buffers
+  subgroups,        ///< arithmetic, vote, ballot and shuffle across a subgroup
+  atomics_int64,    ///< 64-bit integer atomics in buffers
+  atomics_float32,  ///< atomicAdd on float in buffers
+  host_memory,      ///< kernels read and write the host's memory in place
 };
 
 /// "float64".

@@ -46,11 +46,11 @@ class Operand {
   Kind kind = Kind::none;
   Access access = Access::none;
   ElementType element = ElementType::opaque;
-  std::uint32_t size = 0;       ///< bytes of one element, or of the value
-  std::uint64_t count = 0;      ///< elements
-  std::uint64_t offset = 0;     ///< first element, of buffers, arrays and scratch
-  void* data = nullptr;         ///< host memory; never written where `access` is read
-  std::uint64_t id = 0;         ///< scratch
+  std::uint32_t size = 0;    ///< bytes of one element, or of the value
+  std::uint64_t count = 0;   ///< elements
+  std::uint64_t offset = 0;  ///< first element, of buffers, arrays and scratch
+  void* data = nullptr;      ///< host memory; never written where `access` is read
+  std::uint64_t id = 0;      ///< scratch
   std::shared_ptr<device::Retained> object;
   std::array<std::byte, 16> inline_value{};
 
@@ -58,8 +58,10 @@ class Operand {
   /// Elements [first, first + n) of this operand.
   Operand slice(std::uint64_t first, std::uint64_t n) const {
     Operand part = *this;
-    if (kind == Kind::host) part.data = static_cast<std::byte*>(data) + first * size;
-    else part.offset += first;
+    if (kind == Kind::host)
+      part.data = static_cast<std::byte*>(data) + first * size;
+    else
+      part.offset += first;
     part.count = n;
     return part;
   }
@@ -136,13 +138,17 @@ std::uint64_t Scratch<T>::detail_next() {
 class Arguments {
  public:
   void push_back(Operand operand) {
-    if (count_ < few_.size()) few_[count_] = std::move(operand);
-    else more_.push_back(std::move(operand));
+    if (count_ < few_.size())
+      few_[count_] = std::move(operand);
+    else
+      more_.push_back(std::move(operand));
     ++count_;
   }
   std::size_t size() const { return count_; }
   Operand& operator[](std::size_t i) { return i < few_.size() ? few_[i] : more_[i - few_.size()]; }
-  const Operand& operator[](std::size_t i) const { return i < few_.size() ? few_[i] : more_[i - few_.size()]; }
+  const Operand& operator[](std::size_t i) const {
+    return i < few_.size() ? few_[i] : more_[i - few_.size()];
+  }
 
  private:
   std::array<Operand, 8> few_;

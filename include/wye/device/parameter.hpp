@@ -40,7 +40,8 @@ class Parameter {
   /// Borrows host memory until the job has settled.
   template <HostMemory<Element> A>
   Parameter(A&& memory)  // NOLINT
-      : operand_(Operand::host_span(std::span<Element>(std::ranges::data(memory), std::ranges::size(memory)), access)) {}
+      : operand_(Operand::host_span(std::span<Element>(std::ranges::data(memory), std::ranges::size(memory)),
+                                    access)) {}
   template <HasOperand A>
   Parameter(const A& object) : operand_(object.operand(access)) {}  // NOLINT
 
@@ -75,7 +76,8 @@ struct Write : detail::Parameter<T, Access::write> {
 template <class T>
 struct ReadWrite : detail::Parameter<T, Access::read_write> {
   using detail::Parameter<T, Access::read_write>::Parameter;
-  ReadWrite(const detail::Parameter<T, Access::read_write>& p) : detail::Parameter<T, Access::read_write>(p) {}
+  ReadWrite(const detail::Parameter<T, Access::read_write>& p)
+      : detail::Parameter<T, Access::read_write>(p) {}
 };
 
 namespace detail {
@@ -83,11 +85,15 @@ namespace detail {
 /// What a parameter type of a kernel means: its slot, its operand, and what a host function gets for it.
 template <class P>
 struct ParameterTraits {
-  static_assert(std::is_trivially_copyable_v<P>, "a kernel parameter is Read, Write, ReadWrite or a plain value");
+  static_assert(std::is_trivially_copyable_v<P>,
+                "a kernel parameter is Read, Write, ReadWrite or a plain value");
   using Host = P;
   static Slot slot() {
-    return {.name = {}, .kind = element_type<P>() == ElementType::opaque ? SlotKind::structure : SlotKind::scalar,
-            .access = Access::read, .element = element_type<P>(), .size = sizeof(P)};
+    return {.name = {},
+            .kind = element_type<P>() == ElementType::opaque ? SlotKind::structure : SlotKind::scalar,
+            .access = Access::read,
+            .element = element_type<P>(),
+            .size = sizeof(P)};
   }
   static Operand operand(const P& value) { return Operand::of_value(value); }
   static Host host(const Operand& operand) {
@@ -102,7 +108,11 @@ struct BufferTraits {
   using Element = std::conditional_t<writes(access), T, const T>;
   using Host = std::span<Element>;
   static Slot slot() {
-    return {.name = {}, .kind = SlotKind::buffer, .access = access, .element = element_type<T>(), .size = sizeof(T)};
+    return {.name = {},
+            .kind = SlotKind::buffer,
+            .access = access,
+            .element = element_type<T>(),
+            .size = sizeof(T)};
   }
   static Operand operand(const P& parameter) { return parameter.operand(); }
   static Host host(const Operand& operand) {

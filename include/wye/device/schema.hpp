@@ -30,7 +30,18 @@ WYE_API std::string_view name(SlotKind kind) noexcept;
 
 /// What one element or scalar is. `opaque` is any trivially copyable type that is none of the others.
 enum class ElementType : std::uint8_t {
-  opaque, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+  opaque,
+  float16,
+  float32,
+  float64,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
 };
 /// "float32".
 WYE_API std::string_view name(ElementType type) noexcept;
@@ -39,24 +50,31 @@ WYE_API std::string_view name(ElementType type) noexcept;
 template <class T>
 constexpr ElementType element_type() {
   using U = std::remove_cv_t<T>;
-  if constexpr (std::is_same_v<U, float>) return ElementType::float32;
-  else if constexpr (std::is_same_v<U, double>) return ElementType::float64;
+  if constexpr (std::is_same_v<U, float>)
+    return ElementType::float32;
+  else if constexpr (std::is_same_v<U, double>)
+    return ElementType::float64;
   else if constexpr (std::is_integral_v<U> && !std::is_same_v<U, bool>) {
     constexpr bool is_signed = std::is_signed_v<U>;
-    if constexpr (sizeof(U) == 1) return is_signed ? ElementType::int8 : ElementType::uint8;
-    else if constexpr (sizeof(U) == 2) return is_signed ? ElementType::int16 : ElementType::uint16;
-    else if constexpr (sizeof(U) == 4) return is_signed ? ElementType::int32 : ElementType::uint32;
-    else return is_signed ? ElementType::int64 : ElementType::uint64;
-  } else return ElementType::opaque;
+    if constexpr (sizeof(U) == 1)
+      return is_signed ? ElementType::int8 : ElementType::uint8;
+    else if constexpr (sizeof(U) == 2)
+      return is_signed ? ElementType::int16 : ElementType::uint16;
+    else if constexpr (sizeof(U) == 4)
+      return is_signed ? ElementType::int32 : ElementType::uint32;
+    else
+      return is_signed ? ElementType::int64 : ElementType::uint64;
+  } else
+    return ElementType::opaque;
 }
 
 /// One parameter.
 struct Slot {
   std::string name;
   SlotKind kind = SlotKind::buffer;
-  Access access = Access::read;               ///< of buffers and addresses
+  Access access = Access::read;  ///< of buffers and addresses
   ElementType element = ElementType::opaque;
-  std::uint32_t size = 0;                     ///< bytes of one element, of the scalar, of the struct
+  std::uint32_t size = 0;  ///< bytes of one element, of the scalar, of the struct
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
