@@ -29,7 +29,7 @@ struct ConstSummarySpan {
   uvec2 size;
 };
 
-const uint links_per_block = 8192;
+const uint links_per_block = 2048;
 
 uvec2 part_address(FloatSpan shares, uint part, uint nodes) {
   return element(uvec2(shares.data), product(part, nodes + 1));

@@ -76,7 +76,7 @@ const auto& sum_kernel() {
 
 constexpr Word most_iterations = 1000;
 constexpr Word nodes_per_group = 256;
-constexpr Word links_per_block = 8192;
+constexpr Word links_per_block = 2048;
 
 Job refuse(std::string sentence) { return refused("pagerank", workload_types::graph, std::move(sentence)); }
 

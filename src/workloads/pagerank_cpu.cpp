@@ -45,7 +45,7 @@ class Adder {
   }
 
  private:
-  static constexpr std::uint32_t batch = 2048;
+  static constexpr std::uint32_t batch = 512;
   using D = hn::ScalableTag<float>;
 
   std::uint32_t begin_of(std::uint64_t node) const {
