@@ -41,6 +41,7 @@ mkdir "$work/source"
   tar -xf - -C "$work/source"
 step "static Debug installs" install_flavour static Debug
 step "shared Release installs" install_flavour shared Release
+finish >/dev/null || { finish; exit 1; }
 mv "$work/source" "$work/source-is-away"
 for tree in "$work"/build-*; do mv "$tree" "$tree-is-away"; done
 
@@ -55,7 +56,8 @@ with_pkgconfig() { # with_pkgconfig PROGRAM OPTION_OF_PKGCONFIG...
 }
 without_build_system() { # the include folder and every library, no macro
   private=
-  [ "$flavour" = shared ] || private=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config --static --libs-only-l --libs-only-other wye-workloads)
+  [ "$flavour" = shared ] ||
+    private=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config --static --libs wye-workloads | tr ' ' '\n' | grep -v '^-[lL].*wye')
   g++ -std=c++20 -I"$prefix/include" "$here/program.cpp" "$libraries"/libwye_workloads*.$suffix \
     "$libraries"/libwye*.$suffix $private -o "$work/plain-$flavour" &&
     LD_LIBRARY_PATH="$libraries" "$work/plain-$flavour"
