@@ -81,8 +81,6 @@ struct Hook<Tag, R(VKAPI_PTR*)(A...)> {
   }
 };
 
-namespace {
-
 #define WYE_TAG(list, is_of_device)                      \
   struct list {                                          \
     static constexpr std::string_view name = "vk" #list; \
@@ -96,6 +94,8 @@ WYE_VULKAN_INSTANCE_FUNCTIONS(WYE_HOST_TAG)
 WYE_VULKAN_MESSAGE_FUNCTIONS(WYE_HOST_TAG)
 WYE_VULKAN_DEVICE_FUNCTIONS(WYE_DEVICE_TAG)
 }  // namespace tag
+
+namespace {
 
 PFN_vkVoidFunction hook(std::string_view name, PFN_vkVoidFunction real) {
 #define WYE_HOOK(function)                                 \

@@ -45,12 +45,13 @@ TEST_CASE("a download is what the buffer held when it was its turn, whatever cam
     Rig rig({.host_visible = visible});
     const auto x = rig.buffer(random_words(1, count));
     const auto add = rig.kernel("add");
+    const auto later = random_words(2, count);
     std::vector<Word> first(count), second(count), third(count);
     auto lane = rig.lane(), other = rig.lane();
     lane->download(range(x), writable_bytes_of(first));
     lane->dispatch(add, arguments_of(argument(x), Word{5}), count);
     lane->download(range(x), writable_bytes_of(second));
-    lane->upload(bytes_of(random_words(2, count)), range(x));  // after the download, in the same recording
+    lane->upload(bytes_of(later), range(x));  // after the download, in the same recording
     const TimelinePoint point = lane->submit();
     other->wait_for(point);
     other->fill(range(x), 77);  // before anybody has waited for the downloads
