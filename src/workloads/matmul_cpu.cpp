@@ -7,7 +7,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "cpu.hpp"
 
@@ -73,8 +72,7 @@ void pack(const Block& block, std::size_t first, std::size_t inner, float* HWY_R
         }
     } else if (width < panel_columns) {
       for (std::size_t p = 0; p < inner; ++p)
-        std::memcpy(to + p * panel_columns, block.b + (first + p) * block.b_step + column,
-                    width * sizeof(float));
+        std::copy_n(block.b + (first + p) * block.b_step + column, width, to + p * panel_columns);
     } else {
       const D d;
       for (std::size_t p = 0; p < inner; ++p) {
@@ -118,8 +116,7 @@ void multiply(const Block& block) {
     pack(block, first, inner, packed);
     std::fill(last_rows, last_rows + panel_rows * inner, 0.0f);
     for (std::size_t r = whole_rows; r < block.rows; ++r)
-      std::memcpy(last_rows + (r - whole_rows) * inner, block.a + r * block.a_step + first,
-                  inner * sizeof(float));
+      std::copy_n(block.a + r * block.a_step + first, inner, last_rows + (r - whole_rows) * inner);
 
     for (std::size_t column = 0; column < block.columns; column += panel_columns) {
       const std::size_t width = std::min(panel_columns, block.columns - column);
