@@ -23,5 +23,5 @@ if(sources)
   wye_example(document_network ${sources})
   target_link_libraries(wye_example_document_network PRIVATE PkgConfig::wye_cairo)
   add_test(NAME example_document_network
-    COMMAND wye_example_document_network --out ${PROJECT_BINARY_DIR}/document_network)
+    COMMAND wye_example_document_network --out ${PROJECT_BINARY_DIR}/document_network_report)
 endif()

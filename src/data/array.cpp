@@ -88,7 +88,7 @@ Result<std::byte*> ArrayState::on_host(Instant until) {
   {
     base::Lock lock(mutex_);
     // Several readers may have their turn at once; one of them fetches.
-    if (!fetched_.wait(lock, until, [&] { return !fetching_; }))
+    if (!moved_.wait(lock, until, [&] { return !fetching_; }))
       return Error(Errc::timed_out, "The array's contents were not on the host in time.");
     if (failure_) return failure_->with_context("while reading an array that should have been written by it");
     if (host_valid_) return host_;
@@ -100,7 +100,7 @@ Result<std::byte*> ArrayState::on_host(Instant until) {
   auto done = fetch(from, until);
   const base::Lock lock(mutex_);
   fetching_ = false;
-  fetched_.wake_all();
+  moved_.wake_all();
   if (!done) return std::move(done).error();
   host_valid_ = true;
   return host_;
@@ -126,9 +126,22 @@ Result<ArrayState::Replica> ArrayState::on_device(device::DeviceBase& device) {
   return replicas_.try_emplace(&device, Replica{std::move(*buffer), false}).first->second;
 }
 
-void ArrayState::copied_to(const device::DeviceBase& device) {
+Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant until) {
+  base::Lock lock(mutex_);
+  Replica& replica = replicas_.find(&device)->second;
+  if (!moved_.wait(lock, until, [&] { return !replica.filling; }))
+    return Error(Errc::timed_out,
+                 base::text("The array's contents were not on '{}' in time.", device.info().id));
+  if (replica.valid) return false;
+  return replica.filling = true;
+}
+
+void ArrayState::end_fill(const device::DeviceBase& device, bool valid) noexcept {
   const base::Lock lock(mutex_);
-  if (auto found = replicas_.find(&device); found != replicas_.end()) found->second.valid = true;
+  Replica& replica = replicas_.find(&device)->second;
+  replica.filling = false;
+  replica.valid = valid;
+  moved_.wake_all();
 }
 
 void ArrayState::written_on(const device::DeviceBase* device) {

@@ -56,10 +56,14 @@ class ArrayState final : public device::Retained {
   struct Replica {
     std::shared_ptr<device::BufferBase> buffer;
     bool valid = false;
+    bool filling = false;  ///< somebody is copying the contents there
   };
   Result<Replica> on_device(device::DeviceBase& device);
-  /// Says that `device` holds the contents too: they were copied there.
-  void copied_to(const device::DeviceBase& device);
+  /// Whether the caller has to copy the contents to its replica on `device`: of several readers one does, and the
+  /// others wait for its `end_fill`. Who fills several arrays begins with the one of the lowest address.
+  /// Errors: timed_out.
+  Result<bool> begin_fill(const device::DeviceBase& device, Instant until);
+  void end_fill(const device::DeviceBase& device, bool valid) noexcept;
   /// Says that only `device` holds the contents, or only the host where it is null: they were written there.
   void written_on(const device::DeviceBase* device);
   /// Says that what `device` (the host where it is null) holds is not the contents any more.
@@ -79,7 +83,7 @@ class ArrayState final : public device::Retained {
   std::byte* host_ = nullptr;
 
   mutable std::mutex mutex_;
-  base::Gate fetched_;
+  base::Gate moved_;  // to the host, or to a device
   bool fetching_ = false;
   bool host_valid_ = true;
   std::map<const device::DeviceBase*, Replica> replicas_;

@@ -111,8 +111,8 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
     base::Lock lock(mutex_);
     finished = dig();
     if (closed_) return Error(Errc::closed, "The context pool is closed.");
-    // Nobody overtakes those who already wait.
-    if (waiters_.empty()) waiter.given = take_idle(devices);
+    // Nobody is overtaken: what comes back goes to a waiter at once, so nobody waits for what is idle.
+    waiter.given = take_idle(devices);
     if (!waiter.given) {
       const Instant asked = clock_->now();
       if (until <= asked) return nothing_free(devices, Duration::zero(), until != Instant::min());

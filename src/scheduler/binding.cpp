@@ -1,6 +1,7 @@
 #include "scheduler/binding.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 
 #include "base/text.hpp"
@@ -112,8 +113,38 @@ Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
       {.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
 }
 
-Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account) {
+Binding::~Binding() { end_fills(false); }
+
+/// Copies arrays to the device that it lacks. Only one job at a time does so for an array.
+Result<void> Binding::fill(device::Lane& lane, Instant until) {
+  const device::DeviceBase& device = *device_.base();
+  std::sort(arrays_.begin(), arrays_.end(),
+            [](const Use& a, const Use& b) { return std::less<>()(a.array, b.array); });
+  for (Use& use : arrays_) {
+    if (!use.needed) continue;
+    auto mine = use.array->begin_fill(device, until);
+    if (!mine) return std::move(mine).error();
+    if (!*mine) continue;
+    use.filling = true;
+    auto replica = use.array->on_device(*device_.base());
+    if (!replica) return std::move(replica).error();
+    const Bytes bytes = use.array->bytes();
+    lane.upload({use.array->host_memory(), bytes.count}, {replica->buffer, Bytes{0}, bytes});
+    moved_ += bytes;
+  }
+  return {};
+}
+
+void Binding::end_fills(bool valid) noexcept {
+  for (Use& use : arrays_)
+    if (std::exchange(use.filling, false)) use.array->end_fill(*device_.base(), valid);
+}
+
+Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account,
+                           Instant until) {
   account_ = std::move(account);
+  if (!in_place_)
+    if (auto filled = fill(lane, until); !filled) return filled;
   for (Region& region : regions_) {
     const std::span<const std::byte> bytes(region.first, region.last);
     auto buffer = allocate(Bytes{bytes.size()});
@@ -127,7 +158,7 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
   for (std::size_t c = 0; c < job_.size(); ++c) {
     bound_.push_back(job_[c].arguments());
     for (std::size_t i = 0; i < bound_[c].size(); ++i) {
-      if (auto ok = bind_operand(bound_[c][i], lane); !ok)
+      if (auto ok = bind_operand(bound_[c][i]); !ok)
         return ok.error().with_context(
             base::text("while preparing argument {} of '{}'", i + 1, job_[c].name()));
     }
@@ -135,7 +166,7 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
   return {};
 }
 
-Result<void> Binding::bind_operand(Operand& operand, device::Lane& lane) {
+Result<void> Binding::bind_operand(Operand& operand) {
   const auto to_buffer = [&](std::shared_ptr<device::BufferBase> buffer, std::uint64_t first_element) {
     operand.kind = Operand::Kind::buffer;
     operand.object = std::move(buffer);
@@ -190,14 +221,6 @@ Result<void> Binding::bind_operand(Operand& operand, device::Lane& lane) {
       }
       auto replica = array.on_device(*device_.base());
       if (!replica) return std::move(replica).error();
-      const auto use =
-          std::find_if(arrays_.begin(), arrays_.end(), [&](const Use& u) { return u.array == &array; });
-      if (use->needed && !replica->valid) {
-        lane.upload({array.host_memory(), array.bytes().count}, {replica->buffer, Bytes{0}, array.bytes()});
-        moved_ += array.bytes();
-        array.copied_to(*device_.base());
-        use->uploaded = true;
-      }
       to_buffer(replica->buffer, operand.offset);
       return {};
     }
@@ -219,15 +242,16 @@ void Binding::downloads(device::Lane& lane) {
 }
 
 void Binding::publish() {
+  end_fills(true);
   for (const Use& use : arrays_)
     if (writes(use.access)) use.array->written_on(in_place_ ? nullptr : device_.base().get());
 }
 
 void Binding::spoil(const Error& error, bool began) {
+  end_fills(false);
   const device::DeviceBase* here = in_place_ ? nullptr : device_.base().get();
   for (const Use& use : arrays_) {
-    const bool changed = began && writes(use.access);
-    if (!changed && !use.uploaded) continue;
+    if (!began || !writes(use.access)) continue;
     if (use.array->valid_elsewhere(here))
       use.array->lost_on(here);
     else

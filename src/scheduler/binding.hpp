@@ -25,13 +25,15 @@ namespace scheduler {
 class Binding {
  public:
   Binding(const Job& job, const Device& device);
+  Binding(const Binding&) = delete;  // what it has begun it ends, once
+  ~Binding();
 
   /// Brings the arrays that the job reads to where `bind` can take them from: no lane is held yet, because
   /// this may need one of another device.
   Result<void> fetch(Instant until);
   /// Allocates, against `account`, and records the uploads.
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device), device_lost.
-  Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account);
+  Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account, Instant until);
   /// The arguments of one step.
   const Arguments& arguments(std::size_t call) const { return bound_[call]; }
   /// Records the downloads of what the job writes.
@@ -55,11 +57,13 @@ class Binding {
     data::ArrayState* array = nullptr;
     Access access = Access::none;  ///< of all its operands together
     bool needed = false;           ///< what is in it matters
-    bool uploaded = false;         ///< its replica was made valid for this job
+    bool filling = false;          ///< this job copies it to the device
   };
   void find_regions();
   void find_arrays();
-  Result<void> bind_operand(Operand& operand, device::Lane& lane);
+  Result<void> fill(device::Lane& lane, Instant until);
+  void end_fills(bool valid) noexcept;
+  Result<void> bind_operand(Operand& operand);
   Result<std::shared_ptr<device::BufferBase>> allocate(Bytes bytes);
 
   const Job& job_;

@@ -53,6 +53,7 @@ class Core : public std::enable_shared_from_this<Core> {
  private:
   // queue.cpp
   bool enter(const std::shared_ptr<Record>& record);
+  void leave(Record& record, const std::optional<Error>& error);
   void make_ready(const std::shared_ptr<Record>& record);
   void work();
   void call_worker(base::Lock& lock);

@@ -71,13 +71,13 @@ namespace {
 /// Lines a job up behind the users of its arrays that come before it.
 /// Errors: invalid_argument (an empty handle, an array of another runtime).
 Result<std::vector<std::shared_ptr<data::Completion>>> line_up(Record& record, const pool::Pool& pool) {
-  std::vector<std::pair<data::ArrayState*, Access>> uses;
+  std::vector<std::pair<std::shared_ptr<data::ArrayState>, Access>> uses;
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::array) continue;
-      auto* array = static_cast<data::ArrayState*>(operand.object.get());
+      const auto array = std::static_pointer_cast<data::ArrayState>(operand.object);
       if (!array || array->pool().get() != &pool)
         return Error(Errc::invalid_argument, base::text("Argument {} of '{}' is {}.", i + 1, job[c].name(),
                                                         array ? "an array of another runtime"
@@ -91,8 +91,10 @@ Result<std::vector<std::shared_ptr<data::Completion>>> line_up(Record& record, c
     }
   }
   std::vector<std::shared_ptr<data::Completion>> before;
-  for (const auto& [array, access] : uses)
+  for (const auto& [array, access] : uses) {
+    if (writes(access)) record.outputs.push_back(array);
     for (auto& one : array->follow(access, record.turn)) before.push_back(std::move(one));
+  }
   return before;
 }
 
@@ -128,10 +130,20 @@ bool Core::enter(const std::shared_ptr<Record>& record) {
       if (record->advance(State::waiting, State::queued))
         record->core->make_ready(record);
       else
-        record->turn->finish();  // it was cancelled meanwhile; only now may its followers go on
+        record->core->leave(
+            *record, Error(Errc::cancelled,
+                           base::text("Job '{}' ended before it could write this array.", record->name)));
     });
   }
   return false;
+}
+
+/// Ends a record's turn with its arrays: only now may its followers go on. What it should have written has failed.
+void Core::leave(Record& record, const std::optional<Error>& error) {
+  if (error)
+    for (const auto& array : record.outputs) array->fail(*error);
+  record.outputs.clear();
+  record.turn->finish();
 }
 
 void Core::submit(const std::shared_ptr<Record>& record) {

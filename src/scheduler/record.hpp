@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "data/array_state.hpp"
 #include "data/completion.hpp"
 
 namespace wye {
@@ -57,7 +58,8 @@ struct Record : std::enable_shared_from_this<Record> {
   std::atomic<bool> stop{false};
 
   std::shared_ptr<data::Completion> turn;  ///< its turn with the arrays it uses; null where it uses none
-  std::atomic<std::size_t> ahead{0};       ///< users of its arrays it still has to wait for
+  std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
+  std::atomic<std::size_t> ahead{0};                       ///< users of its arrays it still has to wait for
 
   Instant submitted{};
   Instant started{};

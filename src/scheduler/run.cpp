@@ -179,7 +179,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
 
   bool began = false;
   auto done = [&]() -> Result<void> {
-    if (auto ok = binding.bind(lane, context.account); !ok) return ok;
+    if (auto ok = binding.bind(lane, context.account, park); !ok) return ok;
     for (std::size_t c = 0; c < job.size(); ++c)
       lane.dispatch(executables[c].base(), binding.arguments(c), job[c].items());
     context.dispatches.fetch_add(job.size(), std::memory_order_relaxed);
@@ -237,7 +237,7 @@ void Core::settle(Record& record, State from, std::optional<Error> error) {
     record.gate.wake_all();
   }
   // A job that never had its turn leaves it to those it waited for: its followers must still follow them.
-  if (record.turn && from != State::waiting) record.turn->finish();
+  if (record.turn && from != State::waiting) leave(record, record.error);
   for (const auto& then : thens) {
     try {
       then(record.result());

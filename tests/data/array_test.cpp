@@ -180,6 +180,25 @@ TEST_CASE("who gives up waiting for an array does not let others overtake its pr
   CHECK((*a.read())[0] == 84);
 }
 
+TEST_CASE("an array whose writer was cancelled says so, and only after those before it", "[data]") {
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Array<float> a = runtime.array<float>(random_floats(10, 9));
+  std::atomic<bool> go{false};
+  const auto slow = test::on_host("slow", [&](Range, std::span<float>) {
+    while (!go) std::this_thread::sleep_for(1ms);
+  });
+  auto running = runtime.submit(slow(a));
+  auto cancelled = runtime.submit(test::host_scale()(a, 2.0f));
+  cancelled.cancel();
+  CHECK(cancelled.wait().error() == Errc::cancelled);
+  auto follower = runtime.submit(test::host_scale()(a, 2.0f));
+  CHECK(follower.wait(20ms).error() == Errc::timed_out);
+  go = true;
+  CHECK(running.wait());
+  CHECK(follower.wait().error() == Errc::cancelled);
+  CHECK(a.read().error() == Errc::cancelled);
+}
+
 TEST_CASE("a borrowed array writes through to the host's memory", "[data]") {
   Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   auto values = random_floats(64, 7);

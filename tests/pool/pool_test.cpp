@@ -93,6 +93,16 @@ TEST_CASE("waiters are served first come, first served", "[pool]") {
   CHECK(served == std::vector<int>{0, 1, 2, 3});
 }
 
+TEST_CASE("who waits for one device does not hold back who wants another", "[pool]") {
+  ContextPool pool = open({.backends = {"cpu", "null"}, .lanes_per_device = 1, .lease_timeout = 60s});
+  std::optional<Lease> held = pool.lease({.on = "cpu"}).value();
+  std::thread waiter([&] { CHECK(pool.lease({.on = "cpu"})); });
+  std::this_thread::sleep_for(20ms);
+  CHECK(pool.lease({.on = "null", .deadline = 1s}));
+  held.reset();
+  waiter.join();
+}
+
 TEST_CASE("closing a pool refuses new leases and wakes who waits", "[pool]") {
   ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
   auto held = pool.lease().value();
