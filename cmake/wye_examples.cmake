@@ -14,6 +14,7 @@ foreach(source IN LISTS sources)
   cmake_path(GET source STEM name)
   wye_example(${name} ${source})
   add_test(NAME example_${name} COMMAND wye_example_${name})
+  list(APPEND tests example_${name})
 endforeach()
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/document_network/*.cpp)
@@ -24,4 +25,10 @@ if(sources)
   target_link_libraries(wye_example_document_network PRIVATE PkgConfig::wye_cairo)
   add_test(NAME example_document_network
     COMMAND wye_example_document_network --out ${PROJECT_BINARY_DIR}/document_network_report)
+  list(APPEND tests example_document_network)
+endif()
+if(WYE_SANITIZE MATCHES address)
+  # lavapipe 22.3 leaks 128 bytes, and once it is unloaded no suppression can name it. The test programs keep it loaded
+  # and do look for leaks.
+  set_tests_properties(${tests} PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
 endif()

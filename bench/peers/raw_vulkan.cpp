@@ -30,22 +30,21 @@ std::vector<std::uint32_t> compile(const std::string& glsl) {
 
 }  // namespace
 
-#define WYE_BENCH_INSTANCE_CALLS(X)                                                                       \
-  X(vkDestroyInstance)                                                                                    \
-  X(vkEnumeratePhysicalDevices)                                                                           \
-  X(vkGetPhysicalDeviceQueueFamilyProperties)                                                             \
-  X(vkGetPhysicalDeviceMemoryProperties) X(vkCreateDevice) X(vkDestroyDevice) X(vkGetDeviceQueue)         \
-      X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements) X(vkAllocateMemory)           \
-          X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory) X(vkCreateShaderModule)                    \
-              X(vkDestroyShaderModule) X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout)     \
-                  X(vkCreatePipelineLayout) X(vkDestroyPipelineLayout) X(vkCreateComputePipelines)        \
-                      X(vkDestroyPipeline) X(vkCreateDescriptorPool) X(vkDestroyDescriptorPool)           \
-                          X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets) X(vkCreateCommandPool)    \
-                              X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) \
-                                  X(vkEndCommandBuffer) X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets)   \
-                                      X(vkCmdPushConstants) X(vkCmdDispatch) X(vkCmdPipelineBarrier)      \
-                                          X(vkCreateSemaphore) X(vkDestroySemaphore) X(vkQueueSubmit)     \
-                                              X(vkWaitSemaphores) X(vkDeviceWaitIdle)
+// clang-format off: it moves a list of macros each time it sees it
+#define WYE_BENCH_INSTANCE_CALLS(X) \
+  X(vkDestroyInstance) X(vkEnumeratePhysicalDevices) X(vkGetPhysicalDeviceQueueFamilyProperties) \
+  X(vkGetPhysicalDeviceMemoryProperties) X(vkCreateDevice) X(vkDestroyDevice) X(vkGetDeviceQueue) \
+  X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements) X(vkAllocateMemory) \
+  X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory) X(vkCreateShaderModule) \
+  X(vkDestroyShaderModule) X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout) \
+  X(vkCreatePipelineLayout) X(vkDestroyPipelineLayout) X(vkCreateComputePipelines) \
+  X(vkDestroyPipeline) X(vkCreateDescriptorPool) X(vkDestroyDescriptorPool) \
+  X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets) X(vkCreateCommandPool) \
+  X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer) \
+  X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets) X(vkCmdPushConstants) X(vkCmdDispatch) \
+  X(vkCmdPipelineBarrier) X(vkCreateSemaphore) X(vkDestroySemaphore) X(vkQueueSubmit) \
+  X(vkWaitSemaphores) X(vkDeviceWaitIdle)
+// clang-format on
 
 struct RawVulkan::State {
   void* library = nullptr;
