@@ -30,7 +30,8 @@ std::vector<std::uint32_t> compile(const std::string& glsl) {
 
 }  // namespace
 
-// clang-format off: it moves a list of macros each time it sees it
+// clang-format moves this list each time it sees it.
+// clang-format off
 #define WYE_BENCH_INSTANCE_CALLS(X) \
   X(vkDestroyInstance) X(vkEnumeratePhysicalDevices) X(vkGetPhysicalDeviceQueueFamilyProperties) \
   X(vkGetPhysicalDeviceMemoryProperties) X(vkCreateDevice) X(vkDestroyDevice) X(vkGetDeviceQueue) \
