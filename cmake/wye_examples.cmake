@@ -27,8 +27,4 @@ if(sources)
     COMMAND wye_example_document_network --out ${PROJECT_BINARY_DIR}/document_network_report)
   list(APPEND tests example_document_network)
 endif()
-if(WYE_SANITIZE MATCHES address)
-  # lavapipe 22.3 leaks 128 bytes, and once it is unloaded no suppression can name it. The test programs keep it loaded
-  # and do look for leaks.
-  set_tests_properties(${tests} PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
-endif()
+wye_driver_may_leak(${tests})
