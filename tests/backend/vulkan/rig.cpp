@@ -1,5 +1,6 @@
 #include "backend/vulkan/rig.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <shaderc/shaderc.hpp>
@@ -101,6 +102,15 @@ std::vector<Word> random_words(std::uint64_t seed, std::size_t count) {
   std::vector<Word> words(count);
   for (Word& word : words) word = static_cast<Word>(random()) | 1;
   return words;
+}
+
+std::string difference(const std::vector<Word>& seen, const std::vector<Word>& wanted) {
+  if (seen.size() != wanted.size())
+    return std::to_string(seen.size()) + " words instead of " + std::to_string(wanted.size());
+  const auto [a, b] = std::mismatch(seen.begin(), seen.end(), wanted.begin());
+  if (a == seen.end()) return {};
+  return "word " + std::to_string(a - seen.begin()) + " is " + std::to_string(*a) + " instead of " +
+         std::to_string(*b);
 }
 
 void settle(Lane& lane) { good(lane.wait(Clock::steady().now() + 60s)); }

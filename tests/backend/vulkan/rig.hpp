@@ -91,6 +91,9 @@ std::span<std::byte> writable_bytes_of(std::vector<T>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
+/// The first word in which two runs differ, in words; empty where they are equal.
+std::string difference(const std::vector<Word>& seen, const std::vector<Word>& wanted);
+
 /// Fails the test with what was wrong.
 template <class T>
 T good(Result<T> result) {
