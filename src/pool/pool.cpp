@@ -1,6 +1,7 @@
 #include "pool/pool.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -205,8 +206,8 @@ Error Pool::nothing_free(const std::vector<std::size_t>& devices, Duration waite
   const std::string held =
       base::text("{0} of {0} leased; oldest for {1:.1f} s", all, seconds(clock_->now() - oldest));
   if (!waits) return Error(Errc::unavailable, base::text("No context of {} is free ({}).", names, held));
-  return Error(Errc::timed_out, base::text("No context of {} became free within {:.3g} s ({}).", names,
-                                           seconds(waited), held));
+  return Error(Errc::timed_out, base::text("No context of {} became free within {:.6g} s ({}).", names,
+                                           std::round(seconds(waited) * 1e3) / 1e3, held));
 }
 
 std::vector<ContextInfo> Pool::contexts_locked() const {
