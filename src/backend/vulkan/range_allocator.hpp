@@ -17,8 +17,8 @@ class RangeAllocator {
  public:
   explicit RangeAllocator(std::uint64_t size);
 
-  /// The offset of `size` bytes at a multiple of `alignment` (a power of two), or nothing where they do not fit.
-  /// `size` is at least 1.
+  /// The offset of `size` bytes at a multiple of `alignment` (a power of two), or nothing where they do not
+  /// fit. `size` is at least 1.
   std::optional<std::uint64_t> take(std::uint64_t size, std::uint64_t alignment);
   /// Gives back what `take` returned.
   void give(std::uint64_t offset) noexcept;

@@ -87,9 +87,12 @@ void describe_memory(const InstanceTable& vk, const VulkanOptions& options, Phys
   memory.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
   vk.GetPhysicalDeviceMemoryProperties2(physical.handle, &memory);
   physical.memory = memory.memoryProperties;
-  physical.unified = options.host_visible && (physical.info.type == AdapterType::integrated ||
-                                              physical.info.type == AdapterType::cpu);
-  physical.types = choose_memory_types(physical.memory, physical.unified);
+  physical.types = choose_memory_types(physical.memory, true);
+  physical.unified =
+      options.host_visible && !physical.types.device.empty() &&
+      (physical.info.type == AdapterType::integrated || physical.info.type == AdapterType::cpu) &&
+      is_read_in_place(physical.memory, physical.types.device.front());
+  if (!physical.unified) physical.types = choose_memory_types(physical.memory, false);
   if (physical.types.device.empty()) return;
   const VkMemoryType& type = physical.memory.memoryTypes[physical.types.device.front()];
   const std::uint64_t heap = physical.memory.memoryHeaps[type.heapIndex].size;

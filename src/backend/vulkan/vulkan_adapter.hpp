@@ -38,8 +38,8 @@ struct PhysicalDevice {
 PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::string id,
                         const VulkanOptions& options);
 
-/// A queue family that computes and does nothing else, if there is one, so that a desktop's drawing is not waited for;
-/// else any that computes. As many as there are families where none does.
+/// A queue family that computes and does nothing else, if there is one, so that a desktop's drawing is not
+/// waited for; else any that computes. As many as there are families where none does.
 std::uint32_t choose_queue_family(const VkQueueFamilyProperties* families, std::uint32_t count);
 
 /// Threads: thread-safe.

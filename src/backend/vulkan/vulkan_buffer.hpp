@@ -16,8 +16,8 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// A VkBuffer in a piece of a block. Where the host reaches its memory, uploads and downloads are plain copies; this
-/// class knows when they may be.
+/// A VkBuffer in a piece of a block. Where the host reaches its memory, uploads and downloads are plain
+/// copies; this class knows when they may be.
 class VulkanBuffer final : public device::BufferBase {
  public:
   /// Errors: out_of_memory, over_budget, device_lost.
@@ -31,17 +31,19 @@ class VulkanBuffer final : public device::BufferBase {
   VkBuffer handle() const noexcept { return handle_; }
   /// Where the host may copy to and from, or null: then copies are staged.
   std::byte* mapped() const noexcept { return mapped_; }
-  /// Makes what the host wrote there visible to the device; the other way round. Nothing to do for coherent memory.
+  /// Makes what the host wrote there visible to the device; the other way round. Nothing to do for coherent
+  /// memory.
   Result<void> flush(std::uint64_t offset, std::uint64_t bytes) { return sync(offset, bytes, true); }
   Result<void> invalidate(std::uint64_t offset, std::uint64_t bytes) { return sync(offset, bytes, false); }
 
-  /// Submissions that use this buffer and have not been retired by their lane. While there is one, the host must not
-  /// write the memory itself.
+  /// Submissions that use this buffer and have not been retired by their lane. While there is one, the host
+  /// must not write the memory itself.
   std::atomic<std::uint32_t> uses{0};
   /// The submission that counted itself last, so that it does so once.
   std::atomic<std::uint64_t> last_user{0};
 
-  /// A download that the host will do by itself, straight out of this memory, once `timeline` has reached `value`.
+  /// A download that the host will do by itself, straight out of this memory, once `timeline` has reached
+  /// `value`.
   struct Read {
     const void* owner = nullptr;
     std::uint64_t offset = 0;

@@ -13,7 +13,8 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Gives the function that is called instead of `real`, the driver's function `name`. Tests make calls fail with it.
+/// Gives the function that is called instead of `real`, the driver's function `name`. Tests make calls fail
+/// with it.
 using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidFunction real)>;
 
 // clang-format off
@@ -34,7 +35,8 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
 #define WYE_VULKAN_DEVICE_FUNCTIONS(X) \
   X(DestroyDevice) X(DeviceWaitIdle) X(GetDeviceQueue) X(QueueSubmit) \
   X(AllocateMemory) X(FreeMemory) X(MapMemory) X(FlushMappedMemoryRanges) X(InvalidateMappedMemoryRanges) \
-  X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) X(BindBufferMemory) X(GetBufferDeviceAddress) \
+  X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) X(BindBufferMemory) \
+  X(GetBufferDeviceAddress) \
   X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout) \
   X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline) \
   X(CreateDescriptorPool) X(DestroyDescriptorPool) X(ResetDescriptorPool) X(AllocateDescriptorSets) \

@@ -11,8 +11,8 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// Downloads at least this large are done in place even where the buffer has been written before its downloads were
-/// waited for: one copy more costs more than to wait for them then.
+/// Downloads at least this large are done in place even where the buffer has been written before its
+/// downloads were waited for: one copy more costs more than to wait for them then.
 constexpr std::uint64_t large_download = 1u << 20;
 
 constexpr VkPipelineStageFlags device_stages =
@@ -47,28 +47,32 @@ Result<void> Encoder::encode(const device::Command& command) {
   pending_ |= command.barrier;
   leading_ &= command.kind == Kind::upload;
   if (command.kind == Kind::dispatch) return dispatch(command);
-  Range ranges[2];
   const auto operands = submission_.recording->operands(command);
-  for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i) {
-    auto range = range_of(operands[i]);
-    if (!range) return std::move(range).error();
-    ranges[i] = *range;
-  }
-  if (ranges[0].bytes == 0) return {};
+  auto first = range_of(operands[0]);
+  if (!first) return std::move(first).error();
+  const bool is_copy = command.kind == Kind::copy;
+  auto second = is_copy ? range_of(operands[1]) : first;
+  if (!second) return std::move(second).error();
+  const bool is_transfer = command.kind == Kind::upload || command.kind == Kind::download;
+  const std::uint64_t bytes = is_transfer ? command.host_bytes.count : second->bytes;
+  if (first->bytes != bytes)
+    return Error(Errc::invalid_argument,
+                 base::text("The two sides of a copy in a lane of device '{}' differ ({} and {} bytes).",
+                            device_.info().id, first->bytes, bytes));
+  if (bytes == 0) return {};
   // An upload in place is over before the device begins; everything else is a use.
-  const bool in_place = command.kind == Kind::upload && ready_ && ranges[0].buffer->mapped() &&
-                        ranges[0].buffer->uses.load(std::memory_order_acquire) == 0;
-  if (in_place) {
-    flight_->uploads.push_back({ranges[0].buffer, ranges[0].offset, ranges[0].bytes, command.source});
+  if (command.kind == Kind::upload && ready_ && first->buffer->mapped() &&
+      first->buffer->uses.load(std::memory_order_acquire) == 0) {
+    flight_->uploads.push_back({first->buffer, first->offset, bytes, command.source});
     return {};
   }
-  for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i)
-    flight_->use(*ranges[i].buffer, operands[i].object);
+  flight_->use(*first->buffer, operands[0].object);
+  if (is_copy) flight_->use(*second->buffer, operands[1].object);
   switch (command.kind) {
-    case Kind::upload: return upload(command.source, ranges[0], operands[0]);
-    case Kind::download: return download(ranges[0], command.target);
-    case Kind::copy: return copy(ranges[0], ranges[1]);
-    case Kind::fill: return fill(command.pattern, ranges[0]);
+    case Kind::upload: return upload(command.source, *first, operands[0]);
+    case Kind::download: return download(*first, command.target);
+    case Kind::copy: return copy(*first, *second);
+    case Kind::fill: return fill(command.pattern, *first);
     case Kind::dispatch: break;
   }
   return {};
@@ -97,8 +101,8 @@ Result<Encoder::Range> Encoder::range_of(const Operand& operand) {
   return range;
 }
 
-/// An upload through staging memory, in pieces. What leads a recording goes ahead part by part, so that an upload of any
-/// size needs no more staging memory than the budget.
+/// An upload through staging memory, in pieces. What leads a recording goes ahead part by part, so that an
+/// upload of any size needs no more staging memory than the budget.
 Result<void> Encoder::upload(const std::byte* source, const Range& to, const Operand& operand) {
   if (auto settled = before_write(*to.buffer); !settled) return settled;
   for (std::uint64_t done = 0; done < to.bytes;) {
@@ -149,10 +153,6 @@ Result<void> Encoder::stage_download(const Range& from, std::byte* target) {
 }
 
 Result<void> Encoder::copy(const Range& from, const Range& to) {
-  if (from.bytes != to.bytes)
-    return Error(Errc::invalid_argument,
-                 base::text("A copy in a lane of device '{}' has a source of {} bytes and a target of {}.",
-                            device_.info().id, from.bytes, to.bytes));
   if (auto settled = before_write(*to.buffer); !settled) return settled;
   if (auto begun = before_command(); !begun) return begun;
   copy_bytes(*from.buffer, from.offset, *to.buffer, to.offset, to.bytes);
@@ -293,8 +293,8 @@ Result<void> Encoder::bind_set(const VulkanExecutable& executable) {
   return {};
 }
 
-/// Saves downloads in place from a write that comes after them: those of this recording by copying now, before the
-/// write; those of earlier submissions by doing them now.
+/// Saves downloads in place from a write that comes after them: those of this recording by copying now,
+/// before the write; those of earlier submissions by doing them now.
 Result<void> Encoder::before_write(VulkanBuffer& buffer) {
   std::vector<Flight::Download>& downloads = flight_->downloads;
   for (std::size_t i = 0; i < downloads.size(); ++i) {
@@ -338,7 +338,8 @@ void Encoder::copy_bytes(VulkanBuffer& from, std::uint64_t from_offset, VulkanBu
   device_.vk.CmdCopyBuffer(flight_->commands, from.handle(), to.handle(), 1, &region);
 }
 
-/// Ends the command buffer, and does what the host does in place: last, so that nothing was written where it fails.
+/// Ends the command buffer, and does what the host does in place: last, so that nothing was written where it
+/// fails.
 Result<void> Encoder::finish() {
   if (begun_) {
     // The host may read what it can reach as soon as the timeline says so.

@@ -11,9 +11,9 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Encodes one submission. Barriers are those the recording has planned, each for all memory, and one before the first
-/// command, which orders the submission behind all that the queue was given before: that is cheaper than to wait for
-/// the lane's own last value, a round trip through the scheduler of a real driver.
+/// Encodes one submission. Barriers are those the recording has planned, each for all memory, and one before
+/// the first command, which orders the submission behind all that the queue was given before: that is cheaper
+/// than to wait for the lane's own last value, a round trip through the scheduler of a real driver.
 /// Threads: one thread at a time.
 class Encoder {
  public:

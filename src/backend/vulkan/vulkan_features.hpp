@@ -22,8 +22,8 @@ struct FeatureChain {
   VkPhysicalDeviceFeatures2* link() noexcept;
 };
 
-/// Of what is offered, what wye switches on: what its kernels can use, and nothing else. Drivers and other users of
-/// the process have been seen to suffer from "everything".
+/// Of what is offered, what wye switches on: what its kernels can use, and nothing else. Drivers and other
+/// users of the process have been seen to suffer from "everything".
 FeatureChain wanted_of(const FeatureChain& offered);
 
 /// What a device must have, and `chain` has not: "timelineSemaphore". Empty where it has all.

@@ -38,8 +38,9 @@ VulkanLane::~VulkanLane() {
   VulkanDevice& device = vulkan();
   abandon();
   if (timeline_) {
-    // What is parked goes to the device first, or fails; what the device has must end before its memory goes. A wait
-    // that fails for want of memory is tried again; a device that cannot even be waited for is as good as lost.
+    // What is parked goes to the device first, or fails; what the device has must end before its memory goes.
+    // A wait that fails for want of memory is tried again; a device that cannot even be waited for is as good
+    // as lost.
     (void)timeline_->wait(last_, Instant::max());
     for (int tries = 0; !device.lost() && !timeline_->wait(timeline_->scheduled(), Instant::max()); ++tries)
       if (tries == 8) device.lose("vkWaitSemaphores");
@@ -118,7 +119,8 @@ Result<Flight*> VulkanLane::launch_part(Flight& flight, bool has_commands) {
   auto recording = flight.recording;
   if (auto launched = launch(flight, has_commands, {}); !launched) return std::move(launched).error();
   if (staging_.is_full()) {
-    // This one at least will give back what it holds; others may have downloads that nobody has waited for yet.
+    // This one at least will give back what it holds; others may have downloads that nobody has waited for
+    // yet.
     const auto oldest = std::find_if(busy_.begin(), busy_.end(), [](const Flight* f) {
       return f->staging.held != 0 && f->downloads.empty();
     });

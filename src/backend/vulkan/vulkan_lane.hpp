@@ -33,8 +33,8 @@ class VulkanLane final : public device::LaneBase {
   Result<Flight*> next_flight();
   /// Hands a recorded flight to the queue; if that fails it is retired.
   Result<void> launch(Flight& flight, bool has_commands, std::span<const device::TimelinePoint> waits);
-  /// Launches the beginning of a recording ahead of the rest and gives the flight to go on with, when there is staging
-  /// memory for it within the budget.
+  /// Launches the beginning of a recording ahead of the rest and gives the flight to go on with, when there
+  /// is staging memory for it within the budget.
   Result<Flight*> launch_part(Flight& flight, bool has_commands);
   void discard(Flight& flight) noexcept;
   void collect(std::uint64_t reached) noexcept;

@@ -18,8 +18,8 @@ namespace vulkan {
 /// Threads: thread-safe.
 class VulkanInstance {
  public:
-  /// Opens the loader and makes an instance. Everybody who neither validates nor wraps shares one per process, which
-  /// ends with its last handle.
+  /// Opens the loader and makes an instance. Everybody who neither validates nor wraps shares one per
+  /// process, which ends with its last handle.
   /// Errors: unavailable: no loader, a loader older than 1.2, no driver; out_of_memory.
   static Result<std::shared_ptr<VulkanInstance>> open(const VulkanOptions& options,
                                                       const device::BackendOptions& backend);

@@ -40,7 +40,8 @@ struct MemoryRange {
 /// Threads: thread-safe. The driver is called without a lock held.
 class VulkanMemory {
  public:
-  /// Blocks grow from the first to the second size; what is larger than half the second gets one of its own size.
+  /// Blocks grow from the first to the second size; what is larger than half the second gets one of its own
+  /// size.
   static constexpr std::uint64_t first_block = 4u << 20;
   static constexpr std::uint64_t largest_block = 64u << 20;
 

@@ -14,7 +14,8 @@ constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 constexpr VkMemoryPropertyFlags ordinary = local | visible | coherent | cached;
 
-/// Types that `fits`, the best by `score` first; of equals the one with the larger heap, then the driver's own order.
+/// Types that `fits`, the best by `score` first; of equals the one with the larger heap, then the driver's
+/// own order.
 std::vector<std::uint32_t> choose(const VkPhysicalDeviceMemoryProperties& memory,
                                   const std::function<bool(VkMemoryPropertyFlags)>& fits,
                                   const std::function<int(VkMemoryPropertyFlags)>& score) {
@@ -49,6 +50,10 @@ MemoryTypes choose_memory_types(const VkPhysicalDeviceMemoryProperties& memory, 
         return (has(f, cached) ? 2 : 0) + (has(f, local) == unified ? 1 : 0);
       });
   return types;
+}
+
+bool is_read_in_place(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t type) {
+  return has(memory.memoryTypes[type].propertyFlags, visible | cached);
 }
 
 }  // namespace vulkan

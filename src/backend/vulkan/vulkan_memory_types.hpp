@@ -19,10 +19,14 @@ struct MemoryTypes {
   }
 };
 
-/// Chooses. Where host and device share their memory (`unified`), device memory is such that the host reads and writes
-/// in place; on a card it is the card's own, and staging goes between: reading over the bus through a mapping is slow.
-/// Transfer memory is always host coherent, and cached where that exists, for it is read too.
+/// Chooses. Where host and device share their memory (`unified`), device memory is such that the host reads
+/// and writes in place; on a card it is the card's own, and staging goes between: reading over the bus
+/// through a mapping is slow. Transfer memory is always host coherent, and cached where that exists, for it
+/// is read too.
 MemoryTypes choose_memory_types(const VkPhysicalDeviceMemoryProperties& memory, bool unified);
+
+/// Whether the host reads a memory type at full speed: what it sees uncached is slower than a copy more.
+bool is_read_in_place(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t type);
 
 }  // namespace vulkan
 }  // namespace v0

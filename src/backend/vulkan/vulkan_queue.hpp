@@ -18,11 +18,13 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Gives batches of all lanes to the driver's queue. A queue works in order: a batch that waited in it for something
-/// not given to it yet would stop every other lane, for ever if it waits for a batch behind it. So such a batch is
-/// parked here until what it waits for has been given to the queue, or signaled by the host; then the barrier that each
-/// batch begins with (see Encoder) is all the waiting there is, and the driver never waits for a semaphore.
-/// Threads: thread-safe. The lock that the driver demands for its queue guards the state of the timelines too; it is
+/// Gives batches of all lanes to the driver's queue. A queue works in order: a batch that waited in it for
+/// something not given to it yet would stop every other lane, for ever if it waits for a batch behind it. So
+/// such a batch is parked here until what it waits for has been given to the queue, or signaled by the host;
+/// then the barrier that each batch begins with (see Encoder) is all the waiting there is, and the driver
+/// never waits for a semaphore.
+/// Threads: thread-safe. The lock that the driver demands for its queue guards the state of the timelines
+///          too; it is
 ///          taken with nothing else held.
 class VulkanQueue {
  public:

@@ -34,7 +34,8 @@ class Staging {
 
   explicit Staging(VulkanDevice& device) : device_(device) {}
 
-  /// Takes up to `wanted` bytes, all of them where `whole`; an upload larger than a chunk comes in several pieces.
+  /// Takes up to `wanted` bytes, all of them where `whole`; an upload larger than a chunk comes in several
+  /// pieces.
   /// Errors: out_of_memory, device_lost.
   Result<StagingPiece> take(StagingUse& use, std::uint64_t wanted, std::uint64_t alignment, bool whole);
   /// Whether `use` is so large a part of the budget that it should go ahead of what is still to come.

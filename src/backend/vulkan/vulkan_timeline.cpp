@@ -11,7 +11,8 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// What is left until `until`, as the driver wants it. Zero where it has passed, for ever where it never comes.
+/// What is left until `until`, as the driver wants it. Zero where it has passed, for ever where it never
+/// comes.
 std::uint64_t nanoseconds_until(Instant until) {
   if (until == Instant::max()) return std::numeric_limits<std::uint64_t>::max();
   const Instant now = Clock::steady().now();

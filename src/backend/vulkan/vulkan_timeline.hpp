@@ -14,8 +14,8 @@ namespace vulkan {
 
 class VulkanDevice;
 
-/// A lane's timeline is a semaphore of the driver. The host's is a number: what waits for it is not given to the driver
-/// before it is reached (see VulkanQueue).
+/// A lane's timeline is a semaphore of the driver. The host's is a number: what waits for it is not given to
+/// the driver before it is reached (see VulkanQueue).
 /// Threads: thread-safe.
 class VulkanTimeline final : public device::Timeline {
  public:
@@ -28,7 +28,8 @@ class VulkanTimeline final : public device::Timeline {
   Result<void> signal(std::uint64_t value) override;
   const device::DeviceBase* owner() const noexcept override;
 
-  /// The largest value that the driver was told of, or the host has set: it will be reached unless the device is lost.
+  /// The largest value that the driver was told of, or the host has set: it will be reached unless the device
+  /// is lost.
   std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-/// The Vulkan driver, watched: every call counted, what it makes and ends counted, any call made to fail, any function
-/// replaced.
+/// The Vulkan driver, watched: every call counted, what it makes and ends counted, any call made to fail, any
+/// function replaced.
 #include <any>
 #include <atomic>
 #include <functional>
@@ -25,8 +25,8 @@ class Driver {
   /// For VulkanOptions.
   vulkan::Wrap wrap();
 
-  /// Makes the `nth` call of `name` from now on (1: the next) answer `result` instead of being made. A lost device stays
-  /// lost: what it was doing ends, and every later call that can say so does.
+  /// Makes the `nth` call of `name` from now on (1: the next) answer `result` instead of being made. A lost
+  /// device stays lost: what it was doing ends, and every later call that can say so does.
   void fail(std::string_view name, unsigned nth, VkResult result);
   /// Whether the call that was to fail has been asked for.
   bool failed() const { return failed_; }

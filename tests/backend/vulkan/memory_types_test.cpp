@@ -59,6 +59,16 @@ TEST_CASE("an integrated device's memory is mapped, cached and coherent where th
   CHECK(types.transfer.front() == 3);
 }
 
+TEST_CASE("memory that the host reads uncached is not read in place", "[vulkan]") {
+  // As on an APU whose own heap is write-combined.
+  const auto memory = table({4 * GiB, 8 * GiB}, {{local | visible | coherent, 0},
+                                                 {local | visible | coherent | cached, 0},
+                                                 {visible | coherent | cached, 1}});
+  CHECK_FALSE(vulkan::is_read_in_place(memory, 0));
+  CHECK(vulkan::is_read_in_place(memory, 1));
+  CHECK(vulkan::choose_memory_types(memory, true).device.front() == 1);
+}
+
 TEST_CASE("of equal memory types the one in the larger heap is preferred", "[vulkan]") {
   const auto types = vulkan::choose_memory_types(
       table({GiB, 16 * GiB, 32 * GiB}, {{local, 0}, {local, 1}, {visible | coherent, 2}}), false);

@@ -29,7 +29,8 @@ using vulkan::VulkanOptions;
 
 using Word = std::uint32_t;
 
-/// Whether the driver's checks are on: everywhere but under the thread sanitizer, which sees races inside them.
+/// Whether the driver's checks are on: everywhere but under the thread sanitizer, which sees races inside
+/// them.
 bool validates();
 
 /// Opens the first usable Vulkan device; fails the test where there is none.
@@ -104,7 +105,8 @@ T good(Result<T> result) {
 /// Waits for everything on a lane; fails the test if it failed.
 void settle(Lane& lane);
 
-/// SPIR-V of a compute shader. `vulkan_1_0` gives SPIR-V 1.0, where storage buffers are blocks of another kind.
+/// SPIR-V of a compute shader. `vulkan_1_0` gives SPIR-V 1.0, where storage buffers are blocks of another
+/// kind.
 std::vector<std::byte> compile(const std::string& glsl, bool vulkan_1_0 = false);
 
 }  // namespace wye::test
