@@ -86,12 +86,4 @@ void lease_return(benchmark::State& state) {
 }
 BENCHMARK(lease_return)->Name("lease_return/wye")->UseRealTime();
 
-void find_executable(benchmark::State& state) {
-  auto pool = wye::ContextPool::open({.backends = {"cpu"}}).value();
-  auto cache = wye::ShaderCache::open().value();
-  const wye::Device device = pool.devices()[0];
-  for (auto _ : state) benchmark::DoNotOptimize(cache.find_or_build(kernel(), device));
-}
-BENCHMARK(find_executable)->Name("find_executable/wye")->UseRealTime();
-
 }  // namespace
