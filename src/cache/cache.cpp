@@ -99,19 +99,30 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::sha
   return std::make_shared<Cache>(options, std::move(artefacts), std::move(directory));
 }
 
-/// Makes `entry` the one used last. Two threads may do this to one entry: the later use stays.
-void Cache::touch(const Entry& entry) const noexcept {
-  std::uint64_t used = entry.used.load(std::memory_order_relaxed);
-  if (used == uses_.load(std::memory_order_relaxed)) return;
+/// Makes `entry` the one used last and says when that was, for `raise`; 0 where it was the last one already.
+std::uint64_t Cache::touch(const Entry& entry) const noexcept {
+  if (entry.latest.load(std::memory_order_relaxed) == uses_.load(std::memory_order_relaxed)) return 0;
   const std::uint64_t now = uses_.fetch_add(1, std::memory_order_relaxed) + 1;
+  entry.latest.store(now, std::memory_order_relaxed);
+  return now;
+}
+
+void Cache::raise(const Entry& entry, std::uint64_t now) noexcept {
+  std::uint64_t used = entry.used.load(std::memory_order_relaxed);
   while (used < now && !entry.used.compare_exchange_weak(used, now, std::memory_order_relaxed)) {
   }
 }
 
+/// Tells the entry what the slot counted.
+void Cache::settle(Slot& slot) noexcept {
+  if (!slot.pin) return;
+  raise(*slot.entry, slot.used);
+  slot.entry->hits.fetch_add(std::exchange(slot.hits, 0), std::memory_order_relaxed);
+}
+
 /// Nothing ends here: the entry keeps what the slot pinned.
 void Cache::empty(Slot& slot) noexcept {
-  if (!slot.pin) return;
-  slot.entry->hits.fetch_add(slot.hits, std::memory_order_relaxed);
+  settle(slot);
   slot = {};
 }
 
@@ -123,7 +134,7 @@ Cache::ExecutablePointer Cache::find_again(const device::Program& program,
   if (!inside) return nullptr;
   Slot& slot = mine.slot(id, &device);
   if (slot.program != id || slot.device != &device || !slot.pin) return nullptr;
-  touch(*slot.entry);
+  if (const std::uint64_t now = touch(*slot.entry)) slot.used = now;
   ++slot.hits;
   return slot.pin;
 }
@@ -139,10 +150,9 @@ Cache::ExecutablePointer Cache::find_kept(const Key& key, std::uint64_t program)
   const Entry& entry = found->second;
   if (options_.eviction == Eviction::slru && !entry.is_protected) return nullptr;
   ExecutablePointer pin(std::make_shared<ExecutablePointer>(entry.kept), entry.kept.get());
-  touch(entry);
   Slot& slot = mine.slot(program, key.device);
   empty(slot);
-  slot = {program, key.device, &entry, pin, 1};
+  slot = {program, key.device, &entry, pin, touch(entry), 1};
   return pin;
 }
 
@@ -337,10 +347,10 @@ Cache::ExecutablePointer Cache::revive(const Key& key, std::uint64_t hits, Leavi
   if (!executable) return nullptr;
   entry.hits.fetch_add(hits, std::memory_order_relaxed);
   const bool rises = options_.eviction == Eviction::slru && !entry.is_protected;
-  if (entry.kept && !rises) return touch(entry), executable;
+  if (entry.kept && !rises) return raise(entry, touch(entry)), executable;
   const Exclusive still(*this);
   entry.is_protected |= rises;
-  touch(entry);
+  raise(entry, touch(entry));
   if (rises) demote();
   if (!entry.kept) {
     entry.kept = executable;
@@ -375,7 +385,7 @@ void Cache::keep(const Key& key, Built& built, std::string label, Leaving& leavi
   entry.label = std::move(label);
   entry.tier = built.tier;
   entry.took = built.took;
-  touch(entry);
+  raise(entry, touch(entry));
   trim(leaving);
 }
 
@@ -388,14 +398,27 @@ const Cache::Past* Cache::past(const Key& key) const {
 void Cache::remember(const Key& key, std::weak_ptr<device::DeviceBase> device, Gone why,
                      std::optional<Error> failure) {
   try {
+    const Instant now = clock_.now();
+    // Failures that are still believed cost a build each: what was evicted is forgotten first.
+    const auto order = [&](const Past& past) {
+      return std::pair(past.failure && now < expiry(past), past.order);
+    };
     if (past_.size() >= past_limit)
-      past_.erase(std::min_element(past_.begin(), past_.end(), [](const auto& a, const auto& b) {
-        return a.second.order < b.second.order;
+      past_.erase(std::min_element(past_.begin(), past_.end(), [&](const auto& a, const auto& b) {
+        return order(a.second) < order(b.second);
       }));
-    past_.insert_or_assign(key,
-                           Past{std::move(device), why, std::move(failure), clock_.now(), remembered_++});
+    past_.insert_or_assign(key, Past{std::move(device), why, std::move(failure), now, remembered_++});
   } catch (const std::bad_alloc&) {  // then it is not
   }
+}
+
+bool Cache::is_full() const {
+  std::uint64_t kernels = 0;
+  Bytes bytes;
+  const base::Lock lock(mutex_);
+  for (const auto& [key, entry] : entries_)
+    if (!entry.alive.expired()) ++kernels, bytes += entry.bytes;
+  return kernels >= options_.kernels || bytes >= options_.memory;
 }
 
 Instant Cache::expiry(const Past& past) const noexcept { return past.at + failure_life; }
@@ -542,6 +565,7 @@ std::vector<std::string> Cache::contents() const {
   std::vector<Found> found;
   {
     const Frozen still = freeze();
+    settle();
     for (const auto& [key, entry] : entries_)
       if (!entry.alive.expired()) found.push_back({{entry.is_protected, entry.used.load()}, entry.label});
   }
@@ -560,15 +584,13 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
   std::string known;
   {
     const Frozen still = freeze();
+    settle();
     const Instant now = clock_.now();
     if (const auto entry = entries_.find(key); entry != entries_.end() && !entry->second.alive.expired()) {
       const Entry& live = entry->second;
-      std::uint64_t hits = live.hits.load();
-      for (const Reader& one : readers_)
-        for (const Slot& slot : one.slots)
-          if (slot.entry == &live) hits += slot.hits;
       return base::text("{} is ready on '{}': {} in {}, and found {} times since.{}", name, id,
-                        live.tier == CacheTier::disk ? "loaded" : "built", in_words(live.took), hits,
+                        live.tier == CacheTier::disk ? "loaded" : "built", in_words(live.took),
+                        live.hits.load(),
                         live.kept ? "" : " There is no room for it: it ends with its last user.");
     }
     if (const auto flight = flights_.find(key); flight != flights_.end())
@@ -602,14 +624,14 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
   return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
 }
 
+void Cache::settle() const noexcept {
+  for (Reader& reader : readers_)
+    for (Slot& slot : reader.slots) settle(slot);
+}
+
 CacheMetrics Cache::metrics_locked() const {
   CacheMetrics metrics = counted_;
-  for (const Reader& reader : readers_)
-    for (const Slot& slot : reader.slots) {
-      if (!slot.pin) continue;
-      metrics.hits += slot.hits;
-      metrics.saved += slot.entry->took * slot.hits;
-    }
+  settle();
   for (const auto& [key, entry] : entries_) {
     const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
     metrics.hits += hits;

@@ -50,6 +50,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
   void clear();
+  /// Whether one more would be one too many.
+  bool is_full() const;
   std::vector<std::string> contents() const;
   std::string explain(const device::Program& program, const device::DeviceBase& device) const;
   const Clock& clock() const noexcept { return clock_; }
@@ -83,9 +85,10 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
     std::string label;
     CacheTier tier = CacheTier::none;
     Duration took{};
-    bool is_protected = false;  ///< of `Eviction::slru`: used again
-    mutable std::atomic<std::uint64_t> used{0};
-    mutable std::atomic<std::uint64_t> hits{0};  ///< without those that slots still count
+    bool is_protected = false;                     ///< of `Eviction::slru`: used again
+    mutable std::atomic<std::uint64_t> latest{0};  ///< a use; the last one, where it is `uses_`
+    mutable std::atomic<std::uint64_t> used{0};    ///< the last use, once slots have told theirs
+    mutable std::atomic<std::uint64_t> hits{0};    ///< the same
   };
   using Table = std::unordered_map<Key, Entry, KeyHash>;
 
@@ -130,6 +133,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
     const Entry* entry = nullptr;
     ExecutablePointer
         pin;  ///< counts its copies apart from those of other slots: counting is half a hit's cost
+    std::uint64_t used = 0;
     std::uint64_t hits = 0;
   };
   struct alignas(64) Reader {
@@ -150,7 +154,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   class Exclusive;
 
   Reader& reader() const noexcept { return readers_[base::thread_number() % reader_count]; }
-  void touch(const Entry& entry) const noexcept;
+  std::uint64_t touch(const Entry& entry) const noexcept;
+  static void raise(const Entry& entry, std::uint64_t now) noexcept;
+  static void settle(Slot& slot) noexcept;
   static void empty(Slot& slot) noexcept;
   ExecutablePointer find_kept(const Key& key, std::uint64_t program) const;
   Result<device::Provided> find_or_build(const Key& key, const device::Program& program,
@@ -160,6 +166,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Result<Built> try_build(const Digest& digest, const device::Program& program, device::DeviceBase& device,
                           Instant until, bool& given_up);
   void load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
+
+  // Under all doors.
+  void settle() const noexcept;
 
   // Under `mutex_`.
   std::optional<Duration> expected_cost(const device::DeviceBase& device) const;

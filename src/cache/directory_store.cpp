@@ -74,16 +74,13 @@ Result<void> DirectoryStore::put(const Digest& key, std::span<const std::byte> b
   const std::string hex = key.hex();
   if (auto made = base::make_private_directory(shard(hex)); !made) return made;
   if (auto written = base::write_file(shard(hex) + "/" + hex, blob); !written) return written;
-  return make_room(hex, blob.size());
+  return make_room(key, blob.size());
 }
 
 Result<void> DirectoryStore::remove(const Digest& key) { return base::remove_file(file(key)); }
 
-Result<void> DirectoryStore::make_room(const std::string& hex, std::uint64_t added) {
-  const auto digit = [&](std::size_t i) {
-    return static_cast<std::size_t>(hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10);
-  };
-  const std::size_t number = (digit(0) * 16 + digit(1)) * groups_.size() / shards;
+Result<void> DirectoryStore::make_room(const Digest& key, std::uint64_t added) {
+  const std::size_t number = std::to_integer<std::size_t>(key.bytes[0]) * groups_.size() / shards;
   {
     const std::lock_guard lock(mutex_);
     Group& group = groups_[number];
@@ -96,7 +93,7 @@ Result<void> DirectoryStore::make_room(const std::string& hex, std::uint64_t add
   // each removes only what it has seen to be the oldest.
   const auto turn = base::FileLock::acquire(lock_file(directory_), trim_place, Instant{});
   if (turn && !*turn) return {};
-  auto held = trim(number, hex);
+  auto held = trim(number, key.hex());
   if (!held) return std::move(held).error();
   const std::lock_guard lock(mutex_);
   groups_[number] = {.held = *held, .since = {}, .seen = true};

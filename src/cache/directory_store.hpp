@@ -58,7 +58,7 @@ class DirectoryStore final : public BlobStore {
   DirectoryStore(std::string directory, Bounds bounds);
   std::string shard(std::string_view hex) const { return directory_ + "/" + std::string(hex.substr(0, 2)); }
   std::string file(const Digest& key) const;
-  Result<void> make_room(const std::string& hex, std::uint64_t added);
+  Result<void> make_room(const Digest& key, std::uint64_t added);
   Result<Tally> trim(std::size_t group, const std::string& newest);
 
   std::string directory_;

@@ -4,6 +4,7 @@
 
 #include "base/version.hpp"
 #include "cache/cache.hpp"
+#include "cache/prewarming.hpp"
 #include "device/contract.hpp"
 
 namespace wye {
@@ -44,6 +45,23 @@ Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Dev
     return std::move(provided->executable);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
+  }
+}
+
+Result<Prewarm> ShaderCache::prewarm(const std::vector<AnyKernel>& kernels,
+                                     const std::vector<Device>& devices) {
+  try {
+    std::vector<cache::Prewarming::Item> items;
+    for (const AnyKernel& kernel : kernels)
+      for (const Device& device : devices)
+        if (device && !kernel.program()->refusal(*device.base()))
+          items.push_back({kernel.program(), device.base()});
+    auto started =
+        cache::Prewarming::start(std::static_pointer_cast<cache::Cache>(provider_), std::move(items));
+    if (!started) return std::move(started).error();
+    return Prewarm(std::move(*started));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
   }
 }
 

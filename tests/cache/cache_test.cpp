@@ -165,6 +165,17 @@ TEST_CASE("the failures that are kept are bounded", "[cache]") {
   CHECK(kept == 512);
 }
 
+TEST_CASE("evictions, however many, do not make the cache forget a failure", "[cache]") {
+  const auto cache = open({.kernels = 1});
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto broken = program("broken");
+  broken->on_build = [] { return Result<void>(Error(Errc::compile_failed, "No.")); };
+  CHECK_FALSE(cache->provide(broken, device, Instant::max()));
+  for (int i = 0; i < 1000; ++i) get(*cache, program("kernel " + std::to_string(i)), device);
+  CHECK_FALSE(cache->provide(broken, device, Instant::max()));
+  CHECK(broken->builds == 1);
+}
+
 TEST_CASE("misses are told apart by why they were", "[cache]") {
   const auto store = std::make_shared<test::MemoryStore>();
   const auto cache = cache::Cache::open({.kernels = 1}, store).value();

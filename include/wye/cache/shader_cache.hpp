@@ -4,6 +4,7 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
+#include <wye/cache/prewarm.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
 #include <wye/kernel/kernel.hpp>
@@ -79,6 +80,11 @@ class WYE_API ShaderCache {
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
   /// Cost:   some 20 ns where it is ready, half of it the count of the handle it returns; keep that handle.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
+
+  /// Makes `kernels` ready on `devices` in the background, in this order, as far as there is room: nothing is
+  /// evicted for it. Whoever asks for one meanwhile waits for the background.
+  /// Errors: unavailable (no thread can be started).
+  Result<Prewarm> prewarm(const std::vector<AnyKernel>& kernels, const std::vector<Device>& devices);
 
   CacheMetrics metrics() const;
   /// Names of the live kernels, the last to be evicted first: "scale@vulkan:0". With `Eviction::lru` that is
