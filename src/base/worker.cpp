@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <system_error>
 #include <utility>
@@ -70,8 +71,8 @@ Worker::~Worker() {
 int Worker::alive() noexcept { return alive_count.load(); }
 
 void give_way() noexcept {
-  (void)::setpriority(PRIO_PROCESS, 0,
-                      10);  // of this thread only, whatever the name says: Linux, setpriority(2)
+  // Of this thread only, whatever the names say: Linux, setpriority(2).
+  (void)::setpriority(PRIO_PROCESS, 0, std::min(::getpriority(PRIO_PROCESS, 0) + 10, 19));
 }
 
 }  // namespace base

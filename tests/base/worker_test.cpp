@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -44,6 +46,19 @@ TEST_CASE("signals are blocked in a worker, but for those of its own faults", "[
     CHECK(sigismember(&host_before, number) == sigismember(&host_after, number));
   }
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) CHECK(sigismember(&inside, number) == 0);
+}
+
+TEST_CASE("a thread that gives way does so alone", "[base]") {
+  const int before = getpriority(PRIO_PROCESS, 0);
+  int inside = -1;
+  {
+    auto worker = *Worker::start("wye-gives-way", [&] {
+      wye::base::give_way();
+      inside = getpriority(PRIO_PROCESS, 0);
+    });
+  }
+  CHECK(inside == std::min(before + 10, 19));
+  CHECK(getpriority(PRIO_PROCESS, 0) == before);
 }
 
 TEST_CASE("what a worker's function holds ends before the worker counts as ended", "[base]") {

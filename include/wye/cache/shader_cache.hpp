@@ -78,12 +78,12 @@ class WYE_API ShaderCache {
   /// is never evicted. What a compiler or device refused is refused again without being asked for ten
   /// minutes, or until `clear`.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
-  /// Cost:   some 20 ns where it is ready, half of it the count of the handle it returns; keep that handle.
+  /// Cost:   where it is ready, less than two copies of the handle it returns (cache_bench): keep that handle.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
 
   /// Makes `kernels` ready on `devices` in the background, in this order, as far as there is room: nothing is
   /// evicted for it. Whoever asks for one meanwhile waits for the background.
-  /// Errors: unavailable (no thread can be started).
+  /// Errors: unavailable (no thread can be started), out_of_memory.
   Result<Prewarm> prewarm(const std::vector<AnyKernel>& kernels, const std::vector<Device>& devices);
 
   CacheMetrics metrics() const;
