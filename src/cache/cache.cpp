@@ -589,8 +589,10 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
     if (const auto entry = entries_.find(key); entry != entries_.end() && !entry->second.alive.expired()) {
       const Entry& live = entry->second;
       return base::text("{} is ready on '{}': {} in {}, and found {} times since.{}", name, id,
-                        live.tier == CacheTier::disk ? "loaded" : "built", in_words(live.took),
-                        live.hits.load(),
+                        live.tier == CacheTier::disk    ? "loaded"
+                        : live.tier == CacheTier::built ? "built"
+                                                        : "made ready",
+                        in_words(live.took), live.hits.load(),
                         live.kept ? "" : " There is no room for it: it ends with its last user.");
     }
     if (const auto flight = flights_.find(key); flight != flights_.end())
