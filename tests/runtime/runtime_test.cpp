@@ -85,6 +85,7 @@ TEST_CASE("the three nouns work alone and together", "[runtime]") {
   REQUIRE(lease.wait(std::chrono::seconds(5)));
   for (std::size_t i = 0; i < values.size(); ++i) CHECK(out[i] == values[i] * 2);
 
+  CHECK(Scheduler::open(pool, nullptr).error() == Errc::invalid_argument);
   Scheduler scheduler = Scheduler::open(pool, cache).value();
   CHECK(scheduler.run(scale(values, 2.0f)));
   CHECK(values == out);

@@ -28,7 +28,7 @@ void on_both(void (*scenario)(Pair&)) {
   }
 }
 
-TEST_CASE("a dispatch reads what the one before it wrote", "[vulkan]") {
+TEST_CASE("peers 7: a dispatch reads what the one before it wrote", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
     lane->dispatch(p.add, p.add_to(p.x, 7), count);
@@ -39,7 +39,7 @@ TEST_CASE("a dispatch reads what the one before it wrote", "[vulkan]") {
   });
 }
 
-TEST_CASE("a dispatch writes after the one before it wrote", "[vulkan]") {
+TEST_CASE("peers 7: a dispatch writes after the one before it wrote", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
     for (Word i = 0; i < 200; ++i) lane->dispatch(p.add, p.add_to(p.x, i), count);
@@ -49,7 +49,7 @@ TEST_CASE("a dispatch writes after the one before it wrote", "[vulkan]") {
   });
 }
 
-TEST_CASE("a dispatch writes after the one before it read", "[vulkan]") {
+TEST_CASE("peers 7: a dispatch writes after the one before it read", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
     lane->dispatch(p.mix, p.from_to(p.x, p.y), count);
