@@ -204,7 +204,7 @@ TEST_CASE("validation sees a barrier that is missing, where descriptors tell it"
 
 // Run by the test validation_is_heard: tests/run.sh puts validation into every test program through the
 // loader, and ctest looks for its words in what they print.
-TEST_CASE("a barrier is missing, and nobody listens", "[.]") {
+TEST_CASE("a barrier is missing and nobody listens", "[.]") {
   Barriers barriers;
   Rig rig({.wrap = barriers.driver.wrap()}, false);
   barriers.planned = false;
