@@ -52,8 +52,9 @@ Ratio of(std::string work, std::string peer, const std::vector<double>& ours,
 }  // namespace
 
 void Collector::ReportRuns(const std::vector<Run>& runs) {
-  ConsoleReporter::ReportRuns(runs);
+  std::vector<Run> shown;
   for (const Run& run : runs) {
+    if (run.run_type == Run::RT_Aggregate || run.repetitions <= 1 || run.error_occurred) shown.push_back(run);
     if (run.run_type != Run::RT_Iteration || run.error_occurred || run.iterations == 0) continue;
     const std::string& name = run.run_name.function_name;
     const std::size_t slash = name.find('/');
@@ -63,6 +64,7 @@ void Collector::ReportRuns(const std::vector<Run>& runs) {
     times.wall.push_back(run.real_accumulated_time / n);
     times.cpu.push_back(run.cpu_accumulated_time / n);
   }
+  ConsoleReporter::ReportRuns(shown);
 }
 
 std::vector<Ratio> Collector::ratios() const {
