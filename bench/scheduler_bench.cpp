@@ -79,12 +79,5 @@ void runtime_open(benchmark::State& state) {
 }
 BENCHMARK(runtime_open)->Name("runtime_open_cpu/wye")->UseRealTime();
 
-void find_executable(benchmark::State& state) {
-  auto pool = wye::ContextPool::open({.backends = {"cpu"}}).value();
-  auto cache = wye::ShaderCache::open().value();
-  const wye::Device device = pool.devices()[0];
-  for (auto _ : state) benchmark::DoNotOptimize(cache.find_or_build(kernel(), device));
-}
-BENCHMARK(find_executable)->Name("find_executable/wye")->UseRealTime();
 
 }  // namespace

@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/text.hpp"
@@ -46,6 +49,7 @@ class File {
   }
   explicit operator bool() const { return descriptor_ >= 0; }
   int get() const { return descriptor_; }
+  int release() { return std::exchange(descriptor_, -1); }
   /// Closes now; 0 or the error's number.
   int close() { return ::close(std::exchange(descriptor_, -1)) == 0 || errno == EINTR ? 0 : errno; }
 
@@ -74,6 +78,27 @@ int write_all(int descriptor, std::span<const std::byte> content) {
     content = content.subspan(static_cast<std::size_t>(written));
   }
   return 0;
+}
+
+Duration since_epoch(const timespec& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+Duration calendar() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return since_epoch(now);
+}
+
+/// Locks or unlocks one byte of an open file; 0 or the error's number. The lock is the open file's and not
+/// the process's, so that threads exclude each other as processes do.
+int set_lock(int descriptor, std::uint64_t place, short kind) {
+  struct flock range {};
+  range.l_type = kind;
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(place);
+  range.l_len = 1;
+  return uninterrupted([&] { return ::fcntl(descriptor, F_OFD_SETLK, &range); }) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -173,6 +198,87 @@ Result<std::vector<std::string>> list_directory(const std::string& path) {
   if (errno != 0) return refused("Directory", path, "read", "readdir", errno);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+Result<std::vector<FileEntry>> list_files(const std::string& path) {
+  std::vector<FileEntry> files;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (!directory) {
+    if (errno == ENOENT) return files;
+    return refused("Directory", path, "opened", "opendir", errno);
+  }
+  const Duration now = calendar();
+  errno = 0;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    struct stat status {};
+    if (::fstatat(::dirfd(directory.get()), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(status.st_mode)) {
+      const Duration changed = since_epoch(status.st_mtim);
+      files.push_back({entry->d_name, Bytes{static_cast<std::uint64_t>(status.st_size)}, status.st_ino,
+                       changed, now - changed});
+    }
+    errno = 0;  // one that is gone already is none
+  }
+  if (errno != 0) return refused("Directory", path, "read", "readdir", errno);
+  return files;
+}
+
+Result<bool> remove_unchanged(const std::string& path, const FileEntry& seen) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return false;
+    return refused("File", path, "removed", "lstat", errno);
+  }
+  if (status.st_ino != seen.number || since_epoch(status.st_mtim) != seen.changed ||
+      static_cast<std::uint64_t>(status.st_size) != seen.bytes.count)
+    return false;
+  if (::unlink(path.c_str()) == 0) return true;
+  if (errno == ENOENT) return false;
+  return refused("File", path, "removed", "unlink", errno);
+}
+
+Result<void> freshen(const std::string& path, Duration older_than) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return refused("File", path, "freshened", "stat", errno);
+  if (calendar() - since_epoch(status.st_mtim) < older_than) return {};
+  const timespec times[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+  if (::utimensat(AT_FDCWD, path.c_str(), times, 0) != 0)
+    return refused("File", path, "freshened", "utimensat", errno);
+  return {};
+}
+
+Result<std::optional<FileLock>> FileLock::acquire(const std::string& path, std::uint64_t place,
+                                                  Instant until) {
+  File file(uninterrupted(
+      [&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600); }));
+  if (!file) return refused("File", path, "opened", "open", errno);
+  using namespace std::chrono_literals;
+  Duration pause = 1ms;
+  for (;;) {
+    const int number = set_lock(file.get(), place, F_WRLCK);
+    if (number == 0) return std::optional(FileLock(file.release(), place));
+    if (number != EAGAIN && number != EACCES) return refused("File", path, "locked", "fcntl", number);
+    const Instant now = Clock::steady().now();
+    if (until <= now) return std::optional<FileLock>();
+    std::this_thread::sleep_for(std::min<Duration>(pause, until - now));
+    pause = std::min<Duration>(pause * 3 / 2, 20ms);
+  }
+}
+
+FileLock::FileLock(FileLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), place_(other.place_) {}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(place_, other.place_);
+  return *this;
+}
+
+FileLock::~FileLock() {
+  if (descriptor_ < 0) return;
+  (void)set_lock(descriptor_, place_,
+                 F_UNLCK);  // a child that was forked meanwhile has the file open as well
+  ::close(descriptor_);
 }
 
 std::string own_path() {

@@ -1,9 +1,13 @@
 #pragma once
-/// Park and wake.
+/// Park and wake; and, where that is too dear, a door.
 #include <wye/base/clock.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
+#include <thread>
 
 namespace wye {
 inline namespace v0 {
@@ -35,6 +39,35 @@ class Gate {
  private:
   std::condition_variable changed_;
 };
+
+/// A lock for a few nanoseconds of work, half as dear as a mutex, for those who have another way to go where
+/// it is closed. Never held over a call that may block.
+/// Threads: thread-safe.
+class Door {
+ public:
+  bool try_enter() noexcept { return !closed_.exchange(true, std::memory_order_acquire); }
+  /// For the few who have no other way: the one inside may have been put to sleep by the system.
+  void enter() noexcept {
+    for (unsigned tries = 0; closed_.load(std::memory_order_relaxed) || !try_enter(); ++tries) {
+      if (tries < 100)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  void leave() noexcept { closed_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> closed_{false};
+};
+
+/// Numbers threads from 0, as they first ask.
+inline std::size_t thread_number() noexcept {
+  static std::atomic<std::size_t> threads{0};
+  thread_local std::size_t number = 0;  // nothing to construct or destroy: it does not keep a plug-in mapped
+  if (number == 0) number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number - 1;
+}
 
 }  // namespace base
 }  // namespace v0

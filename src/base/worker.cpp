@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <system_error>
@@ -67,6 +68,11 @@ Worker::~Worker() {
 }
 
 int Worker::alive() noexcept { return alive_count.load(); }
+
+void give_way() noexcept {
+  (void)::setpriority(PRIO_PROCESS, 0,
+                      10);  // of this thread only, whatever the name says: Linux, setpriority(2)
+}
 
 }  // namespace base
 }  // namespace v0

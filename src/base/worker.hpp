@@ -31,6 +31,10 @@ class Worker {
   std::thread thread_;
 };
 
+/// Lets the calling thread have what time others leave: a tenth of theirs where they leave none. It cannot be
+/// undone.
+void give_way() noexcept;
+
 }  // namespace base
 }  // namespace v0
 }  // namespace wye

@@ -1,5 +1,7 @@
 #include "cache/artefact_store.hpp"
 
+#include <cstring>
+
 #include "base/text.hpp"
 #include "cache/artefact_bytes.hpp"
 
@@ -7,28 +9,67 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
+namespace {
+
+constexpr std::string_view without_store = "Going on without stored kernels where they cannot be reached";
+constexpr std::string_view without_locks = "Going on without waiting for what other processes build";
+
+/// Keys that share a place wait for each other, once in 2^61 pairs.
+std::uint64_t place_of(const Digest& key) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, key.bytes.data(), sizeof(bits));
+  return bits >> 2;
+}
+
+}  // namespace
+
 ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
   auto blob = blobs_->get(key);
   if (!blob) {
     // Out of memory here means that the file is far larger than any of ours.
-    if (blob.error() != Errc::out_of_memory) return say_once(blob.error()), Loaded{};
+    if (blob.error() != Errc::out_of_memory) return say_once(without_store, blob.error()), Loaded{};
   } else {
     if (!*blob) return {};
     if (auto artefact = decode(**blob, key)) return {std::move(artefact), false};
   }
-  if (auto removed = blobs_->remove(key); !removed) say_once(removed.error());
+  if (auto removed = blobs_->remove(key); !removed) say_once(without_store, removed.error());
   return {std::nullopt, true};
 }
 
-void ArtefactStore::save(const device::Artefact& artefact) {
-  if (auto put = blobs_->put(artefact.key, encode(artefact)); !put) say_once(put.error());
+bool ArtefactStore::holds(const Digest& key) {
+  const auto blob = blobs_->get(key);
+  return blob && *blob && decode(**blob, key);
 }
 
-void ArtefactStore::say_once(const Error& error) {
+Claim ArtefactStore::claim(const Digest& key, Instant until) {
+  Claim claim;
+  if (locks_.empty()) return claim;
+  auto lock = base::FileLock::acquire(locks_, place_of(key), Instant{});
+  if (!lock && lock.error().native() && lock.error().native()->name == "ENOENT" &&
+      base::make_private_directory(locks_.substr(0, locks_.rfind('/'))))  // somebody cleaned up
+    lock = base::FileLock::acquire(locks_, place_of(key), Instant{});
+  if (lock && !*lock) {
+    claim.waited = true;
+    lock = base::FileLock::acquire(locks_, place_of(key), until);
+  }
+  if (lock)
+    claim.lock = std::move(*lock);
+  else
+    claim.failure = std::move(lock).error();
+  return claim;
+}
+
+void ArtefactStore::save(const device::Artefact& artefact, const Claim& claim) {
+  // Where nothing can be written there are no locks either: that is one thing to say, not two.
+  if (auto put = blobs_->put(artefact.key, encode(artefact)); !put)
+    say_once(without_store, put.error());
+  else if (claim.failure)
+    say_once(without_locks, *claim.failure);
+}
+
+void ArtefactStore::say_once(std::string_view what, const Error& error) {
   if (said_.exchange(true, std::memory_order_relaxed)) return;
-  log_.write(
-      LogLevel::warning, "cache",
-      base::text("Going on without stored kernels where they cannot be reached: {}", error.sentence()));
+  log_.write(LogLevel::warning, "cache", base::text("{}: {}", what, error.sentence()));
 }
 
 }  // namespace cache

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "base/text.hpp"
-#include "cache/directory_store.hpp"
 #include "kernel/program.hpp"
 
 namespace wye {
@@ -15,11 +15,56 @@ namespace cache {
 
 namespace {
 
+using namespace std::chrono_literals;
+
+/// How long a refusal is believed. The key holds all that goes into a build but the driver.
+constexpr Duration failure_life = 10min;
+/// Keys whose failure or fate is remembered.
+constexpr std::size_t past_limit = 512;
+
 bool is_idle(const std::shared_ptr<device::ExecutableBase>& executable) {
   return executable.use_count() == 1;
 }
 
+/// Whether the same build would fail again.
+bool is_lasting(const Error& error) {
+  return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
+}
+
+/// "12 ms", "350 us".
+std::string in_words(Duration time) {
+  if (time < 10ms)
+    return base::text("{} us", std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+  if (time < 10s)
+    return base::text("{} ms", std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+  return base::text("{} s", std::chrono::duration_cast<std::chrono::seconds>(time).count());
+}
+
 }  // namespace
+
+class Cache::Inside {
+ public:
+  explicit Inside(Reader& reader) noexcept : door_(reader.door.try_enter() ? &reader.door : nullptr) {}
+  Inside(const Inside&) = delete;  // leaves once
+  ~Inside() {
+    if (door_) door_->leave();
+  }
+  explicit operator bool() const noexcept { return door_ != nullptr; }
+
+ private:
+  base::Door* door_;
+};
+
+class Cache::Exclusive {
+ public:
+  explicit Exclusive(const Cache& cache) : doors_(cache) {
+    for (Reader& reader : cache.readers_)
+      for (Slot& slot : reader.slots) empty(slot);
+  }
+
+ private:
+  AllDoors doors_;
+};
 
 std::size_t Cache::KeyHash::operator()(const Key& key) const noexcept {
   std::uint64_t bits = 0;  // of a digest any will do
@@ -27,63 +72,112 @@ std::size_t Cache::KeyHash::operator()(const Key& key) const noexcept {
   return static_cast<std::size_t>(bits ^ reinterpret_cast<std::uintptr_t>(key.device) * 0x9E3779B97F4A7C15u);
 }
 
-Cache::AllReaders::AllReaders(const Cache& cache) {
-  for (std::size_t i = 0; i < reader_count; ++i) locks_[i] = base::Lock(cache.readers_[i].mutex);
-}
-
-Cache::Cache(const CacheOptions& options, std::shared_ptr<BlobStore> store)
+Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
+             std::shared_ptr<const DirectoryStore> directory)
     : options_(options),
       clock_(options.clock ? *options.clock : Clock::steady()),
       log_(options.log, {.level = LogLevel::trace, .rooms = {}}),
-      store_(store ? std::make_unique<ArtefactStore>(std::move(store), log_) : nullptr),
+      store_(std::move(store)),
+      directory_(std::move(directory)),
       compilers_(kernel::keep_compilers()) {}
 
 Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::shared_ptr<BlobStore> store) {
+  std::shared_ptr<const DirectoryStore> directory;
+  std::string locks;
   if (!store && !options.directory.empty()) {
-    auto directory = DirectoryStore::open(options.directory);
-    if (!directory) return std::move(directory).error();
-    store = std::move(*directory);
+    auto opened = DirectoryStore::open(options.directory, {options.disk, options.disk_kernels});
+    if (!opened) return std::move(opened).error();
+    store = *opened;
+    directory = std::move(*opened);
+    locks = DirectoryStore::lock_file(options.directory);
   }
-  return std::make_shared<Cache>(options, std::move(store));
+  std::unique_ptr<ArtefactStore> artefacts;
+  if (store)
+    artefacts =
+        std::make_unique<ArtefactStore>(std::move(store), std::move(locks),
+                                        base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
+  return std::make_shared<Cache>(options, std::move(artefacts), std::move(directory));
 }
 
-Cache::Reader& Cache::reader() const noexcept {
-  static std::atomic<std::size_t> threads{0};
-  thread_local const std::size_t mine = threads.fetch_add(1, std::memory_order_relaxed);
-  return readers_[mine % reader_count];
-}
-
-/// Makes `entry` the one used last. Two threads may do this to one entry: the later use stays.
-void Cache::touch(const Entry& entry) const noexcept {
-  std::uint64_t used = entry.used.load(std::memory_order_relaxed);
-  if (used == uses_.load(std::memory_order_relaxed)) return;
+/// Makes `entry` the one used last and says when that was, for `raise`; 0 where it was the last one already.
+std::uint64_t Cache::touch(const Entry& entry) const noexcept {
+  if (entry.latest.load(std::memory_order_relaxed) == uses_.load(std::memory_order_relaxed)) return 0;
   const std::uint64_t now = uses_.fetch_add(1, std::memory_order_relaxed) + 1;
+  entry.latest.store(now, std::memory_order_relaxed);
+  return now;
+}
+
+void Cache::raise(const Entry& entry, std::uint64_t now) noexcept {
+  std::uint64_t used = entry.used.load(std::memory_order_relaxed);
   while (used < now && !entry.used.compare_exchange_weak(used, now, std::memory_order_relaxed)) {
   }
 }
 
-Cache::ExecutablePointer Cache::find_kept(const Key& key) const {
+/// Tells the entry what the slot counted.
+void Cache::settle(Slot& slot) noexcept {
+  if (!slot.pin) return;
+  raise(*slot.entry, slot.used);
+  slot.entry->hits.fetch_add(std::exchange(slot.hits, 0), std::memory_order_relaxed);
+}
+
+/// Nothing ends here: the entry keeps what the slot pinned.
+void Cache::empty(Slot& slot) noexcept {
+  settle(slot);
+  slot = {};
+}
+
+Cache::ExecutablePointer Cache::find_again(const device::Program& program,
+                                           const device::DeviceBase& device) const {
+  const std::uint64_t id = program.id();
   Reader& mine = reader();
-  const std::lock_guard lock(mine.mutex);
+  const Inside inside(mine);
+  if (!inside) return nullptr;
+  Slot& slot = mine.slot(id, &device);
+  if (slot.program != id || slot.device != &device || !slot.pin) return nullptr;
+  if (const std::uint64_t now = touch(*slot.entry)) slot.used = now;
+  ++slot.hits;
+  return slot.pin;
+}
+
+/// Finds `key` in the table, for `program`, by way of the door; null also where somebody is in the way, or the use
+/// changes the table.
+Cache::ExecutablePointer Cache::find_kept(const Key& key, std::uint64_t program) const {
+  Reader& mine = reader();
+  const Inside inside(mine);
+  if (!inside) return nullptr;
   const auto found = entries_.find(key);
   if (found == entries_.end() || !found->second.kept) return nullptr;
-  touch(found->second);
-  ++mine.hits;
-  return found->second.kept;
+  const Entry& entry = found->second;
+  if (options_.eviction == Eviction::slru && !entry.is_protected) return nullptr;
+  ExecutablePointer pin(std::make_shared<ExecutablePointer>(entry.kept), entry.kept.get());
+  Slot& slot = mine.slot(program, key.device);
+  empty(slot);
+  slot = {program, key.device, &entry, pin, touch(entry), 1};
+  return pin;
 }
 
 std::optional<Duration> Cache::build_cost(const device::Program& program,
                                           const device::DeviceBase& device) const {
+  const std::uint64_t id = program.id();
+  {
+    Reader& mine = reader();
+    const Inside inside(mine);
+    if (inside) {
+      const Slot& slot = mine.slot(id, &device);
+      if (slot.program == id && slot.device == &device && slot.pin) return std::nullopt;
+    }
+  }
   const auto digest = program.key(device);
   if (!digest) return Duration{};
-  {
-    const std::lock_guard lock(reader().mutex);
-    const auto found = entries_.find({*digest, &device});
-    if (found != entries_.end() && !found->second.alive.expired()) return std::nullopt;
-  }
   const base::Lock lock(mutex_);
+  const auto found = entries_.find({*digest, &device});
+  if (found != entries_.end() && !found->second.alive.expired()) return std::nullopt;
+  return expected_cost(device).value_or(Duration{});
+}
+
+std::optional<Duration> Cache::expected_cost(const device::DeviceBase& device) const {
   const auto cost = costs_.find(device.info().id);
-  if (cost == costs_.end()) return Duration{};
+  if (cost == costs_.end()) return std::nullopt;
   return cost->second.total / cost->second.builds;
 }
 
@@ -95,10 +189,12 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
     forget(*device, leaving);
     return *lost;
   }
+  if (ExecutablePointer ready = find_again(*program, *device))
+    return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
   auto digest = program->key(*device);
   if (!digest) return std::move(digest).error();
   const Key key{*digest, device.get()};
-  if (ExecutablePointer ready = find_kept(key))
+  if (ExecutablePointer ready = find_kept(key, program->id()))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
   return find_or_build(key, *program, *device, until);
 }
@@ -108,30 +204,38 @@ Result<device::Provided> Cache::find_or_build(const Key& key, const device::Prog
   const std::string& device_id = device.info().id;
   Leaving leaving;
   std::shared_ptr<Flight> flight;
-  {
+  for (bool joined = false; !flight;) {
     base::Lock lock(mutex_);
-    if (ExecutablePointer ready = revive(key, leaving)) {
-      ++counted_.hits;
+    if (ExecutablePointer ready = revive(key, joined ? 0 : 1, leaving))
       return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
+    if (const Past* failed = past(key); failed && failed->failure && clock_.now() < expiry(*failed)) {
+      if (!joined) ++counted_.failure_hits;
+      return *failed->failure;
     }
     if (const auto under_way = flights_.find(key); under_way != flights_.end()) {
-      flight = under_way->second;
-      ++counted_.joined;
-      if (flight->gate.wait(lock, base::parked_until(clock_, until), [&] { return flight->done; }))
-        return flight->result;
-      return Error(Errc::timed_out,
-                   base::text("Kernel '{}' was still being built for '{}' when the deadline passed.",
-                              program.name(), device_id));
+      const std::shared_ptr<Flight> theirs = under_way->second;
+      if (!std::exchange(joined, true)) ++counted_.joined;
+      ++theirs->waiting;
+      const bool landed =
+          theirs->gate.wait(lock, base::parked_until(clock_, until), [&] { return theirs->done; });
+      --theirs->waiting;
+      if (!landed)
+        return Error(Errc::timed_out,
+                     base::text("Kernel '{}' was still being built for '{}' when the deadline passed.",
+                                program.name(), device_id));
+      if (!theirs->given_up) return theirs->result;
+      continue;
     }
     if (until != Instant::max() && clock_.now() >= until)
       return Error(Errc::timed_out,
                    base::text("Kernel '{}' is not built for '{}', and the deadline has passed.",
                               program.name(), device_id));
     flight = std::make_shared<Flight>();
+    flight->began = clock_.now();
     flights_.emplace(key, flight);
   }
 
-  Result<Built> built = build(key.digest, program, device);
+  Result<Built> built = build(key.digest, program, device, until, flight->given_up);
   Result<device::Provided> result = built ? Result<device::Provided>(device::Provided{
                                                 Executable(built->executable), built->tier, built->took})
                                           : Result<device::Provided>(built.error());
@@ -143,22 +247,23 @@ Result<device::Provided> Cache::find_or_build(const Key& key, const device::Prog
         keep(key, *built, base::text("{}@{}", program.name(), device_id), leaving);
       } catch (const std::bad_alloc&) {  // then it lives as long as its users
       }
-    } else {
+    } else if (!flight->given_up) {
       ++counted_.failures;
+      if (is_lasting(built.error())) remember(key, device.weak_from_this(), Gone::failed, built.error());
     }
     flight->result = result;
     flight->done = true;
   }
   flight->gate.wake_all();
-  if (built && built->to_store) store_->save(*built->to_store);
+  if (built && built->to_store) store_->save(*built->to_store, built->claim);
   return result;
 }
 
 /// Builds, and lets nothing but a result out: others wait for it.
 Result<Cache::Built> Cache::build(const Digest& digest, const device::Program& program,
-                                  device::DeviceBase& device) {
+                                  device::DeviceBase& device, Instant until, bool& given_up) {
   try {
-    return try_build(digest, program, device);
+    return try_build(digest, program, device, until, given_up);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
   } catch (const std::exception& thrown) {
@@ -169,19 +274,49 @@ Result<Cache::Built> Cache::build(const Digest& digest, const device::Program& p
   }
 }
 
+void Cache::load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
+  ArtefactStore::Loaded loaded = store_->load(digest);
+  if (loaded.corrupt) {
+    built.corrupt = true;
+    const base::Lock lock(mutex_);
+    ++counted_.corrupt;
+  }
+  artefact = std::move(loaded.artefact);
+}
+
 Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Program& program,
-                                      device::DeviceBase& device) {
-  const Instant start = clock_.now();
+                                      device::DeviceBase& device, Instant until, bool& given_up) {
+  Instant start = clock_.now();
   const bool stored = store_ && program.storable(device);
   Built built;
   std::optional<device::Artefact> artefact;
-  if (stored) {
-    ArtefactStore::Loaded loaded = store_->load(digest);
-    if (loaded.corrupt) {
+  if (stored) load(digest, built, artefact);
+  if (stored && !artefact) {
+    // One process builds. It may have died, hang, or be a much slower one: nobody waits for long.
+    Duration patience = 2s;
+    {
       const base::Lock lock(mutex_);
-      ++counted_.corrupt;
+      patience = std::max(patience, 3 * expected_cost(device).value_or(Duration{}));
     }
-    artefact = std::move(loaded.artefact);
+    const Instant deadline = base::parked_until(clock_, until);
+    built.claim = store_->claim(digest, std::min(deadline, Clock::steady().now() + patience));
+    if (built.claim.waited) {
+      {
+        const base::Lock lock(mutex_);
+        ++counted_.joined_processes;
+      }
+      if (!built.claim.lock && Clock::steady().now() >= deadline) {
+        given_up = true;
+        return Error(
+            Errc::timed_out,
+            base::text("Kernel '{}' was still being built for '{}' by another process when the deadline "
+                       "passed.",
+                       program.name(), device.info().id));
+      }
+    }
+    start = clock_.now();
+    if (built.claim.lock || built.claim.waited) load(digest, built, artefact);
+    if (artefact) built.claim = {};
   }
   if (artefact) {
     built.tier = CacheTier::disk;
@@ -203,59 +338,118 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   return built;
 }
 
-/// The entry under `key` if it lives; kept from now on, if the bounds have room.
-Cache::ExecutablePointer Cache::revive(const Key& key, Leaving& leaving) {
+/// The entry under `key` if it lives, used once more; kept from now on, if the bounds have room.
+Cache::ExecutablePointer Cache::revive(const Key& key, std::uint64_t hits, Leaving& leaving) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return nullptr;
   Entry& entry = found->second;
   ExecutablePointer executable = entry.alive.lock();
   if (!executable) return nullptr;
-  touch(entry);
+  entry.hits.fetch_add(hits, std::memory_order_relaxed);
+  const bool rises = options_.eviction == Eviction::slru && !entry.is_protected;
+  if (entry.kept && !rises) return raise(entry, touch(entry)), executable;
+  const Exclusive still(*this);
+  entry.is_protected |= rises;
+  raise(entry, touch(entry));
+  if (rises) demote();
   if (!entry.kept) {
-    const AllReaders still(*this);
     entry.kept = executable;
     trim(leaving);
   }
   return executable;
 }
 
-void Cache::keep(const Key& key, const Built& built, std::string label, Leaving& leaving) {
+void Cache::keep(const Key& key, Built& built, std::string label, Leaving& leaving) {
+  const Exclusive still(*this);
+  if (const auto before = entries_.find(key); before != entries_.end())
+    leave(before, Gone::no_room, leaving);  // one whose users have gone
   if (built.tier == CacheTier::disk) {
     ++counted_.disk_hits;
   } else {
     ++counted_.misses;
+    const Past* before = past(key);
+    ++(built.corrupt                           ? counted_.misses_corrupt
+       : before && before->why != Gone::failed ? counted_.misses_evicted
+                                               : counted_.misses_first);
     counted_.build_time += built.took;
     Cost& cost = costs_[built.executable->device()->info().id];
     cost.total += built.took;
     ++cost.builds;
   }
-  const AllReaders still(*this);
-  const auto [place, is_new] = entries_.try_emplace(key);
-  if (!is_new) ++counted_.evictions;  // one that had no room, and whose users have gone
-  Entry& entry = place->second;
+  past_.erase(key);
+  Entry& entry = entries_[key];
   entry.kept = built.executable;
   entry.alive = built.executable;
+  entry.device = built.executable->device();
   entry.bytes = built.executable->bytes();
   entry.label = std::move(label);
-  touch(entry);
+  entry.tier = built.tier;
+  entry.took = built.took;
+  raise(entry, touch(entry));
   trim(leaving);
 }
+
+/// What is remembered of `key`, if its device is still the one it was.
+const Cache::Past* Cache::past(const Key& key) const {
+  const auto found = past_.find(key);
+  return found == past_.end() || found->second.device.expired() ? nullptr : &found->second;
+}
+
+void Cache::remember(const Key& key, std::weak_ptr<device::DeviceBase> device, Gone why,
+                     std::optional<Error> failure) {
+  try {
+    const Instant now = clock_.now();
+    // Failures that are still believed cost a build each: what was evicted is forgotten first.
+    const auto order = [&](const Past& past) {
+      return std::pair(past.failure && now < expiry(past), past.order);
+    };
+    if (past_.size() >= past_limit)
+      past_.erase(std::min_element(past_.begin(), past_.end(), [&](const auto& a, const auto& b) {
+        return order(a.second) < order(b.second);
+      }));
+    past_.insert_or_assign(key, Past{std::move(device), why, std::move(failure), now, remembered_++});
+  } catch (const std::bad_alloc&) {  // then it is not
+  }
+}
+
+bool Cache::is_full() const {
+  std::uint64_t kernels = 0;
+  Bytes bytes;
+  const base::Lock lock(mutex_);
+  for (const auto& [key, entry] : entries_)
+    if (!entry.alive.expired()) ++kernels, bytes += entry.bytes;
+  return kernels >= options_.kernels || bytes >= options_.memory;
+}
+
+Instant Cache::expiry(const Past& past) const noexcept { return past.at + failure_life; }
 
 bool Cache::exceeded(std::uint64_t kernels, Bytes bytes) const noexcept {
   return kernels > options_.kernels || bytes > options_.memory;
 }
 
-void Cache::leave(Table::iterator entry, Leaving& leaving) {
-  if (entry->second.kept) leaving.push_back(std::move(entry->second.kept));
-  entries_.erase(entry);
+void Cache::leave(Table::iterator place, Gone why, Leaving& leaving) {
+  Entry& entry = place->second;
+  const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
+  counted_.hits += hits;
+  counted_.saved += entry.took * hits;
+  if (why == Gone::cleared) ++counted_.cleared;
+  if (why == Gone::lost) ++counted_.lost;
+  if (why == Gone::no_room || why == Gone::reclaimed) ++counted_.evictions;
+  if (why == Gone::reclaimed) ++counted_.evictions_reclaimed;
+  if (why != Gone::lost) remember(place->first, std::move(entry.device), why);
+  if (entry.kept) leaving.push_back(std::move(entry.kept));
+  entries_.erase(place);
 }
 
+/// What the table keeps, the first to be evicted first.
 std::vector<Cache::Table::iterator> Cache::kept_in_order() {
   std::vector<Table::iterator> entries;
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
     if (entry->second.kept) entries.push_back(entry);
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return a->second.used.load() < b->second.used.load(); });
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return std::pair(a->second.is_protected, a->second.used.load()) <
+           std::pair(b->second.is_protected, b->second.used.load());
+  });
   return entries;
 }
 
@@ -273,8 +467,7 @@ void Cache::trim(Leaving& leaving) {
       ++kernels;
       bytes += entry->second.bytes;
     } else {
-      if (!alive) ++counted_.evictions;
-      leave(entry, leaving);
+      leave(entry, alive ? Gone::lost : Gone::no_room, leaving);
     }
     if (alive && !kept) leaving.push_back(std::move(alive));  // its last user may have gone meanwhile
     entry = next;
@@ -291,8 +484,7 @@ void Cache::trim(Leaving& leaving) {
       ++kept_kernels;
       kept_bytes += size;
     } else if (exceeded(kernels, bytes)) {
-      leave(entry, leaving);
-      ++counted_.evictions;
+      leave(entry, Gone::no_room, leaving);
       --kernels;
       bytes -= size;
     }
@@ -306,13 +498,36 @@ void Cache::trim(Leaving& leaving) {
   }
 }
 
+/// Leaves no more protected than have 80 % of the room: those used longest ago begin again, as if they were new.
+void Cache::demote() {
+  std::vector<Entry*> entries;
+  std::uint64_t kernels = 0;
+  Bytes bytes;
+  for (auto& [key, entry] : entries_) {
+    if (!entry.is_protected || entry.alive.expired()) continue;
+    entries.push_back(&entry);
+    ++kernels;
+    bytes += entry.bytes;
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry* a, const Entry* b) { return a->used.load() < b->used.load(); });
+  for (Entry* entry : entries) {
+    if (kernels <= std::uint64_t{options_.kernels} * 4 / 5 && bytes.count <= options_.memory.count / 5 * 4)
+      return;
+    entry->is_protected = false;
+    entry->used.store(uses_.fetch_add(1) + 1);
+    --kernels;
+    bytes -= entry->bytes;
+  }
+}
+
 void Cache::forget(const device::DeviceBase& device, Leaving& leaving) {
   const auto is_of = [&](const Table::value_type& entry) { return entry.first.device == &device; };
   if (std::none_of(entries_.begin(), entries_.end(), is_of)) return;
-  const AllReaders still(*this);
+  const Exclusive still(*this);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
-    if (is_of(*entry)) leave(entry, leaving);
+    if (is_of(*entry)) leave(entry, Gone::lost, leaving);
     entry = next;
   }
 }
@@ -321,13 +536,12 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
   Bytes freed;
   Leaving leaving;
   const base::Lock lock(mutex_);
-  const AllReaders still(*this);
+  const Exclusive still(*this);
   for (const Table::iterator entry : kept_in_order()) {
     if (freed >= wanted) break;
     if (entry->first.device != &device || !is_idle(entry->second.kept)) continue;
     freed += entry->second.bytes;
-    leave(entry, leaving);
-    ++counted_.evictions;
+    leave(entry, Gone::reclaimed, leaving);
   }
   return freed;
 }
@@ -335,30 +549,93 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
 void Cache::clear() {
   Leaving leaving;
   const base::Lock lock(mutex_);
-  const AllReaders still(*this);
+  const Exclusive still(*this);
+  std::erase_if(past_, [](const auto& past) { return past.second.why == Gone::failed; });
   for (const Table::iterator entry : kept_in_order())
-    if (is_idle(entry->second.kept)) leave(entry, leaving);
+    if (is_idle(entry->second.kept)) leave(entry, Gone::cleared, leaving);
 }
 
 Cache::Frozen Cache::freeze() const { return Frozen(*this); }
 
 std::vector<std::string> Cache::contents() const {
-  std::vector<std::pair<std::uint64_t, std::string>> found;
+  struct Found {
+    std::pair<bool, std::uint64_t> order;
+    std::string label;
+  };
+  std::vector<Found> found;
   {
     const Frozen still = freeze();
+    settle();
     for (const auto& [key, entry] : entries_)
-      if (!entry.alive.expired()) found.emplace_back(entry.used.load(), entry.label);
+      if (!entry.alive.expired()) found.push_back({{entry.is_protected, entry.used.load()}, entry.label});
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.order > b.order; });
   std::vector<std::string> labels;
-  for (auto& [used, label] : found) labels.push_back(std::move(label));
+  for (Found& one : found) labels.push_back(std::move(one.label));
   return labels;
+}
+
+std::string Cache::explain(const device::Program& program, const device::DeviceBase& device) const {
+  const std::string name = base::text("Kernel '{}'", program.name()), &id = device.info().id;
+  if (const Error* lost = device.lost()) return lost->sentence();
+  const auto digest = program.key(device);
+  if (!digest) return digest.error().sentence();
+  const Key key{*digest, &device};
+  std::string known;
+  {
+    const Frozen still = freeze();
+    settle();
+    const Instant now = clock_.now();
+    if (const auto entry = entries_.find(key); entry != entries_.end() && !entry->second.alive.expired()) {
+      const Entry& live = entry->second;
+      return base::text("{} is ready on '{}': {} in {}, and found {} times since.{}", name, id,
+                        live.tier == CacheTier::disk ? "loaded" : "built", in_words(live.took),
+                        live.hits.load(),
+                        live.kept ? "" : " There is no room for it: it ends with its last user.");
+    }
+    if (const auto flight = flights_.find(key); flight != flights_.end())
+      return base::text("{} has been building for '{}' for {}; {} more wait for it.", name, id,
+                        in_words(now - flight->second->began), flight->second->waiting);
+    if (const Past* before = past(key)) {
+      const std::string ago = in_words(now - before->at);
+      switch (before->why) {
+        case Gone::failed:
+          return base::text("{} could not be built for '{}' {} ago and {}: {}", name, id, ago,
+                            now < expiry(*before)
+                                ? base::text("is not tried again for {}", in_words(expiry(*before) - now))
+                                : "is tried again at its next use",
+                            before->failure->sentence());
+        case Gone::no_room:
+          known = base::text("{} was evicted from '{}' {} ago to make room", name, id, ago);
+          break;
+        case Gone::reclaimed:
+          known =
+              base::text("{} was evicted from '{}' {} ago because the device needed memory", name, id, ago);
+          break;
+        case Gone::cleared: known = base::text("{} was cleared from '{}' {} ago", name, id, ago); break;
+        case Gone::lost: break;  // not remembered
+      }
+    }
+  }
+  if (known.empty())
+    known = base::text("{} is not ready on '{}', and is not remembered to have been", name, id);
+  if (!program.storable(device)) return known + "; it needs no compiler.";
+  if (!store_) return known + "; nothing is stored between processes.";
+  return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
+}
+
+void Cache::settle() const noexcept {
+  for (Reader& reader : readers_)
+    for (Slot& slot : reader.slots) settle(slot);
 }
 
 CacheMetrics Cache::metrics_locked() const {
   CacheMetrics metrics = counted_;
-  for (const Reader& reader : readers_) metrics.hits += reader.hits;
+  settle();
   for (const auto& [key, entry] : entries_) {
+    const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
+    metrics.hits += hits;
+    metrics.saved += entry.took * hits;
     if (entry.alive.expired()) {
       ++metrics.evictions;
     } else {
@@ -366,6 +643,7 @@ CacheMetrics Cache::metrics_locked() const {
       metrics.bytes += entry.bytes;
     }
   }
+  if (directory_) metrics.disk_evictions = directory_->displaced();
   return metrics;
 }
 

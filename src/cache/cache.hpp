@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/gate.hpp"
 #include "base/logger.hpp"
 #include "cache/artefact_store.hpp"
+#include "cache/directory_store.hpp"
 #include "device/provider.hpp"
 
 namespace wye {
@@ -22,16 +24,24 @@ namespace cache {
 
 /// Live executables by key and device, in memory; their artefacts in a store.
 ///
-/// A hit locks one of a few reader locks, each thread its own, so that hits do not meet; who changes the
-/// table holds `mutex_` and all of them. Order of use is exact: a count that every use moves on, unless it
-/// was the last one to.
-/// Threads: thread-safe. Builds, drivers, the store and the ends of executables see no lock held.
+/// A hit enters one of a few doors, each thread its own, so that hits do not meet. Behind it are the
+/// executables that were last found there, by program and device, each with a count of its own (`Slot`): no
+/// key is computed, and no line of memory written that another thread writes. Who changes the table holds
+/// `mutex_` and all doors. Order of use is exact: a count that every use moves on, unless it was the last one
+/// to; threads that use different kernels at once share that line.
+/// Threads: thread-safe. Builds, drivers, the store and the ends of executables see no lock held but the claim
+///          on the key between processes.
 class Cache final : public device::ExecutableProvider, public device::Reclaimable {
  public:
+  using ExecutablePointer = std::shared_ptr<device::ExecutableBase>;
+
   /// `store` takes the place of the directory that `options` name.
   /// Errors: io.
   static Result<std::shared_ptr<Cache>> open(const CacheOptions& options,
                                              std::shared_ptr<BlobStore> store = nullptr);
+
+  /// What this thread has found lately, if it is that; else null, whether it is ready or not.
+  ExecutablePointer find_again(const device::Program& program, const device::DeviceBase& device) const;
 
   std::optional<Duration> build_cost(const device::Program& program,
                                      const device::DeviceBase& device) const override;
@@ -40,7 +50,10 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
   void clear();
+  /// Whether one more would be one too many.
+  bool is_full() const;
   std::vector<std::string> contents() const;
+  std::string explain(const device::Program& program, const device::DeviceBase& device) const;
   const Clock& clock() const noexcept { return clock_; }
 
   /// While what it returns lives, nothing changes.
@@ -49,7 +62,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   /// To be called while frozen.
   CacheMetrics metrics_locked() const;
 
-  Cache(const CacheOptions& options, std::shared_ptr<BlobStore> store);  ///< for `open`
+  Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
+        std::shared_ptr<const DirectoryStore> directory);  ///< for `open`
 
  private:
   struct Key {
@@ -60,16 +74,21 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept;
   };
-  using ExecutablePointer = std::shared_ptr<device::ExecutableBase>;
   /// Executables that have left the table: they end when no lock is held.
   using Leaving = std::vector<ExecutablePointer>;
 
   struct Entry {
     ExecutablePointer kept;                       ///< null where the bounds have no room for it
     std::weak_ptr<device::ExecutableBase> alive;  ///< it is found for as long as somebody uses it
+    std::weak_ptr<device::DeviceBase> device;
     Bytes bytes;
     std::string label;
-    mutable std::atomic<std::uint64_t> used{0};
+    CacheTier tier = CacheTier::none;
+    Duration took{};
+    bool is_protected = false;                     ///< of `Eviction::slru`: used again
+    mutable std::atomic<std::uint64_t> latest{0};  ///< a use; the last one, where it is `uses_`
+    mutable std::atomic<std::uint64_t> used{0};    ///< the last use, once slots have told theirs
+    mutable std::atomic<std::uint64_t> hits{0};    ///< the same
   };
   using Table = std::unordered_map<Key, Entry, KeyHash>;
 
@@ -77,76 +96,137 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   struct Flight {
     base::Gate gate;
     bool done = false;
+    bool given_up = false;  ///< its deadline passed before it could begin: somebody else's may not have
+    Instant began;
+    int waiting = 0;
     Result<device::Provided> result = device::Provided{};
   };
   struct Built {
     ExecutablePointer executable;
     CacheTier tier = CacheTier::built;
+    bool corrupt = false;  ///< what was stored was damaged
     Duration took{};
     std::optional<device::Artefact> to_store;
+    Claim claim;  ///< held until it is stored, so that who waits for it finds it there
   };
   struct Cost {
     Duration total{};
     std::int64_t builds = 0;
   };
 
-  struct alignas(64) Reader {
-    std::mutex mutex;
+  /// Why a key has no executable.
+  enum class Gone : std::uint8_t { failed, no_room, reclaimed, cleared, lost };
+  /// What is remembered of a key that has none.
+  struct Past {
+    std::weak_ptr<device::DeviceBase> device;  ///< its address may be another one's by now
+    Gone why;
+    std::optional<Error> failure;
+    Instant at;
+    std::uint64_t order;
+  };
+
+  /// An executable that was found behind this door. While there is a `pin`, `entry` is in the table and keeps
+  /// the same executable.
+  struct Slot {
+    std::uint64_t program = 0;
+    const device::DeviceBase* device = nullptr;
+    const Entry* entry = nullptr;
+    ExecutablePointer
+        pin;  ///< counts its copies apart from those of other slots: counting is half a hit's cost
+    std::uint64_t used = 0;
     std::uint64_t hits = 0;
   };
-  static constexpr std::size_t reader_count = 16;
-
-  /// All reader locks at once.
-  class AllReaders {
-   public:
-    explicit AllReaders(const Cache& cache);
-
-   private:
-    std::array<base::Lock, reader_count> locks_;
+  struct alignas(64) Reader {
+    base::Door door;
+    std::array<Slot, 16> slots;
+    Slot& slot(std::uint64_t program, const device::DeviceBase* device) noexcept {
+      return slots[(program + (reinterpret_cast<std::uintptr_t>(device) >> 6)) %
+                   std::tuple_size_v<decltype(slots)>];
+    }
   };
+  static constexpr std::size_t reader_count = 32;
 
-  Reader& reader() const noexcept;
-  void touch(const Entry& entry) const noexcept;
-  ExecutablePointer find_kept(const Key& key) const;
+  /// Behind one door, where it was open.
+  class Inside;
+  /// All doors at once: nothing is found by way of them.
+  class AllDoors;
+  /// All doors, and no slot pins anything: the table may change.
+  class Exclusive;
+
+  Reader& reader() const noexcept { return readers_[base::thread_number() % reader_count]; }
+  std::uint64_t touch(const Entry& entry) const noexcept;
+  static void raise(const Entry& entry, std::uint64_t now) noexcept;
+  static void settle(Slot& slot) noexcept;
+  static void empty(Slot& slot) noexcept;
+  ExecutablePointer find_kept(const Key& key, std::uint64_t program) const;
   Result<device::Provided> find_or_build(const Key& key, const device::Program& program,
                                          device::DeviceBase& device, Instant until);
-  Result<Built> build(const Digest& digest, const device::Program& program, device::DeviceBase& device);
-  Result<Built> try_build(const Digest& digest, const device::Program& program, device::DeviceBase& device);
+  Result<Built> build(const Digest& digest, const device::Program& program, device::DeviceBase& device,
+                      Instant until, bool& given_up);
+  Result<Built> try_build(const Digest& digest, const device::Program& program, device::DeviceBase& device,
+                          Instant until, bool& given_up);
+  void load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
+
+  // Under all doors.
+  void settle() const noexcept;
 
   // Under `mutex_`.
-  ExecutablePointer revive(const Key& key, Leaving& leaving);
-  void keep(const Key& key, const Built& built, std::string label, Leaving& leaving);
+  std::optional<Duration> expected_cost(const device::DeviceBase& device) const;
+  ExecutablePointer revive(const Key& key, std::uint64_t hits, Leaving& leaving);
+  void keep(const Key& key, Built& built, std::string label, Leaving& leaving);
   void forget(const device::DeviceBase& device, Leaving& leaving);
+  const Past* past(const Key& key) const;
+  void remember(const Key& key, std::weak_ptr<device::DeviceBase> device, Gone why,
+                std::optional<Error> failure = std::nullopt);
+  Instant expiry(const Past& past) const noexcept;
 
-  // Under `mutex_` and all readers.
+  // Under `mutex_` and all doors.
   bool exceeded(std::uint64_t kernels, Bytes bytes) const noexcept;
-  void leave(Table::iterator entry, Leaving& leaving);
+  void leave(Table::iterator entry, Gone why, Leaving& leaving);
   std::vector<Table::iterator> kept_in_order();
   void trim(Leaving& leaving);
+  void demote();
 
   const CacheOptions options_;
   const Clock& clock_;
   const base::Logger log_;
-  const std::unique_ptr<ArtefactStore> store_;   ///< null without one
+  const std::unique_ptr<ArtefactStore> store_;  ///< null without one
+  const std::shared_ptr<const DirectoryStore> directory_;
   const std::shared_ptr<const void> compilers_;  ///< loaded for as long as there is a cache to fill
 
   mutable std::array<Reader, reader_count> readers_;
   mutable std::mutex mutex_;
-  Table entries_;  ///< changed under `mutex_` and all readers
-  mutable std::atomic<std::uint64_t> uses_{1};
-  std::unordered_map<Key, std::shared_ptr<Flight>, KeyHash>
-      flights_;                                     ///< under `mutex_`, as all that follows
-  std::map<std::string, Cost, std::less<>> costs_;  ///< of builds, by device id
-  CacheMetrics counted_;                            ///< without what the table and readers know
+  Table entries_;  ///< changed under `mutex_` and all doors
+  alignas(64) mutable std::atomic<std::uint64_t> uses_{1};
+  alignas(64) std::unordered_map<Key, std::shared_ptr<Flight>,
+                                 KeyHash> flights_;  ///< under `mutex_`, as all that follows
+  std::map<std::string, Cost, std::less<>> costs_;   ///< of builds, by device id
+  std::unordered_map<Key, Past, KeyHash> past_;
+  std::uint64_t remembered_ = 0;
+  CacheMetrics counted_;  ///< without what the table and slots know
+};
+
+class Cache::AllDoors {
+ public:
+  explicit AllDoors(const Cache& cache) : cache_(cache) {
+    for (Reader& reader : cache_.readers_) reader.door.enter();
+  }
+  AllDoors(const AllDoors&) = delete;  // leaves once
+  ~AllDoors() {
+    for (Reader& reader : cache_.readers_) reader.door.leave();
+  }
+
+ private:
+  const Cache& cache_;
 };
 
 class Cache::Frozen {
  public:
-  explicit Frozen(const Cache& cache) : state_(cache.mutex_), readers_(cache) {}
+  explicit Frozen(const Cache& cache) : state_(cache.mutex_), doors_(cache) {}
 
  private:
   base::Lock state_;
-  AllReaders readers_;
+  AllDoors doors_;
 };
 
 /// The cache behind a handle.

@@ -4,6 +4,8 @@
 
 #include "base/version.hpp"
 #include "cache/cache.hpp"
+#include "cache/prewarming.hpp"
+#include "device/contract.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -18,8 +20,9 @@ cache::Cache& cache_of(const std::shared_ptr<device::ExecutableProvider>& provid
 
 Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
   if (auto fits = base::check_header(header); !fits) return std::move(fits).error();
-  if (options.eviction != Eviction::lru)
-    return Error(Errc::invalid_argument, "The eviction policy is none of those this build knows (lru).");
+  if (options.eviction != Eviction::lru && options.eviction != Eviction::slru)
+    return Error(Errc::invalid_argument,
+                 "The eviction policy is none of those this build knows (lru, slru).");
   try {
     auto opened = cache::Cache::open(options);
     if (!opened) return std::move(opened).error();
@@ -33,12 +36,32 @@ Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Dev
                                               Deadline deadline) {
   if (!device) return Error(Errc::invalid_argument, "A kernel cannot be built for no device.");
   try {
-    auto provided =
-        provider_->provide(kernel.program(), device.base(), deadline.at(cache_of(provider_).clock()));
+    cache::Cache& cache = cache_of(provider_);
+    if (!device.base()->lost())
+      if (auto ready = cache.find_again(*kernel.program(), *device.base()))
+        return Executable(std::move(ready));
+    auto provided = cache.provide(kernel.program(), device.base(), deadline.at(cache.clock()));
     if (!provided) return std::move(provided).error();
     return std::move(provided->executable);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
+  }
+}
+
+Result<Prewarm> ShaderCache::prewarm(const std::vector<AnyKernel>& kernels,
+                                     const std::vector<Device>& devices) {
+  try {
+    std::vector<cache::Prewarming::Item> items;
+    for (const AnyKernel& kernel : kernels)
+      for (const Device& device : devices)
+        if (device && !kernel.program()->refusal(*device.base()))
+          items.push_back({kernel.program(), device.base()});
+    auto started =
+        cache::Prewarming::start(std::static_pointer_cast<cache::Cache>(provider_), std::move(items));
+    if (!started) return std::move(started).error();
+    return Prewarm(std::move(*started));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
   }
 }
 
@@ -49,6 +72,10 @@ CacheMetrics ShaderCache::metrics() const {
 }
 
 std::vector<std::string> ShaderCache::contents() const { return cache_of(provider_).contents(); }
+std::string ShaderCache::explain(const AnyKernel& kernel, const Device& device) const {
+  if (!device) return "No device was named.";
+  return cache_of(provider_).explain(*kernel.program(), *device.base());
+}
 void ShaderCache::clear() { cache_of(provider_).clear(); }
 
 }  // namespace v0

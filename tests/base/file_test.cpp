@@ -1,6 +1,8 @@
 #include "base/file.hpp"
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -194,6 +196,115 @@ TEST_CASE("the entries of a directory are sorted", "[base]") {
   CHECK(*list_directory(scratch.path()) == std::vector<std::string>{".b", "a", "c"});
   REQUIRE(remove_file(scratch / "a"));
   CHECK(*list_directory(scratch.path()) == std::vector<std::string>{".b", "c"});
+}
+
+TEST_CASE("the files of a directory are listed with size and age, and nothing else of it", "[base]") {
+  const Scratch scratch;
+  REQUIRE(write_file(scratch / "a", random_content(123, 1)));
+  fs::create_directory(scratch / "directory");
+  fs::create_symlink("a", scratch / "link");
+  fs::last_write_time(scratch / "a", fs::file_time_type::clock::now() - std::chrono::hours(2));
+  const auto files = list_files(scratch.path());
+  REQUIRE(files);
+  REQUIRE(files->size() == 1);
+  CHECK(files->front().name == "a");
+  CHECK(files->front().bytes == 123_B);
+  CHECK(files->front().age > std::chrono::minutes(119));
+  CHECK(files->front().age < std::chrono::minutes(121));
+  CHECK(list_files(scratch / "absent")->empty());
+  CHECK(list_files(scratch / "a").error() == wye::Errc::io);
+}
+
+TEST_CASE("a file that was replaced or freshened since it was seen is not removed", "[base]") {
+  const Scratch scratch;
+  const auto see = [&] { return list_files(scratch.path())->at(0); };
+  REQUIRE(write_file(scratch / "a", random_content(10, 1)));
+  const FileEntry first = see();
+  REQUIRE(write_file(scratch / "a", random_content(10, 2)));
+  CHECK(remove_unchanged(scratch / "a", first).value() == false);
+  fs::last_write_time(scratch / "a", fs::file_time_type::clock::now() - std::chrono::hours(2));
+  const FileEntry old = see();
+  REQUIRE(freshen(scratch / "a", std::chrono::hours(1)));
+  CHECK(remove_unchanged(scratch / "a", old).value() == false);
+  CHECK(remove_unchanged(scratch / "a", see()).value() == true);
+  CHECK_FALSE(fs::exists(scratch / "a"));
+  CHECK(remove_unchanged(scratch / "a", old).value() == false);
+}
+
+TEST_CASE("a file is freshened only where it is old enough", "[base]") {
+  const Scratch scratch;
+  REQUIRE(write_file(scratch / "a", {}));
+  const auto two_hours_ago = fs::file_time_type::clock::now() - std::chrono::hours(2);
+  fs::last_write_time(scratch / "a", two_hours_ago);
+  const auto set = fs::last_write_time(scratch / "a");
+  struct stat before {
+  }, after{};
+  REQUIRE(::stat((scratch / "a").c_str(), &before) == 0);
+  REQUIRE(freshen(scratch / "a", std::chrono::hours(3)));
+  CHECK(fs::last_write_time(scratch / "a") == set);
+  REQUIRE(freshen(scratch / "a", std::chrono::hours(1)));
+  CHECK(fs::last_write_time(scratch / "a") > set + std::chrono::minutes(119));
+  REQUIRE(::stat((scratch / "a").c_str(), &after) == 0);
+  CHECK(before.st_atim.tv_sec == after.st_atim.tv_sec);
+  CHECK(before.st_atim.tv_nsec == after.st_atim.tv_nsec);
+  CHECK(freshen(scratch / "absent", std::chrono::hours(1)).error() == wye::Errc::io);
+}
+
+TEST_CASE("a place of a file has one holder, among threads too", "[base]") {
+  const Scratch scratch;
+  auto held = FileLock::acquire(scratch / "locks", 7, {});
+  REQUIRE(held);
+  REQUIRE(*held);
+  CHECK(mode_of(scratch / "locks") == 0600);
+  CHECK_FALSE(FileLock::acquire(scratch / "locks", 7, {}).value());
+  CHECK_FALSE(
+      FileLock::acquire(scratch / "locks", 7, wye::Clock::steady().now() + std::chrono::milliseconds(5))
+          .value());
+  CHECK(FileLock::acquire(scratch / "locks", 8, {}).value());
+  CHECK(FileLock::acquire(scratch / "locks", (1ull << 63) - 2, {}).value());
+  std::thread other([&] {
+    const auto waited = FileLock::acquire(scratch / "locks", 7, wye::Instant::max());
+    CHECK((waited && *waited));
+  });
+  held->reset();
+  other.join();
+  CHECK(FileLock::acquire(scratch / "locks", 7, {}).value());
+  CHECK(fs::file_size(scratch / "locks") == 0);
+  CHECK(FileLock::acquire(scratch / "absent/locks", 7, {}).error() == wye::Errc::io);
+}
+
+TEST_CASE("a lock ends with its process, and with its holder where a child has the file open", "[base]") {
+  const Scratch scratch;
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const auto held = FileLock::acquire(scratch / "locks", 7, {});
+    const char said = held && *held ? 'y' : 'n';
+    if (::write(ready[1], &said, 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  REQUIRE(holder > 0);
+  char said = 0;
+  REQUIRE(::read(ready[0], &said, 1) == 1);
+  CHECK(said == 'y');
+  CHECK_FALSE(FileLock::acquire(scratch / "locks", 7, {}).value());
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+
+  auto held = FileLock::acquire(scratch / "locks", 7, {}).value();
+  REQUIRE(held);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(1);
+  }
+  held.reset();
+  CHECK(FileLock::acquire(scratch / "locks", 7, {}).value());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST_CASE("the library knows the program it is linked into", "[base]") {

@@ -89,23 +89,210 @@ TEST_CASE("programs with one key share one executable", "[cache]") {
   CHECK(two->builds == 0);
 }
 
-TEST_CASE("a failure is told and not kept", "[cache]") {
+TEST_CASE("what a compiler refused is refused again without asking it, for ten minutes", "[cache]") {
+  for (const Errc code : {Errc::compile_failed, Errc::unsupported, Errc::invalid_argument}) {
+    ManualClock clock;
+    const auto cache = open({.clock = &clock});
+    const auto device = std::make_shared<DoubleDevice>();
+    const auto broken = program("broken");
+    broken->on_build = [&] { return Result<void>(Error(code, "broken.comp:3: no.")); };
+    for (int i = 1; i <= 3; ++i) {
+      const auto provided = cache->provide(broken, device, Instant::max());
+      REQUIRE_FALSE(provided);
+      CHECK(provided.error().code() == code);
+      CHECK(provided.error().sentence() == "broken.comp:3: no.");
+      CHECK(broken->builds == 1);
+    }
+    CHECK(metrics(*cache).failures == 1);
+    CHECK(metrics(*cache).failure_hits == 2);
+    CHECK(metrics(*cache).misses == 0);
+    CHECK(metrics(*cache).kernels == 0);
+    broken->on_build = nullptr;
+    clock.advance(10min - 1ns);
+    CHECK_FALSE(cache->provide(broken, device, Instant::max()));
+    clock.advance(1ns);
+    CHECK(get(*cache, broken, device).tier == CacheTier::built);
+    CHECK(metrics(*cache).misses_first == 1);
+  }
+}
+
+TEST_CASE("what may be different next time is not kept", "[cache]") {
   const auto cache = open();
   const auto device = std::make_shared<DoubleDevice>();
   const auto broken = program("broken");
-  broken->on_build = [] { return Result<void>(Error(Errc::compile_failed, "broken.comp:3: no.")); };
-  for (int i = 1; i <= 3; ++i) {
-    const auto provided = cache->provide(broken, device, Instant::max());
-    REQUIRE_FALSE(provided);
-    CHECK(provided.error().code() == Errc::compile_failed);
-    CHECK(provided.error().sentence() == "broken.comp:3: no.");
-    CHECK(broken->builds == i);
+  int builds = 0;
+  for (const Errc code : {Errc::out_of_memory, Errc::timed_out, Errc::device_lost, Errc::io, Errc::cancelled,
+                          Errc::over_budget, Errc::unavailable, Errc::internal, Errc::closed}) {
+    broken->on_build = [&] { return Result<void>(Error(code, "No.")); };
+    for (int i = 0; i < 2; ++i) {
+      CHECK(cache->provide(broken, device, Instant::max()).error() == code);
+      CHECK(broken->builds == ++builds);
+    }
   }
-  CHECK(metrics(*cache).failures == 3);
-  CHECK(metrics(*cache).misses == 0);
-  CHECK(metrics(*cache).kernels == 0);
-  broken->on_build = nullptr;
-  CHECK(get(*cache, broken, device).tier == CacheTier::built);
+  CHECK(metrics(*cache).failure_hits == 0);
+}
+
+TEST_CASE("a failure is that of one device, and goes with clear", "[cache]") {
+  const auto cache = open();
+  auto device = std::make_shared<DoubleDevice>("double:0");
+  const auto other = std::make_shared<DoubleDevice>("double:1");
+  const auto broken = program("broken");
+  device->refuse = Error(Errc::unsupported, "No.");
+  CHECK_FALSE(cache->provide(broken, device, Instant::max()));
+  CHECK(cache->provide(broken, other, Instant::max()));
+  device->refuse.reset();
+  CHECK_FALSE(cache->provide(broken, device, Instant::max()));
+  cache->clear();
+  CHECK(cache->provide(broken, device, Instant::max()));
+}
+
+TEST_CASE("the failures that are kept are bounded", "[cache]") {
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>();
+  std::vector<std::shared_ptr<test::CountingProgram>> broken;
+  for (int i = 0; i < 2000; ++i) {
+    broken.push_back(program("broken " + std::to_string(i)));
+    broken.back()->on_build = [] { return Result<void>(Error(Errc::compile_failed, "No.")); };
+    CHECK_FALSE(cache->provide(broken.back(), device, Instant::max()));
+  }
+  int kept = 0;
+  for (std::size_t i = broken.size(); i-- > 0;) {  // the newest first
+    const int before = broken[i]->builds;
+    CHECK_FALSE(cache->provide(broken[i], device, Instant::max()));
+    if (broken[i]->builds != before) break;
+    ++kept;
+  }
+  CHECK(kept == 512);
+}
+
+TEST_CASE("evictions, however many, do not make the cache forget a failure", "[cache]") {
+  const auto cache = open({.kernels = 1});
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto broken = program("broken");
+  broken->on_build = [] { return Result<void>(Error(Errc::compile_failed, "No.")); };
+  CHECK_FALSE(cache->provide(broken, device, Instant::max()));
+  for (int i = 0; i < 1000; ++i) get(*cache, program("kernel " + std::to_string(i)), device);
+  CHECK_FALSE(cache->provide(broken, device, Instant::max()));
+  CHECK(broken->builds == 1);
+}
+
+TEST_CASE("misses are told apart by why they were", "[cache]") {
+  const auto store = std::make_shared<test::MemoryStore>();
+  const auto cache = cache::Cache::open({.kernels = 1}, store).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto a = program("a"), b = program("b"), stored = program("stored", true);
+  get(*cache, a, device);
+  get(*cache, b, device);
+  CHECK(metrics(*cache).misses_first == 2);
+  get(*cache, a, device);
+  CHECK(metrics(*cache).misses_evicted == 1);
+  store->blobs[stored->artefact().key] = {std::byte{1}};
+  get(*cache, stored, device);
+  CHECK(metrics(*cache).misses_corrupt == 1);
+  cache->clear();
+  get(*cache, b, device);
+  CHECK(metrics(*cache).misses_evicted == 2);
+  const CacheMetrics counted = metrics(*cache);
+  CHECK(counted.misses == counted.misses_first + counted.misses_evicted + counted.misses_corrupt);
+  CHECK(counted.evictions == 3);
+  CHECK(counted.evictions_reclaimed == 0);
+  CHECK(counted.cleared == 1);
+  CHECK(cache->reclaim(*device, 1_GiB) == 100_B);
+  CHECK(metrics(*cache).evictions == 4);
+  CHECK(metrics(*cache).evictions_reclaimed == 1);
+  get(*cache, b, device);
+  device->lose();
+  CHECK_FALSE(cache->provide(b, device, Instant::max()));
+  CHECK(metrics(*cache).lost == 1);
+  CHECK(metrics(*cache).evictions == 4);
+}
+
+TEST_CASE("what hits saved is told", "[cache]") {
+  ManualClock clock;
+  const auto cache = open({.kernels = 1, .clock = &clock});
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto a = program("a"), b = program("b");
+  a->on_build = [&] { return clock.advance(10ms), Result<void>(); };
+  b->on_build = [&] { return clock.advance(1ms), Result<void>(); };
+  for (int i = 0; i < 5; ++i) get(*cache, a, device);
+  CHECK(metrics(*cache).saved == 40ms);
+  for (int i = 0; i < 3; ++i) get(*cache, b, device);
+  CHECK(metrics(*cache).saved == 42ms);
+  CHECK(metrics(*cache).hits == 6);
+}
+
+TEST_CASE("the cache explains what it knows of a kernel", "[cache]") {
+  ManualClock clock;
+  const auto store = std::make_shared<test::MemoryStore>();
+  const auto cache = cache::Cache::open({.kernels = 1, .clock = &clock}, store).value();
+  const auto device = std::make_shared<DoubleDevice>("d");
+  const auto a = program("a", true), b = program("b"), broken = program("broken");
+  const auto explain = [&](const auto& what) { return cache->explain(*what, *device); };
+  CHECK(explain(a) ==
+        "Kernel 'a' is not ready on 'd', and is not remembered to have been; its artefact is not stored.");
+  std::string meanwhile;
+  a->on_build = [&] {
+    clock.advance(20ms);
+    meanwhile = explain(a);
+    return Result<void>();
+  };
+  get(*cache, a, device);
+  CHECK(meanwhile == "Kernel 'a' has been building for 'd' for 20 ms; 0 more wait for it.");
+  CHECK(explain(a) == "Kernel 'a' is ready on 'd': built in 20 ms, and found 0 times since.");
+  for (int i = 0; i < 3; ++i) get(*cache, a, device);
+  CHECK(explain(a) == "Kernel 'a' is ready on 'd': built in 20 ms, and found 3 times since.");
+  get(*cache, b, device);
+  clock.advance(15s);
+  CHECK(explain(a) == "Kernel 'a' was evicted from 'd' 15 s ago to make room; its artefact is stored.");
+  store->blobs.clear();
+  CHECK(explain(a) == "Kernel 'a' was evicted from 'd' 15 s ago to make room; its artefact is not stored.");
+  cache->reclaim(*device, 1_GiB);
+  CHECK(explain(b) ==
+        "Kernel 'b' was evicted from 'd' 0 us ago because the device needed memory; it needs no compiler.");
+  broken->on_build = [] { return Result<void>(Error(Errc::compile_failed, "broken.comp:3: no.")); };
+  CHECK_FALSE(cache->provide(broken, device, Instant::max()));
+  clock.advance(60s);
+  CHECK(explain(broken) ==
+        "Kernel 'broken' could not be built for 'd' 60 s ago and is not tried again for 540 s: "
+        "broken.comp:3: no.");
+  clock.advance(600s);
+  CHECK(explain(broken) ==
+        "Kernel 'broken' could not be built for 'd' 660 s ago and is tried again at its next use: "
+        "broken.comp:3: no.");
+  {
+    const auto held = get(*cache, a, device), too = get(*cache, b, device);
+    CHECK(explain(a) ==
+          "Kernel 'a' is ready on 'd': built in 20 ms, and found 0 times since."
+          " There is no room for it: it ends with its last user.");
+  }
+  const std::uint64_t hits = metrics(*cache).hits;
+  explain(a), explain(b);
+  CHECK(metrics(*cache).hits == hits);  // asking is no use
+  device->lose();
+  CHECK(explain(a) == "The double was lost.");
+}
+
+TEST_CASE("a program that ends leaves nothing that another one could be taken for", "[cache]") {
+  // The next program may well lie at the address of the last one.
+  const auto cache = open();
+  const auto device = std::make_shared<DoubleDevice>();
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = "kernel " + std::to_string(i);
+    const auto one = program(name);
+    for (int n = 0; n < 3; ++n) CHECK(get(*cache, one, device).executable.base()->artefact().kernel == name);
+  }
+}
+
+TEST_CASE("a device that ends leaves nothing that another one could be taken for", "[cache]") {
+  const auto cache = open({.kernels = 0});
+  const auto scale = program("scale"), broken = program("broken");
+  for (int i = 0; i < 50; ++i) {
+    const auto device = std::make_shared<DoubleDevice>();
+    broken->on_build = [] { return Result<void>(Error(Errc::unsupported, "No.")); };
+    if (i % 2) broken->on_build = nullptr;
+    CHECK(get(*cache, scale, device).executable.base()->device() == device);
+    CHECK(cache->provide(broken, device, Instant::max()).has_value() == (i % 2 == 1));
+  }
 }
 
 TEST_CASE("a device that refuses an artefact is a failure", "[cache]") {

@@ -1,50 +1,33 @@
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "base/file.hpp"
 #include "cache/artefact_bytes.hpp"
 #include "cache/cache.hpp"
 #include "cache/directory_store.hpp"
+#include "directory.hpp"
 #include "doubles.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
 
 using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+using test::Directory;
 using test::DoubleDevice;
+using test::make_older;
 using test::MemoryStore;
 using test::program;
+using test::read;
+using test::write;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A directory that goes when the test does.
-class Directory {
- public:
-  Directory() {
-    std::string name = (fs::temp_directory_path() / "wye_cache_XXXXXX").string();
-    if (mkdtemp(name.data())) path_ = name;
-  }
-  ~Directory() {
-    std::error_code ignored;
-    fs::permissions(path_, fs::perms::owner_all, ignored);
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-  std::string cache() const { return (path_ / "cache").string(); }
-  /// All files below `cache`.
-  std::vector<fs::path> files() const {
-    std::vector<fs::path> found;
-    for (const auto& entry : fs::recursive_directory_iterator(cache()))
-      if (entry.is_regular_file()) found.push_back(entry.path());
-    return found;
-  }
-
- private:
-  fs::path path_;
-};
 
 CacheMetrics metrics(const cache::Cache& cache) {
   const auto still = cache.freeze();
@@ -67,15 +50,6 @@ struct Said {
     };
   }
 };
-
-std::vector<char> read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-void write(const fs::path& path, const std::vector<char>& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
 
 }  // namespace
 
@@ -334,13 +308,207 @@ TEST_CASE("processes that store and read one key at once never see half of it", 
     _exit(0);
   }
   REQUIRE(child > 0);
-  int bad = 0, status = 0, read = 0;
-  while (waitpid(child, &status, WNOHANG) == 0 || read < 50) {
+  int bad = 0, status = 0, reads = 0;
+  while (waitpid(child, &status, WNOHANG) == 0 || reads < 50) {
     auto blob = store->get(key);
     if (!blob || !*blob || !cache::decode(**blob, key)) ++bad;
-    ++read;
+    ++reads;
   }
   CHECK(bad == 0);
   CHECK(status == 0);
   CHECK(directory.files().size() == 1);
+}
+
+namespace {
+
+Digest key_of(int i) { return Hasher().add("key " + std::to_string(i)).finish(); }
+
+fs::path file_of(const Directory& directory, const Digest& key) {
+  return fs::path(directory.cache()) / key.hex().substr(0, 2) / key.hex();
+}
+
+std::shared_ptr<cache::DirectoryStore> open_store(const Directory& directory,
+                                                  cache::DirectoryStore::Bounds bounds = {}) {
+  return cache::DirectoryStore::open(directory.cache(), bounds).value();
+}
+
+const std::vector<std::byte> thousand(1000, std::byte{7});
+
+}  // namespace
+
+TEST_CASE("a store within its bounds keeps everything", "[cache]") {
+  const Directory directory;
+  const auto store = open_store(directory, {10'000_B, 10});
+  for (int i = 0; i < 10; ++i) REQUIRE(store->put(key_of(i), thousand));
+  for (int i = 0; i < 10; ++i) REQUIRE(store->put(key_of(i), thousand));  // the same again takes no more room
+  CHECK(directory.files().size() == 10);
+  CHECK(store->displaced() == 0);
+}
+
+TEST_CASE("a store beyond a bound removes what was used longest ago, to 90 % of it", "[cache]") {
+  for (const auto& bounds : {cache::DirectoryStore::Bounds{20'000_B, 1000}, {1_GiB, 20}}) {
+    const Directory directory;
+    const auto store = open_store(directory, bounds);
+    for (int i = 0; i < 20; ++i) {
+      REQUIRE(store->put(key_of(i), thousand));
+      make_older(file_of(directory, key_of(i)), std::chrono::minutes(100 - i));
+    }
+    CHECK(directory.files().size() == 20);
+    REQUIRE(store->put(key_of(20), thousand));
+    CHECK(store->displaced() == 3);
+    for (int i = 0; i <= 20; ++i) CHECK(fs::exists(file_of(directory, key_of(i))) == (i >= 3));
+  }
+}
+
+TEST_CASE("what is found is used: it stays, and what is only older goes", "[cache]") {
+  const Directory directory;
+  const auto store = open_store(directory, {1_GiB, 10});
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(store->put(key_of(i), thousand));
+    make_older(file_of(directory, key_of(i)), std::chrono::hours(100 - i));
+  }
+  REQUIRE(store->get(key_of(0)).value());
+  REQUIRE(store->put(key_of(10), thousand));
+  CHECK(store->get(key_of(0)).value());
+  CHECK_FALSE(store->get(key_of(1)).value());
+  CHECK_FALSE(store->get(key_of(2)).value());
+  CHECK(store->get(key_of(3)).value());
+}
+
+TEST_CASE("a file is freshened once an hour, and its time of access is left alone", "[cache]") {
+  const Directory directory;
+  const auto store = open_store(directory);
+  REQUIRE(store->put(key_of(0), thousand));
+  const fs::path file = file_of(directory, key_of(0));
+  make_older(file, 50min);
+  const auto before = fs::last_write_time(file);
+  REQUIRE(store->get(key_of(0)).value());
+  CHECK(fs::last_write_time(file) == before);
+  make_older(file, 70min);
+  REQUIRE(store->get(key_of(0)).value());
+  CHECK(fs::last_write_time(file) > before);
+}
+
+TEST_CASE("many processes' worth of files is bounded, however large the store", "[cache]") {
+  // 64 groups: each looks at a part of the directories only.
+  const Directory directory;
+  const cache::DirectoryStore::Bounds bounds{1_GiB, 64 * 400};
+  std::vector<std::shared_ptr<cache::DirectoryStore>> stores;
+  for (int i = 0; i < 3; ++i) stores.push_back(open_store(directory, bounds));
+  // All in one group, as three processes would that do not see each other's writes.
+  int put = 0;
+  for (int i = 0; put < 700; ++i) {
+    Digest key = key_of(i);
+    key.bytes[0] = static_cast<std::byte>(i % 4);
+    REQUIRE(stores[static_cast<std::size_t>(i) % 3]->put(key, std::span(thousand).first(10)));
+    ++put;
+  }
+  const std::size_t files = directory.files().size();
+  CHECK(files <= 400 + 3 * 400 / 16);
+  CHECK(files >= 360);
+}
+
+TEST_CASE("a blob larger than all bounds is not stored, and one is always kept", "[cache]") {
+  const Directory directory;
+  const auto store = open_store(directory, {2'000_B, 100});
+  REQUIRE(store->put(key_of(0), std::vector<std::byte>(2001)));
+  CHECK(directory.files().empty());
+  REQUIRE(store->put(key_of(1), std::vector<std::byte>(2000)));
+  CHECK(directory.files().size() == 1);
+  REQUIRE(store->put(key_of(2), std::vector<std::byte>(1999)));
+  CHECK(store->get(key_of(2)).value());
+  CHECK(directory.files().size() == 1);
+}
+
+TEST_CASE("no room on disk means that nothing is stored", "[cache]") {
+  for (const CacheOptions& bounds : {CacheOptions{.disk = 0_B}, CacheOptions{.disk_kernels = 0}}) {
+    const Directory directory;
+    CacheOptions options = bounds;
+    options.directory = directory.cache();
+    const auto cache = cache::Cache::open(options).value();
+    get(*cache, program("scale", true));
+    CHECK(directory.files().empty());
+  }
+}
+
+TEST_CASE("the cache bounds its directory and says what it removed", "[cache]") {
+  const Directory directory;
+  const auto cache = cache::Cache::open({.directory = directory.cache(), .disk_kernels = 5}).value();
+  for (int i = 0; i < 50; ++i) get(*cache, program("kernel " + std::to_string(i), true));
+  CHECK(directory.files().size() == 5);
+  CHECK(metrics(*cache).disk_evictions == 45);
+  CHECK(metrics(*cache).evictions == 0);
+}
+
+TEST_CASE("temporary files of writers that died are swept after an hour, those of others are not",
+          "[cache]") {
+  const Directory directory;
+  const auto store = open_store(directory, {1_GiB, 10});
+  REQUIRE(store->put(key_of(0), thousand));
+  const fs::path shard = file_of(directory, key_of(0)).parent_path();
+  const fs::path stale = shard / ".abc.XyZ123.tmp", fresh = shard / ".abc.XyZ124.tmp",
+                 foreign = shard / "notes";
+  for (const auto& path : {stale, fresh, foreign}) {
+    write(path, {'x'});
+    make_older(path, path == fresh ? 59min : 61min);
+  }
+  REQUIRE(store->put(key_of(0), thousand));
+  CHECK_FALSE(fs::exists(stale));
+  CHECK(fs::exists(fresh));
+  CHECK(fs::exists(foreign));
+}
+
+TEST_CASE("where another process trims, nobody waits for it", "[cache]") {
+  const Directory directory;
+  const auto store = open_store(directory, {1_GiB, 5});
+  {
+    const auto busy =
+        base::FileLock::acquire(cache::DirectoryStore::lock_file(directory.cache()), 1ull << 62, {});
+    REQUIRE(busy);
+    for (int i = 0; i < 8; ++i) REQUIRE(store->put(key_of(i), thousand));
+    CHECK(directory.files().size() == 8);
+  }
+  REQUIRE(store->put(key_of(8), thousand));
+  CHECK(directory.files().size() == 5);
+}
+
+TEST_CASE("without locks the store is bounded all the same, and what is missing is said once", "[cache]") {
+  const Directory directory;
+  fs::create_directories(
+      cache::DirectoryStore::lock_file(directory.cache()));  // a directory cannot be locked
+  fs::permissions(directory.cache(), fs::perms::owner_all);
+  Said said;
+  const auto cache =
+      cache::Cache::open({.directory = directory.cache(), .log = said.sink(), .disk_kernels = 5}).value();
+  for (int i = 0; i < 9; ++i)
+    CHECK(get(*cache, program("kernel " + std::to_string(i), true)).tier == CacheTier::built);
+  CHECK(directory.files().size() == 5);
+  CHECK(said.times == 1);
+  CHECK(said.last == "Going on without waiting for what other processes build: File '" +
+                         cache::DirectoryStore::lock_file(directory.cache()) +
+                         "' cannot be opened: Is a directory.");
+}
+
+TEST_CASE("a full disk costs its use only, leaves nothing behind, and is said once", "[cache]") {
+  const Directory directory;
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit none{100, 100};  // every longer file fails half-way, as on a full disk
+    setrlimit(RLIMIT_FSIZE, &none);
+    Said said;
+    const auto cache = cache::Cache::open({.directory = directory.cache(), .log = said.sink()}).value();
+    int built = 0;
+    for (int i = 0; i < 5; ++i) {
+      const auto provided = cache->provide(program("kernel " + std::to_string(i), true),
+                                           std::make_shared<DoubleDevice>(), Instant::max());
+      built += provided && provided->tier == CacheTier::built;
+    }
+    _exit(built == 5 && said.times == 1 ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(directory.files().empty());
 }

@@ -21,7 +21,7 @@ class CountingProgram final : public device::Program {
 
   std::string_view name() const noexcept override { return name_; }
   const ParamSchema& schema() const noexcept override { return schema_; }
-  std::uint64_t id() const noexcept override { return 0; }
+  std::uint64_t id() const noexcept override { return id_; }
   std::optional<Error> refusal(const device::DeviceBase&) const override { return std::nullopt; }
   Result<Digest> key(const device::DeviceBase&) const override { return key_; }
   bool storable(const device::DeviceBase&) const noexcept override { return storable_; }
@@ -44,9 +44,15 @@ class CountingProgram final : public device::Program {
   std::function<Result<void>()> on_build;
 
  private:
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{1ull << 32};  // not one of the kernel room's
+    return ++last;
+  }
+
   std::string name_;
   Digest key_;
   bool storable_;
+  std::uint64_t id_ = next_id();
   ParamSchema schema_;
 };
 

@@ -112,10 +112,11 @@ TEST_CASE("bounds of zero keep nothing longer than it is used", "[cache]") {
 
 namespace {
 
-/// The cache as plainly as it can be said: a list, used last first.
+/// The cache as plainly as it can be said: a list, the last to go first. Of `slru` it has two parts.
 class Model {
  public:
-  Model(std::uint32_t kernels, Bytes memory) : kernels_(kernels), memory_(memory) {}
+  Model(Eviction eviction, std::uint32_t kernels, Bytes memory)
+      : slru_(eviction == Eviction::slru), kernels_(kernels), memory_(memory) {}
 
   struct Entry {
     std::string name;
@@ -132,29 +133,37 @@ class Model {
     bool trims = !hit;
     if (hit) {
       entry = *found;
+      if (found - entries.begin() < static_cast<std::ptrdiff_t>(protected_)) --protected_;
       entries.erase(found);
       trims = !entry.kept;
       entry.kept = true;
     }
     ++entry.holders;  // whoever asks holds it while the cache makes room
-    entries.insert(entries.begin(), entry);
+    if (slru_ && hit) {
+      entries.insert(entries.begin(), entry);
+      ++protected_;
+      while (too_protected()) --protected_;  // the last of the one part becomes the first of the other
+    } else {
+      entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(protected_), entry);
+    }
     if (trims) trim();
     if (!hold) release(name);
     return hit;
   }
   void release(const std::string& name) {
     const auto found = find(name);
-    if (--found->holders == 0 && !found->kept) entries.erase(found), ++evictions;
+    if (--found->holders == 0 && !found->kept) erase(found), ++evictions;
   }
   void clear() {
-    std::erase_if(entries, [](const Entry& e) { return e.holders == 0; });
+    for (std::size_t i = entries.size(); i-- > 0;)
+      if (entries[i].holders == 0) erase(at(i));
   }
   Bytes reclaim(Bytes wanted) {
     Bytes freed;
     for (std::size_t i = entries.size(); i-- > 0 && freed < wanted;)
       if (entries[i].holders == 0) {
         freed += entries[i].bytes;
-        entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
+        erase(at(i));
         ++evictions;
       }
     return freed;
@@ -164,8 +173,18 @@ class Model {
   std::uint64_t evictions = 0;
 
  private:
+  std::vector<Entry>::iterator at(std::size_t i) { return entries.begin() + static_cast<std::ptrdiff_t>(i); }
   std::vector<Entry>::iterator find(const std::string& name) {
     return std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.name == name; });
+  }
+  void erase(std::vector<Entry>::iterator which) {
+    if (which - entries.begin() < static_cast<std::ptrdiff_t>(protected_)) --protected_;
+    entries.erase(which);
+  }
+  bool too_protected() const {
+    Bytes bytes;
+    for (std::size_t i = 0; i < protected_; ++i) bytes += entries[i].bytes;
+    return protected_ > kernels_ * 4 / 5 || bytes.count > memory_.count / 5 * 4;
   }
   bool exceeded(bool kept_only) const {
     std::uint64_t count = 0;
@@ -177,27 +196,71 @@ class Model {
   void trim() {
     for (std::size_t i = entries.size(); i-- > 0;)
       if (exceeded(false) && entries[i].holders == 0) {
-        entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
+        erase(at(i));
         ++evictions;
       }
     if (!exceeded(false)) return;
     for (std::size_t i = entries.size(); i-- > 0 && exceeded(true);) entries[i].kept = false;
   }
 
+  bool slru_;
   std::uint32_t kernels_;
   Bytes memory_;
+  std::size_t protected_ = 0;  ///< entries of the first part
 };
 
 }  // namespace
 
+TEST_CASE("with slru, what was used once goes before what was used again", "[cache]") {
+  const auto cache = cache::Cache::open({.kernels = 5, .eviction = Eviction::slru}).value();
+  const auto device = std::make_shared<DoubleDevice>("d");
+  std::map<char, std::shared_ptr<test::CountingProgram>> programs;
+  for (char c = 'a'; c <= 'z'; ++c) programs[c] = program(std::string(1, c));
+  const auto use = [&](std::string_view names) {
+    for (const char c : names) get(*cache, programs[c], device);
+  };
+  use("aabb");
+  CHECK(cache->contents() == Names{"b@d", "a@d"});
+  use("cdefghij");  // many, once each
+  CHECK(cache->contents() == Names{"b@d", "a@d", "j@d", "i@d", "h@d"});
+  use("a");
+  CHECK(cache->contents() == Names{"a@d", "b@d", "j@d", "i@d", "h@d"});
+  use("hij");  // four places are for those used again: b, used longest ago, begins anew
+  CHECK(cache->contents() == Names{"j@d", "i@d", "h@d", "a@d", "b@d"});
+  use("k");
+  CHECK(cache->contents() == Names{"j@d", "i@d", "h@d", "a@d", "k@d"});
+}
+
+TEST_CASE("a loop a little larger than the cache: lru finds nothing, slru what it knew before", "[cache]") {
+  constexpr int room = 20, working_set = 16, loop = 26, passes = 10;
+  const auto hits_of = [&](Eviction eviction) {
+    const auto cache = cache::Cache::open({.kernels = room, .eviction = eviction}).value();
+    const auto device = std::make_shared<DoubleDevice>("d");
+    std::vector<std::shared_ptr<test::CountingProgram>> programs;
+    for (int i = 0; i < loop; ++i) programs.push_back(program("kernel " + std::to_string(i)));
+    const auto pass = [&](int kernels) {
+      for (int i = 0; i < kernels; ++i) get(*cache, programs[static_cast<std::size_t>(i)], device);
+    };
+    pass(working_set), pass(working_set);
+    pass(loop);
+    const std::uint64_t before = metrics(*cache).hits;
+    for (int i = 0; i < passes; ++i) pass(loop);
+    return metrics(*cache).hits - before;
+  };
+  CHECK(hits_of(Eviction::lru) == 0);
+  CHECK(hits_of(Eviction::slru) == passes * working_set);
+}
+
 TEST_CASE("the cache does what a plain list does, whatever it is asked", "[cache]") {
+  const Eviction eviction = GENERATE(Eviction::lru, Eviction::slru);
   for (unsigned seed = 1; seed <= 60; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
-    const std::uint32_t kernels = below(8);
-    const Bytes memory{seed % 3 == 0 ? 1u << 30 : below(1200)};
-    Model model(kernels, memory);
-    const auto cache = cache::Cache::open({.memory = memory, .kernels = kernels}).value();
+    const std::uint32_t kernels = below(12);
+    const Bytes memory{seed % 3 == 0 ? 1u << 30 : below(1600)};
+    Model model(eviction, kernels, memory);
+    const auto cache =
+        cache::Cache::open({.memory = memory, .kernels = kernels, .eviction = eviction}).value();
     const auto device = std::make_shared<DoubleDevice>("d");
     std::map<std::string, std::shared_ptr<test::CountingProgram>> programs;
     std::map<std::string, std::uint64_t> sizes;

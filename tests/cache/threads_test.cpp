@@ -68,13 +68,13 @@ TEST_CASE("sixteen threads that want one kernel build it once", "[cache]") {
   CHECK(metrics(*cache).misses == 1);
 }
 
-TEST_CASE("all who wait for a build get its failure, and the next one builds again", "[cache]") {
+TEST_CASE("all who wait for a build get its failure", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto broken = program("broken");
   broken->on_build = [&]() -> Result<void> {
     wait_until_joined(*cache, 7);
-    return Error(Errc::compile_failed, "No.");
+    return Error(Errc::unavailable, "No.");
   };
   std::vector<std::optional<Result<device::Provided>>> results(8);
   std::vector<std::thread> threads;
@@ -201,6 +201,76 @@ TEST_CASE("many threads, few places, many kernels: every answer is the right one
   CHECK(counted.kernels <= 5);
   CHECK(counted.kernels + counted.evictions == counted.misses);
   CHECK(*device->alive + *second->alive == static_cast<int>(counted.kernels));
+}
+
+TEST_CASE("what threads find again while others evict, clear and lose devices is always the right one",
+          "[cache]") {
+  const auto cache = cache::Cache::open({.kernels = 6}).value();
+  std::vector<std::shared_ptr<test::CountingProgram>> programs;
+  for (int i = 0; i < 8; ++i) programs.push_back(program("kernel" + std::to_string(i)));
+  std::mutex mutex;
+  auto device = std::make_shared<DoubleDevice>();
+  std::atomic<int> wrong{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 4000; ++i) {
+        std::shared_ptr<DoubleDevice> where;
+        {
+          const std::lock_guard lock(mutex);
+          where = device;
+        }
+        // Mostly the same kernel again, so that it is found without its key.
+        const auto& wanted = programs[static_cast<std::size_t>(i / 50 + t) % programs.size()];
+        const auto provided = cache->provide(wanted, where, Instant::max());
+        if (provided ? provided->executable.base()->artefact().kernel != wanted->name() ||
+                           provided->executable.base()->device() != where
+                     : provided.error() != Errc::device_lost)
+          ++wrong;
+      }
+    });
+  std::thread breaker([&] {
+    for (int i = 0; !stop; ++i) {
+      if (i % 8 == 0) {
+        const auto next = std::make_shared<DoubleDevice>();
+        const std::lock_guard lock(mutex);
+        device->lose();
+        device = next;
+      }
+      if (i % 3 == 0) cache->clear();
+      cache->explain(*programs[static_cast<std::size_t>(i) % programs.size()], *device);
+      std::this_thread::yield();
+    }
+  });
+  for (auto& thread : threads) thread.join();
+  stop = true;
+  breaker.join();
+  CHECK(wrong == 0);
+  const CacheMetrics counted = metrics(*cache);
+  CHECK(counted.kernels + counted.evictions + counted.cleared + counted.lost == counted.misses);
+}
+
+TEST_CASE("uses by several threads are in one order", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>("d");
+  const std::vector programs{program("a"), program("b"), program("c"), program("d")};
+  for (const auto& one : programs) REQUIRE(cache->provide(one, device, Instant::max()));
+  std::uint32_t random = 1;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::string> used;
+    for (int n = 0; n < 6; ++n) {
+      random = random * 1664525u + 1013904223u;
+      const auto& one = programs[random >> 30];
+      std::thread([&] { (void)cache->provide(one, device, Instant::max()).has_value(); }).join();
+      const std::string label = std::string(one->name()) + "@d";
+      std::erase(used, label);
+      used.insert(used.begin(), label);
+    }
+    auto contents = cache->contents();
+    contents.resize(used.size());
+    if (contents != used) FAIL("round " << i);
+  }
 }
 
 TEST_CASE("while the cache is frozen no number moves", "[cache]") {

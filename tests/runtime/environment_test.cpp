@@ -33,6 +33,7 @@ TEST_CASE("without options and environment the documented defaults hold", "[runt
   CHECK(all.cache.kernels == 1000);
   CHECK(all.cache.memory == 256_MiB);
   CHECK(all.cache.directory.empty());
+  CHECK(all.cache.disk == 1_GiB);
   CHECK(all.scheduler.concurrent_jobs == 4);
   CHECK(all.scheduler.job_time_limit == 30s);
   CHECK(all.scheduler.fallback == Fallback::allow);
@@ -49,6 +50,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                       {"WYE_CACHED_KERNELS", "12"},
                                       {"WYE_CACHE_MEMORY", "1.5 GiB"},
                                       {"WYE_CACHE_DIR", "/somewhere"},
+                                      {"WYE_CACHE_DISK", "2GiB"},
                                       {"WYE_JOBS", "9"},
                                       {"WYE_JOB_TIME_LIMIT", "2"},
                                       {"WYE_FALLBACK", "forbid"},
@@ -63,6 +65,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.cache.kernels == 12);
   CHECK(all.cache.memory == 1536_MiB);
   CHECK(all.cache.directory == "/somewhere");
+  CHECK(all.cache.disk == 2_GiB);
   CHECK(all.scheduler.concurrent_jobs == 9);
   CHECK(all.scheduler.job_time_limit == 2s);
   CHECK(all.scheduler.fallback == Fallback::forbid);

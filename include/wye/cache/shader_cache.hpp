@@ -4,6 +4,7 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
+#include <wye/cache/prewarm.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
 #include <wye/kernel/kernel.hpp>
@@ -23,6 +24,9 @@ class ExecutableProvider;
 /// Which entry goes when there is no room.
 enum class Eviction : std::uint8_t {
   lru,  ///< the one used longest ago
+  slru,  ///< segmented: one that was used only once, before those used again, which have up to 80 % of the room.
+         ///< For hosts that pass through more kernels than there is room for, again and again: with `lru`
+         ///< such a loop finds nothing.
 };
 
 /// Every member has a default; zero bytes or zero kernels mean that nothing is kept longer than it is used.
@@ -30,9 +34,11 @@ struct CacheOptions {
   std::string directory = {};          ///< where artefacts are kept between processes; empty: in memory only
   Bytes memory = Bytes{256ull << 20};  ///< of live executables
   std::uint32_t kernels = 1000;        ///< live executables
-  Eviction eviction = Eviction::lru;
+  Eviction eviction = Eviction::lru;   ///< in memory
   LogSink log = {};
-  const Clock* clock = nullptr;  ///< null: the steady clock
+  const Clock* clock = nullptr;          ///< null: the steady clock
+  Bytes disk = Bytes{1ull << 30};        ///< of files in the directory; zero: nothing is stored
+  std::uint32_t disk_kernels = 100'000;  ///< files in the directory
 };
 
 /// What the cache has done so far, at one moment.
@@ -44,28 +50,50 @@ struct CacheMetrics {
   std::uint64_t misses = 0;     ///< built
   std::uint64_t joined = 0;     ///< waited for a build that was under way
   std::uint64_t failures = 0;   ///< builds that failed
-  std::uint64_t evictions = 0;
-  std::uint64_t corrupt = 0;  ///< stored artefacts that were not what was stored, and were removed
+  std::uint64_t evictions = 0;  ///< dropped for want of room, here or on their device
+  std::uint64_t corrupt = 0;    ///< stored artefacts that were not what was stored, and were removed
   Duration build_time{};
+  std::uint64_t misses_first = 0;         ///< of `misses`: not had before, as far as is remembered
+  std::uint64_t misses_evicted = 0;       ///< of `misses`: had before and dropped
+  std::uint64_t misses_corrupt = 0;       ///< of `misses`: what was stored was damaged
+  std::uint64_t failure_hits = 0;         ///< answered with the failure of an earlier build
+  std::uint64_t joined_processes = 0;     ///< waited for a build in another process
+  std::uint64_t evictions_reclaimed = 0;  ///< of `evictions`: their device needed the memory
+  std::uint64_t cleared = 0;              ///< dropped by `clear`
+  std::uint64_t lost = 0;                 ///< dropped with their device
+  std::uint64_t disk_evictions = 0;       ///< files this cache removed to keep the directory within bounds
+  Duration saved{};  ///< what hits would have cost, had each been built or loaded as the one it found was
 };
 
 /// Executables per device and kernel, bounded, least recently used first out, none built twice at once or
-/// in a row. Copies share one cache.
-/// Threads: thread-safe. No lock is held while a kernel compiles; others who want the same one wait for it.
+/// in a row, nor by two processes that share a directory. Copies share one cache.
+/// Threads: thread-safe. No lock is held while a kernel compiles but its own; others who want the same one
+///          wait for it.
 class WYE_API ShaderCache {
  public:
   /// Errors: invalid_argument; io (the directory can't be made, or others can write to it).
   static Result<ShaderCache> open(CacheOptions options = {}, Version header = header_version);
 
   /// The executable of `kernel` on `device`: the one there is, or a new one. An entry that somebody holds
-  /// is never evicted.
+  /// is never evicted. What a compiler or device refused is refused again without being asked for ten
+  /// minutes, or until `clear`.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
+  /// Cost:   some 20 ns where it is ready, half of it the count of the handle it returns; keep that handle.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
 
+  /// Makes `kernels` ready on `devices` in the background, in this order, as far as there is room: nothing is
+  /// evicted for it. Whoever asks for one meanwhile waits for the background.
+  /// Errors: unavailable (no thread can be started).
+  Result<Prewarm> prewarm(const std::vector<AnyKernel>& kernels, const std::vector<Device>& devices);
+
   CacheMetrics metrics() const;
-  /// Names of the live kernels, most recently used first: "scale@vulkan:0".
+  /// Names of the live kernels, the last to be evicted first: "scale@vulkan:0". With `Eviction::lru` that is
+  /// most recently used first.
   std::vector<std::string> contents() const;
-  /// Drops every executable that nobody holds.
+  /// What is known of `kernel` on `device`, in a sentence: ready, being built, failed, dropped and why, stored.
+  /// Cost: may read a file.
+  std::string explain(const AnyKernel& kernel, const Device& device) const;
+  /// Drops every executable that nobody holds, and every failure.
   void clear();
 
   const std::shared_ptr<device::ExecutableProvider>& provider() const noexcept { return provider_; }

@@ -28,6 +28,7 @@ inline namespace v0 {
 /// | cached_kernels   | 1000            | WYE_CACHED_KERNELS | executables, 0 to 1,000,000                          |
 /// | cache_memory     | 256 MiB         | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                         |
 /// | cache_directory  | none            | WYE_CACHE_DIR      | path; empty: in memory only                          |
+/// | cache_disk       | 1 GiB           | WYE_CACHE_DISK     | bytes, or with KiB, MiB, GiB; 0: nothing is stored   |
 /// | concurrent_jobs  | 4               | WYE_JOBS           | jobs, 1 to 1024                                      |
 /// | job_time_limit   | 30 s            | WYE_JOB_TIME_LIMIT | seconds, or with ms, s                               |
 /// | fallback         | allow           | WYE_FALLBACK       | allow, warn, forbid                                  |
@@ -54,6 +55,7 @@ struct RuntimeOptions {
   LogSink log = {};
   std::optional<std::string> log_level = std::nullopt;
   const Clock* clock = nullptr;
+  std::optional<Bytes> cache_disk = std::nullopt;
 };
 
 }  // namespace v0

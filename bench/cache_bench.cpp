@@ -1,0 +1,117 @@
+// What a kernel that is ready costs to find.
+#include <benchmark/benchmark.h>
+#include <wye/wye.hpp>
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using Scale = wye::Kernel<wye::ReadWrite<float>, float>;
+
+std::vector<Scale> kernels(std::size_t n) {
+  std::vector<Scale> made;
+  for (std::size_t i = 0; i < n; ++i)
+    made.push_back(Scale::make({.name = "scale",
+                                .sources = {wye::host([](wye::Range range, std::span<float> x, float s) {
+                                  for (std::uint64_t k : range) x[k] *= s;
+                                })}})
+                       .value());
+  return made;
+}
+
+/// A cache of 64 kernels, for all threads of a benchmark.
+struct Wye {
+  wye::ContextPool pool = wye::ContextPool::open({.backends = {"cpu"}}).value();
+  wye::ShaderCache cache = wye::ShaderCache::open().value();
+  wye::Device device = pool.devices()[0];
+  std::vector<Scale> all = kernels(64);
+
+  static Wye& shared() {
+    static Wye one;
+    return one;
+  }
+  auto find(std::size_t i) { return cache.find_or_build(all[i], device); }
+};
+
+/// The least that a host would write by itself: who asks gets a handle, and the one used longest ago can be told.
+struct MutexAroundAMap {
+  using Key = const void*;  // of a kernel, on the only device
+  struct Entry {
+    std::shared_ptr<int> executable;
+    std::list<Key>::iterator place;
+  };
+  std::mutex mutex;
+  std::unordered_map<Key, Entry> map;
+  std::list<Key> order;
+  std::vector<int> all = std::vector<int>(64);
+
+  static MutexAroundAMap& shared() {
+    static MutexAroundAMap one;
+    return one;
+  }
+  std::shared_ptr<int> find(std::size_t i) {
+    const std::lock_guard lock(mutex);
+    const auto [found, is_new] = map.try_emplace(&all[i]);
+    if (is_new) {
+      order.push_front(&all[i]);
+      found->second = {std::make_shared<int>(), order.begin()};
+    }
+    order.splice(order.begin(), order, found->second.place);
+    return found->second.executable;
+  }
+};
+
+/// Nothing is found: a handle is copied and dropped, which every answer by value costs.
+struct Handle {
+  std::shared_ptr<int> executable = std::make_shared<int>();
+  static Handle& shared() {
+    static Handle one;
+    return one;
+  }
+  std::shared_ptr<int> find(std::size_t) { return executable; }
+};
+
+/// Every thread uses `Count` kernels in turns, beginning at a place of its own.
+template <class Who, std::size_t Count, bool Apart>
+void hit(benchmark::State& state) {
+  Who& who = Who::shared();
+  const std::size_t first = Apart ? static_cast<std::size_t>(state.thread_index()) * 8 : 0;
+  for (std::size_t i = 0; i < Count; ++i) benchmark::DoNotOptimize(who.find(first + i));
+  std::size_t i = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(who.find(first + i));
+    i = i + 1 == Count ? 0 : i + 1;
+  }
+}
+
+// One thread: the same kernel again; four in turns.
+BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit/wye")->UseRealTime();
+BENCHMARK(hit<MutexAroundAMap, 1, false>)->Name("cache_hit/mutex_around_a_map")->UseRealTime();
+BENCHMARK(hit<Handle, 1, false>)->Name("cache_hit/copied_handle")->UseRealTime();
+BENCHMARK(hit<Wye, 4, false>)->Name("cache_hit_in_turns/wye")->UseRealTime();
+BENCHMARK(hit<MutexAroundAMap, 4, false>)->Name("cache_hit_in_turns/mutex_around_a_map")->UseRealTime();
+
+// Two threads: the same kernel; one each; four each.
+BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit_2_threads/wye")->Threads(2)->UseRealTime();
+BENCHMARK(hit<MutexAroundAMap, 1, false>)
+    ->Name("cache_hit_2_threads/mutex_around_a_map")
+    ->Threads(2)
+    ->UseRealTime();
+BENCHMARK(hit<Handle, 1, false>)->Name("cache_hit_2_threads/copied_handle")->Threads(2)->UseRealTime();
+BENCHMARK(hit<Wye, 1, true>)->Name("cache_hit_2_threads_apart/wye")->Threads(2)->UseRealTime();
+BENCHMARK(hit<MutexAroundAMap, 1, true>)
+    ->Name("cache_hit_2_threads_apart/mutex_around_a_map")
+    ->Threads(2)
+    ->UseRealTime();
+BENCHMARK(hit<Wye, 4, true>)->Name("cache_hit_2_threads_in_turns/wye")->Threads(2)->UseRealTime();
+BENCHMARK(hit<MutexAroundAMap, 4, true>)
+    ->Name("cache_hit_2_threads_in_turns/mutex_around_a_map")
+    ->Threads(2)
+    ->UseRealTime();
+
+}  // namespace

@@ -1,0 +1,52 @@
+#pragma once
+/// What a Prewarm is inside.
+#include <wye/cache/prewarm.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/gate.hpp"
+#include "base/worker.hpp"
+#include "cache/cache.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cache {
+
+/// A list of what is to be made ready, and the thread that goes through it. It stops where a build would make
+/// the cache evict what is there: somebody asked for that.
+/// Threads: thread-safe.
+class Prewarming {
+ public:
+  struct Item {
+    std::shared_ptr<const device::Program> program;
+    std::shared_ptr<device::DeviceBase> device;
+  };
+  /// Errors: unavailable (no thread).
+  static Result<std::unique_ptr<Prewarming>> start(std::shared_ptr<Cache> cache, std::vector<Item> items);
+
+  Prewarm::Progress progress() const;
+  void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
+  bool wait(Deadline deadline);
+  ~Prewarming() { cancel(); }
+
+ private:
+  Prewarming(std::shared_ptr<Cache> cache, std::vector<Item> items);
+  void run() noexcept;
+
+  const std::shared_ptr<Cache> cache_;
+  const std::vector<Item> items_;
+  std::atomic<bool> cancelled_{false};
+  mutable std::mutex mutex_;
+  base::Gate gate_;
+  Prewarm::Progress progress_;          ///< under `mutex_`
+  std::optional<base::Worker> worker_;  ///< last: it is joined before the rest ends
+};
+
+}  // namespace cache
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,274 @@
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+#include "base/file.hpp"
+#include "cache/artefact_bytes.hpp"
+#include "cache/cache.hpp"
+#include "cache/directory_store.hpp"
+#include "directory.hpp"
+#include "doubles.hpp"
+#include "support/catch.hpp"
+#include "support/double_device.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+using test::Directory;
+using test::DoubleDevice;
+using test::program;
+namespace fs = std::filesystem;
+
+namespace {
+
+CacheMetrics metrics(const cache::Cache& cache) {
+  const auto still = cache.freeze();
+  return cache.metrics_locked();
+}
+
+/// Counters that this process and its children see.
+template <std::size_t N>
+class Shared {
+ public:
+  Shared()
+      : counters_(
+            static_cast<std::atomic<int>*>(mmap(nullptr, sizeof(std::atomic<int>) * N, PROT_READ | PROT_WRITE,
+                                                MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  Shared(const Shared&) = delete;  // one owner unmaps it
+  ~Shared() { munmap(counters_, sizeof(std::atomic<int>) * N); }
+  std::atomic<int>& operator[](std::size_t i) { return counters_[i]; }
+
+ private:
+  std::atomic<int>* counters_;
+};
+
+/// Runs `body` in a process of its own; what it returns is the process's status.
+template <class Body>
+pid_t start(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  REQUIRE(child > 0);
+  return child;
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+
+std::string name_of(std::size_t i) { return "kernel " + std::to_string(i); }
+
+/// Claims of another process, as far as the cache can tell.
+class Other {
+ public:
+  explicit Other(const Directory& directory)
+      : store_(cache::DirectoryStore::open(directory.cache()).value(),
+               cache::DirectoryStore::lock_file(directory.cache()), {}) {}
+  cache::Claim claim(const test::CountingProgram& what) {
+    return store_.claim(what.artefact().key, Instant{});
+  }
+
+ private:
+  cache::ArtefactStore store_;
+};
+
+}  // namespace
+
+TEST_CASE("processes and threads that want the same kernels build each once", "[cache]") {
+  constexpr std::size_t processes = 4, users = 3, kernels = 12;
+  const Directory directory;
+  Shared<kernels + 1> builds;
+  std::vector<pid_t> children;
+  for (std::size_t p = 0; p < processes; ++p)
+    children.push_back(start([&] {
+      const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+      const auto device = std::make_shared<DoubleDevice>();
+      std::vector<std::shared_ptr<test::CountingProgram>> programs;
+      for (std::size_t k = 0; k < kernels; ++k) {
+        programs.push_back(program(name_of(k), true));
+        programs[k]->on_build = [&builds, k] {
+          ++builds[k];
+          std::this_thread::sleep_for(5ms);  // in which others would build it too
+          return Result<void>();
+        };
+      }
+      ++builds[kernels];
+      while (builds[kernels] < static_cast<int>(processes)) std::this_thread::yield();
+      std::atomic<int> wrong{0};
+      std::vector<std::thread> threads;
+      for (std::size_t t = 0; t < users; ++t)
+        threads.emplace_back([&, t] {
+          for (std::size_t i = 0; i < kernels; ++i) {
+            const auto& wanted = programs[(i * 5 + t * 4) % kernels];
+            const auto provided = cache->provide(wanted, device, Instant::max());
+            wrong += !provided || provided->executable.base()->artefact().kernel != wanted->name();
+          }
+        });
+      for (auto& thread : threads) thread.join();
+      return wrong.load();
+    }));
+  for (const pid_t child : children) CHECK(wait_for(child) == 0);
+  for (std::size_t k = 0; k < kernels; ++k) CHECK(builds[k] == 1);
+  CHECK(directory.files().size() == kernels);
+}
+
+TEST_CASE("what another process builds is waited for, and taken from disk", "[cache]") {
+  const Directory directory;
+  Shared<1> building;
+  const auto scale = program("scale", true);
+  const pid_t child = start([&] {
+    const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+    scale->on_build = [&] {
+      ++building[0];
+      while (building[0] < 2) std::this_thread::yield();
+      std::this_thread::sleep_for(10ms);
+      return Result<void>();
+    };
+    return cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max()) ? 0 : 1;
+  });
+  while (building[0] < 1) std::this_thread::yield();
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  ++building[0];
+  const auto provided = cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max());
+  CHECK(wait_for(child) == 0);
+  REQUIRE(provided);
+  CHECK(provided->tier == CacheTier::disk);
+  CHECK(scale->builds == 0);
+  CHECK(metrics(*cache).joined_processes == 1);
+  CHECK(metrics(*cache).disk_hits == 1);
+}
+
+TEST_CASE("a builder that is killed is not waited for", "[cache]") {
+  const Directory directory;
+  Shared<1> building;
+  const auto scale = program("scale", true);
+  const pid_t child = start([&] {
+    const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+    scale->on_build = [&]() -> Result<void> {
+      ++building[0];
+      for (;;) pause();
+    };
+    return cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max()) ? 0 : 1;
+  });
+  while (building[0] < 1) std::this_thread::yield();
+  kill(child, SIGKILL);
+  wait_for(child);
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  CHECK(cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max())->tier == CacheTier::built);
+  CHECK(metrics(*cache).joined_processes == 0);
+}
+
+TEST_CASE("who waits for another process gives up at the deadline", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  Other other(directory);
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  {
+    const cache::Claim claim = other.claim(*scale);
+    REQUIRE(claim.lock);
+    const auto waited = cache->provide(scale, device, Clock::steady().now() + 10ms);
+    REQUIRE_FALSE(waited);
+    CHECK(waited.error().code() == Errc::timed_out);
+    CHECK(waited.error().sentence() ==
+          "Kernel 'scale' was still being built for 'double:0' by another process when the deadline passed.");
+    CHECK(scale->builds == 0);
+    CHECK(metrics(*cache).failures == 0);
+  }
+  CHECK(cache->provide(scale, device, Instant::max())->tier == CacheTier::built);
+}
+
+TEST_CASE("a thread that has time takes over from one that gave up", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  Other other(directory);
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  std::optional<cache::Claim> claim = other.claim(*scale);
+  std::optional<Result<device::Provided>> hasty, patient;
+  std::thread first([&] { hasty = cache->provide(scale, device, Clock::steady().now() + 100ms); });
+  while (metrics(*cache).joined_processes < 1 &&
+         cache->explain(*scale, *device).find("building") == std::string::npos)
+    std::this_thread::yield();
+  std::thread second([&] { patient = cache->provide(scale, device, Instant::max()); });
+  first.join();
+  CHECK(hasty->error() == Errc::timed_out);
+  CHECK(scale->builds == 0);
+  claim.reset();
+  second.join();
+  REQUIRE(patient->has_value());
+  CHECK((*patient)->tier == CacheTier::built);
+  CHECK(scale->builds == 1);
+}
+
+TEST_CASE("who waits for another process for too long builds", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  Other other(directory);
+  const cache::Claim claim = other.claim(*scale);
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  CHECK(cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max())->tier == CacheTier::built);
+  CHECK(metrics(*cache).joined_processes == 1);
+  CHECK(directory.files().size() == 1);
+}
+
+TEST_CASE("processes killed at any moment leave no bad file, no lock and nothing that grows", "[cache]") {
+  constexpr std::size_t kernels = 200, rounds = 40;
+  constexpr std::uint32_t files = 50;
+  const Directory directory;
+  const CacheOptions options{.directory = directory.cache(), .disk_kernels = files};
+  std::mt19937 random(11);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    Shared<1> working;
+    const pid_t child = start([&] {
+      const auto cache = cache::Cache::open(options).value();
+      std::mt19937 which(static_cast<unsigned>(round));
+      for (;;) {
+        // A device each: nothing is found in memory.
+        (void)cache
+            ->provide(program(name_of(which() % kernels), true), std::make_shared<DoubleDevice>(),
+                      Instant::max())
+            .has_value();
+        working[0] = 1;
+      }
+      return 0;
+    });
+    while (working[0] == 0) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 8000));
+    kill(child, SIGKILL);
+    wait_for(child);
+  }
+  std::map<std::string, Digest> keys;
+  for (std::size_t k = 0; k < kernels; ++k) {
+    const Digest key = program(name_of(k))->artefact().key;
+    keys[key.hex()] = key;
+  }
+  std::size_t whole = 0, temporary = 0;
+  for (const fs::path& file : directory.files()) {
+    const std::string name = file.filename().string();
+    if (name.front() == '.') {
+      ++temporary;
+      test::make_older(file, 2h);
+      continue;
+    }
+    const auto bytes = test::read(file);
+    if (cache::decode(std::as_bytes(std::span(bytes)), keys.at(name)))
+      ++whole;
+    else
+      FAIL("a file is not whole");
+  }
+  CHECK(whole > 0);
+  CHECK(temporary <= rounds);
+  const auto cache = cache::Cache::open(options).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  for (std::size_t k = 0; k < kernels; ++k)
+    CHECK(cache->provide(program(name_of(k), true), device, Instant::max()));
+  CHECK(metrics(*cache).corrupt == 0);
+  CHECK(metrics(*cache).joined_processes == 0);
+  CHECK(directory.files().size() <= files);
+  for (const fs::path& file : directory.files()) CHECK(file.filename().string().front() != '.');
+}
