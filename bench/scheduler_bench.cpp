@@ -79,5 +79,4 @@ void runtime_open(benchmark::State& state) {
 }
 BENCHMARK(runtime_open)->Name("runtime_open_cpu/wye")->UseRealTime();
 
-
 }  // namespace

@@ -63,7 +63,9 @@ TEST_CASE("an outcome tells where the kernel was found", "[runtime]") {
   std::vector<float> x(64, 1.0f);
   const auto scale = test::scale();
   for (const Device& device : runtime.devices()) {
-    CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() == CacheTier::built);
+    const bool compiles = device.info().backend != "cpu";
+    CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() ==
+          (compiles ? CacheTier::built : CacheTier::none));
     CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() == CacheTier::memory);
   }
 }
