@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "base/file.hpp"
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t most_name = 1000;
 /// Texts of one source, and includes of one text.
 constexpr std::size_t most_texts = 1000;
-/// Blanks and comments between `#` and `include`: what is further apart is not seen, which bounds the search.
+/// Blanks and comments between `#`, `include` and a name: what is further apart is not seen, which bounds the search.
 constexpr std::size_t most_gap = 256;
 
 /// Bytes of the UTF-8 sequence at `at`; 0 where none is.
@@ -91,13 +92,13 @@ std::vector<IncludeUse> find_uses(std::string_view text) {
     constexpr std::string_view word = "include";
     std::size_t at = skip_blank(text.substr(0, hash + most_gap), hash + 1);
     if (text.substr(at, word.size()) != word) continue;
-    at = std::min(text.find_first_not_of(" \t", at + word.size()), text.size());
+    at = skip_blank(text.substr(0, at + word.size() + most_gap), at + word.size());
     if (at == text.size() || (text[at] != '"' && text[at] != '<')) continue;
     const bool angled = text[at] == '<';
-    const std::size_t end = text.find_first_of(angled ? ">\n" : "\"\n", at + 1);
-    if (end == text.npos || text[end] == '\n') continue;
-    const std::string_view name = text.substr(at + 1, end - at - 1);
-    if (name.empty() || name.size() > most_name || name.find('\0') != name.npos) continue;
+    // A name that its line cuts off is an error, for which the compiler asks all the same.
+    std::string_view name = text.substr(at + 1, most_name + 1);
+    name = name.substr(0, name.find_first_of(angled ? ">\n" : "\"\n"));
+    if (name.size() > most_name || name.find('\0') != name.npos) continue;
     if (std::none_of(uses.begin(), uses.end(),
                      [&](const IncludeUse& use) { return use.angled == angled && use.name == name; }))
       uses.push_back({std::string(name), angled});
@@ -161,6 +162,7 @@ class Reader {
   };
 
   void find(std::size_t includer, IncludeUse& use) {
+    if (use.name.empty()) return void(use.why = "it has no name");
     Found found;
     const std::size_t place = texts_[includer].place;
     if (use.name.front() != '/') {  // the same on every machine
@@ -245,6 +247,20 @@ class Reader {
 };
 
 }  // namespace
+
+Result<void> check_includes(const Glsl& source, const std::string& kernel) {
+  std::set<std::string> names;
+  for (const Include& include : source.includes) {
+    std::string name = normal(include.name);
+    if (name.empty())
+      return Error(Errc::invalid_argument,
+                   base::text("Include '{}' of kernel '{}' has no name.", include.name, kernel));
+    if (!names.insert(std::move(name)).second)
+      return Error(Errc::invalid_argument,
+                   base::text("Kernel '{}' gives include '{}' twice.", kernel, include.name));
+  }
+  return {};
+}
 
 std::vector<SourceText> read_includes(const Glsl& source, const std::string& shown) {
   return Reader(source).run(shown);

@@ -13,7 +13,7 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// What a source may have, with all it includes. The compiler takes some seconds for so much.
+/// What a source may have, with all it includes. The compiler takes some ten seconds for so much.
 inline constexpr Bytes most_source{4 << 20};
 /// What a file of SPIR-V may have.
 inline constexpr Bytes most_module{64 << 20};
@@ -38,6 +38,10 @@ struct SourceText {
   std::size_t place = 0;  ///< where it was found: an index of that
   std::vector<IncludeUse> uses = {};
 };
+
+/// Whether the names of `source.includes` can be told apart.
+/// Errors: invalid_argument.
+Result<void> check_includes(const Glsl& source, const std::string& kernel);
 
 /// The source, shown as `shown`, and every text that it, or what it includes, names in an `#include`, each
 /// once. These are at least those that the compiler can ask for: whether it comes to an `#include` that a

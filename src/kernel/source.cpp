@@ -114,7 +114,7 @@ Result<void> kernel::check(const Glsl& source, const std::string& kernel) {
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
     return invalid(base::text("Kernel '{}' gives macro '{}' twice.", kernel, *twice));
-  return {};
+  return check_includes(source, kernel);
 }
 
 AnySource::AnySource(Glsl source)
