@@ -97,7 +97,7 @@ std::vector<IncludeUse> find_uses(std::string_view text) {
     const bool angled = text[at] == '<';
     // A name that its line cuts off is an error, for which the compiler asks all the same.
     std::string_view name = text.substr(at + 1, most_name + 1);
-    name = name.substr(0, name.find_first_of(angled ? ">\n" : "\"\n"));
+    name = name.substr(0, std::min(name.find(angled ? '>' : '"'), name.find('\n')));
     if (name.size() > most_name || name.find('\0') != name.npos) continue;
     if (std::none_of(uses.begin(), uses.end(),
                      [&](const IncludeUse& use) { return use.angled == angled && use.name == name; }))

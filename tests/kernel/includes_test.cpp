@@ -384,10 +384,10 @@ TEST_CASE("includes too deep, too many or too large are errors in bounded time",
     many.includes.push_back({std::to_string(i), "#include \"" + std::to_string(i + 1) + "\"\n"});
   CHECK(read_includes(many, "").size() == 1001);
   std::string hard = "#version 450\n";
-  for (int i = 0; i < 1'000'000; ++i) hard += "#/*";
+  for (int i = 0; i < 300'000; ++i) hard += "#/*";
   CHECK(read_includes({.text = hard + "*/"}, "").size() == 1);
   std::string open;
-  for (int i = 0; i < 300'000; ++i) open += "#include <";
+  for (int i = 0; i < 100'000; ++i) open += "#include <";
   CHECK(read_includes({.text = open}, "").size() == 1);
 }
 
