@@ -21,8 +21,7 @@ int main(int argc, char** argv) {
   // Interleaving is what makes a ratio mean something on a machine whose speed drifts. A later option wins.
   std::string interleave = "--benchmark_enable_random_interleaving=true";
   std::string repetitions = "--benchmark_repetitions=9";
-  std::string quiet = "--benchmark_display_aggregates_only=true";
-  std::vector<char*> all{arguments[0], interleave.data(), repetitions.data(), quiet.data()};
+  std::vector<char*> all{arguments[0], interleave.data(), repetitions.data()};
   all.insert(all.end(), arguments.begin() + 1, arguments.end());
   int count = static_cast<int>(all.size());
   benchmark::Initialize(&count, all.data());
@@ -34,6 +33,7 @@ int main(int argc, char** argv) {
 
   const auto ratios = collector.ratios();
   wye_bench::print(ratios);
+  if (ratios.empty()) std::puts("Nothing that ran has a peer or a bar.");
   if (!file.empty() && !wye_bench::write_json(ratios, file)) {
     std::fprintf(stderr, "wye_bench: '%s' cannot be written.\n", file.c_str());
     return 1;

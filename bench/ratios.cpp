@@ -21,8 +21,10 @@ constexpr Bar bars[] = {
     {"roundtrip_64MiB", "two_copies", 1.1},
     {"kernel_second_use", "raw_vulkan", 1.5},
     {"job_independent_null_x1000", "500 us of CPU", 1.0, 500e-6, true},
+    {"lane_submit_and_wait_cpu", "8 us of CPU", 1.0, 8e-6, true},
+    {"lane_inline_cpu", "1 us of CPU", 1.0, 1e-6, true},
     {"submit_and_wait_cpu", "8 us of CPU", 1.0, 8e-6, true},
-    {"run_inline_cpu", "1 us", 1.0, 1e-6},
+    {"run_inline_cpu", "1 us of CPU", 1.0, 1e-6, true},
     {"runtime_open_cpu", "5 ms", 1.0, 5e-3},
     {"lease_return", "1 us", 1.0, 1e-6},
     {"cache_hit", "10 ns", 1.0, 10e-9},
@@ -56,8 +58,9 @@ Ratio of(std::string work, std::string peer, const std::vector<double>& ours,
 }  // namespace
 
 void Collector::ReportRuns(const std::vector<Run>& runs) {
-  ConsoleReporter::ReportRuns(runs);
+  std::vector<Run> shown;
   for (const Run& run : runs) {
+    if (run.run_type == Run::RT_Aggregate || run.repetitions <= 1 || run.error_occurred) shown.push_back(run);
     if (run.run_type != Run::RT_Iteration || run.error_occurred || run.iterations == 0) continue;
     const std::string& name = run.run_name.function_name;
     const std::size_t slash = name.find('/');
@@ -67,6 +70,7 @@ void Collector::ReportRuns(const std::vector<Run>& runs) {
     times.wall.push_back(run.real_accumulated_time / n);
     times.cpu.push_back(run.cpu_accumulated_time / n);
   }
+  ConsoleReporter::ReportRuns(shown);
 }
 
 std::vector<Ratio> Collector::ratios() const {

@@ -16,9 +16,10 @@ struct Ratio {
   bool holds() const { return bar == 0 || median <= bar; }
 };
 
-// Prints as usual, and keeps the time of every repetition.
+// Prints what sums up the repetitions, and keeps the time of each.
 class Collector : public benchmark::ConsoleReporter {
  public:
+  Collector() : ConsoleReporter(OO_Tabular) {}
   void ReportRuns(const std::vector<Run>& runs) override;
   std::vector<Ratio> ratios() const;
 

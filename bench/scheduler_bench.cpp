@@ -79,11 +79,4 @@ void runtime_open(benchmark::State& state) {
 }
 BENCHMARK(runtime_open)->Name("runtime_open_cpu/wye")->UseRealTime();
 
-void lease_return(benchmark::State& state) {
-  auto pool = wye::ContextPool::open({.backends = {"cpu"}}).value();
-  for (auto _ : state)
-    if (!pool.lease()) state.SkipWithError("failed");
-}
-BENCHMARK(lease_return)->Name("lease_return/wye")->UseRealTime();
-
 }  // namespace

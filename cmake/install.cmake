@@ -30,6 +30,16 @@ function(wye_install_pkgconfig target name)
   install(FILES ${PROJECT_BINARY_DIR}/$<CONFIG>/${name}.pc DESTINATION ${pkgconfig_folder} COMPONENT Development)
 endfunction()
 
+# wye_install_program(<target> [EXPORT <export>]): a program that finds wye's libraries where they are installed.
+function(wye_install_program target)
+  if(CMAKE_SYSTEM_NAME STREQUAL Linux)
+    cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR
+      BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE libraries)
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH $ORIGIN/${libraries})
+  endif()
+  install(TARGETS ${target} ${ARGN} RUNTIME COMPONENT Tools)
+endfunction()
+
 # A static wye leaves it to its consumer to link what it uses.
 set(requires_private "")
 set(libs_private "")
@@ -64,13 +74,12 @@ if(TARGET wye_workloads)
   wye_install_library(wye_workloads workloads)
   wye_install_pkgconfig(wye_workloads wye-workloads)
 endif()
+if(TARGET wyec)
+  wye_install_program(wyec EXPORT wye-tools-targets)
+  install(EXPORT wye-tools-targets NAMESPACE wye:: DESTINATION ${package_folder} COMPONENT Tools)
+endif()
 if(TARGET wye_bench)
-  if(CMAKE_SYSTEM_NAME STREQUAL Linux)
-    cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR
-      BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE libraries)
-    set_target_properties(wye_bench PROPERTIES INSTALL_RPATH $ORIGIN/${libraries})
-  endif()
-  install(TARGETS wye_bench RUNTIME COMPONENT Tools)
+  wye_install_program(wye_bench)
 endif()
 
 configure_package_config_file(cmake/wyeConfig.cmake.in ${PROJECT_BINARY_DIR}/wyeConfig.cmake
@@ -82,5 +91,6 @@ install(FILES
   ${PROJECT_BINARY_DIR}/wyeConfigVersion.cmake
   cmake/Findwye_sodium.cmake
   cmake/Findwye_shaderc.cmake
+  cmake/wye_kernels.cmake
   DESTINATION ${package_folder} COMPONENT Development)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Development)

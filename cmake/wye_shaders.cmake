@@ -1,5 +1,7 @@
 # wye_embed_shaders(<target>): gives a target the text of every kernel in shaders/<workload>/ as a header
 # <workload>_kernels.hpp, with one `std::string_view wye::workloads::kernels::<stem>_<extension>` for each file.
+# Not by wyec, as wye_add_kernels does it for others: the text alone is wanted, and a wye for another machine, or one without
+# a GLSL compiler, would first have to be built for this one to have a wyec.
 function(wye_embed_shaders target)
   file(GLOB shared CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/include/*)
   file(GLOB folders LIST_DIRECTORIES ON CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*)

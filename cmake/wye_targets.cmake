@@ -81,6 +81,11 @@ function(wye_public_library target)
   endif()
 endfunction()
 
+# wye_watch_driver(<test>...): these fail where Vulkan's validation, which tests/run.sh switches on, says anything.
+function(wye_watch_driver)
+  set_tests_properties(${ARGN} PROPERTIES FAIL_REGULAR_EXPRESSION "VUID-|SYNC-HAZARD|UNASSIGNED-")
+endfunction()
+
 # wye_driver_may_leak(<test>...): tests of programs that do nothing about what a driver leaks. lavapipe 22.3 leaks 128
 # bytes, and once it is unloaded no suppression can name it; the rooms' test programs keep it loaded and look for leaks.
 function(wye_driver_may_leak)

@@ -9,4 +9,6 @@ root=$(cd "$(dirname "$0")/.." && pwd)
   cmake --preset release --log-level=WARNING -D WYE_TESTS=OFF -D WYE_BENCHMARKS=OFF
   cmake --build --preset release --target wye_example_document_network
 ) >&2
+# A kernel that one run compiles is found on disk by the next.
+export WYE_CACHE_DIR="${WYE_CACHE_DIR-$root/build/kernels}"
 exec "$root/build/release/document_network" "$@"

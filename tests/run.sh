@@ -9,4 +9,7 @@ cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF
 cmake --build --preset dev
 # A backend that should be here and is not fails the run, and so does one that ran no test.
 export WYE_REQUIRE_BACKENDS="${WYE_REQUIRE_BACKENDS-cpu,vulkan}"
+# Validation with synchronization validation in every program, and no word of it (cmake/wye_targets.cmake, wye_watch_driver).
+export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
+export VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 exec ctest --preset dev "$@"

@@ -92,7 +92,8 @@ std::string to_text(const Report& report) {
   };
   line("step", "backend", "device", "time", "kernel", "why there");
   for (const Step& step : report.steps)
-    line(step.name, step.backend, step.device, time(step.seconds), step.cache, printable(step.reason));
+    line(step.name, step.backend, step.device, time(step.seconds), step.cache == "none" ? "-" : step.cache,
+         printable(step.reason));
   for (const HostStep& step : report.host_steps)
     line(step.name, "-", "this program", time(step.seconds), "-", "");
 

@@ -4,6 +4,7 @@
 #include <wye/cache/shader_cache.hpp>
 #include <wye/data/array.hpp>
 #include <wye/device/device.hpp>
+#include <wye/kernel/compile.hpp>
 #include <wye/kernel/kernel.hpp>
 #include <wye/pool/context_pool.hpp>
 #include <wye/runtime/runtime.hpp>

@@ -31,30 +31,50 @@ std::string_view name(Errc code) noexcept {
   return "unknown";
 }
 
+std::string to_string(const Diagnostic& diagnostic) {
+  std::string place = diagnostic.file;
+  if (diagnostic.line != 0) place += base::text(":{}", diagnostic.line);
+  if (diagnostic.column != 0) place += base::text(":{}", diagnostic.column);
+  return base::text("{}: {}", place, diagnostic.text);
+}
+
 struct Error::Detail {
   Errc code;
   std::string sentence;
-  std::optional<NativeError> native;
-  std::vector<std::string> context;
   Place place;
+  std::optional<NativeError> native = {};
+  std::shared_ptr<const std::vector<Diagnostic>> diagnostics = {};  // one list for all copies
+  std::vector<std::string> context = {};
 };
 
 Error::Error(Errc code, std::string sentence, Place place)
-    : detail_(std::make_shared<Detail>(Detail{code, std::move(sentence), {}, {}, place})) {}
+    : detail_(std::make_shared<Detail>(Detail{code, std::move(sentence), place})) {}
 
 Error::Error(Errc code, std::string sentence, NativeError native, Place place)
-    : detail_(std::make_shared<Detail>(Detail{code, std::move(sentence), std::move(native), {}, place})) {}
+    : detail_(std::make_shared<Detail>(Detail{code, std::move(sentence), place, std::move(native)})) {}
+
+Error::Error(Errc code, std::string sentence, std::vector<Diagnostic> diagnostics, Place place)
+    : detail_(std::make_shared<Detail>(
+          Detail{code,
+                 std::move(sentence),
+                 place,
+                 {},
+                 std::make_shared<const std::vector<Diagnostic>>(std::move(diagnostics))})) {}
 
 const Error::Detail& Error::read() const noexcept {
   if (detail_) return *detail_;
   // To read an error that was moved from is a bug, but not worth a crash.
-  static const Detail moved_from{Errc::internal, "This error was moved from.", {}, {}, Place::here()};
+  static const Detail moved_from{Errc::internal, "This error was moved from.", Place::here()};
   return moved_from;
 }
 
 Errc Error::code() const noexcept { return read().code; }
 const std::string& Error::sentence() const noexcept { return read().sentence; }
 const NativeError* Error::native() const noexcept { return read().native ? &*read().native : nullptr; }
+std::span<const Diagnostic> Error::diagnostics() const noexcept {
+  const auto& list = read().diagnostics;
+  return list ? std::span<const Diagnostic>(*list) : std::span<const Diagnostic>();
+}
 std::span<const std::string> Error::context() const noexcept { return read().context; }
 Place Error::place() const noexcept { return read().place; }
 

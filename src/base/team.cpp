@@ -29,6 +29,9 @@ constexpr std::uint64_t runs_per_thread = 8;
 /// waking and parking it costs both threads 7 us of CPU together (on two cores of a virtual machine).
 constexpr Duration worth_a_wake = std::chrono::microseconds(20);
 
+/// Less says nothing about what an item costs: the first ones of a kernel find cold caches.
+constexpr Duration worth_judging = std::chrono::microseconds(2);
+
 /// How often the caller of `each` looks whether the last helper is done before it parks: a few microseconds,
 /// about what parking costs.
 constexpr int looks_before_parking = 200;
@@ -53,13 +56,14 @@ struct Grid {
     room = static_cast<unsigned>(std::min<std::uint64_t>(threads, runs)) - 1;
   }
 
-  /// Does the next run that nobody has begun; false where there is none.
-  bool do_next() {
+  /// Does the next run that nobody has begun, and says how many items it had; 0 where there is none.
+  std::uint64_t do_next() {
     const std::uint64_t run = next.fetch_add(1, std::memory_order_relaxed);
-    if (run >= runs) return false;
+    if (run >= runs) return 0;
     const std::uint64_t first = run * length;
-    chunk(begin + first, begin + (count - first < length ? count : first + length));
-    return true;
+    const std::uint64_t items = std::min(count - first, length);
+    chunk(begin + first, begin + first + items);
+    return items;
   }
   bool all_begun() const noexcept { return next.load(std::memory_order_relaxed) >= runs; }
 
@@ -102,8 +106,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
     return start();
   }
 
-  void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) {
-    const std::uint64_t done = do_first(count, grain, chunk);
+  void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) {
+    const std::uint64_t done = do_first(count, grain, chunk, pace);
     if (done == count) return;
     Grid grid(Range{done, count}, grain, size_, chunk);
     {
@@ -111,8 +115,10 @@ class Crew : public std::enable_shared_from_this<Crew> {
       append(grid);
       summon(lock, 1);
     }
-    while (grid.do_next()) {
-    }
+    const Instant start = Clock::steady().now();
+    std::uint64_t mine = 0;
+    while (const std::uint64_t items = grid.do_next()) mine += items;
+    pace.saw(mine, Clock::steady().now() - start);
     for (int i = 0; i < looks_before_parking && grid.inside.load(std::memory_order_relaxed) != 0; ++i)
       relax();
     Lock lock(mutex_);
@@ -139,21 +145,29 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
  private:
-  /// Does items on the caller alone while the rest is not worth a wake, and says how many it did. Where there
-  /// are few grains it does none: the first one might be half of the work.
-  std::uint64_t do_first(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) {
+  /// Does items on the caller alone while the rest is not worth a wake, and says how many it did: none where
+  /// they are known to be dear, or where nothing is known and the first grain might be half of the work.
+  std::uint64_t do_first(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) {
+    const bool cheap = pace.known();
+    if (cheap && pace.expected(count) > worth_a_wake) return 0;
     const std::uint64_t longest = count / (runs_per_thread * size_) / grain * grain;
-    if (longest == 0) return 0;
+    if (!cheap && longest == 0) return 0;
     const Instant start = Clock::steady().now();
     std::uint64_t done = 0;
-    for (std::uint64_t length = grain;; length = std::min(length * 2, longest)) {
-      const std::uint64_t last = count - done < length ? count : done + length;
-      chunk(done, last);
-      done = last;
-      if (done == count) return done;
+    // Cheap items are done in two pieces: the first shows whether they still are.
+    for (std::uint64_t length = cheap ? divided_up(count / 8, grain) * grain : grain;;) {
+      if (length == 0 || length > count - done) length = count - done;
+      chunk(done, done + length);
+      done += length;
       const Duration spent = Clock::steady().now() - start;
       const double left = static_cast<double>(count - done) / static_cast<double>(done);
-      if (static_cast<double>(spent.count()) * left > static_cast<double>(worth_a_wake.count())) return done;
+      const bool dear = spent > worth_judging &&
+                        static_cast<double>(spent.count()) * left > static_cast<double>(worth_a_wake.count());
+      if (dear || done == count) {
+        pace.saw(done, spent);
+        return done;
+      }
+      length = cheap ? count - done : std::min(length * 2, longest);
     }
   }
 
@@ -228,7 +242,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     // Each helper calls two more, so that a small grid wakes few threads and a large one all of them quickly.
     summon(lock, std::min(grid.all_begun() ? 0u : 2u, grid.room));
     // A posted task goes first: the grid has its caller, the task has nobody else.
-    while (!tasks_waiting_.load(std::memory_order_relaxed) && grid.do_next()) {
+    while (!tasks_waiting_.load(std::memory_order_relaxed) && grid.do_next() != 0) {
     }
     lock.lock();
     ++grid.room;
@@ -307,10 +321,11 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
 
   unsigned size() const noexcept override { return crew_->size(); }
 
-  void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) override {
+  using Team::each;
+  void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) override {
     grain = std::max<std::uint64_t>(grain, 1);
     if (count > grain && size() > 1) {
-      crew_->each(count, grain, chunk);
+      crew_->each(count, grain, chunk, pace);
     } else if (count > 0) {
       chunk(0, count);
     }
@@ -349,6 +364,20 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
 bool Team::inside() noexcept { return depth > 0; }
 
 Team::~Team() = default;
+
+Duration Pace::expected(std::uint64_t items) const noexcept {
+  constexpr double longest = 1e18;
+  const double nanoseconds = nanoseconds_.load(std::memory_order_relaxed) * static_cast<double>(items);
+  return Duration(static_cast<Duration::rep>(std::clamp(nanoseconds, 0.0, longest)));
+}
+
+void Pace::saw(std::uint64_t items, Duration took) noexcept {
+  if (items == 0) return;
+  const float before = nanoseconds_.load(std::memory_order_relaxed);
+  const float now = static_cast<float>(took.count()) / static_cast<float>(items);
+  // A quarter at a time: one grid that was interrupted does not make its kernel dear.
+  nanoseconds_.store(before < 0 ? now : before + (now - before) / 4, std::memory_order_relaxed);
+}
 
 Result<std::shared_ptr<Team>> Team::share(unsigned threads) {
   if (threads > most_threads) {

@@ -1,8 +1,10 @@
 #pragma once
 /// The CPU team: parked threads that share one grid at a time with the thread that asks.
+#include <wye/base/clock.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,6 +30,20 @@ class ChunkFunction {
   void (*call_)(void*, std::uint64_t, std::uint64_t);
 };
 
+/// What items of one kind have cost so far, so that small grids of cheap ones stay with their caller.
+/// Threads: thread-safe. A hint and never more: what is wrong in it costs a wake too many, or one grid that is
+///          not shared out at once.
+class Pace {
+ public:
+  bool known() const noexcept { return nanoseconds_.load(std::memory_order_relaxed) >= 0; }
+  /// What `items` may take on one thread.
+  Duration expected(std::uint64_t items) const noexcept;
+  void saw(std::uint64_t items, Duration took) noexcept;
+
+ private:
+  std::atomic<float> nanoseconds_{-1};  // of one item; negative: nothing was seen
+};
+
 /// Parked threads, all but the first started when work asks for them. One team of a size per process, shared,
 /// counted: the threads are joined when its last handle ends. (Where that is inside a task, the thread that
 /// runs it is detached.)
@@ -49,8 +65,13 @@ class Team {
 
   /// Calls `chunk(first, last)` over [0, count) in runs whose length is a multiple of `grain` (but for the
   /// last), on the team's threads and the caller's; returns when all are done. Runs on the caller alone where
-  /// count <= grain. `chunk` must not throw.
-  virtual void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) = 0;
+  /// count <= grain, or while all of it takes less than waking somebody, by `pace` or as it turns out.
+  /// `chunk` must not throw.
+  virtual void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) = 0;
+  void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) {
+    Pace unknown;
+    each(count, grain, chunk, unknown);
+  }
 
   /// Runs `task` on a team thread some time soon; tasks begin in the order they were posted, before waiting
   /// grids. It must not throw, and must not wait for a task posted later: all threads might do that. What is

@@ -325,6 +325,7 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
     if (!made) return std::move(made).error();
     artefact = std::move(*made);
   }
+  if (artefact->host) built.tier = CacheTier::none;  // a function of the host is there already
   auto executable = device.create_executable(*artefact);
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);

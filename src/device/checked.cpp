@@ -1,5 +1,8 @@
 #include "device/checked.hpp"
 
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/text.hpp"
@@ -40,24 +43,27 @@ Stretch stretch_of(const Operand& operand) {
   }
 }
 
-/// What a command moves: checks that `operand` is a range of a buffer of `device`. `what` begins the
-/// sentence.
-Result<void> check_memory(const Operand& operand, const std::string& what, const DeviceBase& device) {
+/// Why `operand` is no range of a buffer of `device`: how the sentence that begins with its name goes on.
+std::optional<std::string> misuse(const Operand& operand, const DeviceBase& device) {
   const std::string& id = device.info().id;
   const BufferBase* buffer = buffer_of(operand);
-  if (!buffer) return invalid(base::text("{} holds no buffer; '{}' needs one.", what, id));
+  if (!buffer) return base::text(" holds no buffer; '{}' needs one.", id);
   if (buffer->device().get() != &device)
-    return invalid(base::text("{} is memory of another device ('{}') than the lane's ('{}').", what,
-                              buffer->device()->info().id, id));
-  if (operand.kind == Operand::Kind::address) return {};
+    return base::text(" is memory of another device ('{}') than the lane's ('{}').",
+                      buffer->device()->info().id, id);
+  if (operand.kind == Operand::Kind::address) return std::nullopt;
   std::uint64_t first = 0, size = 0, last = 0;
   const bool overflows = __builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &first) ||
                          __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &size) ||
                          __builtin_add_overflow(first, size, &last);
   if (overflows || last > buffer->bytes().count)
-    return invalid(
-        base::text("{} ({} elements of {} bytes from element {}) exceeds its buffer on '{}' ({} bytes).",
-                   what, operand.count, operand.size, operand.offset, id, buffer->bytes().count));
+    return base::text(" ({} elements of {} bytes from element {}) exceeds its buffer on '{}' ({} bytes).",
+                      operand.count, operand.size, operand.offset, id, buffer->bytes().count);
+  return std::nullopt;
+}
+
+Result<void> check_memory(const Operand& operand, std::string_view what, const DeviceBase& device) {
+  if (auto wrong = misuse(operand, device)) return invalid(std::string(what) + *wrong);
   return {};
 }
 
@@ -166,7 +172,10 @@ class DispatchCheck {
     if (operand.access != slot.access)
       return invalid(base::text("{} is given for {}; the kernel on '{}' needs it for {}.", argument(i),
                                 name(operand.access), id_, name(slot.access)));
-    if (operand.kind != Operand::Kind::host) return check_memory(operand, argument(i), device_);
+    if (operand.kind != Operand::Kind::host) {
+      if (auto wrong = misuse(operand, device_)) return invalid(argument(i) + *wrong);
+      return {};
+    }
     if (!device_.info().features.has(Feature::host_memory))
       return Error(Errc::unsupported,
                    base::text("{} is host memory, which '{}' cannot use in place.", argument(i), id_));

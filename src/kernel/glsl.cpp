@@ -1,6 +1,7 @@
 #include "kernel/glsl.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.hpp"
 
@@ -21,7 +22,14 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-/// Where what follows a run of blanks, line ends and comments begins.
+std::string_view word_at(std::string_view text, std::size_t at) {
+  std::size_t end = at;
+  while (end < text.size() && is_word(text[end])) ++end;
+  return text.substr(at, end - at);
+}
+
+}  // namespace
+
 std::size_t skip_blank(std::string_view text, std::size_t at) {
   while (at < text.size()) {
     const char c = text[at];
@@ -38,14 +46,6 @@ std::size_t skip_blank(std::string_view text, std::size_t at) {
   }
   return at;
 }
-
-std::string_view word_at(std::string_view text, std::size_t at) {
-  std::size_t end = at;
-  while (end < text.size() && is_word(text[end])) ++end;
-  return text.substr(at, end - at);
-}
-
-}  // namespace
 
 bool is_identifier(std::string_view name) {
   return !name.empty() && !is_digit(name.front()) && word_at(name, 0).size() == name.size();
@@ -85,91 +85,213 @@ GlslOutline outline(std::string_view text, std::string_view entry) {
 
 namespace {
 
-/// The name the compiler knows every source by: the one shown to people must not get into what it makes.
+/// The names the compiler knows a source and its includes by: those shown to people, which differ between
+/// machines, must not get into what it makes.
 constexpr std::string_view source_name = "kernel.comp";
-/// Errors of one compile that are told.
+constexpr std::string_view include_name = "kernel.include.";
+/// Errors of one compile that are lines of an error's description, and those that it has as data.
 constexpr std::size_t most_errors = 20;
+constexpr std::size_t most_diagnostics = 1000;
 
-std::string shown_name(const Glsl& source, const std::string& kernel) {
-  return source.file.empty() ? kernel + ".comp" : source.file;
+Error refused(const std::string& kernel, std::vector<Diagnostic> said) {
+  const std::string first = to_string(said.front());
+  return Error(
+      Errc::compile_failed,
+      base::text("Kernel '{}' does not compile: {}{}", kernel, first, first.back() == '.' ? "" : "."),
+      std::move(said));
 }
 
-Error refused(const std::string& kernel, std::string_view diagnostic) {
-  return Error(Errc::compile_failed, base::text("Kernel '{}' does not compile: {}{}", kernel, diagnostic,
-                                                !diagnostic.empty() && diagnostic.back() == '.' ? "" : "."));
+std::optional<std::uint32_t> number(std::string_view digits) {
+  if (digits.empty() || digits.size() > 9 || !std::all_of(digits.begin(), digits.end(), is_digit)) return {};
+  std::uint32_t value = 0;
+  for (const char c : digits) value = value * 10 + static_cast<std::uint32_t>(c - '0');
+  return value;
 }
 
-/// "kernel.comp:4: error: '' : text" as "scale.comp:4: text"; empty for what is no error.
-std::string diagnostic(std::string_view line, const std::string& shown) {
-  constexpr std::string_view mark = ": error: ";
-  const std::size_t found = line.find(mark);
-  if (found == std::string_view::npos) return {};
-  std::string_view place = line.substr(0, found), what = line.substr(found + mark.size());
-  if (constexpr std::string_view nothing = "'' : "; what.starts_with(nothing))
-    what.remove_prefix(nothing.size());
-  while (!what.empty() && is_space(what.front())) what.remove_prefix(1);
-  std::string result;
-  if (place.starts_with(source_name)) {
-    result = shown;
-    place.remove_prefix(source_name.size());
+/// "kernel.comp:4: error: '' : text" as an entry; nothing for a line that is none.
+std::optional<Diagnostic> parse_line(std::string_view line, const std::vector<SourceText>& texts) {
+  Diagnostic said;
+  std::size_t length = 0;
+  const auto find = [&](std::string_view mark, Diagnostic::Severity severity) {
+    length = mark.size();
+    said.severity = severity;
+    return line.find(mark);
+  };
+  std::size_t found = find(": error: ", Diagnostic::Severity::error);
+  if (found == line.npos) found = find(": warning: ", Diagnostic::Severity::warning);
+  if (found == line.npos) return std::nullopt;
+
+  std::string_view place = line.substr(0, found), what = line.substr(found + length);
+  if (const std::size_t colon = place.rfind(':'); colon != place.npos)
+    if (const auto value = number(place.substr(colon + 1))) {
+      said.line = *value;
+      place = place.substr(0, colon);
+    }
+  said.file = place;
+  if (place == source_name) {
+    said.file = texts.front().shown;
+  } else if (place.starts_with(include_name)) {
+    const auto index = number(place.substr(include_name.size()));
+    if (index && *index < texts.size()) said.file = texts[*index].shown;
   }
-  return result.append(place).append(": ").append(what);
+
+  constexpr std::string_view nothing = "'' : ", include = "'#include' : ", header = " for header name: ";
+  if (what.starts_with(nothing)) what.remove_prefix(nothing.size());
+  if (what.starts_with(include) && what.find(header) != what.npos) {  // what the includer below says
+    what.remove_prefix(include.size());
+    what = what.substr(0, what.rfind(header));
+  }
+  while (!what.empty() && is_space(what.front())) what.remove_prefix(1);
+  while (!what.empty() && is_space(what.back())) what.remove_suffix(1);
+  said.text = what;
+  return said;
+}
+
+std::vector<Diagnostic> parse(std::string_view messages, const std::vector<SourceText>& texts,
+                              Diagnostic::Severity severity) {
+  std::vector<Diagnostic> list;
+  for (std::size_t at = 0; at < messages.size();) {
+    const std::size_t end = std::min(messages.find('\n', at), messages.size());
+    auto said = parse_line(messages.substr(at, end - at), texts);
+    if (said && said->severity == severity) list.push_back(std::move(*said));
+    at = end + 1;
+  }
+  return list;
 }
 
 /// The compiler's messages as one error: the first is the sentence, the others are its context.
-Error parse(std::string_view messages, const std::string& kernel, const std::string& shown) {
-  std::vector<std::string> errors;
-  for (std::size_t at = 0; at < messages.size();) {
-    const std::size_t end = std::min(messages.find('\n', at), messages.size());
-    if (std::string one = diagnostic(messages.substr(at, end - at), shown); !one.empty())
-      errors.push_back(std::move(one));
-    at = end + 1;
+Error failure(std::string_view messages, const std::vector<SourceText>& texts, const std::string& kernel,
+              const std::string& ended) {
+  std::vector<Diagnostic> errors = parse(messages, texts, Diagnostic::Severity::error);
+  if (!ended.empty()) {
+    const auto cause = std::find_if(errors.begin(), errors.end(),
+                                    [&](const Diagnostic& said) { return said.text == ended; });
+    if (cause != errors.end()) errors = {Diagnostic(*cause)};
   }
-  if (errors.empty()) return refused(kernel, base::text("{}: {}", shown, messages));
-  Error error = refused(kernel, errors.front());
-  for (std::size_t i = 1; i < errors.size() && i < most_errors; ++i) error = error.with_context(errors[i]);
-  if (errors.size() > most_errors)
-    error = error.with_context(base::text("and {} more errors", errors.size() - most_errors));
+  if (errors.empty()) errors.push_back({.file = texts.front().shown, .text = std::string(messages)});
+  const std::size_t count = errors.size();
+  errors.resize(std::min(count, most_diagnostics));
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < count && i < most_errors; ++i) others.push_back(to_string(errors[i]));
+  if (count > most_errors) others.push_back(base::text("and {} more errors", count - most_errors));
+  Error error = refused(kernel, std::move(errors));
+  for (std::string& other : others) error = error.with_context(std::move(other));
   return error;
 }
 
-/// Answers every #include with a message that the compiler puts into its error.
-class NoIncludes final : public shaderc::CompileOptions::IncluderInterface {
+/// Gives the compiler the texts that were read, and ends what would not end.
+class Includer final : public shaderc::CompileOptions::IncluderInterface {
  public:
-  shaderc_include_result* GetInclude(const char*, shaderc_include_type, const char*, std::size_t) override {
-    static constexpr std::string_view message =
-        "a kernel source is one piece of text, and nothing can be included in it";
-    answer_ = {"", 0, message.data(), message.size(), nullptr};
-    return &answer_;
+  explicit Includer(const std::vector<SourceText>& texts) : texts_(texts) {
+    for (std::size_t i = 0; i < texts.size(); ++i) names_.push_back(base::text("{}{}", include_name, i));
   }
-  void ReleaseInclude(shaderc_include_result*) override {}
+
+  shaderc_include_result* GetInclude(const char* requested, shaderc_include_type type, const char* requesting,
+                                     std::size_t depth) override {
+    const bool angled = type == shaderc_include_type_standard;
+    auto answer = std::make_unique<Answer>();
+    if (angled) answer->why = std::move(refused_);  // the compiler asks for a refused "x" once more, as <x>
+    refused_.clear();
+    // After an error that ends it, everything is empty: there is no more to find.
+    const std::size_t text =
+        answer->why.empty() && ended_.empty() ? find(requested, angled, requesting, answer->why) : 0;
+    if (text != 0) {
+      chain_.resize(std::min(chain_.size(), depth - 1));
+      chain_.push_back(text);
+      bytes_ += texts_[text].text.size();
+      if (depth > most_depth) {
+        answer->why = too_deep();
+      } else if (++inclusions_ > most_inclusions || bytes_ > most_source.count) {
+        answer->why = base::text("the source includes more than {} or more often than {} times",
+                                 to_string(most_source), most_inclusions);
+      }
+      ended_ = answer->why;
+    }
+    if (!angled) refused_ = answer->why;
+    const std::string_view name = answer->why.empty() ? std::string_view(names_[text]) : "";
+    const std::string_view content = !answer->why.empty() ? answer->why : std::string_view(texts_[text].text);
+    answer->result = {name.data(), name.size(), content.data(), content.size(), answer.get()};
+    return &answer.release()->result;
+  }
+  /// Why including was ended; empty where it was not. Other errors may be those of a text without its end.
+  const std::string& ended() const { return ended_; }
+
+  void ReleaseInclude(shaderc_include_result* result) override {
+    delete static_cast<Answer*>(result->user_data);
+  }
 
  private:
-  shaderc_include_result answer_{};
+  struct Answer {
+    shaderc_include_result result{};
+    std::string why;  ///< there is nothing to include
+  };
+
+  std::size_t find(std::string_view name, bool angled, std::string_view from, std::string& why) const {
+    std::size_t includer = 0;
+    if (from.starts_with(include_name))
+      includer = number(from.substr(include_name.size())).value_or(0) % texts_.size();
+    const auto& uses = texts_[includer].uses;
+    const auto use = std::find_if(uses.begin(), uses.end(),
+                                  [&](const IncludeUse& u) { return u.name == name && u.angled == angled; });
+    if (use != uses.end() && use->text != 0) return use->text;
+    // Were this not an error, something could be compiled that the key does not know.
+    why =
+        base::text("'{}' cannot be included: {}", name,
+                   use == uses.end() ? "this #include is written in a way that is not understood" : use->why);
+    return 0;
+  }
+
+  /// Includes that include themselves end by conditions, or do not.
+  std::string too_deep() const {
+    const auto back = chain_.rbegin();
+    const auto again = std::find(back + 1, chain_.rend(), *back);
+    if (again == chain_.rend()) return base::text("includes are nested deeper than {}", most_depth);
+    std::string cycle;
+    for (auto text = again.base() - 1; text != chain_.end(); ++text)
+      cycle.append(cycle.empty() ? "'" : " includes '").append(texts_[*text].shown).append("'");
+    return base::text("includes form a cycle: {}", cycle);
+  }
+
+  const std::vector<SourceText>& texts_;
+  std::vector<std::string> names_;
+  std::vector<std::size_t> chain_;
+  std::size_t inclusions_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::string refused_;  ///< why the last request was, where it is made again
+  std::string ended_;
 };
 
 class Shaderc final : public GlslCompiler {
  public:
   bool valid() const { return compiler_.IsValid(); }
 
-  Result<std::vector<std::uint32_t>> compile(const Glsl& source, const std::string& kernel) const override {
-    const std::string shown = shown_name(source, kernel);
+  using GlslCompiler::compile;
+  Result<std::vector<std::uint32_t>> compile(const Glsl& source, const std::vector<SourceText>& texts,
+                                             const std::string& kernel,
+                                             std::vector<Diagnostic>* warnings) const override {
+    const auto refuse = [&](std::uint32_t line, std::string what) {
+      return refused(kernel, {{.file = texts.front().shown, .line = line, .text = std::move(what)}});
+    };
     // Without a version that Vulkan knows, the compiler writes the text of its built-in functions to standard
     // output.
-    const GlslOutline seen = outline(source.text, source.entry);
+    GlslOutline seen = outline(source.text, source.entry);
     if (seen.version != 450 && seen.version != 460)
-      return refused(kernel, base::text("{}:1: the source must begin with #version 450 or 460", shown));
+      return refuse(1, "the source must begin with #version 450 or 460");
     if (!seen.profile.empty() && seen.profile != "core")
-      return refused(kernel, base::text("{}:1: the profile '{}' is not core", shown, seen.profile));
+      return refuse(1, base::text("the profile '{}' is not core", seen.profile));
+    for (std::size_t i = 1; i < texts.size() && !seen.has_entry; ++i)
+      seen.has_entry = outline(texts[i].text, source.entry).has_entry;
     if (source.entry != "main" && !seen.has_entry)
-      return refused(kernel, base::text("{}: there is no function '{}'", shown, source.entry));
+      return refuse(0, base::text("there is no function '{}'", source.entry));
 
     shaderc::CompileOptions options;
     options.SetTargetEnvironment(shaderc_target_env_vulkan, shaderc_env_version_vulkan_1_2);
     options.SetTargetSpirv(shaderc_spirv_version_1_5);
     options.SetForcedVersionProfile(seen.version, shaderc_profile_none);
-    options.SetSuppressWarnings();
-    options.SetIncluder(std::make_unique<NoIncludes>());
+    if (!warnings) options.SetSuppressWarnings();
+    auto includer = std::make_unique<Includer>(texts);
+    const Includer& asked = *includer;
+    options.SetIncluder(std::move(includer));
     for (const Macro& macro : source.macros) options.AddMacroDefinition(macro.name, macro.value);
     // GLSL has one entry point, main; a function of another name becomes it by being called so.
     if (source.entry != "main") options.AddMacroDefinition(source.entry, "main");
@@ -177,7 +299,8 @@ class Shaderc final : public GlslCompiler {
     const auto result = compiler_.CompileGlslToSpv(
         source.text.data(), source.text.size(), shaderc_compute_shader, source_name.data(), "main", options);
     if (result.GetCompilationStatus() != shaderc_compilation_status_success)
-      return parse(result.GetErrorMessage(), kernel, shown);
+      return failure(result.GetErrorMessage(), texts, kernel, asked.ended());
+    if (warnings) *warnings = parse(result.GetErrorMessage(), texts, Diagnostic::Severity::warning);
     return std::vector<std::uint32_t>(result.begin(), result.end());
   }
 

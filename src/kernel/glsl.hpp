@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/includes.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace kernel {
@@ -26,10 +28,21 @@ class GlslCompiler {
 
   virtual ~GlslCompiler() = default;
   /// SPIR-V 1.5 for Vulkan 1.2, not optimized: drivers do that again, and better (lavapipe is slower on
-  /// optimized code). Its entry point is named "main" whatever `source.entry` says.
+  /// optimized code). Its entry point is named "main" whatever `source.entry` says. Nothing but `texts`, what
+  /// `read_includes` made of `source`, can be included.
   /// Errors: compile_failed, "scale.comp:4: 'foo' : undeclared identifier."; what else is wrong is its
-  ///         context.
-  virtual Result<std::vector<std::uint32_t>> compile(const Glsl& source, const std::string& kernel) const = 0;
+  ///         context, all of it its diagnostics.
+  virtual Result<std::vector<std::uint32_t>> compile(const Glsl& source, const std::vector<SourceText>& texts,
+                                                     const std::string& kernel,
+                                                     std::vector<Diagnostic>* warnings = nullptr) const = 0;
+  Result<std::vector<std::uint32_t>> compile(const Glsl& source, const std::string& kernel) const {
+    return compile(source, read_includes(source, shown_name(source, kernel)), kernel);
+  }
+
+  /// The name of a source in messages.
+  static std::string shown_name(const Glsl& source, const std::string& kernel) {
+    return source.file.empty() ? kernel + ".comp" : source.file;
+  }
 };
 
 /// What the first line of a shader says, and whether it has a function of some name; comments are not looked
@@ -40,6 +53,9 @@ struct GlslOutline {
   bool has_entry = false;
 };
 GlslOutline outline(std::string_view text, std::string_view entry);
+
+/// Where what follows a run of blanks, line ends and comments begins.
+std::size_t skip_blank(std::string_view text, std::size_t at);
 
 /// Whether `name` is an identifier of GLSL and C.
 bool is_identifier(std::string_view name);

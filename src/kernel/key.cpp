@@ -35,6 +35,15 @@ Digest shader_key(const Ingredients& in) {
         .add(static_cast<std::uint64_t>(slot.access))
         .add(static_cast<std::uint64_t>(slot.element))
         .add(std::uint64_t{slot.size});
+
+  // A source that includes nothing has the key it had before there were includes.
+  if (in.texts.size() > 1) {
+    hasher.add("includes").add(std::uint64_t{in.texts.size()});
+    for (const SourceText& text : in.texts) {
+      hasher.add(std::string_view(text.text)).add(std::uint64_t{text.uses.size()});
+      for (const IncludeUse& use : text.uses) hasher.add(std::uint64_t{use.text});
+    }
+  }
   return hasher.finish();
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "device/artefact.hpp"
+#include "kernel/includes.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -29,6 +30,8 @@ struct Ingredients {
   std::span<const device::Specialization> constants;  ///< in any order
   std::optional<Extent3> tile;
   const ParamSchema* schema = nullptr;
+  /// What it includes, the source itself first: their contents and which includes which, not their names.
+  std::span<const SourceText> texts = {};
 };
 
 /// The same on every machine.

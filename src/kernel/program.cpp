@@ -24,25 +24,6 @@ std::uint64_t next_id() noexcept {
 
 Error invalid(std::string sentence) { return Error(Errc::invalid_argument, std::move(sentence)); }
 
-/// Bytes of one number; 0 for `opaque`.
-std::uint32_t size_of(ElementType type) {
-  switch (type) {
-    case ElementType::opaque: return 0;
-    case ElementType::int8:
-    case ElementType::uint8: return 1;
-    case ElementType::float16:
-    case ElementType::int16:
-    case ElementType::uint16: return 2;
-    case ElementType::float32:
-    case ElementType::int32:
-    case ElementType::uint32: return 4;
-    case ElementType::float64:
-    case ElementType::int64:
-    case ElementType::uint64: return 8;
-  }
-  return 0;
-}
-
 Result<void> check(const std::string& kernel, const ParamSchema& schema) {
   for (std::size_t i = 0; i < schema.slots.size(); ++i) {
     const Slot& slot = schema.slots[i];
@@ -59,36 +40,6 @@ Result<void> check(const std::string& kernel, const ParamSchema& schema) {
         slot.size != size_of(slot.element))
       return refuse(base::text("has {} bytes, but is declared as {}", slot.size, wye::name(slot.element)));
   }
-  return {};
-}
-
-Result<std::vector<device::Specialization>> canonical(const std::string& kernel,
-                                                      const std::vector<SpecializationConstant>& constants) {
-  std::vector<device::Specialization> result;
-  for (const SpecializationConstant& c : constants) result.push_back({c.id, c.size, c.bits});
-  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
-  for (std::size_t i = 1; i < result.size(); ++i)
-    if (result[i - 1].id == result[i].id)
-      return invalid(base::text("Kernel '{}' gives specialization constant {} twice.", kernel, result[i].id));
-  return result;
-}
-
-Result<void> check_macros(const std::string& kernel, const Glsl& source) {
-  std::vector<std::string_view> names;
-  for (const Macro& macro : source.macros) {
-    if (!is_identifier(macro.name))
-      return invalid(base::text("Macro '{}' of kernel '{}' is not an identifier.", macro.name, kernel));
-    if (macro.name == source.entry)
-      return invalid(
-          base::text("Macro '{}' of kernel '{}' has the name of its entry point.", macro.name, kernel));
-    if (macro.value.find_first_of("\r\n") != std::string::npos)
-      return invalid(
-          base::text("The value of macro '{}' of kernel '{}' has more than one line.", macro.name, kernel));
-    names.push_back(macro.name);
-  }
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    return invalid(base::text("Kernel '{}' gives macro '{}' twice.", kernel, *twice));
   return {};
 }
 
@@ -119,15 +70,12 @@ Result<void> KernelProgram::add(const AnySource& source) {
 }
 
 Result<void> KernelProgram::add_glsl(const std::shared_ptr<const SourceData>& data, const Glsl& source) {
-  if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
-    return invalid(base::text("The Glsl source of kernel '{}' is empty.", name_));
-  if (!is_identifier(source.entry))
-    return invalid(
-        base::text("The entry point '{}' of kernel '{}' is not an identifier.", source.entry, name_));
-  if (auto done = check_macros(name_, source); !done) return done;
-  auto constants = canonical(name_, source.constants);
+  if (auto done = check(source, name_); !done) return done;
+  auto constants = canonical(source.constants, name_);
   if (!constants) return std::move(constants).error();
   compiler_ = GlslCompiler::share();
+  auto texts = std::make_shared<const std::vector<SourceText>>(
+      compiler_ ? read_includes(source, GlslCompiler::shown_name(source, name_)) : std::vector<SourceText>());
   const Digest key = shader_key({.kernel = name_,
                                  .language = "Glsl",
                                  .source = std::as_bytes(std::span(source.text)),
@@ -136,14 +84,15 @@ Result<void> KernelProgram::add_glsl(const std::shared_ptr<const SourceData>& da
                                  .macros = source.macros,
                                  .constants = *constants,
                                  .tile = source.tile,
-                                 .schema = &schema_});
-  sources_.push_back({"Glsl", key, data, std::move(*constants), nullptr});
+                                 .schema = &schema_,
+                                 .texts = *texts});
+  sources_.push_back({"Glsl", key, data, std::move(texts), std::move(*constants), nullptr});
   return {};
 }
 
 Result<void> KernelProgram::add_spirv(const SpirV& source) {
   if (source.words.empty()) return invalid(base::text("The SpirV source of kernel '{}' is empty.", name_));
-  auto constants = canonical(name_, source.constants);
+  auto constants = canonical(source.constants, name_);
   if (!constants) return std::move(constants).error();
   const Digest key = shader_key({.kernel = name_,
                                  .language = "SpirV",
@@ -157,7 +106,8 @@ Result<void> KernelProgram::add_spirv(const SpirV& source) {
   auto artefact = shader(source.words, source.entry, *constants, source.tile, key);
   if (!artefact)
     return artefact.error().with_context(base::text("in the SpirV source of kernel '{}'", name_));
-  sources_.push_back({"SpirV", key, nullptr, {}, std::make_shared<device::Artefact>(std::move(*artefact))});
+  sources_.push_back(
+      {"SpirV", key, nullptr, nullptr, {}, std::make_shared<device::Artefact>(std::move(*artefact))});
   return {};
 }
 
@@ -172,7 +122,7 @@ Result<void> KernelProgram::add_host(const HostSource& source) {
   artefact.tile = source.options.tile.value_or(Extent3(1));
   artefact.key = host_key(id_);
   sources_.push_back(
-      {"host", artefact.key, nullptr, {}, std::make_shared<device::Artefact>(std::move(artefact))});
+      {"host", artefact.key, nullptr, nullptr, {}, std::make_shared<device::Artefact>(std::move(artefact))});
   return {};
 }
 
@@ -268,7 +218,7 @@ Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) 
   const Prepared& source = *choose(device);
   if (source.ready) return *source.ready;
   const Glsl& glsl = std::get<Glsl>(source.glsl->source);
-  auto words = compiler_->compile(glsl, name_);
+  auto words = compiler_->compile(glsl, *source.texts, name_);
   if (!words) return std::move(words).error();
   auto artefact = shader(std::move(*words), "main", source.constants, glsl.tile, source.key);
   if (!artefact) return artefact.error().with_context(base::text("in the Glsl source of kernel '{}'", name_));

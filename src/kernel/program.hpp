@@ -43,6 +43,7 @@ class KernelProgram final : public device::Program {
     std::string_view language;  ///< "Glsl", "SpirV", "host"
     Digest key;
     std::shared_ptr<const SourceData> glsl;
+    std::shared_ptr<const std::vector<SourceText>> texts;  ///< of `glsl`
     std::vector<device::Specialization> constants;
     std::shared_ptr<device::Artefact> ready;
   };

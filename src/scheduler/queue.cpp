@@ -110,12 +110,12 @@ bool Core::enter(const std::shared_ptr<Record>& record) {
     record->sequence = ++sequence_;
     ++metrics_.submitted;
     if (closing_)
-      error = Error(Errc::closed, base::text("Job '{}' came after the scheduler was closed.", record->name));
+      error.emplace(Errc::closed, base::text("Job '{}' came after the scheduler was closed.", record->name));
     if (!error && record->turn) {
       if (auto ahead = line_up(*record, *pool_))
         before = std::move(*ahead);
       else
-        error = std::move(ahead).error();
+        error.emplace(std::move(ahead).error());
     }
     ++metrics_.queued;
   }

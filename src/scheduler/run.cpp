@@ -55,8 +55,9 @@ void Core::run(Record& record) {
 std::optional<Error> Core::place(Record& record) {
   if (auto nowhere = misnamed(record.on)) return nowhere;
   const Preference& row = preferences_.row(record.type, record.size);
+  const std::vector<std::size_t> devices = order(choices_, row);
   bool fell = false;
-  for (std::size_t device : order(choices_, row)) {
+  for (std::size_t device : devices) {
     if (auto why = refusal(record, device)) {
       record.decisions.push_back({device, Candidate::Verdict::refused, std::move(why)});
       continue;
@@ -69,7 +70,7 @@ std::optional<Error> Core::place(Record& record) {
     record.device = device;
     if (done) {
       record.decisions.push_back({device, Candidate::Verdict::ran, std::nullopt});
-      for (std::size_t rest : order(choices_, row)) {
+      for (std::size_t rest : devices) {
         const bool considered = std::any_of(record.decisions.begin(), record.decisions.end(),
                                             [&](const Decision& d) { return d.device == rest; });
         if (considered) continue;

@@ -50,6 +50,8 @@ Result<void> check(const SchedulerOptions& options) {
 
 Result<Scheduler> Scheduler::open(ContextPool pool, std::shared_ptr<device::ExecutableProvider> kernels,
                                   SchedulerOptions options) {
+  if (!kernels)
+    return Error(Errc::invalid_argument, "The scheduler has nothing to take kernels from (null).");
   if (auto ok = scheduler::check(options); !ok) return std::move(ok).error();
   try {
     auto core = std::make_shared<scheduler::Core>(pool.state(), std::move(kernels), std::move(options));

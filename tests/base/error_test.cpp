@@ -49,6 +49,21 @@ TEST_CASE("an error describes what the driver said and what was being done, inne
   CHECK(Error(Errc::io, "No.", NativeError{"read", 5, ""}).describe() == "io: No.\n  read: 5");
 }
 
+TEST_CASE("an error keeps what a compiler said, in all its copies", "[base]") {
+  const wye::Diagnostic one{.file = "a.comp", .line = 4, .text = "no"}, two{.file = "a.comp", .text = "none"};
+  const Error error(Errc::compile_failed, "It does not compile.", {one, two});
+  REQUIRE(error.diagnostics().size() == 2);
+  CHECK(error.diagnostics()[1] == two);
+  CHECK(error.native() == nullptr);
+  const Error longer = error.with_context("while building");
+  CHECK(longer.diagnostics().data() == error.diagnostics().data());
+  CHECK(Error(Errc::io, "No.").diagnostics().empty());
+  CHECK(to_string(one) == "a.comp:4: no");
+  CHECK(to_string(two) == "a.comp: none");
+  CHECK(to_string(wye::Diagnostic{.file = "a.comp", .line = 4, .column = 7, .text = "no"}) ==
+        "a.comp:4:7: no");
+}
+
 TEST_CASE("a line of context is added to a copy and keeps the place", "[base]") {
   const Error error(Errc::io, "It is torn.");
   const Error longer = error.with_context("while rewinding");

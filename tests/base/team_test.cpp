@@ -15,6 +15,7 @@
 using wye::base::ChunkFunction;
 using wye::base::Gate;
 using wye::base::Lock;
+using wye::base::Pace;
 using wye::base::Team;
 using wye::base::Worker;
 
@@ -131,6 +132,39 @@ TEST_CASE("all threads of a team work on one grid", "[base]") {
   };
   team->each(size, 1, chunk);
   CHECK(Worker::alive() >= static_cast<int>(size) - 1);
+}
+
+TEST_CASE("a small grid of items known to be cheap stays with its caller, in two pieces", "[base]") {
+  const auto team = *Team::share(4);
+  Pace pace;
+  CHECK_FALSE(pace.known());
+  pace.saw(1000, std::chrono::microseconds(1));
+  CHECK(pace.expected(2000) == std::chrono::microseconds(2));
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+  auto chunk = [&](std::uint64_t first, std::uint64_t last) { runs.emplace_back(first, last); };
+  team->each(64, 1, chunk, pace);
+  CHECK(runs == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 8}, {8, 64}});
+  runs.clear();
+  team->each(10, 3, chunk, pace);  // in whole grains
+  CHECK(runs == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 3}, {3, 10}});
+}
+
+TEST_CASE("items known to be dear are shared out at once, and the pace follows what they cost", "[base]") {
+  constexpr unsigned size = 4;
+  const auto team = *Team::share(size);
+  Pace pace;
+  pace.saw(1, std::chrono::seconds(1));
+  Countdown everybody(size);
+  auto chunk = [&](std::uint64_t, std::uint64_t) {
+    everybody.done();
+    everybody.wait();
+  };
+  team->each(size, 1, chunk, pace);  // hangs where a thread is alone
+  CHECK(pace.expected(1) < std::chrono::seconds(1));
+  for (int i = 0; i < 100; ++i) pace.saw(1, std::chrono::milliseconds(4));
+  CHECK(pace.expected(1) > std::chrono::milliseconds(3));
+  CHECK(pace.expected(1) < std::chrono::milliseconds(5));
+  CHECK(pace.expected(~0ull) > std::chrono::hours(1));
 }
 
 TEST_CASE("no more threads than its size work on one grid", "[base]") {

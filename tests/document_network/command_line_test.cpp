@@ -1,6 +1,6 @@
 #include "command_line.hpp"
 
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace document_network;
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace document_network;
 namespace fs = std::filesystem;

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace document_network;
 namespace fs = std::filesystem;

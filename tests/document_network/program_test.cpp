@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace fs = std::filesystem;
 

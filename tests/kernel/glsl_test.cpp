@@ -132,6 +132,19 @@ TEST_CASE("includes are refused with a sentence", "[kernel]") {
   }
 }
 
+TEST_CASE("warnings are told where somebody asks for them, and change nothing", "[kernel]") {
+  const auto held = GlslCompiler::share();
+  const Glsl source{.text = "#version 450\n#extension GL_NV_nothing_at_all : enable\nvoid main() {}"};
+  std::vector<Diagnostic> warnings;
+  const auto words = held->compile(source, kernel::read_includes(source, "a.comp"), "k", &warnings);
+  REQUIRE(words);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].severity == Diagnostic::Severity::warning);
+  CHECK(warnings[0].file == "a.comp");
+  CHECK(warnings[0].line == 2);
+  CHECK(*words == *held->compile(source, "k"));
+}
+
 TEST_CASE("macros reach the code", "[kernel]") {
   const std::string text =
       "#version 450\nlayout(set = 0, binding = 0) buffer X { uint x[]; };\nvoid main() { x[0] = N; }";
@@ -180,6 +193,10 @@ TEST_CASE("a hundred errors are told in part, and counted", "[kernel]") {
   REQUIRE_FALSE(words);
   REQUIRE(words.error().context().size() == 20);
   CHECK(words.error().context().back() == "and 80 more errors");
+  const auto said = words.error().diagnostics();
+  REQUIRE(said.size() == 100);
+  CHECK(said[99] == Diagnostic{.file = "k.comp", .line = 102, .text = "'a99' : undeclared identifier"});
+  CHECK(words.error().context()[0] == to_string(said[1]));
 }
 
 #endif

@@ -92,6 +92,9 @@ TEST_CASE("macros, constants and entry points are looked at when the kernel is m
         "Kernel 'k' gives macro 'N' twice.");
   CHECK(with({.text = "x", .macros = {{"N", "2\n#define M"}}}) ==
         "The value of macro 'N' of kernel 'k' has more than one line.");
+  CHECK(with({.text = "x", .includes = {{"a", ""}, {"b", ""}, {"./c/../a", ""}}}) ==
+        "Kernel 'k' gives include './c/../a' twice.");
+  CHECK(with({.text = "x", .includes = {{"./", ""}}}) == "Include './' of kernel 'k' has no name.");
   CHECK(with({.text = "x", .entry = "go", .macros = {{"go", "2"}}}) ==
         "Macro 'go' of kernel 'k' has the name of its entry point.");
   CHECK(with({.text = "x", .entry = "a b"}) == "The entry point 'a b' of kernel 'k' is not an identifier.");

@@ -51,6 +51,12 @@ TEST_CASE("keys are the same on every machine", "[kernel]") {
   bare.constants = {};
   bare.tile = Extent3(0, 16);
   CHECK(shader_key(bare).hex() == "73b638f2bb4c5b04a421205e015eb5cf1c3c76fdc369c33cea65fdb0aeea7687");
+  Ingredients including = plain();
+  const auto texts = kernel::read_includes(
+      {.text = "#include \"a\"\n#include \"gone\"", .includes = {{"a", "#include \"b\""}, {"b", "content"}}},
+      "x");
+  including.texts = texts;
+  CHECK(shader_key(including).hex() == "119939c828a6067347488abc6be22b702dc502821db683412398eab5b1fc0989");
 }
 
 TEST_CASE("a key changes with every ingredient", "[kernel]") {

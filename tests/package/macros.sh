@@ -1,5 +1,6 @@
 #!/bin/sh
-# macros.sh INCLUDE_FOLDER: fails, naming them, where wye's headers define macros that do not begin with WYE_.
+# macros.sh INCLUDE_FOLDER: fails, naming them, where wye's headers define macros that do not begin with WYE_, or mean
+# something else where a consumer defines a macro (peers 12: a class whose size depended on one).
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -11,4 +12,7 @@ for unit in standard all; do
   g++ -std=c++20 -I. -dM -E "$work/$unit.cpp" | cut -d' ' -f2 | cut -d'(' -f1 | sort -u >"$work/$unit.macros"
 done
 grep -q '^WYE_VERSION_MAJOR$' "$work/all.macros"
-! comm -13 "$work/standard.macros" "$work/all.macros" | grep -v '^WYE_'
+if comm -13 "$work/standard.macros" "$work/all.macros" | grep -v '^WYE_'; then exit 1; fi
+
+# Conditions ask for the platform, and for what the installation itself says in build.hpp.
+if grep -rnE '^ *# *(if|ifdef|ifndef|elif)' wye | grep -vE '_WIN32|WYE_BUILDING'; then exit 1; fi

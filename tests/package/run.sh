@@ -71,6 +71,17 @@ other_version() {
     echo "$said" | grep -F "0.99" >/dev/null
 }
 
+kernels() { # a copy of the project, of which files are changed
+  project=$work/kernels-$flavour
+  cp -r "$here/kernels" "$project" && foreign_program "$project" "$project/build" && before=$("$build/program") || return
+  cmake --build "$build" | grep -F "no work to do" || return
+  sed -i 's/2\.0/3.0/' "$project/shaders/factor.glsl"
+  cmake --build "$build" && after=$("$build/program") || return
+  [ "$before" = "factor 2" ] && [ "$after" = "factor 3" ] || { echo "It said $before, then $after."; return 1; }
+  echo "nonsense" >>"$project/shaders/factor.glsl"
+  fails_saying "factor.glsl:3: error: " cmake --build "$build"
+}
+
 for flavour in static shared; do
   prefix=$work/moved/far/$flavour
   libraries=$(dirname "$(find "$prefix" -name 'libwye[.d]*' | head -1)")
@@ -85,8 +96,9 @@ for flavour in static shared; do
     foreign_program find_package "$work/find-$flavour" -DCMAKE_BUILD_TYPE=$opposite
   step "$flavour: versions and components" foreign components "$work/components-$flavour"
   step "$flavour: a missing component is named" \
-    fails_saying "This wye has no component 'teleport'; it has core, vulkan, glsl, workloads." \
+    fails_saying "This wye has no component 'teleport'; it has core, vulkan, glsl, workloads, tools." \
     foreign components "$work/missing-$flavour" -DMISSING=ON
+  step "$flavour: kernels compiled at build time, and again when an include changes" kernels
   step "$flavour: pkg-config" with_pkgconfig "$work/pkgconfig-$flavour" $static
   step "$flavour: include folder and libraries alone" without_build_system
   step "$flavour: headers of another version are noticed" other_version
@@ -120,8 +132,9 @@ step "the shared library exports what exported_symbols.txt lists" \
   "$here/symbols.sh" "$work/moved/far/shared"
 
 mv "$work/source-is-away" "$work/source"
-add_subdirectory() {
-  foreign add_subdirectory "$work/add_subdirectory" -DWYE_SOURCE="$work/source" -DCMAKE_BUILD_TYPE=Debug &&
+add_subdirectory() { # without what can be left out: that too has to build and run
+  foreign add_subdirectory "$work/add_subdirectory" -DWYE_SOURCE="$work/source" -DCMAKE_BUILD_TYPE=Debug \
+    -DWYE_VULKAN=OFF -DWYE_GLSL=OFF &&
     (cd "$work/add_subdirectory" && ctest --output-on-failure && ! ctest -N | grep -i wye) &&
     cmake --install "$work/add_subdirectory" --prefix "$work/host" &&
     [ "$(find "$work/host" -type f)" = "$work/host/bin/program" ]

@@ -63,7 +63,9 @@ TEST_CASE("an outcome tells where the kernel was found", "[runtime]") {
   std::vector<float> x(64, 1.0f);
   const auto scale = test::scale();
   for (const Device& device : runtime.devices()) {
-    CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() == CacheTier::built);
+    const bool compiles = device.info().backend != "cpu";
+    CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() ==
+          (compiles ? CacheTier::built : CacheTier::none));
     CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() == CacheTier::memory);
   }
 }
@@ -85,6 +87,7 @@ TEST_CASE("the three nouns work alone and together", "[runtime]") {
   REQUIRE(lease.wait(std::chrono::seconds(5)));
   for (std::size_t i = 0; i < values.size(); ++i) CHECK(out[i] == values[i] * 2);
 
+  CHECK(Scheduler::open(pool, nullptr).error() == Errc::invalid_argument);
   Scheduler scheduler = Scheduler::open(pool, cache).value();
   CHECK(scheduler.run(scale(values, 2.0f)));
   CHECK(values == out);

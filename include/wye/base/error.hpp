@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace wye {
 inline namespace v0 {
@@ -41,6 +42,20 @@ struct NativeError {
   std::string name;         ///< its symbolic code, "VK_ERROR_OUT_OF_DEVICE_MEMORY"
 };
 
+/// One thing a compiler said of a source.
+struct Diagnostic {
+  enum class Severity : std::uint8_t { error, warning };
+  std::string file = {};     ///< the name the source, or what it includes, is shown by
+  std::uint32_t line = 0;    ///< from 1; 0: the file as a whole
+  std::uint32_t column = 0;  ///< from 1; 0: the compiler does not say
+  Severity severity = Severity::error;
+  std::string text = {};  ///< "'foo' : undeclared identifier"
+  friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
+};
+
+/// "scale.comp:4: 'foo' : undeclared identifier".
+WYE_API std::string to_string(const Diagnostic& diagnostic);
+
 /// A line of wye's own source.
 struct Place {
   const char* file = "";
@@ -56,12 +71,15 @@ class WYE_API Error {
  public:
   Error(Errc code, std::string sentence, Place place = Place::here());
   Error(Errc code, std::string sentence, NativeError native, Place place = Place::here());
+  Error(Errc code, std::string sentence, std::vector<Diagnostic> diagnostics, Place place = Place::here());
 
   Errc code() const noexcept;
   /// One complete sentence: what was asked, what was wrong, the limit, which device.
   const std::string& sentence() const noexcept;
   /// What the driver said, or null.
   const NativeError* native() const noexcept;
+  /// What a compiler said, entry by entry, the first first; empty where none did.
+  std::span<const Diagnostic> diagnostics() const noexcept;
   /// What was being done, innermost first: "while leasing a context".
   std::span<const std::string> context() const noexcept;
   Place place() const noexcept;

@@ -18,7 +18,7 @@ class ExecutableBase;
 
 /// Where an executable was found.
 enum class CacheTier : std::uint8_t {
-  none,    ///< nowhere yet
+  none,    ///< there was nothing to find: it has not run yet, or is a function of the host
   memory,  ///< ready in this process
   disk,    ///< its artefact, in the cache directory
   built,   ///< nowhere: it was built

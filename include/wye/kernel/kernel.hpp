@@ -19,11 +19,12 @@ inline namespace v0 {
 /// Threads: thread-safe; copies share one kernel.
 class WYE_API AnyKernel {
  public:
-  /// Makes a kernel of its sources: at most one per language. GLSL is compiled, and seen to agree, when it is
-  /// first needed.
-  /// Errors: invalid_argument (no name, no sources, an empty source, two of one language; a SPIR-V source
-  ///         that is not valid or disagrees with `schema`, naming the parameter), unsupported (a SPIR-V
-  ///         source that uses what wye does not offer, named).
+  /// Makes a kernel of its sources: at most one per language. What GLSL includes is read now: the kernel stays
+  /// what it was made of. It is compiled, and seen to agree, when it is first needed; an include that is
+  /// missing is an error only then, because the compiler may never come to it.
+  /// Errors: invalid_argument (no name, no sources, an empty source, one larger than 4 MiB, two of one
+  ///         language; a SPIR-V source that is not valid or disagrees with `schema`, naming the parameter),
+  ///         unsupported (a SPIR-V source that uses what wye does not offer, named).
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
 
   const std::string& name() const noexcept;

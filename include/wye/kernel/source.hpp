@@ -1,12 +1,14 @@
 #pragma once
 /// What kernels are written in. Sources are named by language; a device says which languages it takes.
 #include <wye/base/extent.hpp>
+#include <wye/base/result.hpp>
 #include <wye/device/host_code.hpp>
 #include <wye/device/parameter.hpp>
 
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,10 +41,24 @@ struct Macro {
   std::string value;
 };
 
-/// A compute shader in GLSL, `#version 450` or `460`; one piece of text, nothing can be included. Storage
-/// buffers are bound at set 0 in the order of the kernel's buffer parameters; the other parameters are the
-/// members of the push-constant block, in order. A shader without bound buffers takes them there too, as
-/// structs of {buffer_reference, uvec2 count} or bare buffer_references.
+/// A text that others include by its name.
+struct Include {
+  std::string name;  ///< "lib/span.glsl"
+  std::string text;
+};
+
+/// The host's own answer to an `#include`: the text of that name, nothing where it has none, or why it cannot
+/// be had. What it throws is such a reason. It is asked on the thread that makes a kernel, while it is made.
+using IncludeFinder = std::function<Result<std::optional<std::string>>(const std::string& name)>;
+
+/// A compute shader in GLSL, `#version 450` or `460`. Storage buffers are bound at set 0 in the order of the
+/// kernel's buffer parameters; the other parameters are the members of the push-constant block, in order. A
+/// shader without bound buffers takes them there too, as structs of {buffer_reference, uvec2 count} or bare
+/// buffer_references.
+///
+/// `#include "x"` is looked for beside what includes it, then, as `#include <x>`, among `includes`, below
+/// each of `include_directories` and by `find_include`, in this order. All of it is read once, when a kernel
+/// is made of the source, and is part of its key; names and places are not.
 struct Glsl {
   std::string text;
   std::string file = {};       ///< name shown in diagnostics
@@ -50,6 +66,13 @@ struct Glsl {
   std::vector<SpecializationConstant> constants = {};
   std::vector<Macro> macros = {};
   std::optional<Extent3> tile = std::nullopt;  ///< items one workgroup covers; unset: its invocations
+  std::vector<Include> includes = {};
+  std::vector<std::string> include_directories = {};
+  IncludeFinder find_include = {};
+
+  /// Reads a source from a file; its folder is the first include directory.
+  /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
+  WYE_API static Result<Glsl> from_file(const std::string& path);
 };
 
 /// A compute shader as SPIR-V words, of the same interface as `Glsl`.
@@ -58,6 +81,10 @@ struct SpirV {
   std::string entry = "main";
   std::vector<SpecializationConstant> constants = {};
   std::optional<Extent3> tile = std::nullopt;
+
+  /// Reads a module from a file.
+  /// Errors: not_found, io, invalid_argument (not SPIR-V in this machine's byte order).
+  WYE_API static Result<SpirV> from_file(const std::string& path);
 };
 
 /// How a host function wants to be called.

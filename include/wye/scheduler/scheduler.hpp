@@ -62,7 +62,7 @@ struct SchedulerMetrics {
 class WYE_API Scheduler {
  public:
   /// `kernels`: where executables come from, such as a ShaderCache.
-  /// Errors: invalid_argument (an option out of range, a backend in a row that does not exist).
+  /// Errors: invalid_argument (no `kernels`, an option out of range, a backend in a row that does not exist).
   static Result<Scheduler> open(ContextPool pool, std::shared_ptr<device::ExecutableProvider> kernels,
                                 SchedulerOptions options = {});
 

@@ -60,13 +60,6 @@ class CpuBuffer final : public BufferBase {
   std::byte* memory_;
 };
 
-class CpuExecutable final : public ExecutableBase {
- public:
-  CpuExecutable(std::shared_ptr<DeviceBase> device, const Artefact& artefact)
-      : ExecutableBase(std::move(device), artefact) {}
-  Bytes bytes() const noexcept override { return {}; }
-};
-
 }  // namespace
 
 CpuDevice::CpuDevice(AdapterInfo info, std::shared_ptr<base::Team> team)

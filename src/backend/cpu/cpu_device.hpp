@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/team.hpp"
 #include "device/contract.hpp"
@@ -29,6 +30,18 @@ class CpuDevice final : public device::DeviceBase {
  private:
   std::shared_ptr<base::Team> team_;
   device::MemoryAccount memory_;  // what its buffers hold of the machine's memory
+};
+
+class CpuExecutable final : public device::ExecutableBase {
+ public:
+  CpuExecutable(std::shared_ptr<device::DeviceBase> device, const device::Artefact& artefact)
+      : ExecutableBase(std::move(device), artefact) {}
+  Bytes bytes() const noexcept override { return {}; }
+  /// What its items have cost so far.
+  base::Pace& pace() const noexcept { return pace_; }
+
+ private:
+  mutable base::Pace pace_;
 };
 
 }  // namespace cpu

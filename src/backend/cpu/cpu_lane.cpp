@@ -322,7 +322,9 @@ std::optional<Error> Queue::dispatch(const Command& command, std::span<const Ope
     }
   };
   const std::uint64_t count = command.items.count();
-  if (count != 0) team_.each(count, grain_for(artefact, command.items), chunk);
+  const auto& executable =
+      static_cast<const CpuExecutable&>(*command.executable);  // this device takes no other
+  if (count != 0) team_.each(count, grain_for(artefact, command.items), chunk, executable.pace());
   if (!thrown) return std::nullopt;
   return Error(Errc::kernel_failed,
                base::text("Kernel '{}' failed on '{}': {}", artefact.kernel, device_id_, what_of(thrown)));

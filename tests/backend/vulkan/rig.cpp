@@ -34,9 +34,9 @@ std::shared_ptr<vulkan::VulkanDevice> open_device(const VulkanOptions& options,
   return nullptr;
 }
 
-Rig::Rig(const VulkanOptions& options) {
+Rig::Rig(const VulkanOptions& options, bool validate) {
   BackendOptions backend;
-  backend.validate = validates();
+  backend.validate = validate;
   backend.log = [this](const LogRecord& record) {
     const std::lock_guard lock(mutex_);
     messages_.emplace_back(record.text);

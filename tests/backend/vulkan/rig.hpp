@@ -39,10 +39,10 @@ std::shared_ptr<vulkan::VulkanDevice> open_device(const VulkanOptions& options =
 /// What a backend with these options finds.
 std::vector<Discovered> discover(const VulkanOptions& options = {}, const BackendOptions& backend = {});
 
-/// A device with validation on. When it ends, validation must have said nothing.
+/// A device with validation on, unless told otherwise. When it ends, validation must have said nothing.
 class Rig {
  public:
-  explicit Rig(const VulkanOptions& options = {});
+  explicit Rig(const VulkanOptions& options = {}, bool validate = validates());
   ~Rig();
 
   vulkan::VulkanDevice& device() { return *device_; }

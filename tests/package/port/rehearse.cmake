@@ -94,6 +94,9 @@ function(vcpkg_install_copyright)
   configure_file(${arg_FILE_LIST} ${CURRENT_PACKAGES_DIR}/share/${PORT}/copyright COPYONLY)
 endfunction()
 
+function(vcpkg_copy_tools)
+endfunction()
+
 function(vcpkg_copy_pdbs)
 endfunction()
 

@@ -12,7 +12,7 @@
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "document_network_XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "wye_test_XXXXXX").string();
     REQUIRE(::mkdtemp(pattern.data()) != nullptr);
     path_ = pattern;
   }

@@ -1,0 +1,56 @@
+# wye_add_kernels(<target> <file>... [NAMESPACE <name>] [INCLUDE_DIRECTORIES <folder>...] [DEFINITIONS <macro>[=<value>]...]
+#   [TEXT])
+# Compiles kernels while a target is built, and gives it a header for each: scale.comp becomes <kernels/scale.hpp> with the
+# function kernels::scale, which gives a wye::Kernel, and kernels::scale_source, its wye::SpirV. NAMESPACE app::gpu makes it
+# <app/gpu/scale.hpp> and app::gpu::scale. With TEXT the header has the text, checked now and compiled at run time: its source
+# is a wye::Glsl. A change of a file, or of what it includes, compiles it again.
+cmake_policy(VERSION 3.25)
+
+function(wye_add_kernels target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXT" "NAMESPACE" "INCLUDE_DIRECTORIES;DEFINITIONS")
+  if(arg_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "wye_add_kernels: ${arg_KEYWORDS_MISSING_VALUES} has no value.")
+  endif()
+  if(NOT TARGET wye::wyec)
+    message(FATAL_ERROR "wye_add_kernels needs the program wyec: find_package(wye COMPONENTS tools), or WYE_TOOLS=ON where "
+      "wye is built with its host.")
+  endif()
+  if(NOT arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "wye_add_kernels(${target}) names no kernel.")
+  endif()
+  if(NOT arg_NAMESPACE)
+    set(arg_NAMESPACE kernels)
+  endif()
+  set(options --namespace ${arg_NAMESPACE})
+  if(arg_TEXT)
+    list(APPEND options --as text)
+  endif()
+  foreach(folder IN LISTS arg_INCLUDE_DIRECTORIES)
+    cmake_path(ABSOLUTE_PATH folder BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    list(APPEND options -I ${folder})
+  endforeach()
+  foreach(definition IN LISTS arg_DEFINITIONS)
+    list(APPEND options -D ${definition})
+  endforeach()
+
+  string(REPLACE "::" "/" folder ${arg_NAMESPACE})
+  set(root ${CMAKE_CURRENT_BINARY_DIR}/wye_kernels/${target})
+  file(MAKE_DIRECTORY ${root}/${folder})
+  foreach(kernel IN LISTS arg_UNPARSED_ARGUMENTS)
+    cmake_path(ABSOLUTE_PATH kernel BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    cmake_path(GET kernel STEM name)
+    if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+      message(FATAL_ERROR "wye_add_kernels: '${name}', as ${kernel} is called, cannot name a function of C++.")
+    endif()
+    set(header ${root}/${folder}/${name}.hpp)
+    add_custom_command(
+      OUTPUT ${header}
+      COMMAND wye::wyec embed ${kernel} -o ${header} --depfile ${header}.d --name ${name} ${options}
+      DEPENDS ${kernel} $<TARGET_FILE:wye::wyec>
+      DEPFILE ${header}.d
+      COMMENT "Compiling the kernel ${name}"
+      VERBATIM)
+    target_sources(${target} PRIVATE ${header})
+  endforeach()
+  target_include_directories(${target} PRIVATE ${root})
+endfunction()

@@ -1,0 +1,61 @@
+// What the disk tier reads back: whatever lies there is what was stored, or is refused.
+#include <algorithm>
+#include <cstdlib>
+
+#include "cache/artefact_bytes.hpp"
+#include "fuzz/edits.hpp"
+
+namespace {
+
+using namespace wye;
+
+device::Artefact sample() {
+  device::Artefact artefact;
+  artefact.kernel = "scale";
+  artefact.language = "spirv";
+  artefact.code.assign(100, std::byte{7});
+  artefact.specialization = {{.id = 1, .size = 4, .bits = 5}, {.id = 2, .size = 8, .bits = 6}};
+  artefact.schema = {{Slot{"x", SlotKind::buffer, Access::read_write, ElementType::float32, 4},
+                      Slot{"s", SlotKind::scalar, Access::read, ElementType::float32, 4}}};
+  artefact.passing = {{.kind = device::Passing::Kind::descriptor, .binding = 0, .offset = 0},
+                      {.kind = device::Passing::Kind::bytes, .binding = 0, .offset = 0}};
+  artefact.parameter_bytes = 4;
+  artefact.workgroup = 64;
+  artefact.needs.add(Feature::float64);
+  artefact.key = digest(std::as_bytes(std::span("key", 3)));
+  return artefact;
+}
+
+// magic 10, version 8, key 32, size 8; then the checksum of these and of all that follows it.
+constexpr std::size_t size_at = 50, checksum_at = 58, payload_at = 90;
+
+/// Makes `bytes` say of themselves that they are whole, so that the reader behind the checksum is reached.
+void sign(std::vector<std::byte>& bytes) {
+  if (bytes.size() < payload_at) return;
+  const std::uint64_t size = bytes.size() - payload_at;
+  for (std::size_t i = 0; i < 8; ++i) bytes[size_at + i] = static_cast<std::byte>(size >> (8 * i));
+  const std::span<const std::byte> all(bytes);
+  const Digest sum = Hasher().add(all.first(checksum_at)).add(all.subspan(payload_at)).finish();
+  std::ranges::copy(sum.bytes, bytes.begin() + checksum_at);
+}
+
+void expect(bool holds) {
+  if (!holds) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const device::Artefact artefact = sample();
+  static const std::vector<std::byte> valid = cache::encode(artefact);
+  test::Input input(data, size);
+  const bool signs = input.take<std::uint8_t>() % 4 != 0;
+  std::vector<std::byte> bytes = test::edited(valid, input);
+  if (signs) sign(bytes);
+  const auto decoded = cache::decode(bytes, artefact.key);
+  if (bytes == valid) expect(decoded.has_value());
+  if (!signs && bytes != valid) expect(!decoded);
+  // What is accepted is exactly what somebody stored: it is written the same way again.
+  if (decoded) expect(cache::encode(*decoded) == bytes);
+  return 0;
+}

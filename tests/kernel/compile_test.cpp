@@ -1,0 +1,106 @@
+#include <wye/kernel/compile.hpp>
+#include <wye/kernel/kernel.hpp>
+
+#include "kernel/glsl.hpp"
+#include "shaders.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace wye;
+
+TEST_CASE("a host function and an unknown target are nothing to compile", "[kernel]") {
+  const Kernel<float>::Source source = host([](Range, float) {});
+  const auto refused = compile(source, {.name = "k"});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().describe() ==
+        "unsupported: Kernel 'k' is a host function: there is nothing to compile.");
+  CHECK(compile(SpirV{}, {.target = "ptx"}).error().sentence() == "Target 'ptx' is not known; 'spirv' is.");
+  CHECK(compile(SpirV{}).error() == Errc::invalid_argument);
+  CHECK(compile(Glsl{}).error() == Errc::invalid_argument);
+}
+
+#if WYE_WITH_GLSL
+
+namespace {
+
+std::string expects(const std::string& glsl) {
+  auto compiled = compile(Glsl{.text = glsl});
+  if (!compiled) return compiled.error().describe();
+  ParamSchema schema;
+  for (const SourceParameter& p : compiled->parameters) schema.slots.push_back(p.slot);
+  // What is said of a shader, a kernel may declare.
+  const auto made = AnyKernel::make("k", schema, {compiled->spirv});
+  return made ? to_string(schema) : made.error().describe();
+}
+
+}  // namespace
+
+TEST_CASE("a compiled source says what it expects, and a kernel of that is one", "[kernel]") {
+  const auto held = kernel::GlslCompiler::share();
+  CHECK(expects(test::scale_glsl) == "(buffer read_write float32 x, scalar float32 s)");
+  CHECK(expects(test::scale_span_glsl) == "(buffer read_write float32 x, scalar float32 s)");
+  const std::string begin =
+      "#version 450\n#extension GL_EXT_buffer_reference : require\nlayout(local_size_x = 8) in;\n";
+  CHECK(
+      expects(begin + "layout(set = 0, binding = 3) writeonly buffer A { uint a[]; };\n"
+                      "layout(set = 0, binding = 1) buffer B { ivec4 b[]; };\n"
+                      "layout(push_constant) uniform P { double d; vec2 v; uint n; };\n"
+                      "void main() { a[0] = b[1].x + n + uint(d) + uint(v.x); }") ==
+      "(buffer read int32 b, buffer write uint32 a, scalar float64 d, structure 8-byte v, scalar uint32 n)");
+  CHECK(expects(begin + "struct S { vec2 p; uint n; };\nlayout(set = 0, binding = 0) buffer A { S a[]; };\n"
+                        "layout(buffer_reference) buffer R { float r[]; };\n"
+                        "layout(push_constant) uniform P { R r; };\nvoid main() { a[0].n = uint(r.r[1]); }")
+            .find("(buffer read_write 16-byte a, address read") == 0);
+  CHECK(expects(begin + "void main() {}") == "()");
+}
+
+TEST_CASE("compiling gives the words, the workgroup, the features and the files", "[kernel]") {
+  const TemporaryFolder folder;
+  folder.put("a.glsl", "#include \"b.glsl\"\n");
+  folder.put("b.glsl", "layout(local_size_x = 8, local_size_y = 4) in;\n");
+  const auto compiled =
+      compile(Glsl{.text = "#version 450\n#include <a.glsl>\n#include <m>\n#include <a.glsl>\n"
+                           "layout(push_constant) uniform P { double d; };\nvoid main() { double e = d; }",
+                   .constants = {},
+                   .tile = Extent3(64),
+                   .includes = {{"m", "\n"}},
+                   .include_directories = {folder.path()}});
+  if (!compiled) FAIL(compiled.error().describe());
+  CHECK(compiled->workgroup == Extent3(8, 4));
+  CHECK(compiled->needs == Features{Feature::float64});
+  CHECK(compiled->push_bytes == 8);
+  CHECK(compiled->files == std::vector<std::string>{folder / "a.glsl", folder / "b.glsl"});
+  CHECK(compiled->spirv.tile == Extent3(64));
+  const auto again = compile(compiled->spirv);
+  REQUIRE(again);
+  CHECK(again->spirv.words == compiled->spirv.words);
+  CHECK(again->files.empty());
+}
+
+TEST_CASE("errors of compiling have their entries as data", "[kernel]") {
+  const auto refused =
+      compile(Glsl{.text = "#version 450\nvoid main() { foo = 1; }", .file = "a.comp"}, {.name = "k"});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().sentence() ==
+        "Kernel 'k' does not compile: a.comp:2: 'foo' : undeclared identifier.");
+  REQUIRE(refused.error().diagnostics().size() == 1);
+  CHECK(refused.error().diagnostics()[0] ==
+        Diagnostic{.file = "a.comp", .line = 2, .text = "'foo' : undeclared identifier"});
+}
+
+TEST_CASE("a self-contained source needs no files, and is the same source", "[kernel]") {
+  const TemporaryFolder folder;
+  folder.put("lib/a.glsl", "#include \"b.glsl\"\n#include <c.glsl>\n");
+  folder.put("lib/b.glsl", "const uint b = 1;\n");
+  const Glsl source{.text = "#version 450\n#include \"lib/a.glsl\"\nvoid main() {}",
+                    .include_directories = {folder.path()},
+                    .find_include = [](const std::string&) { return "const uint c = 2;\n"; }};
+  const auto whole = self_contained(source);
+  REQUIRE(whole);
+  CHECK(whole->include_directories.empty());
+  CHECK_FALSE(whole->find_include);
+  CHECK(whole->includes.size() == 3);
+  CHECK(compile(*whole)->spirv.words == compile(source)->spirv.words);
+}
+
+#endif

@@ -1,0 +1,2 @@
+// What everything is multiplied by.
+const float factor = 2.0;

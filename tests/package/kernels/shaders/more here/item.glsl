@@ -1,0 +1,2 @@
+layout(local_size_x = 64) in;
+uint item() { return gl_GlobalInvocationID.x; }

@@ -1,0 +1,280 @@
+/// wyec as it is run by build systems.
+#include <sys/wait.h>
+#include <wye/kernel/compile.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Ran {
+  int status = -1;
+  std::string out;  ///< standard output
+  std::string err;
+};
+
+Ran run(const std::vector<std::string>& arguments) {
+  static const TemporaryFolder folder;
+  const auto quoted = [](const std::string& text) {
+    std::string safe = "'";
+    for (const char c : text) safe += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return safe + "'";
+  };
+  std::string command = quoted(WYEC_PROGRAM);
+  for (const std::string& argument : arguments) command += " " + quoted(argument);
+  const int status =
+      std::system((command + " >" + quoted(folder / "out") + " 2>" + quoted(folder / "err")).c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.get("out"), folder.get("err")};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const std::string scale = R"(#version 450
+layout(local_size_x = 256) in;
+layout(set = 0, binding = 0) buffer X { float x[]; };
+layout(push_constant) uniform P { float s; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= s; }
+)";
+
+}  // namespace
+
+TEST_CASE("help and the version are no errors", "[wyec]") {
+  for (const char* argument : {"--help", "-h"}) {
+    const Ran ran = run({argument});
+    CHECK(ran.status == 0);
+    CHECK(has(ran.out, "wyec compile FILE -o OUT"));
+    CHECK(ran.err.empty());
+  }
+  CHECK(run({"compile", "--version"}).out == "wyec " + to_string(wye::library_version()) + "\n");
+}
+
+TEST_CASE("what cannot be meant gives status 2 and a sentence, and is not done", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string in = folder.put("a.comp", scale), out = folder / "out", spv = folder.put("a.spv", "x");
+  const auto said = [&](std::vector<std::string> arguments) {
+    const Ran ran = run(arguments);
+    CHECK(ran.status == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.ends_with("wyec --help says what there is.\n"));
+    return ran.err.substr(0, ran.err.find('\n'));
+  };
+  CHECK(said({}) == "wyec: Nothing is asked for.");
+  CHECK(said({"link", in}) == "wyec: 'link' is not compile, reflect or embed.");
+  CHECK(said({"compile"}) == "wyec: There is no file to read.");
+  CHECK(said({"compile", in}) == "wyec: There is no file to write: give -o.");
+  CHECK(said({"compile", in, "-o"}) == "wyec: Option '-o' has no value.");
+  CHECK(said({"compile", in, "-o", out, "-o", out}) == "wyec: Option '-o' is given twice.");
+  CHECK(said({"compile", in, in, "-o", out}) ==
+        "wyec: There are two files to read: '" + in + "' and '" + in + "'.");
+  CHECK(said({"compile", in, "-o", in}) == "wyec: File '" + in + "' would be written over.");
+  CHECK(said({"compile", in, "-o", out, "--depfile", out}) ==
+        "wyec: File '" + out + "' would be written twice.");
+  CHECK(said({"compile", in, "-o", out, "--fast"}) == "wyec: Option '--fast' is not one of compile.");
+  CHECK(said({"compile", in, "-o", out, "--as", "text"}) == "wyec: Option '--as' is not one of compile.");
+  CHECK(said({"compile", in, "-o", out, "--target", "dxil"}) ==
+        "wyec: Target 'dxil' is not known; 'spirv' is.");
+  CHECK(said({"compile", in, "-o", out, "--language", "hlsl"}) ==
+        "wyec: The value of --language ('hlsl') is not 'glsl' or 'spirv'.");
+  CHECK(said({"compile", folder / "a.txt", "-o", out}) ==
+        "wyec: The language of '" + (folder / "a.txt") + "' is not known by its name: give --language.");
+  CHECK(said({"compile", in, "-o", out, "-D1x=2"}) == "wyec: Macro '1x' is not an identifier.");
+  CHECK(said({"compile", in, "-o", out, "-DA", "-D", "A=2"}) == "wyec: Macro 'A' is defined twice.");
+  CHECK(said({"compile", spv, "-o", out, "-DA"}) ==
+        "wyec: Neither macros nor include folders mean anything to SPIR-V.");
+  CHECK(said({"embed", spv, "-o", out, "--as", "text"}) == "wyec: SPIR-V has no text to embed.");
+  CHECK(said({"embed", in, "-o", out, "--name", "a b"}) ==
+        "wyec: 'a b' cannot name a function of C++: give --name.");
+  CHECK(said({"embed", folder / "double.comp", "-o", out}) ==
+        "wyec: 'double' cannot name a function of C++: give --name.");
+  CHECK(said({"embed", in, "-o", out, "--namespace", "a::"}) ==
+        "wyec: 'a::' cannot name a namespace of C++.");
+  CHECK(said({"reflect", in, "--depfile", out}) ==
+        "wyec: Without a file to write, nothing can depend: give -o.");
+  CHECK_FALSE(fs::exists(out));
+}
+
+TEST_CASE("a file that cannot be read gives status 1 and no output", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out";
+  const auto said = [&](const std::string& file) {
+    const Ran ran = run({"compile", file, "-o", out});
+    CHECK(ran.status == 1);
+    CHECK_FALSE(fs::exists(out));
+    return ran.err;
+  };
+  CHECK(said(folder / "gone.comp") ==
+        "wyec: not_found: File '" + (folder / "gone.comp") + "' does not exist.\n");
+  CHECK(has(said(folder.put("empty.comp", "")), "is empty"));
+  CHECK(has(said(folder.put("zero.comp", std::string("#version 450\n\0", 14))), "has a zero byte in line 2"));
+  CHECK(has(said(folder.put("noise.spv", "noise")), "is not SPIR-V"));
+  CHECK(has(said(folder.put("noise2.spv", std::string("\x03\x02\x23\x07", 4) + std::string(40, 'x'))),
+            "SPIR-V"));
+  fs::create_directory(folder / "folder.comp");
+  CHECK(has(said(folder / "folder.comp"), "is not a regular file"));
+}
+
+#if WYE_WITH_GLSL
+
+TEST_CASE("wyec compiles GLSL to the SPIR-V that wye makes of it", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string in = folder.put("scale.comp", scale), out = folder / "scale.spv";
+  const Ran ran = run({"compile", in, "-o", out});
+  CHECK(ran.err.empty());
+  REQUIRE(ran.status == 0);
+  const auto here = compile(wye::Glsl{.text = scale});
+  REQUIRE(here);
+  CHECK(wye::SpirV::from_file(out)->words == here->spirv.words);
+  // What it wrote it reads again, and leaves as it is.
+  CHECK(run({"compile", out, "-o", folder / "again.spv"}).status == 0);
+  CHECK(folder.get("again.spv") == folder.get("scale.spv"));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 3);
+}
+
+TEST_CASE("errors are told as editors read them, one in each line", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string in =
+      folder.put("a.comp", "#version 450\nvoid main() { foo = 1;\n  float y = bar(3);\n}\n");
+  const Ran ran = run({"compile", in, "-o", folder / "out", "--depfile", folder / "out.d"});
+  CHECK(ran.status == 1);
+  CHECK(ran.err == in + ":2: error: 'foo' : undeclared identifier\n" + in +
+                       ":3: error: 'bar' : no matching overloaded function found\n");
+  CHECK_FALSE(fs::exists(folder / "out"));
+  CHECK_FALSE(fs::exists(folder / "out.d"));
+
+  const std::string lacking =
+      folder.put("b.comp", "#version 450\n\n#include \"gone.glsl\"\nvoid main() {}\n");
+  const Ran missing = run({"compile", lacking, "-I", "/nowhere", "-o", folder / "out"});
+  CHECK(missing.status == 1);
+  CHECK(has(missing.err,
+            lacking + ":3: error: 'gone.glsl' cannot be included: it is not there (looked for it in '" +
+                folder.path().string() + "', in '/nowhere')\n"));
+}
+
+TEST_CASE("macros, folders and the entry point reach the compiler", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string in = folder.put("a.comp",
+                                    "#version 450\n#include \"n.glsl\"\n#ifdef B\n#error b is B\n#endif\n"
+                                    "layout(set = 0, binding = 0) buffer X { uint x[]; };\n"
+                                    "void go() { x[0] = N + A; }\n");
+  folder.put("far off/n.glsl", "#define N 3\n");
+  const std::string out = folder / "out";
+  CHECK(run({"compile", in, "-o", out, "-DA", "-I", folder / "far off", "--entry", "go"}).status == 0);
+  CHECK(
+      run({"compile", in, "-o", out, "-D", "A=x[1]", "-I" + (folder / "far off"), "--entry", "go"}).status ==
+      0);
+  CHECK(has(run({"compile", in, "-o", out, "-DA", "-DB=2", "-I", folder / "far off"}).err, "b is B"));
+  CHECK(has(run({"compile", in, "-o", out, "-DA", "-I", folder / "far off", "--entry", "gone"}).err,
+            "there is no function 'gone'"));
+}
+
+TEST_CASE("the depfile names the source and all it includes, escaped", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string in = folder.put("a.comp", "#version 450\n#include \"b c.glsl\"\n" + scale.substr(13));
+  folder.put("b c.glsl", "#include \"$d#.glsl\"\n");
+  folder.put("$d#.glsl", "\n");
+  REQUIRE(run({"compile", in, "-o", folder / "out", "--depfile", folder / "out.d"}).status == 0);
+  CHECK(folder.get("out.d") == (folder / "out") + ": \\\n  " + in + " \\\n  " + (folder / "b\\ c.glsl") +
+                                   " \\\n  " + (folder / "$$d\\#.glsl") + "\n");
+}
+
+TEST_CASE("reflection says what a kernel expects, as JSON", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string in = folder.put("scale.comp", scale);
+  const std::string expected = R"({
+  "kernel": "scale",
+  "language": "Glsl",
+  "entry": "main",
+  "parameters": [
+    {"name": "x", "kind": "buffer", "access": "read_write", "element": "float32", "size": 4, "binding": 0},
+    {"name": "s", "kind": "scalar", "element": "float32", "size": 4, "offset": 0}
+  ],
+  "push_bytes": 4,
+  "workgroup": [256, 1, 1],
+  "features": []
+}
+)";
+  CHECK(run({"reflect", in}).out == expected);
+  REQUIRE(run({"reflect", in, "-o", folder / "out.json"}).status == 0);
+  CHECK(folder.get("out.json") == expected);
+  const std::string none = folder.put("none.comp", "#version 450\nvoid main() { double d = 2.0lf; }\n");
+  CHECK(has(run({"reflect", none, "--name", "\"\\"}).out, "\"kernel\": \"\\\"\\\\\",\n"));
+  CHECK(has(run({"reflect", none}).out, "\"parameters\": [],\n"));
+  const std::string image =
+      folder.put("image.comp",
+                 "#version 450\nlayout(set = 0, binding = 1, r32f) uniform image2D p;\nvoid main() { "
+                 "imageStore(p, ivec2(0), vec4(1)); }\n");
+  const Ran refused = run({"reflect", image});
+  CHECK(refused.status == 1);
+  CHECK(has(refused.err, "Binding 1 ('p') of set 0 is an image"));
+}
+
+TEST_CASE("a file that cannot be written gives status 1 and leaves nothing", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string in = folder.put("scale.comp", scale);
+  const Ran ran = run({"compile", in, "-o", folder / "gone/out.spv"});
+  CHECK(ran.status == 1);
+  CHECK(ran.err ==
+        "wyec: File '" + (folder / "gone/out.spv") + "' cannot be written: No such file or directory.\n");
+  fs::create_directory(folder / "taken");
+  CHECK(run({"compile", in, "-o", folder / "taken"}).status == 1);
+  // What is no file is not replaced by one.
+  fs::create_symlink("/dev/full", folder / "full");
+  const Ran full = run({"reflect", in, "-o", folder / "full"});
+  CHECK(full.status == 1);
+  CHECK(has(full.err, "No space left on device"));
+  CHECK(fs::is_symlink(folder / "full"));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 3);
+}
+
+TEST_CASE("an embedded kernel is a header of words, or of text with its includes", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string in = folder.put(
+      "scale.comp", "#version 450\n#include \"lib/a.glsl\"\n" + scale.substr(13) + "// \"?\\ \xc3\xa4\n");
+  folder.put("lib/a.glsl", "#include \"b.glsl\"\n");
+  folder.put("lib/b.glsl", "// b\n");
+  const std::string out = folder / "scale.hpp";
+  REQUIRE(run({"embed", in, "-o", out, "--namespace", "app::gpu"}).status == 0);
+  const std::string words = folder.get("scale.hpp");
+  CHECK(has(words, "namespace app::gpu {"));
+  CHECK(has(words, "scale_words[] = {\n    0x07230203,"));
+  CHECK(has(words, "inline wye::Result<wye::Kernel<wye::ReadWrite<float>, float>> scale("));
+  CHECK_FALSE(has(words, folder.path().string()));
+
+  REQUIRE(run({"embed", in, "-o", out, "--as", "text", "-DN=1", "--name", "other"}).status == 0);
+  const std::string text = folder.get("scale.hpp");
+  CHECK(has(text, "inline wye::Glsl other_source() {"));
+  CHECK(has(text, "\"lib/b.glsl\""));
+  CHECK(has(text, R"("// \"\?\\ \303\244\n")"));
+  CHECK_FALSE(has(text, folder.path().string()));
+
+  // Two files of one name cannot be told apart in memory.
+  folder.put("far/lib/a.glsl", "#include \"b.glsl\"\n");
+  folder.put("far/lib/b.glsl", "// another\n");
+  folder.put("far/c.glsl", "#include \"lib/b.glsl\"\n");
+  const std::string both =
+      folder.put("both.comp", "#version 450\n#include \"lib/b.glsl\"\n#include <c.glsl>\nvoid main() {}\n");
+  const Ran ran = run({"embed", both, "-I", folder / "far", "-o", out, "--as", "text"});
+  CHECK(ran.status == 1);
+  CHECK(has(ran.err, "Different texts are included by one name"));
+}
+
+TEST_CASE("a kernel of two million lines is refused soon, and so is one that includes itself", "[wyec]") {
+  const TemporaryFolder folder;
+  std::string text = "#version 450\n";
+  for (int i = 0; i < 2'000'000; ++i) text += "//\n";
+  const Ran ran = run({"compile", folder.put("long.comp", text), "-o", folder / "out"});
+  CHECK(ran.status == 1);
+  CHECK(has(ran.err, "exceeds what may be read of it (4.00 MiB)"));
+  const std::string self = folder.put("self.comp", "#version 450\n#include \"self.comp\"\nvoid main() {}\n");
+  const Ran cycle = run({"compile", self, "-o", folder / "out"});
+  CHECK(cycle.status == 1);
+  CHECK(has(cycle.err, "includes form a cycle: '" + self + "' includes '" + self + "'"));
+}
+
+#endif

@@ -1,0 +1,231 @@
+#include "command_line.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace wyec {
+
+const char usage[] = R"(wyec compiles kernels without a device.
+
+wyec compile FILE -o OUT    writes SPIR-V
+wyec reflect FILE [-o OUT]  writes what a kernel expects, as JSON
+wyec embed FILE -o OUT      writes a C++ header that has the kernel in it
+
+  -o, --output FILE       where to write
+  -D NAME[=VALUE]         defines a macro (VALUE is 1 where none is given)
+  -I DIR                  includes from DIR too; FILE's own folder is looked in first
+  --entry NAME            the function to begin with (main)
+  --language LANGUAGE     glsl or spirv; else as FILE ends: .comp and .glsl, .spv
+  --target TARGET         what to compile for: spirv
+  --depfile FILE          writes what OUT depends on, for make and ninja
+  --as FORM               of embed: spirv, or text that is compiled at run time
+  --name NAME             the kernel's name, in messages and of embed's function (as FILE is called)
+  --namespace NAME        of embed: the function's namespace (kernels)
+  --help, --version
+
+Errors go to standard error, as FILE:LINE: error: TEXT where a line is known. Status: 0 done, 1 failed, 2 misused.
+)";
+
+namespace {
+
+bool is_identifier(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && letter(name.front()) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+/// Words that cannot name a function of C++.
+bool is_word_of_cpp(const std::string& name) {
+  static const std::set<std::string, std::less<>> words{
+      "alignas",     "alignof",  "and",        "and_eq",    "asm",       "auto",         "bitand",
+      "bitor",       "bool",     "break",      "case",      "catch",     "char",         "char16_t",
+      "char32_t",    "char8_t",  "class",      "co_await",  "co_return", "co_yield",     "compl",
+      "concept",     "const",    "const_cast", "consteval", "constexpr", "constinit",    "continue",
+      "decltype",    "default",  "delete",     "do",        "double",    "dynamic_cast", "else",
+      "enum",        "explicit", "export",     "extern",    "false",     "float",        "for",
+      "friend",      "goto",     "if",         "inline",    "int",       "long",         "mutable",
+      "namespace",   "new",      "noexcept",   "not",       "not_eq",    "nullptr",      "operator",
+      "or",          "or_eq",    "private",    "protected", "public",    "register",     "reinterpret_cast",
+      "requires",    "return",   "short",      "signed",    "sizeof",    "static",       "static_assert",
+      "static_cast", "struct",   "switch",     "template",  "this",      "thread_local", "throw",
+      "true",        "try",      "typedef",    "typeid",    "typename",  "union",        "unsigned",
+      "using",       "virtual",  "void",       "volatile",  "wchar_t",   "while",        "wye",
+      "xor",         "xor_eq"};
+  return words.count(name) != 0;
+}
+
+std::string file_name(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? path : path.substr(slash + 1);
+}
+
+std::optional<Language> language_of(const std::string& path) {
+  if (path.ends_with(".comp") || path.ends_with(".glsl")) return Language::glsl;
+  if (path.ends_with(".spv")) return Language::spirv;
+  return std::nullopt;
+}
+
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+/// Reads arguments one after the other; the first misuse ends it.
+class Parser {
+ public:
+  explicit Parser(const std::vector<std::string>& arguments) : rest_(arguments) {}
+
+  std::variant<Command, Misuse> run() {
+    for (const std::string& argument : rest_) {
+      if (argument == "--help" || argument == "-h") return Command{.action = Action::help};
+      if (argument == "--version") return Command{.action = Action::version};
+    }
+    if (rest_.empty()) return Misuse{"Nothing is asked for."};
+    if (const std::string& verb = rest_.front(); verb == "compile")
+      command_.action = Action::compile;
+    else if (verb == "reflect")
+      command_.action = Action::reflect;
+    else if (verb == "embed")
+      command_.action = Action::embed;
+    else
+      return Misuse{"'" + verb + "' is not compile, reflect or embed."};
+    for (at_ = 1; at_ < rest_.size() && misuse_.empty(); ++at_) take(rest_[at_]);
+    if (misuse_.empty()) check();
+    if (!misuse_.empty()) return Misuse{misuse_};
+    return command_;
+  }
+
+ private:
+  void take(const std::string& argument) {
+    const bool embedding = command_.action == Action::embed;
+    if (argument == "-o" || argument == "--output") {
+      set(command_.output, argument);
+    } else if (argument.starts_with("-D")) {
+      if (auto macro = value(argument, "-D")) define(*macro);
+    } else if (argument.starts_with("-I")) {
+      if (auto folder = value(argument, "-I")) command_.include_directories.push_back(std::move(*folder));
+    } else if (argument == "--entry") {
+      set(command_.entry, argument);
+    } else if (argument == "--target") {
+      set(command_.target, argument);
+      if (misuse_.empty() && command_.target != "spirv")
+        misuse_ = "Target " + quoted(command_.target) + " is not known; 'spirv' is.";
+    } else if (argument == "--depfile") {
+      set(command_.depfile, argument);
+    } else if (argument == "--language") {
+      choose(language_, argument, {{"glsl", Language::glsl}, {"spirv", Language::spirv}});
+    } else if (argument == "--as" && embedding) {
+      std::optional<Embed> form;
+      choose(form, argument, {{"spirv", Embed::spirv}, {"text", Embed::text}});
+      command_.embed = form.value_or(Embed::spirv);
+    } else if (argument == "--name") {
+      set(command_.name, argument);
+    } else if (argument == "--namespace" && embedding) {
+      set(command_.space, argument);
+    } else if (argument.size() > 1 && argument.front() == '-') {
+      misuse_ = "Option " + quoted(argument) + " is not one of " + rest_.front() + ".";
+    } else if (!command_.input.empty()) {
+      misuse_ = "There are two files to read: " + quoted(command_.input) + " and " + quoted(argument) + ".";
+    } else if (argument.empty()) {
+      misuse_ = "The name of the file to read is empty.";
+    } else {
+      command_.input = argument;
+    }
+  }
+
+  /// What belongs to `option`: its end ("-DX"), or the next argument.
+  std::optional<std::string> value(const std::string& argument, std::string_view option) {
+    if (argument.size() > option.size()) return argument.substr(option.size());
+    if (at_ + 1 < rest_.size() && !rest_[at_ + 1].empty()) return rest_[++at_];
+    misuse_ = "Option " + quoted(argument) + " has no value.";
+    return std::nullopt;
+  }
+
+  void set(std::string& where, const std::string& option) {
+    if (!given_.insert(option == "--output" ? "-o" : option).second) {
+      misuse_ = "Option " + quoted(option) + " is given twice.";
+      return;
+    }
+    if (auto text = value(option, option)) where = std::move(*text);
+  }
+
+  template <class T>
+  void choose(std::optional<T>& where, const std::string& option,
+              const std::vector<std::pair<std::string, T>>& choices) {
+    std::string text;
+    set(text, option);
+    if (!misuse_.empty()) return;
+    std::string known;
+    for (const auto& [name, choice] : choices) {
+      if (text == name) where = choice;
+      known += (known.empty() ? "" : " or ") + quoted(name);
+    }
+    if (!where) misuse_ = "The value of " + option + " (" + quoted(text) + ") is not " + known + ".";
+  }
+
+  void define(const std::string& macro) {
+    const std::size_t equals = std::min(macro.find('='), macro.size());
+    wye::Macro made{macro.substr(0, equals), equals == macro.size() ? "1" : macro.substr(equals + 1)};
+    if (!is_identifier(made.name)) {
+      misuse_ = "Macro " + quoted(made.name) + " is not an identifier.";
+      return;
+    }
+    for (const wye::Macro& other : command_.macros)
+      if (other.name == made.name) misuse_ = "Macro " + quoted(made.name) + " is defined twice.";
+    command_.macros.push_back(std::move(made));
+  }
+
+  void check() {
+    Command& c = command_;
+    if (c.input.empty()) return fail("There is no file to read.");
+    if (!language_) language_ = language_of(c.input);
+    if (!language_)
+      return fail("The language of " + quoted(c.input) + " is not known by its name: give --language.");
+    c.language = *language_;
+    if (c.language == Language::spirv && (!c.macros.empty() || !c.include_directories.empty()))
+      return fail("Neither macros nor include folders mean anything to SPIR-V.");
+    if (c.language == Language::spirv && c.embed == Embed::text) return fail("SPIR-V has no text to embed.");
+    if (c.output.empty() && c.action != Action::reflect) return fail("There is no file to write: give -o.");
+    if (c.output.empty() && !c.depfile.empty())
+      return fail("Without a file to write, nothing can depend: give -o.");
+    for (const std::string& written : {c.output, c.depfile})
+      if (written == c.input) return fail("File " + quoted(c.input) + " would be written over.");
+    if (!c.output.empty() && c.output == c.depfile)
+      return fail("File " + quoted(c.output) + " would be written twice.");
+    const std::string file = file_name(c.input);
+    if (c.name.empty()) c.name = file.substr(0, file.find('.'));
+    if (c.action == Action::embed) return check_names();
+    if (c.name.empty()) c.name = file;
+  }
+
+  void check_names() {
+    if (!is_identifier(command_.name) || is_word_of_cpp(command_.name))
+      return fail(quoted(command_.name) + " cannot name a function of C++: give --name.");
+    std::string_view space = command_.space;
+    for (bool last = false; !last;) {
+      const std::size_t end = space.find("::");
+      last = end == space.npos;
+      const std::string part(space.substr(0, end));
+      if (!is_identifier(part) || is_word_of_cpp(part))
+        return fail(quoted(command_.space) + " cannot name a namespace of C++.");
+      if (!last) space.remove_prefix(end + 2);
+    }
+  }
+
+  void fail(std::string sentence) { misuse_ = std::move(sentence); }
+
+  const std::vector<std::string>& rest_;
+  std::size_t at_ = 0;
+  std::set<std::string> given_;
+  std::optional<Language> language_;
+  Command command_;
+  std::string misuse_;
+};
+
+}  // namespace
+
+std::variant<Command, Misuse> parse(const std::vector<std::string>& arguments) {
+  return Parser(arguments).run();
+}
+
+}  // namespace wyec

@@ -1,0 +1,38 @@
+#pragma once
+/// What wyec is asked to do.
+#include <string>
+#include <variant>
+#include <vector>
+#include <wye/kernel/source.hpp>
+
+namespace wyec {
+
+enum class Action { compile, reflect, embed, help, version };
+enum class Language { glsl, spirv };
+enum class Embed { spirv, text };
+
+struct Command {
+  Action action = Action::help;
+  std::string input = {};
+  std::string output = {};  ///< empty: standard output, which `reflect` alone may write to
+  std::string target = "spirv";
+  Language language = Language::glsl;
+  std::string entry = "main";
+  std::vector<wye::Macro> macros = {};
+  std::vector<std::string> include_directories = {};
+  std::string depfile = {};
+  Embed embed = Embed::spirv;
+  std::string name = {};  ///< of the kernel
+  std::string space = "kernels";
+};
+
+/// Why arguments mean nothing, as a sentence.
+struct Misuse {
+  std::string sentence;
+};
+
+std::variant<Command, Misuse> parse(const std::vector<std::string>& arguments);
+
+extern const char usage[];
+
+}  // namespace wyec

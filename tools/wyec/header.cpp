@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "write.hpp"
+
+namespace wyec {
+namespace {
+
+/// The C++ type of a number; empty where it has none.
+std::string number_type(wye::ElementType type) {
+  switch (type) {
+    case wye::ElementType::float32: return "float";
+    case wye::ElementType::float64: return "double";
+    case wye::ElementType::opaque:
+    case wye::ElementType::float16: return {};
+    default: return "std::" + std::string(wye::name(type)) + "_t";
+  }
+}
+
+/// "wye::ReadWrite<float>, float"; nothing where a type is the host's own.
+std::optional<std::string> parameter_types(const wye::Compiled& kernel) {
+  std::string list;
+  for (const wye::SourceParameter& p : kernel.parameters) {
+    std::string type = number_type(p.slot.element);
+    if (type.empty() || p.slot.kind == wye::SlotKind::address || p.slot.kind == wye::SlotKind::structure)
+      return std::nullopt;
+    if (p.slot.kind == wye::SlotKind::buffer) {
+      const char* access = p.slot.access == wye::Access::read    ? "wye::Read<"
+                           : p.slot.access == wye::Access::write ? "wye::Write<"
+                                                                 : "wye::ReadWrite<";
+      type = access + type + ">";
+    }
+    list += (list.empty() ? "" : ", ") + type;
+  }
+  return list;
+}
+
+/// A string of C++, one line for each of its own.
+std::string literal(std::string_view text) {
+  std::string result = "\n    \"";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      result += i + 1 < text.size() ? "\\n\"\n    \"" : "\\n";
+    } else if (c == '"' || c == '\\' || c == '?') {
+      result.append({'\\', c});
+    } else if (byte < 0x20 || byte >= 0x7f) {
+      char octal[8];
+      std::snprintf(octal, sizeof octal, "\\%03o", static_cast<unsigned>(byte));
+      result += octal;
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string words(const std::vector<std::uint32_t>& list) {
+  std::string text;
+  char word[16];
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    std::snprintf(word, sizeof word, "0x%08x,", list[i]);
+    text += i % 9 == 0 ? "\n    " : " ";
+    text += word;
+  }
+  return text;
+}
+
+std::string spirv_source(const std::string& name, const wye::Compiled& kernel) {
+  return "inline constexpr std::uint32_t " + name + "_words[] = {" + words(kernel.spirv.words) +
+         "\n};\n\ninline wye::SpirV " + name +
+         "_source() {\n  wye::SpirV source;\n  source.words.assign(std::begin(" + name +
+         "_words), std::end(" + name + "_words));\n  source.entry = " + literal(kernel.spirv.entry) +
+         ";\n  return source;\n}\n";
+}
+
+std::string text_source(const std::string& name, const wye::Glsl& source) {
+  std::string text = "inline wye::Glsl " + name +
+                     "_source() {\n  wye::Glsl source;\n  source.text =" + literal(source.text) +
+                     ";\n  source.file =" + literal(source.file) +
+                     ";\n  source.entry =" + literal(source.entry) + ";\n";
+  for (const wye::Macro& macro : source.macros)
+    text += "  source.macros.push_back({" + literal(macro.name) + "," + literal(macro.value) + "});\n";
+  for (const wye::Include& include : source.includes)
+    text += "  source.includes.push_back({" + literal(include.name) + "," + literal(include.text) + "});\n";
+  return text + "  return source;\n}\n";
+}
+
+std::string file_name(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? path : path.substr(slash + 1);
+}
+
+/// A name from outside as a part of a comment.
+std::string in_comment(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == '\\') c = '?';
+  return text;
+}
+
+}  // namespace
+
+std::string header(const Command& command, const wye::Compiled& kernel,
+                   const std::optional<wye::Glsl>& source) {
+  const std::string& name = command.name;
+  wye::ParamSchema schema;
+  for (const wye::SourceParameter& p : kernel.parameters) schema.slots.push_back(p.slot);
+  const wye::Extent3& w = kernel.workgroup;
+  const auto types = parameter_types(kernel);
+  const std::string made = types ? "wye::Kernel<" + *types + ">" : "wye::Kernel<P...>";
+
+  std::string text = "// Written by wyec " + to_string(wye::library_version()) + " from " +
+                     in_comment(file_name(command.input)) +
+                     ".\n#pragma once\n#include <wye/kernel/kernel.hpp>\n\n#include <cstdint>\n#include "
+                     "<iterator>\n#include <utility>\n#include <vector>\n\nnamespace " +
+                     command.space + " {\n\n";
+  text += source ? text_source(name, *source) : spirv_source(name, kernel);
+  text += "\n/// Parameters " + in_comment(to_string(schema)) + ", workgroup " + std::to_string(w.x) + " x " +
+          std::to_string(w.y) + " x " + std::to_string(w.z) +
+          ".\n/// `others` are further sources of the kernel: a function of the host, for one.\n";
+  if (!types) text += "template <class... P>\n";
+  text += (types ? "inline " : "") + std::string("wye::Result<") + made + "> " + name + "(std::vector<" +
+          (types ? "" : "typename ") + made + "::Source> others = {}) {\n  others.push_back(" + name +
+          "_source());\n  return " + made + "::make({.name = \"" + name +
+          "\", .sources = std::move(others)});\n}\n\n}  // namespace " + command.space + "\n";
+  return text;
+}
+
+}  // namespace wyec
