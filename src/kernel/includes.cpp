@@ -172,6 +172,7 @@ class Reader {
     }
     use.text = found.text;
     use.why = found.nothing() ? searched(use) : std::move(found.why);
+    std::replace(use.why.begin(), use.why.end(), '\n', ' ');  // the compiler's messages are one for each line
   }
 
   /// What is known of a name at a place.

@@ -141,7 +141,7 @@ TEST_CASE("what the host throws or refuses is a reason that an include is missin
   CHECK(why([](const std::string&) -> std::string { throw std::runtime_error("no network"); }) ==
         "the host's find_include throws: no network");
   CHECK(why([](const std::string&) -> std::string { throw 3; }) == "the host's find_include throws");
-  CHECK(why([](const std::string&) { return Error(Errc::io, "The disk is on fire."); }) ==
+  CHECK(why([](const std::string&) { return Error(Errc::io, "The disk\nis on fire."); }) ==
         "The disk is on fire");
   CHECK(why([](const std::string&) { return std::optional<std::string>(); }) ==
         "it is not there (looked for it by its find_include)");

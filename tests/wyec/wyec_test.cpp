@@ -243,7 +243,7 @@ TEST_CASE("an embedded kernel is a header of words, or of text with its includes
   const std::string words = folder.get("scale.hpp");
   CHECK(has(words, "namespace app::gpu {"));
   CHECK(has(words, "scale_words[] = {\n    0x07230203,"));
-  CHECK(has(words, "inline wye::Result<wye::Kernel<wye::ReadWrite<float>, float>> scale("));
+  CHECK(has(words, "using scale_kernel = wye::Kernel<wye::ReadWrite<float>, float>;"));
   CHECK_FALSE(has(words, folder.path().string()));
 
   REQUIRE(run({"embed", in, "-o", out, "--as", "text", "-DN=1", "--name", "other"}).status == 0);

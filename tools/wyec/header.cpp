@@ -35,14 +35,16 @@ std::optional<std::string> parameter_types(const wye::Compiled& kernel) {
   return list;
 }
 
-/// A string of C++, one line for each of its own.
+/// A string of C++, of several lines one for each of its own.
 std::string literal(std::string_view text) {
-  std::string result = "\n    \"";
+  const std::string break_line = "\n    \"";
+  const bool several = std::min(text.find('\n'), text.size()) + 1 < text.size();
+  std::string result = several ? break_line : "\"";
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
     if (c == '\n') {
-      result += i + 1 < text.size() ? "\\n\"\n    \"" : "\\n";
+      result += i + 1 < text.size() ? "\\n\"" + break_line : "\\n";
     } else if (c == '"' || c == '\\' || c == '?') {
       result.append({'\\', c});
     } else if (byte < 0x20 || byte >= 0x7f) {
@@ -81,10 +83,20 @@ std::string text_source(const std::string& name, const wye::Glsl& source) {
                      ";\n  source.file =" + literal(source.file) +
                      ";\n  source.entry =" + literal(source.entry) + ";\n";
   for (const wye::Macro& macro : source.macros)
-    text += "  source.macros.push_back({" + literal(macro.name) + "," + literal(macro.value) + "});\n";
+    text += "  source.macros.push_back({" + literal(macro.name) + ", " + literal(macro.value) + "});\n";
   for (const wye::Include& include : source.includes)
-    text += "  source.includes.push_back({" + literal(include.name) + "," + literal(include.text) + "});\n";
+    text += "  source.includes.push_back({" + literal(include.name) + ", " + literal(include.text) + "});\n";
   return text + "  return source;\n}\n";
+}
+
+/// The names of the parameters; none where one has none.
+std::string names(const wye::Compiled& kernel) {
+  std::string list;
+  for (const wye::SourceParameter& p : kernel.parameters) {
+    if (p.slot.name.empty()) return {};
+    list += (list.empty() ? "" : ", ") + literal(p.slot.name);
+  }
+  return list;
 }
 
 std::string file_name(const std::string& path) {
@@ -107,23 +119,23 @@ std::string header(const Command& command, const wye::Compiled& kernel,
   wye::ParamSchema schema;
   for (const wye::SourceParameter& p : kernel.parameters) schema.slots.push_back(p.slot);
   const wye::Extent3& w = kernel.workgroup;
-  const auto types = parameter_types(kernel);
-  const std::string made = types ? "wye::Kernel<" + *types + ">" : "wye::Kernel<P...>";
-
   std::string text = "// Written by wyec " + to_string(wye::library_version()) + " from " +
                      in_comment(file_name(command.input)) +
                      ".\n#pragma once\n#include <wye/kernel/kernel.hpp>\n\n#include <cstdint>\n#include "
                      "<iterator>\n#include <utility>\n#include <vector>\n\nnamespace " +
                      command.space + " {\n\n";
   text += source ? text_source(name, *source) : spirv_source(name, kernel);
+  const auto types = parameter_types(kernel);
+  const std::string made = types ? name + "_kernel" : "wye::Kernel<P...>";
   text += "\n/// Parameters " + in_comment(to_string(schema)) + ", workgroup " + std::to_string(w.x) + " x " +
-          std::to_string(w.y) + " x " + std::to_string(w.z) +
-          ".\n/// `others` are further sources of the kernel: a function of the host, for one.\n";
-  if (!types) text += "template <class... P>\n";
-  text += (types ? "inline " : "") + std::string("wye::Result<") + made + "> " + name + "(std::vector<" +
-          (types ? "" : "typename ") + made + "::Source> others = {}) {\n  others.push_back(" + name +
-          "_source());\n  return " + made + "::make({.name = \"" + name +
-          "\", .sources = std::move(others)});\n}\n\n}  // namespace " + command.space + "\n";
+          std::to_string(w.y) + " x " + std::to_string(w.z) + ".\n";
+  if (types) text += "using " + made + " = wye::Kernel<" + *types + ">;\n\n";
+  text += "/// `others` are further sources of the kernel: a function of the host, for one.\n";
+  text += types ? "inline " : "template <class... P>\n";
+  text += "wye::Result<" + made + "> " + name + "(std::vector<" + (types ? "" : "typename ") + made +
+          "::Source> others = {}) {\n  others.push_back(" + name + "_source());\n  return " + made +
+          "::make({.name = \"" + name + "\",\n      .sources = std::move(others),\n      .parameters = {" +
+          names(kernel) + "}});\n}\n\n}  // namespace " + command.space + "\n";
   return text;
 }
 

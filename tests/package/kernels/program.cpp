@@ -31,9 +31,12 @@ bool made(const wye::Result<T>& kernel, const char* languages) {
 
 int main() {
   const auto by_host = wye::host([](wye::Range, std::span<float>, float) {});
-  const wye::Result<wye::Kernel<wye::ReadWrite<float>, float>> scale = kernels::scale({by_host});
+  const wye::Result<kernels::scale_kernel> scale = kernels::scale({by_host});
   if (!made(scale, "host, SpirV") || scale->schema().slots[1].name != "s") return 1;
-  if (!made(app::text::scale(), "Glsl") || app::text::scale_source().includes.size() != 2) return 1;
+  const wye::Result<wye::Kernel<wye::ReadWrite<float>, float>> text = app::text::scale();
+  if (!made(text, "Glsl") || text->schema().slots[1].name != "s" ||
+      app::text::scale_source().includes.size() != 2)
+    return 1;
   if (!made(kernels::move<wye::ReadWrite<Particle>>(), "SpirV")) return 1;
   if (kernels::move<wye::ReadWrite<double>>()) return 1;
   const bool two = has(2.0f), three = has(3.0f);
