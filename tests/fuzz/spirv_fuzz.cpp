@@ -1,6 +1,7 @@
 // Code from anywhere: it is read within its bounds, understood or refused, in both rooms that read SPIR-V.
 #include "backend/vulkan/spirv.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "backend/vulkan/spirv_check.hpp"
@@ -35,7 +36,8 @@ void main() {
 #extension GL_EXT_shader_explicit_arithmetic_types : require
 layout(local_size_x = 64) in;
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float at[]; };
-layout(buffer_reference, std430) readonly buffer Node { uint64_t value; Node next; };
+layout(buffer_reference) buffer Node;
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Node { uint64_t value; Node next; };
 struct Span { Floats data; uvec2 count; };
 layout(push_constant) uniform P { Span x; Node list; double s; };
 void main() {
@@ -49,7 +51,7 @@ std::vector<Words> seeds() {
   std::vector<Words> all;
   for (const char* text : shaders) {
     auto words = kernel::GlslCompiler::share()->compile(Glsl{.text = text}, "seed");
-    if (!words) std::abort();
+    if (!words) std::fputs(words.error().describe().c_str(), stderr), std::abort();
     all.push_back(*words);
   }
   return all;
@@ -97,8 +99,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::vector<Words> valid = seeds();
   test::Input input(data, size);
   const Words words = test::edited(valid[input.take<std::uint8_t>() % valid.size()], input);
-  const device::Specialization constants[] = {{.id = 1, .size = 4, .bits = 32}};
-  for (const auto& chosen : {std::span<const device::Specialization>(), std::span(constants)})
-    if (const auto interface = kernel::reflect(words, "main", chosen)) check(words, *interface);
+  static const device::Specialization constant{.id = 1, .size = 4, .bits = 32};
+  for (const std::size_t given : {0u, 1u})
+    if (const auto interface = kernel::reflect(words, "main", {&constant, given})) check(words, *interface);
   return 0;
 }
