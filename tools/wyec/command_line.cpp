@@ -57,11 +57,6 @@ bool is_word_of_cpp(const std::string& name) {
   return words.count(name) != 0;
 }
 
-std::string file_name(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == path.npos ? path : path.substr(slash + 1);
-}
-
 std::optional<Language> language_of(const std::string& path) {
   if (path.ends_with(".comp") || path.ends_with(".glsl")) return Language::glsl;
   if (path.ends_with(".spv")) return Language::spirv;
@@ -223,6 +218,11 @@ class Parser {
 };
 
 }  // namespace
+
+std::string file_name(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? path : path.substr(slash + 1);
+}
 
 std::variant<Command, Misuse> parse(const std::vector<std::string>& arguments) {
   return Parser(arguments).run();

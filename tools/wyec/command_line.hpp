@@ -31,6 +31,9 @@ struct Misuse {
   std::string sentence;
 };
 
+/// The last part of a path.
+std::string file_name(const std::string& path);
+
 std::variant<Command, Misuse> parse(const std::vector<std::string>& arguments);
 
 extern const char usage[];

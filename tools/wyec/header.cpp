@@ -99,11 +99,6 @@ std::string names(const wye::Compiled& kernel) {
   return list;
 }
 
-std::string file_name(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == path.npos ? path : path.substr(slash + 1);
-}
-
 /// A name from outside as a part of a comment.
 std::string in_comment(std::string text) {
   for (char& c : text)

@@ -45,7 +45,7 @@ wye::Result<wye::AnySource> read(const Command& command, std::optional<wye::Glsl
     if (!whole) return whole.error();
     text = std::move(*whole);
     // What is shown at run time is no path of the machine it was built on.
-    text->file = command.input.substr(command.input.rfind('/') + 1);
+    text->file = file_name(command.input);
   }
   return wye::AnySource(std::move(*source));
 }
