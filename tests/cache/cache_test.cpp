@@ -12,16 +12,12 @@ using namespace wye;
 using namespace wye::literals;
 using namespace std::chrono_literals;
 using test::DoubleDevice;
+using test::metrics;
 using test::program;
 
 namespace {
 
 std::shared_ptr<cache::Cache> open(CacheOptions options = {}) { return cache::Cache::open(options).value(); }
-
-CacheMetrics metrics(const cache::Cache& cache) {
-  const auto still = cache.freeze();
-  return cache.metrics_locked();
-}
 
 device::Provided get(cache::Cache& cache, const std::shared_ptr<const device::Program>& what,
                      const std::shared_ptr<DoubleDevice>& device) {

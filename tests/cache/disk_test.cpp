@@ -22,17 +22,13 @@ using test::Directory;
 using test::DoubleDevice;
 using test::make_older;
 using test::MemoryStore;
+using test::metrics;
 using test::program;
 using test::read;
 using test::write;
 namespace fs = std::filesystem;
 
 namespace {
-
-CacheMetrics metrics(const cache::Cache& cache) {
-  const auto still = cache.freeze();
-  return cache.metrics_locked();
-}
 
 device::Provided get(cache::Cache& cache, const std::shared_ptr<const device::Program>& what) {
   auto provided = cache.provide(what, std::make_shared<DoubleDevice>(), Instant::max());

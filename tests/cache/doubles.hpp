@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "cache/cache.hpp"
 #include "device/provider.hpp"
 
 namespace wye::test {
@@ -93,5 +94,11 @@ class MemoryStore final : public BlobStore {
  private:
   std::mutex mutex_;
 };
+
+/// All numbers of a cache, at one moment.
+inline CacheMetrics metrics(const cache::Cache& cache) {
+  const auto still = cache.freeze();
+  return cache.metrics_locked();
+}
 
 }  // namespace wye::test

@@ -9,14 +9,10 @@
 using namespace wye;
 using namespace wye::literals;
 using test::DoubleDevice;
+using test::metrics;
 using test::program;
 
 namespace {
-
-CacheMetrics metrics(const cache::Cache& cache) {
-  const auto still = cache.freeze();
-  return cache.metrics_locked();
-}
 
 Executable get(cache::Cache& cache, const std::shared_ptr<test::CountingProgram>& what,
                const std::shared_ptr<DoubleDevice>& device) {

@@ -10,14 +10,10 @@ using namespace wye;
 using namespace std::chrono_literals;
 using cache::Prewarming;
 using test::DoubleDevice;
+using test::metrics;
 using test::program;
 
 namespace {
-
-CacheMetrics metrics(const cache::Cache& cache) {
-  const auto still = cache.freeze();
-  return cache.metrics_locked();
-}
 
 struct List {
   std::vector<std::shared_ptr<test::CountingProgram>> programs;

@@ -19,15 +19,11 @@ using namespace wye::literals;
 using namespace std::chrono_literals;
 using test::Directory;
 using test::DoubleDevice;
+using test::metrics;
 using test::program;
 namespace fs = std::filesystem;
 
 namespace {
-
-CacheMetrics metrics(const cache::Cache& cache) {
-  const auto still = cache.freeze();
-  return cache.metrics_locked();
-}
 
 /// Counters that this process and its children see.
 template <std::size_t N>

@@ -11,14 +11,10 @@ using namespace wye;
 using namespace wye::literals;
 using namespace std::chrono_literals;
 using test::DoubleDevice;
+using test::metrics;
 using test::program;
 
 namespace {
-
-CacheMetrics metrics(const cache::Cache& cache) {
-  const auto still = cache.freeze();
-  return cache.metrics_locked();
-}
 
 /// Something that happens once, and can be waited for.
 class Event {
