@@ -12,7 +12,7 @@ namespace document_network {
 namespace {
 
 constexpr std::size_t most_nodes = 400, most_names = 45;
-constexpr double largest_radius = 26, smallest_radius = 3;
+constexpr double largest_circle = 26, smallest_circle = 3;
 constexpr Box drawing{70, 165, 1500, 1000}, names_within{20, 135, 1600, 1065};
 
 /// All documents, highest rank first.
@@ -42,7 +42,7 @@ void draw_key(Canvas& page, double top_rank, std::size_t documents) {
   const double y = page.height() - 92;
   page.write({60, y - 34}, "PageRank", {.size = 16, .color = colors::quiet});
   for (const double part : {1.0, 0.5, 0.25, 0.1}) {
-    const double strength = std::sqrt(part), radius = std::max(smallest_radius, largest_radius * strength);
+    const double strength = std::sqrt(part), radius = std::max(smallest_circle, largest_circle * strength);
     char times[32];
     std::snprintf(times, sizeof times, "%.*f x mean",
                   part * top_rank * static_cast<double>(documents) < 10 ? 1 : 0,
@@ -68,7 +68,7 @@ std::string draw_network(const std::vector<Document>& documents, const Neighbour
   std::vector<double> strength, radii;
   for (const std::uint32_t document : shown) {
     strength.push_back(std::sqrt(static_cast<double>(rank[document]) / top_rank));
-    radii.push_back(std::max(smallest_radius, largest_radius * strength.back()));
+    radii.push_back(std::max(smallest_circle, largest_circle * strength.back()));
   }
   std::vector<Edge> edges;
   for (std::uint32_t i = 0; i < shown.size(); ++i)

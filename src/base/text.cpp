@@ -9,5 +9,9 @@ std::string base::vtext(fmt::string_view format, fmt::format_args arguments) {
   return fmt::vformat(format, arguments);
 }
 
+std::string base::parenthesized(std::string_view name) {
+  return name.empty() ? std::string() : text(" ('{}')", name);
+}
+
 }  // namespace v0
 }  // namespace wye

@@ -12,8 +12,6 @@ inline namespace v0 {
 namespace device {
 namespace {
 
-Error invalid(std::string sentence) { return Error(Errc::invalid_argument, std::move(sentence)); }
-
 /// Bytes [first, last) of some memory.
 struct Stretch {
   const void* memory = nullptr;  // a buffer; null for the host's memory
@@ -23,10 +21,6 @@ struct Stretch {
     return memory == other.memory && first < other.last && other.first < last;
   }
 };
-
-const BufferBase* buffer_of(const Operand& operand) {
-  return static_cast<const BufferBase*>(operand.object.get());
-}
 
 Stretch stretch_of(const Operand& operand) {
   switch (operand.kind) {
@@ -63,34 +57,34 @@ std::optional<std::string> misuse(const Operand& operand, const DeviceBase& devi
 }
 
 Result<void> check_memory(const Operand& operand, std::string_view what, const DeviceBase& device) {
-  if (auto wrong = misuse(operand, device)) return invalid(std::string(what) + *wrong);
+  if (auto wrong = misuse(operand, device)) return base::invalid(std::string(what) + *wrong);
   return {};
 }
 
 Result<void> check_host_side(const Command& command, const Operand& operand, const void* memory,
                              std::string_view what, const DeviceBase& device) {
   if (command.host_bytes != operand.bytes())
-    return invalid(base::text("{} ({} bytes) differs in size from its buffer range on '{}' ({} bytes).", what,
-                              command.host_bytes.count, device.info().id, operand.bytes().count));
+    return base::invalid(base::text("{} ({} bytes) differs in size from its buffer range on '{}' ({} bytes).",
+                                    what, command.host_bytes.count, device.info().id, operand.bytes().count));
   if (!memory && command.host_bytes.count != 0)
-    return invalid(base::text("{} ({} bytes) for '{}' is a null pointer.", what, command.host_bytes.count,
-                              device.info().id));
+    return base::invalid(base::text("{} ({} bytes) for '{}' is a null pointer.", what,
+                                    command.host_bytes.count, device.info().id));
   return {};
 }
 
 Result<void> check_fill(const Operand& target, const DeviceBase& device) {
   if (target.offset % 4 == 0 && target.count % 4 == 0) return {};
-  return invalid(base::text("Range of a fill on '{}' (bytes {} to {}) is not of whole 4-byte words.",
-                            device.info().id, target.offset, target.offset + target.count));
+  return base::invalid(base::text("Range of a fill on '{}' (bytes {} to {}) is not of whole 4-byte words.",
+                                  device.info().id, target.offset, target.offset + target.count));
 }
 
 Result<void> check_copy(const Operand& source, const Operand& target, const DeviceBase& device) {
   if (source.count != target.count)
-    return invalid(
+    return base::invalid(
         base::text("Source of a copy ({} bytes) differs in size from its target on '{}' ({} bytes).",
                    source.count, device.info().id, target.count));
   if (stretch_of(source).meets(stretch_of(target)))
-    return invalid(base::text(
+    return base::invalid(base::text(
         "Source of a copy (bytes {} to {}) overlaps its target in the same buffer on '{}' (bytes {} "
         "to {}).",
         source.offset, source.offset + source.count, device.info().id, target.offset,
@@ -110,12 +104,14 @@ class DispatchCheck {
 
   Result<void> run() const {
     if (command_.executable->device().get() != &device_)
-      return invalid(base::text("Kernel '{}' was made for another device ('{}') than the lane's ('{}').",
-                                artefact_.kernel, command_.executable->device()->info().id, id_));
+      return base::invalid(
+          base::text("Kernel '{}' was made for another device ('{}') than the lane's ('{}').",
+                     artefact_.kernel, command_.executable->device()->info().id, id_));
     const std::vector<Slot>& slots = artefact_.schema.slots;
     if (operands_.size() != slots.size())
-      return invalid(base::text("Kernel '{}' takes {} arguments {}; {} were given on '{}'.", artefact_.kernel,
-                                slots.size(), to_string(artefact_.schema), operands_.size(), id_));
+      return base::invalid(base::text("Kernel '{}' takes {} arguments {}; {} were given on '{}'.",
+                                      artefact_.kernel, slots.size(), to_string(artefact_.schema),
+                                      operands_.size(), id_));
     for (std::size_t i = 0; i < slots.size(); ++i)
       if (auto matched = check_slot(i); !matched) return matched;
     if (auto bound = check_descriptors(); !bound) return bound;
@@ -160,28 +156,28 @@ class DispatchCheck {
     const Slot& slot = artefact_.schema.slots[i];
     const Operand& operand = operands_[i];
     if (!accepts(slot.kind, operand.kind))
-      return invalid(base::text("{} is {}; the kernel on '{}' takes a {} there.", argument(i),
-                                word(operand.kind), id_, name(slot.kind)));
+      return base::invalid(base::text("{} is {}; the kernel on '{}' takes a {} there.", argument(i),
+                                      word(operand.kind), id_, name(slot.kind)));
     const bool typed = slot.kind != SlotKind::address;
     const bool known = slot.element != ElementType::opaque && operand.element != ElementType::opaque;
     if (typed && (slot.size != operand.size || (known && slot.element != operand.element)))
-      return invalid(base::text("{} is of {} ({} bytes); the kernel on '{}' takes {} ({} bytes).",
-                                argument(i), name(operand.element), operand.size, id_, name(slot.element),
-                                slot.size));
+      return base::invalid(base::text("{} is of {} ({} bytes); the kernel on '{}' takes {} ({} bytes).",
+                                      argument(i), name(operand.element), operand.size, id_,
+                                      name(slot.element), slot.size));
     if (operand.kind == Operand::Kind::value) return {};
     if (operand.access != slot.access)
-      return invalid(base::text("{} is given for {}; the kernel on '{}' needs it for {}.", argument(i),
-                                name(operand.access), id_, name(slot.access)));
+      return base::invalid(base::text("{} is given for {}; the kernel on '{}' needs it for {}.", argument(i),
+                                      name(operand.access), id_, name(slot.access)));
     if (operand.kind != Operand::Kind::host) {
-      if (auto wrong = misuse(operand, device_)) return invalid(argument(i) + *wrong);
+      if (auto wrong = misuse(operand, device_)) return base::invalid(argument(i) + *wrong);
       return {};
     }
     if (!device_.info().features.has(Feature::host_memory))
       return Error(Errc::unsupported,
                    base::text("{} is host memory, which '{}' cannot use in place.", argument(i), id_));
     if (!operand.data && operand.count != 0)
-      return invalid(base::text("{} ({} elements of host memory) for '{}' is a null pointer.", argument(i),
-                                operand.count, id_));
+      return base::invalid(base::text("{} ({} elements of host memory) for '{}' is a null pointer.",
+                                      argument(i), operand.count, id_));
     return {};
   }
 
@@ -213,8 +209,8 @@ class DispatchCheck {
       for (std::size_t j = 0; j < operands_.size(); ++j) {
         if (j == i || operands_[j].kind == Operand::Kind::value) continue;
         if (stretch_of(operands_[i]).meets(stretch_of(operands_[j])))
-          return invalid(base::text("{} overlaps in memory with slot {}, and the kernel on '{}' writes it.",
-                                    argument(i), j, id_));
+          return base::invalid(base::text(
+              "{} overlaps in memory with slot {}, and the kernel on '{}' writes it.", argument(i), j, id_));
       }
     }
     return {};
@@ -245,7 +241,7 @@ Result<void> check_command(const Recording& recording, const Command& command, c
       return check_fill(operands[0], device);
     case Command::Kind::dispatch:
       if (!command.executable)
-        return invalid(base::text("A dispatch on '{}' has no executable.", device.info().id));
+        return base::invalid(base::text("A dispatch on '{}' has no executable.", device.info().id));
       return DispatchCheck(command, operands, device).run();
   }
   return {};
@@ -257,7 +253,7 @@ class CheckedLane final : public LaneBase {
 
   Result<std::uint64_t> submit(const Submission& submission) override {
     if (!submission.recording)
-      return invalid(base::text("A submission to '{}' has no recording.", device()->info().id));
+      return base::invalid(base::text("A submission to '{}' has no recording.", device()->info().id));
     if (auto right = check(*submission.recording, *device()); !right) return std::move(right).error();
     for (const TimelinePoint& point : submission.waits)
       if (auto right = check_wait(point); !right) return std::move(right).error();
@@ -268,7 +264,7 @@ class CheckedLane final : public LaneBase {
 
   Result<void> wait(std::uint64_t value, Instant until) override {
     if (value > last_)
-      return invalid(
+      return base::invalid(
           base::text("The value waited for ({}) was never submitted to this lane of '{}' (last: {}).", value,
                      device()->info().id, last_));
     return lane_->wait(value, until);
@@ -281,11 +277,11 @@ class CheckedLane final : public LaneBase {
   Result<void> check_wait(const TimelinePoint& point) const {
     const std::string& id = device()->info().id;
     if (!point.timeline)
-      return invalid(base::text("A submission to '{}' waits for a timeline that is null.", id));
+      return base::invalid(base::text("A submission to '{}' waits for a timeline that is null.", id));
     if (point.timeline->owner() != device().get())
-      return invalid(base::text("A submission to '{}' waits for a timeline of another device.", id));
+      return base::invalid(base::text("A submission to '{}' waits for a timeline of another device.", id));
     if (point.timeline == lane_->timeline() && point.value > last_)
-      return invalid(
+      return base::invalid(
           base::text("A submission to '{}' waits for a value of its own lane ({}) that comes after it (last: "
                      "{}).",
                      id, point.value, last_));
@@ -300,9 +296,10 @@ class CheckedLane final : public LaneBase {
 
 Result<void> check(const Recording& recording, const DeviceBase& device) {
   if (recording.misused())
-    return invalid(base::text("A recording for '{}' was changed after it was closed.", device.info().id));
+    return base::invalid(
+        base::text("A recording for '{}' was changed after it was closed.", device.info().id));
   if (!recording.closed())
-    return invalid(
+    return base::invalid(
         base::text("A recording for '{}' is still open: close it before it is submitted.", device.info().id));
   for (const Command& command : recording.commands())
     if (auto right = check_command(recording, command, device); !right) return right;

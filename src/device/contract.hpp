@@ -107,6 +107,11 @@ class BufferBase : public Retained {
   std::uint64_t id_;
 };
 
+/// The buffer of an operand that is one, or an address in one; null where it holds none.
+inline const BufferBase* buffer_of(const Operand& operand) noexcept {
+  return static_cast<const BufferBase*>(operand.object.get());
+}
+
 /// A kernel that lives on one device.
 /// Threads: thread-safe.
 class ExecutableBase {

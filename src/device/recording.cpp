@@ -26,10 +26,6 @@ Operand bytes_of(BufferRange range, Access access) {
   return o;
 }
 
-const BufferBase* buffer_of(const Operand& operand) {
-  return static_cast<const BufferBase*>(operand.object.get());
-}
-
 void touch(const Operand& operand, std::vector<Touch>& touches) {
   switch (operand.kind) {
     case Operand::Kind::buffer:

@@ -51,10 +51,6 @@ std::string quoted(const std::string& name) {
   return name.empty() ? std::string() : base::text(" '{}'", name);
 }
 
-std::string parenthesized(const std::string& name) {
-  return name.empty() ? std::string() : base::text(" ('{}')", name);
-}
-
 class Matcher {
  public:
   Matcher(const Interface& source, const std::string& kernel) : source_(source), kernel_(kernel) {}
@@ -75,7 +71,7 @@ class Matcher {
         if (slot.name.empty()) slot.name = binding.name;
         passing = {device::Passing::Kind::descriptor, binding.binding, 0};
         error = check_memory(i, slot, binding.memory,
-                             base::text("binding {}{}", binding.binding, parenthesized(binding.name)));
+                             base::text("binding {}{}", binding.binding, base::parenthesized(binding.name)));
       } else {
         const PushMember& member = source_.members[next];
         if (slot.name.empty()) slot.name = member.name;
@@ -90,8 +86,8 @@ class Matcher {
     }
     if (buffers < source_.bindings.size()) {
       const Binding& left = source_.bindings[buffers];
-      return left_over(
-          declared, base::text("a storage buffer at binding {}{}", left.binding, parenthesized(left.name)));
+      return left_over(declared, base::text("a storage buffer at binding {}{}", left.binding,
+                                            base::parenthesized(left.name)));
     }
     if (members < source_.members.size())
       return left_over(declared, base::text("a push constant{} ({})", quoted(source_.members[members].name),

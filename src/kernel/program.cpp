@@ -22,14 +22,12 @@ std::uint64_t next_id() noexcept {
   return ++last;
 }
 
-Error invalid(std::string sentence) { return Error(Errc::invalid_argument, std::move(sentence)); }
-
 Result<void> check(const std::string& kernel, const ParamSchema& schema) {
   for (std::size_t i = 0; i < schema.slots.size(); ++i) {
     const Slot& slot = schema.slots[i];
     const auto refuse = [&](std::string_view why) {
-      return invalid(base::text("Parameter {}{} of kernel '{}' {}.", i + 1,
-                                slot.name.empty() ? "" : base::text(" '{}'", slot.name), kernel, why));
+      return base::invalid(base::text("Parameter {}{} of kernel '{}' {}.", i + 1,
+                                      slot.name.empty() ? "" : base::text(" '{}'", slot.name), kernel, why));
     };
     const bool memory = slot.kind == SlotKind::buffer || slot.kind == SlotKind::address;
     if (memory && slot.access == Access::none) return refuse("is neither read nor written");
@@ -50,8 +48,8 @@ KernelProgram::KernelProgram(std::string name, ParamSchema schema)
 
 Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string name, ParamSchema schema,
                                                                  const std::vector<AnySource>& sources) {
-  if (name.empty()) return invalid("A kernel needs a name.");
-  if (sources.empty()) return invalid(base::text("Kernel '{}' has no source.", name));
+  if (name.empty()) return base::invalid("A kernel needs a name.");
+  if (sources.empty()) return base::invalid(base::text("Kernel '{}' has no source.", name));
   if (auto done = check(name, schema); !done) return std::move(done).error();
   std::shared_ptr<KernelProgram> program(new KernelProgram(std::move(name), std::move(schema)));
   for (const AnySource& source : sources)
@@ -62,7 +60,7 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string nam
 
 Result<void> KernelProgram::add(const AnySource& source) {
   if (find(source.language()))
-    return invalid(base::text("Kernel '{}' has two {} sources.", name_, source.language()));
+    return base::invalid(base::text("Kernel '{}' has two {} sources.", name_, source.language()));
   const auto& data = source.data();
   if (const auto* glsl = std::get_if<Glsl>(&data->source)) return add_glsl(data, *glsl);
   if (const auto* spirv = std::get_if<SpirV>(&data->source)) return add_spirv(*spirv);
@@ -91,7 +89,8 @@ Result<void> KernelProgram::add_glsl(const std::shared_ptr<const SourceData>& da
 }
 
 Result<void> KernelProgram::add_spirv(const SpirV& source) {
-  if (source.words.empty()) return invalid(base::text("The SpirV source of kernel '{}' is empty.", name_));
+  if (source.words.empty())
+    return base::invalid(base::text("The SpirV source of kernel '{}' is empty.", name_));
   auto constants = canonical(source.constants, name_);
   if (!constants) return std::move(constants).error();
   const Digest key = shader_key({.kernel = name_,
@@ -112,7 +111,7 @@ Result<void> KernelProgram::add_spirv(const SpirV& source) {
 }
 
 Result<void> KernelProgram::add_host(const HostSource& source) {
-  if (!source.code) return invalid(base::text("The host function of kernel '{}' is null.", name_));
+  if (!source.code) return base::invalid(base::text("The host function of kernel '{}' is null.", name_));
   device::Artefact artefact;
   artefact.kernel = name_;
   artefact.language = "host";

@@ -18,7 +18,6 @@ using kernel::SourceData;
 
 namespace {
 
-Error invalid(std::string sentence) { return Error(Errc::invalid_argument, std::move(sentence)); }
 Error no_memory() { return Error(Errc::out_of_memory, "The host has no memory left to read a source."); }
 
 }  // namespace
@@ -28,7 +27,7 @@ Result<Glsl> Glsl::from_file(const std::string& path) {
     auto text = kernel::read_text(path, most_source);
     if (!text) return std::move(text).error();
     if (!*text) return Error(Errc::not_found, base::text("File '{}' does not exist.", path));
-    if ((*text)->empty()) return invalid(base::text("File '{}' is empty.", path));
+    if ((*text)->empty()) return base::invalid(base::text("File '{}' is empty.", path));
     const std::size_t slash = path.rfind('/');
     std::string folder = slash == path.npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
     return Glsl{.text = std::move(**text), .file = path, .include_directories = {std::move(folder)}};
@@ -85,35 +84,36 @@ Result<std::vector<device::Specialization>> kernel::canonical(
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (std::size_t i = 1; i < result.size(); ++i)
     if (result[i - 1].id == result[i].id)
-      return invalid(base::text("Kernel '{}' gives specialization constant {} twice.", kernel, result[i].id));
+      return base::invalid(
+          base::text("Kernel '{}' gives specialization constant {} twice.", kernel, result[i].id));
   return result;
 }
 
 Result<void> kernel::check(const Glsl& source, const std::string& kernel) {
   if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
-    return invalid(base::text("The Glsl source of kernel '{}' is empty.", kernel));
+    return base::invalid(base::text("The Glsl source of kernel '{}' is empty.", kernel));
   if (const Bytes size{source.text.size()}; size > most_source)
-    return invalid(
+    return base::invalid(
         base::text("The size of the Glsl source of kernel '{}' ({}) exceeds what a source may have ({}).",
                    kernel, to_string(size), to_string(most_source)));
   if (!is_identifier(source.entry))
-    return invalid(
+    return base::invalid(
         base::text("The entry point '{}' of kernel '{}' is not an identifier.", source.entry, kernel));
   std::vector<std::string_view> names;
   for (const Macro& macro : source.macros) {
     if (!is_identifier(macro.name))
-      return invalid(base::text("Macro '{}' of kernel '{}' is not an identifier.", macro.name, kernel));
+      return base::invalid(base::text("Macro '{}' of kernel '{}' is not an identifier.", macro.name, kernel));
     if (macro.name == source.entry)
-      return invalid(
+      return base::invalid(
           base::text("Macro '{}' of kernel '{}' has the name of its entry point.", macro.name, kernel));
     if (macro.value.find_first_of("\r\n") != std::string::npos)
-      return invalid(
+      return base::invalid(
           base::text("The value of macro '{}' of kernel '{}' has more than one line.", macro.name, kernel));
     names.push_back(macro.name);
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    return invalid(base::text("Kernel '{}' gives macro '{}' twice.", kernel, *twice));
+    return base::invalid(base::text("Kernel '{}' gives macro '{}' twice.", kernel, *twice));
   return check_includes(source, kernel);
 }
 

@@ -22,15 +22,10 @@ constexpr std::uint32_t most_push_bytes = 1 << 16;
 constexpr std::uint32_t bindings_end = 1024;  // drivers make tables as long as the largest number
 
 Error unsupported(std::string sentence) { return Error(Errc::unsupported, std::move(sentence)); }
-Error invalid(std::string sentence) { return Error(Errc::invalid_argument, std::move(sentence)); }
 
 std::uint32_t round_up(std::uint64_t size, std::uint32_t alignment) {
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>((size + alignment - 1) / alignment * alignment, ~0u));
-}
-
-std::string quoted(const std::string& name) {
-  return name.empty() ? std::string() : base::text(" ('{}')", name);
 }
 
 struct Capability {
@@ -93,7 +88,8 @@ Result<Features> needed_features(const Module& module) {
                                      [&](const Capability& c) { return c.number == number; });
     if (found == std::end(capabilities) || !found->known)
       return unsupported(base::text("The code needs the SPIR-V capability {}{}, which wye does not offer.",
-                                    number, quoted(found == std::end(capabilities) ? "" : found->name)));
+                                    number,
+                                    base::parenthesized(found == std::end(capabilities) ? "" : found->name)));
     if (found->feature) needs.add(*found->feature);
   }
   return needs;
@@ -122,8 +118,8 @@ class Reflection {
       if (entry.name == name) return entry_ = &entry, Result<void>();
       others += base::text("{}'{}'", others.empty() ? "" : ", ", printable(entry.name));
     }
-    return invalid(others.empty()
-                       ? std::string("The code has no compute entry point.")
+    return base::invalid(
+        others.empty() ? std::string("The code has no compute entry point.")
                        : base::text("The code has no compute entry point '{}' (it has {}).", name, others));
   }
 
@@ -146,9 +142,9 @@ class Reflection {
       if (!size)
         return unsupported("The workgroup size is computed from constants in a way wye does not follow.");
     }
-    if (!size) return invalid("The entry point has no workgroup size.");
+    if (!size) return base::invalid("The entry point has no workgroup size.");
     if (size->x == 0 || size->y == 0 || size->z == 0)
-      return invalid(
+      return base::invalid(
           base::text("The workgroup size ({} x {} x {}) has a zero in it.", size->x, size->y, size->z));
     out_.workgroup = *size;
     return {};
@@ -214,7 +210,7 @@ class Reflection {
     const std::string name = buffer_name(variable.id, pointer.element);
     const auto refuse = [&](std::string_view what) {
       return unsupported(base::text("Binding {}{} of set {} is {}; wye takes storage buffers of set 0 only.",
-                                    binding, quoted(name), set, what));
+                                    binding, base::parenthesized(name), set, what));
     };
     const bool buffer =
         variable.storage == Storage::storage_buffer ||
@@ -233,10 +229,11 @@ class Reflection {
                                                          : "of a kind that wye does not know");
     if (set != 0) return refuse("a storage buffer of another set");
     if (!decorations.binding)
-      return invalid(base::text("The storage buffer{} has no binding number.", quoted(name)));
+      return base::invalid(
+          base::text("The storage buffer{} has no binding number.", base::parenthesized(name)));
     if (binding >= bindings_end)
       return unsupported(base::text("Binding number {}{} exceeds the largest that wye takes ({}).", binding,
-                                    quoted(name), bindings_end - 1));
+                                    base::parenthesized(name), bindings_end - 1));
 
     const Memory memory = memory_of(pointer.element, decorations);
     for (std::size_t i = 0; i < out_.bindings.size(); ++i) {
@@ -295,7 +292,8 @@ class Reflection {
     push_ = variable.id;
     const Id block = pointer.element;
     const Type& type = module_.type(block);
-    if (type.kind != Type::Kind::structure) return invalid("The push-constant block is not a structure.");
+    if (type.kind != Type::Kind::structure)
+      return base::invalid("The push-constant block is not a structure.");
     struct Placed {
       PushMember member;
       std::size_t index;

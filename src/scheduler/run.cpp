@@ -138,7 +138,7 @@ std::optional<Error> Core::refusal(const Record& record, std::size_t index) cons
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;
-      const auto* buffer = static_cast<const device::BufferBase*>(operand.object.get());
+      const auto* buffer = device::buffer_of(operand);
       if (buffer && buffer->device() != device.base())
         return Error(Errc::invalid_argument,
                      base::text("Argument {} of '{}' is a buffer of another device ('{}').", i + 1,

@@ -115,8 +115,9 @@ class Case {
 #define WYE_JOIN_(a, b) a##b
 #define WYE_JOIN(a, b) WYE_JOIN_(a, b)
 /// CONTRACT_CASE("a sentence", {Ability::data}) { ... subject ... }
-#define CONTRACT_CASE(...) \
-  WYE_CONTRACT_CASE(WYE_JOIN(run_line_, __LINE__), WYE_JOIN(case_line_, __LINE__), __VA_ARGS__)
+#define CONTRACT_CASE(...) WYE_CONTRACT_CASE_NUMBERED(__COUNTER__, __VA_ARGS__)
+#define WYE_CONTRACT_CASE_NUMBERED(number, ...) \
+  WYE_CONTRACT_CASE(WYE_JOIN(run_, number), WYE_JOIN(case_, number), __VA_ARGS__)
 #define WYE_CONTRACT_CASE(function, object, sentence, ...)               \
   static void function(const wye::test::Subject& subject);               \
   static const wye::test::Case object(sentence, __VA_ARGS__, &function); \

@@ -61,7 +61,7 @@ Artefact kernel(Passing::Kind passing) {
   return artefact;
 }
 
-struct Fixture {
+struct CheckedFixture {
   std::shared_ptr<DeviceBase> device = std::make_shared<NarrowDevice>();
   std::shared_ptr<DeviceBase> other = null_device();
   std::shared_ptr<BufferBase> a = buffer_of(*device, 128_B), b = buffer_of(*device, 128_B);
@@ -113,7 +113,7 @@ void refused(const Result<void>& answer, std::initializer_list<std::string_view>
 }  // namespace
 
 TEST_CASE("what is right passes the checks", "[device]") {
-  Fixture f;
+  CheckedFixture f;
   CHECK(f.check([&](Recording& r) {
     r.upload(f.memory, range(f.a));
     r.copy(range(f.a, 0, 64), range(f.a, 64, 64));
@@ -132,7 +132,7 @@ TEST_CASE("what is right passes the checks", "[device]") {
 }
 
 TEST_CASE("each misuse of a transfer is found", "[device]") {
-  Fixture f;
+  CheckedFixture f;
   const auto half = std::span(f.memory).first(64);
   refused(f.check([&](Recording& r) { r.fill(range(nullptr, 0, 4), 1); }),
           {"fill", "no buffer", "'narrow:0'"});
@@ -168,7 +168,7 @@ TEST_CASE("each misuse of a transfer is found", "[device]") {
 }
 
 TEST_CASE("each misuse of a dispatch is found", "[device]") {
-  Fixture f;
+  CheckedFixture f;
   const Buffer a = f.words(f.a), b = f.words(f.b);
   refused(f.dispatch(nullptr, 8, a, b, 1u), {"no executable", "'narrow:0'"});
   const auto theirs = f.other->create_executable(kernel(Passing::Kind::span)).value();
@@ -203,7 +203,7 @@ TEST_CASE("each misuse of a dispatch is found", "[device]") {
 }
 
 TEST_CASE("each limit of a dispatch is kept", "[device]") {
-  Fixture f;
+  CheckedFixture f;
   const Buffer a = f.words(f.a), b = f.words(f.b);
   refused(f.dispatch(f.blend, {81, 1, 1}, a, b, 1u), {"'blend'", "in x", "11 workgroups", "(10)"},
           Errc::unsupported);
@@ -244,7 +244,7 @@ TEST_CASE("host memory is checked where a device can use it", "[device]") {
 }
 
 TEST_CASE("a recording that is open, or was changed after closing, is refused", "[device]") {
-  Fixture f;
+  CheckedFixture f;
   Recording recording;
   recording.fill(range(f.a), 1);
   refused(check(recording, *f.device), {"still open", "'narrow:0'"});
@@ -255,7 +255,7 @@ TEST_CASE("a recording that is open, or was changed after closing, is refused", 
 }
 
 TEST_CASE("the checked lane refuses what is wrong and passes on what is right", "[device]") {
-  Fixture f;
+  CheckedFixture f;
   auto* base = new ScriptedLane(f.device);
   const auto lane = checked(std::unique_ptr<LaneBase>(base));
   const auto own = f.device->create_timeline().value(), foreign = f.other->create_timeline().value();

@@ -7,7 +7,7 @@
 namespace wye::test {
 namespace {
 
-struct Fixture {
+struct LaneFixture {
   std::shared_ptr<DeviceBase> device = null_device();
   std::shared_ptr<BufferBase> buffer = buffer_of(*device, 64_B);
   ScriptedLane* base = new ScriptedLane(device);
@@ -17,7 +17,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("a lane hands over what was recorded, once", "[device]") {
-  Fixture f;
+  LaneFixture f;
   f.lane.submit();
   CHECK(f.base->given.empty());
   f.lane.fill(range(f.buffer), 1);
@@ -39,7 +39,7 @@ TEST_CASE("a lane hands over what was recorded, once", "[device]") {
 }
 
 TEST_CASE("what is recorded after a wait_for is a submission of its own", "[device]") {
-  Fixture f;
+  LaneFixture f;
   const auto timeline = f.device->create_timeline().value();
   f.lane.fill(range(f.buffer), 1);
   f.lane.wait_for({timeline, 5});
@@ -55,7 +55,7 @@ TEST_CASE("what is recorded after a wait_for is a submission of its own", "[devi
 }
 
 TEST_CASE("recordings are used again when the device is done with them", "[device]") {
-  Fixture f;
+  LaneFixture f;
   std::set<const Recording*> seen;
   for (int i = 0; i < 100; ++i) {
     f.lane.fill(range(f.buffer), 1);
@@ -70,7 +70,7 @@ TEST_CASE("recordings are used again when the device is done with them", "[devic
 }
 
 TEST_CASE("a recording that somebody still holds is not touched", "[device]") {
-  Fixture f;
+  LaneFixture f;
   f.lane.fill(range(f.buffer), 1);
   f.lane.submit();
   const auto held = f.base->given[0].recording;
@@ -82,7 +82,7 @@ TEST_CASE("a recording that somebody still holds is not touched", "[device]") {
 }
 
 TEST_CASE("the first failure of a lane sticks", "[device]") {
-  Fixture f;
+  LaneFixture f;
   SECTION("a refused submission") {
     f.base->refuse = Error(Errc::unsupported, "Too wide.");
     f.lane.fill(range(f.buffer), 1);
@@ -111,7 +111,7 @@ TEST_CASE("the first failure of a lane sticks", "[device]") {
 }
 
 TEST_CASE("a wait that gives up is no failure", "[device]") {
-  Fixture f;
+  LaneFixture f;
   f.lane.fill(range(f.buffer), 1);
   f.base->answer = Error(Errc::timed_out, "Not yet.");
   auto waited = f.lane.wait(Instant::min());
@@ -124,7 +124,7 @@ TEST_CASE("a wait that gives up is no failure", "[device]") {
 }
 
 TEST_CASE("a lane with a failure still waits for what is in flight", "[device]") {
-  Fixture f;
+  LaneFixture f;
   f.lane.fill(range(f.buffer), 1);
   f.lane.submit();
   f.lane.fail(Error(Errc::io, "No ink."));
@@ -135,7 +135,7 @@ TEST_CASE("a lane with a failure still waits for what is in flight", "[device]")
 }
 
 TEST_CASE("a lane gives downloads up when told", "[device]") {
-  Fixture f;
+  LaneFixture f;
   f.lane.abandon();
   CHECK(f.base->abandoned == 1);
 }

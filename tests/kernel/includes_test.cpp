@@ -215,7 +215,7 @@ TEST_CASE("a source of two million lines is refused when a kernel is made of it"
 
 namespace {
 
-Error refused(const Glsl& source) {
+Error build_error(const Glsl& source) {
   auto words = GlslCompiler::share()->compile(source, "scale");
   REQUIRE_FALSE(words);
   CHECK(words.error() == Errc::compile_failed);
@@ -268,7 +268,7 @@ TEST_CASE("a kernel stays what it was made of when its files change", "[kernel]"
 
 TEST_CASE("an error in an include names the include", "[kernel]") {
   const auto held = GlslCompiler::share();
-  const Error error = refused(
+  const Error error = build_error(
       {.text = shader("#include \"a.glsl\"\n#include \"b.glsl\""),
        .file = "k.comp",
        .includes = {{"a.glsl", "\n\nuint f() { return unknown; }"}, {"b.glsl", "const uint value = 1;\n"}}});
@@ -277,9 +277,9 @@ TEST_CASE("an error in an include names the include", "[kernel]") {
   CHECK(error.diagnostics()[0] ==
         Diagnostic{.file = "a.glsl", .line = 3, .text = "'unknown' : undeclared identifier"});
   // Lines of what includes are right again after an include.
-  const Error after = refused({.text = shader("#include \"b.glsl\"", "\nx[0] = more;"),
-                               .file = "k.comp",
-                               .includes = {{"b.glsl", "const uint value = 1;\n\n\n"}}});
+  const Error after = build_error({.text = shader("#include \"b.glsl\"", "\nx[0] = more;"),
+                                   .file = "k.comp",
+                                   .includes = {{"b.glsl", "const uint value = 1;\n\n\n"}}});
   CHECK(after.diagnostics()[0].file == "k.comp");
   CHECK(after.diagnostics()[0].line == 5);
 }
@@ -289,10 +289,10 @@ TEST_CASE("a missing include is told with its place and where it was looked for"
   const TemporaryFolder folder;
   folder.put("a.glsl", "\n#include <gone.glsl>\n");
   const Error error =
-      refused({.text = shader("#include \"a.glsl\""),
-               .includes = {{"other", ""}},
-               .include_directories = {folder.path(), "/nowhere"},
-               .find_include = [](const std::string&) { return std::optional<std::string>(); }});
+      build_error({.text = shader("#include \"a.glsl\""),
+                   .includes = {{"other", ""}},
+                   .include_directories = {folder.path(), "/nowhere"},
+                   .find_include = [](const std::string&) { return std::optional<std::string>(); }});
   REQUIRE(error.diagnostics().size() >= 1);
   CHECK(
       error.diagnostics()[0] ==
@@ -302,7 +302,7 @@ TEST_CASE("a missing include is told with its place and where it was looked for"
           .text = "'gone.glsl' cannot be included: it is not there (looked for it among its includes, in '" +
                   folder.path().string() + "', in '/nowhere', by its find_include)"});
   const auto why = [&](const std::string& name) {
-    return refused({.text = shader("#include \"" + name + "\""), .include_directories = {folder.path()}})
+    return build_error({.text = shader("#include \"" + name + "\""), .include_directories = {folder.path()}})
         .sentence();
   };
   CHECK(why("/etc/passwd")
@@ -327,15 +327,16 @@ TEST_CASE("includes that include each other end by their conditions, or are told
   CHECK(held->compile(
       {.text = shader("#include \"a\""), .includes = {{"a", guard}, {"b", "#include \"a\"\n"}}}, "k"));
 
-  const Error cycle = refused({.text = shader("#include \"a\""),
-                               .includes = {{"a", "#include \"b\"\n"}, {"b", "\n#include \"a\"\n"}}});
+  const Error cycle = build_error({.text = shader("#include \"a\""),
+                                   .includes = {{"a", "#include \"b\"\n"}, {"b", "\n#include \"a\"\n"}}});
   CHECK(cycle.diagnostics()[0].text.find("includes form a cycle: '") == 0);
   CHECK(cycle.diagnostics()[0].text.find("'a' includes 'b'") != std::string::npos);
   CHECK(cycle.diagnostics()[0].line != 0);
   CHECK(cycle.diagnostics().size() == 1);
-  CHECK(refused({.text = shader("#include \"a\""), .includes = {{"a", "#include \"a\"\n#include \"a\"\n"}}})
-            .sentence()
-            .find("'a' includes 'a'") != std::string::npos);
+  CHECK(
+      build_error({.text = shader("#include \"a\""), .includes = {{"a", "#include \"a\"\n#include \"a\"\n"}}})
+          .sentence()
+          .find("'a' includes 'a'") != std::string::npos);
 }
 
 TEST_CASE("however an include is written, the compiler asks for nothing that was not seen", "[kernel]") {
@@ -372,13 +373,14 @@ TEST_CASE("includes too deep, too many or too large are errors in bounded time",
     return source;
   };
   CHECK(held->compile(chain(63, "", "const uint value = 1;\n"), "k"));
-  CHECK(refused(chain(64, "", "const uint value = 1;\n"))
+  CHECK(build_error(chain(64, "", "const uint value = 1;\n"))
             .sentence()
             .find("includes are nested deeper than 64") != std::string::npos);
-  CHECK(refused(chain(40, "twice", "")).sentence().find("more often than 10000 times") != std::string::npos);
-  CHECK(
-      refused(chain(8, "twice", std::string(1 << 20, '\n'))).sentence().find("includes more than 4.00 MiB") !=
-      std::string::npos);
+  CHECK(build_error(chain(40, "twice", "")).sentence().find("more often than 10000 times") !=
+        std::string::npos);
+  CHECK(build_error(chain(8, "twice", std::string(1 << 20, '\n')))
+            .sentence()
+            .find("includes more than 4.00 MiB") != std::string::npos);
   Glsl many{.text = shader("#include \"0\"")};
   for (int i = 0; i < 1200; ++i)
     many.includes.push_back({std::to_string(i), "#include \"" + std::to_string(i + 1) + "\"\n"});

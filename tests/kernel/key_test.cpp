@@ -18,7 +18,7 @@ namespace {
 const ParamSchema schema{{Slot{"x", SlotKind::buffer, Access::read_write, ElementType::float32, 4},
                           Slot{"s", SlotKind::scalar, Access::read, ElementType::float32, 4}}};
 const std::vector<Macro> macros{{"A", "1"}, {"B", ""}};
-const std::vector<device::Specialization> constants{{0, 4, 16}, {7, 8, 0x4000000000000000}};
+const std::vector<device::Specialization> two_constants{{0, 4, 16}, {7, 8, 0x4000000000000000}};
 
 std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -29,12 +29,12 @@ Ingredients plain() {
           .entry = "main",
           .compiler = "a compiler 1.0",
           .macros = macros,
-          .constants = constants,
+          .constants = two_constants,
           .tile = std::nullopt,
           .schema = &schema};
 }
 
-Digest key_of(const Glsl& source) {
+Digest device_key(const Glsl& source) {
   const auto kernel = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {source}});
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
   return kernel->program()->key(gpu).value();
@@ -100,7 +100,7 @@ TEST_CASE("a key changes with every ingredient", "[kernel]") {
 
 TEST_CASE("a key does not change with the order of macros and constants", "[kernel]") {
   const std::vector<Macro> turned_macros{macros[1], macros[0]};
-  const std::vector<device::Specialization> turned_constants{constants[1], constants[0]};
+  const std::vector<device::Specialization> turned_constants{two_constants[1], two_constants[0]};
   Ingredients in = plain();
   in.macros = turned_macros;
   in.constants = turned_constants;
@@ -110,15 +110,16 @@ TEST_CASE("a key does not change with the order of macros and constants", "[kern
 TEST_CASE("the shown file name is not part of a kernel's key, everything else of its source is", "[kernel]") {
   if (!kernel::GlslCompiler::share()) return;
   const Glsl plain{.text = "void main() {}"};
-  CHECK(key_of(plain) == key_of({.text = plain.text, .file = "/home/me/x.comp"}));
-  CHECK(key_of(plain) == key_of({.text = plain.text, .entry = "main", .constants = {}, .macros = {}}));
-  CHECK(key_of(plain) != key_of({.text = plain.text + " "}));
-  CHECK(key_of(plain) != key_of({.text = plain.text, .entry = "go"}));
-  CHECK(key_of(plain) != key_of({.text = plain.text, .constants = {{0, 1u}}}));
-  CHECK(key_of({.text = plain.text, .constants = {{0, 1u}}}) !=
-        key_of({.text = plain.text, .constants = {{0, 1.0f}}}));
-  CHECK(key_of(plain) != key_of({.text = plain.text, .macros = {{"N", "1"}}}));
-  CHECK(key_of(plain) != key_of({.text = plain.text, .tile = Extent3(64)}));
+  CHECK(device_key(plain) == device_key({.text = plain.text, .file = "/home/me/x.comp"}));
+  CHECK(device_key(plain) ==
+        device_key({.text = plain.text, .entry = "main", .constants = {}, .macros = {}}));
+  CHECK(device_key(plain) != device_key({.text = plain.text + " "}));
+  CHECK(device_key(plain) != device_key({.text = plain.text, .entry = "go"}));
+  CHECK(device_key(plain) != device_key({.text = plain.text, .constants = {{0, 1u}}}));
+  CHECK(device_key({.text = plain.text, .constants = {{0, 1u}}}) !=
+        device_key({.text = plain.text, .constants = {{0, 1.0f}}}));
+  CHECK(device_key(plain) != device_key({.text = plain.text, .macros = {{"N", "1"}}}));
+  CHECK(device_key(plain) != device_key({.text = plain.text, .tile = Extent3(64)}));
 }
 
 TEST_CASE("a shader has one key on all devices, a host function another in every kernel", "[kernel]") {

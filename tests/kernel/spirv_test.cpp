@@ -68,7 +68,7 @@ Interface of_glsl(const std::string& glsl, std::vector<Specialization> constants
 Error glsl_refused(const std::string& glsl) { return refused(test::compile(glsl)); }
 
 /// A shader with `declarations` and `body`; some extensions are on.
-std::string shader(const std::string& declarations, const std::string& body) {
+std::string compute_shader(const std::string& declarations, const std::string& body) {
   return R"(#version 450
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
@@ -101,7 +101,8 @@ TEST_CASE("the shader of programs.md 02 is read whole", "[kernel]") {
 }
 
 TEST_CASE("buffers come in the order of their bindings, with names, elements and directions", "[kernel]") {
-  const Interface seen = of_glsl(shader(R"(
+  const Interface seen =
+      of_glsl(compute_shader(R"(
     layout(set = 0, binding = 7) writeonly buffer Out { uvec4 out_[]; };
     layout(set = 0, binding = 2) readonly buffer In2 { double d[]; } second;
     layout(set = 0, binding = 3) buffer Never { int n[]; };
@@ -109,7 +110,7 @@ TEST_CASE("buffers come in the order of their bindings, with names, elements and
     layout(set = 0, binding = 5) buffer Mixed { uint n5; float rest[]; };
     struct S { vec3 a; float b; };
     layout(set = 0, binding = 6) buffer Structs { S s[]; };)",
-                                        "out_[i] = uvec4(second.d[i]); count = n[i]; s[i].b = rest[i];"));
+                             "out_[i] = uvec4(second.d[i]); count = n[i]; s[i].b = rest[i];"));
   REQUIRE(seen.bindings.size() == 6);
   const auto& b = seen.bindings;
   CHECK(b[0].binding == 2);
@@ -126,36 +127,38 @@ TEST_CASE("buffers come in the order of their bindings, with names, elements and
 }
 
 TEST_CASE("a buffer that the code never touches is still a parameter", "[kernel]") {
-  CHECK(of_glsl(shader("layout(set = 0, binding = 0) buffer X { float x[]; };", "")).bindings.size() == 1);
+  CHECK(
+      of_glsl(compute_shader("layout(set = 0, binding = 0) buffer X { float x[]; };", "")).bindings.size() ==
+      1);
 }
 
 TEST_CASE("atomics write, and reading an atomic does not", "[kernel]") {
-  const Interface seen = of_glsl(shader(R"(
+  const Interface seen = of_glsl(compute_shader(R"(
     layout(set = 0, binding = 0) buffer A { uint a[]; };
     layout(set = 0, binding = 1) buffer B { uint b[]; };
     layout(set = 0, binding = 2) buffer C { uint c[]; };)",
-                                        "atomicAdd(a[i], 1); atomicCompSwap(b[i], 1, c[i]);"));
+                                                "atomicAdd(a[i], 1); atomicCompSwap(b[i], 1, c[i]);"));
   CHECK(seen.bindings[0].memory.written == Written::yes);
   CHECK(seen.bindings[1].memory.written == Written::yes);
   CHECK(seen.bindings[2].memory.written == Written::no);
 }
 
 TEST_CASE("writes inside functions count for what they reach", "[kernel]") {
-  const Interface seen = of_glsl(shader(R"(
+  const Interface seen = of_glsl(compute_shader(R"(
     layout(set = 0, binding = 0) buffer A { uint a[]; };
     layout(set = 0, binding = 1) buffer B { uint b[]; };
     void called(uint i) { a[i] = b[i]; }
     void not_called(uint i) { b[i] = a[i]; })",
-                                        "called(i);"));
+                                                "called(i);"));
   CHECK(seen.bindings[0].memory.written == Written::yes);
   CHECK(seen.bindings[1].memory.written == Written::no);
 }
 
 TEST_CASE("two views of one binding are one buffer", "[kernel]") {
-  const Interface seen = of_glsl(shader(R"(
+  const Interface seen = of_glsl(compute_shader(R"(
     layout(set = 0, binding = 0) readonly buffer A { float a[]; };
     layout(set = 0, binding = 0) buffer B { uint b[]; };)",
-                                        "b[i] = uint(a[i]);"));
+                                                "b[i] = uint(a[i]);"));
   REQUIRE(seen.bindings.size() == 1);
   CHECK(seen.bindings[0].memory.declared == Access::read_write);
   CHECK(seen.bindings[0].memory.written == Written::yes);
@@ -163,13 +166,13 @@ TEST_CASE("two views of one binding are one buffer", "[kernel]") {
 }
 
 TEST_CASE("push constants are read with kinds, offsets and sizes", "[kernel]") {
-  const Interface seen = of_glsl(shader(R"(
+  const Interface seen = of_glsl(compute_shader(R"(
     struct Pair { vec4 a; float b; };
     layout(push_constant, std430) uniform P {
       float f; int i_; uint u; double d; uint64_t u64; int64_t i64; 
       vec3 v; Pair pair; mat3 m; float list[5]; Floats pointer; Span span; In in_; };
     layout(set = 0, binding = 0) buffer X { float x[]; };)",
-                                        "x[i] = f;"));
+                                                "x[i] = f;"));
   const auto& m = seen.members;
   REQUIRE(m.size() == 13);
   const auto is = [&](std::size_t n, const char* name, PushMember::Kind kind, ElementType element,
@@ -181,31 +184,32 @@ TEST_CASE("push constants are read with kinds, offsets and sizes", "[kernel]") {
     CHECK(m[n].offset == offset);
     CHECK(m[n].size == size);
   };
-  using Kind = PushMember::Kind;
-  is(0, "f", Kind::scalar, ElementType::float32, 0, 4);
-  is(1, "i_", Kind::scalar, ElementType::int32, 4, 4);
-  is(2, "u", Kind::scalar, ElementType::uint32, 8, 4);
-  is(3, "d", Kind::scalar, ElementType::float64, 16, 8);
-  is(4, "u64", Kind::scalar, ElementType::uint64, 24, 8);
-  is(5, "i64", Kind::scalar, ElementType::int64, 32, 8);
-  is(6, "v", Kind::structure, ElementType::float32, 48, 12);
-  is(7, "pair", Kind::structure, ElementType::opaque, 64, 20);
+  using PushKind = PushMember::Kind;
+  is(0, "f", PushKind::scalar, ElementType::float32, 0, 4);
+  is(1, "i_", PushKind::scalar, ElementType::int32, 4, 4);
+  is(2, "u", PushKind::scalar, ElementType::uint32, 8, 4);
+  is(3, "d", PushKind::scalar, ElementType::float64, 16, 8);
+  is(4, "u64", PushKind::scalar, ElementType::uint64, 24, 8);
+  is(5, "i64", PushKind::scalar, ElementType::int64, 32, 8);
+  is(6, "v", PushKind::structure, ElementType::float32, 48, 12);
+  is(7, "pair", PushKind::structure, ElementType::opaque, 64, 20);
   CHECK(m[7].packed_size == 20);
   CHECK(m[7].padded_size == 32);
-  is(8, "m", Kind::structure, ElementType::float32, 96, 48);
-  is(9, "list", Kind::structure, ElementType::float32, 144, 20);
-  is(10, "pointer", Kind::pointer, ElementType::opaque, 168, 8);
+  is(8, "m", PushKind::structure, ElementType::float32, 96, 48);
+  is(9, "list", PushKind::structure, ElementType::float32, 144, 20);
+  is(10, "pointer", PushKind::pointer, ElementType::opaque, 168, 8);
   CHECK(m[10].memory.component == ElementType::float32);
   CHECK(m[10].memory.stride == 4);
-  is(11, "span", Kind::span, ElementType::opaque, 176, 16);
+  is(11, "span", PushKind::span, ElementType::opaque, 176, 16);
   CHECK(m[11].memory.stride == 4);
-  is(12, "in_", Kind::pointer, ElementType::opaque, 192, 8);
+  is(12, "in_", PushKind::pointer, ElementType::opaque, 192, 8);
   CHECK(m[12].memory.declared == Access::read);
   CHECK(seen.push_bytes == 200);
 }
 
 TEST_CASE("a push-constant block too large for any device is refused", "[kernel]") {
-  CHECK(glsl_refused(shader("layout(push_constant) uniform P { float list[20000]; };", "")).sentence() ==
+  CHECK(glsl_refused(compute_shader("layout(push_constant) uniform P { float list[20000]; };", ""))
+            .sentence() ==
         "The push-constant block (80000 bytes) exceeds the largest that wye takes (65536 bytes).");
 }
 
@@ -214,7 +218,7 @@ TEST_CASE("writes through addresses count for the member they came from", "[kern
   const std::string block = "layout(push_constant) uniform P { Span a; Span b; Floats c; uvec2 d; };";
   const auto written = [&](const std::string& functions, const std::string& body) {
     std::vector<Written> result;
-    for (const PushMember& member : of_glsl(shader(block + functions, body)).members)
+    for (const PushMember& member : of_glsl(compute_shader(block + functions, body)).members)
       result.push_back(member.memory.written);
     return result;
   };
@@ -374,7 +378,7 @@ TEST_CASE("SPIR-V of before 1.4 keeps its buffers", "[kernel]") {
 TEST_CASE("what is no storage buffer of set 0 is refused by number and name", "[kernel]") {
   const auto held = kernel::GlslCompiler::share();
   const auto said = [](const std::string& declarations, const std::string& body) {
-    const Error error = glsl_refused(shader(declarations, body));
+    const Error error = glsl_refused(compute_shader(declarations, body));
     CHECK(error.code() == Errc::unsupported);
     return error.sentence();
   };
@@ -469,11 +473,12 @@ TEST_CASE("no word of a module can be anything that leads outside it", "[kernel]
   // and noise.
   const std::vector<test::Words> modules{
       test::compile(test::scale_glsl), test::compile(test::scale_span_glsl),
-      test::compile(shader("struct S { mat3 m; vec3 v[4]; }; layout(constant_id = 1) const uint n = 4;\n"
-                           "layout(push_constant) uniform P { S s; Span a; float l[n]; };\n"
-                           "layout(set = 0, binding = 0) buffer X { S x[]; };\n"
-                           "void put(Floats p, uint i) { p.at[i] = 1.0; }",
-                           "x[i] = s; put(a.data, n);"))};
+      test::compile(
+          compute_shader("struct S { mat3 m; vec3 v[4]; }; layout(constant_id = 1) const uint n = 4;\n"
+                         "layout(push_constant) uniform P { S s; Span a; float l[n]; };\n"
+                         "layout(set = 0, binding = 0) buffer X { S x[]; };\n"
+                         "void put(Floats p, uint i) { p.at[i] = 1.0; }",
+                         "x[i] = s; put(a.data, n);"))};
   std::mt19937 random(20240607);
   std::size_t understood = 0, tried = 0;
   const auto try_one = [&](const test::Words& words) {

@@ -31,6 +31,7 @@ foreign_program() { foreign "$@" && "$build/program"; }
 install_flavour() { # static|shared TYPE
   cmake -S "$work/source" -B "$work/build-$1" -G Ninja -DCMAKE_BUILD_TYPE="$2" \
     -DBUILD_SHARED_LIBS="$([ "$1" = shared ] && echo ON || echo OFF)" -DCMAKE_INSTALL_PREFIX="$work/first-$1" \
+    -DCMAKE_UNITY_BUILD=ON \
     -DWYE_TESTS=OFF -DWYE_EXAMPLES=OFF -DWYE_BENCHMARKS=OFF &&
     cmake --build "$work/build-$1" && cmake --install "$work/build-$1" &&
     mkdir -p "$work/moved/far" && mv "$work/first-$1" "$work/moved/far/$1"
@@ -134,7 +135,7 @@ step "the shared library exports what exported_symbols.txt lists" \
 mv "$work/source-is-away" "$work/source"
 add_subdirectory() { # without what can be left out: that too has to build and run
   foreign add_subdirectory "$work/add_subdirectory" -DWYE_SOURCE="$work/source" -DCMAKE_BUILD_TYPE=Debug \
-    -DWYE_VULKAN=OFF -DWYE_GLSL=OFF &&
+    -DCMAKE_UNITY_BUILD=ON -DWYE_VULKAN=OFF -DWYE_GLSL=OFF &&
     (cd "$work/add_subdirectory" && ctest --output-on-failure && ! ctest -N | grep -i wye) &&
     cmake --install "$work/add_subdirectory" --prefix "$work/host" &&
     [ "$(find "$work/host" -type f)" = "$work/host/bin/program" ]

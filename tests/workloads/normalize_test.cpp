@@ -15,7 +15,8 @@ std::vector<float> normalized(std::vector<float> matrix, std::size_t columns, co
   return matrix;
 }
 
-std::string difference_of(const std::vector<float>& matrix, std::size_t columns, const std::string& leg) {
+std::string normalize_difference(const std::vector<float>& matrix, std::size_t columns,
+                                 const std::string& leg) {
   const std::vector<double> exact = reference::normalize(matrix, columns);
   return difference(normalized(matrix, columns, leg), exact, relative(exact, 1e-5));
 }
@@ -29,7 +30,7 @@ TEST_CASE("normalize gives every row the length 1", "[workloads][normalize]") {
   for (const std::string& leg : legs())
     for (const auto& [rows, columns] : shapes) {
       INFO(leg << ", " << rows << " x " << columns);
-      CHECK(difference_of(numbers(rows * columns, 1, -3, 3), columns, leg) == "");
+      CHECK(normalize_difference(numbers(rows * columns, 1, -3, 3), columns, leg) == "");
     }
 }
 
@@ -37,7 +38,7 @@ TEST_CASE("normalize is right for rows of several pieces", "[workloads][normaliz
   for (const std::string& leg : legs())
     for (std::size_t columns : {65537u, 131072u, 150001u}) {
       INFO(leg << ", " << columns << " columns");
-      CHECK(difference_of(numbers(3 * columns, 2, 0.5f, 1.5f), columns, leg) == "");
+      CHECK(normalize_difference(numbers(3 * columns, 2, 0.5f, 1.5f), columns, leg) == "");
     }
 }
 
@@ -45,7 +46,7 @@ TEST_CASE("normalize is right where its grid has more than one row", "[workloads
   const std::size_t rows = (std::size_t{1} << 23) + 301;
   for (const std::string& leg : legs()) {
     INFO(leg);
-    CHECK(difference_of(numbers(2 * rows, 3, 1, 2), 2, leg) == "");
+    CHECK(normalize_difference(numbers(2 * rows, 3, 1, 2), 2, leg) == "");
   }
 }
 
@@ -54,11 +55,11 @@ TEST_CASE("normalize is right where squares overflow or vanish", "[workloads][no
     for (float size : {1e38f, 1e30f, 1e20f, 1e18f, 1e-12f, 1e-15f, 1e-25f, 1e-36f})
       for (std::size_t columns : {3u, 700u, 70000u}) {
         INFO(leg << ", numbers of about " << size << ", " << columns << " columns");
-        CHECK(difference_of(numbers(2 * columns, 4, 0.5f * size, size), columns, leg) == "");
+        CHECK(normalize_difference(numbers(2 * columns, 4, 0.5f * size, size), columns, leg) == "");
       }
   for (const std::string& leg : legs()) {
     INFO(leg << ", large beside small");
-    CHECK(difference_of({1e30f, 1e-30f, 1e25f, -2e30f}, 4, leg) == "");
+    CHECK(normalize_difference({1e30f, 1e-30f, 1e25f, -2e30f}, 4, leg) == "");
   }
 }
 
@@ -73,9 +74,9 @@ TEST_CASE("normalize leaves rows of zeros, and makes NaN what has no direction",
 
     std::vector<float> wide(140000, 1.0f);
     wide[100] = undefined;
-    CHECK(difference_of(wide, 70000, leg) == "");
+    CHECK(normalize_difference(wide, 70000, leg) == "");
     wide.assign(140000, 0.0f);
-    CHECK(difference_of(wide, 70000, leg) == "");
+    CHECK(normalize_difference(wide, 70000, leg) == "");
   }
 }
 

@@ -17,7 +17,8 @@ std::vector<float> cosines(const std::vector<float>& matrix, std::size_t columns
   return result;
 }
 
-std::string difference_of(const std::vector<float>& matrix, std::size_t columns, const std::string& leg) {
+std::string similarity_difference(const std::vector<float>& matrix, std::size_t columns,
+                                  const std::string& leg) {
   const double bound = 2e-5 + static_cast<double>(columns + 2) * 0x1p-24;
   return difference(cosines(matrix, columns, leg), reference::similarity(matrix, columns),
                     [&](std::size_t) { return bound; });
@@ -31,14 +32,14 @@ TEST_CASE("similarity compares all rows with all rows", "[workloads][similarity]
   for (const std::string& leg : legs())
     for (const auto& [rows, columns] : shapes) {
       INFO(leg << ", " << rows << " x " << columns);
-      CHECK(difference_of(numbers(rows * columns, 1, -5, 5), columns, leg) == "");
+      CHECK(similarity_difference(numbers(rows * columns, 1, -5, 5), columns, leg) == "");
     }
 }
 
 TEST_CASE("similarity is right for rows beyond what one loop of a shader may do", "[workloads][similarity]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    CHECK(difference_of(numbers(3 * 70000, 2, 0, 1), 70000, leg) == "");
+    CHECK(similarity_difference(numbers(3 * 70000, 2, 0, 1), 70000, leg) == "");
   }
 }
 

@@ -13,7 +13,8 @@ std::vector<float> weights(std::vector<float> matrix, std::size_t columns, const
   return matrix;
 }
 
-std::string difference_of(const std::vector<float>& matrix, std::size_t columns, const std::string& leg) {
+std::string softmax_difference(const std::vector<float>& matrix, std::size_t columns,
+                               const std::string& leg) {
   const std::vector<double> exact = reference::softmax(matrix, columns);
   return difference(weights(matrix, columns, leg), exact, relative(exact, 5e-5));
 }
@@ -26,7 +27,7 @@ TEST_CASE("softmax makes weights of every row", "[workloads][softmax]") {
   for (const std::string& leg : legs())
     for (const auto& [rows, columns] : shapes) {
       INFO(leg << ", " << rows << " x " << columns);
-      CHECK(difference_of(numbers(rows * columns, 1, -20, 20), columns, leg) == "");
+      CHECK(softmax_difference(numbers(rows * columns, 1, -20, 20), columns, leg) == "");
     }
 }
 
@@ -34,7 +35,7 @@ TEST_CASE("softmax is right for rows of several pieces", "[workloads][softmax]")
   for (const std::string& leg : legs())
     for (std::size_t columns : {65537u, 131072u, 200001u}) {
       INFO(leg << ", " << columns << " columns");
-      CHECK(difference_of(numbers(2 * columns, 2, -3, 3), columns, leg) == "");
+      CHECK(softmax_difference(numbers(2 * columns, 2, -3, 3), columns, leg) == "");
     }
 }
 
@@ -42,7 +43,7 @@ TEST_CASE("softmax is right where its grid has more than one row", "[workloads][
   const std::size_t rows = (std::size_t{1} << 22) + 301;
   for (const std::string& leg : legs()) {
     INFO(leg);
-    CHECK(difference_of(numbers(5 * rows, 3), 5, leg) == "");
+    CHECK(softmax_difference(numbers(5 * rows, 3), 5, leg) == "");
   }
 }
 
@@ -55,7 +56,7 @@ TEST_CASE("softmax neither overflows nor loses small weights", "[workloads][soft
   };
   for (const std::string& leg : legs()) {
     INFO(leg);
-    CHECK(difference_of(rows, 4, leg) == "");
+    CHECK(softmax_difference(rows, 4, leg) == "");
   }
 }
 
@@ -75,11 +76,11 @@ TEST_CASE("softmax gives -infinity no weight, and makes NaN what has no weights"
       INFO(odd << " in a row of several pieces");
       std::vector<float> wide(140000, 1.0f);
       wide[69000] = odd;
-      CHECK(difference_of(wide, 70000, leg) == "");
+      CHECK(softmax_difference(wide, 70000, leg) == "");
       std::fill_n(wide.begin() + 70000, 65536, -infinity);  // a whole piece without weight
-      CHECK(difference_of(wide, 70000, leg) == "");
+      CHECK(softmax_difference(wide, 70000, leg) == "");
     }
-    CHECK(difference_of(std::vector<float>(70000, -infinity), 70000, leg) == "");
+    CHECK(softmax_difference(std::vector<float>(70000, -infinity), 70000, leg) == "");
   }
 }
 

@@ -5,7 +5,7 @@
 namespace wyec {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -21,9 +21,11 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
-std::string field(const char* name, std::string_view value) { return quoted(name) + ": " + quoted(value); }
+std::string field(const char* name, std::string_view value) {
+  return json_text(name) + ": " + json_text(value);
+}
 std::string field(const char* name, std::uint64_t value) {
-  return quoted(name) + ": " + std::to_string(value);
+  return json_text(name) + ": " + std::to_string(value);
 }
 
 std::string parameter(const wye::SourceParameter& p) {
@@ -39,7 +41,7 @@ std::string features(wye::Features needs) {
   std::string list, all = needs.empty() ? std::string() : to_string(needs);
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find(", ", at), all.size());
-    list += (list.empty() ? "" : ", ") + quoted(all.substr(at, end - at));
+    list += (list.empty() ? "" : ", ") + json_text(all.substr(at, end - at));
     at = end + 2;
   }
   return "[" + list + "]";

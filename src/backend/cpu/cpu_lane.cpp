@@ -33,7 +33,7 @@ class InsideHostFunction {
 };
 
 std::byte* start_of(const Operand& operand) {
-  return static_cast<const BufferBase*>(operand.object.get())->host() + operand.offset * operand.size;
+  return buffer_of(operand)->host() + operand.offset * operand.size;
 }
 
 void move_bytes(std::byte* target, const std::byte* source, Bytes bytes) {
@@ -56,8 +56,7 @@ Operand in_place(const Operand& operand) {
   switch (operand.kind) {
     case Operand::Kind::buffer: o.data = start_of(operand); return o;
     case Operand::Kind::host: o.data = operand.data; return o;
-    case Operand::Kind::address:
-      return Operand::of_value(static_cast<const BufferBase*>(operand.object.get())->address());
+    case Operand::Kind::address: return Operand::of_value(buffer_of(operand)->address());
     default:
       o.kind = operand.kind;
       o.data = operand.data;
@@ -77,18 +76,6 @@ std::string what_of(const std::exception_ptr& thrown) {
     return "an exception that is no std::exception";
   }
 }
-
-/// One submission.
-struct Job {
-  std::uint64_t value = 0;
-  std::shared_ptr<const Recording> recording;
-  std::size_t begin = 0;                 // commands before it have been done at the submission
-  std::unique_ptr<std::byte[]> uploads;  // what those after it upload, one behind the other
-  std::vector<TimelinePoint> waits;
-  StopToken stop;
-  bool caller_works = false;     // the thread that waits for it does it, whatever its deadline
-  std::optional<Error> failure;  // of what it waited for
-};
 
 }  // namespace
 
@@ -114,6 +101,17 @@ class Queue : public std::enable_shared_from_this<Queue> {
     waiting,  // the first job waits for a timeline
     ready,    // the first job may start
     running,  // a job, taken from the queue, is running
+  };
+  /// One submission.
+  struct Job {
+    std::uint64_t value = 0;
+    std::shared_ptr<const Recording> recording;
+    std::size_t begin = 0;                 // commands before it have been done at the submission
+    std::unique_ptr<std::byte[]> uploads;  // what those after it upload, one behind the other
+    std::vector<TimelinePoint> waits;
+    StopToken stop;
+    bool caller_works = false;     // the thread that waits for it does it, whatever its deadline
+    std::optional<Error> failure;  // of what it waited for
   };
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
 

@@ -6,19 +6,18 @@
 namespace wye::test {
 namespace {
 
-constexpr std::size_t count = 3000;
 constexpr Word poison = 0xdeadbeef;
 
 /// What came of a run: the first error, if there was one, and what was downloaded.
 struct Outcome {
   std::optional<Error> error;
-  std::vector<Word> out = std::vector<Word>(count, poison);
+  std::vector<Word> out = std::vector<Word>(length, poison);
 };
 
 std::vector<Word> expected() {
-  auto a = random_words(1, count);
-  const auto b = random_words(2, count);
-  for (std::size_t i = 0; i < count; ++i) a[i] = ((a[i] + 4) * 3 + b[i] + 6) + 4;
+  auto a = random_words(1, length);
+  const auto b = random_words(2, length);
+  for (std::size_t i = 0; i < length; ++i) a[i] = ((a[i] + 4) * 3 + b[i] + 6) + 4;
   return a;
 }
 
@@ -32,7 +31,7 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter) {
   std::vector<std::shared_ptr<BufferBase>> buffers;
   for (int i = 0; i < 3; ++i) {
     auto buffer =
-        device->create_buffer({.bytes = Bytes{4 * count}, .use = MemoryUse::device, .account = nullptr});
+        device->create_buffer({.bytes = Bytes{4 * length}, .use = MemoryUse::device, .account = nullptr});
     if (!buffer) return stop(buffer.error());
     buffers.push_back(*buffer);
   }
@@ -50,20 +49,20 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter) {
   if (!gate) return stop(gate.error());
 
   Lane lane(*std::move(first)), other(*std::move(second));
-  const auto a = random_words(1, count), b = random_words(2, count);
+  const auto a = random_words(1, length), b = random_words(2, length);
   lane.upload(bytes_of(a), range(buffers[0]));
   lane.upload(bytes_of(b), range(buffers[1]));
-  lane.dispatch(kernels[0], arguments_of(argument(buffers[0]), Word{4}), count);
+  lane.dispatch(kernels[0], arguments_of(argument(buffers[0]), Word{4}), length);
   const TimelinePoint point = lane.submit();
   other.wait_for({*gate, 1});
   if (!lane.failure()) other.wait_for(point);
-  other.dispatch(kernels[1], arguments_of(argument(buffers[1]), argument(buffers[0]), Word{6}), count);
+  other.dispatch(kernels[1], arguments_of(argument(buffers[1]), argument(buffers[0]), Word{6}), length);
   other.copy(range(buffers[0]), range(buffers[2]));
   const TimelinePoint parked = other.submit();
   if (auto signaled = (*gate)->signal(1); !signaled) return stop(signaled.error());
   if (auto waited = other.wait(Instant::max()); !waited) return stop(waited.error());
   if (!lane.failure()) lane.wait_for(parked);
-  lane.dispatch(kernels[0], arguments_of(argument(buffers[2]), Word{4}), count);
+  lane.dispatch(kernels[0], arguments_of(argument(buffers[2]), Word{4}), length);
   lane.download(range(buffers[2]), writable_bytes_of(outcome.out));
   lane.submit();
   lane.fill(range(buffers[2]), 1);

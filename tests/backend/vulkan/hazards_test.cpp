@@ -5,12 +5,10 @@
 namespace wye::test {
 namespace {
 
-constexpr std::size_t count = 5000;
-
 struct Pair {
   Rig rig;
   std::shared_ptr<ExecutableBase> add, mix;
-  std::vector<Word> a = random_words(1, count), b = random_words(2, count);
+  std::vector<Word> a = random_words(1, length), b = random_words(2, length);
   std::shared_ptr<BufferBase> x = rig.buffer(a), y = rig.buffer(b);
   explicit Pair(Twin twin) : add(rig.kernel("add", twin)), mix(rig.kernel("mix", twin)) {}
   Arguments add_to(const std::shared_ptr<BufferBase>& buffer, Word by) {
@@ -31,10 +29,10 @@ void on_both(void (*scenario)(Pair&)) {
 TEST_CASE("peers 7: a dispatch reads what the one before it wrote", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
-    lane->dispatch(p.add, p.add_to(p.x, 7), count);
-    lane->dispatch(p.mix, p.from_to(p.x, p.y), count);
+    lane->dispatch(p.add, p.add_to(p.x, 7), length);
+    lane->dispatch(p.mix, p.from_to(p.x, p.y), length);
     settle(*lane);
-    for (std::size_t i = 0; i < count; ++i) p.b[i] = p.b[i] * 3 + p.a[i] + 7;
+    for (std::size_t i = 0; i < length; ++i) p.b[i] = p.b[i] * 3 + p.a[i] + 7;
     CHECK(difference(p.rig.read(p.y), p.b) == "");
   });
 }
@@ -42,7 +40,7 @@ TEST_CASE("peers 7: a dispatch reads what the one before it wrote", "[vulkan]") 
 TEST_CASE("peers 7: a dispatch writes after the one before it wrote", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
-    for (Word i = 0; i < 200; ++i) lane->dispatch(p.add, p.add_to(p.x, i), count);
+    for (Word i = 0; i < 200; ++i) lane->dispatch(p.add, p.add_to(p.x, i), length);
     settle(*lane);
     for (Word& word : p.a) word += 199 * 200 / 2;
     CHECK(difference(p.rig.read(p.x), p.a) == "");
@@ -52,10 +50,10 @@ TEST_CASE("peers 7: a dispatch writes after the one before it wrote", "[vulkan]"
 TEST_CASE("peers 7: a dispatch writes after the one before it read", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
-    lane->dispatch(p.mix, p.from_to(p.x, p.y), count);
-    lane->dispatch(p.add, p.add_to(p.x, 9), count);
+    lane->dispatch(p.mix, p.from_to(p.x, p.y), length);
+    lane->dispatch(p.add, p.add_to(p.x, 9), length);
     settle(*lane);
-    for (std::size_t i = 0; i < count; ++i) p.b[i] = p.b[i] * 3 + p.a[i];
+    for (std::size_t i = 0; i < length; ++i) p.b[i] = p.b[i] * 3 + p.a[i];
     for (Word& word : p.a) word += 9;
     CHECK(difference(p.rig.read(p.y), p.b) == "");
     CHECK(difference(p.rig.read(p.x), p.a) == "");
@@ -65,16 +63,16 @@ TEST_CASE("peers 7: a dispatch writes after the one before it read", "[vulkan]")
 TEST_CASE("a dispatch sees what transfers before it wrote, and transfers what it wrote", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
-    std::vector<Word> out(count);
+    std::vector<Word> out(length);
     lane->fill(range(p.x), 5);
-    lane->dispatch(p.add, p.add_to(p.x, 1), count);
+    lane->dispatch(p.add, p.add_to(p.x, 1), length);
     lane->copy(range(p.x), range(p.y));
     lane->fill(range(p.x), 8);
     lane->upload(bytes_of(p.a), range(p.x));
-    lane->dispatch(p.mix, p.from_to(p.x, p.y), count);
+    lane->dispatch(p.mix, p.from_to(p.x, p.y), length);
     lane->download(range(p.y), writable_bytes_of(out));
     settle(*lane);
-    for (std::size_t i = 0; i < count; ++i) p.b[i] = 6 * 3 + p.a[i];
+    for (std::size_t i = 0; i < length; ++i) p.b[i] = 6 * 3 + p.a[i];
     CHECK(difference(out, p.b) == "");
   });
 }
@@ -83,13 +81,13 @@ TEST_CASE("submissions of a lane and of lanes that wait see what came before", "
   on_both([](Pair& p) {
     auto first = p.rig.lane(), second = p.rig.lane();
     for (Word i = 0; i < 20; ++i) {
-      first->dispatch(p.add, p.add_to(p.x, 1), count);
+      first->dispatch(p.add, p.add_to(p.x, 1), length);
       first->submit();
-      first->dispatch(p.mix, p.from_to(p.x, p.y), count);
+      first->dispatch(p.mix, p.from_to(p.x, p.y), length);
       second->wait_for(first->submit());
-      second->dispatch(p.mix, p.from_to(p.y, p.x), count);
+      second->dispatch(p.mix, p.from_to(p.y, p.x), length);
       first->wait_for(second->submit());
-      for (std::size_t k = 0; k < count; ++k) {
+      for (std::size_t k = 0; k < length; ++k) {
         p.a[k] += 1;
         p.b[k] = p.b[k] * 3 + p.a[k];
         p.a[k] = p.a[k] * 3 + p.b[k];
@@ -131,15 +129,15 @@ TEST_CASE("a batch begins behind all that was given to the queue, and ends with 
   });
   Rig rig({.wrap = driver.wrap()});
   const auto add = rig.kernel("add"), mix = rig.kernel("mix");
-  const auto x = rig.buffer(4 * count), y = rig.buffer(4 * count), z = rig.buffer(4 * count);
+  const auto x = rig.buffer(4 * length), y = rig.buffer(4 * length), z = rig.buffer(4 * length);
   auto lane = rig.lane();
-  lane->dispatch(add, arguments_of(argument(x), Word{1}), count);
-  lane->dispatch(add, arguments_of(argument(z), Word{1}), count);  // of no concern to the one before
-  lane->dispatch(mix, arguments_of(argument(x), argument(y), Word{1}), count);
+  lane->dispatch(add, arguments_of(argument(x), Word{1}), length);
+  lane->dispatch(add, arguments_of(argument(z), Word{1}), length);  // of no concern to the one before
+  lane->dispatch(mix, arguments_of(argument(x), argument(y), Word{1}), length);
   settle(*lane);
   CHECK(calls == std::vector<std::string>{"barrier", "dispatch", "dispatch", "barrier", "dispatch", "host"});
   calls.clear();
-  lane->dispatch(add, arguments_of(argument(y), Word{1}), count);
+  lane->dispatch(add, arguments_of(argument(y), Word{1}), length);
   settle(*lane);
   CHECK(calls == std::vector<std::string>{"barrier", "dispatch", "host"});
   CHECK(writes_seen);
@@ -181,11 +179,11 @@ struct Barriers {
 };
 
 void two_dispatches(Rig& rig) {
-  const auto x = rig.buffer(random_words(1, count)), y = rig.buffer(random_words(2, count));
+  const auto x = rig.buffer(random_words(1, length)), y = rig.buffer(random_words(2, length));
   auto lane = rig.lane();
-  lane->dispatch(rig.kernel("add", Twin::descriptors), arguments_of(argument(x), Word{1}), count);
+  lane->dispatch(rig.kernel("add", Twin::descriptors), arguments_of(argument(x), Word{1}), length);
   lane->dispatch(rig.kernel("mix", Twin::descriptors), arguments_of(argument(x), argument(y), Word{1}),
-                 count);
+                 length);
   settle(*lane);
 }
 

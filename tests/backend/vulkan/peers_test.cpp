@@ -6,8 +6,6 @@
 namespace wye::test {
 namespace {
 
-constexpr std::size_t count = 4096;
-
 /// x[i] counts up, one step at a time, `steps` times: a few milliseconds of work per thousand workgroups.
 std::shared_ptr<ExecutableBase> slow_kernel(Rig& rig) {
   Artefact a;
@@ -40,24 +38,24 @@ TEST_CASE("peers 1: a device lost while it is waited for gives an error and no s
   Driver driver;
   {
     Rig rig({.wrap = driver.wrap()});
-    const auto x = rig.buffer(std::vector<Word>(count, 1));
+    const auto x = rig.buffer(std::vector<Word>(length, 1));
     const auto add = rig.kernel("add");
     auto lane = rig.lane(), other = rig.lane();
-    std::vector<Word> out(count, 5);
+    std::vector<Word> out(length, 5);
     const auto once = [&](Lane& l) {
-      l.dispatch(add, arguments_of(argument(x), Word{1}), count);
+      l.dispatch(add, arguments_of(argument(x), Word{1}), length);
       l.download(range(x), writable_bytes_of(out));
       return l.wait(Instant::max());
     };
     good(once(*lane));
-    CHECK(difference(out, std::vector<Word>(count, 2)) == "");
+    CHECK(difference(out, std::vector<Word>(length, 2)) == "");
     driver.fail("vkWaitSemaphores", 1, VK_ERROR_DEVICE_LOST);
-    out.assign(count, 5);
+    out.assign(length, 5);
     auto lost = once(*lane);
     REQUIRE_FALSE(lost);
     CHECK(lost.error() == Errc::device_lost);
     CHECK(lost.error().native()->api == "vkWaitSemaphores");
-    CHECK(difference(out, std::vector<Word>(count, 5)) == "");
+    CHECK(difference(out, std::vector<Word>(length, 5)) == "");
     // For ever, on everything.
     REQUIRE(rig.device().lost());
     CHECK(rig.device().lost()->sentence() == lost.error().sentence());
@@ -72,7 +70,7 @@ TEST_CASE("peers 1: a device lost while it is waited for gives an error and no s
     CHECK(rig.device().create_buffer({.bytes = 4_B, .use = MemoryUse::device, .account = nullptr}).error() ==
           Errc::device_lost);
     CHECK(rig.device().memory().total.count > 0);
-    CHECK(difference(out, std::vector<Word>(count, 5)) == "");
+    CHECK(difference(out, std::vector<Word>(length, 5)) == "");
   }
   CHECK(driver.alive_text() == "");
 }
@@ -89,20 +87,20 @@ TEST_CASE("peers 1: data of a device that somebody else finds lost meanwhile is 
         return result;
       });
   Rig rig({.wrap = driver.wrap()});
-  const auto x = rig.buffer(std::vector<Word>(count, 1));
-  std::vector<Word> out(count, 5);
+  const auto x = rig.buffer(std::vector<Word>(length, 1));
+  std::vector<Word> out(length, 5);
   auto lane = rig.lane();
   meanwhile = [&] { rig.device().lose("vkQueueSubmit"); };
   lane->download(range(x), writable_bytes_of(out));
   CHECK(lane->wait(Instant::max()).error() == Errc::device_lost);
-  CHECK(difference(out, std::vector<Word>(count, 5)) == "");
+  CHECK(difference(out, std::vector<Word>(length, 5)) == "");
 }
 
 TEST_CASE("peers 2: a device lost at submission is not waited for", "[vulkan][peers]") {
   Driver driver;
   {
     Rig rig({.wrap = driver.wrap()});
-    const auto x = rig.buffer(std::vector<Word>(count, 1));
+    const auto x = rig.buffer(std::vector<Word>(length, 1));
     const auto gate = good(rig.device().create_timeline());
     auto lane = rig.lane(), parked = rig.lane();
     parked->wait_for({gate, 1});
@@ -150,7 +148,7 @@ TEST_CASE("peers 3: a device out of memory is an error, and goes on", "[vulkan][
       rig.device().create_buffer({.bytes = 500_MiB, .use = MemoryUse::device, .account = nullptr});
   CHECK((!injected && injected.error() == Errc::out_of_memory));
   injected = Error(Errc::closed, "");
-  CHECK(difference(rig.read(rig.buffer(std::vector<Word>(count, 8))), std::vector<Word>(count, 8)) == "");
+  CHECK(difference(rig.read(rig.buffer(std::vector<Word>(length, 8))), std::vector<Word>(length, 8)) == "");
 }
 
 TEST_CASE("peers 4: a buffer of 2^30 + 16 floats is as large as that, or refused", "[vulkan][peers]") {
@@ -188,21 +186,21 @@ TEST_CASE("peers 6: after a wait that gave up the lane takes more, and nothing i
           "[vulkan][peers]") {
   Rig rig;
   const auto slow = slow_kernel(rig);
-  const auto x = rig.buffer(std::vector<Word>(count, 1));
-  std::vector<Word> first(count, 5), second(count, 5);
+  const auto x = rig.buffer(std::vector<Word>(length, 1));
+  std::vector<Word> first(length, 5), second(length, 5);
   auto lane = rig.lane();
-  lane->dispatch(slow, arguments_of(argument(x), Word{20000}), count);
+  lane->dispatch(slow, arguments_of(argument(x), Word{20000}), length);
   lane->download(range(x), writable_bytes_of(first));
   auto gave_up = lane->wait(Clock::steady().now() + 1us);
   if (!gave_up) {
     CHECK(gave_up.error() == Errc::timed_out);
-    CHECK(difference(first, std::vector<Word>(count, 5)) == "");
+    CHECK(difference(first, std::vector<Word>(length, 5)) == "");
   }
-  lane->dispatch(slow, arguments_of(argument(x), Word{10}), count);
+  lane->dispatch(slow, arguments_of(argument(x), Word{10}), length);
   lane->download(range(x), writable_bytes_of(second));
   settle(*lane);
-  CHECK(difference(first, std::vector<Word>(count, stepped(1, 20000))) == "");
-  CHECK(difference(second, std::vector<Word>(count, stepped(1, 20010))) == "");
+  CHECK(difference(first, std::vector<Word>(length, stepped(1, 20000))) == "");
+  CHECK(difference(second, std::vector<Word>(length, stepped(1, 20010))) == "");
 }
 
 TEST_CASE("peers 8: four threads share one device", "[vulkan][peers]") {
@@ -218,12 +216,12 @@ TEST_CASE("peers 8: four threads share one device", "[vulkan][peers]") {
         for (Word round = 0; round < 25; ++round) {
           // Everything anew each time: buffers, kernels, submissions, all at once with the other threads.
           auto buffer = rig.device().create_buffer(
-              {.bytes = Bytes{4 * (count + 100 * me)}, .use = MemoryUse::device, .account = nullptr});
+              {.bytes = Bytes{4 * (length + 100 * me)}, .use = MemoryUse::device, .account = nullptr});
           auto artefact = test_kernel("add", "spirv", round % 2 ? Twin::addresses : Twin::descriptors);
           if (!buffer || !artefact) return void(++wrong);
           auto kernel = rig.device().create_executable(*artefact);
           if (!kernel) return void(++wrong);
-          auto words = random_words(me * 1000 + round, count + 100 * me);
+          auto words = random_words(me * 1000 + round, length + 100 * me);
           std::vector<Word> out(words.size());
           lane.upload(bytes_of(words), range(*buffer));
           lane.dispatch(*kernel, arguments_of(argument(*buffer), me + round), words.size());
@@ -241,16 +239,16 @@ TEST_CASE("peers 9: whatever is dropped in flight lives until the device is done
   Driver driver;
   {
     Rig rig({.wrap = driver.wrap()});
-    const auto x = rig.buffer(std::vector<Word>(count, 1));
+    const auto x = rig.buffer(std::vector<Word>(length, 1));
     for (int round = 0; round < 8; ++round) {
       auto slow = slow_kernel(rig);
       auto lane = rig.lane();
-      auto y = rig.buffer(4 * count), z = rig.buffer(4 * count);
+      auto y = rig.buffer(4 * length), z = rig.buffer(4 * length);
       lane->copy(range(x), range(y));
-      lane->dispatch(slow, arguments_of(argument(y), Word{3000}), count);
+      lane->dispatch(slow, arguments_of(argument(y), Word{3000}), length);
       lane->copy(range(y), range(z));
       lane->copy(range(z), range(x));
-      std::vector<Word> gone(count);
+      std::vector<Word> gone(length);
       if (round % 2) lane->download(range(z), writable_bytes_of(gone));
       lane->submit();
       slow.reset();
@@ -258,7 +256,7 @@ TEST_CASE("peers 9: whatever is dropped in flight lives until the device is done
       if (round % 4 < 2) z.reset();
       lane.reset();
     }
-    CHECK(difference(rig.read(x), std::vector<Word>(count, stepped(1, 8 * 3000))) == "");
+    CHECK(difference(rig.read(x), std::vector<Word>(length, stepped(1, 8 * 3000))) == "");
   }
   CHECK(driver.alive_text() == "");
 }
@@ -267,7 +265,7 @@ TEST_CASE("peers 9: a lane that is dropped while it waits for the host ends when
           "[vulkan][peers]") {
   Rig rig;
   const auto gate = good(rig.device().create_timeline());
-  const auto x = rig.buffer(std::vector<Word>(count, 1));
+  const auto x = rig.buffer(std::vector<Word>(length, 1));
   auto lane = rig.lane();
   lane->wait_for({gate, 1});
   lane->fill(range(x), 4);
@@ -276,7 +274,7 @@ TEST_CASE("peers 9: a lane that is dropped while it waits for the host ends when
     const auto dropper = good(base::Worker::start("dropper", [&] { lane.reset(); }));
     good(gate->signal(1));
   }
-  CHECK(difference(rig.read(x), std::vector<Word>(count, 4)) == "");
+  CHECK(difference(rig.read(x), std::vector<Word>(length, 4)) == "");
 }
 
 TEST_CASE("peers 9: a device that is dropped first ends with its last lane", "[vulkan][peers]") {
@@ -284,17 +282,17 @@ TEST_CASE("peers 9: a device that is dropped first ends with its last lane", "[v
   {
     Rig rig({.wrap = driver.wrap()});
     auto slow = slow_kernel(rig);
-    auto x = rig.buffer(std::vector<Word>(count, 1));
+    auto x = rig.buffer(std::vector<Word>(length, 1));
     auto lane = rig.lane();
-    std::vector<Word> out(count);
-    lane->dispatch(slow, arguments_of(argument(x), Word{2000}), count);
+    std::vector<Word> out(length);
+    lane->dispatch(slow, arguments_of(argument(x), Word{2000}), length);
     lane->download(range(x), writable_bytes_of(out));
     lane->submit();
     rig.close();
     slow.reset();
     x.reset();
     settle(*lane);
-    CHECK(difference(out, std::vector<Word>(count, stepped(1, 2000))) == "");
+    CHECK(difference(out, std::vector<Word>(length, stepped(1, 2000))) == "");
     CHECK(driver.alive()["Device"] == 1);
     lane.reset();
     CHECK(driver.alive_text() == "");

@@ -9,26 +9,24 @@
 namespace wye::test {
 namespace {
 
-constexpr std::size_t count = 1000;
-
 TEST_CASE("a lane that waits for the host does not hold up the others", "[vulkan]") {
   Rig rig;
   const auto gate = good(rig.device().create_timeline());
   const auto add = rig.kernel("add");
-  const auto x = rig.buffer(std::vector<Word>(count, 1)), y = rig.buffer(std::vector<Word>(count, 1));
+  const auto x = rig.buffer(std::vector<Word>(length, 1)), y = rig.buffer(std::vector<Word>(length, 1));
   auto waiting = rig.lane(), other = rig.lane();
   waiting->wait_for({gate, 3});
-  waiting->dispatch(add, arguments_of(argument(x), Word{5}), count);
+  waiting->dispatch(add, arguments_of(argument(x), Word{5}), length);
   const TimelinePoint end = waiting->submit();
   waiting->dispatch(add, arguments_of(argument(x), Word{7}),
-                    count);  // waits behind it, without waiting itself
+                    length);  // waits behind it, without waiting itself
   const TimelinePoint last = waiting->submit();
   for (int i = 0; i < 10; ++i) {
-    other->dispatch(add, arguments_of(argument(y), Word{1}), count);
+    other->dispatch(add, arguments_of(argument(y), Word{1}), length);
     settle(*other);
   }
-  CHECK(difference(rig.read(y), std::vector<Word>(count, 11)) == "");
-  CHECK(difference(rig.read(x), std::vector<Word>(count, 1)) == "");
+  CHECK(difference(rig.read(y), std::vector<Word>(length, 11)) == "");
+  CHECK(difference(rig.read(x), std::vector<Word>(length, 1)) == "");
   CHECK(end.timeline->reached() == 0);
   CHECK(end.timeline->wait(end.value, Clock::steady().now() + 5ms).error() == Errc::timed_out);
   good(gate->signal(2));
@@ -36,13 +34,13 @@ TEST_CASE("a lane that waits for the host does not hold up the others", "[vulkan
   good(gate->signal(3));
   good(last.timeline->wait(last.value, Instant::max()));
   settle(*waiting);
-  CHECK(difference(rig.read(x), std::vector<Word>(count, 13)) == "");
+  CHECK(difference(rig.read(x), std::vector<Word>(length, 13)) == "");
 }
 
 TEST_CASE("lanes may wait for values of other lanes that are submitted later", "[vulkan]") {
   Rig rig;
   const auto add = rig.kernel("add"), mix = rig.kernel("mix");
-  const auto x = rig.buffer(std::vector<Word>(count, 2)), y = rig.buffer(std::vector<Word>(count, 3));
+  const auto x = rig.buffer(std::vector<Word>(length, 2)), y = rig.buffer(std::vector<Word>(length, 3));
   auto first = rig.lane(), second = rig.lane(), third = rig.lane();
   auto base = good(rig.device().create_lane());
   const auto submit = [&](LaneBase& lane, auto record, std::vector<TimelinePoint> waits) {
@@ -54,18 +52,18 @@ TEST_CASE("lanes may wait for values of other lanes that are submitted later", "
   auto a = good(rig.device().create_lane()), b = good(rig.device().create_lane()),
        c = good(rig.device().create_lane());
   const auto add_x = [&](Word by) {
-    return [&, by](Recording& r) { r.dispatch(add, arguments_of(argument(x), by), count); };
+    return [&, by](Recording& r) { r.dispatch(add, arguments_of(argument(x), by), length); };
   };
   // c after b after a, handed over in the other order.
-  submit(*c, [&](Recording& r) { r.dispatch(mix, arguments_of(argument(x), argument(y), Word{0}), count); },
+  submit(*c, [&](Recording& r) { r.dispatch(mix, arguments_of(argument(x), argument(y), Word{0}), length); },
          {{b->timeline(), 1}});
   submit(*b, add_x(10), {{a->timeline(), 2}});
   submit(*a, add_x(1), {});
   CHECK(b->timeline()->reached() == 0);
   submit(*a, add_x(1), {});
   good(c->wait(1, Instant::max()));
-  CHECK(difference(rig.read(x), std::vector<Word>(count, 14)) == "");
-  CHECK(difference(rig.read(y), std::vector<Word>(count, 9 + 14)) == "");
+  CHECK(difference(rig.read(x), std::vector<Word>(length, 14)) == "");
+  CHECK(difference(rig.read(y), std::vector<Word>(length, 9 + 14)) == "");
 }
 
 TEST_CASE("sources of a parked submission have been read when submit returns", "[vulkan]") {
@@ -88,7 +86,7 @@ TEST_CASE("sources of a parked submission have been read when submit returns", "
 
 TEST_CASE("who waits for a lane that has ended is told", "[vulkan]") {
   Rig rig;
-  const auto x = rig.buffer(std::vector<Word>(count, 1));
+  const auto x = rig.buffer(std::vector<Word>(length, 1));
   auto lane = rig.lane();
   auto gone = good(rig.device().create_lane());
   const auto timeline = gone->timeline();
@@ -105,7 +103,7 @@ TEST_CASE("who waits for a lane that has ended is told", "[vulkan]") {
   another->wait_for(point);
   another->fill(range(x), 7);
   CHECK(another->wait(Instant::max()).error() == Errc::closed);
-  CHECK(difference(rig.read(x), std::vector<Word>(count, 1)) == "");
+  CHECK(difference(rig.read(x), std::vector<Word>(length, 1)) == "");
 }
 
 TEST_CASE("a timeline only grows, and a lane's is moved by its lane", "[vulkan]") {
@@ -125,11 +123,11 @@ TEST_CASE("a timeline only grows, and a lane's is moved by its lane", "[vulkan]"
 TEST_CASE("deadlines that have passed, and those that never come, are both understood", "[vulkan]") {
   Rig rig;
   const auto add = rig.kernel("add");
-  const auto x = rig.buffer(std::vector<Word>(count, 1));
+  const auto x = rig.buffer(std::vector<Word>(length, 1));
   const auto gate = good(rig.device().create_timeline());
   auto lane = rig.lane();
   lane->wait_for({gate, 1});
-  lane->dispatch(add, arguments_of(argument(x), Word{1}), count);
+  lane->dispatch(add, arguments_of(argument(x), Word{1}), length);
   const TimelinePoint end = lane->submit();
   for (const Instant past : {Instant::min(), Instant{}, Clock::steady().now() - 1h, Clock::steady().now()})
     CHECK(end.timeline->wait(end.value, past).error() == Errc::timed_out);
@@ -166,7 +164,7 @@ TEST_CASE("many threads drive lanes that wait for each other and for the host", 
   constexpr Word rounds = 60;
   const auto add = rig.kernel("add");
   const auto gate = good(rig.device().create_timeline());
-  const auto shared = rig.buffer(std::vector<Word>(count, 0));
+  const auto shared = rig.buffer(std::vector<Word>(length, 0));
   std::vector<std::shared_ptr<Timeline>> turns;
   for (unsigned i = 0; i < threads; ++i) turns.push_back(good(rig.device().create_timeline()));
   std::vector<std::unique_ptr<LaneBase>> lanes;
@@ -178,7 +176,7 @@ TEST_CASE("many threads drive lanes that wait for each other and for the host", 
       workers.push_back(good(base::Worker::start("lane", [&, me] {
         for (Word round = 0; round < rounds; ++round) {
           auto recording = std::make_shared<Recording>();
-          recording->dispatch(add, arguments_of(argument(shared), Word{1}), count);
+          recording->dispatch(add, arguments_of(argument(shared), Word{1}), length);
           recording->close();
           // Round by round, one lane after the other: only the order of the waits makes the sum right.
           std::vector<TimelinePoint> waits;
@@ -198,7 +196,7 @@ TEST_CASE("many threads drive lanes that wait for each other and for the host", 
     for (Word i = 1; i <= rounds; ++i) good(gate->signal(i));
   }
   CHECK(failures == 0);
-  CHECK(difference(rig.read(shared), std::vector<Word>(count, threads * rounds)) == "");
+  CHECK(difference(rig.read(shared), std::vector<Word>(length, threads * rounds)) == "");
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ using vulkan::VulkanOptions;
 
 using Word = std::uint32_t;
 
+/// Words of a buffer where nothing asks for another size: no multiple of a workgroup.
+constexpr std::size_t length = 5000;
+
 /// Whether the driver's checks are on: everywhere but under the thread sanitizer, which sees races inside
 /// them.
 bool validates();
