@@ -12,8 +12,9 @@ packages() {
     tests) echo catch2 vulkan-validationlayers ;;
     bench) echo libbenchmark-dev ;;
     ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils ;;
+    wheels) echo python3-pip ;;
     nightly) echo debootstrap ;;
-    *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, nightly)." >&2
+    *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, wheels, nightly)." >&2
        exit 2 ;;
   esac
 }
