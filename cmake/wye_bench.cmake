@@ -3,6 +3,7 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp ${PROJECT_
 if(sources)
   find_package(benchmark CONFIG REQUIRED)
   add_executable(wye_bench ${sources})
+  set_target_properties(wye_bench PROPERTIES UNITY_BUILD OFF)  # each file has its own peers and helpers
   wye_options(wye_bench)
   target_include_directories(wye_bench PRIVATE ${PROJECT_SOURCE_DIR}/bench)
   target_link_libraries(wye_bench PRIVATE wye::wye wye::workloads benchmark::benchmark)

@@ -15,6 +15,33 @@ namespace base {
 
 using Lock = std::unique_lock<std::mutex>;
 
+/// Tells the processor that this thread is looking at memory in a loop.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// What parking and being woken costs a thread, about.
+inline constexpr Duration parking = std::chrono::microseconds(4);
+
+/// Looks for about as long as parking would cost, and says whether it saw `ready()`. Who looks first and parks then spends
+/// at most twice what the better of the two would have (Karlin et al., "Competitive randomized algorithms for non-uniform
+/// problems", SODA 1990), and is there at once where threads hand work to and fro.
+template <class Ready>
+bool seen_before_parking(Ready ready) {
+  const Instant start = Clock::steady().now();
+  do {
+    for (int i = 0; i < 8; ++i) {
+      if (ready()) return true;
+      relax();
+    }
+  } while (Clock::steady().now() - start < parking);
+  return false;
+}
+
 /// The instant of the steady clock at which `clock` will show `until`, if it runs: what to park until when
 /// time is told by a clock of the host's.
 inline Instant parked_until(const Clock& clock, Instant until) noexcept {

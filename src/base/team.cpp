@@ -32,18 +32,6 @@ constexpr Duration worth_a_wake = std::chrono::microseconds(20);
 /// Less says nothing about what an item costs: the first ones of a kernel find cold caches.
 constexpr Duration worth_judging = std::chrono::microseconds(2);
 
-/// How often the caller of `each` looks whether the last helper is done before it parks: a few microseconds,
-/// about what parking costs.
-constexpr int looks_before_parking = 200;
-
-void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 constexpr std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
 /// What is left of one call of `each`, cut into runs. Lives on its caller's stack; the caller leaves only
@@ -119,11 +107,11 @@ class Crew : public std::enable_shared_from_this<Crew> {
     std::uint64_t mine = 0;
     while (const std::uint64_t items = grid.do_next()) mine += items;
     pace.saw(mine, Clock::steady().now() - start);
-    for (int i = 0; i < looks_before_parking && grid.inside.load(std::memory_order_relaxed) != 0; ++i)
-      relax();
+    const auto empty = [&] { return grid.inside.load(std::memory_order_relaxed) == 0; };
+    (void)seen_before_parking(empty);
     Lock lock(mutex_);
     remove(grid);
-    grid.emptied.wait(lock, Instant::max(), [&] { return grid.inside.load(std::memory_order_relaxed) == 0; });
+    grid.emptied.wait(lock, Instant::max(), empty);
   }
 
   void post(std::function<void()> task) {
@@ -176,10 +164,12 @@ class Crew : public std::enable_shared_from_this<Crew> {
     const unsigned wake = std::min(wanted, idle_);
     idle_ -= wake;
     called_ += wake;
+    calls_.fetch_add(wake, std::memory_order_relaxed);
+    const unsigned parked = std::min(wake, called_ - std::min(called_, looking_));
     const unsigned begin = stopping_ ? 0 : std::min(wanted - wake, size_ - started_);
     started_ += begin;
     lock.unlock();
-    for (unsigned i = 0; i < wake; ++i) gate_.wake_one();
+    for (unsigned i = 0; i < parked; ++i) gate_.wake_one();
     for (unsigned i = 0; i < begin; ++i) {
       // Where the system refuses a thread, those that there are do the work.
       if (!try_start()) {
@@ -218,10 +208,21 @@ class Crew : public std::enable_shared_from_this<Crew> {
         return;
       } else {
         ++idle_;
+        look(lock);
         gate_.wait(lock, Instant::max(), [this] { return called_ > 0 || stopping_; });
         if (called_ > 0) --called_;
       }
     }
+  }
+
+  /// Looks for a call before parking: where one thread gives the next task when it has seen the end of the last, none parks.
+  void look(Lock& lock) {
+    const unsigned before = calls_.load(std::memory_order_relaxed);
+    ++looking_;
+    lock.unlock();
+    (void)seen_before_parking([&] { return calls_.load(std::memory_order_relaxed) != before; });
+    lock.lock();
+    --looking_;
   }
 
   void do_task(Lock& lock) {
@@ -270,8 +271,10 @@ class Crew : public std::enable_shared_from_this<Crew> {
   std::mutex mutex_;
   Gate gate_;
   unsigned started_ = 0;
-  unsigned idle_ = 0;    // parked, and not called yet
-  unsigned called_ = 0;  // parked, and about to wake
+  unsigned idle_ = 0;               // parked or looking, and not called yet
+  unsigned called_ = 0;             // parked or looking, and about to work
+  unsigned looking_ = 0;            // not parked yet
+  std::atomic<unsigned> calls_{0};  // ever made: what those that look see
   bool stopping_ = false;
   std::deque<std::function<void()>> tasks_;
   std::atomic<bool> tasks_waiting_{false};  // what helpers look at between two runs

@@ -12,6 +12,7 @@ std::uint64_t HostTimeline::reached() noexcept { return reached_.load(std::memor
 
 Result<void> HostTimeline::wait(std::uint64_t value, Instant until) {
   if (reached() >= value) return {};
+  if (until != Instant::min() && base::seen_before_parking([&] { return reached() >= value; })) return {};
   base::Lock lock(mutex_);
   gate_.wait(lock, until, [&] { return reached() >= value || failure_; });
   if (reached() >= value) return {};
@@ -41,8 +42,8 @@ Result<void> HostTimeline::reach(std::uint64_t value) {
     due.assign(std::make_move_iterator(rest), std::make_move_iterator(watchers_.end()));
     watchers_.erase(rest, watchers_.end());
     reached_.store(value, std::memory_order_release);
-    gate_.wake_all();
   }
+  gate_.wake_all();
   for (Watcher& watcher : due) watcher.then();
   return {};
 }
