@@ -7,6 +7,12 @@ const vec2 nothing = vec2(-3.4028234e38, 0.0);
 // exp(v) for v <= 0. Written out, because drivers disagree about what is far below zero.
 float exponential(float v) { return v < -87.0 ? 0.0 : exp(v); }
 
+// Rounded, and not fused with what is subtracted from it: the largest minus itself has to be 0, whatever its size.
+float scaled(float x, float factor) {
+  precise const float product = x * factor;
+  return product;
+}
+
 float not_a_number() { return uintBitsToFloat(0x7fc00000); }
 
 // The sum with exp(v) added: -infinity adds nothing, +infinity and NaN spoil it. Told apart by their bits, because

@@ -16,9 +16,9 @@ void main() {
   const Piece p = piece_of(split);
   Floats row = Floats(row_address(uvec2(matrix.data), p.row, split.columns));
   vec2 mine = nothing;
-  for (uint i = p.first + p.lane; i < p.last; i += p.lanes) mine = absorb(mine, scale * row.at[i]);
+  for (uint i = p.first + p.lane; i < p.last; i += p.lanes) mine = absorb(mine, scaled(row.at[i], scale));
   const vec2 all = team_result(mine, split.lanes_log2);
   const float share = share_of(all);
   for (uint i = p.first + p.lane; i < p.last; i += p.lanes)
-    row.at[i] = exponential(scale * row.at[i] - all.x) * share;
+    row.at[i] = exponential(scaled(row.at[i], scale) - all.x) * share;
 }

@@ -24,5 +24,5 @@ void main() {
   const float share = share_of(all);
   Floats row = Floats(row_address(uvec2(matrix.data), p.row, split.columns));
   for (uint i = p.first + p.lane; i < p.last; i += p.lanes)
-    row.at[i] = exponential(scale * row.at[i] - all.x) * share;
+    row.at[i] = exponential(scaled(row.at[i], scale) - all.x) * share;
 }

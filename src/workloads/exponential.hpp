@@ -14,29 +14,32 @@ namespace workloads {
 namespace cpu {
 namespace HWY_NAMESPACE {
 
-/// exp(v) for v <= 0, to about one unit in the last place; 0 below -87, where floats end; NaN of NaN.
-/// Half the work of Highway's Exp, which is made for all numbers.
-/// Source: expf of Cephes, Moshier.
+/// exp(v) for v <= 0, to about one unit in the last place, and exactly 1 for 0; 0 below -87.7, near where floats end; NaN of
+/// NaN. A third of the work of Highway's Exp, which is made for all numbers.
+/// The method is that of Cephes' expf (Moshier); the polynomial is the one of degree 6 that begins with 1 + r and has the
+/// smallest largest relative error in |r| <= ln 2 / 2 (3.2e-9, by Remez' exchange).
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V exponential(D d, V v) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> whole;
-  // n = v / ln 2, rounded: adding 1.5 * 2^23 leaves no place for a fraction, and n in the low bits.
-  const V shifted = hn::MulAdd(v, hn::Set(d, 1.44269504f), hn::Set(d, 0x1.8p23f));
-  const V n = hn::Sub(shifted, hn::Set(d, 0x1.8p23f));
+  // There and below 2^n has the exponent 0, which makes it 0. A NaN comes through, which Max does not promise.
+  const V lowest = hn::Set(d, -88.0f);
+  v = hn::IfThenElse(hn::Lt(v, lowest), lowest, v);
+  // n = v / ln 2, rounded: adding 1.5 * 2^23 leaves no place for a fraction, and n + 127 in the low bits.
+  const V place = hn::Set(d, 0x1.8p23f + 127.0f);
+  const V shifted = hn::MulAdd(v, hn::Set(d, 1.44269504f), place);
+  const V n = hn::Sub(shifted, place);
   // What is left of v beside n ln 2, which is taken away in two parts.
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), v);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  V p = hn::Set(d, 1.9875691500e-4f);
-  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3f));
-  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3f));
-  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2f));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1f));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1f));
+  V p = hn::Set(d, 0.0013824598f);
+  p = hn::MulAdd(p, r, hn::Set(d, 0.008368777f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.04166821f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.1666652f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.49999994f));
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  const V e = hn::BitCast(d, hn::Add(hn::BitCast(whole, p), hn::ShiftLeft<23>(hn::BitCast(whole, shifted))));
-  return hn::IfThenElse(hn::IsNaN(v), v, hn::IfThenZeroElse(hn::Lt(v, hn::Set(d, -87.0f)), e));
+  return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(whole, shifted))));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -3,6 +3,7 @@
 #define HWY_TARGET_INCLUDE "softmax_cpu.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target:
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -47,26 +48,36 @@ float largest(const float* x, std::size_t n, float scale) {
 
 template <bool keep, class D>
 std::size_t exponentials_part(D d, const float* x, float* out, std::size_t i, std::size_t n, float scale,
-                              float most, double& total) {
-  auto sum = hn::Zero(d);
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    const auto e = exponential(d, hn::Sub(hn::Mul(hn::Set(d, scale), hn::LoadU(d, x + i)), hn::Set(d, most)));
-    sum = hn::Add(sum, e);
-    if constexpr (keep) hn::StoreU(e, d, out + i);
+                              float most, double& total, std::size_t ahead) {
+  const std::size_t lanes = hn::Lanes(d);
+  const auto factor = hn::Set(d, scale), origin = hn::Set(d, most);
+  auto s0 = hn::Zero(d), s1 = s0;
+  const auto at = [&](std::size_t k) HWY_ATTR {
+    hwy::Prefetch(x + k + ahead);
+    const auto e = exponential(d, hn::Sub(hn::Mul(factor, hn::LoadU(d, x + k)), origin));
+    if constexpr (keep) hn::StoreU(e, d, out + k);
+    return e;
+  };
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto e0 = at(i), e1 = at(i + lanes), e2 = at(i + 2 * lanes), e3 = at(i + 3 * lanes);
+    s0 = hn::Add(s0, hn::Add(e0, e1));
+    s1 = hn::Add(s1, hn::Add(e2, e3));
   }
-  total += double{hn::GetLane(hn::SumOfLanes(d, sum))};
+  for (; i + lanes <= n; i += lanes) s0 = hn::Add(s0, at(i));
+  total += double{hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)))};
   return i;
 }
 
 /// The sum of exp(x scale - most); keeps them in `out`, which may be `x`. Adds 1024 at a time in single precision, so
-/// that the error does not grow with the row.
+/// that the error does not grow with the row. Fetches what is `ahead` of x meanwhile: no memory of its own is waited for here.
 template <bool keep>
-float exponentials(const float* x, float* out, std::size_t n, float scale, float most) {
+float exponentials(const float* x, float* out, std::size_t n, float scale, float most,
+                   std::size_t ahead = 0) {
   double total = 0;
   for (std::size_t i = 0; i < n;) {
     const std::size_t last = std::min<std::size_t>(n, i + 1024);
-    i = exponentials_part<keep>(hn::ScalableTag<float>(), x, out, i, last, scale, most, total);
-    i = exponentials_part<keep>(hn::CappedTag<float, 1>(), x, out, i, last, scale, most, total);
+    i = exponentials_part<keep>(hn::ScalableTag<float>(), x, out, i, last, scale, most, total, ahead);
+    i = exponentials_part<keep>(hn::CappedTag<float, 1>(), x, out, i, last, scale, most, total, ahead);
   }
   return static_cast<float>(total);
 }
@@ -88,7 +99,7 @@ void share(float* x, std::size_t n, float sum) {
 void whole_rows(float* x, std::size_t rows, std::size_t columns, float scale) {
   for (; rows > 0; --rows, x += columns) {
     const float most = largest(x, columns, scale);
-    share(x, columns, exponentials<true>(x, x, columns, scale, most));
+    share(x, columns, exponentials<true>(x, x, columns, scale, most, rows > 1 ? columns : 0));
   }
 }
 

@@ -30,6 +30,19 @@ TEST_CASE("attention weights are the softmax of scaled scores", "[workloads][att
   }
 }
 
+TEST_CASE("attention weights of huge scores are not lost in rounding", "[workloads][attention]") {
+  // Equal scores share equally; 1e30 / sqrt(3) is no float, and its rounding is 1e22.
+  for (const std::string& leg : legs())
+    for (const float score : {1e4f, 1.1e8f, 1e30f, -1e30f, 3e38f})
+      for (const std::size_t columns : {5u, 1000u, 70000u}) {
+        INFO(leg << ", " << columns << " times " << score);
+        std::vector<float> scores(columns, score);
+        run(workloads::attention_weights(scores, {.columns = columns, .head_size = 3}), leg);
+        const std::vector<double> exact(columns, 1.0 / static_cast<double>(columns));
+        CHECK(difference(scores, exact, relative(exact, 1e-6)) == "");
+      }
+}
+
 TEST_CASE("attention weights refuse scores that are no square", "[workloads][attention]") {
   std::vector<float> scores(15);
   CHECK(
