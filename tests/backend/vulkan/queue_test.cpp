@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 #include "base/worker.hpp"
 
@@ -197,6 +198,28 @@ TEST_CASE("many threads drive lanes that wait for each other and for the host", 
   }
   CHECK(failures == 0);
   CHECK(difference(rig.read(shared), std::vector<Word>(length, threads * rounds)) == "");
+}
+
+TEST_CASE("a driver that wakes early is asked again until the deadline", "[vulkan]") {
+  Driver driver;
+  unsigned early = 0;
+  driver.replace<PFN_vkWaitSemaphores>(
+      "vkWaitSemaphores", [&](PFN_vkWaitSemaphores real, VkDevice device, const VkSemaphoreWaitInfo* info,
+                              std::uint64_t timeout) {
+        if (early > 0) return --early, VK_TIMEOUT;
+        return real(device, info, timeout);
+      });
+  Rig rig({.wrap = driver.wrap()});
+  const auto x = rig.buffer(std::vector<Word>(length, 1));
+  for (const Instant until : {Instant::max(), Clock::steady().now() + 60s}) {
+    std::vector<Word> out(length, 5);
+    auto lane = rig.lane();
+    lane->download(range(x), writable_bytes_of(out));
+    early = 3;
+    good(lane->wait(until));
+    CHECK(early == 0);
+    CHECK(difference(out, std::vector<Word>(length, 1)) == "");
+  }
 }
 
 }  // namespace
