@@ -24,9 +24,10 @@ TEST_CASE("an error says its code, sentence and place", "[base]") {
   CHECK(error.describe() == "not_found: Device 'vulkan:7' does not exist.");
 }
 
-TEST_CASE("the place of an error is relative to the source tree", "[base]") {
+TEST_CASE("the place of an error has no path of the machine it was built on", "[base]") {
   const std::string file = Error(Errc::internal, "x").place().file;
-  CHECK(file == "./tests/base/error_test.cpp");
+  CHECK(file.front() == '.');  // of the source tree; of the build tree where ccache rewrites paths
+  CHECK(file.ends_with("/tests/base/error_test.cpp"));
 }
 
 TEST_CASE("an error describes what the driver said and what was being done, innermost first", "[base]") {
