@@ -281,17 +281,18 @@ FileLock::~FileLock() {
   ::close(descriptor_);
 }
 
-std::string own_path() {
+std::string path_of(const void* symbol) {
   Dl_info info{};
   link_map* map = nullptr;
-  const bool found = ::dladdr1(reinterpret_cast<const void*>(&own_path), &info,
-                               reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
+  const bool found = ::dladdr1(symbol, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
   // The loader knows the program itself only by what it was called as.
   const bool in_program = !found || !map || !map->l_name || *map->l_name == '\0';
   const std::unique_ptr<char, void (*)(void*)> path(
       ::realpath(in_program ? "/proc/self/exe" : map->l_name, nullptr), ::free);
   return path ? path.get() : "";
 }
+
+std::string own_path() { return path_of(reinterpret_cast<const void*>(&own_path)); }
 
 }  // namespace base
 }  // namespace v0

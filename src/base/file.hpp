@@ -83,8 +83,10 @@ class FileLock {
   std::uint64_t place_;
 };
 
-/// The absolute path of the shared object or program that this library is linked into; empty where the system
-/// does not say.
+/// The absolute path of the shared object or program that has `symbol` in it; empty where the system does not
+/// say.
+std::string path_of(const void* symbol);
+/// The one that this library is linked into.
 std::string own_path();
 
 }  // namespace base

@@ -130,6 +130,7 @@ std::vector<std::byte> encode_payload(const device::Artefact& a) {
   for (unsigned bit = 0; bit < feature_bits; ++bit)
     if (a.needs.has(static_cast<Feature>(bit))) needs |= std::uint64_t{1} << bit;
   out.number(needs, 8);
+  out.number(a.dynamic_shared, 4);
   return out.take();
 }
 
@@ -167,6 +168,7 @@ std::optional<device::Artefact> decode_payload(std::span<const std::byte> bytes)
   const std::uint64_t needs = in.number(8);
   for (unsigned bit = 0; bit < feature_bits; ++bit)
     if (needs >> bit & 1) a.needs.add(static_cast<Feature>(bit));
+  a.dynamic_shared = in.number32();
   if (!in.at_end() || a.passing.size() != a.schema.slots.size()) return std::nullopt;
   return a;
 }

@@ -6,6 +6,7 @@
 #include <wye/device/adapter.hpp>
 #include <wye/device/feature.hpp>
 #include <wye/device/host_code.hpp>
+#include <wye/device/native_code.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
 
@@ -46,11 +47,13 @@ struct Specialization {
 inline constexpr std::uint64_t whole = 0;
 
 struct Artefact {
-  std::string kernel;    ///< the kernel's name, for messages
-  std::string language;  ///< "spirv", "host"; a device says which it takes
+  std::string kernel;  ///< the kernel's name, for messages
+  /// "spirv", "cubin", "ptx", "host", "native"; a device says which it takes.
+  std::string language;
   std::string entry = "main";
-  std::vector<std::byte> code;
+  std::vector<std::byte> code;  ///< of "ptx": with the zero at its end
   std::shared_ptr<const HostCode> host;
+  std::shared_ptr<const NativeCode> native;
   std::vector<Specialization> specialization;
   ParamSchema schema;
   std::vector<Passing> passing;       ///< one per slot
@@ -59,7 +62,8 @@ struct Artefact {
   /// Items one workgroup (or at least one call of a host function) covers; `whole` (0) in a dimension means all of it.
   Extent3 tile{1};
   Features needs;
-  Digest key;  ///< what it was built from
+  std::uint32_t dynamic_shared = 0;  ///< bytes of shared memory that a launch adds to what the code says
+  Digest key;                        ///< what it was built from
 };
 
 /// Workgroups that cover `items`.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "kernel/diagnostics.hpp"
 
 #if WYE_WITH_GLSL
 #include <glslang/build_info.h>
@@ -89,24 +90,6 @@ namespace {
 /// machines, must not get into what it makes.
 constexpr std::string_view source_name = "kernel.comp";
 constexpr std::string_view include_name = "kernel.include.";
-/// Errors of one compile that are lines of an error's description, and those that it has as data.
-constexpr std::size_t most_errors = 20;
-constexpr std::size_t most_diagnostics = 1000;
-
-Error refused(const std::string& kernel, std::vector<Diagnostic> said) {
-  const std::string first = to_string(said.front());
-  return Error(
-      Errc::compile_failed,
-      base::text("Kernel '{}' does not compile: {}{}", kernel, first, first.back() == '.' ? "" : "."),
-      std::move(said));
-}
-
-std::optional<std::uint32_t> number(std::string_view digits) {
-  if (digits.empty() || digits.size() > 9 || !std::all_of(digits.begin(), digits.end(), is_digit)) return {};
-  std::uint32_t value = 0;
-  for (const char c : digits) value = value * 10 + static_cast<std::uint32_t>(c - '0');
-  return value;
-}
 
 /// "kernel.comp:4: error: '' : text" as an entry; nothing for a line that is none.
 std::optional<Diagnostic> parse_line(std::string_view line, const std::vector<SourceText>& texts) {
@@ -123,7 +106,7 @@ std::optional<Diagnostic> parse_line(std::string_view line, const std::vector<So
 
   std::string_view place = line.substr(0, found), what = line.substr(found + length);
   if (const std::size_t colon = place.rfind(':'); colon != place.npos)
-    if (const auto value = number(place.substr(colon + 1))) {
+    if (const auto value = small_number(place.substr(colon + 1))) {
       said.line = *value;
       place = place.substr(0, colon);
     }
@@ -131,7 +114,7 @@ std::optional<Diagnostic> parse_line(std::string_view line, const std::vector<So
   if (place == source_name) {
     said.file = texts.front().shown;
   } else if (place.starts_with(include_name)) {
-    const auto index = number(place.substr(include_name.size()));
+    const auto index = small_number(place.substr(include_name.size()));
     if (index && *index < texts.size()) said.file = texts[*index].shown;
   }
 
@@ -141,9 +124,7 @@ std::optional<Diagnostic> parse_line(std::string_view line, const std::vector<So
     what.remove_prefix(include.size());
     what = what.substr(0, what.rfind(header));
   }
-  while (!what.empty() && is_space(what.front())) what.remove_prefix(1);
-  while (!what.empty() && is_space(what.back())) what.remove_suffix(1);
-  said.text = what;
+  said.text = trimmed(what);
   return said;
 }
 
@@ -169,14 +150,7 @@ Error failure(std::string_view messages, const std::vector<SourceText>& texts, c
     if (cause != errors.end()) errors = {Diagnostic(*cause)};
   }
   if (errors.empty()) errors.push_back({.file = texts.front().shown, .text = std::string(messages)});
-  const std::size_t count = errors.size();
-  errors.resize(std::min(count, most_diagnostics));
-  std::vector<std::string> others;
-  for (std::size_t i = 1; i < count && i < most_errors; ++i) others.push_back(to_string(errors[i]));
-  if (count > most_errors) others.push_back(base::text("and {} more errors", count - most_errors));
-  Error error = refused(kernel, std::move(errors));
-  for (std::string& other : others) error = error.with_context(std::move(other));
-  return error;
+  return compile_error(kernel, std::move(errors));
 }
 
 /// Gives the compiler the texts that were read, and ends what would not end.
@@ -229,7 +203,7 @@ class Includer final : public shaderc::CompileOptions::IncluderInterface {
   std::size_t find(std::string_view name, bool angled, std::string_view from, std::string& why) const {
     std::size_t includer = 0;
     if (from.starts_with(include_name))
-      includer = number(from.substr(include_name.size())).value_or(0) % texts_.size();
+      includer = small_number(from.substr(include_name.size())).value_or(0) % texts_.size();
     const auto& uses = texts_[includer].uses;
     const auto use = std::find_if(uses.begin(), uses.end(),
                                   [&](const IncludeUse& u) { return u.name == name && u.angled == angled; });
@@ -270,7 +244,7 @@ class Shaderc final : public GlslCompiler {
                                              const std::string& kernel,
                                              std::vector<Diagnostic>* warnings) const override {
     const auto refuse = [&](std::uint32_t line, std::string what) {
-      return refused(kernel, {{.file = texts.front().shown, .line = line, .text = std::move(what)}});
+      return compile_error(kernel, {{.file = texts.front().shown, .line = line, .text = std::move(what)}});
     };
     // Without a version that Vulkan knows, the compiler writes the text of its built-in functions to standard
     // output.

@@ -67,19 +67,41 @@ std::string clause(std::string sentence) {
   return sentence;
 }
 
+/// Bytes of the backslash and the end of line at `at`, which make two lines one; 0 where there are none.
+std::size_t splice_at(std::string_view text, std::size_t at) {
+  return text.substr(at, 2) == "\\\n" ? 2 : text.substr(at, 3) == "\\\r\n" ? 3 : 0;
+}
+
 /// `text` as the compiler sees it: lines that end in a backslash are one with the next.
 std::string spliced(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text.substr(at, 2) == "\\\n")
-      at += 1;
-    else if (text.substr(at, 3) == "\\\r\n")
-      at += 2;
+  for (std::size_t at = 0; at < text.size();) {
+    if (const std::size_t splice = splice_at(text, at))
+      at += splice;
     else
-      result.push_back(text[at]);
+      result.push_back(text[at++]);
   }
   return result;
+}
+
+/// As `skip_blank`, in a text that is not spliced yet.
+std::size_t skip_spliced(std::string_view text, std::size_t at) {
+  for (;;) {
+    at = skip_blank(text, at);
+    const std::size_t splice = splice_at(text, at);
+    if (splice == 0) return at;
+    at += splice;
+  }
+}
+
+/// Where `word`, which may be spliced, ends that begins at `at`; npos where another does.
+std::size_t skip_word(std::string_view text, std::size_t at, std::string_view word) {
+  for (const char c : word) {
+    while (const std::size_t splice = splice_at(text, at)) at += splice;
+    if (at >= text.size() || text[at++] != c) return text.npos;
+  }
+  return at;
 }
 
 /// Every `#include` of a text, each once, those in comments too.
@@ -138,9 +160,9 @@ std::string below(const std::string& directory, const std::string& name) {
 /// the host; the source itself is at none.
 class Reader {
  public:
-  explicit Reader(const Glsl& source)
+  explicit Reader(const IncludePlaces& source)
       : source_(source),
-        places_(source.include_directories.size() + 2),
+        places_(source.directories.size() + 2),
         left_(most_source.count - std::min<std::uint64_t>(source.text.size(), most_source.count)) {}
 
   std::vector<SourceText> run(const std::string& shown) {
@@ -189,7 +211,7 @@ class Reader {
       return {};
     }
     if (place == places_ - 1) return ask(place, name);
-    const std::string path = below(source_.include_directories[place - 1], name);
+    const std::string path = below(source_.directories[place - 1], name);
     auto text = read_text(path, most_source);
     if (!text) return {0, clause(text.error().sentence())};
     return *text ? add(place, name, path, path, std::move(**text)) : Found{};
@@ -233,14 +255,14 @@ class Reader {
     std::string where;
     const auto append = [&](std::string_view more) { where.append(where.empty() ? "" : ", ").append(more); };
     if (!source_.includes.empty()) append("among its includes");
-    for (const std::string& directory : source_.include_directories)
+    for (const std::string& directory : source_.directories)
       append(base::text("in '{}'", directory.empty() ? "." : directory));
     if (source_.find_include) append("by its find_include");
     if (where.empty()) return "nothing can be included, as the source names no place to look in";
     return base::text("it is not there (looked for it {})", where);
   }
 
-  const Glsl& source_;
+  const IncludePlaces& source_;
   const std::size_t places_;
   std::uint64_t left_;
   std::vector<SourceText> texts_;
@@ -249,9 +271,9 @@ class Reader {
 
 }  // namespace
 
-Result<void> check_includes(const Glsl& source, const std::string& kernel) {
+Result<void> check_includes(const std::vector<Include>& includes, const std::string& kernel) {
   std::set<std::string> names;
-  for (const Include& include : source.includes) {
+  for (const Include& include : includes) {
     std::string name = normal(include.name);
     if (name.empty())
       return Error(Errc::invalid_argument,
@@ -263,8 +285,57 @@ Result<void> check_includes(const Glsl& source, const std::string& kernel) {
   return {};
 }
 
-std::vector<SourceText> read_includes(const Glsl& source, const std::string& shown) {
-  return Reader(source).run(shown);
+std::vector<SourceText> read_includes(const IncludePlaces& places, const std::string& shown) {
+  return Reader(places).run(shown);
+}
+
+std::string with_includes(std::string_view text, const std::vector<IncludeUse>& uses,
+                          const std::function<std::string(const IncludeUse*)>& name) {
+  constexpr std::string_view next = "_next", error = "error ";
+  std::string result;
+  std::size_t copied = 0;
+  const auto replace = [&](std::size_t from, std::size_t to, std::string_view with) {
+    result.append(text.substr(copied, from - copied)).append(with);
+    // What takes several lines still does.
+    result.append(static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(from),
+                                                      text.begin() + static_cast<std::ptrdiff_t>(to), '\n')),
+                  '\n');
+    copied = to;
+  };
+  for (std::size_t hash = text.find('#'); hash != text.npos;
+       hash = text.find('#', std::max(hash + 1, copied))) {
+    const std::size_t word = skip_spliced(text.substr(0, hash + most_gap), hash + 1);
+    std::size_t at = skip_word(text, word, "include");
+    if (at == text.npos) continue;
+    const bool is_next = text.substr(at, next.size()) == next;
+    if (is_next) at += next.size();
+    at = skip_spliced(text.substr(0, at + most_gap), at);
+    if (at == text.size()) continue;
+    const bool named = !is_next && (text[at] == '"' || text[at] == '<');
+    if (!named) {
+      const std::size_t line = text.rfind('\n', hash) + 1;  // npos + 1 is 0
+      const bool begins_line = text.substr(line, hash - line).find_first_not_of(" \t") == text.npos;
+      if (at > word && begins_line && (is_next || is_identifier(text.substr(at, 1))))
+        replace(word, at, std::string(name(nullptr)) + " ");
+      continue;
+    }
+    std::size_t end = at + 1;
+    std::string meant;
+    while (end < text.size() && text[end] != '\n' && text[end] != (text[at] == '<' ? '>' : '"')) {
+      if (const std::size_t splice = splice_at(text, end))
+        end += splice;
+      else
+        meant.push_back(text[end++]);
+    }
+    const bool closed = end < text.size() && text[end] != '\n';
+    const auto use = std::find_if(uses.begin(), uses.end(), [&](const IncludeUse& u) {
+      return u.angled == (text[at] == '<') && u.name == meant;
+    });
+    if (use == uses.end()) continue;
+    const std::string other = name(&*use);
+    replace(other.starts_with(error) ? word : at, closed ? end + 1 : end, other);
+  }
+  return result.append(text.substr(copied));
 }
 
 Result<std::optional<std::string>> read_text(const std::string& path, Bytes at_most) {

@@ -1,9 +1,10 @@
 #pragma once
-/// What a GLSL source includes, read once: what is digested is what is compiled.
+/// What a source includes, read once: what is digested is what is compiled.
 #include <wye/base/bytes.hpp>
 #include <wye/kernel/source.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,14 +40,37 @@ struct SourceText {
   std::vector<IncludeUse> uses = {};
 };
 
-/// Whether the names of `source.includes` can be told apart.
+/// A text, and where what it includes is looked for. Borrows all of it.
+struct IncludePlaces {
+  template <class Source>
+  explicit IncludePlaces(const Source& source)
+      : text(source.text),
+        includes(source.includes),
+        directories(source.include_directories),
+        find_include(source.find_include) {}
+  std::string_view text;
+  const std::vector<Include>& includes;
+  const std::vector<std::string>& directories;
+  const IncludeFinder& find_include;
+};
+
+/// Whether the names of `includes` can be told apart.
 /// Errors: invalid_argument.
-Result<void> check_includes(const Glsl& source, const std::string& kernel);
+Result<void> check_includes(const std::vector<Include>& includes, const std::string& kernel);
 
 /// The source, shown as `shown`, and every text that it, or what it includes, names in an `#include`, each
 /// once. These are at least those that the compiler can ask for: whether it comes to an `#include` that a
 /// condition or a comment excludes is not looked at, and so nothing that cannot be read is an error here.
-std::vector<SourceText> read_includes(const Glsl& source, const std::string& shown);
+std::vector<SourceText> read_includes(const IncludePlaces& places, const std::string& shown);
+inline std::vector<SourceText> read_includes(const Glsl& source, const std::string& shown) {
+  return read_includes(IncludePlaces(source), shown);
+}
+
+/// `text` with other words in its `#include`s, for a compiler that looks for files by itself: `name` gives what
+/// takes the place of a name with its quotes, or, after "error ", of the whole directive. It is asked with
+/// null for an `#include` of something that is no name. Lines stay where they are.
+std::string with_includes(std::string_view text, const std::vector<IncludeUse>& uses,
+                          const std::function<std::string(const IncludeUse*)>& name);
 
 /// Reads a file of text; nothing where there is none. A byte order mark is left out.
 /// Errors: io, invalid_argument (larger than `at_most`, or not UTF-8).

@@ -7,6 +7,18 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
+namespace {
+
+void add_texts(Hasher& hasher, std::span<const SourceText> texts) {
+  hasher.add("includes").add(std::uint64_t{texts.size()});
+  for (const SourceText& text : texts) {
+    hasher.add(std::string_view(text.text)).add(std::uint64_t{text.uses.size()});
+    for (const IncludeUse& use : text.uses) hasher.add(std::uint64_t{use.text});
+  }
+}
+
+}  // namespace
+
 Digest shader_key(const Ingredients& in) {
   Hasher hasher;
   hasher.add("wye shader").add(std::uint64_t{abi_version});
@@ -37,17 +49,25 @@ Digest shader_key(const Ingredients& in) {
         .add(std::uint64_t{slot.size});
 
   // A source that includes nothing has the key it had before there were includes.
-  if (in.texts.size() > 1) {
-    hasher.add("includes").add(std::uint64_t{in.texts.size()});
-    for (const SourceText& text : in.texts) {
-      hasher.add(std::string_view(text.text)).add(std::uint64_t{text.uses.size()});
-      for (const IncludeUse& use : text.uses) hasher.add(std::uint64_t{use.text});
-    }
-  }
+  if (in.texts.size() > 1) add_texts(hasher, in.texts);
+  if (!in.options.empty()) hasher.add("options").add(in.options);
   return hasher.finish();
 }
 
+Digest texts_digest(std::span<const SourceText> texts) {
+  Hasher hasher;
+  add_texts(hasher, texts);
+  return hasher.finish();
+}
+
+Digest target_key(const Digest& source, std::string_view compiler, std::string_view target) {
+  return Hasher().add("wye target").add(source.bytes).add(compiler).add(target).finish();
+}
+
 Digest host_key(std::uint64_t program_id) { return Hasher().add("wye host").add(program_id).finish(); }
+Digest native_key(std::uint64_t program_id, std::string_view backend) {
+  return Hasher().add("wye native").add(program_id).add(backend).finish();
+}
 
 }  // namespace kernel
 }  // namespace v0

@@ -22,7 +22,7 @@ inline constexpr std::uint32_t abi_version = 1;
 /// time, the machine, the driver.
 struct Ingredients {
   std::string_view kernel;
-  std::string_view language;  ///< "Glsl", "SpirV"
+  std::string_view language;  ///< "Glsl", "SpirV", "CudaCpp", "Ptx", "Cubin"
   std::span<const std::byte> source;
   std::string_view entry;
   std::string_view compiler;                          ///< its build and options; empty where none is used
@@ -32,13 +32,22 @@ struct Ingredients {
   const ParamSchema* schema = nullptr;
   /// What it includes, the source itself first: their contents and which includes which, not their names.
   std::span<const SourceText> texts = {};
+  /// How code that is not compiled for Vulkan is made and launched.
+  std::string_view options = {};
 };
 
 /// The same on every machine.
 Digest shader_key(const Ingredients& ingredients);
 
+/// What texts contain, and which includes which.
+Digest texts_digest(std::span<const SourceText> texts);
+
+/// What a compiler that is found at run time makes of the source `source` for `target`, "sm_90".
+Digest target_key(const Digest& source, std::string_view compiler, std::string_view target);
+
 /// Code of this process has no content to digest: its program's number names it, in this process only.
 Digest host_key(std::uint64_t program_id);
+Digest native_key(std::uint64_t program_id, std::string_view backend);
 
 }  // namespace kernel
 }  // namespace v0

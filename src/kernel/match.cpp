@@ -42,9 +42,28 @@ std::string member_text(const PushMember& member) {
     case PushMember::Kind::pointer: return "an address";
     case PushMember::Kind::span: return "an address and a count";
     case PushMember::Kind::scalar: return std::string(name(member.element));
+    case PushMember::Kind::bytes:
+      if (member.element != ElementType::opaque) return std::string(name(member.element));
+      return plural(member.size, "byte");
     case PushMember::Kind::structure: break;
   }
   return type_text(ElementType::opaque, member.packed_size);
+}
+
+/// Whether both are whole numbers or both are not: PTX does not say which of the two kinds a whole number is.
+bool same_class(ElementType a, ElementType b) {
+  const auto is_float = [](ElementType type) {
+    return type == ElementType::float16 || type == ElementType::float32 || type == ElementType::float64;
+  };
+  return a == ElementType::opaque || b == ElementType::opaque || is_float(a) == is_float(b);
+}
+
+/// What would make a struct of `declared` bytes as large as the source's.
+std::string mending(std::uint32_t declared, std::uint32_t there) {
+  return declared < there ? base::text("; {} of padding in the declared struct would mend it",
+                                       plural(there - declared, "byte"))
+                          : base::text("; {} of padding in the struct of the source would mend it",
+                                       plural(declared - there, "byte"));
 }
 
 std::string quoted(const std::string& name) {
@@ -53,7 +72,8 @@ std::string quoted(const std::string& name) {
 
 class Matcher {
  public:
-  Matcher(const Interface& source, const std::string& kernel) : source_(source), kernel_(kernel) {}
+  Matcher(const Interface& source, const std::string& kernel, Language language)
+      : source_(source), kernel_(kernel), language_(language) {}
 
   Result<Match> run(const ParamSchema& declared) {
     Match result{declared, {}, source_.push_bytes};
@@ -90,9 +110,9 @@ class Matcher {
                                             base::parenthesized(left.name)));
     }
     if (members < source_.members.size())
-      return left_over(declared, base::text("a push constant{} ({})", quoted(source_.members[members].name),
-                                            member_text(source_.members[members])));
-    result.parameter_bytes = (result.parameter_bytes + 3) / 4 * 4;
+      return left_over(declared,
+                       base::text("a {} ({})", place_of(members), member_text(source_.members[members])));
+    if (language_ == Language::shader) result.parameter_bytes = (result.parameter_bytes + 3) / 4 * 4;
     return result;
   }
 
@@ -104,9 +124,18 @@ class Matcher {
                             quoted(slot.name), kernel_, declared_text(slot), rest));
   }
 
+  /// "push constant 's'", or "parameter 2" of a function.
+  std::string place_of(std::size_t at) const {
+    const PushMember& member = source_.members[at];
+    return member.kind == PushMember::Kind::bytes ? base::text("parameter {}", at + 1)
+                                                  : base::text("push constant{}", quoted(member.name));
+  }
+
   Error missing(std::size_t index, const Slot& slot, bool bound, std::size_t there) const {
     const bool buffer = bound || (slot.kind == SlotKind::buffer && there == 0);
-    const std::string_view what = buffer ? "storage buffer" : "push constant";
+    const std::string_view what = language_ == Language::function ? "parameter"
+                                  : buffer                        ? "storage buffer"
+                                                                  : "push constant";
     return disagree(index, slot,
                     there == 0 ? base::text("its source has no {} for it", what)
                                : base::text("its source has {} only", plural(there, what)));
@@ -120,8 +149,9 @@ class Matcher {
   }
 
   static device::Passing::Kind kind_of(const PushMember& member, const Slot& slot) {
-    if (slot.kind == SlotKind::buffer && member.kind == PushMember::Kind::span)
-      return device::Passing::Kind::span;
+    const bool has_count = member.kind == PushMember::Kind::span ||
+                           (member.kind == PushMember::Kind::bytes && member.size == span_bytes);
+    if (slot.kind == SlotKind::buffer && has_count) return device::Passing::Kind::span;
     if (slot.kind == SlotKind::buffer || slot.kind == SlotKind::address)
       return device::Passing::Kind::address;
     return device::Passing::Kind::bytes;
@@ -152,10 +182,14 @@ class Matcher {
 
   std::optional<Error> check_member(std::size_t index, const Slot& slot, std::size_t at) const {
     const PushMember& member = source_.members[at];
-    const std::string where = base::text("push constant{} (offset {})", quoted(member.name), member.offset);
-    const auto refuse = [&] {
-      return disagree(index, slot, base::text("{} of its source is {}", where, member_text(member)));
+    const std::string where = base::text("{} (offset {})", place_of(at), member.offset);
+    const auto refuse = [&](const std::string& more = {}) {
+      const bool bare = member.kind == PushMember::Kind::bytes && member.element == ElementType::opaque;
+      return disagree(
+          index, slot,
+          base::text("{} of its source {} {}{}", where, bare ? "has" : "is", member_text(member), more));
     };
+    if (member.kind == PushMember::Kind::bytes) return check_bytes(slot, member, refuse);
     const bool address = member.kind == PushMember::Kind::pointer || member.kind == PushMember::Kind::span;
     switch (slot.kind) {
       case SlotKind::buffer:
@@ -176,18 +210,44 @@ class Matcher {
         at + 1 == source_.members.size() || slot.size <= source_.members[at + 1].offset - member.offset;
     if (!fits ||
         (slot.size != member.size && slot.size != member.padded_size && slot.size != member.packed_size))
-      return refuse();
+      return refuse(mending(slot.size, member.packed_size));
     return std::nullopt;
   }
 
+  /// What is known of a parameter of a function is its size, and sometimes what number it is.
+  template <class Refuse>
+  static std::optional<Error> check_bytes(const Slot& slot, const PushMember& member, const Refuse& refuse) {
+    switch (slot.kind) {
+      case SlotKind::buffer:
+        if (member.size != span_bytes && member.size != address_bytes) return refuse();
+        break;
+      case SlotKind::address:
+        if (member.size != address_bytes) return refuse();
+        break;
+      case SlotKind::scalar:
+        if (member.size != slot.size || !same_class(member.element, slot.element)) return refuse();
+        return std::nullopt;
+      case SlotKind::structure:
+        if (member.size != slot.size)
+          return member.element == ElementType::opaque ? refuse(mending(slot.size, member.size)) : refuse();
+        return std::nullopt;
+    }
+    if (!same_class(member.element, ElementType::uint64)) return refuse();
+    return std::nullopt;
+  }
+
+  static constexpr std::uint32_t address_bytes = 8, span_bytes = 16;
+
   const Interface& source_;
   const std::string& kernel_;
+  const Language language_;
 };
 
 }  // namespace
 
-Result<Match> match(const ParamSchema& declared, const Interface& source, const std::string& kernel) {
-  return Matcher(source, kernel).run(declared);
+Result<Match> match(const ParamSchema& declared, const Interface& source, const std::string& kernel,
+                    Language language) {
+  return Matcher(source, kernel, language).run(declared);
 }
 
 }  // namespace kernel

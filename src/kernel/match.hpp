@@ -21,12 +21,16 @@ struct Match {
   std::uint32_t parameter_bytes = 0;     ///< of the push-constant block
 };
 
+/// What a source is, for messages.
+enum class Language : std::uint8_t { shader, function };
+
 /// Lays declared parameters against what a shader has: storage buffers, in order of their binding numbers,
 /// are the buffer parameters in order; members of the push-constant block, in order of their offsets, are the
-/// others. In a shader without bound buffers the members are all parameters, buffers among them as
-/// {address, count} or address.
+/// others. In a shader without bound buffers, and in a function of CUDA, the members are all parameters,
+/// buffers among them as {address, count} or address.
 /// Errors: invalid_argument, naming `kernel`, the parameter, what was declared and what the source has.
-Result<Match> match(const ParamSchema& declared, const Interface& source, const std::string& kernel);
+Result<Match> match(const ParamSchema& declared, const Interface& source, const std::string& kernel,
+                    Language language = Language::shader);
 
 }  // namespace kernel
 }  // namespace v0

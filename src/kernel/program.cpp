@@ -1,8 +1,10 @@
 #include "kernel/program.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
+#include <limits>
+#include <new>
+#include <utility>
 #include <variant>
 
 #include "base/text.hpp"
@@ -41,7 +43,69 @@ Result<void> check(const std::string& kernel, const ParamSchema& schema) {
   return {};
 }
 
+/// What makes a launch of CUDA's, for a key.
+template <class Source>
+std::string launch_options(const Source& source) {
+  const auto text = [](const std::optional<Extent3>& e) {
+    return e ? base::text("{} x {} x {}", e->x, e->y, e->z) : std::string("unset");
+  };
+  return base::text("workgroup {}, dynamic shared {}", text(source.workgroup), source.dynamic_shared.count);
+}
+
+/// Errors: invalid_argument: no device can launch it so.
+template <class Source>
+Result<void> check_launch(const Source& source, const std::string& kernel) {
+  constexpr Extent3 most{1024, 1024, 64};
+  if (const auto& w = source.workgroup)
+    if (w->count() == 0 || w->x > most.x || w->y > most.y || w->z > most.z || w->count() > most.x)
+      return base::invalid(base::text(
+          "The workgroup of kernel '{}' ({} x {} x {}) is not within 1024 x 1024 x 64 and 1024 in all.",
+          kernel, w->x, w->y, w->z));
+  if (source.dynamic_shared.count > std::numeric_limits<std::uint32_t>::max())
+    return base::invalid(base::text("The dynamic shared memory of kernel '{}' ({}) exceeds 4 GiB.", kernel,
+                                    to_string(source.dynamic_shared)));
+  return {};
+}
+
+/// The block that code is launched with.
+Result<Extent3> block_of(const std::optional<Extent3>& declared, const CudaCode& code,
+                         const std::string& kernel) {
+  constexpr std::uint64_t usual = 256;
+  const auto text = [](Extent3 e) { return base::text("{} x {} x {}", e.x, e.y, e.z); };
+  if (code.required) {
+    if (declared && *declared != *code.required)
+      return base::invalid(
+          base::text("The workgroup of kernel '{}' ({}) is not the one its code requires ({}).", kernel,
+                     text(*declared), text(*code.required)));
+    return *code.required;
+  }
+  const std::uint64_t most = code.most_threads == 0 ? usual : code.most_threads;
+  if (!declared) return Extent3(std::min(usual, most));
+  if (code.most_threads != 0 && declared->count() > most)
+    return base::invalid(
+        base::text("The workgroup of kernel '{}' ({}) exceeds what its code allows ({} threads).", kernel,
+                   text(*declared), most));
+  return *declared;
+}
+
+/// "Cubin, CudaCpp or Ptx".
+std::string alternatives(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text.append(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ").append(names[i]);
+  return text;
+}
+
 }  // namespace
+
+/// What a device takes, and the sources that become that, the best one first.
+struct KernelProgram::Way {
+  std::string_view takes;
+  std::string_view language;
+};
+constexpr KernelProgram::Way KernelProgram::ways[] = {
+    {"native", "native"}, {"host", "host"},     {"spirv", "SpirV"}, {"spirv", "Glsl"},
+    {"cubin", "Cubin"},   {"cubin", "CudaCpp"}, {"ptx", "Ptx"},     {"ptx", "CudaCpp"}};
 
 KernelProgram::KernelProgram(std::string name, ParamSchema schema)
     : name_(std::move(name)), schema_(std::move(schema)), id_(next_id()) {}
@@ -59,11 +123,15 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string nam
 }
 
 Result<void> KernelProgram::add(const AnySource& source) {
+  const auto& data = source.data();
+  if (const auto* cubin = std::get_if<Cubin>(&data->source)) return add_cubin(*cubin);
+  if (const auto* native = std::get_if<NativeSource>(&data->source)) return add_native(*native);
   if (find(source.language()))
     return base::invalid(base::text("Kernel '{}' has two {} sources.", name_, source.language()));
-  const auto& data = source.data();
   if (const auto* glsl = std::get_if<Glsl>(&data->source)) return add_glsl(data, *glsl);
   if (const auto* spirv = std::get_if<SpirV>(&data->source)) return add_spirv(*spirv);
+  if (const auto* cuda = std::get_if<CudaCpp>(&data->source)) return add_cuda(data, *cuda);
+  if (const auto* ptx = std::get_if<Ptx>(&data->source)) return add_ptx(*ptx);
   return add_host(std::get<HostSource>(data->source));
 }
 
@@ -84,7 +152,11 @@ Result<void> KernelProgram::add_glsl(const std::shared_ptr<const SourceData>& da
                                  .tile = source.tile,
                                  .schema = &schema_,
                                  .texts = *texts});
-  sources_.push_back({"Glsl", key, data, std::move(texts), std::move(*constants), nullptr});
+  sources_.push_back({.language = "Glsl",
+                      .key = key,
+                      .data = data,
+                      .texts = std::move(texts),
+                      .constants = std::move(*constants)});
   return {};
 }
 
@@ -106,7 +178,100 @@ Result<void> KernelProgram::add_spirv(const SpirV& source) {
   if (!artefact)
     return artefact.error().with_context(base::text("in the SpirV source of kernel '{}'", name_));
   sources_.push_back(
-      {"SpirV", key, nullptr, nullptr, {}, std::make_shared<device::Artefact>(std::move(*artefact))});
+      {.language = "SpirV", .key = key, .ready = std::make_shared<device::Artefact>(std::move(*artefact))});
+  return {};
+}
+
+Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& data, const CudaCpp& source) {
+  if (auto done = check(source, name_); !done) return done;
+  if (auto done = check_launch(source, name_); !done) return done;
+  auto texts = std::make_shared<const std::vector<SourceText>>(
+      read_includes(IncludePlaces(source), CudaCompiler::shown_name(source, name_)));
+  const std::string options = base::text("{}, registers {}, {}", launch_options(source), source.max_registers,
+                                         source.fast_math ? "fast math" : "exact");
+  const Digest key = shader_key({.kernel = name_,
+                                 .language = "CudaCpp",
+                                 .source = std::as_bytes(std::span(source.text)),
+                                 .entry = kernel_entry(source, name_),
+                                 .compiler = {},
+                                 .macros = source.macros,
+                                 .constants = {},
+                                 .tile = source.tile,
+                                 .schema = &schema_,
+                                 .texts = *texts,
+                                 .options = options});
+  sources_.push_back({.language = "CudaCpp", .key = key, .data = data, .texts = std::move(texts)});
+  return {};
+}
+
+template <class Source>
+Result<void> KernelProgram::add_cuda_code(std::string_view language, std::span<const std::byte> code,
+                                          const Source& source, Architecture architecture) {
+  if (auto done = check_launch(source, name_); !done) return done;
+  const std::string options = launch_options(source);
+  const Digest key = shader_key({.kernel = name_,
+                                 .language = language,
+                                 .source = code,
+                                 .entry = kernel_entry(source, name_),
+                                 .compiler = {},
+                                 .macros = {},
+                                 .constants = {},
+                                 .tile = source.tile,
+                                 .schema = &schema_,
+                                 .options = options});
+  auto artefact = cuda_artefact(code, language == "Ptx", source, key);
+  if (!artefact)
+    return artefact.error().with_context(base::text("in the {} source of kernel '{}'", language, name_));
+  sources_.push_back({.language = language,
+                      .key = key,
+                      .ready = std::make_shared<device::Artefact>(std::move(*artefact)),
+                      .architecture = architecture});
+  return {};
+}
+
+Result<void> KernelProgram::add_ptx(const Ptx& source) {
+  if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
+    return base::invalid(base::text("The Ptx source of kernel '{}' is empty.", name_));
+  if (source.text.find('\0') != std::string::npos)
+    return base::invalid(base::text("The Ptx source of kernel '{}' has a zero byte.", name_));
+  auto code = reflect_ptx(source.text, kernel_entry(source, name_));
+  if (!code) return code.error().with_context(base::text("in the Ptx source of kernel '{}'", name_));
+  // The driver reads up to a zero.
+  const auto bytes = std::as_bytes(std::span(source.text.c_str(), source.text.size() + 1));
+  return add_cuda_code("Ptx", bytes, source, code->architecture);
+}
+
+Result<void> KernelProgram::add_cubin(const Cubin& source) {
+  if (source.bytes.empty())
+    return base::invalid(base::text("The Cubin source of kernel '{}' is empty.", name_));
+  auto architecture = cubin_architecture(source.bytes);
+  if (!architecture)
+    return architecture.error().with_context(base::text("in the Cubin source of kernel '{}'", name_));
+  for (const Prepared& other : sources_)
+    if (other.language == "Cubin" && other.architecture == *architecture)
+      return base::invalid(
+          base::text("Kernel '{}' has two Cubin sources for {}.", name_, to_string(*architecture)));
+  return add_cuda_code("Cubin", source.bytes, source, *architecture);
+}
+
+Result<void> KernelProgram::add_native(const NativeSource& source) {
+  if (!source.code) return base::invalid(base::text("The native function of kernel '{}' is null.", name_));
+  if (source.backend.empty())
+    return base::invalid(base::text("The native function of kernel '{}' is for no backend.", name_));
+  for (const Prepared& other : sources_)
+    if (other.language == "native" && other.backend == source.backend)
+      return base::invalid(base::text("Kernel '{}' has two native sources for '{}'.", name_, source.backend));
+  device::Artefact artefact;
+  artefact.kernel = name_;
+  artefact.language = "native";
+  artefact.native = source.code;
+  artefact.schema = schema_;
+  artefact.passing.resize(schema_.slots.size());
+  artefact.key = native_key(id_, source.backend);
+  sources_.push_back({.language = "native",
+                      .key = artefact.key,
+                      .ready = std::make_shared<device::Artefact>(std::move(artefact)),
+                      .backend = source.backend});
   return {};
 }
 
@@ -120,8 +285,9 @@ Result<void> KernelProgram::add_host(const HostSource& source) {
   artefact.passing.resize(schema_.slots.size());
   artefact.tile = source.options.tile.value_or(Extent3(1));
   artefact.key = host_key(id_);
-  sources_.push_back(
-      {"host", artefact.key, nullptr, nullptr, {}, std::make_shared<device::Artefact>(std::move(artefact))});
+  sources_.push_back({.language = "host",
+                      .key = artefact.key,
+                      .ready = std::make_shared<device::Artefact>(std::move(artefact))});
   return {};
 }
 
@@ -131,7 +297,8 @@ void KernelProgram::take_names() {
   const Prepared* spirv = find("SpirV");
   if (!spirv) return;
   schema_ = spirv->ready->schema;
-  if (const Prepared* host = find("host")) host->ready->schema = schema_;
+  for (const Prepared& source : sources_)
+    if (source.ready) source.ready->schema = schema_;
 }
 
 Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words, const std::string& entry,
@@ -167,33 +334,101 @@ const KernelProgram::Prepared* KernelProgram::find(std::string_view language) co
   return nullptr;
 }
 
-const KernelProgram::Prepared* KernelProgram::choose(const device::DeviceBase& device) const noexcept {
-  for (const std::string_view language : device.languages()) {
-    if (language == "host")
-      if (const Prepared* source = find("host")) return source;
-    if (language == "spirv") {
-      if (const Prepared* source = find("SpirV")) return source;
-      if (compiler_)
-        if (const Prepared* source = find("Glsl")) return source;
+const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
+  if (const Cuda* known = asked_.load(std::memory_order_acquire)) return *known;
+  const std::lock_guard lock(mutex_);
+  if (!cuda_) {
+    auto made = std::make_unique<Cuda>(Cuda{CudaCompiler::share(), {}, {}});
+    if (made->compiler) {
+      made->headers = (*made->compiler)->headers(*source.texts);
+      made->build_id = (*made->compiler)->build_id();
+      for (const auto& [name, header] : made->headers)
+        made->build_id += base::text(", {} {}", name, header->digest.hex());
     }
+    cuda_ = std::move(made);
+    asked_.store(cuda_.get(), std::memory_order_release);
   }
-  return nullptr;
+  return *cuda_;
+}
+
+std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& source, const Way& way,
+                                                           const device::DeviceBase& device,
+                                                           std::string* why) const {
+  const auto not_for = [&](auto make_reason) -> std::optional<Choice> {
+    if (why) why->append(why->empty() ? "" : "; ").append(make_reason());
+    return std::nullopt;
+  };
+  if (source.language == "Glsl" && !compiler_)
+    return not_for([] { return std::string("this build of wye has no GLSL compiler"); });
+  if (source.language == "native" && source.backend != device.info().backend) return std::nullopt;
+  if (way.takes != "cubin" && way.takes != "ptx") return Choice{&source};
+
+  const auto architecture = parse_architecture(device.info().architecture);
+  if (!architecture)
+    return not_for([&] {
+      return base::text("its architecture ('{}') is not one of CUDA's", device.info().architecture);
+    });
+  if (source.language != "CudaCpp") {
+    const bool runs = source.language == "Ptx" ? runs_ptx(source.architecture, *architecture)
+                                               : runs_cubin(source.architecture, *architecture);
+    if (runs) return Choice{&source};
+    return not_for([&] {
+      return base::text("its {} is for {}, and the device is {}", source.language,
+                        to_string(source.architecture), to_string(*architecture));
+    });
+  }
+  const Cuda& cuda = this->cuda(source);
+  if (!cuda.compiler) {
+    if (why && why->find(cuda.compiler.error().sentence()) != std::string::npos) return std::nullopt;
+    return not_for([&] { return cuda.compiler.error().sentence(); });
+  }
+  const CudaCompiler& compiler = **cuda.compiler;
+  if (way.takes == "cubin" && compiler.knows(*architecture))
+    return Choice{&source, CudaTarget{*architecture}};
+  if (way.takes == "ptx")
+    if (const auto newest = compiler.newest_ptx(*architecture)) return Choice{&source, *newest};
+  return not_for([&] {
+    const auto all = compiler.architectures();
+    return base::text("{} makes {} for sm_{} to sm_{}, and the device is {}", compiler.name(),
+                      way.takes == "ptx" ? "PTX" : "machine code", all.front(), all.back(),
+                      to_string(*architecture));
+  });
+}
+
+KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, std::string* why) const {
+  for (const std::string_view language : device.languages())
+    for (const Way& way : ways) {
+      if (way.takes != language) continue;
+      std::optional<Choice> best;
+      for (const Prepared& source : sources_) {
+        if (source.language != way.language) continue;
+        const auto choice = serves(source, way, device, why);
+        // Of several cubins that run, the one for the newest architecture.
+        const auto newness = [](const Prepared& p) {
+          return std::pair(p.architecture.number, p.architecture.only != 0);
+        };
+        if (choice && (!best || newness(*best->source) < newness(source))) best = choice;
+      }
+      if (best) return *best;
+    }
+  return {};
 }
 
 std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) const {
   const std::string& id = device.info().id;
-  const Prepared* source = choose(device);
+  const Prepared* source = choose(device).source;
   if (!source) {
-    std::string takes;
-    for (const std::string_view language : device.languages()) {
-      if (!takes.empty()) takes += ", ";
-      takes += language == "spirv" ? std::string_view("Glsl or SpirV") : language;
-    }
-    const bool lacks_compiler = takes.find("Glsl") != std::string::npos && find("Glsl");
-    return Error(
-        Errc::unsupported,
-        base::text("Kernel '{}' has no source for '{}' (has {}; it takes {}){}.", name_, id, languages(),
-                   takes, lacks_compiler ? ", because this build of wye has no GLSL compiler" : ""));
+    std::string why;
+    choose(device, &why);
+    std::vector<std::string_view> needs;
+    for (const std::string_view language : device.languages())
+      for (const Way& way : ways)
+        if (way.takes == language && std::find(needs.begin(), needs.end(), way.language) == needs.end())
+          needs.push_back(way.language);
+    if (!why.empty() && why.back() == '.') why.pop_back();
+    return Error(Errc::unsupported,
+                 base::text("Kernel '{}' has no source for '{}' (has {}; needs {}){}{}.", name_, id,
+                            languages(), alternatives(needs), why.empty() ? "" : ": ", why));
   }
   if (source->ready)
     if (const Features missing = source->ready->needs.without(device.info().features); !missing.empty())
@@ -203,20 +438,28 @@ std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) co
 }
 
 Result<Digest> KernelProgram::key(const device::DeviceBase& device) const {
-  if (const Prepared* source = choose(device)) return source->key;
-  return *refusal(device);
+  const Choice choice = choose(device);
+  if (!choice.source) return *refusal(device);
+  if (!choice.target) return choice.source->key;
+  return target_key(choice.source->key, cuda(*choice.source).build_id, to_string(*choice.target));
 }
 
 bool KernelProgram::storable(const device::DeviceBase& device) const noexcept {
-  const Prepared* source = choose(device);
-  return source && source->language != "host";
+  try {
+    const Prepared* source = choose(device).source;
+    return source && source->language != "host" && source->language != "native";
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) const {
   if (auto refused = refusal(device)) return *std::move(refused);
-  const Prepared& source = *choose(device);
+  const Choice choice = choose(device);
+  const Prepared& source = *choice.source;
   if (source.ready) return *source.ready;
-  const Glsl& glsl = std::get<Glsl>(source.glsl->source);
+  if (choice.target) return build_cuda(source, *choice.target);
+  const Glsl& glsl = std::get<Glsl>(source.data->source);
   auto words = compiler_->compile(glsl, *source.texts, name_);
   if (!words) return std::move(words).error();
   auto artefact = shader(std::move(*words), "main", source.constants, glsl.tile, source.key);
@@ -224,9 +467,52 @@ Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) 
   return artefact;
 }
 
+Result<device::Artefact> KernelProgram::build_cuda(const Prepared& source, const CudaTarget& target) const {
+  const Cuda& compiled_by = cuda(source);
+  const CudaCpp& text = std::get<CudaCpp>(source.data->source);
+  auto code = (*compiled_by.compiler)->compile(text, *source.texts, compiled_by.headers, name_, target);
+  if (!code) return std::move(code).error();
+  auto artefact =
+      cuda_artefact(*code, target.ptx, text, target_key(source.key, compiled_by.build_id, to_string(target)));
+  if (!artefact)
+    return artefact.error().with_context(base::text("in the CudaCpp source of kernel '{}'", name_));
+  return artefact;
+}
+
+template <class Source>
+Result<device::Artefact> KernelProgram::cuda_artefact(std::span<const std::byte> bytes, bool ptx,
+                                                      const Source& source, const Digest& key) const {
+  const std::string& entry = kernel_entry(source, name_);
+  auto code = ptx ? reflect_ptx({reinterpret_cast<const char*>(bytes.data()), bytes.size() - 1}, entry)
+                  : reflect_cubin(bytes, entry);
+  if (!code) return std::move(code).error();
+  auto block = block_of(source.workgroup, *code, name_);
+  if (!block) return std::move(block).error();
+  auto matched = match(schema_, code->interface, name_, Language::function);
+  if (!matched) return std::move(matched).error();
+
+  device::Artefact artefact;
+  artefact.kernel = name_;
+  artefact.language = ptx ? "ptx" : "cubin";
+  artefact.entry = entry;
+  artefact.code.assign(bytes.begin(), bytes.end());
+  artefact.schema = std::move(matched->schema);
+  artefact.passing = std::move(matched->passing);
+  artefact.parameter_bytes = matched->parameter_bytes;
+  artefact.workgroup = *block;
+  artefact.tile = source.tile.value_or(*block);
+  artefact.dynamic_shared = static_cast<std::uint32_t>(source.dynamic_shared.count);
+  artefact.key = key;
+  return artefact;
+}
+
 std::string KernelProgram::languages() const {
   std::string text;
-  for (const Prepared& source : sources_) text.append(text.empty() ? "" : ", ").append(source.language);
+  std::string_view before;
+  for (const Prepared& source : sources_) {
+    if (source.language == std::exchange(before, source.language)) continue;  // several cubins
+    text.append(text.empty() ? "" : ", ").append(source.language);
+  }
   return text;
 }
 

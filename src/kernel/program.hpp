@@ -3,14 +3,19 @@
 #include <wye/base/result.hpp>
 #include <wye/kernel/source.hpp>
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "device/provider.hpp"
+#include "kernel/cuda_code.hpp"
 #include "kernel/glsl.hpp"
+#include "kernel/nvrtc.hpp"
 #include "kernel/source.hpp"
 
 namespace wye {
@@ -40,35 +45,68 @@ class KernelProgram final : public device::Program {
  private:
   /// One source. What needs no compiler is ready at once.
   struct Prepared {
-    std::string_view language;  ///< "Glsl", "SpirV", "host"
-    Digest key;
-    std::shared_ptr<const SourceData> glsl;
-    std::shared_ptr<const std::vector<SourceText>> texts;  ///< of `glsl`
-    std::vector<device::Specialization> constants;
-    std::shared_ptr<device::Artefact> ready;
+    std::string_view language;  ///< "Glsl", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native"
+    Digest key;                 ///< of what is compiled for a target: without that
+    std::shared_ptr<const SourceData> data = {};  ///< of what is compiled
+    std::shared_ptr<const std::vector<SourceText>> texts = {};
+    std::vector<device::Specialization> constants = {};
+    std::shared_ptr<device::Artefact> ready = {};
+    Architecture architecture = {};  ///< of Ptx and Cubin
+    std::string backend = {};        ///< of native
+  };
+  /// How a source becomes something that a device takes.
+  struct Way;
+  static const Way ways[8];
+  struct Choice {
+    const Prepared* source = nullptr;
+    std::optional<CudaTarget> target = {};  ///< of a source that is compiled for one
+  };
+  /// The CUDA C++ compiler, once it has been asked for, and what it adds to the source.
+  struct Cuda {
+    Result<std::shared_ptr<const CudaCompiler>> compiler;
+    ToolkitHeaders headers;
+    std::string build_id;  ///< of all that is not the source's own
   };
 
   KernelProgram(std::string name, ParamSchema schema);
   Result<void> add(const AnySource& source);
   Result<void> add_glsl(const std::shared_ptr<const SourceData>& data, const Glsl& source);
   Result<void> add_spirv(const SpirV& source);
+  Result<void> add_cuda(const std::shared_ptr<const SourceData>& data, const CudaCpp& source);
+  Result<void> add_ptx(const Ptx& source);
+  Result<void> add_cubin(const Cubin& source);
   Result<void> add_host(const HostSource& source);
+  Result<void> add_native(const NativeSource& source);
   Result<device::Artefact> shader(std::vector<std::uint32_t> words, const std::string& entry,
                                   const std::vector<device::Specialization>& constants,
                                   std::optional<Extent3> tile, const Digest& key) const;
+  /// The artefact of PTX or a cubin, to be launched as `source` says.
+  template <class Source>
+  Result<device::Artefact> cuda_artefact(std::span<const std::byte> code, bool ptx, const Source& source,
+                                         const Digest& key) const;
+  template <class Source>
+  Result<void> add_cuda_code(std::string_view language, std::span<const std::byte> code, const Source& source,
+                             Architecture architecture);
+  Result<device::Artefact> build_cuda(const Prepared& source, const CudaTarget& target) const;
   void take_names();
   const Prepared* find(std::string_view language) const noexcept;
-  /// The source that serves `device` best, or null.
-  const Prepared* choose(const device::DeviceBase& device) const noexcept;
+  const Cuda& cuda(const Prepared& source) const;
+  std::optional<Choice> serves(const Prepared& source, const Way& way, const device::DeviceBase& device,
+                               std::string* why) const;
+  /// The source that serves `device` best, or none; then `why` gets what is against those that nearly do.
+  Choice choose(const device::DeviceBase& device, std::string* why = nullptr) const;
 
   std::string name_;
   ParamSchema schema_;
   std::uint64_t id_;
   std::vector<Prepared> sources_;
   std::shared_ptr<const GlslCompiler> compiler_;  ///< where there is GLSL, and a compiler for it
+  mutable std::mutex mutex_;
+  mutable std::atomic<const Cuda*> asked_{nullptr};
+  mutable std::unique_ptr<const Cuda> cuda_;
 };
 
-/// Keeps the compilers that were used loaded for as long as it is held.
+/// Keeps the GLSL compiler for as long as it is held.
 std::shared_ptr<const void> keep_compilers();
 
 }  // namespace kernel

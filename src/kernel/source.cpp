@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "kernel/cuda_code.hpp"
 #include "kernel/glsl.hpp"
 #include "kernel/includes.hpp"
 
@@ -20,17 +21,71 @@ namespace {
 
 Error no_memory() { return Error(Errc::out_of_memory, "The host has no memory left to read a source."); }
 
+Error no_file(const std::string& path) {
+  return Error(Errc::not_found, base::text("File '{}' does not exist.", path));
+}
+
+/// Errors: those of `from_file`.
+Result<std::string> text_of(const std::string& path, Bytes at_most) {
+  auto text = kernel::read_text(path, at_most);
+  if (!text) return std::move(text).error();
+  if (!*text) return no_file(path);
+  if ((*text)->empty()) return base::invalid(base::text("File '{}' is empty.", path));
+  return std::move(**text);
+}
+
+Result<std::vector<std::byte>> module_of(const std::string& path) {
+  auto content = base::read_file(path, kernel::most_module);
+  if (!content) {
+    return content.error() == Errc::out_of_memory ? Error(Errc::invalid_argument, content.error().sentence())
+                                                  : content.error();
+  }
+  if (!*content) return no_file(path);
+  return std::move(**content);
+}
+
+template <class Source>
+Result<Source> including_source(const std::string& path) {
+  try {
+    auto text = text_of(path, most_source);
+    if (!text) return std::move(text).error();
+    const std::size_t slash = path.rfind('/');
+    Source source;
+    source.text = std::move(*text);
+    source.file = path;
+    source.include_directories = {slash == path.npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1))};
+    return source;
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
 }  // namespace
 
-Result<Glsl> Glsl::from_file(const std::string& path) {
+Result<Glsl> Glsl::from_file(const std::string& path) { return including_source<Glsl>(path); }
+Result<CudaCpp> CudaCpp::from_file(const std::string& path) { return including_source<CudaCpp>(path); }
+
+Result<Ptx> Ptx::from_file(const std::string& path) {
   try {
-    auto text = kernel::read_text(path, most_source);
+    auto text = text_of(path, kernel::most_module);
     if (!text) return std::move(text).error();
-    if (!*text) return Error(Errc::not_found, base::text("File '{}' does not exist.", path));
-    if ((*text)->empty()) return base::invalid(base::text("File '{}' is empty.", path));
-    const std::size_t slash = path.rfind('/');
-    std::string folder = slash == path.npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-    return Glsl{.text = std::move(**text), .file = path, .include_directories = {std::move(folder)}};
+    Ptx source;
+    source.text = std::move(*text);
+    return source;
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+Result<Cubin> Cubin::from_file(const std::string& path) {
+  try {
+    auto bytes = module_of(path);
+    if (!bytes) return std::move(bytes).error();
+    if (auto made_for = kernel::cubin_architecture(*bytes); !made_for)
+      return made_for.error().with_context(base::text("in file '{}'", path));
+    Cubin source;
+    source.bytes = std::move(*bytes);
+    return source;
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
@@ -38,18 +93,13 @@ Result<Glsl> Glsl::from_file(const std::string& path) {
 
 Result<SpirV> SpirV::from_file(const std::string& path) {
   try {
-    auto content = base::read_file(path, kernel::most_module);
-    if (!content) {
-      return content.error() == Errc::out_of_memory
-                 ? Error(Errc::invalid_argument, content.error().sentence())
-                 : content.error();
-    }
-    if (!*content) return Error(Errc::not_found, base::text("File '{}' does not exist.", path));
+    auto bytes = module_of(path);
+    if (!bytes) return std::move(bytes).error();
     SpirV source;
-    source.words.resize((*content)->size() / sizeof(std::uint32_t));
+    source.words.resize(bytes->size() / sizeof(std::uint32_t));
     if (!source.words.empty())
-      std::memcpy(source.words.data(), (*content)->data(), source.words.size() * sizeof(std::uint32_t));
-    if ((*content)->size() % sizeof(std::uint32_t) != 0 || source.words.size() < 5 ||
+      std::memcpy(source.words.data(), bytes->data(), source.words.size() * sizeof(std::uint32_t));
+    if (bytes->size() % sizeof(std::uint32_t) != 0 || source.words.size() < 5 ||
         source.words[0] != 0x07230203)
       return Error(Errc::invalid_argument,
                    base::text("File '{}' is not SPIR-V in this machine's byte order.", path));
@@ -89,32 +139,52 @@ Result<std::vector<device::Specialization>> kernel::canonical(
   return result;
 }
 
-Result<void> kernel::check(const Glsl& source, const std::string& kernel) {
+namespace {
+
+template <class Source>
+Result<void> check_text(const Source& source, std::string_view language, std::string_view entry,
+                        const std::string& name) {
   if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
-    return base::invalid(base::text("The Glsl source of kernel '{}' is empty.", kernel));
+    return base::invalid(base::text("The {} source of kernel '{}' is empty.", language, name));
   if (const Bytes size{source.text.size()}; size > most_source)
     return base::invalid(
-        base::text("The size of the Glsl source of kernel '{}' ({}) exceeds what a source may have ({}).",
-                   kernel, to_string(size), to_string(most_source)));
-  if (!is_identifier(source.entry))
+        base::text("The size of the {} source of kernel '{}' ({}) exceeds what a source may have ({}).",
+                   language, name, to_string(size), to_string(most_source)));
+  if (!is_identifier(entry))
     return base::invalid(
-        base::text("The entry point '{}' of kernel '{}' is not an identifier.", source.entry, kernel));
+        base::text("The entry point '{}' of kernel '{}' is not an identifier.", entry, name));
   std::vector<std::string_view> names;
   for (const Macro& macro : source.macros) {
     if (!is_identifier(macro.name))
-      return base::invalid(base::text("Macro '{}' of kernel '{}' is not an identifier.", macro.name, kernel));
-    if (macro.name == source.entry)
+      return base::invalid(base::text("Macro '{}' of kernel '{}' is not an identifier.", macro.name, name));
+    if (macro.name == entry)
       return base::invalid(
-          base::text("Macro '{}' of kernel '{}' has the name of its entry point.", macro.name, kernel));
+          base::text("Macro '{}' of kernel '{}' has the name of its entry point.", macro.name, name));
     if (macro.value.find_first_of("\r\n") != std::string::npos)
       return base::invalid(
-          base::text("The value of macro '{}' of kernel '{}' has more than one line.", macro.name, kernel));
+          base::text("The value of macro '{}' of kernel '{}' has more than one line.", macro.name, name));
     names.push_back(macro.name);
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    return base::invalid(base::text("Kernel '{}' gives macro '{}' twice.", kernel, *twice));
-  return check_includes(source, kernel);
+    return base::invalid(base::text("Kernel '{}' gives macro '{}' twice.", name, *twice));
+  return kernel::check_includes(source.includes, name);
+}
+
+}  // namespace
+
+Result<void> kernel::check(const Glsl& source, const std::string& kernel) {
+  return check_text(source, "Glsl", source.entry, kernel);
+}
+
+Result<void> kernel::check(const CudaCpp& source, const std::string& kernel) {
+  if (source.text.find('\0') != std::string::npos)
+    return base::invalid(base::text("The CudaCpp source of kernel '{}' has a zero byte.", kernel));
+  constexpr std::uint32_t most_registers = 255;
+  if (source.max_registers > most_registers)
+    return base::invalid(base::text("The registers of one thread of kernel '{}' ({}) exceed the limit ({}).",
+                                    kernel, source.max_registers, most_registers));
+  return check_text(source, "CudaCpp", kernel_entry(source, kernel), kernel);
 }
 
 AnySource::AnySource(Glsl source)
@@ -123,6 +193,18 @@ AnySource::AnySource(Glsl source)
 AnySource::AnySource(SpirV source)
     : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
 
+AnySource::AnySource(CudaCpp source)
+    : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
+
+AnySource::AnySource(Ptx source) : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
+
+AnySource::AnySource(Cubin source)
+    : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
+
+AnySource::AnySource(std::shared_ptr<const device::NativeCode> code, std::string backend)
+    : data_(std::make_shared<const SourceData>(
+          SourceData{kernel::NativeSource{std::move(code), std::move(backend)}})) {}
+
 AnySource::AnySource(std::shared_ptr<const device::HostCode> code, HostOptions options)
     : data_(std::make_shared<const SourceData>(SourceData{kernel::HostSource{std::move(code), options}})) {}
 
@@ -130,7 +212,11 @@ std::string_view AnySource::language() const noexcept {
   struct Name {
     std::string_view operator()(const Glsl&) const { return "Glsl"; }
     std::string_view operator()(const SpirV&) const { return "SpirV"; }
+    std::string_view operator()(const CudaCpp&) const { return "CudaCpp"; }
+    std::string_view operator()(const Ptx&) const { return "Ptx"; }
+    std::string_view operator()(const Cubin&) const { return "Cubin"; }
     std::string_view operator()(const kernel::HostSource&) const { return "host"; }
+    std::string_view operator()(const kernel::NativeSource&) const { return "native"; }
   };
   return std::visit(Name{}, data_->source);
 }

@@ -18,8 +18,14 @@ struct HostSource {
   HostOptions options;
 };
 
+/// A native function, type-erased.
+struct NativeSource {
+  std::shared_ptr<const device::NativeCode> code;
+  std::string backend;
+};
+
 struct SourceData {
-  std::variant<Glsl, SpirV, HostSource> source;
+  std::variant<Glsl, SpirV, CudaCpp, Ptx, Cubin, HostSource, NativeSource> source;
 };
 
 /// Bytes of one number; 0 for `opaque`.
@@ -28,6 +34,13 @@ std::uint32_t size_of(ElementType type);
 /// Whether a source can mean anything at all, for a kernel of this name.
 /// Errors: invalid_argument.
 Result<void> check(const Glsl& source, const std::string& kernel);
+Result<void> check(const CudaCpp& source, const std::string& kernel);
+
+/// The function of a source that may leave its name to the kernel.
+template <class Source>
+const std::string& kernel_entry(const Source& source, const std::string& kernel) {
+  return source.entry.empty() ? kernel : source.entry;
+}
 
 /// Constants in the order of their ids.
 /// Errors: invalid_argument: one is given twice.

@@ -44,6 +44,7 @@ struct PushMember {
     structure,  ///< anything else without an address that can be followed
     pointer,    ///< the address of `memory`
     span,       ///< the address of `memory` and, 8 bytes on, how many elements it has
+    bytes,      ///< any of these in so many bytes; a number of type `element` where that is not opaque
   };
   std::string name;
   Kind kind = Kind::scalar;
@@ -57,9 +58,10 @@ struct PushMember {
 
 /// What one entry point of a module expects.
 struct Interface {
-  std::vector<Binding> bindings;    ///< in order of their numbers
-  std::vector<PushMember> members;  ///< in order of their offsets
-  std::uint32_t push_bytes = 0;     ///< end of the push-constant block
+  std::vector<Binding> bindings;  ///< in order of their numbers
+  /// Of the push-constant block, in order of their offsets; in CUDA the parameters of the function.
+  std::vector<PushMember> members;
+  std::uint32_t push_bytes = 0;  ///< end of the block
   Extent3 workgroup{1};
   Features needs = {};
 };

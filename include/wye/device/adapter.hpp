@@ -59,6 +59,8 @@ struct AdapterInfo {
   Features features;
   bool usable = false;
   std::string reason;  ///< why it is not usable; empty where it is
+  /// What machine code for it is made for, "sm_90"; empty where nobody makes any but its driver.
+  std::string architecture;
 };
 
 }  // namespace v0

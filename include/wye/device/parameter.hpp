@@ -2,6 +2,7 @@
 /// The types of kernel parameters. `Kernel<ReadWrite<float>, float>` declares a schema with them; a function that takes
 /// a `ReadWrite<float>` accepts everything such a parameter can be given.
 #include <wye/device/buffer.hpp>
+#include <wye/device/native_code.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
 
@@ -82,12 +83,14 @@ struct ReadWrite : detail::Parameter<T, Access::read_write> {
 
 namespace detail {
 
-/// What a parameter type of a kernel means: its slot, its operand, and what a host function gets for it.
+/// What a parameter type of a kernel means: its slot, its operand, and what a host function and a native one get
+/// for it.
 template <class P>
 struct ParameterTraits {
   static_assert(std::is_trivially_copyable_v<P>,
                 "a kernel parameter is Read, Write, ReadWrite or a plain value");
   using Host = P;
+  using Native = P;
   static Slot slot() {
     return {.name = {},
             .kind = element_type<P>() == ElementType::opaque ? SlotKind::structure : SlotKind::scalar,
@@ -101,12 +104,18 @@ struct ParameterTraits {
     std::memcpy(&value, operand.value().data(), sizeof(P));
     return value;
   }
+  static Native native(const NativeArgument& argument) {
+    P value;
+    std::memcpy(&value, argument.value.data(), sizeof(P));
+    return value;
+  }
 };
 
 template <class T, Access access, class P>
 struct BufferTraits {
   using Element = std::conditional_t<writes(access), T, const T>;
   using Host = std::span<Element>;
+  using Native = DeviceSpan<Element>;
   static Slot slot() {
     return {.name = {},
             .kind = SlotKind::buffer,
@@ -117,6 +126,9 @@ struct BufferTraits {
   static Operand operand(const P& parameter) { return parameter.operand(); }
   static Host host(const Operand& operand) {
     return Host(static_cast<Element*>(operand.data), static_cast<std::size_t>(operand.count));
+  }
+  static Native native(const NativeArgument& argument) {
+    return {reinterpret_cast<Element*>(static_cast<std::uintptr_t>(argument.address)), argument.count};
   }
 };
 template <class T>

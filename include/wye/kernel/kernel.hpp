@@ -19,12 +19,13 @@ inline namespace v0 {
 /// Threads: thread-safe; copies share one kernel.
 class WYE_API AnyKernel {
  public:
-  /// Makes a kernel of its sources: at most one per language. What GLSL includes is read now: the kernel stays
-  /// what it was made of. It is compiled, and seen to agree, when it is first needed; an include that is
-  /// missing is an error only then, because the compiler may never come to it.
+  /// Makes a kernel of its sources: at most one per language, of `Cubin` one per architecture and of native
+  /// functions one per backend. What GLSL and CUDA C++ include is read now: the kernel stays what it was made
+  /// of. They are compiled, and seen to agree, when they are first needed; an include that is missing is an
+  /// error only then, because the compiler may never come to it.
   /// Errors: invalid_argument (no name, no sources, an empty source, one larger than 4 MiB, two of one
-  ///         language; a SPIR-V source that is not valid or disagrees with `schema`, naming the parameter),
-  ///         unsupported (a SPIR-V source that uses what wye does not offer, named).
+  ///         language; SPIR-V, PTX or a cubin that is not valid or disagrees with `schema`, naming the
+  ///         parameter), unsupported (one that uses what wye does not offer, named).
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
 
   const std::string& name() const noexcept;
@@ -52,11 +53,18 @@ class Kernel : public AnyKernel {
   /// A source for this kernel. A host function that cannot be called with its parameters does not compile.
   class Source : public AnySource {
    public:
-    Source(Glsl source) : AnySource(std::move(source)) {}   // NOLINT
-    Source(SpirV source) : AnySource(std::move(source)) {}  // NOLINT
+    Source(Glsl source) : AnySource(std::move(source)) {}     // NOLINT
+    Source(SpirV source) : AnySource(std::move(source)) {}    // NOLINT
+    Source(CudaCpp source) : AnySource(std::move(source)) {}  // NOLINT
+    Source(Ptx source) : AnySource(std::move(source)) {}      // NOLINT
+    Source(Cubin source) : AnySource(std::move(source)) {}    // NOLINT
     template <class F>
     requires detail::HostKernel<F, P...> Source(HostFunction<F> f)  // NOLINT
         : AnySource(std::make_shared<const detail::HostCodeOf<F, P...>>(std::move(f.function)), f.options) {}
+    template <class F>
+    requires detail::NativeKernel<F, P...> Source(NativeFunction<F> f)  // NOLINT
+        : AnySource(std::make_shared<const detail::NativeCodeOf<F, P...>>(std::move(f.function)),
+                    std::move(f.backend)) {}
   };
   struct Options {
     std::string name;

@@ -3,9 +3,11 @@
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/host_code.hpp>
+#include <wye/device/native_code.hpp>
 #include <wye/device/parameter.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -87,6 +89,62 @@ struct SpirV {
   WYE_API static Result<SpirV> from_file(const std::string& path);
 };
 
+/// A kernel in CUDA C++: an `extern "C" __global__` function whose parameters are the kernel's, in order. A
+/// buffer is a `wye_span<T>`, which every source has as
+///
+///     template <class T> struct wye_span { T* data; unsigned long long size; };
+///
+/// with an operator [], or a bare `T*`; numbers and structs are themselves. It is compiled for the device it
+/// is needed on, by NVRTC, which is opened when there is one. What it includes is found as that of `Glsl` is,
+/// and then among the headers of the CUDA Toolkit that NVRTC belongs to (<cuda_fp16.h>), where they are there.
+struct CudaCpp {
+  std::string text;
+  std::string file = {};   ///< name shown in diagnostics
+  std::string entry = {};  ///< the function; empty: it is called as the kernel
+  std::vector<Macro> macros = {};
+  /// Threads of one block; unset: what `__launch_bounds__` or `__block_size__` say, 256 at most.
+  std::optional<Extent3> workgroup = std::nullopt;
+  std::optional<Extent3> tile = std::nullopt;  ///< items one block covers; unset: its threads
+  Bytes dynamic_shared = {};                   ///< what `extern __shared__` has
+  std::uint32_t max_registers = 0;             ///< of one thread; 0: the compiler decides
+  bool fast_math = false;                      ///< less exact division, roots and functions; denormals are 0
+  std::vector<Include> includes = {};
+  std::vector<std::string> include_directories = {};
+  IncludeFinder find_include = {};
+
+  /// Reads a source from a file; its folder is the first include directory.
+  /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
+  WYE_API static Result<CudaCpp> from_file(const std::string& path);
+};
+
+/// A kernel in PTX, of the same interface as `CudaCpp`. A device takes what is for its architecture or an
+/// older one, and its driver compiles that.
+struct Ptx {
+  std::string text;
+  std::string entry = {};  ///< the function; empty: it is called as the kernel
+  std::optional<Extent3> workgroup = std::nullopt;
+  std::optional<Extent3> tile = std::nullopt;
+  Bytes dynamic_shared = {};
+
+  /// Reads PTX from a file.
+  /// Errors: not_found, io, invalid_argument (empty, not UTF-8 text).
+  WYE_API static Result<Ptx> from_file(const std::string& path);
+};
+
+/// A kernel as machine code of one architecture, of the same interface as `CudaCpp`. A kernel may have several
+/// for different architectures; a device takes the newest of its own generation that is not newer than it.
+struct Cubin {
+  std::vector<std::byte> bytes;
+  std::string entry = {};  ///< the function; empty: it is called as the kernel
+  std::optional<Extent3> workgroup = std::nullopt;
+  std::optional<Extent3> tile = std::nullopt;
+  Bytes dynamic_shared = {};
+
+  /// Reads a cubin from a file.
+  /// Errors: not_found, io, invalid_argument (not machine code of an NVIDIA GPU).
+  WYE_API static Result<Cubin> from_file(const std::string& path);
+};
+
 /// How a host function wants to be called.
 struct HostOptions {
   /// Items that every call covers at least; runs are multiples of it. A zero in a dimension means all of it:
@@ -109,6 +167,24 @@ HostFunction<std::decay_t<F>> host(F&& function, HostOptions options = {}) {
   return {std::forward<F>(function), options};
 }
 
+/// A function that gives a device work through its vendor's own interface, and is to be a kernel source: what
+/// `native(backend, f)` makes.
+template <class F>
+struct NativeFunction {
+  std::string backend;
+  F function;
+};
+
+/// Makes a function that calls a vendor's library, or the host's own kernels, a kernel source for the devices
+/// of `backend`. It is called as `f(const wye::NativeLane&, <wye::DeviceSpan or value per parameter>...)`, or
+/// with a `wye::Extent3`, the grid, after the lane, on the thread that submits, when the kernel's turn in the
+/// lane has come. It enqueues on the lane and waits for nothing; what it enqueues runs in the lane's order. It
+/// gives nothing, or a `wye::Result<void>`; what it throws becomes the job's error.
+template <class F>
+NativeFunction<std::decay_t<F>> native(std::string backend, F&& function) {
+  return {std::move(backend), std::forward<F>(function)};
+}
+
 namespace kernel {
 struct SourceData;
 }
@@ -116,10 +192,14 @@ struct SourceData;
 /// One source of any language.
 class WYE_API AnySource {
  public:
-  AnySource(Glsl source);   // NOLINT: a source is a source
-  AnySource(SpirV source);  // NOLINT
+  AnySource(Glsl source);     // NOLINT: a source is a source
+  AnySource(SpirV source);    // NOLINT
+  AnySource(CudaCpp source);  // NOLINT
+  AnySource(Ptx source);      // NOLINT
+  AnySource(Cubin source);    // NOLINT
   AnySource(std::shared_ptr<const device::HostCode> code, HostOptions options);
-  /// "Glsl", "SpirV", "host".
+  AnySource(std::shared_ptr<const device::NativeCode> code, std::string backend);
+  /// "Glsl", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native".
   std::string_view language() const noexcept;
   const std::shared_ptr<const kernel::SourceData>& data() const noexcept { return data_; }
 
@@ -149,6 +229,39 @@ class HostCodeOf final : public device::HostCode {
       function_(range, ParameterTraits<P>::host(operands[I])..., stop);
     else
       function_(range, ParameterTraits<P>::host(operands[I])...);
+  }
+  F function_;
+};
+
+template <class F, class... P>
+concept NativeKernel = std::invocable<const F&, const NativeLane&, typename ParameterTraits<P>::Native...> ||
+    std::invocable<const F&, const NativeLane&, Extent3, typename ParameterTraits<P>::Native...>;
+
+template <class F, class... P>
+class NativeCodeOf final : public device::NativeCode {
+ public:
+  explicit NativeCodeOf(F function) : function_(std::move(function)) {}
+  Result<void> enqueue(const NativeLane& lane, Extent3 grid,
+                       std::span<const NativeArgument> arguments) const override {
+    return call(lane, grid, arguments, std::index_sequence_for<P...>{});
+  }
+
+ private:
+  template <std::size_t... I>
+  Result<void> call(const NativeLane& lane, [[maybe_unused]] Extent3 grid,
+                    [[maybe_unused]] std::span<const NativeArgument> arguments,
+                    std::index_sequence<I...>) const {
+    const auto run = [&]() -> decltype(auto) {
+      if constexpr (std::invocable<const F&, const NativeLane&, Extent3,
+                                   typename ParameterTraits<P>::Native...>)
+        return function_(lane, grid, ParameterTraits<P>::native(arguments[I])...);
+      else
+        return function_(lane, ParameterTraits<P>::native(arguments[I])...);
+    };
+    if constexpr (std::is_void_v<decltype(run())>)
+      return run(), Result<void>();
+    else
+      return run();
   }
   F function_;
 };

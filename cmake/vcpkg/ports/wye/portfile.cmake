@@ -4,6 +4,7 @@ get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOL
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS feature_options
   FEATURES
+    cuda      WYE_CUDA
     glsl      WYE_GLSL
     tools     WYE_TOOLS
     vulkan    WYE_VULKAN

@@ -1,0 +1,51 @@
+#pragma once
+/// A function of the host that gives a device work through its vendor's own interface, type-erased.
+#include <wye/base/extent.hpp>
+#include <wye/base/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace wye {
+inline namespace v0 {
+
+/// Where a native function puts its work. What the handle is, its backend says: on "cuda" the CUstream of the
+/// lane, whose context is current during the call.
+struct NativeLane {
+  std::string_view backend;  ///< "cuda"
+  std::string_view device;   ///< "cuda:0"
+  void* handle = nullptr;
+};
+
+/// Elements in the memory of a device: not to be looked at by the host.
+template <class T>
+struct DeviceSpan {
+  T* data = nullptr;       ///< the address the device knows them by
+  std::uint64_t size = 0;  ///< elements
+};
+
+/// One argument of a native function.
+struct NativeArgument {
+  std::uint64_t address = 0;         ///< of memory: where it is on the device
+  std::uint64_t count = 0;           ///< of memory: elements
+  std::span<const std::byte> value;  ///< of anything else: its bytes
+};
+
+namespace device {
+
+/// Code that enqueues. It may throw; whoever calls it catches.
+/// Threads: `enqueue` is called on the thread that submits, on several at once for different lanes.
+class NativeCode {
+ public:
+  virtual ~NativeCode() = default;
+  /// Enqueues the work of `grid` items on `lane`, and does not wait for it. `arguments` are in the order of
+  /// the schema.
+  virtual Result<void> enqueue(const NativeLane& lane, Extent3 grid,
+                               std::span<const NativeArgument> arguments) const = 0;
+};
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye
