@@ -134,6 +134,22 @@ TEST_CASE("a shader has one key on all devices, a host function another in every
   CHECK(one->program()->key(gpu).value() != one->program()->key(cpu).value());
 }
 
+TEST_CASE("keys of CUDA C++ are the same on every machine", "[kernel]") {
+  Ingredients in = plain();
+  in.language = "CudaCpp";
+  in.compiler = {};
+  in.constants = {};
+  in.options = "workgroup unset, dynamic shared 0, registers 0, exact";
+  const Digest source = shader_key(in);
+  CHECK(source.hex() == "99dd3476e34c71d3f040aee8e5d81ddad605974c574e6df085ba3475f0667f89");
+  const auto target = kernel::target_key(source, "NVRTC 13.0.88", "sm_90");
+  CHECK(target.hex() == "9ef9533c34ea14025eb26b443d158d6619d0b46898b94dba3fb788184bf6f9cf");
+  CHECK(target != kernel::target_key(source, "NVRTC 13.0.96", "sm_90"));
+  CHECK(target != kernel::target_key(source, "NVRTC 13.0.88", "sm_80"));
+  in.options = "workgroup 64 x 1 x 1, dynamic shared 0, registers 0, exact";
+  CHECK(source != shader_key(in));
+}
+
 TEST_CASE("the compiler's build is named, where there is one", "[kernel]") {
   CHECK(kernel::GlslCompiler::build_id().empty() == (kernel::GlslCompiler::share() == nullptr));
 }

@@ -15,8 +15,10 @@ namespace wye::test {
 class DoubleDevice final : public device::DeviceBase {
  public:
   explicit DoubleDevice(std::string id = "double:0",
-                        std::vector<std::string_view> languages = {"host", "spirv"}, Features features = {})
-      : DeviceBase(adapter(std::move(id), features)), languages_(std::move(languages)) {}
+                        std::vector<std::string_view> languages = {"host", "spirv"}, Features features = {},
+                        std::string architecture = {})
+      : DeviceBase(adapter(std::move(id), features, std::move(architecture))),
+        languages_(std::move(languages)) {}
 
   std::span<const std::string_view> languages() const noexcept override { return languages_; }
   MemoryInfo memory() override { return {}; }
@@ -58,13 +60,14 @@ class DoubleDevice final : public device::DeviceBase {
     std::shared_ptr<std::atomic<int>> alive_;
   };
 
-  static AdapterInfo adapter(std::string id, Features features) {
+  static AdapterInfo adapter(std::string id, Features features, std::string architecture) {
     AdapterInfo info;
     info.backend = id.substr(0, id.find(':'));
     info.id = std::move(id);
     info.name = "a double";
     info.features = features;
     info.usable = true;
+    info.architecture = std::move(architecture);
     return info;
   }
   static Error no(const char* what) {

@@ -1,0 +1,437 @@
+/// The real NVRTC: what it makes, what it says, what it is asked for.
+#include "kernel/nvrtc.hpp"
+
+#include <wye/kernel/kernel.hpp>
+
+#include <set>
+#include <thread>
+
+#include "cuda.hpp"
+#include "kernel/key.hpp"
+#include "kernel/program.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace wye;
+using test::cuda_device;
+using test::nvrtc;
+
+namespace {
+
+Result<device::Artefact> build(const CudaCpp& source, const std::string& architecture = "sm_90") {
+  const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {source}});
+  if (!kernel) return kernel.error();
+  return kernel->program()->build(*cuda_device(architecture));
+}
+
+Error refused(const CudaCpp& source) {
+  auto built = build(source);
+  REQUIRE_FALSE(built);
+  return built.error();
+}
+
+Digest key_of(const CudaCpp& source, const std::string& architecture = "sm_90") {
+  const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {source}});
+  REQUIRE(kernel);
+  return kernel->program()->key(*cuda_device(architecture)).value();
+}
+
+std::string with(const std::string& before) { return before + "\n" + test::scale_cu; }
+
+}  // namespace
+
+TEST_CASE("CUDA C++ becomes machine code for each architecture", "[kernel]") {
+  const auto compiler = nvrtc();
+  if (!compiler) return;
+  const auto kernels = [] {
+    std::vector<AnyKernel> all;
+    all.push_back(
+        Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {CudaCpp{.text = test::scale_cu}}})
+            .value());
+    all.push_back(
+        Kernel<Read<float>, Read<float>, Write<float>, std::uint32_t>::make(
+            {.name = "matmul", .sources = {CudaCpp{.text = test::matmul_cu, .workgroup = Extent3(16, 16)}}})
+            .value());
+    all.push_back(
+        Kernel<Read<float>, Write<float>, std::uint32_t>::make(
+            {.name = "softmax",
+             .sources = {CudaCpp{.text = test::softmax_cu, .workgroup = Extent3(32), .tile = Extent3(1)}}})
+            .value());
+    return all;
+  }();
+  for (const unsigned number : {75u, 80u, 86u, 89u, 90u, 100u, 120u}) {
+    const kernel::Architecture architecture{number, 0};
+    INFO(to_string(architecture));
+    if (!compiler->knows(architecture)) {
+      WARN("skipped: " << compiler->name() << " does not know " << to_string(architecture));
+      continue;
+    }
+    const auto device = cuda_device(to_string(architecture));
+    for (const AnyKernel& kernel : kernels) {
+      INFO(kernel.name());
+      const auto built = kernel.program()->build(*device);
+      if (!built) FAIL(built.error().describe());
+      CHECK(built->language == "cubin");
+      CHECK(built->entry == kernel.name());
+      CHECK(built->key == kernel.program()->key(*device).value());
+      CHECK(kernel.program()->storable(*device));
+      CHECK(kernel::cubin_architecture(built->code).value() == architecture);
+    }
+    const auto scale = kernels[0].program()->build(*device);
+    using Kind = device::Passing::Kind;
+    CHECK(scale->passing == std::vector<device::Passing>{{Kind::span, 0, 0}, {Kind::bytes, 0, 16}});
+    CHECK(scale->parameter_bytes == 20);
+    CHECK(scale->workgroup == Extent3(256));
+    CHECK(scale->tile == Extent3(256));
+    const auto matmul = kernels[1].program()->build(*device);
+    CHECK(matmul->passing ==
+          std::vector<device::Passing>{
+              {Kind::address, 0, 0}, {Kind::address, 0, 8}, {Kind::address, 0, 16}, {Kind::bytes, 0, 24}});
+    CHECK(matmul->parameter_bytes == 28);
+    CHECK(matmul->workgroup == Extent3(16, 16));
+    const auto softmax = kernels[2].program()->build(*device);
+    CHECK(softmax->parameter_bytes == 36);
+    CHECK(softmax->tile == Extent3(1));
+  }
+}
+
+TEST_CASE("the argument block of CUDA is that of a shader's push constants", "[kernel]") {
+  if (!nvrtc() || !kernel::GlslCompiler::share()) return;
+  struct Particle {
+    float position[3];
+    float mass;
+  };
+  const auto kernel = Kernel<ReadWrite<float>, float, Particle, double>::make(
+      {.name = "k",
+       .sources = {Glsl{.text = R"(#version 450
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 64) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float at[]; };
+struct Span { Floats data; uvec2 count; };
+struct Particle { float x; float y; float z; float mass; };
+layout(push_constant) uniform P { Span x; float s; Particle p; double d; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.count.x) x.data.at[i] *= s + p.mass + float(d); })"},
+                   CudaCpp{.text = R"(struct Particle { float position[3]; float mass; };
+extern "C" __global__ void k(wye_span<float> x, float s, Particle p, double d) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < x.size) x[i] *= s + p.mass + (float)d;
+})"}}});
+  REQUIRE(kernel);
+  test::DoubleDevice vulkan("vulkan:0", {"spirv"}, {Feature::float64});
+  const auto shader = kernel->program()->build(vulkan);
+  if (!shader) FAIL(shader.error().describe());
+  const auto cubin = kernel->program()->build(*cuda_device("sm_90"));
+  if (!cubin) FAIL(cubin.error().describe());
+  CHECK(cubin->passing == shader->passing);
+  CHECK(cubin->parameter_bytes == shader->parameter_bytes);
+}
+
+TEST_CASE("an architecture newer than the compiler gets PTX, an older one a reason", "[kernel]") {
+  const auto compiler = nvrtc();
+  if (!compiler) return;
+  const auto newer = build({.text = test::scale_cu}, "sm_199");
+  if (!newer) FAIL(newer.error().describe());
+  CHECK(newer->language == "ptx");
+  REQUIRE(!newer->code.empty());
+  CHECK(newer->code.back() == std::byte{0});
+  const std::string_view text(reinterpret_cast<const char*>(newer->code.data()), newer->code.size() - 1);
+  const auto read = kernel::reflect_ptx(text, "scale");
+  REQUIRE(read);
+  CHECK(read->architecture.number == compiler->architectures().back());
+  CHECK(newer->passing[1].offset == 16);
+  CHECK(newer->parameter_bytes == 20);
+
+  const auto older = build({.text = test::scale_cu}, "sm_35");
+  REQUIRE_FALSE(older);
+  CHECK(older.error() == Errc::unsupported);
+  CHECK(older.error().sentence().find(compiler->name() + " makes machine code for sm_") != std::string::npos);
+  const auto none = build({.text = test::scale_cu}, "gfx1100");
+  CHECK(none.error().sentence().find("its architecture ('gfx1100') is not one of CUDA's") !=
+        std::string::npos);
+}
+
+TEST_CASE("errors in CUDA C++ are told with file and line, the others with them", "[kernel]") {
+  if (!nvrtc()) return;
+  const CudaCpp source{.text =
+                           "extern \"C\" __global__ void scale(wye_span<float> x, float s) {\n  int unused;\n"
+                           "  foo();\n  x[0] = \"a\";\n}\n",
+                       .file = "kernels/mine.cu"};
+  const Error error = refused(source);
+  CHECK(error.code() == Errc::compile_failed);
+  CHECK(error.sentence() ==
+        "Kernel 'scale' does not compile: kernels/mine.cu:3: identifier \"foo\" is undefined.");
+  REQUIRE(error.diagnostics().size() == 2);
+  CHECK(error.diagnostics()[0] ==
+        Diagnostic{.file = "kernels/mine.cu", .line = 3, .text = "identifier \"foo\" is undefined"});
+  CHECK(error.diagnostics()[1].line == 4);
+  REQUIRE(error.context().size() == 1);
+  CHECK(error.context()[0].starts_with("kernels/mine.cu:4: "));
+
+  CHECK(refused({.text = "void f("}).sentence().starts_with("Kernel 'scale' does not compile: scale.cu:1: "));
+  // What the linker and the assembler say has no line in the source.
+  const Error linked = refused(
+      {.text =
+           "extern \"C\" __device__ void g();\nextern \"C\" __global__ void scale(wye_span<float> x, float) "
+           "{ g(); }"});
+  CHECK(linked.sentence() ==
+        "Kernel 'scale' does not compile: scale.cu: ptxas: Unresolved extern function 'g'.");
+  const Error assembled = refused(
+      {.text =
+           "extern \"C\" __global__ void scale(wye_span<float> x, float) { asm volatile(\"foo.bar 3;\"); }"});
+  CHECK(assembled.code() == Errc::compile_failed);
+}
+
+TEST_CASE("errors in includes and macros are told where they are", "[kernel]") {
+  if (!nvrtc()) return;
+  const TemporaryFolder folder;
+  folder.put("lib/a.cuh", "#include \"b.cuh\"\n");
+  folder.put("lib/b.cuh", "#pragma once\n\n__device__ int f() { return gone; }\n");
+  CudaCpp source{.text = with("#include \"lib/a.cuh\"\n#include <lib/b.cuh>"),
+                 .include_directories = {folder.path()}};
+  CHECK(refused(source).diagnostics()[0] ==
+        Diagnostic{.file = folder / "lib/b.cuh", .line = 3, .text = "identifier \"gone\" is undefined"});
+  source.macros = {{"gone", "1"}};
+  CHECK(build(source));
+  CHECK(refused({.text = test::scale_cu, .macros = {{"defined", "1"}}}).diagnostics()[0].line == 0);
+}
+
+TEST_CASE("what cannot be included is told with the search path, where the compiler comes to it",
+          "[kernel]") {
+  const auto compiler = nvrtc();
+  if (!compiler) return;
+  CudaCpp source{.text = "\n#include \"gone.cuh\" // it is not there\n", .include_directories = {"/nowhere"}};
+  const Error error = refused(source);
+  REQUIRE(error.diagnostics().size() == 1);
+  CHECK(error.diagnostics()[0].line == 2);
+  CHECK(error.diagnostics()[0].text ==
+        "'gone.cuh' cannot be included: it is not there (looked for it in '/nowhere')");
+  source.text = with("#if 0\n#include \"gone.cuh\"\n#endif\n/* #include <this.h> */");
+  CHECK(build(source));
+  // No file is read that is not part of the key.
+  const TemporaryFolder folder;
+  const std::string there = folder.put("there.cuh", "");
+  CHECK(refused({.text = with("#include \"" + there + "\"")}).diagnostics()[0].text.find("begins with '/'") !=
+        std::string::npos);
+  CHECK(refused({.text = with("#define THERE \"" + there + "\"\n# include THERE")}).diagnostics()[0].text ==
+        "this #include cannot be followed: it is written in a way that is not understood");
+  CHECK(refused({.text = with("#inc\\\nlude \\\n \"" + there + "\"")})
+            .diagnostics()[0]
+            .text.find("begins with '/'") != std::string::npos);
+}
+
+TEST_CASE("includes may be nested, called alike, and include each other", "[kernel]") {
+  if (!nvrtc()) return;
+  const CudaCpp source{
+      .text = with("#include \"one/a.cuh\"\n#include <two/a.cuh>\n#include \"c.cuh\"\n"
+                   "static_assert(one == 1 && two == 2 && three == 3, \"\");"),
+      .includes = {
+          {"one/a.cuh", "#include \"value.cuh\"\n__device__ const int one = VALUE;\n#undef VALUE\n"},
+          {"one/value.cuh", "#define VALUE 1\n"},
+          {"two/a.cuh", "#include \"value.cuh\"\n__device__ const int two = VALUE;\n#undef VALUE\n"},
+          {"two/value.cuh", "#define VALUE 2\n"},
+          {"c.cuh", "#ifndef C\n#define C\n#include \"c.cuh\"\nconstexpr int three = 3;\n#endif\n"}}};
+  const auto built = build(source);
+  if (!built) FAIL(built.error().describe());
+}
+
+TEST_CASE("headers of the toolkit are found where NVRTC is", "[kernel]") {
+  const auto compiler = nvrtc();
+  if (!compiler) return;
+  if (compiler->headers(kernel::read_includes(kernel::IncludePlaces(CudaCpp{.text = test::half_cu}), ""))
+          .empty()) {
+    WARN("skipped: the toolkit of " << compiler->name() << " has no cuda_fp16.h");
+    return;
+  }
+  struct Half {
+    std::uint16_t bits;
+  };
+  const auto kernel = Kernel<ReadWrite<Half>, float>::make(
+      {.name = "half_scale", .sources = {CudaCpp{.text = test::half_cu}}});
+  const auto device = cuda_device("sm_90");
+  const auto built = kernel->program()->build(*device);
+  if (!built) FAIL(built.error().describe());
+  CHECK(built->language == "cubin");
+  // The host's own header of that name goes first, and is another key.
+  const CudaCpp own{
+      .text = test::half_cu,
+      .includes = {{"cuda_fp16.h",
+                    "struct __half { unsigned short bits; };\n__device__ __half __hmul(__half a, "
+                    "__half) { return a; }\n__device__ __half __float2half(float) { return {}; }\n"}}};
+  const auto shadowed = Kernel<ReadWrite<Half>, float>::make({.name = "half_scale", .sources = {own}});
+  CHECK(shadowed->program()->build(*device));
+  CHECK(shadowed->program()->key(*device).value() != built->key);
+}
+
+TEST_CASE("what the minimal language lacks is compiled all the same", "[kernel]") {
+  if (!nvrtc()) return;
+  const auto built =
+      build({.text = with("__device__ float read(cudaTextureObject_t t) { return tex1D<float>(t, 0.0f); }")});
+  if (!built) FAIL(built.error().describe());
+}
+
+TEST_CASE("options of CUDA C++ act, and are part of the key", "[kernel]") {
+  if (!nvrtc()) return;
+  const std::string text = R"(extern "C" __global__ void scale(wye_span<float> x, float s) {
+  extern __shared__ float part[];
+  part[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = part[threadIdx.x ^ 1] / s + sinf(s);
+})";
+  const CudaCpp plain{.text = text};
+  const auto exact = build(plain);
+  REQUIRE(exact);
+  CHECK(exact->dynamic_shared == 0);
+  CudaCpp fast = plain;
+  fast.fast_math = true;
+  CHECK(build(fast)->code.size() < exact->code.size());
+  CudaCpp shared = plain;
+  shared.dynamic_shared = Bytes{4096};
+  CHECK(build(shared)->dynamic_shared == 4096);
+  CudaCpp few = plain;
+  few.max_registers = 16;
+  CHECK(build(few)->code != exact->code);
+  CudaCpp wide = plain;
+  wide.workgroup = Extent3(64, 2);
+  CHECK(build(wide)->workgroup == Extent3(64, 2));
+  const std::set<Digest> keys{key_of(plain), key_of(fast), key_of(shared), key_of(few), key_of(wide)};
+  CHECK(keys.size() == 5);
+}
+
+TEST_CASE("the block of CUDA C++ is what the code says", "[kernel]") {
+  if (!nvrtc()) return;
+  const auto bounded = [](const std::string& bounds, std::optional<Extent3> workgroup = std::nullopt) {
+    return build({.text = "extern \"C\" __global__ void " + bounds +
+                          " scale(wye_span<float> x, float s) { x[0] = s; }",
+                  .workgroup = workgroup});
+  };
+  CHECK(bounded("")->workgroup == Extent3(256));
+  CHECK(bounded("__launch_bounds__(1024)")->workgroup == Extent3(256));
+  CHECK(bounded("__launch_bounds__(96)")->workgroup == Extent3(96));
+  CHECK(bounded("__launch_bounds__(96)", Extent3(32, 2))->workgroup == Extent3(32, 2));
+  CHECK(bounded("__launch_bounds__(96)", Extent3(128)).error().sentence() ==
+        "The workgroup of kernel 'scale' (128 x 1 x 1) exceeds what its code allows (96 threads).");
+}
+
+TEST_CASE("the key of CUDA C++ is of content, target and compiler", "[kernel]") {
+  if (!nvrtc()) return;
+  const CudaCpp plain{.text = test::scale_cu};
+  CHECK(key_of(plain) == key_of({.text = test::scale_cu, .file = "/home/me/x.cu"}));
+  CHECK(key_of(plain) != key_of({.text = with("")}));
+  CHECK(key_of(plain) != key_of(plain, "sm_80"));
+  CHECK(key_of(plain, "sm_199") == key_of(plain, "sm_198"));  // the same PTX
+  CHECK(key_of({.text = test::scale_cu, .macros = {{"A", "1"}, {"B", "2"}}}) ==
+        key_of({.text = test::scale_cu, .macros = {{"B", "2"}, {"A", "1"}}}));
+  CHECK(key_of(plain) != key_of({.text = test::scale_cu, .macros = {{"A", "1"}}}));
+  const std::string including = with("#include \"a.cuh\"");
+  const Digest one = key_of({.text = including, .includes = {{"a.cuh", "// one"}}});
+  CHECK(one != key_of({.text = including, .includes = {{"a.cuh", "// two"}}}));
+  const TemporaryFolder folder;
+  folder.put("far/a.cuh", "// one");
+  CHECK(one == key_of({.text = including, .include_directories = {folder / "far"}}));
+}
+
+TEST_CASE("the order of macros does not reach the code", "[kernel]") {
+  if (!nvrtc()) return;
+  const std::string text = with("__device__ int f() { return A + B; }");
+  CHECK(build({.text = text, .macros = {{"A", "1"}, {"B", "2"}}})->code ==
+        build({.text = text, .macros = {{"B", "2"}, {"A", "1"}}})->code);
+}
+
+TEST_CASE("the same source gives the same code wherever it is", "[kernel]") {
+  if (!nvrtc()) return;
+  const TemporaryFolder one, two;
+  const std::string text = with("#include \"a.cuh\"\n__device__ const char* where() { return __FILE__; }");
+  one.put("a.cuh", "__device__ const char* name = __FILE__;\n");
+  two.put("b/a.cuh", "__device__ const char* name = __FILE__;\n");
+  const auto here = build({.text = text, .file = "x/one.cu", .include_directories = {one.path()}});
+  const auto there = build({.text = text, .file = "two.cu", .include_directories = {two / "b"}});
+  REQUIRE(here);
+  REQUIRE(there);
+  CHECK(here->code == there->code);
+  CHECK(here->key == there->key);
+}
+
+TEST_CASE("CUDA C++ that disagrees with the parameters is refused when it is built", "[kernel]") {
+  if (!nvrtc()) return;
+  struct Particle {
+    float position[3];
+  };
+  const auto disagreeing = [](const std::string& parameters) {
+    const auto kernel = Kernel<ReadWrite<float>, Particle>::make(
+        {.name = "k",
+         .sources = {CudaCpp{.text = "struct P { float4 a; };\nextern \"C\" __global__ void k(" + parameters +
+                                     ") {}"}},
+         .parameters = {"x", "p"}});
+    const auto built = kernel->program()->build(*cuda_device("sm_90"));
+    return built ? std::string("agrees") : built.error().sentence();
+  };
+  CHECK(disagreeing("wye_span<float> x, float3 p") == "agrees");
+  CHECK(disagreeing("wye_span<float> x, P p") ==
+        "Parameter 2 'p' of kernel 'k' is declared as struct of 12 bytes, but parameter 2 (offset 16) of its "
+        "source has 16 bytes; 4 bytes of padding in the declared struct would mend it.");
+  CHECK(disagreeing("wye_span<float> x, float2 p") ==
+        "Parameter 2 'p' of kernel 'k' is declared as struct of 12 bytes, but parameter 2 (offset 16) of its "
+        "source has 8 bytes; 4 bytes of padding in the struct of the source would mend it.");
+  CHECK(
+      disagreeing("int x, float3 p") ==
+      "Parameter 1 'x' of kernel 'k' is declared as read_write buffer of float32, but parameter 1 (offset 0) "
+      "of its source has 4 bytes.");
+  CHECK(disagreeing("wye_span<float> x") ==
+        "Parameter 2 'p' of kernel 'k' is declared as struct of 12 bytes, but its source has 1 parameter "
+        "only.");
+  CHECK(disagreeing("wye_span<float> x, float3 p, int n") ==
+        "The source of kernel 'k' has a parameter 3 (4 bytes) for which no parameter is declared (there are "
+        "2).");
+}
+
+TEST_CASE("an entry point that is not there is told with those that are", "[kernel]") {
+  if (!nvrtc()) return;
+  CHECK(
+      refused({.text = "__global__ void scale(wye_span<float> x, float s) { x[0] = s; }"}).sentence() ==
+      "The code has no kernel 'scale' (it has '_Z5scale8wye_spanIfEf'), because its function is not declared "
+      "extern \"C\".");
+  const std::string two =
+      "extern \"C\" __global__ void one(wye_span<float> x, float s) { x[0] = s; }\n"
+      "extern \"C\" __global__ void two(wye_span<float> x, float s) { x[1] = s; }\n";
+  const std::string sentence = refused({.text = two}).sentence();
+  CHECK(sentence.find("no kernel 'scale'") != std::string::npos);
+  CHECK(sentence.find("'one'") != std::string::npos);
+  CHECK(sentence.find("'two'") != std::string::npos);
+  CHECK(refused({.text = "int x;"}).code() == Errc::compile_failed);
+  CHECK(refused({.text = "__device__ int f() { return 1; }"}).sentence() == "The code has no kernel.");
+  CHECK(build({.text = two, .entry = "two"})->entry == "two");
+}
+
+TEST_CASE("CUDA C++ compiles on several threads at once", "[kernel]") {
+  if (!nvrtc()) return;
+  const auto one = build({.text = test::scale_cu});
+  REQUIRE(one);
+  std::vector<std::vector<std::byte>> codes(4);
+  std::vector<std::thread> threads;
+  for (auto& code : codes)
+    threads.emplace_back([&] {
+      auto built = build({.text = test::scale_cu});
+      if (built) code = built->code;
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& code : codes) CHECK(code == one->code);
+}
+
+TEST_CASE("the compiler says which build it is", "[kernel]") {
+  const auto compiler = nvrtc();
+  if (!compiler) return;
+  CHECK(compiler->name().starts_with("NVRTC "));
+  CHECK(compiler->build_id().find("Cuda compilation tools, release ") != std::string::npos);
+  // 13.0.88 and 13.0.96 differ in this only.
+  CHECK(std::count(compiler->name().begin(), compiler->name().end(), '.') == 2);
+  CHECK(std::is_sorted(compiler->architectures().begin(), compiler->architectures().end()));
+  CHECK(kernel::CudaCompiler::share().value() == compiler);
+}
+
+TEST_CASE("without NVRTC a kernel says so where it has nothing else", "[kernel]") {
+  auto shared = kernel::CudaCompiler::share();
+  if (shared) return;
+  const auto built = build({.text = test::scale_cu});
+  REQUIRE_FALSE(built);
+  CHECK(built.error().sentence().find("needs native, Cubin, CudaCpp or Ptx): ") != std::string::npos);
+  CHECK((shared.error() == Errc::unavailable || shared.error() == Errc::unsupported));
+}
