@@ -1,11 +1,15 @@
 #include <wye/kernel/compile.hpp>
 
 #include <new>
+#include <set>
+#include <type_traits>
 #include <utility>
 
 #include "base/text.hpp"
+#include "kernel/cuda_code.hpp"
 #include "kernel/glsl.hpp"
 #include "kernel/match.hpp"
+#include "kernel/nvrtc.hpp"
 #include "kernel/source.hpp"
 #include "kernel/spirv.hpp"
 
@@ -50,7 +54,11 @@ std::vector<SourceParameter> parameters_of(const kernel::Interface& source) {
     using Kind = kernel::PushMember::Kind;
     SourceParameter parameter;
     parameter.offset = member.offset;
-    if (member.kind == Kind::pointer || member.kind == Kind::span) {
+    if (member.kind == Kind::bytes) {
+      const bool scalar = member.element != ElementType::opaque;
+      parameter.slot = {member.name, scalar ? SlotKind::scalar : SlotKind::structure, Access::read,
+                        member.element, member.size};
+    } else if (member.kind == Kind::pointer || member.kind == Kind::span) {
       // Beside bound buffers an address is no buffer: those are the bound ones.
       const bool bare = !source.bindings.empty() && member.kind == Kind::pointer;
       parameter.slot = slot_of(member.name, bare ? SlotKind::address : SlotKind::buffer, member.memory);
@@ -65,18 +73,107 @@ std::vector<SourceParameter> parameters_of(const kernel::Interface& source) {
   return list;
 }
 
+/// What code of CUDA's expects, launched as `source` says.
+template <class Source>
+Result<void> describe(const Result<kernel::CudaCode>& code, const Source& source, const std::string& name,
+                      Compiled& out) {
+  const auto here = [&](const Error& error) {
+    return error.with_context(
+        base::text("in the {} source of kernel '{}'", AnySource(source).language(), name));
+  };
+  if (!code) return here(code.error());
+  auto block = kernel::block_of(source.workgroup, *code, name);
+  if (!block) return here(block.error());
+  out.parameters = parameters_of(code->interface);
+  out.push_bytes = code->interface.push_bytes;
+  out.workgroup = *block;
+  return {};
+}
+
+Result<Compiled> compiled_cuda(const CudaCpp& source, std::optional<kernel::CudaTarget> target,
+                               const std::string& name) {
+  if (auto done = kernel::check(source, name); !done) return std::move(done).error();
+  if (auto done = kernel::check_launch(source.workgroup, source.dynamic_shared, name); !done)
+    return std::move(done).error();
+  auto compiler = kernel::CudaCompiler::share();
+  if (!compiler) return std::move(compiler).error();
+  const auto texts =
+      kernel::read_includes(kernel::IncludePlaces(source), kernel::CudaCompiler::shown_name(source, name));
+  const auto headers = (*compiler)->headers(texts);
+  if (!target) target = kernel::CudaTarget{{(*compiler)->architectures().front(), 0}, true};
+  Compiled out;
+  auto code = (*compiler)->compile(source, texts, headers, name, *target, &out.warnings);
+  if (!code) return std::move(code).error();
+  std::set<std::string> files;
+  for (const SourceText& text : texts) files.insert(text.path);
+  for (const auto& [included, header] : headers)
+    for (const SourceText& text : header->texts) files.insert(text.path);
+  files.erase("");
+  out.files.assign(files.begin(), files.end());
+  const std::string& entry = kernel::kernel_entry(source, name);
+  Result<void> done;
+  if (target->ptx) {
+    out.ptx = Ptx{.text = std::string(reinterpret_cast<const char*>(code->data()), code->size() - 1),
+                  .entry = entry,
+                  .workgroup = source.workgroup,
+                  .tile = source.tile,
+                  .dynamic_shared = source.dynamic_shared};
+    done = describe(kernel::reflect_ptx(out.ptx->text, entry), source, name, out);
+  } else {
+    out.cubin = Cubin{.bytes = std::move(*code),
+                      .entry = entry,
+                      .workgroup = source.workgroup,
+                      .tile = source.tile,
+                      .dynamic_shared = source.dynamic_shared};
+    done = describe(kernel::reflect_cubin(out.cubin->bytes, entry), source, name, out);
+  }
+  if (!done) return std::move(done).error();
+  return out;
+}
+
+/// PTX and a cubin, which are what they are.
+template <class Source>
+Result<Compiled> read_cuda(const Source& source, const std::optional<kernel::CudaTarget>& target,
+                           const std::string& name) {
+  const std::string& entry = kernel::kernel_entry(source, name);
+  if (auto done = kernel::check_launch(source.workgroup, source.dynamic_shared, name); !done)
+    return std::move(done).error();
+  Compiled out;
+  Result<kernel::CudaCode> code = [&] {
+    if constexpr (std::is_same_v<Source, Ptx>)
+      return out.ptx = source, kernel::reflect_ptx(source.text, entry);
+    else
+      return out.cubin = source, kernel::reflect_cubin(source.bytes, entry);
+  }();
+  if (auto done = describe(code, source, name, out); !done) return std::move(done).error();
+  const kernel::CudaTarget is{code->architecture, std::is_same_v<Source, Ptx>};
+  if (target && *target != is)
+    return unsupported(base::text("The {} source of kernel '{}' is for '{}', and cannot become '{}'.",
+                                  AnySource(source).language(), name, to_string(is), to_string(*target)));
+  return out;
+}
+
 Result<Compiled> compiled(const AnySource& source, const CompileOptions& options) {
-  if (options.target != "spirv")
-    return unsupported(base::text("Target '{}' is not known; 'spirv' is.", options.target));
   Compiled out;
   const auto& any = source.data()->source;
+  const auto target = kernel::parse_target(options.target);
+  if (!options.target.empty() && options.target != "spirv" && !target)
+    return unsupported(
+        base::text("Target '{}' is not known; 'spirv', 'sm_90' and 'compute_90' are some.", options.target));
+  if (source.language() == "host" || source.language() == "native")
+    return unsupported(base::text("Kernel '{}' is a {} function: there is nothing to compile.", options.name,
+                                  source.language()));
+  const bool shader = source.language() == "Glsl" || source.language() == "SpirV";
+  if (!options.target.empty() && shader == target.has_value())
+    return unsupported(base::text("The {} source of kernel '{}' cannot become '{}'.", source.language(),
+                                  options.name, options.target));
+  if (const auto* cuda = std::get_if<CudaCpp>(&any)) return compiled_cuda(*cuda, target, options.name);
+  if (const auto* ptx = std::get_if<Ptx>(&any)) return read_cuda(*ptx, target, options.name);
+  if (const auto* cubin = std::get_if<Cubin>(&any)) return read_cuda(*cubin, target, options.name);
   if (const auto* glsl = std::get_if<Glsl>(&any)) {
     if (auto done = compile_glsl(*glsl, options.name, out); !done) return std::move(done).error();
-  } else if (const auto* spirv = std::get_if<SpirV>(&any)) {
-    out.spirv = *spirv;
   } else {
-    return unsupported(
-        base::text("Kernel '{}' is a host function: there is nothing to compile.", options.name));
+    out.spirv = std::get<SpirV>(any);
   }
   auto constants = kernel::canonical(out.spirv.constants, options.name);
   if (!constants) return std::move(constants).error();
@@ -106,6 +203,23 @@ bool same(const std::vector<SourceText>& a, const std::vector<SourceText>& b) {
   return true;
 }
 
+template <class Source>
+Result<Source> put_together(const Source& source) {
+  try {
+    const auto texts = kernel::read_includes(kernel::IncludePlaces(source), "");
+    Source all = source;
+    all.includes.clear();
+    all.include_directories.clear();
+    all.find_include = {};
+    for (std::size_t i = 1; i < texts.size(); ++i) all.includes.push_back({texts[i].name, texts[i].text});
+    if (!same(texts, kernel::read_includes(kernel::IncludePlaces(all), "")))
+      return unsupported("Different texts are included by one name, so the source cannot be put together.");
+    return all;
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory left to read a source.");
+  }
+}
+
 }  // namespace
 
 Result<Compiled> compile(const AnySource& source, const CompileOptions& options) {
@@ -116,21 +230,8 @@ Result<Compiled> compile(const AnySource& source, const CompileOptions& options)
   }
 }
 
-Result<Glsl> self_contained(const Glsl& source) {
-  try {
-    const auto texts = kernel::read_includes(source, "");
-    Glsl whole = source;
-    whole.includes.clear();
-    whole.include_directories.clear();
-    whole.find_include = {};
-    for (std::size_t i = 1; i < texts.size(); ++i) whole.includes.push_back({texts[i].name, texts[i].text});
-    if (!same(texts, kernel::read_includes(whole, "")))
-      return unsupported("Different texts are included by one name, so the source cannot be put together.");
-    return whole;
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to read a source.");
-  }
-}
+Result<Glsl> self_contained(const Glsl& source) { return put_together(source); }
+Result<CudaCpp> self_contained(const CudaCpp& source) { return put_together(source); }
 
 }  // namespace v0
 }  // namespace wye

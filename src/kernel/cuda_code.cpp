@@ -434,6 +434,40 @@ class CubinReader {
 
 }  // namespace
 
+Result<void> check_launch(const std::optional<Extent3>& workgroup, Bytes dynamic_shared,
+                          const std::string& kernel) {
+  constexpr Extent3 most{1024, 1024, 64};
+  if (workgroup && (workgroup->count() == 0 || workgroup->x > most.x || workgroup->y > most.y ||
+                    workgroup->z > most.z || workgroup->count() > most.x))
+    return base::invalid(base::text(
+        "The workgroup of kernel '{}' ({} x {} x {}) is not within 1024 x 1024 x 64 and 1024 in all.", kernel,
+        workgroup->x, workgroup->y, workgroup->z));
+  if (dynamic_shared.count > std::numeric_limits<std::uint32_t>::max())
+    return base::invalid(base::text("The dynamic shared memory of kernel '{}' ({}) exceeds 4 GiB.", kernel,
+                                    to_string(dynamic_shared)));
+  return {};
+}
+
+Result<Extent3> block_of(const std::optional<Extent3>& declared, const CudaCode& code,
+                         const std::string& kernel) {
+  constexpr std::uint64_t usual = 256;
+  const auto text = [](Extent3 e) { return base::text("{} x {} x {}", e.x, e.y, e.z); };
+  if (code.required) {
+    if (declared && *declared != *code.required)
+      return base::invalid(
+          base::text("The workgroup of kernel '{}' ({}) is not the one its code requires ({}).", kernel,
+                     text(*declared), text(*code.required)));
+    return *code.required;
+  }
+  const std::uint64_t most = code.most_threads == 0 ? usual : code.most_threads;
+  if (!declared) return Extent3(std::min(usual, most));
+  if (code.most_threads != 0 && declared->count() > most)
+    return base::invalid(
+        base::text("The workgroup of kernel '{}' ({}) exceeds what its code allows ({} threads).", kernel,
+                   text(*declared), most));
+  return *declared;
+}
+
 std::optional<Architecture> parse_architecture(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());

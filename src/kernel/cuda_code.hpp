@@ -1,5 +1,6 @@
 #pragma once
 /// Reading PTX and cubins: what a kernel in them expects of whoever runs it.
+#include <wye/base/bytes.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
 
@@ -41,6 +42,17 @@ struct CudaCode {
   std::optional<Extent3> required;  ///< the only block it runs in
   std::uint64_t most_threads = 0;   ///< of a block; 0: it does not say
 };
+
+/// Whether any device can launch this.
+/// Errors: invalid_argument.
+Result<void> check_launch(const std::optional<Extent3>& workgroup, Bytes dynamic_shared,
+                          const std::string& kernel);
+
+/// The block that code is launched with: the declared one, else the one it requires, else of 256 threads, or
+/// of as many as it allows.
+/// Errors: invalid_argument: the code does not allow it.
+Result<Extent3> block_of(const std::optional<Extent3>& declared, const CudaCode& code,
+                         const std::string& kernel);
 
 /// Reads the kernel `entry` of a text of PTX.
 /// Errors: invalid_argument (cut short, no such kernel, no architecture), unsupported (textures).

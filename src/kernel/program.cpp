@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <utility>
 #include <variant>
@@ -50,42 +49,6 @@ std::string launch_options(const Source& source) {
     return e ? base::text("{} x {} x {}", e->x, e->y, e->z) : std::string("unset");
   };
   return base::text("workgroup {}, dynamic shared {}", text(source.workgroup), source.dynamic_shared.count);
-}
-
-/// Errors: invalid_argument: no device can launch it so.
-template <class Source>
-Result<void> check_launch(const Source& source, const std::string& kernel) {
-  constexpr Extent3 most{1024, 1024, 64};
-  if (const auto& w = source.workgroup)
-    if (w->count() == 0 || w->x > most.x || w->y > most.y || w->z > most.z || w->count() > most.x)
-      return base::invalid(base::text(
-          "The workgroup of kernel '{}' ({} x {} x {}) is not within 1024 x 1024 x 64 and 1024 in all.",
-          kernel, w->x, w->y, w->z));
-  if (source.dynamic_shared.count > std::numeric_limits<std::uint32_t>::max())
-    return base::invalid(base::text("The dynamic shared memory of kernel '{}' ({}) exceeds 4 GiB.", kernel,
-                                    to_string(source.dynamic_shared)));
-  return {};
-}
-
-/// The block that code is launched with.
-Result<Extent3> block_of(const std::optional<Extent3>& declared, const CudaCode& code,
-                         const std::string& kernel) {
-  constexpr std::uint64_t usual = 256;
-  const auto text = [](Extent3 e) { return base::text("{} x {} x {}", e.x, e.y, e.z); };
-  if (code.required) {
-    if (declared && *declared != *code.required)
-      return base::invalid(
-          base::text("The workgroup of kernel '{}' ({}) is not the one its code requires ({}).", kernel,
-                     text(*declared), text(*code.required)));
-    return *code.required;
-  }
-  const std::uint64_t most = code.most_threads == 0 ? usual : code.most_threads;
-  if (!declared) return Extent3(std::min(usual, most));
-  if (code.most_threads != 0 && declared->count() > most)
-    return base::invalid(
-        base::text("The workgroup of kernel '{}' ({}) exceeds what its code allows ({} threads).", kernel,
-                   text(*declared), most));
-  return *declared;
 }
 
 /// "Cubin, CudaCpp or Ptx".
@@ -184,7 +147,7 @@ Result<void> KernelProgram::add_spirv(const SpirV& source) {
 
 Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& data, const CudaCpp& source) {
   if (auto done = check(source, name_); !done) return done;
-  if (auto done = check_launch(source, name_); !done) return done;
+  if (auto done = check_launch(source.workgroup, source.dynamic_shared, name_); !done) return done;
   auto texts = std::make_shared<const std::vector<SourceText>>(
       read_includes(IncludePlaces(source), CudaCompiler::shown_name(source, name_)));
   const std::string options = base::text("{}, registers {}, {}", launch_options(source), source.max_registers,
@@ -207,7 +170,7 @@ Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& da
 template <class Source>
 Result<void> KernelProgram::add_cuda_code(std::string_view language, std::span<const std::byte> code,
                                           const Source& source, Architecture architecture) {
-  if (auto done = check_launch(source, name_); !done) return done;
+  if (auto done = check_launch(source.workgroup, source.dynamic_shared, name_); !done) return done;
   const std::string options = launch_options(source);
   const Digest key = shader_key({.kernel = name_,
                                  .language = language,

@@ -1,6 +1,8 @@
 #include <wye/kernel/compile.hpp>
 #include <wye/kernel/kernel.hpp>
 
+#include "cubin.hpp"
+#include "cuda.hpp"
 #include "kernel/glsl.hpp"
 #include "shaders.hpp"
 #include "support/catch.hpp"
@@ -14,9 +16,64 @@ TEST_CASE("a host function and an unknown target are nothing to compile", "[kern
   REQUIRE_FALSE(refused);
   CHECK(refused.error().describe() ==
         "unsupported: Kernel 'k' is a host function: there is nothing to compile.");
-  CHECK(compile(SpirV{}, {.target = "ptx"}).error().sentence() == "Target 'ptx' is not known; 'spirv' is.");
+  CHECK(compile(SpirV{}, {.target = "ptx"}).error().sentence() ==
+        "Target 'ptx' is not known; 'spirv', 'sm_90' and 'compute_90' are some.");
+  CHECK(compile(Glsl{.text = "x"}, {.name = "k", .target = "sm_90"}).error().sentence() ==
+        "The Glsl source of kernel 'k' cannot become 'sm_90'.");
   CHECK(compile(SpirV{}).error() == Errc::invalid_argument);
   CHECK(compile(Glsl{}).error() == Errc::invalid_argument);
+}
+
+TEST_CASE("PTX and cubins say what they expect", "[kernel]") {
+  const auto ptx = compile(Ptx{.text = test::scale_ptx}, {.name = "scale"});
+  REQUIRE(ptx);
+  REQUIRE(ptx->parameters.size() == 2);
+  CHECK(ptx->parameters[0].slot == Slot{"", SlotKind::structure, Access::read, ElementType::opaque, 16});
+  CHECK(ptx->parameters[1].slot == Slot{"", SlotKind::scalar, Access::read, ElementType::float32, 4});
+  CHECK(ptx->parameters[1].offset == 16);
+  CHECK(ptx->push_bytes == 20);
+  CHECK(ptx->ptx->text == test::scale_ptx);
+  const auto cubin = compile(Cubin{.bytes = test::CubinMaker().make()}, {.name = "scale", .target = "sm_80"});
+  REQUIRE(cubin);
+  CHECK(cubin->parameters.size() == 2);
+  CHECK(compile(Cubin{.bytes = test::CubinMaker().make()}, {.name = "scale", .target = "sm_90"})
+            .error()
+            .sentence() == "The Cubin source of kernel 'scale' is for 'sm_80', and cannot become 'sm_90'.");
+  CHECK(compile(Ptx{.text = test::scale_ptx}, {.name = "gone"}).error() == Errc::invalid_argument);
+}
+
+TEST_CASE("CUDA C++ compiles without a device", "[kernel]") {
+  if (!test::nvrtc()) return;
+  const TemporaryFolder folder;
+  folder.put("a.cuh", "#define TIMES 2\n");
+  const CudaCpp source{
+      .text = std::string("#include \"a.cuh\"\n__device__ int f() { int unused; return TIMES; }\n") +
+              test::scale_cu,
+      .include_directories = {folder.path()}};
+  const auto machine = compile(source, {.name = "scale", .target = "sm_90"});
+  if (!machine) FAIL(machine.error().describe());
+  REQUIRE(machine->cubin);
+  CHECK_FALSE(machine->ptx);
+  CHECK(machine->push_bytes == 20);
+  CHECK(machine->workgroup == Extent3(256));
+  CHECK(machine->files == std::vector<std::string>{folder / "a.cuh"});
+  REQUIRE(machine->warnings.size() == 1);
+  CHECK(machine->warnings[0].line == 2);
+  CHECK(machine->warnings[0].text.find("unused") != std::string::npos);
+  // What was made is a source, and the same one.
+  const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {*machine->cubin}});
+  CHECK(kernel);
+  const auto text = compile(source, {.name = "scale"});
+  REQUIRE(text);
+  REQUIRE(text->ptx);
+  CHECK(Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {*text->ptx}}));
+  CHECK(compile(source, {.name = "scale", .target = "spirv"}).error() == Errc::unsupported);
+  CHECK(compile(source, {.name = "scale", .target = "sm_35"}).error() == Errc::unsupported);
+
+  const auto whole = self_contained(source);
+  REQUIRE(whole);
+  CHECK(whole->include_directories.empty());
+  CHECK(compile(*whole, {.name = "scale", .target = "sm_90"})->cubin->bytes == machine->cubin->bytes);
 }
 
 #if WYE_WITH_GLSL
