@@ -1,13 +1,15 @@
 # wye_add_kernels(<target> <file>... [NAMESPACE <name>] [INCLUDE_DIRECTORIES <folder>...] [DEFINITIONS <macro>[=<value>]...]
-#   [TEXT])
+#   [TEXT] [ARCHITECTURES <architecture>...])
 # Compiles kernels while a target is built, and gives it a header for each: scale.comp becomes <kernels/scale.hpp> with the
-# function kernels::scale, which gives a wye::Kernel, and kernels::scale_source, its wye::SpirV. NAMESPACE app::gpu makes it
-# <app/gpu/scale.hpp> and app::gpu::scale. With TEXT the header has the text, checked now and compiled at run time: its source
-# is a wye::Glsl. A change of a file, or of what it includes, compiles it again.
+# function kernels::scale, which gives a wye::Kernel, and kernels::scale_source, its wye::SpirV. Files that differ in their
+# endings only, scale.comp and scale.cu, are sources of one kernel. NAMESPACE app::gpu makes it <app/gpu/scale.hpp> and
+# app::gpu::scale. With TEXT the header has the text, checked now and compiled at run time: its source is a wye::Glsl. CUDA C++
+# (.cu) is such a text too, unless ARCHITECTURES says what it is to be compiled for: sm_80 sm_90 (machine code) compute_90 (PTX).
+# A change of a file, or of what it includes, compiles it again.
 cmake_policy(VERSION 3.25)
 
 function(wye_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXT" "NAMESPACE" "INCLUDE_DIRECTORIES;DEFINITIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXT" "NAMESPACE" "INCLUDE_DIRECTORIES;DEFINITIONS;ARCHITECTURES")
   if(arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "wye_add_kernels: ${arg_KEYWORDS_MISSING_VALUES} has no value.")
   endif()
@@ -32,21 +34,38 @@ function(wye_add_kernels target)
   foreach(definition IN LISTS arg_DEFINITIONS)
     list(APPEND options -D ${definition})
   endforeach()
+  set(architectures "")
+  foreach(architecture IN LISTS arg_ARCHITECTURES)
+    list(APPEND architectures --target ${architecture})
+  endforeach()
 
   string(REPLACE "::" "/" folder ${arg_NAMESPACE})
   set(root ${CMAKE_CURRENT_BINARY_DIR}/wye_kernels/${target})
   file(MAKE_DIRECTORY ${root}/${folder})
+  set(names "")
   foreach(kernel IN LISTS arg_UNPARSED_ARGUMENTS)
     cmake_path(ABSOLUTE_PATH kernel BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     cmake_path(GET kernel STEM name)
     if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
       message(FATAL_ERROR "wye_add_kernels: '${name}', as ${kernel} is called, cannot name a function of C++.")
     endif()
+    if(NOT name IN_LIST names)
+      list(APPEND names ${name})
+      set(files_${name} "")
+      set(targets_${name} "")
+    endif()
+    list(APPEND files_${name} ${kernel})
+    if(kernel MATCHES "\\.cu$")
+      set(targets_${name} ${architectures})
+    endif()
+  endforeach()
+  foreach(name IN LISTS names)
     set(header ${root}/${folder}/${name}.hpp)
     add_custom_command(
       OUTPUT ${header}
-      COMMAND wye::wyec embed ${kernel} -o ${header} --depfile ${header}.d --name ${name} ${options}
-      DEPENDS ${kernel} $<TARGET_FILE:wye::wyec>
+      COMMAND wye::wyec embed ${files_${name}} -o ${header} --depfile ${header}.d --name ${name} ${options}
+        ${targets_${name}}
+      DEPENDS ${files_${name}} $<TARGET_FILE:wye::wyec>
       DEPFILE ${header}.d
       COMMENT "Compiling the kernel ${name}"
       VERBATIM)

@@ -78,9 +78,15 @@ TEST_CASE("what cannot be meant gives status 2 and a sentence, and is not done",
   CHECK(said({"compile", in, "-o", out, "--fast"}) == "wyec: Option '--fast' is not one of compile.");
   CHECK(said({"compile", in, "-o", out, "--as", "text"}) == "wyec: Option '--as' is not one of compile.");
   CHECK(said({"compile", in, "-o", out, "--target", "dxil"}) ==
-        "wyec: Target 'dxil' is not known; 'spirv' is.");
+        "wyec: Target 'dxil' is not known; 'spirv', 'sm_90' and 'compute_90' are some.");
   CHECK(said({"compile", in, "-o", out, "--language", "hlsl"}) ==
-        "wyec: The value of --language ('hlsl') is not 'glsl' or 'spirv'.");
+        "wyec: The value of --language ('hlsl') is not 'glsl' or 'spirv' or 'cuda' or 'ptx' or 'cubin'.");
+  CHECK(said({"compile", in, "-o", out, "--target", "sm_90", "--target", "sm_80"}) ==
+        "wyec: Option '--target' is given twice.");
+  CHECK(said({"embed", in, folder / "b.comp", "-o", out}) ==
+        "wyec: Files '" + in + "' and '" + (folder / "b.comp") + "' are of one language.");
+  CHECK(said({"embed", folder / "a.cubin", "-o", out, "--as", "text"}) ==
+        "wyec: A cubin has no text to embed.");
   CHECK(said({"compile", folder / "a.txt", "-o", out}) ==
         "wyec: The language of '" + (folder / "a.txt") + "' is not known by its name: give --language.");
   CHECK(said({"compile", in, "-o", out, "-D1x=2"}) == "wyec: Macro '1x' is not an identifier.");
@@ -119,7 +125,87 @@ TEST_CASE("a file that cannot be read gives status 1 and no output", "[wyec]") {
   CHECK(has(said(folder / "folder.comp"), "is not a regular file"));
 }
 
+namespace {
+
+const std::string scale_cu = R"(#include "factor.cuh"
+extern "C" __global__ void scale(wye_span<float> x, float s) {
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < x.size) x[i] *= s * FACTOR;
+}
+)";
+
+/// Whether CUDA C++ can be compiled here; the test says so where it cannot.
+bool has_nvrtc() {
+  const auto tried = compile(wye::CudaCpp{.text = "extern \"C\" __global__ void k() {}"}, {.name = "k"});
+  if (!tried) WARN("skipped: " << tried.error().sentence());
+  return tried.has_value();
+}
+
+}  // namespace
+
+TEST_CASE("wyec compiles CUDA C++ to machine code and PTX", "[wyec]") {
+  if (!has_nvrtc()) return;
+  const TemporaryFolder folder;
+  folder.put("factor.cuh", "#define FACTOR 2.0f\n");
+  const std::string in = folder.put("scale.cu", scale_cu), out = folder / "out.cubin",
+                    text = folder / "out.ptx";
+  const Ran machine = run({"compile", in, "-o", out, "--target", "sm_90", "--depfile", folder / "out.d"});
+  CHECK(machine.err.empty());
+  REQUIRE(machine.status == 0);
+  CHECK(has(folder.get("out.d"), "factor.cuh"));
+  CHECK(wye::Cubin::from_file(out).has_value());
+  CHECK(run({"compile", in, "-o", text, "--target", "compute_80"}).status == 0);
+  CHECK(has(folder.get("out.ptx"), ".target sm_80"));
+  // What it wrote it reads again.
+  for (const std::string& made : {out, text}) {
+    const Ran said = run({"reflect", made, "--name", "scale"});
+    CHECK(said.err.empty());
+    CHECK(has(said.out, "\"push_bytes\": 20"));
+    CHECK(has(said.out, "\"workgroup\": [256, 1, 1]"));
+  }
+  CHECK(has(run({"reflect", in}).out, "\"language\": \"CudaCpp\""));
+
+  const Ran wrong =
+      run({"compile", folder.put("a.cu", "void f() { foo(); }\n"), "-o", out, "--target", "sm_90"});
+  CHECK(wrong.status == 1);
+  CHECK(has(wrong.err, "a.cu:1: error: identifier \"foo\" is undefined"));
+  CHECK(has(run({"compile", in, "-o", out, "--target", "spirv"}).err, "cannot become 'spirv'"));
+}
+
+TEST_CASE("wyec embeds CUDA C++ as text or for several architectures", "[wyec]") {
+  if (!has_nvrtc()) return;
+  const TemporaryFolder folder;
+  folder.put("factor.cuh", "#define FACTOR 2.0f\n");
+  const std::string in = folder.put("scale.cu", scale_cu);
+  CHECK(run({"embed", in, "-o", folder / "text.hpp"}).status == 0);
+  CHECK(has(folder.get("text.hpp"), "inline wye::CudaCpp scale_cuda_source()"));
+  CHECK(has(folder.get("text.hpp"), "#define FACTOR 2.0f"));
+  CHECK_FALSE(has(folder.get("text.hpp"), folder.path().string()));
+  CHECK(run({"embed", in, "-o", folder / "code.hpp", "--target", "sm_80", "--target", "sm_90", "--target",
+             "compute_90"})
+            .status == 0);
+  for (const char* source : {"wye::Cubin scale_sm_80_source()", "wye::Cubin scale_sm_90_source()",
+                             "wye::Ptx scale_compute_90_source()"})
+    CHECK(has(folder.get("code.hpp"), source));
+  CHECK_FALSE(has(folder.get("code.hpp"), "FACTOR"));
+}
+
 #if WYE_WITH_GLSL
+
+TEST_CASE("files of several languages are sources of one kernel, typed by the shader", "[wyec]") {
+  if (!has_nvrtc()) return;
+  const TemporaryFolder folder;
+  folder.put("factor.cuh", "#define FACTOR 2.0f\n");
+  const std::string shader = folder.put("scale.comp", scale), cuda = folder.put("scale.cu", scale_cu);
+  const Ran ran = run(
+      {"embed", shader, cuda, "-o", folder / "scale.hpp", "--target", "sm_90", "--depfile", folder / "d"});
+  CHECK(ran.err.empty());
+  REQUIRE(ran.status == 0);
+  const std::string made = folder.get("scale.hpp");
+  CHECK(has(made, "using scale_kernel = wye::Kernel<wye::ReadWrite<float>, float>;"));
+  CHECK(has(made, "others.push_back(scale_source());\n  others.push_back(scale_sm_90_source());"));
+  for (const char* file : {"scale.comp", "scale.cu", "factor.cuh"}) CHECK(has(folder.get("d"), file));
+}
 
 TEST_CASE("wyec compiles GLSL to the SPIR-V that wye makes of it", "[wyec]") {
   const TemporaryFolder folder;

@@ -10,18 +10,19 @@ namespace wyec {
 
 const char usage[] = R"(wyec compiles kernels without a device.
 
-wyec compile FILE -o OUT    writes SPIR-V
+wyec compile FILE -o OUT    writes SPIR-V, a cubin or PTX
 wyec reflect FILE [-o OUT]  writes what a kernel expects, as JSON
-wyec embed FILE -o OUT      writes a C++ header that has the kernel in it
+wyec embed FILE... -o OUT   writes a C++ header that has the kernel in it, with each FILE as a source
 
   -o, --output FILE       where to write
   -D NAME[=VALUE]         defines a macro (VALUE is 1 where none is given)
   -I DIR                  includes from DIR too; FILE's own folder is looked in first
-  --entry NAME            the function to begin with (main)
-  --language LANGUAGE     glsl or spirv; else as FILE ends: .comp and .glsl, .spv
-  --target TARGET         what to compile for: spirv
+  --entry NAME            the function to begin with (main; of CUDA, the kernel's name)
+  --language LANGUAGE     glsl, spirv, cuda, ptx or cubin; else as FILE ends: .comp and .glsl, .spv, .cu, .ptx, .cubin
+  --target TARGET         what to compile for: spirv; of CUDA C++ sm_90 (a cubin) or compute_90 (PTX), and such; embed
+                          takes several
   --depfile FILE          writes what OUT depends on, for make and ninja
-  --as FORM               of embed: spirv, or text that is compiled at run time
+  --as FORM               of embed: code, or text that is compiled at run time (CUDA C++ without a target is text)
   --name NAME             the kernel's name, in messages and of embed's function (as FILE is called)
   --namespace NAME        of embed: the function's namespace (kernels)
   --help, --version
@@ -60,10 +61,23 @@ bool is_word_of_cpp(const std::string& name) {
 std::optional<Language> language_of(const std::string& path) {
   if (path.ends_with(".comp") || path.ends_with(".glsl")) return Language::glsl;
   if (path.ends_with(".spv")) return Language::spirv;
+  if (path.ends_with(".cu")) return Language::cuda;
+  if (path.ends_with(".ptx")) return Language::ptx;
+  if (path.ends_with(".cubin")) return Language::cubin;
   return std::nullopt;
 }
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+/// "spirv", or "sm_90", "compute_90a" and such.
+bool is_target(std::string_view name) {
+  if (name == "spirv") return true;
+  for (const std::string_view prefix : {"sm_", "compute_"})
+    if (name.starts_with(prefix) && name.size() > prefix.size() && name[prefix.size()] >= '1' &&
+        name[prefix.size()] <= '9')
+      return true;
+  return false;
+}
 
 /// Reads arguments one after the other; the first misuse ends it.
 class Parser {
@@ -102,29 +116,38 @@ class Parser {
     } else if (argument == "--entry") {
       set(command_.entry, argument);
     } else if (argument == "--target") {
-      set(command_.target, argument);
-      if (misuse_.empty() && command_.target != "spirv")
-        misuse_ = "Target " + quoted(command_.target) + " is not known; 'spirv' is.";
+      auto target = value(argument, argument);
+      if (target && !is_target(*target))
+        misuse_ = "Target " + quoted(*target) + " is not known; 'spirv', 'sm_90' and 'compute_90' are some.";
+      else if (target && !embedding && !command_.targets.empty())
+        misuse_ = "Option '--target' is given twice.";
+      if (target) command_.targets.push_back(std::move(*target));
     } else if (argument == "--depfile") {
       set(command_.depfile, argument);
     } else if (argument == "--language") {
-      choose(language_, argument, {{"glsl", Language::glsl}, {"spirv", Language::spirv}});
+      choose(language_, argument,
+             {{"glsl", Language::glsl},
+              {"spirv", Language::spirv},
+              {"cuda", Language::cuda},
+              {"ptx", Language::ptx},
+              {"cubin", Language::cubin}});
     } else if (argument == "--as" && embedding) {
       std::optional<Embed> form;
-      choose(form, argument, {{"spirv", Embed::spirv}, {"text", Embed::text}});
-      command_.embed = form.value_or(Embed::spirv);
+      choose(form, argument, {{"code", Embed::code}, {"text", Embed::text}});
+      command_.embed = form.value_or(Embed::code);
     } else if (argument == "--name") {
       set(command_.name, argument);
     } else if (argument == "--namespace" && embedding) {
       set(command_.space, argument);
     } else if (argument.size() > 1 && argument.front() == '-') {
       misuse_ = "Option " + quoted(argument) + " is not one of " + rest_.front() + ".";
-    } else if (!command_.input.empty()) {
-      misuse_ = "There are two files to read: " + quoted(command_.input) + " and " + quoted(argument) + ".";
+    } else if (!command_.inputs.empty() && !embedding) {
+      misuse_ = "There are two files to read: " + quoted(command_.inputs[0].path) + " and " +
+                quoted(argument) + ".";
     } else if (argument.empty()) {
       misuse_ = "The name of the file to read is empty.";
     } else {
-      command_.input = argument;
+      command_.inputs.push_back({argument});
     }
   }
 
@@ -172,22 +195,36 @@ class Parser {
 
   void check() {
     Command& c = command_;
-    if (c.input.empty()) return fail("There is no file to read.");
-    if (!language_) language_ = language_of(c.input);
-    if (!language_)
-      return fail("The language of " + quoted(c.input) + " is not known by its name: give --language.");
-    c.language = *language_;
-    if (c.language == Language::spirv && (!c.macros.empty() || !c.include_directories.empty()))
-      return fail("Neither macros nor include folders mean anything to SPIR-V.");
-    if (c.language == Language::spirv && c.embed == Embed::text) return fail("SPIR-V has no text to embed.");
+    if (c.inputs.empty()) return fail("There is no file to read.");
+    if (language_ && c.inputs.size() > 1) return fail("Of several files each one's name says the language.");
+    for (Input& input : c.inputs) {
+      const auto language = language_ ? language_ : language_of(input.path);
+      if (!language)
+        return fail("The language of " + quoted(input.path) + " is not known by its name: give --language.");
+      for (const Input& other : c.inputs)
+        if (&other < &input && other.language == *language)
+          return fail("Files " + quoted(other.path) + " and " + quoted(input.path) + " are of one language.");
+      input.language = *language;
+      const bool text = *language == Language::glsl || *language == Language::cuda;
+      if (!text && c.inputs.size() == 1) {
+        const std::string name = *language == Language::spirv ? "SPIR-V"
+                                 : *language == Language::ptx ? "PTX"
+                                                              : "a cubin";
+        if (!c.macros.empty() || !c.include_directories.empty())
+          return fail("Neither macros nor include folders mean anything to " + name + ".");
+        if (c.embed == Embed::text)
+          return fail((name == "a cubin" ? "A cubin" : name) + " has no text to embed.");
+      }
+    }
     if (c.output.empty() && c.action != Action::reflect) return fail("There is no file to write: give -o.");
     if (c.output.empty() && !c.depfile.empty())
       return fail("Without a file to write, nothing can depend: give -o.");
     for (const std::string& written : {c.output, c.depfile})
-      if (written == c.input) return fail("File " + quoted(c.input) + " would be written over.");
+      for (const Input& input : c.inputs)
+        if (written == input.path) return fail("File " + quoted(input.path) + " would be written over.");
     if (!c.output.empty() && c.output == c.depfile)
       return fail("File " + quoted(c.output) + " would be written twice.");
-    const std::string file = file_name(c.input);
+    const std::string file = file_name(c.inputs[0].path);
     if (c.name.empty()) c.name = file.substr(0, file.find('.'));
     if (c.action == Action::embed) return check_names();
     if (c.name.empty()) c.name = file;

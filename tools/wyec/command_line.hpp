@@ -8,20 +8,24 @@
 namespace wyec {
 
 enum class Action { compile, reflect, embed, help, version };
-enum class Language { glsl, spirv };
-enum class Embed { spirv, text };
+enum class Language { glsl, spirv, cuda, ptx, cubin };
+enum class Embed { code, text };
+
+struct Input {
+  std::string path;
+  Language language = Language::glsl;
+};
 
 struct Command {
   Action action = Action::help;
-  std::string input = {};
-  std::string output = {};  ///< empty: standard output, which `reflect` alone may write to
-  std::string target = "spirv";
-  Language language = Language::glsl;
-  std::string entry = "main";
+  std::vector<Input> inputs = {};  ///< several: sources of one kernel, to be embedded
+  std::string output = {};         ///< empty: standard output, which `reflect` alone may write to
+  std::vector<std::string> targets = {};
+  std::string entry = {};  ///< empty: "main" of a shader, else the kernel's name
   std::vector<wye::Macro> macros = {};
   std::vector<std::string> include_directories = {};
   std::string depfile = {};
-  Embed embed = Embed::spirv;
+  Embed embed = Embed::code;
   std::string name = {};  ///< of the kernel
   std::string space = "kernels";
 };

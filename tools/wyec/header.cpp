@@ -69,17 +69,40 @@ std::string words(const std::vector<std::uint32_t>& list) {
   return text;
 }
 
-std::string spirv_source(const std::string& name, const wye::Compiled& kernel) {
-  return "inline constexpr std::uint32_t " + name + "_words[] = {" + words(kernel.spirv.words) +
+std::string spirv_source(const std::string& name, const wye::SpirV& source) {
+  return "inline constexpr std::uint32_t " + name + "_words[] = {" + words(source.words) +
          "\n};\n\ninline wye::SpirV " + name +
          "_source() {\n  wye::SpirV source;\n  source.words.assign(std::begin(" + name +
-         "_words), std::end(" + name + "_words));\n  source.entry = " + literal(kernel.spirv.entry) +
+         "_words), std::end(" + name + "_words));\n  source.entry = " + literal(source.entry) +
          ";\n  return source;\n}\n";
 }
 
-std::string text_source(const std::string& name, const wye::Glsl& source) {
-  std::string text = "inline wye::Glsl " + name +
-                     "_source() {\n  wye::Glsl source;\n  source.text =" + literal(source.text) +
+/// `name` is that of the function without its end.
+std::string ptx_source(const std::string& name, const wye::Ptx& source) {
+  return "inline wye::Ptx " + name +
+         "_source() {\n  wye::Ptx source;\n  source.text = " + literal(source.text) +
+         ";\n  source.entry = " + literal(source.entry) + ";\n  return source;\n}\n";
+}
+
+std::string cubin_source(const std::string& name, const wye::Cubin& source) {
+  std::string list;
+  char byte[8];
+  for (std::size_t i = 0; i < source.bytes.size(); ++i) {
+    std::snprintf(byte, sizeof byte, "0x%02x,", std::to_integer<unsigned>(source.bytes[i]));
+    list += i % 16 == 0 ? "\n    " : " ";
+    list += byte;
+  }
+  return "inline constexpr unsigned char " + name + "_bytes[] = {" + list + "\n};\n\ninline wye::Cubin " +
+         name +
+         "_source() {\n  wye::Cubin source;\n  const auto* bytes = reinterpret_cast<const std::byte*>(" +
+         name + "_bytes);\n  source.bytes.assign(bytes, bytes + sizeof(" + name +
+         "_bytes));\n  source.entry = " + literal(source.entry) + ";\n  return source;\n}\n";
+}
+
+template <class Source>
+std::string text_source(const std::string& name, const char* type, const Source& source) {
+  std::string text = std::string("inline wye::") + type + " " + name + "_source() {\n  wye::" + type +
+                     " source;\n  source.text =" + literal(source.text) +
                      ";\n  source.file =" + literal(source.file) +
                      ";\n  source.entry =" + literal(source.entry) + ";\n";
   for (const wye::Macro& macro : source.macros)
@@ -87,6 +110,26 @@ std::string text_source(const std::string& name, const wye::Glsl& source) {
   for (const wye::Include& include : source.includes)
     text += "  source.includes.push_back({" + literal(include.name) + ", " + literal(include.text) + "});\n";
   return text + "  return source;\n}\n";
+}
+
+/// The part of a function's name that tells the sources of one kernel apart: the shader has none.
+std::string ending(const Part& part) {
+  switch (part.language) {
+    case Language::glsl:
+    case Language::spirv: return {};
+    case Language::cuda: return part.target.empty() ? "_cuda" : "_" + part.target;
+    case Language::ptx: return "_ptx";
+    case Language::cubin: return "_cubin";
+  }
+  return {};
+}
+
+std::string source_of(const std::string& name, const Part& part) {
+  if (const auto* glsl = std::get_if<wye::Glsl>(&part.text)) return text_source(name, "Glsl", *glsl);
+  if (const auto* cuda = std::get_if<wye::CudaCpp>(&part.text)) return text_source(name, "CudaCpp", *cuda);
+  if (part.compiled->ptx) return ptx_source(name, *part.compiled->ptx);
+  if (part.compiled->cubin) return cubin_source(name, *part.compiled->cubin);
+  return spirv_source(name, part.compiled->spirv);
 }
 
 /// The names of the parameters; none where one has none.
@@ -108,29 +151,41 @@ std::string in_comment(std::string text) {
 
 }  // namespace
 
-std::string header(const Command& command, const wye::Compiled& kernel,
-                   const std::optional<wye::Glsl>& source) {
+std::string header(const Command& command, const std::vector<Part>& parts) {
   const std::string& name = command.name;
-  wye::ParamSchema schema;
-  for (const wye::SourceParameter& p : kernel.parameters) schema.slots.push_back(p.slot);
-  const wye::Extent3& w = kernel.workgroup;
+  // A shader says the types of its parameters, CUDA their sizes only.
+  const Part* typed = nullptr;
+  for (const Part& part : parts)
+    if ((part.language == Language::glsl || part.language == Language::spirv) && part.compiled) typed = &part;
+  std::string files;
+  for (const Input& input : command.inputs) files += (files.empty() ? "" : " and ") + file_name(input.path);
   std::string text = "// Written by wyec " + to_string(wye::library_version()) + " from " +
-                     in_comment(file_name(command.input)) +
-                     ".\n#pragma once\n#include <wye/kernel/kernel.hpp>\n\n#include <cstdint>\n#include "
-                     "<iterator>\n#include <utility>\n#include <vector>\n\nnamespace " +
+                     in_comment(files) +
+                     ".\n#pragma once\n#include <wye/kernel/kernel.hpp>\n\n#include <cstddef>\n#include "
+                     "<cstdint>\n#include <iterator>\n#include <utility>\n#include <vector>\n\nnamespace " +
                      command.space + " {\n\n";
-  text += source ? text_source(name, *source) : spirv_source(name, kernel);
-  const auto types = parameter_types(kernel);
+  for (const Part& part : parts) text += source_of(name + ending(part), part) + "\n";
+  const auto types = typed ? parameter_types(*typed->compiled) : std::nullopt;
   const std::string made = types ? name + "_kernel" : "wye::Kernel<P...>";
-  text += "\n/// Parameters " + in_comment(to_string(schema)) + ", workgroup " + std::to_string(w.x) + " x " +
-          std::to_string(w.y) + " x " + std::to_string(w.z) + ".\n";
+  if (const wye::Compiled* kernel = typed               ? &*typed->compiled
+                                    : parts[0].compiled ? &*parts[0].compiled
+                                                        : nullptr) {
+    wye::ParamSchema schema;
+    for (const wye::SourceParameter& p : kernel->parameters) schema.slots.push_back(p.slot);
+    const wye::Extent3& w = kernel->workgroup;
+    text += "/// Parameters " + in_comment(to_string(schema)) + ", workgroup " + std::to_string(w.x) + " x " +
+            std::to_string(w.y) + " x " + std::to_string(w.z) + ".\n";
+  }
   if (types) text += "using " + made + " = wye::Kernel<" + *types + ">;\n\n";
   text += "/// `others` are further sources of the kernel: a function of the host, for one.\n";
   text += types ? "inline " : "template <class... P>\n";
   text += "wye::Result<" + made + "> " + name + "(std::vector<" + (types ? "" : "typename ") + made +
-          "::Source> others = {}) {\n  others.push_back(" + name + "_source());\n  return " + made +
-          "::make({.name = \"" + name + "\",\n      .sources = std::move(others),\n      .parameters = {" +
-          names(kernel) + "}});\n}\n\n}  // namespace " + command.space + "\n";
+          "::Source> others = {}) {\n";
+  for (const Part& part : parts) text += "  others.push_back(" + name + ending(part) + "_source());\n";
+  text += "  return " + made + "::make({.name = \"" + name +
+          "\",\n      .sources = std::move(others),\n      .parameters = {" +
+          (typed ? names(*typed->compiled) : std::string()) + "}});\n}\n\n}  // namespace " + command.space +
+          "\n";
   return text;
 }
 

@@ -49,10 +49,14 @@ std::string features(wye::Features needs) {
 
 }  // namespace
 
-std::string json(const Command& command, const wye::Compiled& kernel) {
+std::string json(const Command& command, const Part& part) {
+  const wye::Compiled& kernel = *part.compiled;
+  const bool shader = part.language == Language::glsl || part.language == Language::spirv;
   std::string text = "{\n  " + field("kernel", command.name) + ",\n  ";
-  text += field("language", command.language == Language::glsl ? "Glsl" : "SpirV") + ",\n  ";
-  text += field("entry", command.entry) + ",\n  \"parameters\": [";
+  const char* const languages[] = {"Glsl", "SpirV", "CudaCpp", "Ptx", "Cubin"};
+  text += field("language", languages[static_cast<std::size_t>(part.language)]) + ",\n  ";
+  const std::string entry = shader ? "main" : command.name;
+  text += field("entry", command.entry.empty() ? entry : command.entry) + ",\n  \"parameters\": [";
   const char* separator = "\n    ";
   for (const wye::SourceParameter& p : kernel.parameters) {
     text += separator + parameter(p);

@@ -26,58 +26,115 @@ int failed(const wye::Error& error) {
   return 1;
 }
 
-/// The source as it is to be compiled.
-wye::Result<wye::AnySource> read(const Command& command, std::optional<wye::Glsl>& text) {
-  if (command.language == Language::spirv) {
-    auto source = wye::SpirV::from_file(command.input);
-    if (!source) return source.error();
-    source->entry = command.entry;
-    return wye::AnySource(std::move(*source));
-  }
-  auto source = wye::Glsl::from_file(command.input);
+template <class Source>
+wye::Result<Source> read_file(const Command& command, const Input& input) {
+  auto source = Source::from_file(input.path);
+  if (source && !command.entry.empty()) source->entry = command.entry;
+  return source;
+}
+
+/// The source as it is to be compiled; `part` gets its text where that is to be embedded.
+template <class Source>
+wye::Result<wye::AnySource> read_text(const Command& command, const Input& input, bool embedded, Part& part) {
+  auto source = read_file<Source>(command, input);
   if (!source) return source.error();
-  source->entry = command.entry;
   source->macros = command.macros;
   source->include_directories.insert(source->include_directories.end(), command.include_directories.begin(),
                                      command.include_directories.end());
-  if (command.embed == Embed::text) {
+  if (embedded) {
     auto whole = self_contained(*source);
     if (!whole) return whole.error();
-    text = std::move(*whole);
     // What is shown at run time is no path of the machine it was built on.
-    text->file = file_name(command.input);
+    whole->file = file_name(input.path);
+    part.text = std::move(*whole);
   }
   return wye::AnySource(std::move(*source));
 }
 
-std::string content(const Command& command, const wye::Compiled& kernel,
-                    const std::optional<wye::Glsl>& text) {
-  switch (command.action) {
-    case Action::compile:
-      return {reinterpret_cast<const char*>(kernel.spirv.words.data()),
-              kernel.spirv.words.size() * sizeof(std::uint32_t)};
-    case Action::embed: return header(command, kernel, text);
-    default: return json(command, kernel);
+template <class Source>
+wye::Result<wye::AnySource> read_code(const Command& command, const Input& input) {
+  auto source = read_file<Source>(command, input);
+  if (!source) return source.error();
+  return wye::AnySource(std::move(*source));
+}
+
+wye::Result<wye::AnySource> read(const Command& command, const Input& input, Part& part) {
+  const bool text = command.action == Action::embed && command.embed == Embed::text;
+  const bool cuda_text = command.action == Action::embed && part.target.empty();
+  switch (input.language) {
+    case Language::glsl: return read_text<wye::Glsl>(command, input, text, part);
+    case Language::cuda: return read_text<wye::CudaCpp>(command, input, text || cuda_text, part);
+    case Language::spirv: return read_code<wye::SpirV>(command, input);
+    case Language::ptx: return read_code<wye::Ptx>(command, input);
+    case Language::cubin: return read_code<wye::Cubin>(command, input);
   }
+  return wye::Error(wye::Errc::internal, "A language is not known.");
+}
+
+/// One file for one target, or its text.
+wye::Result<Part> make(const Command& command, const Input& input, std::string target,
+                       std::vector<std::string>& files) {
+  Part part{.language = input.language, .target = std::move(target)};
+  const auto source = read(command, input, part);
+  if (!source) return source.error();
+  auto compiled = compile(*source, {.name = command.name, .target = part.target});
+  if (compiled) {
+    for (const wye::Diagnostic& said : compiled->warnings) print(said);
+    files.insert(files.end(), compiled->files.begin(), compiled->files.end());
+    part.compiled = std::move(*compiled);
+    return part;
+  }
+  // A text that is compiled at run time is only not seen to be right where nothing can compile it now.
+  const bool is_cuda = std::holds_alternative<wye::CudaCpp>(part.text);
+  if (!is_cuda || compiled.error() == wye::Errc::compile_failed ||
+      compiled.error() == wye::Errc::invalid_argument)
+    return compiled.error();
+  std::fprintf(stderr, "wyec: %s is not checked: %s\n", input.path.c_str(),
+               compiled.error().sentence().c_str());
+  return part;
+}
+
+/// Every source of the kernel, for every target it is to be compiled for.
+wye::Result<std::vector<Part>> make_all(const Command& command, std::vector<std::string>& files) {
+  std::vector<Part> parts;
+  for (const Input& input : command.inputs) {
+    files.push_back(input.path);
+    const bool shader = input.language == Language::glsl || input.language == Language::spirv;
+    std::vector<std::string> targets;
+    for (const std::string& target : command.targets)
+      if (command.inputs.size() == 1 || (target == "spirv") == shader) targets.push_back(target);
+    if (command.embed == Embed::text || targets.empty()) targets = {std::string()};
+    for (std::string& target : targets) {
+      auto part = make(command, input, std::move(target), files);
+      if (!part) return part.error();
+      parts.push_back(std::move(*part));
+    }
+  }
+  return parts;
+}
+
+std::string content(const Command& command, const std::vector<Part>& parts) {
+  if (command.action == Action::embed) return header(command, parts);
+  if (command.action == Action::reflect) return json(command, parts[0]);
+  const wye::Compiled& kernel = *parts[0].compiled;
+  if (kernel.ptx) return kernel.ptx->text;
+  if (kernel.cubin)
+    return {reinterpret_cast<const char*>(kernel.cubin->bytes.data()), kernel.cubin->bytes.size()};
+  return {reinterpret_cast<const char*>(kernel.spirv.words.data()),
+          kernel.spirv.words.size() * sizeof(std::uint32_t)};
 }
 
 int run(const Command& command) {
-  std::optional<wye::Glsl> text;
-  const auto source = read(command, text);
-  if (!source) return failed(source.error());
-  const auto kernel = compile(*source, {.name = command.name, .target = command.target});
-  if (!kernel) return failed(kernel.error());
-  for (const wye::Diagnostic& said : kernel->warnings) print(said);
-
-  const std::string made = content(command, *kernel, text);
+  std::vector<std::string> files;
+  const auto parts = make_all(command, files);
+  if (!parts) return failed(parts.error());
+  const std::string made = content(command, *parts);
   if (command.output.empty())
     return std::fwrite(made.data(), 1, made.size(), stdout) == made.size() && std::fflush(stdout) == 0
                ? 0
                : failed("Standard output cannot be written.");
   // The list of what it depends on goes first: without it, the output would stay when they change.
   if (!command.depfile.empty()) {
-    std::vector<std::string> files{command.input};
-    files.insert(files.end(), kernel->files.begin(), kernel->files.end());
     if (auto why = write_file(command.depfile, dependencies(command.output, files))) return failed(*why);
   }
   if (auto why = write_file(command.output, made)) return failed(*why);

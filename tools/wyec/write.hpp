@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 #include <wye/kernel/compile.hpp>
 
@@ -10,12 +11,19 @@
 
 namespace wyec {
 
-/// What a kernel expects, as JSON.
-std::string json(const Command& command, const wye::Compiled& kernel);
+/// One source of a kernel. `text` is it where it is to be compiled at run time.
+struct Part {
+  Language language = Language::glsl;
+  std::string target = {};
+  std::optional<wye::Compiled> compiled = {};  ///< none where there is no compiler for a text
+  std::variant<std::monostate, wye::Glsl, wye::CudaCpp> text = {};
+};
 
-/// A C++ header with a function that makes the kernel. `text` is its source, where it is to be compiled at run
-/// time.
-std::string header(const Command& command, const wye::Compiled& kernel, const std::optional<wye::Glsl>& text);
+/// What a kernel expects, as JSON.
+std::string json(const Command& command, const Part& part);
+
+/// A C++ header with a function that makes the kernel.
+std::string header(const Command& command, const std::vector<Part>& parts);
 
 /// "OUT: IN ...", for make and ninja.
 std::string dependencies(const std::string& output, const std::vector<std::string>& inputs);
