@@ -4,6 +4,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/cmake/packages.sh" build run examples
+"$root/cmake/wheels.sh" cuda >&2
 (
   cd "$root"
   cmake --preset release --log-level=WARNING -D WYE_TESTS=OFF -D WYE_BENCHMARKS=OFF
@@ -11,4 +12,6 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 ) >&2
 # A kernel that one run compiles is found on disk by the next.
 export WYE_CACHE_DIR="${WYE_CACHE_DIR-$root/build/kernels}"
+# NVRTC, where the machine has none of its own.
+export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$root/build/wheels/cuda/nvidia/cu13/lib"
 exec "$root/build/release/document_network" "$@"

@@ -1,8 +1,8 @@
 #include "kernel/nvrtc.hpp"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -133,20 +133,29 @@ class Log {
                  {"fatal", Diagnostic::Severity::error},
                  {"warning", Diagnostic::Severity::warning}};
     if (line.empty() || line.front() == ' ') return std::nullopt;
+    std::optional<Diagnostic> first;
+    std::size_t first_at = line.npos;
     for (const auto& kind : kinds) {
-      for (std::size_t at = line.find(kind.mark); at != line.npos; at = line.find(kind.mark, at + 1)) {
-        std::size_t colon = at + kind.mark.size();
-        if (line.substr(colon, 2) == " #") colon = line.find(':', colon);  // the number of the message
-        if (colon == line.npos) continue;
-        colon = line.find_first_not_of(' ', colon);
-        if (at == 0 || line[at - 1] != ' ' || colon == line.npos || line[colon] != ':') continue;
-        Diagnostic said{.severity = kind.severity, .text = std::string(trimmed(line.substr(colon + 1)))};
-        place(trimmed(line.substr(0, at)), said);
-        explain(said);
-        return said;
-      }
+      const auto [at, text] = find_mark(line, kind.mark);
+      if (at >= first_at) continue;  // it is part of what the line says
+      first_at = at;
+      first = Diagnostic{.severity = kind.severity, .text = std::string(trimmed(line.substr(text)))};
     }
-    return std::nullopt;
+    if (!first) return std::nullopt;
+    place(trimmed(line.substr(0, first_at)), *first);
+    explain(*first);
+    return first;
+  }
+
+  /// Where " mark:", " mark   :" or " mark #177-D:" is, and where what it says begins; npos where it is not.
+  static std::pair<std::size_t, std::size_t> find_mark(std::string_view line, std::string_view mark) {
+    for (std::size_t at = line.find(mark); at != line.npos; at = line.find(mark, at + 1)) {
+      std::size_t colon = at + mark.size();
+      if (line.substr(colon, 2) == " #") colon = std::min(line.find(':', colon), line.size());
+      colon = std::min(line.find_first_not_of(' ', colon), line.size());
+      if (at > 0 && line[at - 1] == ' ' && line.substr(colon, 1) == ":") return {at, colon + 1};
+    }
+    return {line.npos, 0};
   }
 
   /// "a.cu(4):"; what the assembler says has no place in the source.
@@ -307,9 +316,16 @@ class Nvrtc final : public CudaCompiler {
   std::string named(const SourceText& text) const { return std::string(cuda_toolkit_name).append(text.name); }
 
   std::shared_ptr<const ToolkitHeader> header(const std::string& wanted) const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = known_.find(wanted); known != known_.end()) return known->second;
+    }
+    auto made = read_header(wanted);
     const std::lock_guard lock(mutex_);
-    const auto [known, is_new] = known_.try_emplace(wanted);
-    if (!is_new) return known->second;
+    return known_.emplace(wanted, std::move(made)).first->second;
+  }
+
+  std::shared_ptr<const ToolkitHeader> read_header(const std::string& wanted) const {
     CudaCpp stub;
     stub.text = "#include <" + wanted + ">\n";
     stub.include_directories = {toolkit_, toolkit_ + "/cccl"};
@@ -325,7 +341,7 @@ class Nvrtc final : public CudaCompiler {
                    : std::string("error this #include is written in a way that is not understood");
       });
     }
-    return known->second = std::move(made);
+    return made;
   }
 
   CudaTexts prepare(const CudaCpp& source, const std::vector<SourceText>& texts,

@@ -178,6 +178,11 @@ TEST_CASE("errors in CUDA C++ are told with file and line, the others with them"
       {.text =
            "extern \"C\" __global__ void scale(wye_span<float> x, float) { asm volatile(\"foo.bar 3;\"); }"});
   CHECK(assembled.code() == Errc::compile_failed);
+  // What a line says is not what it is.
+  const Error several = refused({.text = "#warning no error: this\n#error a warning: that\n"});
+  REQUIRE(several.diagnostics().size() == 1);
+  CHECK(several.diagnostics()[0].line == 2);
+  CHECK(several.diagnostics()[0].text == "#error directive: a warning: that");
 }
 
 TEST_CASE("errors in includes and macros are told where they are", "[kernel]") {

@@ -32,7 +32,7 @@ bool made(const wye::Result<T>& kernel, const char* languages) {
 int main() {
   const auto by_host = wye::host([](wye::Range, std::span<float>, float) {});
   const wye::Result<kernels::scale_kernel> scale = kernels::scale({by_host});
-  if (!made(scale, "host, SpirV") || scale->schema().slots[1].name != "s") return 1;
+  if (!made(scale, "host, SpirV, CudaCpp") || scale->schema().slots[1].name != "s") return 1;
   const wye::Result<wye::Kernel<wye::ReadWrite<float>, float>> text = app::text::scale();
   if (!made(text, "Glsl") || text->schema().slots[1].name != "s" ||
       app::text::scale_source().includes.size() != 2)
