@@ -419,15 +419,44 @@ class Nvrtc final : public CudaCompiler {
 
 }  // namespace
 
+namespace {
+
+struct KeptCompiler {
+  std::shared_ptr<const Nvrtc> compiler;
+};
+
+struct SharedCompiler {
+  std::mutex mutex;
+  std::weak_ptr<const Nvrtc> compiler;
+  std::weak_ptr<KeptCompiler> kept;
+};
+
+SharedCompiler& shared_compiler() {
+  static SharedCompiler shared;
+  return shared;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::share() {
-  static std::mutex mutex;
-  static std::weak_ptr<const Nvrtc> shared;
-  const std::lock_guard lock(mutex);
-  if (auto there = shared.lock()) return std::shared_ptr<const CudaCompiler>(std::move(there));
-  auto opened = Nvrtc::open();
-  if (!opened) return std::move(opened).error();
-  shared = *opened;
-  return std::shared_ptr<const CudaCompiler>(std::move(*opened));
+  SharedCompiler& shared = shared_compiler();
+  const std::lock_guard lock(shared.mutex);
+  auto there = shared.compiler.lock();
+  if (!there) {
+    auto opened = Nvrtc::open();
+    if (!opened) return std::move(opened).error();
+    shared.compiler = there = std::move(*opened);
+  }
+  if (const auto kept = shared.kept.lock()) kept->compiler = there;
+  return std::shared_ptr<const CudaCompiler>(std::move(there));
+}
+
+std::shared_ptr<const void> CudaCompiler::keep() {
+  SharedCompiler& shared = shared_compiler();
+  const std::lock_guard lock(shared.mutex);
+  auto kept = shared.kept.lock();
+  if (!kept) shared.kept = kept = std::make_shared<KeptCompiler>(KeptCompiler{shared.compiler.lock()});
+  return kept;
 }
 
 #undef WYE_FUNCTIONS
@@ -437,6 +466,8 @@ Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::share() {
 Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::share() {
   return Error(Errc::unsupported, "This build of wye has no CUDA C++ compiler.");
 }
+
+std::shared_ptr<const void> CudaCompiler::keep() { return nullptr; }
 
 #endif
 

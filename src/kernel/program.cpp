@@ -479,7 +479,10 @@ std::string KernelProgram::languages() const {
   return text;
 }
 
-std::shared_ptr<const void> keep_compilers() { return GlslCompiler::share(); }
+std::shared_ptr<const void> keep_compilers() {
+  return std::make_shared<const std::pair<std::shared_ptr<const GlslCompiler>, std::shared_ptr<const void>>>(
+      GlslCompiler::share(), CudaCompiler::keep());
+}
 
 }  // namespace kernel
 }  // namespace v0

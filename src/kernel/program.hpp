@@ -106,7 +106,7 @@ class KernelProgram final : public device::Program {
   mutable std::unique_ptr<const Cuda> cuda_;
 };
 
-/// Keeps the GLSL compiler for as long as it is held.
+/// Keeps the compilers for as long as it is held: that of GLSL, and that of CUDA C++ once it is used.
 std::shared_ptr<const void> keep_compilers();
 
 }  // namespace kernel
