@@ -304,9 +304,11 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
     auto made = std::make_unique<Cuda>(Cuda{CudaCompiler::share(), {}, {}});
     if (made->compiler) {
       made->headers = (*made->compiler)->headers(*source.texts);
-      made->build_id = (*made->compiler)->build_id();
+      Hasher build;
+      build.add(std::string_view((*made->compiler)->build_id()));
       for (const auto& [name, header] : made->headers)
-        made->build_id += base::text(", {} {}", name, header->digest.hex());
+        build.add(std::string_view(name)).add(header->digest.bytes);
+      made->build_id = build.finish().hex();
     }
     cuda_ = std::move(made);
     asked_.store(cuda_.get(), std::memory_order_release);

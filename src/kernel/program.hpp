@@ -65,7 +65,7 @@ class KernelProgram final : public device::Program {
   struct Cuda {
     Result<std::shared_ptr<const CudaCompiler>> compiler;
     ToolkitHeaders headers;
-    std::string build_id;  ///< of all that is not the source's own
+    std::string build_id;  ///< names all that is not the source's own: a digest, short
   };
 
   KernelProgram(std::string name, ParamSchema schema);

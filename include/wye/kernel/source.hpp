@@ -102,7 +102,7 @@ struct CudaCpp {
   std::string file = {};   ///< name shown in diagnostics
   std::string entry = {};  ///< the function; empty: it is called as the kernel
   std::vector<Macro> macros = {};
-  /// Threads of one block; unset: what `__launch_bounds__` or `__block_size__` say, 256 at most.
+  /// Threads of one block; unset: what `__block_size__` requires, else 256, or fewer where `__launch_bounds__` says.
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;  ///< items one block covers; unset: its threads
   Bytes dynamic_shared = {};                   ///< what `extern __shared__` has
