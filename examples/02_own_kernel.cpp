@@ -17,6 +17,8 @@ int main() {
                       layout(set = 0, binding = 0) buffer X { float x[]; };
                       layout(push_constant) uniform P { float s; };
                       void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) x[i] *= s; })"},
+                  wye::CudaCpp{.text = R"(extern "C" __global__ void scale(wye_span<float> x, float s) {
+                      unsigned i = blockIdx.x * blockDim.x + threadIdx.x; if (i < x.size) x[i] *= s; })"},
                   wye::host([](wye::Range range, std::span<float> x, float s) {
                     for (auto i : range) x[i] *= s;
                   })},
