@@ -158,8 +158,8 @@ TEST_CASE("PTX and cubins are ready, and passed as a shader's push constants", "
   CHECK(built->language == "cubin");
   CHECK(built->code == cubin_for(90).bytes);
   CHECK(built->entry == "scale");
-  using Kind = device::Passing::Kind;
-  CHECK(built->passing == std::vector<device::Passing>{{Kind::span, 0, 0}, {Kind::bytes, 0, 16}});
+  using Way = device::Passing::Kind;
+  CHECK(built->passing == std::vector<device::Passing>{{Way::span, 0, 0}, {Way::bytes, 0, 16}});
   CHECK(built->parameter_bytes == 20);
   CHECK(built->workgroup == Extent3(256));
   CHECK(built->schema == kernel->schema());

@@ -17,19 +17,19 @@ using test::nvrtc;
 
 namespace {
 
-Result<device::Artefact> build(const CudaCpp& source, const std::string& architecture = "sm_90") {
+Result<device::Artefact> build_cuda(const CudaCpp& source, const std::string& architecture = "sm_90") {
   const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {source}});
   if (!kernel) return kernel.error();
   return kernel->program()->build(*cuda_device(architecture));
 }
 
-Error refused(const CudaCpp& source) {
-  auto built = build(source);
+Error refused_cuda(const CudaCpp& source) {
+  auto built = build_cuda(source);
   REQUIRE_FALSE(built);
   return built.error();
 }
 
-Digest key_of(const CudaCpp& source, const std::string& architecture = "sm_90") {
+Digest cuda_key(const CudaCpp& source, const std::string& architecture = "sm_90") {
   const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {source}});
   REQUIRE(kernel);
   return kernel->program()->key(*cuda_device(architecture)).value();
@@ -77,15 +77,15 @@ TEST_CASE("CUDA C++ becomes machine code for each architecture", "[kernel]") {
       CHECK(kernel::cubin_architecture(built->code).value() == architecture);
     }
     const auto scale = kernels[0].program()->build(*device);
-    using Kind = device::Passing::Kind;
-    CHECK(scale->passing == std::vector<device::Passing>{{Kind::span, 0, 0}, {Kind::bytes, 0, 16}});
+    using Way = device::Passing::Kind;
+    CHECK(scale->passing == std::vector<device::Passing>{{Way::span, 0, 0}, {Way::bytes, 0, 16}});
     CHECK(scale->parameter_bytes == 20);
     CHECK(scale->workgroup == Extent3(256));
     CHECK(scale->tile == Extent3(256));
     const auto matmul = kernels[1].program()->build(*device);
     CHECK(matmul->passing ==
           std::vector<device::Passing>{
-              {Kind::address, 0, 0}, {Kind::address, 0, 8}, {Kind::address, 0, 16}, {Kind::bytes, 0, 24}});
+              {Way::address, 0, 0}, {Way::address, 0, 8}, {Way::address, 0, 16}, {Way::bytes, 0, 24}});
     CHECK(matmul->parameter_bytes == 28);
     CHECK(matmul->workgroup == Extent3(16, 16));
     const auto softmax = kernels[2].program()->build(*device);
@@ -128,7 +128,7 @@ extern "C" __global__ void k(wye_span<float> x, float s, Particle p, double d) {
 TEST_CASE("an architecture newer than the compiler gets PTX, an older one a reason", "[kernel]") {
   const auto compiler = nvrtc();
   if (!compiler) return;
-  const auto newer = build({.text = test::scale_cu}, "sm_199");
+  const auto newer = build_cuda({.text = test::scale_cu}, "sm_199");
   if (!newer) FAIL(newer.error().describe());
   CHECK(newer->language == "ptx");
   REQUIRE(!newer->code.empty());
@@ -140,11 +140,11 @@ TEST_CASE("an architecture newer than the compiler gets PTX, an older one a reas
   CHECK(newer->passing[1].offset == 16);
   CHECK(newer->parameter_bytes == 20);
 
-  const auto older = build({.text = test::scale_cu}, "sm_35");
+  const auto older = build_cuda({.text = test::scale_cu}, "sm_35");
   REQUIRE_FALSE(older);
   CHECK(older.error() == Errc::unsupported);
   CHECK(older.error().sentence().find(compiler->name() + " makes machine code for sm_") != std::string::npos);
-  const auto none = build({.text = test::scale_cu}, "gfx1100");
+  const auto none = build_cuda({.text = test::scale_cu}, "gfx1100");
   CHECK(none.error().sentence().find("its architecture ('gfx1100') is not one of CUDA's") !=
         std::string::npos);
 }
@@ -155,7 +155,7 @@ TEST_CASE("errors in CUDA C++ are told with file and line, the others with them"
                            "extern \"C\" __global__ void scale(wye_span<float> x, float s) {\n  int unused;\n"
                            "  foo();\n  x[0] = \"a\";\n}\n",
                        .file = "kernels/mine.cu"};
-  const Error error = refused(source);
+  const Error error = refused_cuda(source);
   CHECK(error.code() == Errc::compile_failed);
   CHECK(error.sentence() ==
         "Kernel 'scale' does not compile: kernels/mine.cu:3: identifier \"foo\" is undefined.");
@@ -166,20 +166,22 @@ TEST_CASE("errors in CUDA C++ are told with file and line, the others with them"
   REQUIRE(error.context().size() == 1);
   CHECK(error.context()[0].starts_with("kernels/mine.cu:4: "));
 
-  CHECK(refused({.text = "void f("}).sentence().starts_with("Kernel 'scale' does not compile: scale.cu:1: "));
+  CHECK(refused_cuda({.text = "void f("})
+            .sentence()
+            .starts_with("Kernel 'scale' does not compile: scale.cu:1: "));
   // What the linker and the assembler say has no line in the source.
-  const Error linked = refused(
+  const Error linked = refused_cuda(
       {.text =
            "extern \"C\" __device__ void g();\nextern \"C\" __global__ void scale(wye_span<float> x, float) "
            "{ g(); }"});
   CHECK(linked.sentence() ==
         "Kernel 'scale' does not compile: scale.cu: ptxas: Unresolved extern function 'g'.");
-  const Error assembled = refused(
+  const Error assembled = refused_cuda(
       {.text =
            "extern \"C\" __global__ void scale(wye_span<float> x, float) { asm volatile(\"foo.bar 3;\"); }"});
   CHECK(assembled.code() == Errc::compile_failed);
   // What a line says is not what it is.
-  const Error several = refused({.text = "#warning no error: this\n#error a warning: that\n"});
+  const Error several = refused_cuda({.text = "#warning no error: this\n#error a warning: that\n"});
   REQUIRE(several.diagnostics().size() == 1);
   CHECK(several.diagnostics()[0].line == 2);
   CHECK(several.diagnostics()[0].text == "#error directive: a warning: that");
@@ -192,11 +194,11 @@ TEST_CASE("errors in includes and macros are told where they are", "[kernel]") {
   folder.put("lib/b.cuh", "#pragma once\n\n__device__ int f() { return gone; }\n");
   CudaCpp source{.text = with("#include \"lib/a.cuh\"\n#include <lib/b.cuh>"),
                  .include_directories = {folder.path()}};
-  CHECK(refused(source).diagnostics()[0] ==
+  CHECK(refused_cuda(source).diagnostics()[0] ==
         Diagnostic{.file = folder / "lib/b.cuh", .line = 3, .text = "identifier \"gone\" is undefined"});
   source.macros = {{"gone", "1"}};
-  CHECK(build(source));
-  CHECK(refused({.text = test::scale_cu, .macros = {{"defined", "1"}}}).diagnostics()[0].line == 0);
+  CHECK(build_cuda(source));
+  CHECK(refused_cuda({.text = test::scale_cu, .macros = {{"defined", "1"}}}).diagnostics()[0].line == 0);
 }
 
 TEST_CASE("what cannot be included is told with the search path, where the compiler comes to it",
@@ -204,21 +206,23 @@ TEST_CASE("what cannot be included is told with the search path, where the compi
   const auto compiler = nvrtc();
   if (!compiler) return;
   CudaCpp source{.text = "\n#include \"gone.cuh\" // it is not there\n", .include_directories = {"/nowhere"}};
-  const Error error = refused(source);
+  const Error error = refused_cuda(source);
   REQUIRE(error.diagnostics().size() == 1);
   CHECK(error.diagnostics()[0].line == 2);
   CHECK(error.diagnostics()[0].text ==
         "'gone.cuh' cannot be included: it is not there (looked for it in '/nowhere')");
   source.text = with("#if 0\n#include \"gone.cuh\"\n#endif\n/* #include <this.h> */");
-  CHECK(build(source));
+  CHECK(build_cuda(source));
   // No file is read that is not part of the key.
   const TemporaryFolder folder;
   const std::string there = folder.put("there.cuh", "");
-  CHECK(refused({.text = with("#include \"" + there + "\"")}).diagnostics()[0].text.find("begins with '/'") !=
-        std::string::npos);
-  CHECK(refused({.text = with("#define THERE \"" + there + "\"\n# include THERE")}).diagnostics()[0].text ==
-        "this #include cannot be followed: it is written in a way that is not understood");
-  CHECK(refused({.text = with("#inc\\\nlude \\\n \"" + there + "\"")})
+  CHECK(refused_cuda({.text = with("#include \"" + there + "\"")})
+            .diagnostics()[0]
+            .text.find("begins with '/'") != std::string::npos);
+  CHECK(refused_cuda({.text = with("#define THERE \"" + there + "\"\n# include THERE")})
+            .diagnostics()[0]
+            .text == "this #include cannot be followed: it is written in a way that is not understood");
+  CHECK(refused_cuda({.text = with("#inc\\\nlude \\\n \"" + there + "\"")})
             .diagnostics()[0]
             .text.find("begins with '/'") != std::string::npos);
 }
@@ -234,7 +238,7 @@ TEST_CASE("includes may be nested, called alike, and include each other", "[kern
           {"two/a.cuh", "#include \"value.cuh\"\n__device__ const int two = VALUE;\n#undef VALUE\n"},
           {"two/value.cuh", "#define VALUE 2\n"},
           {"c.cuh", "#ifndef C\n#define C\n#include \"c.cuh\"\nconstexpr int three = 3;\n#endif\n"}}};
-  const auto built = build(source);
+  const auto built = build_cuda(source);
   if (!built) FAIL(built.error().describe());
 }
 
@@ -268,8 +272,8 @@ TEST_CASE("headers of the toolkit are found where NVRTC is", "[kernel]") {
 
 TEST_CASE("what the minimal language lacks is compiled all the same", "[kernel]") {
   if (!nvrtc()) return;
-  const auto built =
-      build({.text = with("__device__ float read(cudaTextureObject_t t) { return tex1D<float>(t, 0.0f); }")});
+  const auto built = build_cuda(
+      {.text = with("__device__ float read(cudaTextureObject_t t) { return tex1D<float>(t, 0.0f); }")});
   if (!built) FAIL(built.error().describe());
 }
 
@@ -282,31 +286,32 @@ TEST_CASE("options of CUDA C++ act, and are part of the key", "[kernel]") {
   x[threadIdx.x] = part[threadIdx.x ^ 1] / s + sinf(s);
 })";
   const CudaCpp plain{.text = text};
-  const auto exact = build(plain);
+  const auto exact = build_cuda(plain);
   REQUIRE(exact);
   CHECK(exact->dynamic_shared == 0);
   CudaCpp fast = plain;
   fast.fast_math = true;
-  CHECK(build(fast)->code.size() < exact->code.size());
+  CHECK(build_cuda(fast)->code.size() < exact->code.size());
   CudaCpp shared = plain;
   shared.dynamic_shared = Bytes{4096};
-  CHECK(build(shared)->dynamic_shared == 4096);
+  CHECK(build_cuda(shared)->dynamic_shared == 4096);
   CudaCpp few = plain;
   few.max_registers = 16;
-  CHECK(build(few)->code != exact->code);
+  CHECK(build_cuda(few)->code != exact->code);
   CudaCpp wide = plain;
   wide.workgroup = Extent3(64, 2);
-  CHECK(build(wide)->workgroup == Extent3(64, 2));
-  const std::set<Digest> keys{key_of(plain), key_of(fast), key_of(shared), key_of(few), key_of(wide)};
+  CHECK(build_cuda(wide)->workgroup == Extent3(64, 2));
+  const std::set<Digest> keys{cuda_key(plain), cuda_key(fast), cuda_key(shared), cuda_key(few),
+                              cuda_key(wide)};
   CHECK(keys.size() == 5);
 }
 
 TEST_CASE("the block of CUDA C++ is what the code says", "[kernel]") {
   if (!nvrtc()) return;
   const auto bounded = [](const std::string& bounds, std::optional<Extent3> workgroup = std::nullopt) {
-    return build({.text = "extern \"C\" __global__ void " + bounds +
-                          " scale(wye_span<float> x, float s) { x[0] = s; }",
-                  .workgroup = workgroup});
+    return build_cuda({.text = "extern \"C\" __global__ void " + bounds +
+                               " scale(wye_span<float> x, float s) { x[0] = s; }",
+                       .workgroup = workgroup});
   };
   CHECK(bounded("")->workgroup == Extent3(256));
   CHECK(bounded("__launch_bounds__(1024)")->workgroup == Extent3(256));
@@ -319,26 +324,26 @@ TEST_CASE("the block of CUDA C++ is what the code says", "[kernel]") {
 TEST_CASE("the key of CUDA C++ is of content, target and compiler", "[kernel]") {
   if (!nvrtc()) return;
   const CudaCpp plain{.text = test::scale_cu};
-  CHECK(key_of(plain) == key_of({.text = test::scale_cu, .file = "/home/me/x.cu"}));
-  CHECK(key_of(plain) != key_of({.text = with("")}));
-  CHECK(key_of(plain) != key_of(plain, "sm_80"));
-  CHECK(key_of(plain, "sm_199") == key_of(plain, "sm_198"));  // the same PTX
-  CHECK(key_of({.text = test::scale_cu, .macros = {{"A", "1"}, {"B", "2"}}}) ==
-        key_of({.text = test::scale_cu, .macros = {{"B", "2"}, {"A", "1"}}}));
-  CHECK(key_of(plain) != key_of({.text = test::scale_cu, .macros = {{"A", "1"}}}));
+  CHECK(cuda_key(plain) == cuda_key({.text = test::scale_cu, .file = "/home/me/x.cu"}));
+  CHECK(cuda_key(plain) != cuda_key({.text = with("")}));
+  CHECK(cuda_key(plain) != cuda_key(plain, "sm_80"));
+  CHECK(cuda_key(plain, "sm_199") == cuda_key(plain, "sm_198"));  // the same PTX
+  CHECK(cuda_key({.text = test::scale_cu, .macros = {{"A", "1"}, {"B", "2"}}}) ==
+        cuda_key({.text = test::scale_cu, .macros = {{"B", "2"}, {"A", "1"}}}));
+  CHECK(cuda_key(plain) != cuda_key({.text = test::scale_cu, .macros = {{"A", "1"}}}));
   const std::string including = with("#include \"a.cuh\"");
-  const Digest one = key_of({.text = including, .includes = {{"a.cuh", "// one"}}});
-  CHECK(one != key_of({.text = including, .includes = {{"a.cuh", "// two"}}}));
+  const Digest one = cuda_key({.text = including, .includes = {{"a.cuh", "// one"}}});
+  CHECK(one != cuda_key({.text = including, .includes = {{"a.cuh", "// two"}}}));
   const TemporaryFolder folder;
   folder.put("far/a.cuh", "// one");
-  CHECK(one == key_of({.text = including, .include_directories = {folder / "far"}}));
+  CHECK(one == cuda_key({.text = including, .include_directories = {folder / "far"}}));
 }
 
 TEST_CASE("the order of macros does not reach the code", "[kernel]") {
   if (!nvrtc()) return;
   const std::string text = with("__device__ int f() { return A + B; }");
-  CHECK(build({.text = text, .macros = {{"A", "1"}, {"B", "2"}}})->code ==
-        build({.text = text, .macros = {{"B", "2"}, {"A", "1"}}})->code);
+  CHECK(build_cuda({.text = text, .macros = {{"A", "1"}, {"B", "2"}}})->code ==
+        build_cuda({.text = text, .macros = {{"B", "2"}, {"A", "1"}}})->code);
 }
 
 TEST_CASE("the same source gives the same code wherever it is", "[kernel]") {
@@ -347,8 +352,8 @@ TEST_CASE("the same source gives the same code wherever it is", "[kernel]") {
   const std::string text = with("#include \"a.cuh\"\n__device__ const char* where() { return __FILE__; }");
   one.put("a.cuh", "__device__ const char* name = __FILE__;\n");
   two.put("b/a.cuh", "__device__ const char* name = __FILE__;\n");
-  const auto here = build({.text = text, .file = "x/one.cu", .include_directories = {one.path()}});
-  const auto there = build({.text = text, .file = "two.cu", .include_directories = {two / "b"}});
+  const auto here = build_cuda({.text = text, .file = "x/one.cu", .include_directories = {one.path()}});
+  const auto there = build_cuda({.text = text, .file = "two.cu", .include_directories = {two / "b"}});
   REQUIRE(here);
   REQUIRE(there);
   CHECK(here->code == there->code);
@@ -391,30 +396,30 @@ TEST_CASE("CUDA C++ that disagrees with the parameters is refused when it is bui
 TEST_CASE("an entry point that is not there is told with those that are", "[kernel]") {
   if (!nvrtc()) return;
   CHECK(
-      refused({.text = "__global__ void scale(wye_span<float> x, float s) { x[0] = s; }"}).sentence() ==
+      refused_cuda({.text = "__global__ void scale(wye_span<float> x, float s) { x[0] = s; }"}).sentence() ==
       "The code has no kernel 'scale' (it has '_Z5scale8wye_spanIfEf'), because its function is not declared "
       "extern \"C\".");
   const std::string two =
       "extern \"C\" __global__ void one(wye_span<float> x, float s) { x[0] = s; }\n"
       "extern \"C\" __global__ void two(wye_span<float> x, float s) { x[1] = s; }\n";
-  const std::string sentence = refused({.text = two}).sentence();
+  const std::string sentence = refused_cuda({.text = two}).sentence();
   CHECK(sentence.find("no kernel 'scale'") != std::string::npos);
   CHECK(sentence.find("'one'") != std::string::npos);
   CHECK(sentence.find("'two'") != std::string::npos);
-  CHECK(refused({.text = "int x;"}).code() == Errc::compile_failed);
-  CHECK(refused({.text = "__device__ int f() { return 1; }"}).sentence() == "The code has no kernel.");
-  CHECK(build({.text = two, .entry = "two"})->entry == "two");
+  CHECK(refused_cuda({.text = "int x;"}).code() == Errc::compile_failed);
+  CHECK(refused_cuda({.text = "__device__ int f() { return 1; }"}).sentence() == "The code has no kernel.");
+  CHECK(build_cuda({.text = two, .entry = "two"})->entry == "two");
 }
 
 TEST_CASE("CUDA C++ compiles on several threads at once", "[kernel]") {
   if (!nvrtc()) return;
-  const auto one = build({.text = test::scale_cu});
+  const auto one = build_cuda({.text = test::scale_cu});
   REQUIRE(one);
   std::vector<std::vector<std::byte>> codes(4);
   std::vector<std::thread> threads;
   for (auto& code : codes)
     threads.emplace_back([&] {
-      auto built = build({.text = test::scale_cu});
+      auto built = build_cuda({.text = test::scale_cu});
       if (built) code = built->code;
     });
   for (auto& thread : threads) thread.join();
@@ -435,7 +440,7 @@ TEST_CASE("the compiler says which build it is", "[kernel]") {
 TEST_CASE("without NVRTC a kernel says so where it has nothing else", "[kernel]") {
   auto shared = kernel::CudaCompiler::share();
   if (shared) return;
-  const auto built = build({.text = test::scale_cu});
+  const auto built = build_cuda({.text = test::scale_cu});
   REQUIRE_FALSE(built);
   CHECK(built.error().sentence().find("needs native, Cubin, CudaCpp or Ptx): ") != std::string::npos);
   CHECK((shared.error() == Errc::unavailable || shared.error() == Errc::unsupported));
