@@ -61,7 +61,7 @@ list(JOIN libs_private " " libs_private)
 
 # What the library has inside; the other components are libraries of their own.
 set(wye_features core)
-foreach(feature IN ITEMS VULKAN GLSL CUDA)
+foreach(feature IN ITEMS VULKAN GLSL CUDA SLANG)
   if(WYE_${feature})
     string(TOLOWER ${feature} feature)
     list(APPEND wye_features ${feature})

@@ -47,3 +47,4 @@ list(APPEND tests example_document_network)
 
 wye_driver_may_leak(${tests})
 wye_watch_driver(${tests})
+wye_find_slang(${tests})

@@ -1,9 +1,9 @@
 # wye_add_kernels(<target> <file>... [NAMESPACE <name>] [INCLUDE_DIRECTORIES <folder>...] [DEFINITIONS <macro>[=<value>]...]
 #   [TEXT] [ARCHITECTURES <architecture>...])
-# Compiles kernels while a target is built, and gives it a header for each: scale.comp becomes <kernels/scale.hpp> with the
+# Compiles kernels while a target is built, and gives it a header for each: scale.comp, or scale.slang, becomes <kernels/scale.hpp> with the
 # function kernels::scale, which gives a wye::Kernel, and kernels::scale_source, its wye::SpirV. Files that differ in their
 # endings only, scale.comp and scale.cu, are sources of one kernel. NAMESPACE app::gpu makes it <app/gpu/scale.hpp> and
-# app::gpu::scale. With TEXT the header has the text, checked now and compiled at run time: its source is a wye::Glsl. CUDA C++
+# app::gpu::scale. With TEXT the header has the text, checked now and compiled at run time: its source is a wye::Glsl or wye::Slang. CUDA C++
 # (.cu) is such a text too, unless ARCHITECTURES says what it is to be compiled for: sm_80 sm_90 (machine code) compute_90 (PTX).
 # A change of a file, or of what it includes, compiles it again.
 cmake_policy(VERSION 3.25)

@@ -94,3 +94,13 @@ function(wye_driver_may_leak)
     set_tests_properties(${ARGN} PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
   endif()
 endfunction()
+
+# wye_find_slang(<test>...): these find Slang's compiler, where cmake/wheels.sh has fetched it, as any program finds it that
+# is started with this search path.
+set(wye_slang_folder ${PROJECT_SOURCE_DIR}/build/wheels/slang/slangpy)
+function(wye_find_slang)
+  if(EXISTS ${wye_slang_folder})
+    set_tests_properties(${ARGN} PROPERTIES
+      ENVIRONMENT_MODIFICATION LD_LIBRARY_PATH=path_list_prepend:${wye_slang_folder})
+  endif()
+endfunction()

@@ -1,13 +1,56 @@
 #include <wye/base/dynamic_library.hpp>
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <utility>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace wye {
 inline namespace v0 {
+
+namespace {
+
+/// Where the loader looks for a library that is opened by its name.
+std::vector<std::string> directories() {
+  std::vector<std::string> result;
+#ifdef __GLIBC__
+  const auto close = [](void* handle) { ::dlclose(handle); };
+  const std::unique_ptr<void, decltype(close)> program(::dlopen(nullptr, RTLD_LAZY), close);
+  Dl_serinfo size{};
+  if (!program || ::dlinfo(program.get(), RTLD_DI_SERINFOSIZE, &size) != 0) return result;
+  // The list has a header, the entries, and behind them their texts.
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::malloc(size.dls_size), std::free);
+  if (!memory) throw std::bad_alloc();
+  auto* list = static_cast<Dl_serinfo*>(memory.get());
+  list->dls_size = size.dls_size;
+  list->dls_cnt = size.dls_cnt;
+  if (::dlinfo(program.get(), RTLD_DI_SERINFO, list) != 0) return result;
+  const Dl_serpath* entry = list->dls_serpath;
+  for (unsigned i = 0; i < list->dls_cnt; ++i, ++entry) result.emplace_back(entry->dls_name);
+#endif
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> DynamicLibrary::find(std::string_view name) {
+  std::vector<std::string> found;
+  for (const std::string& directory : directories()) {
+    const auto entries = base::list_directory(directory);
+    if (!entries) continue;
+    for (const std::string& entry : *entries)
+      if (entry.starts_with(name) && (entry.size() == name.size() || entry[name.size()] == '.'))
+        found.push_back(directory + "/" + entry);
+    if (!found.empty()) break;
+  }
+  return found;
+}
 
 Result<DynamicLibrary> DynamicLibrary::open(std::initializer_list<std::string_view> names) {
   std::string reasons;
@@ -34,6 +77,18 @@ DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
 
 DynamicLibrary::~DynamicLibrary() {
   if (handle_) ::dlclose(handle_);
+}
+
+void DynamicLibrary::keep_loaded() const noexcept {
+  if (!handle_) return;
+  if (void* again = ::dlopen(name_.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) ::dlclose(again);
+}
+
+std::string DynamicLibrary::path() const {
+  const link_map* map = nullptr;
+  if (!handle_ || ::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0 || !map || !map->l_name) return {};
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(map->l_name, nullptr), std::free);
+  return real ? real.get() : std::string();
 }
 
 void* DynamicLibrary::symbol(const char* symbol_name) const noexcept {

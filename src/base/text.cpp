@@ -13,5 +13,10 @@ std::string base::parenthesized(std::string_view name) {
   return name.empty() ? std::string() : text(" ('{}')", name);
 }
 
+std::string base::clause(std::string sentence) {
+  if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
+  return sentence;
+}
+
 }  // namespace v0
 }  // namespace wye

@@ -22,6 +22,9 @@ std::string text(fmt::format_string<A...> format, A&&... arguments) {
 /// " ('name')"; nothing where there is no name.
 std::string parenthesized(std::string_view name);
 
+/// A sentence as a part of another: without its full stop.
+std::string clause(std::string sentence);
+
 /// What a caller gave is wrong, in one sentence.
 inline Error invalid(std::string sentence, Place place = Place::here()) {
   return Error(Errc::invalid_argument, std::move(sentence), place);

@@ -71,6 +71,7 @@ std::string_view name(Feature feature) noexcept {
     case Feature::atomics_int64: return "atomics_int64";
     case Feature::atomics_float32: return "atomics_float32";
     case Feature::host_memory: return "host_memory";
+    case Feature::scalar_layout: return "scalar_layout";
   }
   return "unknown";
 }

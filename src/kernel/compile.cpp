@@ -10,6 +10,7 @@
 #include "kernel/glsl.hpp"
 #include "kernel/match.hpp"
 #include "kernel/nvrtc.hpp"
+#include "kernel/slang.hpp"
 #include "kernel/source.hpp"
 #include "kernel/spirv.hpp"
 
@@ -30,6 +31,18 @@ Result<void> compile_glsl(const Glsl& source, const std::string& name, Compiled&
   auto words = compiler->compile(source, texts, name, &out.warnings);
   if (!words) return std::move(words).error();
   out.spirv = {.words = std::move(*words), .constants = source.constants, .tile = source.tile};
+  for (const SourceText& text : texts)
+    if (!text.path.empty()) out.files.push_back(text.path);
+  return {};
+}
+
+Result<void> compile_slang(const Slang& source, const std::string& name, Compiled& out) {
+  if (auto done = kernel::check(source, name); !done) return done;
+  const auto texts = kernel::read_imports(source, kernel::SlangCompiler::shown_name(source, name));
+  auto words = kernel::SlangCompiler::share()->spirv(source, texts, name, &out.warnings);
+  if (!words) return std::move(words).error();
+  out.spirv.words = std::move(*words);
+  out.spirv.tile = source.tile;
   for (const SourceText& text : texts)
     if (!text.path.empty()) out.files.push_back(text.path);
   return {};
@@ -131,6 +144,22 @@ Result<Compiled> compiled_cuda(const CudaCpp& source, std::optional<kernel::Cuda
   return out;
 }
 
+/// Slang, by way of CUDA C++.
+Result<Compiled> compiled_cuda(const Slang& source, const kernel::CudaTarget& target,
+                               const std::string& name) {
+  if (auto done = kernel::check(source, name); !done) return std::move(done).error();
+  const auto texts = kernel::read_imports(source, kernel::SlangCompiler::shown_name(source, name));
+  std::vector<Diagnostic> warnings;
+  const auto text = kernel::SlangCompiler::share()->cuda(source, texts, name, &warnings);
+  if (!text) return text.error();
+  auto out = compiled_cuda(*text, target, name);
+  if (!out) return out;
+  out->warnings = std::move(warnings);
+  for (const SourceText& one : texts)
+    if (!one.path.empty()) out->files.push_back(one.path);
+  return out;
+}
+
 /// PTX and a cubin, which are what they are.
 template <class Source>
 Result<Compiled> read_cuda(const Source& source, const std::optional<kernel::CudaTarget>& target,
@@ -164,14 +193,18 @@ Result<Compiled> compiled(const AnySource& source, const CompileOptions& options
     return unsupported(base::text("Kernel '{}' is a {} function: there is nothing to compile.", options.name,
                                   source.language()));
   const bool shader = source.language() == "Glsl" || source.language() == "SpirV";
-  if (!options.target.empty() && shader == target.has_value())
+  const auto* const slang = std::get_if<Slang>(&any);
+  if (!slang && !options.target.empty() && shader == target.has_value())
     return unsupported(base::text("The {} source of kernel '{}' cannot become '{}'.", source.language(),
                                   options.name, options.target));
   if (const auto* cuda = std::get_if<CudaCpp>(&any)) return compiled_cuda(*cuda, target, options.name);
+  if (slang && target) return compiled_cuda(*slang, *target, options.name);
   if (const auto* ptx = std::get_if<Ptx>(&any)) return read_cuda(*ptx, target, options.name);
   if (const auto* cubin = std::get_if<Cubin>(&any)) return read_cuda(*cubin, target, options.name);
   if (const auto* glsl = std::get_if<Glsl>(&any)) {
     if (auto done = compile_glsl(*glsl, options.name, out); !done) return std::move(done).error();
+  } else if (slang) {
+    if (auto done = compile_slang(*slang, options.name, out); !done) return std::move(done).error();
   } else {
     out.spirv = std::get<SpirV>(any);
   }
@@ -179,16 +212,18 @@ Result<Compiled> compiled(const AnySource& source, const CompileOptions& options
   if (!constants) return std::move(constants).error();
   std::vector<std::uint32_t> words = out.spirv.words;
   kernel::forget_new_languages(words);
+  kernel::ask_for_storage_buffers(words);
   const auto here = [&](const Error& error) {
     return error.with_context(base::text("in the {} source of kernel '{}'", source.language(), options.name));
   };
-  if (auto valid = kernel::validate(words); !valid) return here(valid.error());
+  const auto valid = kernel::validate(words);
+  if (!valid) return here(valid.error());
   auto interface = kernel::reflect(words, out.spirv.entry, *constants);
   if (!interface) return here(interface.error());
   out.parameters = parameters_of(*interface);
   out.push_bytes = interface->push_bytes;
   out.workgroup = interface->workgroup;
-  out.needs = interface->needs;
+  out.needs = interface->needs.with(*valid);
   return out;
 }
 
@@ -205,14 +240,15 @@ bool same(const std::vector<SourceText>& a, const std::vector<SourceText>& b) {
 
 template <class Source>
 Result<Source> put_together(const Source& source) {
+  constexpr bool imports = std::is_same_v<Source, Slang>;
   try {
-    const auto texts = kernel::read_includes(kernel::IncludePlaces(source), "");
+    const auto texts = kernel::read_includes(kernel::IncludePlaces(source, imports), "");
     Source all = source;
     all.includes.clear();
     all.include_directories.clear();
     all.find_include = {};
     for (std::size_t i = 1; i < texts.size(); ++i) all.includes.push_back({texts[i].name, texts[i].text});
-    if (!same(texts, kernel::read_includes(kernel::IncludePlaces(all), "")))
+    if (!same(texts, kernel::read_includes(kernel::IncludePlaces(all, imports), "")))
       return unsupported("Different texts are included by one name, so the source cannot be put together.");
     return all;
   } catch (const std::bad_alloc&) {
@@ -232,6 +268,7 @@ Result<Compiled> compile(const AnySource& source, const CompileOptions& options)
 
 Result<Glsl> self_contained(const Glsl& source) { return put_together(source); }
 Result<CudaCpp> self_contained(const CudaCpp& source) { return put_together(source); }
+Result<Slang> self_contained(const Slang& source) { return put_together(source); }
 
 }  // namespace v0
 }  // namespace wye

@@ -20,7 +20,6 @@ namespace kernel {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 
 std::string_view word_at(std::string_view text, std::size_t at) {
@@ -47,6 +46,8 @@ std::size_t skip_blank(std::string_view text, std::size_t at) {
   }
   return at;
 }
+
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
 
 bool is_identifier(std::string_view name) {
   return !name.empty() && !is_digit(name.front()) && word_at(name, 0).size() == name.size();

@@ -57,6 +57,8 @@ GlslOutline outline(std::string_view text, std::string_view entry);
 /// Where what follows a run of blanks, line ends and comments begins.
 std::size_t skip_blank(std::string_view text, std::size_t at);
 
+/// Whether `c` may stand in an identifier.
+bool is_word(char c);
 /// Whether `name` is an identifier of GLSL and C.
 bool is_identifier(std::string_view name);
 

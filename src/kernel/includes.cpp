@@ -61,12 +61,6 @@ void drop_byte_order_mark(std::string& text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
 }
 
-/// A sentence as a part of another.
-std::string clause(std::string sentence) {
-  if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
-  return sentence;
-}
-
 /// Bytes of the backslash and the end of line at `at`, which make two lines one; 0 where there are none.
 std::size_t splice_at(std::string_view text, std::size_t at) {
   return text.substr(at, 2) == "\\\n" ? 2 : text.substr(at, 3) == "\\\r\n" ? 3 : 0;
@@ -104,6 +98,13 @@ std::size_t skip_word(std::string_view text, std::size_t at, std::string_view wo
   return at;
 }
 
+void add_use(std::vector<IncludeUse>& uses, std::string_view name, bool angled) {
+  if (uses.size() < most_texts && std::none_of(uses.begin(), uses.end(), [&](const IncludeUse& use) {
+        return use.angled == angled && use.name == name;
+      }))
+    uses.push_back({std::string(name), angled});
+}
+
 /// Every `#include` of a text, each once, those in comments too.
 std::vector<IncludeUse> find_uses(std::string_view text) {
   std::string copy;
@@ -121,15 +122,57 @@ std::vector<IncludeUse> find_uses(std::string_view text) {
     std::string_view name = text.substr(at + 1, most_name + 1);
     name = name.substr(0, std::min(name.find(angled ? '>' : '"'), name.find('\n')));
     if (name.size() > most_name || name.find('\0') != name.npos) continue;
-    if (std::none_of(uses.begin(), uses.end(),
-                     [&](const IncludeUse& use) { return use.angled == angled && use.name == name; }))
-      uses.push_back({std::string(name), angled});
+    add_use(uses, name, angled);
   }
   return uses;
 }
 
-/// "lib/../a.glsl" as "a.glsl".
-std::string normal(std::string_view name) {
+/// The files that Slang looks for where it reads `import <name>`.
+void add_module(std::vector<IncludeUse>& uses, std::string name) {
+  if (name.empty() || name.size() > most_name || name.find('\0') != name.npos) return;
+  if (!name.ends_with(".slang")) name += ".slang";
+  add_use(uses, name, false);
+  std::replace(name.begin(), name.end(), '_', '-');
+  add_use(uses, name, false);
+}
+
+/// "a.b" or "\"a/b\"" at `at` as "a/b"; empty where neither is.
+std::string module_name(std::string_view text, std::size_t at) {
+  if (at < text.size() && text[at] == '"') {
+    const std::string_view name = text.substr(at + 1, most_name + 1);
+    return std::string(name.substr(0, std::min(name.find('"'), name.find('\n'))));
+  }
+  std::string name;
+  for (bool more = true; more;) {
+    const std::size_t begin = at;
+    while (at < text.size() && is_word(text[at])) ++at;
+    if (at == begin) return {};
+    name.append(text.substr(begin, at - begin));
+    at = skip_blank(text.substr(0, at + most_gap), at);
+    more = at < text.size() && text[at] == '.';
+    if (more) at = skip_blank(text.substr(0, at + most_gap), at + 1), name += '/';
+  }
+  return name;
+}
+
+/// Every `#include`, `import` and `__include` of a text, each once, those in comments too.
+std::vector<IncludeUse> find_slang_uses(std::string_view text) {
+  std::vector<IncludeUse> uses;
+  for (const IncludeUse& use : find_uses(text)) add_use(uses, use.name, false);  // <x> means "x" to Slang
+  std::string copy;
+  if (text.find("\\\n") != text.npos || text.find("\\\r\n") != text.npos) text = copy = spliced(text);
+  for (const std::string_view word : {std::string_view("import"), std::string_view("__include")})
+    for (std::size_t found = text.find(word); found != text.npos; found = text.find(word, found + 1)) {
+      const std::size_t end = found + word.size();
+      if (end < text.size() && is_word(text[end])) continue;
+      add_module(uses, module_name(text, skip_blank(text.substr(0, end + most_gap), end)));
+    }
+  return uses;
+}
+
+}  // namespace
+
+std::string normal_path(std::string_view name) {
   std::vector<std::string_view> parts;
   for (std::size_t at = 0; at <= name.size();) {
     const std::size_t slash = std::min(name.find('/', at), name.size());
@@ -146,9 +189,11 @@ std::string normal(std::string_view name) {
   return result;
 }
 
+namespace {
+
 std::string beside(const std::string& includer, const std::string& name) {
   const std::size_t slash = includer.rfind('/');
-  return slash == includer.npos ? normal(name) : normal(includer.substr(0, slash + 1) + name);
+  return slash == includer.npos ? normal_path(name) : normal_path(includer.substr(0, slash + 1) + name);
 }
 
 std::string below(const std::string& directory, const std::string& name) {
@@ -166,7 +211,7 @@ class Reader {
         left_(most_source.count - std::min<std::uint64_t>(source.text.size(), most_source.count)) {}
 
   std::vector<SourceText> run(const std::string& shown) {
-    texts_.push_back({.shown = shown, .place = places_, .uses = find_uses(source_.text)});
+    texts_.push_back({.shown = shown, .place = places_, .uses = uses_of(source_.text)});
     for (std::size_t i = 0; i < texts_.size(); ++i)
       for (std::size_t u = 0; u < texts_[i].uses.size(); ++u) {
         IncludeUse use = std::move(texts_[i].uses[u]);  // finding it makes `texts_` longer
@@ -183,13 +228,17 @@ class Reader {
     bool nothing() const { return text == 0 && why.empty(); }
   };
 
+  std::vector<IncludeUse> uses_of(std::string_view text) const {
+    return source_.imports ? find_slang_uses(text) : find_uses(text);
+  }
+
   void find(std::size_t includer, IncludeUse& use) {
     if (use.name.empty()) return void(use.why = "it has no name");
     Found found;
     const std::size_t place = texts_[includer].place;
     if (use.name.front() != '/') {  // the same on every machine
       if (!use.angled && place != places_) found = at(place, beside(texts_[includer].name, use.name));
-      const std::string name = normal(use.name);
+      const std::string name = normal_path(use.name);
       for (std::size_t p = 0; p < places_ && found.nothing(); ++p) found = at(p, name);
     }
     use.text = found.text;
@@ -207,13 +256,13 @@ class Reader {
   Found look(std::size_t place, const std::string& name) {
     if (place == 0) {
       for (const Include& include : source_.includes)
-        if (normal(include.name) == name) return add(place, name, name, {}, include.text);
+        if (normal_path(include.name) == name) return add(place, name, name, {}, include.text);
       return {};
     }
     if (place == places_ - 1) return ask(place, name);
     const std::string path = below(source_.directories[place - 1], name);
     auto text = read_text(path, most_source);
-    if (!text) return {0, clause(text.error().sentence())};
+    if (!text) return {0, base::clause(text.error().sentence())};
     return *text ? add(place, name, path, path, std::move(**text)) : Found{};
   }
 
@@ -221,7 +270,7 @@ class Reader {
     if (!source_.find_include) return {};
     try {
       auto text = source_.find_include(name);
-      if (!text) return {0, clause(text.error().sentence())};
+      if (!text) return {0, base::clause(text.error().sentence())};
       return *text ? add(place, name, name, {}, std::move(**text)) : Found{};
     } catch (const std::bad_alloc&) {
       throw;
@@ -240,7 +289,7 @@ class Reader {
                             to_string(most_source), most_texts)};
     left_ -= text.size();
     drop_byte_order_mark(text);
-    auto uses = find_uses(text);
+    auto uses = uses_of(text);
     texts_.push_back({.shown = std::move(shown),
                       .name = name,
                       .path = std::move(path),
@@ -274,7 +323,7 @@ class Reader {
 Result<void> check_includes(const std::vector<Include>& includes, const std::string& kernel) {
   std::set<std::string> names;
   for (const Include& include : includes) {
-    std::string name = normal(include.name);
+    std::string name = normal_path(include.name);
     if (name.empty())
       return Error(Errc::invalid_argument,
                    base::text("Include '{}' of kernel '{}' has no name.", include.name, kernel));

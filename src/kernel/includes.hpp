@@ -22,9 +22,9 @@ inline constexpr Bytes most_module{64 << 20};
 inline constexpr std::size_t most_inclusions = 10'000;
 inline constexpr std::size_t most_depth = 64;
 
-/// One `#include` of a text.
+/// One `#include` or `import` of a text.
 struct IncludeUse {
-  std::string name;      ///< as it is written
+  std::string name;      ///< as it is written; of an `import`, the file it means
   bool angled = false;   ///< <x>, not "x"
   std::size_t text = 0;  ///< the one that is meant, by its place among the texts; 0: there is none
   std::string why = {};  ///< there is none
@@ -43,15 +43,17 @@ struct SourceText {
 /// A text, and where what it includes is looked for. Borrows all of it.
 struct IncludePlaces {
   template <class Source>
-  explicit IncludePlaces(const Source& source)
+  explicit IncludePlaces(const Source& source, bool has_imports = false)
       : text(source.text),
         includes(source.includes),
         directories(source.include_directories),
-        find_include(source.find_include) {}
+        find_include(source.find_include),
+        imports(has_imports) {}
   std::string_view text;
   const std::vector<Include>& includes;
   const std::vector<std::string>& directories;
   const IncludeFinder& find_include;
+  bool imports;  ///< it can import modules too, as Slang can
 };
 
 /// Whether the names of `includes` can be told apart.
@@ -65,6 +67,15 @@ std::vector<SourceText> read_includes(const IncludePlaces& places, const std::st
 inline std::vector<SourceText> read_includes(const Glsl& source, const std::string& shown) {
   return read_includes(IncludePlaces(source), shown);
 }
+
+/// The same, and what is named in an `import` or `__include`. A name with underscores means two files,
+/// "a_b.slang" and "a-b.slang", as it does to the compiler.
+inline std::vector<SourceText> read_imports(const Slang& source, const std::string& shown) {
+  return read_includes(IncludePlaces(source, true), shown);
+}
+
+/// "lib/../a.glsl" as "a.glsl".
+std::string normal_path(std::string_view name);
 
 /// `text` with other words in its `#include`s, for a compiler that looks for files by itself: `name` gives what
 /// takes the place of a name with its quotes, or, after "error ", of the whole directive. It is asked with

@@ -51,6 +51,15 @@ Digest shader_key(const Ingredients& in) {
   // A source that includes nothing has the key it had before there were includes.
   if (in.texts.size() > 1) add_texts(hasher, in.texts);
   if (!in.options.empty()) hasher.add("options").add(in.options);
+  if (in.named_texts)
+    for (const SourceText& text : in.texts.subspan(std::min<std::size_t>(1, in.texts.size())))
+      hasher.add(std::uint64_t{text.place}).add(std::string_view(text.name));
+  if (!in.link_constants.empty()) {
+    std::vector<LinkConstant> sorted(in.link_constants.begin(), in.link_constants.end());
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    hasher.add("link constants").add(std::uint64_t{sorted.size()});
+    for (const LinkConstant& c : sorted) hasher.add(std::string_view(c.name)).add(c.type).add(c.bits);
+  }
   return hasher.finish();
 }
 

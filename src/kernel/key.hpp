@@ -22,7 +22,7 @@ inline constexpr std::uint32_t abi_version = 1;
 /// time, the machine, the driver.
 struct Ingredients {
   std::string_view kernel;
-  std::string_view language;  ///< "Glsl", "SpirV", "CudaCpp", "Ptx", "Cubin"
+  std::string_view language;  ///< "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin"
   std::span<const std::byte> source;
   std::string_view entry;
   std::string_view compiler;                          ///< its build and options; empty where none is used
@@ -34,6 +34,9 @@ struct Ingredients {
   std::span<const SourceText> texts = {};
   /// How code that is not compiled for Vulkan is made and launched.
   std::string_view options = {};
+  std::span<const LinkConstant> link_constants = {};  ///< in any order
+  /// What the texts are found by is a part of it: Slang names modules, and so what is in them, as they are.
+  bool named_texts = false;
 };
 
 /// The same on every machine.

@@ -67,8 +67,9 @@ struct KernelProgram::Way {
   std::string_view language;
 };
 constexpr KernelProgram::Way KernelProgram::ways[] = {
-    {"native", "native"}, {"host", "host"},     {"spirv", "SpirV"}, {"spirv", "Glsl"},
-    {"cubin", "Cubin"},   {"cubin", "CudaCpp"}, {"ptx", "Ptx"},     {"ptx", "CudaCpp"}};
+    {"native", "native"}, {"host", "host"},   {"spirv", "SpirV"},   {"spirv", "Glsl"},
+    {"spirv", "Slang"},   {"cubin", "Cubin"}, {"cubin", "CudaCpp"}, {"cubin", "Slang"},
+    {"ptx", "Ptx"},       {"ptx", "CudaCpp"}, {"ptx", "Slang"}};
 
 KernelProgram::KernelProgram(std::string name, ParamSchema schema)
     : name_(std::move(name)), schema_(std::move(schema)), id_(next_id()) {}
@@ -92,6 +93,7 @@ Result<void> KernelProgram::add(const AnySource& source) {
   if (find(source.language()))
     return base::invalid(base::text("Kernel '{}' has two {} sources.", name_, source.language()));
   if (const auto* glsl = std::get_if<Glsl>(&data->source)) return add_glsl(data, *glsl);
+  if (const auto* slang = std::get_if<Slang>(&data->source)) return add_slang(data, *slang);
   if (const auto* spirv = std::get_if<SpirV>(&data->source)) return add_spirv(*spirv);
   if (const auto* cuda = std::get_if<CudaCpp>(&data->source)) return add_cuda(data, *cuda);
   if (const auto* ptx = std::get_if<Ptx>(&data->source)) return add_ptx(*ptx);
@@ -120,6 +122,37 @@ Result<void> KernelProgram::add_glsl(const std::shared_ptr<const SourceData>& da
                       .data = data,
                       .texts = std::move(texts),
                       .constants = std::move(*constants)});
+  return {};
+}
+
+Result<void> KernelProgram::add_slang(const std::shared_ptr<const SourceData>& data, const Slang& source) {
+  if (auto done = check(source, name_); !done) return done;
+  slang_ = SlangCompiler::share();
+  std::string lacking;
+  if (const auto compiler = slang_->build_id(SlangCompiler::Target::spirv); !compiler)
+    lacking = compiler.error().sentence();
+  auto texts = std::make_shared<const std::vector<SourceText>>(
+      lacking.empty() ? read_imports(source, SlangCompiler::shown_name(source, name_))
+                      : std::vector<SourceText>());
+  const bool module = !source.module.empty();
+  const Digest key =
+      shader_key({.kernel = name_,
+                  .language = module ? "Slang module" : "Slang",
+                  .source = module ? std::span(source.module) : std::as_bytes(std::span(source.text)),
+                  .entry = source.entry,
+                  .compiler = {},
+                  .macros = source.macros,
+                  .constants = {},
+                  .tile = source.tile,
+                  .schema = &schema_,
+                  .texts = *texts,
+                  .link_constants = source.constants,
+                  .named_texts = true});
+  sources_.push_back({.language = "Slang",
+                      .key = key,
+                      .data = data,
+                      .texts = std::move(texts),
+                      .lacking = std::move(lacking)});
   return {};
 }
 
@@ -268,7 +301,9 @@ Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words,
                                                const std::vector<device::Specialization>& constants,
                                                std::optional<Extent3> tile, const Digest& key) const {
   forget_new_languages(words);
-  if (auto valid = validate(words); !valid) return std::move(valid).error();
+  ask_for_storage_buffers(words);
+  const auto valid = validate(words);
+  if (!valid) return valid.error();
   auto interface = reflect(words, entry, constants);
   if (!interface) return std::move(interface).error();
   auto matched = match(schema_, *interface, name_);
@@ -286,7 +321,7 @@ Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words,
   artefact.parameter_bytes = matched->parameter_bytes;
   artefact.workgroup = interface->workgroup;
   artefact.tile = tile.value_or(interface->workgroup);
-  artefact.needs = interface->needs;
+  artefact.needs = interface->needs.with(*valid);
   artefact.key = key;
   return artefact;
 }
@@ -303,9 +338,13 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
   if (!cuda_) {
     auto made = std::make_unique<Cuda>(Cuda{CudaCompiler::share(), {}, {}});
     if (made->compiler) {
-      made->headers = (*made->compiler)->headers(*source.texts);
+      const bool slang = source.language == "Slang";
+      made->headers = (*made->compiler)->headers(slang ? SlangCompiler::cuda_texts() : *source.texts);
       Hasher build;
       build.add(std::string_view((*made->compiler)->build_id()));
+      if (slang)
+        if (const auto front = slang_->build_id(SlangCompiler::Target::cuda))
+          build.add(std::string_view(*front));
       for (const auto& [name, header] : made->headers)
         build.add(std::string_view(name)).add(header->digest.bytes);
       made->build_id = build.finish().hex();
@@ -325,6 +364,10 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
   };
   if (source.language == "Glsl" && !compiler_)
     return not_for([] { return std::string("this build of wye has no GLSL compiler"); });
+  if (!source.lacking.empty()) {
+    if (why && why->find(source.lacking) != why->npos) return std::nullopt;
+    return not_for([&] { return source.lacking; });
+  }
   if (source.language == "native" && source.backend != device.info().backend) return std::nullopt;
   if (way.takes != "cubin" && way.takes != "ptx") return Choice{&source};
 
@@ -333,7 +376,7 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
     return not_for([&] {
       return base::text("its architecture ('{}') is not one of CUDA's", device.info().architecture);
     });
-  if (source.language != "CudaCpp") {
+  if (source.language != "CudaCpp" && source.language != "Slang") {
     const bool runs = source.language == "Ptx" ? runs_ptx(source.architecture, *architecture)
                                                : runs_cubin(source.architecture, *architecture);
     if (runs) return Choice{&source};
@@ -405,6 +448,11 @@ std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) co
 Result<Digest> KernelProgram::key(const device::DeviceBase& device) const {
   const Choice choice = choose(device);
   if (!choice.source) return *refusal(device);
+  if (choice.source->language == "Slang" && !choice.target) {
+    const auto compiler = slang_->build_id(SlangCompiler::Target::spirv);
+    if (!compiler) return compiler.error();
+    return target_key(choice.source->key, *compiler, "spirv");
+  }
   if (!choice.target) return choice.source->key;
   return target_key(choice.source->key, cuda(*choice.source).build_id, to_string(*choice.target));
 }
@@ -424,23 +472,39 @@ Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) 
   const Prepared& source = *choice.source;
   if (source.ready) return *source.ready;
   if (choice.target) return build_cuda(source, *choice.target);
-  const Glsl& glsl = std::get<Glsl>(source.data->source);
-  auto words = compiler_->compile(glsl, *source.texts, name_);
+  const auto key = this->key(device);
+  if (!key) return key.error();
+  const auto* const glsl = std::get_if<Glsl>(&source.data->source);
+  const auto* const slang = std::get_if<Slang>(&source.data->source);
+  auto words =
+      glsl ? compiler_->compile(*glsl, *source.texts, name_) : slang_->spirv(*slang, *source.texts, name_);
   if (!words) return std::move(words).error();
-  auto artefact = shader(std::move(*words), "main", source.constants, glsl.tile, source.key);
-  if (!artefact) return artefact.error().with_context(base::text("in the Glsl source of kernel '{}'", name_));
+  auto artefact = shader(std::move(*words), "main", source.constants, glsl ? glsl->tile : slang->tile, *key);
+  if (!artefact)
+    return artefact.error().with_context(
+        base::text("in the {} source of kernel '{}'", source.language, name_));
   return artefact;
 }
 
 Result<device::Artefact> KernelProgram::build_cuda(const Prepared& source, const CudaTarget& target) const {
+  if (const auto* text = std::get_if<CudaCpp>(&source.data->source))
+    return build_cuda(source, *text, *source.texts, target);
+  const auto text = slang_->cuda(std::get<Slang>(source.data->source), *source.texts, name_);
+  if (!text) return text.error();
+  return build_cuda(source, *text, read_includes(IncludePlaces(*text), text->file), target);
+}
+
+Result<device::Artefact> KernelProgram::build_cuda(const Prepared& source, const CudaCpp& text,
+                                                   const std::vector<SourceText>& texts,
+                                                   const CudaTarget& target) const {
   const Cuda& compiled_by = cuda(source);
-  const CudaCpp& text = std::get<CudaCpp>(source.data->source);
-  auto code = (*compiled_by.compiler)->compile(text, *source.texts, compiled_by.headers, name_, target);
+  auto code = (*compiled_by.compiler)->compile(text, texts, compiled_by.headers, name_, target);
   if (!code) return std::move(code).error();
   auto artefact =
       cuda_artefact(*code, target.ptx, text, target_key(source.key, compiled_by.build_id, to_string(target)));
   if (!artefact)
-    return artefact.error().with_context(base::text("in the CudaCpp source of kernel '{}'", name_));
+    return artefact.error().with_context(
+        base::text("in the {} source of kernel '{}'", source.language, name_));
   return artefact;
 }
 
@@ -482,8 +546,12 @@ std::string KernelProgram::languages() const {
 }
 
 std::shared_ptr<const void> keep_compilers() {
-  return std::make_shared<const std::pair<std::shared_ptr<const GlslCompiler>, std::shared_ptr<const void>>>(
-      GlslCompiler::share(), CudaCompiler::keep());
+  struct Compilers {
+    std::shared_ptr<const GlslCompiler> glsl = GlslCompiler::share();
+    std::shared_ptr<const SlangCompiler> slang = SlangCompiler::share();
+    std::shared_ptr<const void> cuda = CudaCompiler::keep();
+  };
+  return std::make_shared<const Compilers>();
 }
 
 }  // namespace kernel

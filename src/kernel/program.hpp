@@ -16,6 +16,7 @@
 #include "kernel/cuda_code.hpp"
 #include "kernel/glsl.hpp"
 #include "kernel/nvrtc.hpp"
+#include "kernel/slang.hpp"
 #include "kernel/source.hpp"
 
 namespace wye {
@@ -45,7 +46,7 @@ class KernelProgram final : public device::Program {
  private:
   /// One source. What needs no compiler is ready at once.
   struct Prepared {
-    std::string_view language;  ///< "Glsl", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native"
+    std::string_view language;  ///< "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native"
     Digest key;                 ///< of what is compiled for a target: without that
     std::shared_ptr<const SourceData> data = {};  ///< of what is compiled
     std::shared_ptr<const std::vector<SourceText>> texts = {};
@@ -53,10 +54,11 @@ class KernelProgram final : public device::Program {
     std::shared_ptr<device::Artefact> ready = {};
     Architecture architecture = {};  ///< of Ptx and Cubin
     std::string backend = {};        ///< of native
+    std::string lacking = {};        ///< why it cannot be compiled here; empty where it can
   };
   /// How a source becomes something that a device takes.
   struct Way;
-  static const Way ways[8];
+  static const Way ways[11];
   struct Choice {
     const Prepared* source = nullptr;
     std::optional<CudaTarget> target = {};  ///< of a source that is compiled for one
@@ -71,6 +73,7 @@ class KernelProgram final : public device::Program {
   KernelProgram(std::string name, ParamSchema schema);
   Result<void> add(const AnySource& source);
   Result<void> add_glsl(const std::shared_ptr<const SourceData>& data, const Glsl& source);
+  Result<void> add_slang(const std::shared_ptr<const SourceData>& data, const Slang& source);
   Result<void> add_spirv(const SpirV& source);
   Result<void> add_cuda(const std::shared_ptr<const SourceData>& data, const CudaCpp& source);
   Result<void> add_ptx(const Ptx& source);
@@ -88,6 +91,8 @@ class KernelProgram final : public device::Program {
   Result<void> add_cuda_code(std::string_view language, std::span<const std::byte> code, const Source& source,
                              Architecture architecture);
   Result<device::Artefact> build_cuda(const Prepared& source, const CudaTarget& target) const;
+  Result<device::Artefact> build_cuda(const Prepared& source, const CudaCpp& text,
+                                      const std::vector<SourceText>& texts, const CudaTarget& target) const;
   void take_names();
   const Prepared* find(std::string_view language) const noexcept;
   const Cuda& cuda(const Prepared& source) const;
@@ -101,12 +106,13 @@ class KernelProgram final : public device::Program {
   std::uint64_t id_;
   std::vector<Prepared> sources_;
   std::shared_ptr<const GlslCompiler> compiler_;  ///< where there is GLSL, and a compiler for it
+  std::shared_ptr<const SlangCompiler> slang_;    ///< where there is Slang
   mutable std::mutex mutex_;
   mutable std::atomic<const Cuda*> asked_{nullptr};
   mutable std::unique_ptr<const Cuda> cuda_;
 };
 
-/// Keeps the compilers for as long as it is held: that of GLSL, and that of CUDA C++ once it is used.
+/// Keeps the compilers for as long as it is held: that of GLSL, and those of Slang and CUDA C++ once they are used.
 std::shared_ptr<const void> keep_compilers();
 
 }  // namespace kernel

@@ -63,6 +63,7 @@ Result<Source> including_source(const std::string& path) {
 }  // namespace
 
 Result<Glsl> Glsl::from_file(const std::string& path) { return including_source<Glsl>(path); }
+Result<Slang> Slang::from_file(const std::string& path) { return including_source<Slang>(path); }
 Result<CudaCpp> CudaCpp::from_file(const std::string& path) { return including_source<CudaCpp>(path); }
 
 Result<Ptx> Ptx::from_file(const std::string& path) {
@@ -142,17 +143,18 @@ Result<std::vector<device::Specialization>> kernel::canonical(
 namespace {
 
 template <class Source>
-Result<void> check_text(const Source& source, std::string_view language, std::string_view entry,
-                        const std::string& name) {
+Result<void> check_size(const Source& source, std::string_view language, const std::string& name) {
   if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
     return base::invalid(base::text("The {} source of kernel '{}' is empty.", language, name));
   if (const Bytes size{source.text.size()}; size > most_source)
     return base::invalid(
         base::text("The size of the {} source of kernel '{}' ({}) exceeds what a source may have ({}).",
                    language, name, to_string(size), to_string(most_source)));
-  if (!is_identifier(entry))
-    return base::invalid(
-        base::text("The entry point '{}' of kernel '{}' is not an identifier.", entry, name));
+  return {};
+}
+
+template <class Source>
+Result<void> check_macros(const Source& source, std::string_view entry, const std::string& name) {
   std::vector<std::string_view> names;
   for (const Macro& macro : source.macros) {
     if (!is_identifier(macro.name))
@@ -171,6 +173,16 @@ Result<void> check_text(const Source& source, std::string_view language, std::st
   return kernel::check_includes(source.includes, name);
 }
 
+template <class Source>
+Result<void> check_text(const Source& source, std::string_view language, std::string_view entry,
+                        const std::string& name) {
+  if (auto done = check_size(source, language, name); !done) return done;
+  if (!is_identifier(entry))
+    return base::invalid(
+        base::text("The entry point '{}' of kernel '{}' is not an identifier.", entry, name));
+  return check_macros(source, entry, name);
+}
+
 }  // namespace
 
 Result<void> kernel::check(const Glsl& source, const std::string& kernel) {
@@ -187,7 +199,38 @@ Result<void> kernel::check(const CudaCpp& source, const std::string& kernel) {
   return check_text(source, "CudaCpp", kernel_entry(source, kernel), kernel);
 }
 
+Result<void> kernel::check(const Slang& source, const std::string& kernel) {
+  if (source.module.empty()) {
+    if (auto done = check_size(source, "Slang", kernel); !done) return done;
+    if (source.text.find('\0') != source.text.npos)
+      return base::invalid(base::text("The Slang source of kernel '{}' has a zero byte.", kernel));
+  } else if (!source.text.empty()) {
+    return base::invalid(base::text("The Slang source of kernel '{}' has both a text and a module.", kernel));
+  } else if (const Bytes size{source.module.size()}; size > most_module) {
+    return base::invalid(
+        base::text("The size of the Slang module of kernel '{}' ({}) exceeds what one may have ({}).", kernel,
+                   to_string(size), to_string(most_module)));
+  }
+  if (source.entry.find_first_of(std::string_view("\r\n\0", 3)) != source.entry.npos)
+    return base::invalid(base::text("The entry point of kernel '{}' is not a name.", kernel));
+  if (auto done = check_macros(source, source.entry, kernel); !done) return done;
+  std::vector<std::string_view> names;
+  for (const LinkConstant& constant : source.constants) {
+    if (!is_identifier(constant.name))
+      return base::invalid(
+          base::text("Link-time constant '{}' of kernel '{}' is not an identifier.", constant.name, kernel));
+    names.push_back(constant.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    return base::invalid(base::text("Kernel '{}' gives link-time constant '{}' twice.", kernel, *twice));
+  return {};
+}
+
 AnySource::AnySource(Glsl source)
+    : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
+
+AnySource::AnySource(Slang source)
     : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
 
 AnySource::AnySource(SpirV source)
@@ -211,6 +254,7 @@ AnySource::AnySource(std::shared_ptr<const device::HostCode> code, HostOptions o
 std::string_view AnySource::language() const noexcept {
   struct Name {
     std::string_view operator()(const Glsl&) const { return "Glsl"; }
+    std::string_view operator()(const Slang&) const { return "Slang"; }
     std::string_view operator()(const SpirV&) const { return "SpirV"; }
     std::string_view operator()(const CudaCpp&) const { return "CudaCpp"; }
     std::string_view operator()(const Ptx&) const { return "Ptx"; }

@@ -25,7 +25,7 @@ struct NativeSource {
 };
 
 struct SourceData {
-  std::variant<Glsl, SpirV, CudaCpp, Ptx, Cubin, HostSource, NativeSource> source;
+  std::variant<Glsl, Slang, SpirV, CudaCpp, Ptx, Cubin, HostSource, NativeSource> source;
 };
 
 /// Bytes of one number; 0 for `opaque`.
@@ -35,6 +35,7 @@ std::uint32_t size_of(ElementType type);
 /// Errors: invalid_argument.
 Result<void> check(const Glsl& source, const std::string& kernel);
 Result<void> check(const CudaCpp& source, const std::string& kernel);
+Result<void> check(const Slang& source, const std::string& kernel);
 
 /// The function of a source that may leave its name to the kernel.
 template <class Source>

@@ -254,7 +254,8 @@ class Reflection {
 
   /// The variable's name, else that of the block's only member, else that of the block.
   std::string buffer_name(Id variable, Id block) const {
-    if (std::string name = module_.name(variable); !name.empty()) return name;
+    if (std::string name = module_.name(variable); !name.empty())
+      return name.substr(name.rfind('.') + 1);  // Slang's "entryPointParams.x"
     if (module_.type(block).members.size() == 1)
       if (std::string name = module_.name(block, 0); !name.empty()) return name;
     return module_.name(block);
@@ -386,15 +387,34 @@ Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view
   return Reflection(*module).run(entry);
 }
 
-void forget_new_languages(std::span<std::uint32_t> words) {
-  constexpr std::uint32_t newest_known = 7;  // SYCL; Slang is 11
+namespace {
+
+/// Calls `change` with the first operand of each `op`.
+template <class Change>
+void change_first_operands(std::span<std::uint32_t> words, Op op, Change change) {
   for (std::size_t at = 5; at < words.size();) {
     const std::size_t length = words[at] >> 16;
     if (length == 0 || length > words.size() - at) return;
-    if (static_cast<Op>(words[at] & 0xffff) == Op::source && length > 1 && words[at + 1] > newest_known)
-      words[at + 1] = 0;
+    if (static_cast<Op>(words[at] & 0xffff) == op && length > 1) change(words[at + 1]);
     at += length;
   }
+}
+
+}  // namespace
+
+void forget_new_languages(std::span<std::uint32_t> words) {
+  constexpr std::uint32_t newest_known = 7;  // SYCL; Slang is 11
+  change_first_operands(words, Op::source, [](std::uint32_t& language) {
+    if (language > newest_known) language = 0;
+  });
+}
+
+void ask_for_storage_buffers(std::span<std::uint32_t> words) {
+  constexpr std::uint32_t both16 = 4434, storage16 = 4433, both8 = 4449, storage8 = 4448;
+  change_first_operands(words, Op::capability, [](std::uint32_t& capability) {
+    if (capability == both16) capability = storage16;
+    if (capability == both8) capability = storage8;
+  });
 }
 
 }  // namespace kernel

@@ -75,14 +75,18 @@ struct Interface {
 Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view entry,
                           std::span<const device::Specialization> constants);
 
-/// Proves that the module is valid SPIR-V for Vulkan 1.2. Without effect in a build without SPIRV-Tools
-/// (WYE_GLSL off).
+/// Proves that the module is valid SPIR-V for Vulkan 1.2, and gives what a device must have for that:
+/// scalar_layout where its structs ask for it. Without effect in a build without SPIRV-Tools (WYE_GLSL off).
 /// Errors: invalid_argument, with what is wrong and where.
-Result<void> validate(std::span<const std::uint32_t> words);
+Result<Features> validate(std::span<const std::uint32_t> words);
 
 /// Makes the source language of every OpSource "unknown" where it is newer than the tools and drivers of
 /// 2023, which refuse it. It is a remark for debuggers; nothing else changes.
 void forget_new_languages(std::span<std::uint32_t> words);
+
+/// Makes a module that asks for 8- and 16-bit numbers in storage and uniform buffers ask for those in storage buffers
+/// only, which is all that wye binds, and more devices have it. Slang always asks for both.
+void ask_for_storage_buffers(std::span<std::uint32_t> words);
 
 }  // namespace kernel
 }  // namespace v0

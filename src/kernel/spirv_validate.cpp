@@ -4,6 +4,7 @@
 #include <spirv-tools/libspirv.h>
 
 #include <memory>
+#include <utility>
 
 #include "base/text.hpp"
 #endif
@@ -14,13 +15,18 @@ namespace kernel {
 
 #if WYE_WITH_GLSL
 
-Result<void> validate(std::span<const std::uint32_t> words) {
+namespace {
+
+Result<void> validate(std::span<const std::uint32_t> words, bool scalar_layout) {
   const std::unique_ptr<spv_context_t, decltype(&spvContextDestroy)> context(
       spvContextCreate(SPV_ENV_VULKAN_1_2), spvContextDestroy);
-  if (!context) return Error(Errc::out_of_memory, "The SPIR-V validator could not be started.");
+  const std::unique_ptr<spv_validator_options_t, decltype(&spvValidatorOptionsDestroy)> options(
+      spvValidatorOptionsCreate(), spvValidatorOptionsDestroy);
+  if (!context || !options) return Error(Errc::out_of_memory, "The SPIR-V validator could not be started.");
+  spvValidatorOptionsSetScalarBlockLayout(options.get(), scalar_layout);
   spv_const_binary_t binary{words.data(), words.size()};
   spv_diagnostic said = nullptr;
-  const spv_result_t result = spvValidate(context.get(), &binary, &said);
+  const spv_result_t result = spvValidateWithOptions(context.get(), options.get(), &binary, &said);
   const std::unique_ptr<spv_diagnostic_t, decltype(&spvDiagnosticDestroy)> diagnostic(said,
                                                                                       spvDiagnosticDestroy);
   if (result == SPV_SUCCESS) return {};
@@ -33,9 +39,17 @@ Result<void> validate(std::span<const std::uint32_t> words) {
                base::text("The SPIR-V is not valid at word {}: {}.", diagnostic->position.index, what));
 }
 
+}  // namespace
+
+Result<Features> validate(std::span<const std::uint32_t> words) {
+  if (validate(words, false)) return Features();
+  if (auto valid = validate(words, true); !valid) return std::move(valid).error();
+  return Features{Feature::scalar_layout};
+}
+
 #else
 
-Result<void> validate(std::span<const std::uint32_t>) { return {}; }
+Result<Features> validate(std::span<const std::uint32_t>) { return Features(); }
 
 #endif
 

@@ -1,5 +1,7 @@
 #include <wye/base/dynamic_library.hpp>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "support/catch.hpp"
@@ -33,6 +35,37 @@ TEST_CASE("a library that is missing is unavailable, with what the loader said o
   REQUIRE_FALSE(two);
   CHECK(two.error().sentence().find("libwye-absent.so: cannot open") != std::string::npos);
   CHECK(DynamicLibrary::open({}).error() == wye::Errc::invalid_argument);
+}
+
+TEST_CASE("a dynamic library knows its file, and the loader's directories are looked through", "[base]") {
+  const auto library = DynamicLibrary::open("libm.so.6");
+  REQUIRE(library);
+  const std::string path = library->path();
+  CHECK(path.front() == '/');
+  CHECK(path.find("libm") != std::string::npos);
+  const auto found = DynamicLibrary::find("libm.so");
+  REQUIRE_FALSE(found.empty());
+  CHECK(std::is_sorted(found.begin(), found.end()));
+  CHECK(std::any_of(found.begin(), found.end(),
+                    [](const std::string& file) { return file.ends_with("/libm.so.6"); }));
+  CHECK(DynamicLibrary::find("libm.s").empty());
+  CHECK(DynamicLibrary::find("libwye-absent.so").empty());
+}
+
+TEST_CASE("a dynamic library can be kept loaded", "[base]") {
+  using Number = int (*)();
+  Number number = nullptr;
+  {
+    const auto library = DynamicLibrary::open("libz.so.1");
+    if (!library) {
+      WARN("Skipped: " << library.error().sentence());
+      return;
+    }
+    library->keep_loaded();
+    number = library->function<Number>("zlibCompileFlags");
+  }
+  REQUIRE(number);
+  CHECK(number() != 0);  // would be a fault
 }
 
 TEST_CASE("a dynamic library is moved with its handle", "[base]") {

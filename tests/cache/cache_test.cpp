@@ -327,7 +327,7 @@ TEST_CASE("a kernel without a source for the device is refused as its program sa
   const auto refused = cache.find_or_build(*kernel, Device(gpu));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().sentence() ==
-        "Kernel 'k' has no source for 'vulkan:0' (has host; needs SpirV or Glsl).");
+        "Kernel 'k' has no source for 'vulkan:0' (has host; needs SpirV, Glsl or Slang).");
   CHECK(cache.metrics().failures == 0);
 }
 

@@ -121,7 +121,7 @@ TEST_CASE("a device without a source for it is refused with what there is and wh
   REQUIRE(refusal);
   CHECK(refusal->code() == Errc::unsupported);
   CHECK(refusal->sentence() ==
-        "Kernel 'scale' has no source for 'vulkan:0' (has host; needs SpirV or Glsl).");
+        "Kernel 'scale' has no source for 'vulkan:0' (has host; needs SpirV, Glsl or Slang).");
   CHECK(host_only->program()->key(gpu).error() == Errc::unsupported);
   CHECK(host_only->program()->build(gpu).error() == Errc::unsupported);
   CHECK_FALSE(host_only->program()->storable(gpu));
@@ -133,7 +133,7 @@ TEST_CASE("a device without a source for it is refused with what there is and wh
         "Kernel 'scale' has no source for 'cpu:0' (has Glsl; needs host).");
   DoubleDevice other("cuda:0", {"cubin", "ptx"});
   CHECK(glsl_only->program()->refusal(other)->sentence() ==
-        "Kernel 'scale' has no source for 'cuda:0' (has Glsl; needs Cubin, CudaCpp or Ptx).");
+        "Kernel 'scale' has no source for 'cuda:0' (has Glsl; needs Cubin, CudaCpp, Slang or Ptx).");
 }
 
 TEST_CASE("without a GLSL compiler a kernel says so where it has nothing else", "[kernel]") {
@@ -142,7 +142,7 @@ TEST_CASE("without a GLSL compiler a kernel says so where it has nothing else", 
       {.name = "scale", .sources = {Glsl{.text = test::scale_glsl}, nothing}});
   DoubleDevice gpu("vulkan:0", {"spirv"}), cpu("cpu:0", {"host"});
   CHECK(kernel->program()->refusal(gpu)->sentence() ==
-        "Kernel 'scale' has no source for 'vulkan:0' (has Glsl, host; needs SpirV or Glsl): this "
+        "Kernel 'scale' has no source for 'vulkan:0' (has Glsl, host; needs SpirV, Glsl or Slang): this "
         "build of "
         "wye has no GLSL compiler.");
   CHECK_FALSE(kernel->program()->refusal(cpu));

@@ -57,6 +57,17 @@ TEST_CASE("source languages newer than the tools are forgotten, nothing else", "
   CHECK(cut[6] == 11);
 }
 
+TEST_CASE("small numbers are asked for in storage buffers only", "[kernel]") {
+  test::Words words{0x07230203, 0x00010500, 0,          10, 0,          0x00020011, 4434,
+                    0x00020011, 4449,       0x00020011, 1,  0x00030003, 4434,       1};
+  kernel::ask_for_storage_buffers(words);
+  CHECK(words == test::Words{0x07230203, 0x00010500, 0, 10, 0, 0x00020011, 4433, 0x00020011, 4448, 0x00020011,
+                             1, 0x00030003, 4434, 1});
+  test::Words cut{0x07230203, 0x00010500, 0, 10, 0, 0x00030011, 4434};
+  kernel::ask_for_storage_buffers(cut);
+  CHECK(cut[6] == 4434);
+}
+
 #if WYE_WITH_GLSL
 
 namespace {

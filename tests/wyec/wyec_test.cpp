@@ -80,7 +80,8 @@ TEST_CASE("what cannot be meant gives status 2 and a sentence, and is not done",
   CHECK(said({"compile", in, "-o", out, "--target", "dxil"}) ==
         "wyec: Target 'dxil' is not known; 'spirv', 'sm_90' and 'compute_90' are some.");
   CHECK(said({"compile", in, "-o", out, "--language", "hlsl"}) ==
-        "wyec: The value of --language ('hlsl') is not 'glsl' or 'spirv' or 'cuda' or 'ptx' or 'cubin'.");
+        "wyec: The value of --language ('hlsl') is not 'glsl' or 'slang' or 'spirv' or 'cuda' or 'ptx' or "
+        "'cubin'.");
   CHECK(said({"compile", in, "-o", out, "--target", "sm_90", "--target", "sm_80"}) ==
         "wyec: Option '--target' is given twice.");
   CHECK(said({"embed", in, folder / "b.comp", "-o", out}) ==
@@ -364,3 +365,92 @@ TEST_CASE("a kernel of two million lines is refused soon, and so is one that inc
 }
 
 #endif
+
+#if WYE_WITH_SLANG
+
+namespace {
+
+const std::string scale_slang = R"([shader("compute")] [numthreads(256, 1, 1)]
+void scale(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x, uniform float s) {
+  x[id.x] *= s;
+}
+)";
+
+/// Whether Slang's compiler is here; says so where it is not.
+bool has_slang() {
+  const TemporaryFolder folder;
+  const Ran ran = run({"reflect", folder.put("a.slang", scale_slang)});
+  if (ran.status != 0) WARN("Skipped, for want of Slang: " << ran.err);
+  return ran.status == 0;
+}
+
+}  // namespace
+
+TEST_CASE("wyec compiles and reflects Slang", "[wyec][slang]") {
+  if (!has_slang()) return;
+  const TemporaryFolder folder;
+  const std::string in = folder.put("scale.slang", scale_slang), out = folder / "scale.spv";
+  CHECK(run({"reflect", in}).out == R"({
+  "kernel": "scale",
+  "language": "Slang",
+  "entry": "main",
+  "parameters": [
+    {"name": "x", "kind": "buffer", "access": "read_write", "element": "float32", "size": 4, "binding": 0},
+    {"name": "s", "kind": "scalar", "element": "float32", "size": 4, "offset": 0}
+  ],
+  "push_bytes": 4,
+  "workgroup": [256, 1, 1],
+  "features": []
+}
+)");
+  const Ran ran = run({"compile", in, "-o", out});
+  CHECK(ran.err.empty());
+  REQUIRE(ran.status == 0);
+  CHECK(run({"reflect", out}).status == 0);
+}
+
+TEST_CASE("errors, imports, macros and depfiles of Slang are as those of GLSL", "[wyec][slang]") {
+  if (!has_slang()) return;
+  const TemporaryFolder folder;
+  folder.put("far/m.slang", "public float m() { return 2; }\n");
+  const std::string in = folder.put("a.slang", "import m;\n" + scale_slang + "float f() { return N; }\n");
+  const std::string out = folder / "out";
+  CHECK(run({"compile", in, "-I", folder / "far", "-DN", "-o", out, "--depfile", folder / "out.d"}).status ==
+        0);
+  CHECK(folder.get("out.d") == out + ": \\\n  " + in + " \\\n  " + (folder / "far/m.slang") + "\n");
+  CHECK(run({"compile", in, "-I", folder / "far", "-o", out}).err ==
+        in + ":6:20: error: undefined identifier 'N'\n");
+  CHECK(run({"compile", in, "-DN", "-o", out}).err ==
+        in + ":1:8: error: 'm.slang' cannot be included: it is not there (looked for it in '" +
+            folder.path().string() + "')\n");
+  CHECK(has(run({"compile", in, "-I", folder / "far", "-DN", "-o", out, "--entry", "gone"}).err, "'gone'"));
+}
+
+TEST_CASE("Slang is embedded as words, or as text with its imports", "[wyec][slang]") {
+  if (!has_slang()) return;
+  const TemporaryFolder folder;
+  folder.put("lib/m.slang", "public float m() { return 2; }\n");
+  const std::string in = folder.put("scale.slang", "import lib.m;\n" + scale_slang),
+                    out = folder / "scale.hpp";
+  REQUIRE(run({"embed", in, "-o", out}).status == 0);
+  CHECK(has(folder.get("scale.hpp"), "scale_words[] = {\n    0x07230203,"));
+  CHECK(has(folder.get("scale.hpp"), "using scale_kernel = wye::Kernel<wye::ReadWrite<float>, float>;"));
+  REQUIRE(run({"embed", in, "-o", out, "--as", "text"}).status == 0);
+  CHECK(has(folder.get("scale.hpp"), "inline wye::Slang scale_source() {"));
+  CHECK(has(folder.get("scale.hpp"), "source.includes.push_back({\"lib/m.slang\","));
+  CHECK_FALSE(has(folder.get("scale.hpp"), folder.path().string()));
+}
+
+#endif
+
+TEST_CASE("without its compiler, Slang gives status 1 and the reason", "[wyec][slang]") {
+  const TemporaryFolder folder;
+  const std::string in = folder.put("a.slang", "x"), err = folder / "err";
+  // As a user runs it who has no Slang on the loader's path; where it is installed, the source is at fault.
+  const int status =
+      std::system(("env -u LD_LIBRARY_PATH '" WYEC_PROGRAM "' reflect '" + in + "' 2>'" + err + "'").c_str());
+  CHECK(WEXITSTATUS(status) == 1);
+  const std::string said = folder.get("err");
+  CHECK((has(said, "wyec: unavailable: Library 'libslang-compiler.so' cannot be opened") ||
+         has(said, "wyec: unsupported: This build of wye has no Slang compiler.") || has(said, in + ":1:")));
+}

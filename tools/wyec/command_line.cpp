@@ -17,9 +17,11 @@ wyec embed FILE... -o OUT   writes a C++ header that has the kernel in it, with 
   -o, --output FILE       where to write
   -D NAME[=VALUE]         defines a macro (VALUE is 1 where none is given)
   -I DIR                  includes from DIR too; FILE's own folder is looked in first
-  --entry NAME            the function to begin with (main; of CUDA, the kernel's name)
-  --language LANGUAGE     glsl, spirv, cuda, ptx or cubin; else as FILE ends: .comp and .glsl, .spv, .cu, .ptx, .cubin
-  --target TARGET         what to compile for: spirv; of CUDA C++ sm_90 (a cubin) or compute_90 (PTX), and such; embed
+  --entry NAME            the function to begin with (main; of Slang, the only one marked [shader("compute")]; of
+                          CUDA, the kernel's name)
+  --language LANGUAGE     glsl, slang, spirv, cuda, ptx or cubin; else as FILE ends: .comp and .glsl, .slang, .spv,
+                          .cu, .ptx, .cubin
+  --target TARGET         what to compile for: spirv; of CUDA C++ and Slang sm_90 (a cubin) or compute_90 (PTX), and such; embed
                           takes several
   --depfile FILE          writes what OUT depends on, for make and ninja
   --as FORM               of embed: code, or text that is compiled at run time (CUDA C++ without a target is text)
@@ -60,6 +62,7 @@ bool is_word_of_cpp(const std::string& name) {
 
 std::optional<Language> language_of(const std::string& path) {
   if (path.ends_with(".comp") || path.ends_with(".glsl")) return Language::glsl;
+  if (path.ends_with(".slang")) return Language::slang;
   if (path.ends_with(".spv")) return Language::spirv;
   if (path.ends_with(".cu")) return Language::cuda;
   if (path.ends_with(".ptx")) return Language::ptx;
@@ -127,6 +130,7 @@ class Parser {
     } else if (argument == "--language") {
       choose(language_, argument,
              {{"glsl", Language::glsl},
+              {"slang", Language::slang},
               {"spirv", Language::spirv},
               {"cuda", Language::cuda},
               {"ptx", Language::ptx},
@@ -205,7 +209,8 @@ class Parser {
         if (&other < &input && other.language == *language)
           return fail("Files " + quoted(other.path) + " and " + quoted(input.path) + " are of one language.");
       input.language = *language;
-      const bool text = *language == Language::glsl || *language == Language::cuda;
+      const bool text =
+          *language == Language::glsl || *language == Language::slang || *language == Language::cuda;
       if (!text && c.inputs.size() == 1) {
         const std::string name = *language == Language::spirv ? "SPIR-V"
                                  : *language == Language::ptx ? "PTX"

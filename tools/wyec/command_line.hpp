@@ -8,7 +8,7 @@
 namespace wyec {
 
 enum class Action { compile, reflect, embed, help, version };
-enum class Language { glsl, spirv, cuda, ptx, cubin };
+enum class Language { glsl, slang, spirv, cuda, ptx, cubin };
 enum class Embed { code, text };
 
 struct Input {
@@ -21,7 +21,7 @@ struct Command {
   std::vector<Input> inputs = {};  ///< several: sources of one kernel, to be embedded
   std::string output = {};         ///< empty: standard output, which `reflect` alone may write to
   std::vector<std::string> targets = {};
-  std::string entry = {};  ///< empty: "main" of a shader, else the kernel's name
+  std::string entry = {};  ///< empty: "main" of a shader, of Slang its only one, else the kernel's name
   std::vector<wye::Macro> macros = {};
   std::vector<std::string> include_directories = {};
   std::string depfile = {};

@@ -117,6 +117,8 @@ std::string ending(const Part& part) {
   switch (part.language) {
     case Language::glsl:
     case Language::spirv: return {};
+    case Language::slang:
+      return part.target.empty() || part.target == "spirv" ? std::string() : "_" + part.target;
     case Language::cuda: return part.target.empty() ? "_cuda" : "_" + part.target;
     case Language::ptx: return "_ptx";
     case Language::cubin: return "_cubin";
@@ -126,6 +128,7 @@ std::string ending(const Part& part) {
 
 std::string source_of(const std::string& name, const Part& part) {
   if (const auto* glsl = std::get_if<wye::Glsl>(&part.text)) return text_source(name, "Glsl", *glsl);
+  if (const auto* slang = std::get_if<wye::Slang>(&part.text)) return text_source(name, "Slang", *slang);
   if (const auto* cuda = std::get_if<wye::CudaCpp>(&part.text)) return text_source(name, "CudaCpp", *cuda);
   if (part.compiled->ptx) return ptx_source(name, *part.compiled->ptx);
   if (part.compiled->cubin) return cubin_source(name, *part.compiled->cubin);
@@ -156,7 +159,7 @@ std::string header(const Command& command, const std::vector<Part>& parts) {
   // A shader says the types of its parameters, CUDA their sizes only.
   const Part* typed = nullptr;
   for (const Part& part : parts)
-    if ((part.language == Language::glsl || part.language == Language::spirv) && part.compiled) typed = &part;
+    if (part.compiled && !part.compiled->spirv.words.empty()) typed = &part;
   std::string files;
   for (const Input& input : command.inputs) files += (files.empty() ? "" : " and ") + file_name(input.path);
   std::string text = "// Written by wyec " + to_string(wye::library_version()) + " from " +

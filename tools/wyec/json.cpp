@@ -51,9 +51,9 @@ std::string features(wye::Features needs) {
 
 std::string json(const Command& command, const Part& part) {
   const wye::Compiled& kernel = *part.compiled;
-  const bool shader = part.language == Language::glsl || part.language == Language::spirv;
+  const bool shader = kernel.spirv.words.size() != 0;
   std::string text = "{\n  " + field("kernel", command.name) + ",\n  ";
-  const char* const languages[] = {"Glsl", "SpirV", "CudaCpp", "Ptx", "Cubin"};
+  const char* const languages[] = {"Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin"};
   text += field("language", languages[static_cast<std::size_t>(part.language)]) + ",\n  ";
   const std::string entry = shader ? "main" : command.name;
   text += field("entry", command.entry.empty() ? entry : command.entry) + ",\n  \"parameters\": [";

@@ -63,6 +63,7 @@ wye::Result<wye::AnySource> read(const Command& command, const Input& input, Par
   const bool cuda_text = command.action == Action::embed && part.target.empty();
   switch (input.language) {
     case Language::glsl: return read_text<wye::Glsl>(command, input, text, part);
+    case Language::slang: return read_text<wye::Slang>(command, input, text, part);
     case Language::cuda: return read_text<wye::CudaCpp>(command, input, text || cuda_text, part);
     case Language::spirv: return read_code<wye::SpirV>(command, input);
     case Language::ptx: return read_code<wye::Ptx>(command, input);
@@ -102,7 +103,8 @@ wye::Result<std::vector<Part>> make_all(const Command& command, std::vector<std:
     const bool shader = input.language == Language::glsl || input.language == Language::spirv;
     std::vector<std::string> targets;
     for (const std::string& target : command.targets)
-      if (command.inputs.size() == 1 || (target == "spirv") == shader) targets.push_back(target);
+      if (command.inputs.size() == 1 || input.language == Language::slang || (target == "spirv") == shader)
+        targets.push_back(target);
     if (command.embed == Embed::text || targets.empty()) targets = {std::string()};
     for (std::string& target : targets) {
       auto part = make(command, input, std::move(target), files);

@@ -16,7 +16,7 @@ struct Part {
   Language language = Language::glsl;
   std::string target = {};
   std::optional<wye::Compiled> compiled = {};  ///< none where there is no compiler for a text
-  std::variant<std::monostate, wye::Glsl, wye::CudaCpp> text = {};
+  std::variant<std::monostate, wye::Glsl, wye::Slang, wye::CudaCpp> text = {};
 };
 
 /// What a kernel expects, as JSON.

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace wye {
 inline namespace v0 {
@@ -18,14 +19,21 @@ class WYE_API DynamicLibrary {
   /// Errors: unavailable, with what the loader said of each name.
   static Result<DynamicLibrary> open(std::initializer_list<std::string_view> names);
   static Result<DynamicLibrary> open(std::string_view name) { return open({name}); }
+  /// Paths of the files called `<name>` or `<name>.<more>` in the first of the loader's directories (those of
+  /// LD_LIBRARY_PATH, as the process was started with, then the system's own) that has any, sorted.
+  static std::vector<std::string> find(std::string_view name);
 
   DynamicLibrary(DynamicLibrary&& other) noexcept;
   DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
   DynamicLibrary(const DynamicLibrary&) = delete;  // two owners would close it twice
   ~DynamicLibrary();
 
+  /// Leaves the library loaded until the process ends, whoever closes it: for those that do not survive that.
+  void keep_loaded() const noexcept;
   /// The name it was opened by.
   const std::string& name() const noexcept { return name_; }
+  /// The absolute path of its file, without symbolic links; empty where the system does not say.
+  std::string path() const;
   /// The symbol's address, or null.
   void* symbol(const char* symbol_name) const noexcept;
   template <class Function>

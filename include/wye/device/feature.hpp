@@ -23,6 +23,7 @@ enum class Feature : std::uint8_t {
   atomics_int64,    ///< 64-bit integer atomics in buffers
   atomics_float32,  ///< atomicAdd on float in buffers
   host_memory,      ///< kernels read and write the host's memory in place
+  scalar_layout,    ///< vectors and structs in buffers are aligned as their numbers are, as in C
 };
 
 /// "float64".
@@ -43,6 +44,12 @@ class Features {
     Features rest;
     rest.bits_ = bits_ & ~other.bits_;
     return rest;
+  }
+  /// What is in this set or in `other`.
+  constexpr Features with(Features other) const {
+    Features both;
+    both.bits_ = bits_ | other.bits_;
+    return both;
   }
   constexpr bool empty() const { return bits_ == 0; }
   friend constexpr bool operator==(Features, Features) = default;

@@ -15,8 +15,8 @@ inline namespace v0 {
 
 struct CompileOptions {
   std::string name = "kernel";  ///< of the kernel, for messages, and of its function where CUDA names none
-  /// What to make: "spirv"; "sm_90", machine code; "compute_90", PTX. Empty: SPIR-V of a shader, and of CUDA C++
-  /// the PTX for the oldest architecture that its compiler knows.
+  /// What to make: "spirv"; "sm_90", machine code; "compute_90", PTX. Empty: SPIR-V of a shader and of Slang, and
+  /// of CUDA C++ the PTX for the oldest architecture that its compiler knows.
   std::string target = {};
 };
 
@@ -46,8 +46,9 @@ struct Compiled {
 /// Threads: thread-safe.
 /// Errors: compile_failed with its diagnostics, invalid_argument, unsupported (a function of the host's, a
 ///         target that is not known or not for this language, what wye does not offer, a build without the
-///         compiler), unavailable (NVRTC cannot be opened).
-/// Cost:   the first GLSL of a process some 70 ms, later ones 0.5 ms and more; CUDA C++ 20 ms and more.
+///         compiler), unavailable (NVRTC or Slang cannot be opened).
+/// Cost:   the first GLSL of a process some 70 ms, later ones 0.5 ms and more; CUDA C++ 20 ms and more;
+///         the first Slang some 200 ms, later ones 7 ms and more.
 WYE_API Result<Compiled> compile(const AnySource& source, const CompileOptions& options = {});
 
 /// The same source with all it can include in its `includes`: it needs neither files nor `find_include`, but
@@ -55,6 +56,7 @@ WYE_API Result<Compiled> compile(const AnySource& source, const CompileOptions& 
 /// Errors: unsupported: different texts are included by one name.
 WYE_API Result<Glsl> self_contained(const Glsl& source);
 WYE_API Result<CudaCpp> self_contained(const CudaCpp& source);
+WYE_API Result<Slang> self_contained(const Slang& source);
 
 }  // namespace v0
 }  // namespace wye

@@ -20,7 +20,7 @@ inline namespace v0 {
 class WYE_API AnyKernel {
  public:
   /// Makes a kernel of its sources: at most one per language, of `Cubin` one per architecture and of native
-  /// functions one per backend. What GLSL and CUDA C++ include is read now: the kernel stays what it was made
+  /// functions one per backend. What GLSL, Slang and CUDA C++ include is read now: the kernel stays what it was made
   /// of. They are compiled, and seen to agree, when they are first needed; an include that is missing is an
   /// error only then, because the compiler may never come to it.
   /// Errors: invalid_argument (no name, no sources, an empty source, one larger than 4 MiB, two of one
@@ -54,6 +54,7 @@ class Kernel : public AnyKernel {
   class Source : public AnySource {
    public:
     Source(Glsl source) : AnySource(std::move(source)) {}     // NOLINT
+    Source(Slang source) : AnySource(std::move(source)) {}    // NOLINT
     Source(SpirV source) : AnySource(std::move(source)) {}    // NOLINT
     Source(CudaCpp source) : AnySource(std::move(source)) {}  // NOLINT
     Source(Ptx source) : AnySource(std::move(source)) {}      // NOLINT

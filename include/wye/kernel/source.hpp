@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -75,6 +76,56 @@ struct Glsl {
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
   WYE_API static Result<Glsl> from_file(const std::string& path);
+};
+
+/// The value of a Slang link-time constant: `{"tile", 16u}` is `tile` where a source has
+/// `extern static const uint tile;`. Loop bounds and `numthreads` may depend on it.
+struct LinkConstant {
+  template <class T>
+  requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
+      LinkConstant(std::string constant_name, T value)
+      : name(std::move(constant_name)) {
+    if constexpr (std::is_same_v<T, bool>)
+      type = "bool", bits = value ? 1 : 0;
+    else if constexpr (std::is_floating_point_v<T>)
+      type = sizeof(T) == 8 ? "double" : "float";
+    else if constexpr (std::is_signed_v<T>)
+      type = sizeof(T) == 8 ? "int64_t" : "int";
+    else
+      type = sizeof(T) == 8 ? "uint64_t" : "uint";
+    if constexpr (!std::is_same_v<T, bool>) std::memcpy(&bits, &value, sizeof(T));
+  }
+  std::string name;
+  std::string_view type;  ///< as Slang calls it; the constant has the same
+  std::uint64_t bits = 0;
+};
+
+/// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) where the machine has it; where
+/// not, devices that need it refuse the kernel with that reason. It becomes SPIR-V, and for CUDA C++ that NVRTC
+/// compiles. What it takes are `uniform` parameters of its
+/// entry point: `StructuredBuffer`s and `RWStructuredBuffer`s are the kernel's buffer parameters in order, the
+/// others its other parameters in order; a kernel without such buffers may take them as pointers. Parameters
+/// outside the entry point are refused. Structs have the layout that C gives them, matrices are row-major.
+///
+/// `#include "x"`, `import x` and `__include x` are looked for as `Glsl` says of `#include "x"`, and are part of
+/// the key in the same way, with their names: `import a.b` means "a/b.slang".
+struct Slang {
+  std::string text = {};
+  std::string file = {};  ///< name shown in diagnostics
+  std::string entry =
+      {};  ///< unset: the only function marked `[shader("compute")]`; "scale<float>" is one too
+  std::vector<LinkConstant> constants = {};
+  std::vector<Macro> macros = {};
+  std::optional<Extent3> tile = std::nullopt;  ///< items one workgroup covers; unset: its invocations
+  std::vector<Include> includes = {};
+  std::vector<std::string> include_directories = {};
+  IncludeFinder find_include = {};
+  /// A module that Slang wrote, of the same release and without imports, in place of `text`.
+  std::vector<std::byte> module = {};
+
+  /// Reads a source from a file; its folder is the first include directory.
+  /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
+  WYE_API static Result<Slang> from_file(const std::string& path);
 };
 
 /// A compute shader as SPIR-V words, of the same interface as `Glsl`.
@@ -193,13 +244,14 @@ struct SourceData;
 class WYE_API AnySource {
  public:
   AnySource(Glsl source);     // NOLINT: a source is a source
+  AnySource(Slang source);    // NOLINT
   AnySource(SpirV source);    // NOLINT
   AnySource(CudaCpp source);  // NOLINT
   AnySource(Ptx source);      // NOLINT
   AnySource(Cubin source);    // NOLINT
   AnySource(std::shared_ptr<const device::HostCode> code, HostOptions options);
   AnySource(std::shared_ptr<const device::NativeCode> code, std::string backend);
-  /// "Glsl", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native".
+  /// "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native".
   std::string_view language() const noexcept;
   const std::shared_ptr<const kernel::SourceData>& data() const noexcept { return data_; }
 

@@ -67,6 +67,7 @@ Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_
       {Feature::atomics_int64, chain.v12.shaderBufferInt64Atomics != 0},
       {Feature::atomics_float32,
        chain.has_atomic_float && chain.atomic_float.shaderBufferFloat32AtomicAdd != 0},
+      {Feature::scalar_layout, chain.v12.scalarBlockLayout != 0},
   };
   Features features;
   for (const auto& row : rows)

@@ -1,0 +1,16 @@
+#pragma once
+/// Slang's compiler, where the tests' environment has it (cmake/wheels.sh slang).
+#include "kernel/slang.hpp"
+#include "support/catch.hpp"
+
+namespace wye::test {
+
+/// Whether it is there; says so where it is not.
+inline bool has_slang() {
+  static const auto held = kernel::SlangCompiler::share();  // one start of 200 ms for all tests
+  const auto build = held->build_id(kernel::SlangCompiler::Target::spirv);
+  if (!build) WARN("Skipped, for want of Slang: " << build.error().sentence());
+  return build.has_value();
+}
+
+}  // namespace wye::test
