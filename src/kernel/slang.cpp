@@ -530,9 +530,9 @@ class OpenedSlang final : public SlangCompiler {
                               library.optimizes ? "cannot open" : "opens",
                               library.optimizes ? "lies" : "does not lie"));
     // 300 KB that are the same for every kernel are not written into each.
-    slang::Ref<slang::Blob> prelude;
-    slang::prelude(global.get(), slang::language_cuda, prelude.out());
-    prelude_ = slang::text_of(prelude);
+    slang::Ref<slang::Blob> inlined;
+    slang::prelude(global.get(), slang::language_cuda, inlined.out());
+    prelude_ = slang::text_of(inlined);
     slang::set_prelude(global.get(), slang::language_cuda,
                        base::text("#include \"{}\"\n", cuda_prelude).c_str());
     global_ = std::move(global);
@@ -583,8 +583,9 @@ Result<CudaCpp> SlangCompiler::cuda(const Slang& source, const std::vector<Sourc
                                     const std::string& kernel, std::vector<Diagnostic>* warnings) const {
   auto made = compile(source, texts, kernel, Target::cuda, warnings);
   if (!made) return std::move(made).error();
-  CudaCpp cuda{
-      .text = std::move(made->code), .file = shown_name(source, kernel), .entry = std::move(made->entry)};
+  CudaCpp cuda{.text = std::move(made->code),
+               .file = shown_name(source, kernel) + ".cu",
+               .entry = std::move(made->entry)};
   cuda.workgroup = made->workgroup;
   cuda.tile = source.tile;
   // Slang says no bounds of a launch: without this cap, a large block may find too few registers.

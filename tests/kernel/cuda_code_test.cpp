@@ -190,9 +190,11 @@ TEST_CASE("of several cubins a device gets the newest that runs on it", "[kernel
 TEST_CASE("a refusal says what the device takes, what there is, and why that will not do", "[kernel]") {
   const auto nothing = host([](Range, std::span<float>, float) {});
   CHECK(refusal(*scale({Glsl{.text = "x"}, nothing}), cuda_device("sm_90")) ==
-        "Kernel 'scale' has no source for 'cuda:0' (has Glsl, host; needs native, Cubin, CudaCpp or Ptx).");
+        "Kernel 'scale' has no source for 'cuda:0' (has Glsl, host; needs native, Cubin, CudaCpp, Slang or "
+        "Ptx).");
   CHECK(refusal(*scale({Ptx{.text = test::scale_ptx}}), cuda_device("sm_75")) ==
-        "Kernel 'scale' has no source for 'cuda:0' (has Ptx; needs native, Cubin, CudaCpp or Ptx): its Ptx "
+        "Kernel 'scale' has no source for 'cuda:0' (has Ptx; needs native, Cubin, CudaCpp, Slang or Ptx): "
+        "its Ptx "
         "is for "
         "sm_80, and the device is sm_75.");
 }

@@ -442,6 +442,6 @@ TEST_CASE("without NVRTC a kernel says so where it has nothing else", "[kernel]"
   if (shared) return;
   const auto built = build_cuda({.text = test::scale_cu});
   REQUIRE_FALSE(built);
-  CHECK(built.error().sentence().find("needs native, Cubin, CudaCpp or Ptx): ") != std::string::npos);
+  CHECK(built.error().sentence().find("needs native, Cubin, CudaCpp, Slang or Ptx): ") != std::string::npos);
   CHECK((shared.error() == Errc::unavailable || shared.error() == Errc::unsupported));
 }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda.hpp"
 #include "device/provider.hpp"
 #include "kernel/glsl.hpp"
 #include "support/catch.hpp"
@@ -64,7 +65,7 @@ std::string expects(const Compiled& compiled) {
   return made ? to_string(schema) : made.error().describe();
 }
 
-std::string cuda(const Slang& source) {
+CudaCpp cuda(const Slang& source) {
   auto text = SlangCompiler::share()->cuda(source, kernel::read_imports(source, "k.slang"), "k");
   if (!text) FAIL(text.error().describe());
   return *text;
@@ -337,11 +338,60 @@ TEST_CASE("a module that Slang wrote is a source", "[kernel][slang]") {
 
 TEST_CASE("Slang makes CUDA C++ of the same source", "[kernel][slang]") {
   if (!has_slang()) return;
-  const std::string text = cuda({.text = scale_slang});
-  CHECK(text.find("extern \"C\" __global__ void scale(RWStructuredBuffer<float> x") != std::string::npos);
+  const CudaCpp text = cuda({.text = scale_slang});
+  CHECK(text.text.find("extern \"C\" __global__ void scale(RWStructuredBuffer<float> x") !=
+        std::string::npos);
+  CHECK(text.text.size() < 2000);
+  CHECK(text.entry == "scale");
+  CHECK(text.workgroup == Extent3(256));
+  CHECK(text.max_registers == 0);
+  CHECK(text.macros.empty());
+  REQUIRE(text.includes.size() == 1);
+  CHECK(text.includes[0].text.size() > 100'000);
+  const CudaCpp large =
+      cuda({.text = "[shader(\"compute\")] [numthreads(32, 32, 1)] void k(uint3 id : "
+                    "SV_DispatchThreadID, uniform RWStructuredBuffer<half> x) { x[id.x] += half(1); }"});
+  CHECK(large.workgroup == Extent3(32, 32));
+  CHECK(large.max_registers == 64);
+  CHECK(large.macros.size() == 1);
   const auto refused =
       SlangCompiler::share()->cuda({.text = storing("1", "uniform float g;\n")}, {{.shown = "k"}}, "k");
   CHECK(refused.error() == Errc::unsupported);
+}
+
+TEST_CASE("a kernel in Slang serves CUDA by way of NVRTC", "[kernel][slang]") {
+  if (!has_slang()) return;
+  if (!test::nvrtc()) return;
+  const auto device = test::cuda_device("sm_90");
+  const device::DeviceBase& gpu = *device;
+  test::DoubleDevice vulkan("vulkan:0", {"spirv"});
+  const auto made =
+      Kernel<ReadWrite<float>, float>::make({.name = "k", .sources = {Slang{.text = scale_slang}}});
+  REQUIRE(made);
+  const auto artefact = made->program()->build(gpu);
+  if (!artefact) FAIL(artefact.error().describe());
+  CHECK(artefact->language == "cubin");
+  CHECK(artefact->entry == "scale");
+  CHECK(artefact->workgroup == Extent3(256));
+  CHECK(artefact->parameter_bytes == 20);
+  REQUIRE(artefact->passing.size() == 2);
+  CHECK(artefact->passing[0].kind == device::Passing::Kind::span);
+  CHECK(artefact->passing[1].offset == 16);
+  CHECK(artefact->key == made->program()->key(gpu).value());
+  CHECK(artefact->key != made->program()->key(vulkan).value());
+  CHECK(made->program()->build(vulkan)->key == made->program()->key(vulkan).value());
+  // Halves need a header of the toolkit's.
+  const auto half =
+      compile(Slang{.text = head + "void k(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<half> "
+                                   "x, uniform double* y) { y[id.x] = x[id.x] * half(2); }"},
+              {.name = "k", .target = "compute_90"});
+  if (!half) FAIL(half.error().describe());
+  REQUIRE(half->ptx);
+  CHECK(half->ptx->entry == "k");
+  CHECK(half->push_bytes == 24);
+  // Errors are Slang's own.
+  const auto error = compile(Slang{.text = "int a = b;"}, {.name = "k", .target = "sm_90"});
+  CHECK(error.error().sentence() == "Kernel 'k' does not compile: k.slang:1:9: undefined identifier 'b'.");
 }
 
 TEST_CASE("threads compile Slang at once", "[kernel][slang]") {
@@ -457,8 +507,7 @@ TEST_CASE("a kernel with Slang beside a host function runs where there is no Sla
   CHECK(refused.has_value() == !build.has_value());
   if (refused)
     CHECK(refused->sentence() ==
-          "Kernel 'scale' has no source for 'vulkan:0' (has Slang, host; it takes SpirV, Glsl or "
-          "Slang), because " +
+          "Kernel 'scale' has no source for 'vulkan:0' (has Slang, host; needs SpirV, Glsl or Slang): " +
               build.error().sentence());
 }
 

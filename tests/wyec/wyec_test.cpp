@@ -409,6 +409,24 @@ TEST_CASE("wyec compiles and reflects Slang", "[wyec][slang]") {
   CHECK(run({"reflect", out}).status == 0);
 }
 
+TEST_CASE("wyec compiles Slang for CUDA where NVRTC is", "[wyec][slang]") {
+  if (!has_slang()) return;
+  const TemporaryFolder folder;
+  const std::string in = folder.put("scale.slang", scale_slang), out = folder / "scale.ptx";
+  const Ran ran = run({"compile", in, "--target", "compute_90", "-o", out});
+  if (ran.status != 0 && (has(ran.err, "unavailable") || has(ran.err, "unsupported"))) {
+    WARN("Skipped, for want of NVRTC: " << ran.err);
+    return;
+  }
+  REQUIRE(ran.status == 0);
+  CHECK(has(folder.get("scale.ptx"), ".entry scale("));
+  CHECK(
+      run({"embed", in, "--target", "spirv", "--target", "compute_90", "-o", folder / "scale.hpp"}).status ==
+      0);
+  CHECK(has(folder.get("scale.hpp"),
+            "others.push_back(scale_source());\n  others.push_back(scale_compute_90_source());"));
+}
+
 TEST_CASE("errors, imports, macros and depfiles of Slang are as those of GLSL", "[wyec][slang]") {
   if (!has_slang()) return;
   const TemporaryFolder folder;
