@@ -123,9 +123,9 @@ TEST_CASE("the shown file name is not part of a kernel's key, everything else of
 }
 
 TEST_CASE("a shader has one key on all devices, a host function another in every kernel", "[kernel]") {
-  const auto nothing = host([](Range, std::span<float>) {});
-  const auto one = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, nothing}});
-  const auto two = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, nothing}});
+  const auto idle = host([](Range, std::span<float>) {});
+  const auto one = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, idle}});
+  const auto two = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, idle}});
   test::DoubleDevice cpu("cpu:0", {"host"}), gpu("vulkan:0", {"spirv"}), other("vulkan:1", {"spirv"});
   CHECK(one->program()->key(cpu).value() != two->program()->key(cpu).value());
   CHECK(one->program()->key(cpu).value() == one->program()->key(cpu).value());

@@ -32,46 +32,47 @@ void scale(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x, 
 }
 )";
 
-const std::string head = "[shader(\"compute\")] [numthreads(64, 1, 1)]\n";
+const std::string entry_marks = "[shader(\"compute\")] [numthreads(64, 1, 1)]\n";
 
 /// A kernel over `x` that stores what `value` is.
-std::string taking(const std::string& parameter, const std::string& value, const std::string& before = {}) {
-  return before + head + "void k(uint3 id : SV_DispatchThreadID, " + parameter +
+std::string slang_taking(const std::string& parameter, const std::string& value,
+                         const std::string& before = {}) {
+  return before + entry_marks + "void k(uint3 id : SV_DispatchThreadID, " + parameter +
          ", uniform RWStructuredBuffer<float> x) { x[id.x] = " + value + "; }\n";
 }
-std::string storing(const std::string& value, const std::string& before = {}) {
-  return before + head +
+std::string slang_storing(const std::string& value, const std::string& before = {}) {
+  return before + entry_marks +
          "void k(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x) { x[id.x] = " + value +
          "; }\n";
 }
 
-Compiled good(const Slang& source) {
+Compiled slang_made(const Slang& source) {
   auto compiled = compile(source, {.name = "k"});
   if (!compiled) FAIL(compiled.error().describe());
   return std::move(*compiled);
 }
 
-Error bad(const Slang& source) {
+Error slang_error(const Slang& source) {
   auto compiled = compile(source, {.name = "k"});
   REQUIRE_FALSE(compiled);
   return compiled.error();
 }
 
-std::string expects(const Compiled& compiled) {
-  ParamSchema schema;
-  for (const SourceParameter& p : compiled.parameters) schema.slots.push_back(p.slot);
+std::string slang_expects(const Compiled& compiled) {
+  ParamSchema expected;
+  for (const SourceParameter& p : compiled.parameters) expected.slots.push_back(p.slot);
   // What is said of a shader, a kernel may declare.
-  const auto made = AnyKernel::make("k", schema, {compiled.spirv});
-  return made ? to_string(schema) : made.error().describe();
+  const auto made = AnyKernel::make("k", expected, {compiled.spirv});
+  return made ? to_string(expected) : made.error().describe();
 }
 
-CudaCpp cuda(const Slang& source) {
+CudaCpp slang_cuda(const Slang& source) {
   auto text = SlangCompiler::share()->cuda(source, kernel::read_imports(source, "k.slang"), "k");
   if (!text) FAIL(text.error().describe());
   return *text;
 }
 
-Digest device_key(const Slang& source) {
+Digest slang_key(const Slang& source) {
   const auto made = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {source}});
   REQUIRE(made);
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
@@ -82,21 +83,22 @@ Digest device_key(const Slang& source) {
 
 TEST_CASE("Slang becomes SPIR-V with the parameters of its entry point", "[kernel][slang]") {
   if (!has_slang()) return;
-  const Compiled scale = good({.text = scale_slang});
-  CHECK(expects(scale) == "(buffer read_write float32 x, scalar float32 s)");
+  const Compiled scale = slang_made({.text = scale_slang});
+  CHECK(slang_expects(scale) == "(buffer read_write float32 x, scalar float32 s)");
   CHECK(scale.workgroup == Extent3(256));
   CHECK(scale.push_bytes == 4);
   CHECK(scale.needs.empty());
   CHECK(scale.warnings.empty());
   CHECK(scale.spirv.words[1] == 0x00010500);
-  CHECK(good({.text = scale_slang, .file = "/some/where/else.slang"}).spirv.words == scale.spirv.words);
-  CHECK(expects(good(
-            {.text = head + "void k(uint3 id : SV_DispatchThreadID, uniform StructuredBuffer<int> a, uniform "
-                            "uint n, uniform RWStructuredBuffer<float4> b, uniform double d) { b[id.x] = "
-                            "float4(float(a[n]), 1, 2, float(d)); }"})) ==
+  CHECK(slang_made({.text = scale_slang, .file = "/some/where/else.slang"}).spirv.words == scale.spirv.words);
+  CHECK(slang_expects(slang_made(
+            {.text = entry_marks +
+                     "void k(uint3 id : SV_DispatchThreadID, uniform StructuredBuffer<int> a, uniform "
+                     "uint n, uniform RWStructuredBuffer<float4> b, uniform double d) { b[id.x] = "
+                     "float4(float(a[n]), 1, 2, float(d)); }"})) ==
         "(buffer read int32 a, buffer read_write float32 b, scalar uint32 n, scalar float64 d)");
-  CHECK(expects(good(
-            {.text = head +
+  CHECK(slang_expects(slang_made(
+            {.text = entry_marks +
                      "void k(uint3 id : SV_DispatchThreadID, uniform float* x, uniform "
                      "Ptr<float, Access.Read> y, uniform uint n) { if (id.x < n) x[id.x] = y[id.x]; }"})) ==
         "(buffer read_write float32 x, buffer read float32 y, scalar uint32 n)");
@@ -127,31 +129,31 @@ TEST_CASE("structs have the layout of C; a device needs scalar layout where GLSL
           "[kernel][slang]") {
   if (!has_slang()) return;
   const std::string q = "struct Q { uint a; float2 b; uint c; float3 d; };\n";
-  const Compiled odd = good({.text = taking("uniform StructuredBuffer<Q> q", "q[0].b.x", q)});
+  const Compiled odd = slang_made({.text = slang_taking("uniform StructuredBuffer<Q> q", "q[0].b.x", q)});
   REQUIRE(odd.parameters.size() == 2);
   CHECK(odd.parameters[0].slot.size == 28);
   CHECK(odd.needs == Features{Feature::scalar_layout});
   const std::string p = "struct P { float3 at; float mass; };\n";
-  const Compiled even = good({.text = taking("uniform StructuredBuffer<P> p", "p[0].mass", p)});
+  const Compiled even = slang_made({.text = slang_taking("uniform StructuredBuffer<P> p", "p[0].mass", p)});
   CHECK(even.parameters[0].slot.size == 16);
   CHECK(even.needs.empty());
 }
 
 TEST_CASE("errors of Slang name file, line and column", "[kernel][slang]") {
   if (!has_slang()) return;
-  const Error error =
-      bad({.text = head + "void k(uniform RWStructuredBuffer<float> x) {\n  x[0] = foo;\n  bar(3);\n}",
-           .file = "dir/a.slang"});
+  const Error error = slang_error(
+      {.text = entry_marks + "void k(uniform RWStructuredBuffer<float> x) {\n  x[0] = foo;\n  bar(3);\n}",
+       .file = "dir/a.slang"});
   CHECK(error.describe() ==
         "compile_failed: Kernel 'k' does not compile: dir/a.slang:3:10: undefined identifier 'foo'.\n"
         "  dir/a.slang:4:3: undefined identifier 'bar' (did you mean 'var'?)");
   REQUIRE(error.diagnostics().size() == 2);
   CHECK(error.diagnostics()[0] ==
         Diagnostic{.file = "dir/a.slang", .line = 3, .column = 10, .text = "undefined identifier 'foo'"});
-  CHECK(bad({.text = "void k( {"}).sentence().find("k.slang:1:") != std::string::npos);
+  CHECK(slang_error({.text = "void k( {"}).sentence().find("k.slang:1:") != std::string::npos);
   // In what is imported, it is that file's.
-  const Error inside = bad(
-      {.text = "import m;\n" + storing("f()"), .includes = {{"m.slang", "public float f() { return g; }"}}});
+  const Error inside = slang_error({.text = "import m;\n" + slang_storing("f()"),
+                                    .includes = {{"m.slang", "public float f() { return g; }"}}});
   REQUIRE_FALSE(inside.diagnostics().empty());
   CHECK(inside.diagnostics()[0].file == "m.slang");
   CHECK(inside.diagnostics()[0].line == 1);
@@ -160,8 +162,8 @@ TEST_CASE("errors of Slang name file, line and column", "[kernel][slang]") {
 
 TEST_CASE("warnings of Slang are told, and buffers beside numbers are none", "[kernel][slang]") {
   if (!has_slang()) return;
-  const Compiled made =
-      good({.text = storing("float(1u / 2)", "float f(int a) { bool b = a; return b ? 1 : 2; }\n")});
+  const Compiled made = slang_made(
+      {.text = slang_storing("float(1u / 2)", "float f(int a) { bool b = a; return b ? 1 : 2; }\n")});
   REQUIRE(made.warnings.size() == 1);
   CHECK(made.warnings[0].severity == Diagnostic::Severity::warning);
   CHECK(made.warnings[0].line == 1);
@@ -170,14 +172,14 @@ TEST_CASE("warnings of Slang are told, and buffers beside numbers are none", "[k
 
 TEST_CASE("a missing import or include is told with the places that were looked at", "[kernel][slang]") {
   if (!has_slang()) return;
-  const Error import = bad({.text = "\nimport gone;\n" + storing("1"),
-                            .includes = {{"here.slang", ""}},
-                            .include_directories = {"/nowhere"},
-                            .find_include = [](const std::string&) { return std::nullopt; }});
+  const Error import = slang_error({.text = "\nimport gone;\n" + slang_storing("1"),
+                                    .includes = {{"here.slang", ""}},
+                                    .include_directories = {"/nowhere"},
+                                    .find_include = [](const std::string&) { return std::nullopt; }});
   CHECK(import.sentence() ==
         "Kernel 'k' does not compile: k.slang:2:8: 'gone.slang' cannot be included: it is not there "
         "(looked for it among its includes, in '/nowhere', by its find_include).");
-  const Error include = bad({.text = "#include \"gone.h\"\n" + storing("1")});
+  const Error include = slang_error({.text = "#include \"gone.h\"\n" + slang_storing("1")});
   CHECK(include.sentence() ==
         "Kernel 'k' does not compile: k.slang:1:10: 'gone.h' cannot be included: nothing can be "
         "included, as the source names no place to look in.");
@@ -193,7 +195,7 @@ TEST_CASE("imports and includes are found as those of GLSL are", "[kernel][slang
   folder.put("lib/c.h", "#pragma once\n#include <host.h>\n");
   const Slang source{
       .text = "import lib.a;\nimport in_memory;\nimport \"more/by_file.slang\";\n" +
-              storing("a() + m() + f() + HOST"),
+              slang_storing("a() + m() + f() + HOST"),
       .includes = {{"in_memory.slang", "public float m() { return 7; }"}},
       .include_directories = {"/nowhere", folder.path()},
       .find_include = [](const std::string& name) -> Result<std::optional<std::string>> {
@@ -204,29 +206,29 @@ TEST_CASE("imports and includes are found as those of GLSL are", "[kernel][slang
       },
   };
   // A module's macros stay its own.
-  CHECK(bad(source).sentence().find("undefined identifier 'HOST'") != std::string::npos);
+  CHECK(slang_error(source).sentence().find("undefined identifier 'HOST'") != std::string::npos);
   Slang right = source;
   right.macros = {{"HOST", "11"}};
-  const Compiled made = good(right);
+  const Compiled made = slang_made(right);
   CHECK(made.files.size() == 4);
   const auto whole = self_contained(right);
   REQUIRE(whole);
   CHECK(whole->include_directories.empty());
-  CHECK(good(*whole).spirv.words == made.spirv.words);
+  CHECK(slang_made(*whole).spirv.words == made.spirv.words);
 }
 
 TEST_CASE("modules of one name in two sources stay apart", "[kernel][slang]") {
   if (!has_slang()) return;
   const auto importing = [](const char* value) {
-    return Slang{.text = "import m;\n" + storing("m()"),
+    return Slang{.text = "import m;\n" + slang_storing("m()"),
                  .file = "same.slang",
                  .includes = {{"m.slang", std::string("public float m() { return ") + value + "; }"}}};
   };
-  const auto one = good(importing("1")).spirv.words, two = good(importing("2")).spirv.words;
+  const auto one = slang_made(importing("1")).spirv.words, two = slang_made(importing("2")).spirv.words;
   CHECK(one != two);
-  CHECK(good(importing("1")).spirv.words == one);
-  CHECK(good({.text = storing("1"), .file = "same.slang"}).spirv.words !=
-        good({.text = storing("2"), .file = "same.slang"}).spirv.words);
+  CHECK(slang_made(importing("1")).spirv.words == one);
+  CHECK(slang_made({.text = slang_storing("1"), .file = "same.slang"}).spirv.words !=
+        slang_made({.text = slang_storing("2"), .file = "same.slang"}).spirv.words);
 }
 
 TEST_CASE("link-time constants reach loops and the workgroup", "[kernel][slang]") {
@@ -235,18 +237,18 @@ TEST_CASE("link-time constants reach loops and the workgroup", "[kernel][slang]"
       "extern static const uint tile;\nextern static const float f = 1;\nextern static const bool twice;\n"
       "[shader(\"compute\")] [numthreads(tile, 2, 1)] void k(uint3 id : SV_DispatchThreadID, uniform "
       "RWStructuredBuffer<float> x) { for (uint i = 0; i < tile; ++i) x[i] = twice ? f * 2 : f; }";
-  const Compiled made = good({.text = text, .constants = {{"tile", 16u}, {"twice", true}}});
+  const Compiled made = slang_made({.text = text, .constants = {{"tile", 16u}, {"twice", true}}});
   CHECK(made.workgroup == Extent3(16, 2));
   const auto words = [&](float f) {
-    return good({.text = text, .constants = {{"tile", 16u}, {"f", f}, {"twice", true}}}).spirv.words;
+    return slang_made({.text = text, .constants = {{"tile", 16u}, {"f", f}, {"twice", true}}}).spirv.words;
   };
   CHECK(words(1.0f) == made.spirv.words);
   CHECK(words(0.1f) != made.spirv.words);
   CHECK(words(-1e-40f) != made.spirv.words);
-  CHECK(bad({.text = text, .constants = {{"tile", 16u}}}).sentence() ==
+  CHECK(slang_error({.text = text, .constants = {{"tile", 16u}}}).sentence() ==
         "Kernel 'k' does not compile: k.slang:3:26: unresolved external symbol 'twice'.");
   const auto refused = [&](std::vector<LinkConstant> constants) {
-    return bad({.text = text, .constants = std::move(constants)}).sentence();
+    return slang_error({.text = text, .constants = std::move(constants)}).sentence();
   };
   CHECK(refused({{"tile", 16u}, {"tile", 8u}}) == "Kernel 'k' gives link-time constant 'tile' twice.");
   CHECK(refused({{"a b", 16u}}) == "Link-time constant 'a b' of kernel 'k' is not an identifier.");
@@ -259,48 +261,50 @@ TEST_CASE("link-time constants reach loops and the workgroup", "[kernel][slang]"
                                       {"l", std::numeric_limits<std::int64_t>::min()},
                                       {"ul", std::numeric_limits<std::uint64_t>::max()},
                                       {"d", -1e300}};
-  const Compiled ends = good(
-      {.text = storing(
+  const Compiled ends = slang_made(
+      {.text = slang_storing(
            "i == int(0x80000000) && u == 0xffffffffu && l == -0x7fffffffffffffffLL - 1 && ul == "
            "0xffffffffffffffffULL && d < -9e299L && d > -1.1e300L ? 3 : 4",
            "extern static const int i; extern static const uint u; extern static const int64_t l; extern "
            "static const uint64_t ul; extern static const double d;\n"),
        .constants = all});
-  CHECK(ends.spirv.words == good({.text = storing("3")}).spirv.words);
+  CHECK(ends.spirv.words == slang_made({.text = slang_storing("3")}).spirv.words);
 }
 
 TEST_CASE("macros reach Slang", "[kernel][slang]") {
   if (!has_slang()) return;
-  CHECK(good({.text = storing("N"), .macros = {{"N", "4"}}}).spirv.words ==
-        good({.text = storing("4")}).spirv.words);
-  CHECK(bad({.text = storing("N"), .macros = {{"N", "4"}, {"N", "5"}}}).sentence() ==
+  CHECK(slang_made({.text = slang_storing("N"), .macros = {{"N", "4"}}}).spirv.words ==
+        slang_made({.text = slang_storing("4")}).spirv.words);
+  CHECK(slang_error({.text = slang_storing("N"), .macros = {{"N", "4"}, {"N", "5"}}}).sentence() ==
         "Kernel 'k' gives macro 'N' twice.");
 }
 
 TEST_CASE("the entry point is the only one, or the one that is named", "[kernel][slang]") {
   if (!has_slang()) return;
-  std::string two = storing("1") + storing("2");
+  std::string two = slang_storing("1") + slang_storing("2");
   two.replace(two.rfind("void k("), 7, "void l(");
-  CHECK(bad({.text = two}).sentence() ==
+  CHECK(slang_error({.text = two}).sentence() ==
         "Kernel 'k' does not compile: k.slang: 2 functions are entry points: name the one that is meant.");
-  CHECK(good({.text = two, .entry = "k"}).spirv.words == good({.text = storing("1")}).spirv.words);
-  std::string other = storing("2");
+  CHECK(slang_made({.text = two, .entry = "k"}).spirv.words ==
+        slang_made({.text = slang_storing("1")}).spirv.words);
+  std::string other = slang_storing("2");
   other.replace(other.rfind("void k("), 7, "void l(");
-  CHECK(good({.text = two, .entry = "l"}).spirv.words == good({.text = other}).spirv.words);
-  CHECK(bad({.text = two, .entry = "m"}).sentence().find("'m'") != std::string::npos);
-  CHECK(bad({.text = "int k;"}).sentence() ==
+  CHECK(slang_made({.text = two, .entry = "l"}).spirv.words == slang_made({.text = other}).spirv.words);
+  CHECK(slang_error({.text = two, .entry = "m"}).sentence().find("'m'") != std::string::npos);
+  CHECK(slang_error({.text = "int k;"}).sentence() ==
         "Kernel 'k' does not compile: k.slang: no function is marked [shader(\"compute\")]: mark one, or "
         "name the entry "
         "point.");
-  CHECK(expects(good({.text = "[numthreads(32, 1, 1)] void g<T>(uint3 id : SV_DispatchThreadID, uniform "
-                              "RWStructuredBuffer<T> x) { x[id.x] = x[id.x + 1]; }",
-                      .entry = "g<int>"})) == "(buffer read_write int32 x)");
+  CHECK(slang_expects(
+            slang_made({.text = "[numthreads(32, 1, 1)] void g<T>(uint3 id : SV_DispatchThreadID, uniform "
+                                "RWStructuredBuffer<T> x) { x[id.x] = x[id.x + 1]; }",
+                        .entry = "g<int>"})) == "(buffer read_write int32 x)");
 }
 
 TEST_CASE("parameters outside the entry point are refused by name", "[kernel][slang]") {
   if (!has_slang()) return;
   const auto refused = [](const std::string& before) {
-    const Error error = bad({.text = storing("1", before)});
+    const Error error = slang_error({.text = slang_storing("1", before)});
     CHECK(error == Errc::unsupported);
     return error.sentence();
   };
@@ -310,8 +314,9 @@ TEST_CASE("parameters outside the entry point are refused by name", "[kernel][sl
   CHECK(refused("uniform float g;\n").find("'g'") != std::string::npos);
   CHECK(refused("ConstantBuffer<float4> g;\n").find("'g'") != std::string::npos);
   CHECK(refused("[SpecializationConstant] const int g = 3;\n").find("'g'") != std::string::npos);
-  CHECK(bad({.text = head + "void k(uniform Texture2D<float> t, uniform RWStructuredBuffer<float> x) { x[0] "
-                            "= t[uint2(0)]; }"})
+  CHECK(slang_error({.text = entry_marks +
+                             "void k(uniform Texture2D<float> t, uniform RWStructuredBuffer<float> x) { x[0] "
+                             "= t[uint2(0)]; }"})
             .sentence()
             .find("is an image") != std::string::npos);
 }
@@ -319,8 +324,8 @@ TEST_CASE("parameters outside the entry point are refused by name", "[kernel][sl
 TEST_CASE("SPIR-V that Slang should not have made is refused", "[kernel][slang]") {
   if (!has_slang()) return;
 #if WYE_WITH_GLSL
-  const Error error =
-      bad({.text = head + "void k(uniform RWStructuredBuffer<double> x) { x[0] = sin(x[0]); }"});
+  const Error error = slang_error(
+      {.text = entry_marks + "void k(uniform RWStructuredBuffer<double> x) { x[0] = sin(x[0]); }"});
   CHECK(error == Errc::invalid_argument);
   CHECK(error.sentence().find("The SPIR-V is not valid") == 0);
 #endif
@@ -328,17 +333,17 @@ TEST_CASE("SPIR-V that Slang should not have made is refused", "[kernel][slang]"
 
 TEST_CASE("a module that Slang wrote is a source", "[kernel][slang]") {
   if (!has_slang()) return;
-  CHECK(bad({.text = "x", .module = {std::byte{1}}}).sentence() ==
+  CHECK(slang_error({.text = "x", .module = {std::byte{1}}}).sentence() ==
         "The Slang source of kernel 'k' has both a text and a module.");
-  CHECK(bad({.module = std::vector<std::byte>(100, std::byte{7})}) == Errc::compile_failed);
-  const auto made = SlangCompiler::share()->module({.text = storing("1")}, {{.shown = "k.slang"}}, "k");
+  CHECK(slang_error({.module = std::vector<std::byte>(100, std::byte{7})}) == Errc::compile_failed);
+  const auto made = SlangCompiler::share()->module({.text = slang_storing("1")}, {{.shown = "k.slang"}}, "k");
   if (!made) FAIL(made.error().describe());
-  CHECK(good({.module = *made}).spirv.words == good({.text = storing("1")}).spirv.words);
+  CHECK(slang_made({.module = *made}).spirv.words == slang_made({.text = slang_storing("1")}).spirv.words);
 }
 
 TEST_CASE("Slang makes CUDA C++ of the same source", "[kernel][slang]") {
   if (!has_slang()) return;
-  const CudaCpp text = cuda({.text = scale_slang});
+  const CudaCpp text = slang_cuda({.text = scale_slang});
   CHECK(text.text.find("extern \"C\" __global__ void scale(RWStructuredBuffer<float> x") !=
         std::string::npos);
   CHECK(text.text.size() < 2000);
@@ -348,14 +353,14 @@ TEST_CASE("Slang makes CUDA C++ of the same source", "[kernel][slang]") {
   CHECK(text.macros.empty());
   REQUIRE(text.includes.size() == 1);
   CHECK(text.includes[0].text.size() > 100'000);
-  const CudaCpp large =
-      cuda({.text = "[shader(\"compute\")] [numthreads(32, 32, 1)] void k(uint3 id : "
-                    "SV_DispatchThreadID, uniform RWStructuredBuffer<half> x) { x[id.x] += half(1); }"});
+  const CudaCpp large = slang_cuda(
+      {.text = "[shader(\"compute\")] [numthreads(32, 32, 1)] void k(uint3 id : "
+               "SV_DispatchThreadID, uniform RWStructuredBuffer<half> x) { x[id.x] += half(1); }"});
   CHECK(large.workgroup == Extent3(32, 32));
   CHECK(large.max_registers == 64);
   CHECK(large.macros.size() == 1);
   const auto refused =
-      SlangCompiler::share()->cuda({.text = storing("1", "uniform float g;\n")}, {{.shown = "k"}}, "k");
+      SlangCompiler::share()->cuda({.text = slang_storing("1", "uniform float g;\n")}, {{.shown = "k"}}, "k");
   CHECK(refused.error() == Errc::unsupported);
 }
 
@@ -381,10 +386,10 @@ TEST_CASE("a kernel in Slang serves CUDA by way of NVRTC", "[kernel][slang]") {
   CHECK(artefact->key != made->program()->key(vulkan).value());
   CHECK(made->program()->build(vulkan)->key == made->program()->key(vulkan).value());
   // Halves need a header of the toolkit's.
-  const auto half =
-      compile(Slang{.text = head + "void k(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<half> "
-                                   "x, uniform double* y) { y[id.x] = x[id.x] * half(2); }"},
-              {.name = "k", .target = "compute_90"});
+  const auto half = compile(
+      Slang{.text = entry_marks + "void k(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<half> "
+                                  "x, uniform double* y) { y[id.x] = x[id.x] * half(2); }"},
+      {.name = "k", .target = "compute_90"});
   if (!half) FAIL(half.error().describe());
   REQUIRE(half->ptx);
   CHECK(half->ptx->entry == "k");
@@ -401,9 +406,9 @@ TEST_CASE("threads compile Slang at once", "[kernel][slang]") {
   std::vector<Slang> sources;
   for (std::size_t i = 0; i < most; ++i) {
     sources.push_back(
-        {.text = "import m;\n" + storing("m() + " + std::to_string(i)),
+        {.text = "import m;\n" + slang_storing("m() + " + std::to_string(i)),
          .includes = {{"m.slang", "public float m() { return " + std::to_string(i % 3) + "; }"}}});
-    alone.push_back(good(sources.back()).spirv.words);
+    alone.push_back(slang_made(sources.back()).spirv.words);
   }
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < most; ++i)
@@ -429,8 +434,8 @@ TEST_CASE("what is not Slang is an error, not a crash, and nothing is printed", 
   for (const std::string& text :
        {noise, std::string(200, '('), std::string(200, '{'), std::string("#include"), std::string("import"),
         std::string("/*"), std::string("\"")})
-    refused.push_back(bad({.text = text}).sentence());
-  (void)good({.text = scale_slang});
+    refused.push_back(slang_error({.text = text}).sentence());
+  (void)slang_made({.text = scale_slang});
   std::fflush(stdout);
   const long printed = lseek(1, 0, SEEK_END);
   dup2(out, 1);
@@ -450,7 +455,7 @@ TEST_CASE("what is nested too deep for Slang is refused before it ends the proce
     return all;
   };
   const auto refused = [](const std::string& text, std::vector<Include> includes = {}) {
-    return bad({.text = text, .includes = std::move(includes)}).sentence();
+    return slang_error({.text = text, .includes = std::move(includes)}).sentence();
   };
   const std::string brackets = "Kernel 'k' does not compile: k.slang:2: brackets are nested deeper than 500.";
   CHECK(refused("\nstatic const int a = " + times(20'000, "(") + "1" + times(20'000, ")") + ";") == brackets);
@@ -464,7 +469,8 @@ TEST_CASE("what is nested too deep for Slang is refused before it ends the proce
   // What is allowed does not end it, and neither do comments, strings and long lists.
   const std::string deep = times(480, "(") + "1" + times(480, ")");
   const std::string list = "static const int list[] = {" + times(5'000, "1, ") + "1};\n";
-  CHECK(good({.text = storing(deep, "/*" + times(5'000, "(") + "*/ // " + times(5'000, "(") + "\n" + list)})
+  CHECK(slang_made({.text = slang_storing(
+                        deep, "/*" + times(5'000, "(") + "*/ // " + times(5'000, "(") + "\n" + list)})
             .push_bytes == 0);
 }
 
@@ -473,24 +479,24 @@ TEST_CASE("a key of Slang has everything in it but paths and shown names", "[ker
   const TemporaryFolder one, two;
   for (const TemporaryFolder* folder : {&one, &two}) folder->put("m.slang", "public float m() { return 1; }");
   const auto importing = [](const TemporaryFolder& folder) {
-    return Slang{.text = "import m;\n" + storing("m()"), .include_directories = {folder.path()}};
+    return Slang{.text = "import m;\n" + slang_storing("m()"), .include_directories = {folder.path()}};
   };
-  CHECK(device_key(importing(one)) == device_key(importing(two)));
-  const Digest before = device_key(importing(one));
+  CHECK(slang_key(importing(one)) == slang_key(importing(two)));
+  const Digest before = slang_key(importing(one));
   one.put("m.slang", "public float m() { return 2; }");
-  CHECK(device_key(importing(one)) != before);
+  CHECK(slang_key(importing(one)) != before);
 
-  const Slang plain{.text = storing("1")};
-  CHECK(device_key(plain) == device_key({.text = plain.text, .file = "/home/me/x.slang"}));
-  CHECK(device_key(plain) != device_key({.text = plain.text + " "}));
-  CHECK(device_key(plain) != device_key({.text = plain.text, .entry = "k"}));
-  CHECK(device_key(plain) != device_key({.text = plain.text, .constants = {{"n", 1u}}}));
-  CHECK(device_key({.text = plain.text, .constants = {{"n", 1u}}}) !=
-        device_key({.text = plain.text, .constants = {{"n", 1}}}));
-  CHECK(device_key({.text = plain.text, .constants = {{"n", 1u}, {"m", 2u}}}) ==
-        device_key({.text = plain.text, .constants = {{"m", 2u}, {"n", 1u}}}));
-  CHECK(device_key(plain) != device_key({.text = plain.text, .macros = {{"N", "1"}}}));
-  CHECK(device_key(plain) != device_key({.text = plain.text, .tile = Extent3(64)}));
+  const Slang plain{.text = slang_storing("1")};
+  CHECK(slang_key(plain) == slang_key({.text = plain.text, .file = "/home/me/x.slang"}));
+  CHECK(slang_key(plain) != slang_key({.text = plain.text + " "}));
+  CHECK(slang_key(plain) != slang_key({.text = plain.text, .entry = "k"}));
+  CHECK(slang_key(plain) != slang_key({.text = plain.text, .constants = {{"n", 1u}}}));
+  CHECK(slang_key({.text = plain.text, .constants = {{"n", 1u}}}) !=
+        slang_key({.text = plain.text, .constants = {{"n", 1}}}));
+  CHECK(slang_key({.text = plain.text, .constants = {{"n", 1u}, {"m", 2u}}}) ==
+        slang_key({.text = plain.text, .constants = {{"m", 2u}, {"n", 1u}}}));
+  CHECK(slang_key(plain) != slang_key({.text = plain.text, .macros = {{"N", "1"}}}));
+  CHECK(slang_key(plain) != slang_key({.text = plain.text, .tile = Extent3(64)}));
   CHECK(SlangCompiler::share()->build_id(SlangCompiler::Target::spirv)->find("Slang 20") == 0);
 }
 
@@ -523,7 +529,7 @@ TEST_CASE("of several languages a device takes the one that needs no compiler, t
   };
   const Slang slang{.text = scale_slang};
   const Glsl glsl{.text = "#version 450\nvoid main() {}"};
-  const SpirV spirv = good(slang).spirv;
+  const SpirV spirv = slang_made(slang).spirv;
   CHECK(key({slang, glsl, spirv}) == key({spirv}));
   CHECK(key({slang, glsl}) == key({glsl}));
   CHECK(key({slang}) != key({glsl}));
