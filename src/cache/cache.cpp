@@ -31,6 +31,11 @@ bool is_lasting(const Error& error) {
   return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
 }
 
+/// What a driver is to make of an artefact.
+Digest build_name(const Digest& artefact, const device::DeviceBase& device) {
+  return Hasher().add("wye build").add(artefact.bytes).add(device.driver_identity().bytes).finish();
+}
+
 /// "12 ms", "350 us".
 std::string in_words(Duration time) {
   if (time < 10ms)
@@ -78,8 +83,19 @@ Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
       clock_(options.clock ? *options.clock : Clock::steady()),
       log_(options.log, {.level = LogLevel::trace, .rooms = {}}),
       store_(std::move(store)),
+      drivers_(store_ ? std::make_unique<DriverTier>(*store_) : nullptr),
       directory_(std::move(directory)),
       compilers_(kernel::keep_compilers()) {}
+
+Cache::~Cache() { save_drivers(); }
+
+void Cache::save_drivers() {
+  if (!drivers_) return;
+  try {
+    drivers_->save();
+  } catch (const std::bad_alloc&) {  // then they make it again
+  }
+}
 
 Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::shared_ptr<BlobStore> store) {
   std::shared_ptr<const DirectoryStore> directory;
@@ -255,7 +271,8 @@ Result<device::Provided> Cache::find_or_build(const Key& key, const device::Prog
     flight->done = true;
   }
   flight->gate.wake_all();
-  if (built && built->to_store) store_->save(*built->to_store, built->claim);
+  if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
+  if (built && built->stored) drivers_->made(device);
   return result;
 }
 
@@ -291,7 +308,10 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   Built built;
   std::optional<device::Artefact> artefact;
   if (stored) load(digest, built, artefact);
-  if (stored && !artefact) {
+  Claim to_load;  // nobody waits for it
+  if (artefact) {
+    to_load = store_->claim(digest, Instant{});
+  } else if (stored) {
     // One process builds. It may have died, hang, or be a much slower one: nobody waits for long.
     Duration patience = 2s;
     {
@@ -316,8 +336,21 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
     }
     start = clock_.now();
     if (built.claim.lock || built.claim.waited) load(digest, built, artefact);
-    if (artefact) built.claim = {};
+    if (artefact) to_load = std::exchange(built.claim, {});
   }
+  if (stored) drivers_->prepare(device);
+  MarkedBuild marked;
+  if (stored) marked = store_->mark(build_name(digest, device), artefact ? to_load : built.claim);
+  if (marked.deaths() != 0) {
+    const base::Lock lock(mutex_);
+    ++counted_.deaths;
+  }
+  if (marked.refused())
+    return Error(
+        Errc::compile_failed,
+        base::text("Making kernel '{}' ready for '{}' ended its process {} times. It is not tried again "
+                   "until the kernel, its compiler or the driver ({}) changes, or the cache is cleared.",
+                   program.name(), device.info().id, marked.deaths(), device.info().driver));
   if (artefact) {
     built.tier = CacheTier::disk;
   } else {
@@ -330,6 +363,7 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);
   built.took = clock_.now() - start;
+  built.stored = stored;
   if (stored && built.tier == CacheTier::built) built.to_store = std::move(artefact);
   if (log_.wants(LogLevel::debug, "cache"))
     log_.write(LogLevel::debug, "cache",
@@ -548,6 +582,7 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
 }
 
 void Cache::clear() {
+  if (store_) store_->forgive();
   Leaving leaving;
   const base::Lock lock(mutex_);
   const Exclusive still(*this);
@@ -624,6 +659,8 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
     known = base::text("{} is not ready on '{}', and is not remembered to have been", name, id);
   if (!program.storable(device)) return known + "; it needs no compiler.";
   if (!store_) return known + "; nothing is stored between processes.";
+  if (const unsigned deaths = store_->deaths(build_name(*digest, device)))
+    known += base::text("; making it ready ended {} processes", deaths);
   return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
 }
 
@@ -647,6 +684,11 @@ CacheMetrics Cache::metrics_locked() const {
     }
   }
   if (directory_) metrics.disk_evictions = directory_->displaced();
+  if (drivers_) {
+    const DriverTier::Counts counts = drivers_->counts();
+    metrics.driver_loads = counts.loaded;
+    metrics.corrupt += counts.corrupt;
+  }
   return metrics;
 }
 

@@ -16,6 +16,7 @@
 #include "base/logger.hpp"
 #include "cache/artefact_store.hpp"
 #include "cache/directory_store.hpp"
+#include "cache/driver_tier.hpp"
 #include "device/provider.hpp"
 
 namespace wye {
@@ -50,6 +51,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
   void clear();
+  /// Stores what drivers made and nobody has stored yet.
+  void save_drivers();
   /// Whether one more would be one too many.
   bool is_full() const;
   std::vector<std::string> contents() const;
@@ -64,6 +67,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
 
   Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
         std::shared_ptr<const DirectoryStore> directory);  ///< for `open`
+  ~Cache() override;
 
  private:
   struct Key {
@@ -105,6 +109,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
     ExecutablePointer executable;
     CacheTier tier = CacheTier::built;
     bool corrupt = false;  ///< what was stored was damaged
+    bool stored = false;   ///< it is one of those that are kept between processes
     Duration took{};
     std::optional<device::Artefact> to_store;
     Claim claim;  ///< held until it is stored, so that who waits for it finds it there
@@ -191,6 +196,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   const Clock& clock_;
   const base::Logger log_;
   const std::unique_ptr<ArtefactStore> store_;  ///< null without one
+  const std::unique_ptr<DriverTier> drivers_;   ///< the same
   const std::shared_ptr<const DirectoryStore> directory_;
   const std::shared_ptr<const void> compilers_;  ///< loaded for as long as there is a cache to fill
 

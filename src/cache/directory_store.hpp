@@ -19,8 +19,8 @@ struct DiskBounds {
   std::uint64_t files = 100'000;
 };
 
-/// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key; and "locks", an
-/// empty file whose places are locked.
+/// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key; "locks", an
+/// empty file whose places are locked; and "builds", where builds that may end their process are marked.
 ///
 /// Kept within bounds, used longest ago first out, as far as that is cheap to know: a file's time of change
 /// says when it was written or last found, to the hour. A large store is bounded in up to 64 groups of

@@ -51,7 +51,7 @@ struct CacheMetrics {
   std::uint64_t joined = 0;     ///< waited for a build that was under way
   std::uint64_t failures = 0;   ///< builds that failed
   std::uint64_t evictions = 0;  ///< dropped for want of room, here or on their device
-  std::uint64_t corrupt = 0;    ///< stored artefacts that were not what was stored, and were removed
+  std::uint64_t corrupt = 0;    ///< stored files that were not what was stored, and were removed
   Duration build_time{};
   std::uint64_t misses_first = 0;         ///< of `misses`: not had before, as far as is remembered
   std::uint64_t misses_evicted = 0;       ///< of `misses`: had before and dropped
@@ -63,6 +63,8 @@ struct CacheMetrics {
   std::uint64_t lost = 0;                 ///< dropped with their device
   std::uint64_t disk_evictions = 0;       ///< files this cache removed to keep the directory within bounds
   Duration saved{};  ///< what hits would have cost, had each been built or loaded as the one it found was
+  std::uint64_t deaths = 0;        ///< builds that were seen to have ended their process before
+  std::uint64_t driver_loads = 0;  ///< devices whose driver began with what it made in an earlier process
 };
 
 /// Executables per device and kernel, bounded, least recently used first out, none built twice at once or
@@ -76,7 +78,8 @@ class WYE_API ShaderCache {
 
   /// The executable of `kernel` on `device`: the one there is, or a new one. An entry that somebody holds
   /// is never evicted. What a compiler or device refused is refused again without being asked for ten
-  /// minutes, or until `clear`.
+  /// minutes, or until `clear`. Where there is a directory, what ended two processes in a row while it was built
+  /// is refused to all of them until the kernel, its compiler or the driver changes, or until `clear`.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
   /// Cost:   where it is ready, less than two copies of the handle it returns (cache_bench): keep that handle.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
@@ -93,7 +96,8 @@ class WYE_API ShaderCache {
   /// What is known of `kernel` on `device`, in a sentence: ready, being built, failed, dropped and why, stored.
   /// Cost: may read a file.
   std::string explain(const AnyKernel& kernel, const Device& device) const;
-  /// Drops every executable that nobody holds, and every failure.
+  /// Drops every executable that nobody holds, and every failure, also those that ended a process. What is stored
+  /// stays.
   void clear();
 
   const std::shared_ptr<device::ExecutableProvider>& provider() const noexcept { return provider_; }
