@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "cache/driver_code.hpp"
 #include "kernel/program.hpp"
 
 namespace wye {
@@ -21,6 +22,8 @@ using namespace std::chrono_literals;
 constexpr Duration failure_life = 10min;
 /// Keys whose failure or fate is remembered.
 constexpr std::size_t past_limit = 512;
+/// Kernels of a run that are recorded.
+constexpr std::size_t used_limit = 10'000;
 
 bool is_idle(const std::shared_ptr<device::ExecutableBase>& executable) {
   return executable.use_count() == 1;
@@ -199,6 +202,17 @@ std::optional<Duration> Cache::expected_cost(const device::DeviceBase& device) c
 
 Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Program>& program,
                                         const std::shared_ptr<device::DeviceBase>& device, Instant until) {
+  return provide(program, device, until, Code::as_it_likes);
+}
+
+Result<device::Provided> Cache::make_ready(const std::shared_ptr<const device::Program>& program,
+                                           const std::shared_ptr<device::DeviceBase>& device, Instant until) {
+  return provide(program, device, until, Code::all);
+}
+
+Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Program>& program,
+                                        const std::shared_ptr<device::DeviceBase>& device, Instant until,
+                                        Code code) {
   if (const Error* lost = device->lost()) {
     Leaving leaving;
     const base::Lock lock(mutex_);
@@ -212,11 +226,11 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   const Key key{*digest, device.get()};
   if (ExecutablePointer ready = find_kept(key, program->id()))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-  return find_or_build(key, *program, *device, until);
+  return find_or_build(key, *program, *device, until, code);
 }
 
 Result<device::Provided> Cache::find_or_build(const Key& key, const device::Program& program,
-                                              device::DeviceBase& device, Instant until) {
+                                              device::DeviceBase& device, Instant until, Code code) {
   const std::string& device_id = device.info().id;
   Leaving leaving;
   std::shared_ptr<Flight> flight;
@@ -251,7 +265,7 @@ Result<device::Provided> Cache::find_or_build(const Key& key, const device::Prog
     flights_.emplace(key, flight);
   }
 
-  Result<Built> built = build(key.digest, program, device, until, flight->given_up);
+  Result<Built> built = build(key.digest, program, device, until, code, flight->given_up);
   Result<device::Provided> result = built ? Result<device::Provided>(device::Provided{
                                                 Executable(built->executable), built->tier, built->took})
                                           : Result<device::Provided>(built.error());
@@ -272,15 +286,15 @@ Result<device::Provided> Cache::find_or_build(const Key& key, const device::Prog
   }
   flight->gate.wake_all();
   if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
-  if (built && built->stored) drivers_->made(device);
+  if (built && built->compiled && drivers_) drivers_->made(device);
   return result;
 }
 
 /// Builds, and lets nothing but a result out: others wait for it.
 Result<Cache::Built> Cache::build(const Digest& digest, const device::Program& program,
-                                  device::DeviceBase& device, Instant until, bool& given_up) {
+                                  device::DeviceBase& device, Instant until, Code code, bool& given_up) {
   try {
-    return try_build(digest, program, device, until, given_up);
+    return try_build(digest, program, device, until, code, given_up);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
   } catch (const std::exception& thrown) {
@@ -302,9 +316,9 @@ void Cache::load(const Digest& digest, Built& built, std::optional<device::Artef
 }
 
 Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Program& program,
-                                      device::DeviceBase& device, Instant until, bool& given_up) {
+                                      device::DeviceBase& device, Instant until, Code code, bool& given_up) {
   Instant start = clock_.now();
-  const bool stored = store_ && program.storable(device);
+  const bool compiled = program.storable(device), stored = store_ && compiled;
   Built built;
   std::optional<device::Artefact> artefact;
   if (stored) load(digest, built, artefact);
@@ -362,8 +376,9 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   auto executable = device.create_executable(*artefact);
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);
+  if (code == Code::all && compiled) make_all_code(built.executable);
   built.took = clock_.now() - start;
-  built.stored = stored;
+  built.compiled = compiled;
   if (stored && built.tier == CacheTier::built) built.to_store = std::move(artefact);
   if (log_.wants(LogLevel::debug, "cache"))
     log_.write(LogLevel::debug, "cache",
@@ -420,8 +435,25 @@ void Cache::keep(const Key& key, Built& built, std::string label, Leaving& leavi
   entry.label = std::move(label);
   entry.tier = built.tier;
   entry.took = built.took;
+  entry.use = record(key, built, *built.executable->device());
   raise(entry, touch(entry));
   trim(leaving);
+}
+
+/// Where what was built under `key` is recorded; null where it is not.
+Cache::Use* Cache::record(const Key& key, const Built& built, const device::DeviceBase& device) {
+  if (!built.compiled) return nullptr;
+  std::pair<Digest, std::string> name(key.digest, device.info().id);
+  if (used_.size() >= used_limit && used_.find(name) == used_.end()) return nullptr;
+  const auto [place, is_new] = used_.try_emplace(std::move(name));
+  Use& use = place->second;
+  if (is_new) {
+    use.order = used_.size();
+    use.entry = {key.digest, built.executable->artefact().kernel, device.info().backend, device.info().name};
+  }
+  ++use.entry.uses;
+  use.entry.took = std::max(use.entry.took, built.took);
+  return &use;
 }
 
 /// What is remembered of `key`, if its device is still the one it was.
@@ -467,6 +499,7 @@ void Cache::leave(Table::iterator place, Gone why, Leaving& leaving) {
   const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
   counted_.hits += hits;
   counted_.saved += entry.took * hits;
+  if (entry.use) entry.use->entry.uses += hits;
   if (why == Gone::cleared) ++counted_.cleared;
   if (why == Gone::lost) ++counted_.lost;
   if (why == Gone::no_room || why == Gone::reclaimed) ++counted_.evictions;
@@ -662,6 +695,25 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
   if (const unsigned deaths = store_->deaths(build_name(*digest, device)))
     known += base::text("; making it ready ended {} processes", deaths);
   return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
+}
+
+Manifest Cache::manifest() const {
+  std::vector<Use> used;
+  {
+    const Frozen still = freeze();
+    settle();
+    std::map<const Use*, std::uint64_t> live;
+    for (const auto& [key, entry] : entries_)
+      if (entry.use) live[entry.use] += entry.hits.load(std::memory_order_relaxed);
+    for (const auto& [key, use] : used_) {
+      used.push_back(use);
+      if (const auto hits = live.find(&use); hits != live.end()) used.back().entry.uses += hits->second;
+    }
+  }
+  std::sort(used.begin(), used.end(), [](const Use& a, const Use& b) { return a.order < b.order; });
+  Manifest manifest;
+  for (Use& use : used) manifest.entries.push_back(std::move(use.entry));
+  return manifest;
 }
 
 void Cache::settle() const noexcept {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/provider.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/temporary_folder.hpp"
@@ -159,4 +160,43 @@ TEST_CASE("a runtime goes on without a place for caches, and says so once", "[ru
   const auto named = Runtime::open({.backends = {{"cpu"}}, .cache_directory = file + "/cache"});
   REQUIRE_FALSE(named);
   CHECK(named.error() == Errc::io);
+}
+
+TEST_CASE("what is prewarmed needs no code of the driver any more", "[runtime]") {
+  Runtime runtime = Runtime::open().value();
+  const auto heavy = [](const std::string& name) {
+    // Different each time, so that nobody has seen it before.
+    const std::string seed = std::to_string(Clock::steady().now().time_since_epoch().count() % 1'000'000'007);
+    std::string text =
+        "#version 450\nlayout(local_size_x = 64) in;\nlayout(set = 0, binding = 0) buffer X { float x[]; };\n"
+        "layout(push_constant) uniform P { float s; };\n"
+        "void main() { uint i = gl_GlobalInvocationID.x; if (i >= x.length()) return; float v = x[i] + " +
+        seed + ".0;\n";
+    for (int i = 0; i < 40; ++i)
+      text += "v = sin(v * s) + exp(-v * v) * " + std::to_string(i + 1) + ".5 + pow(abs(v), 1.5);\n";
+    return Kernel<ReadWrite<float>, float>::make(
+               {.name = name, .sources = {Glsl{.text = text + "x[i] = v; }"}}})
+        .value();
+  };
+  std::vector<float> x(64, 1.0f);
+  for (const Device& device : runtime.devices()) {
+    if (device.info().backend != "vulkan") continue;
+    const auto first_run = [&](const auto& kernel) {
+      const auto ran = runtime.run(kernel(x, 1.0f), {.on = device.id()});
+      REQUIRE(ran);
+      CHECK(ran->cache() == CacheTier::memory);
+      return ran->ran();
+    };
+    const auto cold = heavy("cold"), warm = heavy("warm");
+    if (cold.program()->refusal(*device.base())) continue;  // this build compiles no GLSL
+    auto prewarm = runtime.cache().prewarm({warm}, {device});
+    REQUIRE(prewarm);
+    CHECK(prewarm->wait());
+    CHECK(prewarm->progress().ready == 1);
+    REQUIRE(runtime.cache().find_or_build(cold, device));
+    const Duration late = first_run(cold), early = first_run(warm);
+    INFO(device.id() << ": " << late.count() / 1000 << " us at the first run, " << early.count() / 1000
+                     << " us prewarmed");
+    CHECK(early < std::chrono::milliseconds(20) + late / 4);
+  }
 }

@@ -4,6 +4,7 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
+#include <wye/cache/manifest.hpp>
 #include <wye/cache/prewarm.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
@@ -85,9 +86,16 @@ class WYE_API ShaderCache {
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
 
   /// Makes `kernels` ready on `devices` in the background, in this order, as far as there is room: nothing is
-  /// evicted for it. Whoever asks for one meanwhile waits for the background.
+  /// evicted for it. Drivers make all of their code, also those that leave it for the first dispatch. Whoever asks for one meanwhile waits for the background.
   /// Errors: unavailable (no thread can be started), out_of_memory.
   Result<Prewarm> prewarm(const std::vector<AnyKernel>& kernels, const std::vector<Device>& devices);
+
+  /// The same for those of `kernels` and `devices` that `manifest` names, in its order. An entry is for every device of
+  /// its backend; one whose kernel has changed since is left out, and counted.
+  Result<Prewarm> prewarm(const Manifest& manifest, const std::vector<AnyKernel>& kernels,
+                          const std::vector<Device>& devices);
+  /// The kernels that were asked for so far and went through a compiler or driver: the first 10,000.
+  Manifest manifest() const;
 
   CacheMetrics metrics() const;
   /// Names of the live kernels, the last to be evicted first: "scale@vulkan:0". With `Eviction::lru` that is
