@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "cache/artefact_bytes.hpp"
+#include "cache/directory_store.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -80,7 +81,7 @@ BuildMarks* ArtefactStore::marks() {
   if (locks_.empty()) return nullptr;
   const std::lock_guard lock(mutex_);
   if (!marks_) {
-    auto opened = BuildMarks::open(locks_.substr(0, locks_.rfind('/') + 1) + "builds");
+    auto opened = BuildMarks::open(DirectoryStore::mark_file(locks_.substr(0, locks_.rfind('/'))));
     if (!opened) return nullptr;
     marks_ = std::move(*opened);
   }

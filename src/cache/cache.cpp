@@ -81,13 +81,14 @@ std::size_t Cache::KeyHash::operator()(const Key& key) const noexcept {
 }
 
 Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
-             std::shared_ptr<const DirectoryStore> directory)
+             std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles)
     : options_(options),
       clock_(options.clock ? *options.clock : Clock::steady()),
       log_(options.log, {.level = LogLevel::trace, .rooms = {}}),
       store_(std::move(store)),
       drivers_(store_ ? std::make_unique<DriverTier>(*store_) : nullptr),
       directory_(std::move(directory)),
+      bundles_(std::move(bundles)),
       compilers_(kernel::keep_compilers()) {}
 
 Cache::~Cache() { save_drivers(); }
@@ -101,6 +102,12 @@ void Cache::save_drivers() {
 }
 
 Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::shared_ptr<BlobStore> store) {
+  std::vector<Bundle> bundles;
+  for (const std::string& path : options.bundles) {
+    auto opened = Bundle::open(path);
+    if (!opened) return std::move(opened).error();
+    bundles.push_back(std::move(*opened));
+  }
   std::shared_ptr<const DirectoryStore> directory;
   std::string locks;
   if (!store && !options.directory.empty()) {
@@ -115,7 +122,7 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::sha
     artefacts =
         std::make_unique<ArtefactStore>(std::move(store), std::move(locks),
                                         base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
-  return std::make_shared<Cache>(options, std::move(artefacts), std::move(directory));
+  return std::make_shared<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
 }
 
 /// Makes `entry` the one used last and says when that was, for `raise`; 0 where it was the last one already.
@@ -307,12 +314,26 @@ Result<Cache::Built> Cache::build(const Digest& digest, const device::Program& p
 
 void Cache::load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
   ArtefactStore::Loaded loaded = store_->load(digest);
-  if (loaded.corrupt) {
-    built.corrupt = true;
-    const base::Lock lock(mutex_);
-    ++counted_.corrupt;
-  }
+  if (loaded.corrupt) count_corrupt(built);
   artefact = std::move(loaded.artefact);
+  if (artefact) built.tier = CacheTier::disk;
+}
+
+void Cache::unpack(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
+  for (const Bundle& bundle : bundles_) {
+    Bundle::Found found = bundle.find(digest);
+    if (found.corrupt) count_corrupt(built);
+    if (!found.artefact) continue;
+    artefact = std::move(found.artefact);
+    built.tier = CacheTier::bundle;
+    return;
+  }
+}
+
+void Cache::count_corrupt(Built& built) {
+  built.corrupt = true;
+  const base::Lock lock(mutex_);
+  ++counted_.corrupt;
 }
 
 Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Program& program,
@@ -321,10 +342,11 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   const bool compiled = program.storable(device), stored = store_ && compiled;
   Built built;
   std::optional<device::Artefact> artefact;
-  if (stored) load(digest, built, artefact);
+  if (compiled) unpack(digest, built, artefact);
+  if (stored && !artefact) load(digest, built, artefact);
   Claim to_load;  // nobody waits for it
   if (artefact) {
-    to_load = store_->claim(digest, Instant{});
+    if (stored) to_load = store_->claim(digest, Instant{});
   } else if (stored) {
     // One process builds. It may have died, hang, or be a much slower one: nobody waits for long.
     Duration patience = 2s;
@@ -365,9 +387,7 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
         base::text("Making kernel '{}' ready for '{}' ended its process {} times. It is not tried again "
                    "until the kernel, its compiler or the driver ({}) changes, or the cache is cleared.",
                    program.name(), device.info().id, marked.deaths(), device.info().driver));
-  if (artefact) {
-    built.tier = CacheTier::disk;
-  } else {
+  if (!artefact) {
     auto made = program.build(device);
     if (!made) return std::move(made).error();
     artefact = std::move(*made);
@@ -383,7 +403,9 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   if (log_.wants(LogLevel::debug, "cache"))
     log_.write(LogLevel::debug, "cache",
                base::text("Kernel '{}' for '{}': {} in {} us.", program.name(), device.info().id,
-                          built.tier == CacheTier::disk ? "from disk" : "built",
+                          built.tier == CacheTier::disk     ? "from disk"
+                          : built.tier == CacheTier::bundle ? "from a bundle"
+                                                            : "built",
                           std::chrono::duration_cast<std::chrono::microseconds>(built.took).count()));
   return built;
 }
@@ -415,6 +437,8 @@ void Cache::keep(const Key& key, Built& built, std::string label, Leaving& leavi
     leave(before, Gone::no_room, leaving);  // one whose users have gone
   if (built.tier == CacheTier::disk) {
     ++counted_.disk_hits;
+  } else if (built.tier == CacheTier::bundle) {
+    ++counted_.bundle_hits;
   } else {
     ++counted_.misses;
     const Past* before = past(key);
@@ -658,9 +682,9 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
     if (const auto entry = entries_.find(key); entry != entries_.end() && !entry->second.alive.expired()) {
       const Entry& live = entry->second;
       return base::text("{} is ready on '{}': {} in {}, and found {} times since.{}", name, id,
-                        live.tier == CacheTier::disk    ? "loaded"
-                        : live.tier == CacheTier::built ? "built"
-                                                        : "made ready",
+                        live.tier == CacheTier::disk || live.tier == CacheTier::bundle ? "loaded"
+                        : live.tier == CacheTier::built                                ? "built"
+                                                                                       : "made ready",
                         in_words(live.took), live.hits.load(),
                         live.kept ? "" : " There is no room for it: it ends with its last user.");
     }
@@ -691,6 +715,9 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
   if (known.empty())
     known = base::text("{} is not ready on '{}', and is not remembered to have been", name, id);
   if (!program.storable(device)) return known + "; it needs no compiler.";
+  for (const Bundle& bundle : bundles_)
+    if (bundle.find(*digest).artefact)
+      return base::text("{}; its artefact is in the bundle '{}'.", known, bundle.path());
   if (!store_) return known + "; nothing is stored between processes.";
   if (const unsigned deaths = store_->deaths(build_name(*digest, device)))
     known += base::text("; making it ready ended {} processes", deaths);

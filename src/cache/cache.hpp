@@ -16,6 +16,7 @@
 #include "base/gate.hpp"
 #include "base/logger.hpp"
 #include "cache/artefact_store.hpp"
+#include "cache/bundle.hpp"
 #include "cache/directory_store.hpp"
 #include "cache/driver_tier.hpp"
 #include "device/provider.hpp"
@@ -72,7 +73,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   CacheMetrics metrics_locked() const;
 
   Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
-        std::shared_ptr<const DirectoryStore> directory);  ///< for `open`
+        std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles);  ///< for `open`
   ~Cache() override;
 
  private:
@@ -190,6 +191,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Result<Built> try_build(const Digest& digest, const device::Program& program, device::DeviceBase& device,
                           Instant until, Code code, bool& given_up);
   void load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
+  void unpack(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
+  void count_corrupt(Built& built);
 
   // Under all doors.
   void settle() const noexcept;
@@ -218,6 +221,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   const std::unique_ptr<ArtefactStore> store_;  ///< null without one
   const std::unique_ptr<DriverTier> drivers_;   ///< the same
   const std::shared_ptr<const DirectoryStore> directory_;
+  const std::vector<Bundle> bundles_;
   const std::shared_ptr<const void> compilers_;  ///< loaded for as long as there is a cache to fill
 
   mutable std::array<Reader, reader_count> readers_;

@@ -19,7 +19,6 @@ Digest record_of(const device::DeviceBase& device) {
 }  // namespace
 
 std::shared_ptr<DriverTier::State> DriverTier::state_of(device::DeviceBase& device) {
-  const std::lock_guard lock(mutex_);
   std::shared_ptr<State>& state = states_[&device];
   if (!state || state->device.expired()) {  // the address may have been another one's
     state = std::make_shared<State>();
@@ -29,13 +28,25 @@ std::shared_ptr<DriverTier::State> DriverTier::state_of(device::DeviceBase& devi
 }
 
 void DriverTier::prepare(device::DeviceBase& device) {
-  const std::shared_ptr<State> state = state_of(device);
-  std::call_once(state->prepared, [&] {
-    try {
-      load(device, *state);
-    } catch (const std::bad_alloc&) {  // then it begins with nothing
+  std::shared_ptr<State> state;
+  {
+    base::Lock lock(mutex_);
+    state = state_of(device);
+    if (state->phase != Phase::fresh) {
+      gate_.wait(lock, Instant::max(), [&] { return state->phase == Phase::prepared; });
+      return;
     }
-  });
+    state->phase = Phase::loading;
+  }
+  try {
+    load(device, *state);
+  } catch (const std::bad_alloc&) {  // then it begins with nothing
+  }
+  {
+    const base::Lock lock(mutex_);
+    state->phase = Phase::prepared;
+  }
+  gate_.wake_all();
 }
 
 void DriverTier::load(device::DeviceBase& device, State& state) {
@@ -49,20 +60,18 @@ void DriverTier::load(device::DeviceBase& device, State& state) {
     const MarkedBuild marked = store_.mark(key, claim);
     good = !marked.refused() && device.preload(stored->code);
   }
-  if (good) {
-    const std::lock_guard lock(state.saving);
-    state.saved = digest(stored->code);
-  } else if (!device.lost()) {
-    store_.drop(key);
-  }
-  const std::lock_guard lock(mutex_);
+  if (!good && !device.lost()) store_.drop(key);
+  const Digest content = good ? digest(stored->code) : Digest{};
+  const base::Lock lock(mutex_);
+  state.saved = content;
   ++(good ? counts_.loaded : counts_.corrupt);
 }
 
 void DriverTier::made(device::DeviceBase& device) {
-  const std::shared_ptr<State> state = state_of(device);
+  std::shared_ptr<State> state;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
+    state = state_of(device);
     state->is_saved = false;
     if (++state->count < state->next) return;
     state->next *= 2;
@@ -77,7 +86,7 @@ void DriverTier::made(device::DeviceBase& device) {
 void DriverTier::save() {
   std::vector<std::pair<std::shared_ptr<device::DeviceBase>, std::shared_ptr<State>>> grown;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     for (const auto& [address, state] : states_)
       if (auto device = state->device.lock(); device && !std::exchange(state->is_saved, true))
         grown.emplace_back(std::move(device), state);
@@ -90,15 +99,16 @@ void DriverTier::save(device::DeviceBase& device, State& state) {
   const auto code = device.driver_code();
   if (!code || code->empty()) return;
   const Digest content = digest(*code);
-  const std::lock_guard lock(state.saving);
-  if (content == state.saved) return;
+  {
+    const base::Lock lock(mutex_);
+    if (std::exchange(state.saved, content) == content) return;
+  }
   const Digest key = record_of(device);
   store_.put(key, encode(DriverCode{device.info().name, device.info().driver, *code}, key));
-  state.saved = content;
 }
 
 DriverTier::Counts DriverTier::counts() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return counts_;
 }
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "base/logger.hpp"
+#include "base/gate.hpp"
 #include "cache/artefact_store.hpp"
 #include "device/contract.hpp"
 
@@ -37,23 +37,25 @@ class DriverTier {
   Counts counts() const;
 
  private:
+  enum class Phase : std::uint8_t { fresh, loading, prepared };
   struct State {
     std::weak_ptr<device::DeviceBase> device;
-    std::once_flag prepared;
-    std::mutex saving;
-    Digest saved;             ///< of the code in the store, under `saving`
-    std::uint64_t count = 0;  ///< of executables made, under the tier's mutex
+    Phase phase = Phase::fresh;
+    Digest saved;             ///< of the code in the store
+    std::uint64_t count = 0;  ///< of executables made
     std::uint64_t next = 8;   ///< so many, and it is stored
     bool is_saved = true;
   };
 
-  std::shared_ptr<State> state_of(device::DeviceBase& device);
+  std::shared_ptr<State> state_of(device::DeviceBase& device);  ///< under `mutex_`
   void load(device::DeviceBase& device, State& state);
   void save(device::DeviceBase& device, State& state);
 
   ArtefactStore& store_;
   mutable std::mutex mutex_;
-  std::unordered_map<const device::DeviceBase*, std::shared_ptr<State>> states_;
+  base::Gate gate_;  ///< devices are prepared
+  std::unordered_map<const device::DeviceBase*, std::shared_ptr<State>>
+      states_;  ///< under `mutex_`, as all of it
   Counts counts_;
 };
 

@@ -141,6 +141,7 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
   for (const Result<void>& one : filled)
     if (!one) return one.error();
   choose_directory(all, std::move(options.cache_directory), environment);
+  all.cache.bundles = std::move(options.cache_bundles);
   all.scheduler.preferences = std::move(options.preferences);
   all.pool.clock = all.cache.clock = all.scheduler.clock = options.clock;
 
@@ -169,5 +170,12 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
 }
 
 }  // namespace runtime
+
+std::string user_cache_directory() {
+  runtime::Resolved all;
+  runtime::choose_directory(all, std::nullopt, runtime::process_environment);
+  return all.cache.directory;
+}
+
 }  // namespace v0
 }  // namespace wye

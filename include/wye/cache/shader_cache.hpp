@@ -37,9 +37,10 @@ struct CacheOptions {
   std::uint32_t kernels = 1000;        ///< live executables
   Eviction eviction = Eviction::lru;   ///< in memory
   LogSink log = {};
-  const Clock* clock = nullptr;          ///< null: the steady clock
-  Bytes disk = Bytes{1ull << 30};        ///< of files in the directory; zero: nothing is stored
-  std::uint32_t disk_kernels = 100'000;  ///< files in the directory
+  const Clock* clock = nullptr;           ///< null: the steady clock
+  Bytes disk = Bytes{1ull << 30};         ///< of files in the directory; zero: nothing is stored
+  std::uint32_t disk_kernels = 100'000;   ///< files in the directory
+  std::vector<std::string> bundles = {};  ///< files of `wyec bundle`, looked through before the directory
 };
 
 /// What the cache has done so far, at one moment.
@@ -66,6 +67,7 @@ struct CacheMetrics {
   Duration saved{};  ///< what hits would have cost, had each been built or loaded as the one it found was
   std::uint64_t deaths = 0;        ///< builds that were seen to have ended their process before
   std::uint64_t driver_loads = 0;  ///< devices whose driver began with what it made in an earlier process
+  std::uint64_t bundle_hits = 0;   ///< their artefact found in a bundle
 };
 
 /// Executables per device and kernel, bounded, least recently used first out, none built twice at once or
@@ -74,7 +76,8 @@ struct CacheMetrics {
 ///          wait for it.
 class WYE_API ShaderCache {
  public:
-  /// Errors: invalid_argument; io (the directory can't be made, or others can write to it).
+  /// Errors: invalid_argument; io (the directory can't be made, or others can write to it); those of a bundle: not_found,
+  ///         corrupt, unsupported, io.
   static Result<ShaderCache> open(CacheOptions options = {}, Version header = header_version);
 
   /// The executable of `kernel` on `device`: the one there is, or a new one. An entry that somebody holds

@@ -29,6 +29,7 @@ inline namespace v0 {
 /// | cache_memory     | 256 MiB         | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                         |
 /// | cache_directory  | see below       | WYE_CACHE_DIR      | path; in memory only: "", of the variable "none"     |
 /// | cache_disk       | 1 GiB           | WYE_CACHE_DISK     | bytes, or with KiB, MiB, GiB; 0: nothing is stored   |
+/// | cache_bundles    | none            | -                  | paths of files of `wyec bundle`                      |
 /// | concurrent_jobs  | 4               | WYE_JOBS           | jobs, 1 to 1024                                      |
 /// | job_time_limit   | 30 s            | WYE_JOB_TIME_LIMIT | seconds, or with ms, s                               |
 /// | fallback         | allow           | WYE_FALLBACK       | allow, warn, forbid                                  |
@@ -59,7 +60,11 @@ struct RuntimeOptions {
   std::optional<std::string> log_level = std::nullopt;
   const Clock* clock = nullptr;
   std::optional<Bytes> cache_disk = std::nullopt;
+  std::vector<std::string> cache_bundles = {};
 };
+
+/// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.
+WYE_API std::string user_cache_directory();
 
 }  // namespace v0
 }  // namespace wye
