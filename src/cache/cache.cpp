@@ -720,7 +720,7 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
       return base::text("{}; its artefact is in the bundle '{}'.", known, bundle.path());
   if (!store_) return known + "; nothing is stored between processes.";
   if (const unsigned deaths = store_->deaths(build_name(*digest, device)))
-    known += base::text("; making it ready ended {} processes", deaths);
+    known += base::text("; making it ready ended {} process{}", deaths, deaths == 1 ? "" : "es");
   return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
 }
 

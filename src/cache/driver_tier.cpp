@@ -19,11 +19,13 @@ Digest record_of(const device::DeviceBase& device) {
 }  // namespace
 
 std::shared_ptr<DriverTier::State> DriverTier::state_of(device::DeviceBase& device) {
-  std::shared_ptr<State>& state = states_[&device];
-  if (!state || state->device.expired()) {  // the address may have been another one's
-    state = std::make_shared<State>();
-    state->device = device.weak_from_this();
-  }
+  const auto known = states_.find(&device);
+  if (known != states_.end() && !known->second->device.expired()) return known->second;
+  // The address may have been another one's, which is gone as others may be.
+  std::erase_if(states_, [](const auto& state) { return state.second->device.expired(); });
+  auto state = std::make_shared<State>();
+  state->device = device.weak_from_this();
+  states_.emplace(&device, state);
   return state;
 }
 

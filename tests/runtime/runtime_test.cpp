@@ -126,6 +126,9 @@ TEST_CASE("a runtime keeps its kernels in the user's place for caches", "[runtim
     for (const Device& device : runtime.devices())
       if (device.info().backend == "vulkan")
         CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() == expected);
+    const CacheMetrics counted = runtime.metrics().cache;
+    CHECK(counted.driver_loads == counted.disk_hits);  // one kernel on each device whose driver remembers
+    CHECK(counted.corrupt == 0);
   }
   std::filesystem::remove_all(folder / "caches");
   CHECK(Runtime::open({.backends = {{"cpu"}}, .cache_directory = ""}));
