@@ -58,7 +58,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
     if (!resolved) return std::move(resolved).error();
     auto pool = ContextPool::open(std::move(resolved->pool));
     if (!pool) return std::move(pool).error();
-    auto cache = runtime::open_cache(*std::move(resolved));
+    auto cache = runtime::open_cache(*resolved);
     if (!cache) return std::move(cache).error();
     auto scheduler = Scheduler::open(*pool, *cache, std::move(resolved->scheduler));
     if (!scheduler) return std::move(scheduler).error();
