@@ -20,7 +20,7 @@ bool is_called(const wye::AdapterInfo& adapter, std::string_view name) {
 
 /// Of several jobs of a step, the one whose kernel took longest to get says where it was.
 int effort(std::string_view tier) {
-  return tier == "built" ? 3 : tier == "disk" ? 2 : tier == "memory" ? 1 : 0;
+  return tier == "built" ? 3 : tier == "disk" || tier == "bundle" ? 2 : tier == "memory" ? 1 : 0;
 }
 
 void add_name(std::string& list, std::string_view name) {

@@ -247,6 +247,68 @@ Result<void> freshen(const std::string& path, Duration older_than) {
   return {};
 }
 
+Result<RandomFile> RandomFile::open(const std::string& path, For use) {
+  const int flags = use == For::writing ? O_RDWR | O_CREAT | O_NOFOLLOW : O_RDONLY;
+  File file(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0600); }));
+  if (!file && errno == ENOENT && use == For::reading)
+    return Error(Errc::not_found, text("There is no file '{}'.", path));
+  if (!file) return refused("File", path, "opened", "open", errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return refused("File", path, "opened", "fstat", errno);
+  if (!S_ISREG(status.st_mode)) return Error(Errc::io, text("'{}' is not a regular file.", path));
+  return RandomFile(file.release(), path);
+}
+
+RandomFile::RandomFile(RandomFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+
+RandomFile& RandomFile::operator=(RandomFile&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+RandomFile::~RandomFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Result<Bytes> RandomFile::size() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) return refused("File", path_, "read", "fstat", errno);
+  return Bytes{static_cast<std::uint64_t>(status.st_size)};
+}
+
+Result<std::size_t> RandomFile::read(std::uint64_t offset, std::span<std::byte> piece) const {
+  std::size_t done = 0;
+  while (done < piece.size()) {
+    const ssize_t got = uninterrupted([&] {
+      return ::pread(descriptor_, piece.data() + done, piece.size() - done,
+                     static_cast<off_t>(offset + done));
+    });
+    if (got < 0) return refused("File", path_, "read", "pread", errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Result<void> RandomFile::write(std::uint64_t offset, std::span<const std::byte> piece) {
+  while (!piece.empty()) {
+    const ssize_t written = uninterrupted(
+        [&] { return ::pwrite(descriptor_, piece.data(), piece.size(), static_cast<off_t>(offset)); });
+    if (written < 0) return refused("File", path_, "written", "pwrite", errno);
+    piece = piece.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+  return {};
+}
+
+Result<void> RandomFile::clear() {
+  if (uninterrupted([&] { return ::ftruncate(descriptor_, 0); }) != 0)
+    return refused("File", path_, "written", "ftruncate", errno);
+  return {};
+}
+
 Result<std::optional<FileLock>> FileLock::acquire(const std::string& path, std::uint64_t place,
                                                   Instant until) {
   File file(uninterrupted(

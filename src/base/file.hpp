@@ -62,6 +62,33 @@ Result<bool> remove_unchanged(const std::string& path, const FileEntry& seen);
 /// Errors: io.
 Result<void> freshen(const std::string& path, Duration older_than);
 
+/// An open file that is read and written in pieces.
+/// Threads: thread-safe; pieces that overlap are not ordered.
+class RandomFile {
+ public:
+  enum class For : std::uint8_t {
+    reading,
+    writing,  ///< and reading; it is made, for its owner only, where there is none
+  };
+  /// Errors: io, also where it is no regular file; not_found where there is none to read.
+  static Result<RandomFile> open(const std::string& path, For use);
+  RandomFile(RandomFile&& other) noexcept;
+  RandomFile& operator=(RandomFile&& other) noexcept;
+  ~RandomFile();
+
+  Result<Bytes> size() const;
+  /// Reads up to `piece.size()` bytes at `offset`; says how many there were.
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> piece) const;
+  Result<void> write(std::uint64_t offset, std::span<const std::byte> piece);
+  /// Leaves nothing in it.
+  Result<void> clear();
+
+ private:
+  RandomFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  int descriptor_;
+  std::string path_;
+};
+
 /// A place in a file that one holder has at a time, among the threads of all processes. Its end gives it
 /// back, and so does the end of its process, however that comes.
 class FileLock {

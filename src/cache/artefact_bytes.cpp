@@ -14,10 +14,16 @@ namespace {
 
 // A record is: magic, format version, key, size of the payload, checksum of all of that and the payload,
 // payload. Numbers are little endian; strings and lists begin with their length.
-constexpr std::string_view magic = "wye kernel";
-constexpr std::uint64_t format = kernel::abi_version;
+struct RecordKind {
+  std::string_view magic;
+  std::uint64_t format;
+};
+constexpr RecordKind kernel_record{"wye kernel", kernel::abi_version};
+constexpr RecordKind driver_record{"wye driver", 1};
+constexpr std::size_t magic_bytes = 10;
+static_assert(kernel_record.magic.size() == magic_bytes && driver_record.magic.size() == magic_bytes);
 constexpr std::size_t checksum_bytes = sizeof(Digest::bytes);
-constexpr std::size_t header_bytes = magic.size() + 8 + sizeof(Digest::bytes) + 8;
+constexpr std::size_t header_bytes = magic_bytes + 8 + sizeof(Digest::bytes) + 8;
 
 class Writer {
  public:
@@ -177,14 +183,11 @@ Digest checksum(std::span<const std::byte> header, std::span<const std::byte> pa
   return Hasher().add(header).add(payload).finish();
 }
 
-}  // namespace
-
-std::vector<std::byte> encode(const device::Artefact& artefact) {
-  const std::vector<std::byte> payload = encode_payload(artefact);
+std::vector<std::byte> seal(const RecordKind& kind, const Digest& key, std::span<const std::byte> payload) {
   Writer header;
-  header.bytes(std::as_bytes(std::span(magic)));
-  header.number(format, 8);
-  header.bytes(artefact.key.bytes);
+  header.bytes(std::as_bytes(std::span(kind.magic)));
+  header.number(kind.format, 8);
+  header.bytes(key.bytes);
   header.number(payload.size(), 8);
   std::vector<std::byte> record = header.take();
   const Digest sum = checksum(record, payload);
@@ -194,7 +197,9 @@ std::vector<std::byte> encode(const device::Artefact& artefact) {
   return record;
 }
 
-std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const Digest& key) {
+/// The payload of a whole record of this kind and key.
+std::optional<std::span<const std::byte>> unseal(const RecordKind& kind, const Digest& key,
+                                                 std::span<const std::byte> bytes) {
   if (bytes.size() < header_bytes + checksum_bytes) return std::nullopt;
   const auto header = bytes.first(header_bytes);
   const auto sum = bytes.subspan(header_bytes, checksum_bytes);
@@ -202,13 +207,46 @@ std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const D
   if (!std::ranges::equal(checksum(header, payload).bytes, sum)) return std::nullopt;
 
   Reader in(header);
-  if (!std::ranges::equal(in.take(magic.size()), std::as_bytes(std::span(magic)))) return std::nullopt;
-  if (in.number(8) != format) return std::nullopt;
+  if (!std::ranges::equal(in.take(magic_bytes), std::as_bytes(std::span(kind.magic)))) return std::nullopt;
+  if (in.number(8) != kind.format) return std::nullopt;
   if (!std::ranges::equal(in.take(key.bytes.size()), key.bytes)) return std::nullopt;
   if (in.number(8) != payload.size()) return std::nullopt;
-  auto artefact = decode_payload(payload);
+  return payload;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const device::Artefact& artefact) {
+  return seal(kernel_record, artefact.key, encode_payload(artefact));
+}
+
+std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const Digest& key) {
+  const auto payload = unseal(kernel_record, key, bytes);
+  if (!payload) return std::nullopt;
+  auto artefact = decode_payload(*payload);
   if (artefact) artefact->key = key;
   return artefact;
+}
+
+std::vector<std::byte> encode(const DriverCode& driver, const Digest& key) {
+  Writer payload;
+  payload.text(driver.device);
+  payload.text(driver.driver);
+  payload.list(driver.code);
+  return seal(driver_record, key, payload.take());
+}
+
+std::optional<DriverCode> decode_driver(std::span<const std::byte> bytes, const Digest& key) {
+  const auto payload = unseal(driver_record, key, bytes);
+  if (!payload) return std::nullopt;
+  Reader in(*payload);
+  DriverCode driver;
+  driver.device = in.text();
+  driver.driver = in.text();
+  const auto code = in.list();
+  if (!in.at_end()) return std::nullopt;
+  driver.code.assign(code.begin(), code.end());
+  return driver;
 }
 
 }  // namespace cache

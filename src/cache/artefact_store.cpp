@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "cache/artefact_bytes.hpp"
+#include "cache/directory_store.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -32,8 +33,24 @@ ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
     if (!*blob) return {};
     if (auto artefact = decode(**blob, key)) return {std::move(artefact), false};
   }
-  if (auto removed = blobs_->remove(key); !removed) say_once(without_store, removed.error());
+  drop(key);
   return {std::nullopt, true};
+}
+
+std::optional<std::vector<std::byte>> ArtefactStore::get(const Digest& key) {
+  auto blob = blobs_->get(key);
+  if (blob) return *std::move(blob);
+  say_once(without_store, blob.error());
+  return std::nullopt;
+}
+
+void ArtefactStore::put(const Digest& key, std::span<const std::byte> blob) {
+  if (auto put = blobs_->put(key, blob); !put) say_once(without_store, put.error());
+}
+
+void ArtefactStore::drop(const Digest& key) {
+  if (BuildMarks* const all = marks()) all->end(key);
+  if (auto removed = blobs_->remove(key); !removed) say_once(without_store, removed.error());
 }
 
 bool ArtefactStore::holds(const Digest& key) {
@@ -57,6 +74,34 @@ Claim ArtefactStore::claim(const Digest& key, Instant until) {
   else
     claim.failure = std::move(lock).error();
   return claim;
+}
+
+/// The marks, beside the locks; null where there are none.
+BuildMarks* ArtefactStore::marks() {
+  if (locks_.empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!marks_) {
+    auto opened = BuildMarks::open(DirectoryStore::mark_file(locks_.substr(0, locks_.rfind('/'))));
+    if (!opened) return nullptr;
+    marks_ = std::move(*opened);
+  }
+  return &*marks_;
+}
+
+MarkedBuild ArtefactStore::mark(const Digest& what, const Claim& claim) {
+  BuildMarks* const all = claim.lock ? marks() : nullptr;
+  if (!all) return {};
+  const auto deaths = all->begin(what);
+  return deaths ? MarkedBuild(all, what, *deaths) : MarkedBuild();
+}
+
+unsigned ArtefactStore::deaths(const Digest& what) {
+  BuildMarks* const all = marks();
+  return all ? all->deaths(what).value_or(0) : 0;
+}
+
+void ArtefactStore::forgive() {
+  if (BuildMarks* const all = marks()) (void)all->clear().has_value();
 }
 
 void ArtefactStore::save(const device::Artefact& artefact, const Claim& claim) {

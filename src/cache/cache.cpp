@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "cache/driver_code.hpp"
 #include "kernel/program.hpp"
 
 namespace wye {
@@ -21,6 +22,8 @@ using namespace std::chrono_literals;
 constexpr Duration failure_life = 10min;
 /// Keys whose failure or fate is remembered.
 constexpr std::size_t past_limit = 512;
+/// Kernels of a run that are recorded.
+constexpr std::size_t used_limit = 10'000;
 
 bool is_idle(const std::shared_ptr<device::ExecutableBase>& executable) {
   return executable.use_count() == 1;
@@ -29,6 +32,11 @@ bool is_idle(const std::shared_ptr<device::ExecutableBase>& executable) {
 /// Whether the same build would fail again.
 bool is_lasting(const Error& error) {
   return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
+}
+
+/// What a driver is to make of an artefact.
+Digest build_name(const Digest& artefact, const device::DeviceBase& device) {
+  return Hasher().add("wye build").add(artefact.bytes).add(device.driver_identity().bytes).finish();
 }
 
 /// "12 ms", "350 us".
@@ -73,15 +81,33 @@ std::size_t Cache::KeyHash::operator()(const Key& key) const noexcept {
 }
 
 Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
-             std::shared_ptr<const DirectoryStore> directory)
+             std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles)
     : options_(options),
       clock_(options.clock ? *options.clock : Clock::steady()),
       log_(options.log, {.level = LogLevel::trace, .rooms = {}}),
       store_(std::move(store)),
+      drivers_(store_ ? std::make_unique<DriverTier>(*store_) : nullptr),
       directory_(std::move(directory)),
+      bundles_(std::move(bundles)),
       compilers_(kernel::keep_compilers()) {}
 
+Cache::~Cache() { save_drivers(); }
+
+void Cache::save_drivers() {
+  if (!drivers_) return;
+  try {
+    drivers_->save();
+  } catch (const std::bad_alloc&) {  // then they make it again
+  }
+}
+
 Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::shared_ptr<BlobStore> store) {
+  std::vector<Bundle> bundles;
+  for (const std::string& path : options.bundles) {
+    auto opened = Bundle::open(path);
+    if (!opened) return std::move(opened).error();
+    bundles.push_back(std::move(*opened));
+  }
   std::shared_ptr<const DirectoryStore> directory;
   std::string locks;
   if (!store && !options.directory.empty()) {
@@ -96,7 +122,7 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::sha
     artefacts =
         std::make_unique<ArtefactStore>(std::move(store), std::move(locks),
                                         base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
-  return std::make_shared<Cache>(options, std::move(artefacts), std::move(directory));
+  return std::make_shared<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
 }
 
 /// Makes `entry` the one used last and says when that was, for `raise`; 0 where it was the last one already.
@@ -183,6 +209,17 @@ std::optional<Duration> Cache::expected_cost(const device::DeviceBase& device) c
 
 Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Program>& program,
                                         const std::shared_ptr<device::DeviceBase>& device, Instant until) {
+  return provide(program, device, until, Code::as_it_likes);
+}
+
+Result<device::Provided> Cache::make_ready(const std::shared_ptr<const device::Program>& program,
+                                           const std::shared_ptr<device::DeviceBase>& device, Instant until) {
+  return provide(program, device, until, Code::all);
+}
+
+Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Program>& program,
+                                        const std::shared_ptr<device::DeviceBase>& device, Instant until,
+                                        Code code) {
   if (const Error* lost = device->lost()) {
     Leaving leaving;
     const base::Lock lock(mutex_);
@@ -196,11 +233,11 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   const Key key{*digest, device.get()};
   if (ExecutablePointer ready = find_kept(key, program->id()))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-  return find_or_build(key, *program, *device, until);
+  return find_or_build(key, *program, *device, until, code);
 }
 
 Result<device::Provided> Cache::find_or_build(const Key& key, const device::Program& program,
-                                              device::DeviceBase& device, Instant until) {
+                                              device::DeviceBase& device, Instant until, Code code) {
   const std::string& device_id = device.info().id;
   Leaving leaving;
   std::shared_ptr<Flight> flight;
@@ -235,7 +272,7 @@ Result<device::Provided> Cache::find_or_build(const Key& key, const device::Prog
     flights_.emplace(key, flight);
   }
 
-  Result<Built> built = build(key.digest, program, device, until, flight->given_up);
+  Result<Built> built = build(key.digest, program, device, until, code, flight->given_up);
   Result<device::Provided> result = built ? Result<device::Provided>(device::Provided{
                                                 Executable(built->executable), built->tier, built->took})
                                           : Result<device::Provided>(built.error());
@@ -255,15 +292,16 @@ Result<device::Provided> Cache::find_or_build(const Key& key, const device::Prog
     flight->done = true;
   }
   flight->gate.wake_all();
-  if (built && built->to_store) store_->save(*built->to_store, built->claim);
+  if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
+  if (built && built->compiled && drivers_) drivers_->made(device);
   return result;
 }
 
 /// Builds, and lets nothing but a result out: others wait for it.
 Result<Cache::Built> Cache::build(const Digest& digest, const device::Program& program,
-                                  device::DeviceBase& device, Instant until, bool& given_up) {
+                                  device::DeviceBase& device, Instant until, Code code, bool& given_up) {
   try {
-    return try_build(digest, program, device, until, given_up);
+    return try_build(digest, program, device, until, code, given_up);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
   } catch (const std::exception& thrown) {
@@ -276,22 +314,40 @@ Result<Cache::Built> Cache::build(const Digest& digest, const device::Program& p
 
 void Cache::load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
   ArtefactStore::Loaded loaded = store_->load(digest);
-  if (loaded.corrupt) {
-    built.corrupt = true;
-    const base::Lock lock(mutex_);
-    ++counted_.corrupt;
-  }
+  if (loaded.corrupt) count_corrupt(built);
   artefact = std::move(loaded.artefact);
+  if (artefact) built.tier = CacheTier::disk;
+}
+
+void Cache::unpack(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
+  for (const Bundle& bundle : bundles_) {
+    Bundle::Found found = bundle.find(digest);
+    if (found.corrupt) count_corrupt(built);
+    if (!found.artefact) continue;
+    artefact = std::move(found.artefact);
+    built.tier = CacheTier::bundle;
+    return;
+  }
+}
+
+void Cache::count_corrupt(Built& built) {
+  built.corrupt = true;
+  const base::Lock lock(mutex_);
+  ++counted_.corrupt;
 }
 
 Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Program& program,
-                                      device::DeviceBase& device, Instant until, bool& given_up) {
+                                      device::DeviceBase& device, Instant until, Code code, bool& given_up) {
   Instant start = clock_.now();
-  const bool stored = store_ && program.storable(device);
+  const bool compiled = program.storable(device), stored = store_ && compiled;
   Built built;
   std::optional<device::Artefact> artefact;
-  if (stored) load(digest, built, artefact);
-  if (stored && !artefact) {
+  if (compiled) unpack(digest, built, artefact);
+  if (stored && !artefact) load(digest, built, artefact);
+  Claim to_load;  // nobody waits for it
+  if (artefact) {
+    if (stored) to_load = store_->claim(digest, Instant{});
+  } else if (stored) {
     // One process builds. It may have died, hang, or be a much slower one: nobody waits for long.
     Duration patience = 2s;
     {
@@ -316,11 +372,22 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
     }
     start = clock_.now();
     if (built.claim.lock || built.claim.waited) load(digest, built, artefact);
-    if (artefact) built.claim = {};
+    if (artefact) to_load = std::exchange(built.claim, {});
   }
-  if (artefact) {
-    built.tier = CacheTier::disk;
-  } else {
+  if (stored) drivers_->prepare(device);
+  MarkedBuild marked;
+  if (stored) marked = store_->mark(build_name(digest, device), artefact ? to_load : built.claim);
+  if (marked.deaths() != 0) {
+    const base::Lock lock(mutex_);
+    ++counted_.deaths;
+  }
+  if (marked.refused())
+    return Error(
+        Errc::compile_failed,
+        base::text("Making kernel '{}' ready for '{}' ended its process {} times. It is not tried again "
+                   "until the kernel, its compiler or the driver ({}) changes, or the cache is cleared.",
+                   program.name(), device.info().id, marked.deaths(), device.info().driver));
+  if (!artefact) {
     auto made = program.build(device);
     if (!made) return std::move(made).error();
     artefact = std::move(*made);
@@ -329,12 +396,16 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   auto executable = device.create_executable(*artefact);
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);
+  if (code == Code::all && compiled) make_all_code(built.executable);
   built.took = clock_.now() - start;
+  built.compiled = compiled;
   if (stored && built.tier == CacheTier::built) built.to_store = std::move(artefact);
   if (log_.wants(LogLevel::debug, "cache"))
     log_.write(LogLevel::debug, "cache",
                base::text("Kernel '{}' for '{}': {} in {} us.", program.name(), device.info().id,
-                          built.tier == CacheTier::disk ? "from disk" : "built",
+                          built.tier == CacheTier::disk     ? "from disk"
+                          : built.tier == CacheTier::bundle ? "from a bundle"
+                                                            : "built",
                           std::chrono::duration_cast<std::chrono::microseconds>(built.took).count()));
   return built;
 }
@@ -366,6 +437,8 @@ void Cache::keep(const Key& key, Built& built, std::string label, Leaving& leavi
     leave(before, Gone::no_room, leaving);  // one whose users have gone
   if (built.tier == CacheTier::disk) {
     ++counted_.disk_hits;
+  } else if (built.tier == CacheTier::bundle) {
+    ++counted_.bundle_hits;
   } else {
     ++counted_.misses;
     const Past* before = past(key);
@@ -386,8 +459,25 @@ void Cache::keep(const Key& key, Built& built, std::string label, Leaving& leavi
   entry.label = std::move(label);
   entry.tier = built.tier;
   entry.took = built.took;
+  entry.use = record(key, built, *built.executable->device());
   raise(entry, touch(entry));
   trim(leaving);
+}
+
+/// Where what was built under `key` is recorded; null where it is not.
+Cache::Use* Cache::record(const Key& key, const Built& built, const device::DeviceBase& device) {
+  if (!built.compiled) return nullptr;
+  std::pair<Digest, std::string> name(key.digest, device.info().id);
+  if (used_.size() >= used_limit && used_.find(name) == used_.end()) return nullptr;
+  const auto [place, is_new] = used_.try_emplace(std::move(name));
+  Use& use = place->second;
+  if (is_new) {
+    use.order = used_.size();
+    use.entry = {key.digest, built.executable->artefact().kernel, device.info().backend, device.info().name};
+  }
+  ++use.entry.uses;
+  use.entry.took = std::max(use.entry.took, built.took);
+  return &use;
 }
 
 /// What is remembered of `key`, if its device is still the one it was.
@@ -433,6 +523,7 @@ void Cache::leave(Table::iterator place, Gone why, Leaving& leaving) {
   const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
   counted_.hits += hits;
   counted_.saved += entry.took * hits;
+  if (entry.use) entry.use->entry.uses += hits;
   if (why == Gone::cleared) ++counted_.cleared;
   if (why == Gone::lost) ++counted_.lost;
   if (why == Gone::no_room || why == Gone::reclaimed) ++counted_.evictions;
@@ -548,6 +639,7 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
 }
 
 void Cache::clear() {
+  if (store_) store_->forgive();
   Leaving leaving;
   const base::Lock lock(mutex_);
   const Exclusive still(*this);
@@ -590,9 +682,9 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
     if (const auto entry = entries_.find(key); entry != entries_.end() && !entry->second.alive.expired()) {
       const Entry& live = entry->second;
       return base::text("{} is ready on '{}': {} in {}, and found {} times since.{}", name, id,
-                        live.tier == CacheTier::disk    ? "loaded"
-                        : live.tier == CacheTier::built ? "built"
-                                                        : "made ready",
+                        live.tier == CacheTier::disk || live.tier == CacheTier::bundle ? "loaded"
+                        : live.tier == CacheTier::built                                ? "built"
+                                                                                       : "made ready",
                         in_words(live.took), live.hits.load(),
                         live.kept ? "" : " There is no room for it: it ends with its last user.");
     }
@@ -623,8 +715,32 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
   if (known.empty())
     known = base::text("{} is not ready on '{}', and is not remembered to have been", name, id);
   if (!program.storable(device)) return known + "; it needs no compiler.";
+  for (const Bundle& bundle : bundles_)
+    if (bundle.find(*digest).artefact)
+      return base::text("{}; its artefact is in the bundle '{}'.", known, bundle.path());
   if (!store_) return known + "; nothing is stored between processes.";
+  if (const unsigned deaths = store_->deaths(build_name(*digest, device)))
+    known += base::text("; making it ready ended {} process{}", deaths, deaths == 1 ? "" : "es");
   return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
+}
+
+Manifest Cache::manifest() const {
+  std::vector<Use> used;
+  {
+    const Frozen still = freeze();
+    settle();
+    std::map<const Use*, std::uint64_t> live;
+    for (const auto& [key, entry] : entries_)
+      if (entry.use) live[entry.use] += entry.hits.load(std::memory_order_relaxed);
+    for (const auto& [key, use] : used_) {
+      used.push_back(use);
+      if (const auto hits = live.find(&use); hits != live.end()) used.back().entry.uses += hits->second;
+    }
+  }
+  std::sort(used.begin(), used.end(), [](const Use& a, const Use& b) { return a.order < b.order; });
+  Manifest manifest;
+  for (Use& use : used) manifest.entries.push_back(std::move(use.entry));
+  return manifest;
 }
 
 void Cache::settle() const noexcept {
@@ -647,6 +763,11 @@ CacheMetrics Cache::metrics_locked() const {
     }
   }
   if (directory_) metrics.disk_evictions = directory_->displaced();
+  if (drivers_) {
+    const DriverTier::Counts counts = drivers_->counts();
+    metrics.driver_loads = counts.loaded;
+    metrics.corrupt += counts.corrupt;
+  }
   return metrics;
 }
 

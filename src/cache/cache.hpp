@@ -10,12 +10,15 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/gate.hpp"
 #include "base/logger.hpp"
 #include "cache/artefact_store.hpp"
+#include "cache/bundle.hpp"
 #include "cache/directory_store.hpp"
+#include "cache/driver_tier.hpp"
 #include "device/provider.hpp"
 
 namespace wye {
@@ -47,13 +50,20 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
                                      const device::DeviceBase& device) const override;
   Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until) override;
+  /// As `provide`; and the driver makes all of its code now, where it would leave that for the first dispatch.
+  Result<device::Provided> make_ready(const std::shared_ptr<const device::Program>& program,
+                                      const std::shared_ptr<device::DeviceBase>& device, Instant until);
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
   void clear();
+  /// Stores what drivers made and nobody has stored yet.
+  void save_drivers();
   /// Whether one more would be one too many.
   bool is_full() const;
   std::vector<std::string> contents() const;
   std::string explain(const device::Program& program, const device::DeviceBase& device) const;
+  /// What has been used so far, of what went through a compiler or driver.
+  Manifest manifest() const;
   const Clock& clock() const noexcept { return clock_; }
 
   /// While what it returns lives, nothing changes.
@@ -63,7 +73,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   CacheMetrics metrics_locked() const;
 
   Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
-        std::shared_ptr<const DirectoryStore> directory);  ///< for `open`
+        std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles);  ///< for `open`
+  ~Cache() override;
 
  private:
   struct Key {
@@ -77,6 +88,13 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   /// Executables that have left the table: they end when no lock is held.
   using Leaving = std::vector<ExecutablePointer>;
 
+  /// A kernel on a device in this run, whether it is still there or not.
+  struct Use {
+    ManifestEntry entry;
+    std::uint64_t order = 0;
+  };
+  using Uses = std::map<std::pair<Digest, std::string>, Use>;  ///< by key and device id
+
   struct Entry {
     ExecutablePointer kept;                       ///< null where the bounds have no room for it
     std::weak_ptr<device::ExecutableBase> alive;  ///< it is found for as long as somebody uses it
@@ -85,6 +103,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
     std::string label;
     CacheTier tier = CacheTier::none;
     Duration took{};
+    Use* use = nullptr;                            ///< null where it is not recorded
     bool is_protected = false;                     ///< of `Eviction::slru`: used again
     mutable std::atomic<std::uint64_t> latest{0};  ///< a use; the last one, where it is `uses_`
     mutable std::atomic<std::uint64_t> used{0};    ///< the last use, once slots have told theirs
@@ -104,7 +123,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   struct Built {
     ExecutablePointer executable;
     CacheTier tier = CacheTier::built;
-    bool corrupt = false;  ///< what was stored was damaged
+    bool corrupt = false;   ///< what was stored was damaged
+    bool compiled = false;  ///< a compiler or driver made it
     Duration took{};
     std::optional<device::Artefact> to_store;
     Claim claim;  ///< held until it is stored, so that who waits for it finds it there
@@ -159,13 +179,20 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   static void settle(Slot& slot) noexcept;
   static void empty(Slot& slot) noexcept;
   ExecutablePointer find_kept(const Key& key, std::uint64_t program) const;
+  /// How much of its code a driver is to make.
+  enum class Code : std::uint8_t { as_it_likes, all };
+  Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
+                                   const std::shared_ptr<device::DeviceBase>& device, Instant until,
+                                   Code code);
   Result<device::Provided> find_or_build(const Key& key, const device::Program& program,
-                                         device::DeviceBase& device, Instant until);
+                                         device::DeviceBase& device, Instant until, Code code);
   Result<Built> build(const Digest& digest, const device::Program& program, device::DeviceBase& device,
-                      Instant until, bool& given_up);
+                      Instant until, Code code, bool& given_up);
   Result<Built> try_build(const Digest& digest, const device::Program& program, device::DeviceBase& device,
-                          Instant until, bool& given_up);
+                          Instant until, Code code, bool& given_up);
   void load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
+  void unpack(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
+  void count_corrupt(Built& built);
 
   // Under all doors.
   void settle() const noexcept;
@@ -175,6 +202,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   ExecutablePointer revive(const Key& key, std::uint64_t hits, Leaving& leaving);
   void keep(const Key& key, Built& built, std::string label, Leaving& leaving);
   void forget(const device::DeviceBase& device, Leaving& leaving);
+  Use* record(const Key& key, const Built& built, const device::DeviceBase& device);
   const Past* past(const Key& key) const;
   void remember(const Key& key, std::weak_ptr<device::DeviceBase> device, Gone why,
                 std::optional<Error> failure = std::nullopt);
@@ -191,7 +219,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   const Clock& clock_;
   const base::Logger log_;
   const std::unique_ptr<ArtefactStore> store_;  ///< null without one
+  const std::unique_ptr<DriverTier> drivers_;   ///< the same
   const std::shared_ptr<const DirectoryStore> directory_;
+  const std::vector<Bundle> bundles_;
   const std::shared_ptr<const void> compilers_;  ///< loaded for as long as there is a cache to fill
 
   mutable std::array<Reader, reader_count> readers_;
@@ -202,6 +232,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
                                  KeyHash> flights_;  ///< under `mutex_`, as all that follows
   std::map<std::string, Cost, std::less<>> costs_;   ///< of builds, by device id
   std::unordered_map<Key, Past, KeyHash> past_;
+  Uses used_;
   std::uint64_t remembered_ = 0;
   CacheMetrics counted_;  ///< without what the table and slots know
 };

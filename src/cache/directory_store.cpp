@@ -15,8 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Larger files are none of ours: the largest kernels are some hundred KB.
-constexpr Bytes most_bytes{256ull << 20};
 constexpr std::size_t shards = 256;
 /// A group as large as this is looked through in 2 ms.
 constexpr std::uint64_t group_bytes = 16ull << 20, group_files = 400;
@@ -30,19 +28,37 @@ std::size_t groups_for(const DirectoryStore::Bounds& bounds) {
   return std::bit_floor(std::clamp<std::size_t>(wanted, 1, 64));
 }
 
-bool is_temporary(std::string_view name) { return name.starts_with(".") && name.ends_with(".tmp"); }
-
-bool is_blob(std::string_view name, std::string_view shard) {
-  return name.size() == 2 * sizeof(Digest::bytes) && name.starts_with(shard) &&
-         name.find_first_not_of("0123456789abcdef") == name.npos;
-}
-
 std::string digits(std::size_t shard) {
   constexpr std::string_view hex = "0123456789abcdef";
   return {hex[shard / 16], hex[shard % 16]};
 }
 
+std::optional<unsigned> digit(char c) {
+  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a' + 10);
+  return std::nullopt;
+}
+
 }  // namespace
+
+bool DirectoryStore::is_shard(std::string_view name) {
+  return name.size() == 2 && digit(name[0]) && digit(name[1]);
+}
+
+bool DirectoryStore::is_temporary(std::string_view name) {
+  return name.starts_with(".") && name.ends_with(".tmp");
+}
+
+std::optional<Digest> DirectoryStore::key_of(std::string_view name, std::string_view shard) {
+  Digest key;
+  if (name.size() != 2 * key.bytes.size() || !name.starts_with(shard)) return std::nullopt;
+  for (std::size_t i = 0; i < key.bytes.size(); ++i) {
+    const auto high = digit(name[2 * i]), low = digit(name[2 * i + 1]);
+    if (!high || !low) return std::nullopt;
+    key.bytes[i] = static_cast<std::byte>(*high * 16 + *low);
+  }
+  return key;
+}
 
 DirectoryStore::DirectoryStore(std::string directory, Bounds bounds)
     : directory_(std::move(directory)),
@@ -118,7 +134,7 @@ Result<DirectoryStore::Tally> DirectoryStore::trim(std::size_t group, const std:
       if (is_temporary(entry.name)) {
         if (entry.age < 1h) continue;
         if (auto removed = base::remove_unchanged(file, entry); !removed) return std::move(removed).error();
-      } else if (is_blob(entry.name, name)) {
+      } else if (key_of(entry.name, name)) {
         held.bytes += entry.bytes.count;
         ++held.files;
         if (entry.name != newest) blobs.push_back({std::move(file), std::move(entry)});

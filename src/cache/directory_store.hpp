@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,8 @@ struct DiskBounds {
   std::uint64_t files = 100'000;
 };
 
-/// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key; and "locks", an
-/// empty file whose places are locked.
+/// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key; "locks", an
+/// empty file whose places are locked; and "builds", where builds that may end their process are marked.
 ///
 /// Kept within bounds, used longest ago first out, as far as that is cheap to know: a file's time of change
 /// says when it was written or last found, to the hour. A large store is bounded in up to 64 groups of
@@ -43,6 +44,16 @@ class DirectoryStore final : public BlobStore {
   std::uint64_t displaced() const noexcept { return displaced_.load(std::memory_order_relaxed); }
   /// The file whose places are locked, in `directory`.
   static std::string lock_file(const std::string& directory) { return directory + "/locks"; }
+  /// The file of the marks.
+  static std::string mark_file(const std::string& directory) { return directory + "/builds"; }
+
+  /// Larger files are none of ours: the largest kernels are some hundred KB.
+  static constexpr Bytes most_bytes{256ull << 20};
+  /// Whether a directory of this name holds files of ours.
+  static bool is_shard(std::string_view name);
+  static bool is_temporary(std::string_view name);
+  /// The key that a file of this name in `shard` is stored under; nothing where it is none of ours.
+  static std::optional<Digest> key_of(std::string_view name, std::string_view shard);
 
  private:
   struct Tally {

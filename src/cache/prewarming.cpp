@@ -6,13 +6,15 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-Prewarming::Prewarming(std::shared_ptr<Cache> cache, std::vector<Item> items)
+Prewarming::Prewarming(std::shared_ptr<Cache> cache, std::vector<Item> items, std::size_t unmatched)
     : cache_(std::move(cache)), items_(std::move(items)) {
   progress_.total = items_.size();
+  progress_.unmatched = unmatched;
 }
 
-Result<std::unique_ptr<Prewarming>> Prewarming::start(std::shared_ptr<Cache> cache, std::vector<Item> items) {
-  std::unique_ptr<Prewarming> made(new Prewarming(std::move(cache), std::move(items)));
+Result<std::unique_ptr<Prewarming>> Prewarming::start(std::shared_ptr<Cache> cache, std::vector<Item> items,
+                                                      std::size_t unmatched) {
+  std::unique_ptr<Prewarming> made(new Prewarming(std::move(cache), std::move(items), unmatched));
   auto worker = base::Worker::start("wye-prewarm", [self = made.get()] { self->run(); });
   if (!worker) return std::move(worker).error();
   made->worker_.emplace(std::move(*worker));
@@ -27,13 +29,14 @@ void Prewarming::run() noexcept {
     try {
       ready = !cache_->build_cost(*item.program, *item.device);
       full = !ready && cache_->is_full();
-      if (!ready && !full) ready = cache_->provide(item.program, item.device, Instant::max()).has_value();
+      if (!ready && !full) ready = cache_->make_ready(item.program, item.device, Instant::max()).has_value();
     } catch (const std::bad_alloc&) {
     }
     if (full) break;
     const base::Lock lock(mutex_);
     ++(ready ? progress_.ready : progress_.failed);
   }
+  cache_->save_drivers();
   {
     const base::Lock lock(mutex_);
     progress_.ended = true;

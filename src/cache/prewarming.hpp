@@ -27,7 +27,8 @@ class Prewarming {
     std::shared_ptr<device::DeviceBase> device;
   };
   /// Errors: unavailable (no thread).
-  static Result<std::unique_ptr<Prewarming>> start(std::shared_ptr<Cache> cache, std::vector<Item> items);
+  static Result<std::unique_ptr<Prewarming>> start(std::shared_ptr<Cache> cache, std::vector<Item> items,
+                                                   std::size_t unmatched = 0);
 
   Prewarm::Progress progress() const;
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
@@ -35,7 +36,7 @@ class Prewarming {
   ~Prewarming() { cancel(); }
 
  private:
-  Prewarming(std::shared_ptr<Cache> cache, std::vector<Item> items);
+  Prewarming(std::shared_ptr<Cache> cache, std::vector<Item> items, std::size_t unmatched);
   void run() noexcept;
 
   const std::shared_ptr<Cache> cache_;

@@ -1,6 +1,9 @@
 #include <wye/cache/shader_cache.hpp>
 
+#include <map>
 #include <new>
+#include <set>
+#include <utility>
 
 #include "base/version.hpp"
 #include "cache/cache.hpp"
@@ -14,6 +17,14 @@ namespace {
 
 cache::Cache& cache_of(const std::shared_ptr<device::ExecutableProvider>& provider) {
   return static_cast<cache::Cache&>(*provider);
+}
+
+Result<Prewarm> started(const std::shared_ptr<device::ExecutableProvider>& provider,
+                        std::vector<cache::Prewarming::Item> items, std::size_t unmatched) {
+  auto prewarming =
+      cache::Prewarming::start(std::static_pointer_cast<cache::Cache>(provider), std::move(items), unmatched);
+  if (!prewarming) return std::move(prewarming).error();
+  return Prewarm(std::move(*prewarming));
 }
 
 }  // namespace
@@ -56,14 +67,39 @@ Result<Prewarm> ShaderCache::prewarm(const std::vector<AnyKernel>& kernels,
       for (const Device& device : devices)
         if (device && !kernel.program()->refusal(*device.base()))
           items.push_back({kernel.program(), device.base()});
-    auto started =
-        cache::Prewarming::start(std::static_pointer_cast<cache::Cache>(provider_), std::move(items));
-    if (!started) return std::move(started).error();
-    return Prewarm(std::move(*started));
+    return started(provider_, std::move(items), 0);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
   }
 }
+
+Result<Prewarm> ShaderCache::prewarm(const Manifest& manifest, const std::vector<AnyKernel>& kernels,
+                                     const std::vector<Device>& devices) {
+  try {
+    std::multimap<std::pair<Digest, std::string>, cache::Prewarming::Item> known;
+    for (const AnyKernel& kernel : kernels)
+      for (const Device& device : devices) {
+        if (!device || kernel.program()->refusal(*device.base())) continue;
+        if (const auto key = kernel.program()->key(*device.base()))
+          known.insert({{*key, device.info().backend}, {kernel.program(), device.base()}});
+      }
+    std::vector<cache::Prewarming::Item> items;
+    std::set<std::pair<Digest, std::string>> seen;  // devices of one backend have an entry each
+    std::size_t unmatched = 0;
+    for (const ManifestEntry& entry : manifest.entries) {
+      const std::pair<Digest, std::string> name(entry.key, entry.backend);
+      const auto [first, last] = known.equal_range(name);
+      unmatched += first == last;
+      if (!seen.insert(name).second) continue;
+      for (auto item = first; item != last; ++item) items.push_back(item->second);
+    }
+    return started(provider_, std::move(items), unmatched);
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
+  }
+}
+
+Manifest ShaderCache::manifest() const { return cache_of(provider_).manifest(); }
 
 CacheMetrics ShaderCache::metrics() const {
   const cache::Cache& cache = cache_of(provider_);

@@ -45,6 +45,23 @@ Result<void> BufferBase::charge(const BufferRequest& request) {
   return request.account ? request.account->reserve(request.bytes) : Result<void>();
 }
 
+Digest DeviceBase::driver_identity() const {
+  const AdapterInfo& i = info_;
+  return Hasher()
+      .add("wye driver")
+      .add(std::string_view(i.backend))
+      .add(std::string_view(i.name))
+      .add(std::as_bytes(std::span(i.device_uuid)))
+      .add(std::as_bytes(std::span(i.driver_uuid)))
+      .add(std::string_view(i.driver))
+      .add(i.driver_version)
+      .add(std::string_view(i.api))
+      .finish();
+}
+
+Result<std::vector<std::byte>> DeviceBase::driver_code() { return std::vector<std::byte>(); }
+Result<void> DeviceBase::preload(std::span<const std::byte>) { return {}; }
+
 ExecutableBase::ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact)
     : device_(std::move(device)), artefact_(std::move(artefact)) {
   artefact_.code = {};

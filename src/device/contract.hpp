@@ -2,6 +2,7 @@
 /// THE CONTRACT between wye and a vendor: what a backend must provide, and nothing else. Each class here is implemented
 /// once per backend, driven by the pool, the scheduler and `device::Lane`, and checked by `tests/contract`.
 #include <wye/base/clock.hpp>
+#include <wye/base/digest.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 #include <wye/base/stop.hpp>
@@ -179,6 +180,16 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual MemoryInfo memory() = 0;
   /// The failure that ended this device, or null.
   virtual const Error* lost() const noexcept = 0;
+  /// Names the device and the exact build of its driver, the same in every process. What a driver made is of use to no
+  /// other.
+  Digest driver_identity() const;
+  /// Code that the driver made of kernels so far, for `preload` of a later process; empty where it gives none away.
+  /// Errors: out_of_memory, device_lost.
+  virtual Result<std::vector<std::byte>> driver_code();
+  /// Gives the driver what `driver_code` gave on a device of the same `driver_identity`. Before the first executable is
+  /// made; later it has no effect.
+  /// Errors: corrupt (this driver did not write it: nothing of it was used), device_lost.
+  virtual Result<void> preload(std::span<const std::byte> code);
 
   /// Errors: out_of_memory (too big for ever, or no room now: the sentence says which), over_budget, device_lost.
   virtual Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) = 0;

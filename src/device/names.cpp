@@ -82,6 +82,7 @@ std::string_view name(CacheTier tier) noexcept {
     case CacheTier::memory: return "memory";
     case CacheTier::disk: return "disk";
     case CacheTier::built: return "built";
+    case CacheTier::bundle: return "bundle";
   }
   return "unknown";
 }

@@ -73,11 +73,6 @@ Result<void> read(const char* variable, std::string_view text, Fallback& out) {
   return refuse(variable, text, "allow, warn or forbid");
 }
 
-Result<void> read(const char*, std::string_view text, std::string& out) {
-  out = text;
-  return {};
-}
-
 Result<void> read(const char* variable, std::string_view text, std::vector<std::string>& out) {
   out.clear();
   for (std::size_t first = 0; first <= text.size();) {
@@ -95,6 +90,29 @@ Result<void> fill(T& out, std::optional<T> set, const Environment& environment, 
   if (set) return out = std::move(*set), Result<void>();
   if (const auto value = environment(variable); value && !value->empty()) return read(variable, *value, out);
   return {};
+}
+
+/// Where kernels are kept: what the host or the operator named, else the user's place for caches. Paths there that are
+/// not absolute are ignored, as the XDG Base Directory Specification says.
+void choose_directory(Resolved& all, std::optional<std::string> set, const Environment& environment) {
+  std::string& directory = all.cache.directory;
+  if (set) {
+    directory = std::move(*set);
+    return;
+  }
+  if (const auto named = environment("WYE_CACHE_DIR"); named && !named->empty()) {
+    if (*named != "none") directory = *named;
+    return;
+  }
+  const auto absolute = [&](const char* variable) {
+    const auto value = environment(variable);
+    return value && value->starts_with('/') ? *value : std::string();
+  };
+  all.is_default_directory = true;
+  if (const std::string caches = absolute("XDG_CACHE_HOME"); !caches.empty())
+    directory = caches + "/wye";
+  else if (const std::string home = absolute("HOME"); !home.empty())
+    directory = home + "/.cache/wye";
 }
 
 }  // namespace
@@ -115,7 +133,6 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
       fill(all.pool.validate_driver, options.validate_driver, environment, "WYE_VALIDATE"),
       fill(all.cache.kernels, options.cached_kernels, environment, "WYE_CACHED_KERNELS"),
       fill(all.cache.memory, options.cache_memory, environment, "WYE_CACHE_MEMORY"),
-      fill(all.cache.directory, std::move(options.cache_directory), environment, "WYE_CACHE_DIR"),
       fill(all.cache.disk, options.cache_disk, environment, "WYE_CACHE_DISK"),
       fill(all.scheduler.concurrent_jobs, options.concurrent_jobs, environment, "WYE_JOBS"),
       fill(all.scheduler.job_time_limit, options.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
@@ -123,6 +140,8 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
   };
   for (const Result<void>& one : filled)
     if (!one) return one.error();
+  choose_directory(all, std::move(options.cache_directory), environment);
+  all.cache.bundles = std::move(options.cache_bundles);
   all.scheduler.preferences = std::move(options.preferences);
   all.pool.clock = all.cache.clock = all.scheduler.clock = options.clock;
 
@@ -151,5 +170,12 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
 }
 
 }  // namespace runtime
+
+std::string user_cache_directory() {
+  runtime::Resolved all;
+  runtime::choose_directory(all, std::nullopt, runtime::process_environment);
+  return all.cache.directory;
+}
+
 }  // namespace v0
 }  // namespace wye

@@ -23,6 +23,7 @@ struct Resolved {
   PoolOptions pool;
   CacheOptions cache;
   SchedulerOptions scheduler;
+  bool is_default_directory = false;  ///< nobody named the cache's directory, so nobody needs it
 };
 
 /// Fills what the host left unset from `environment`, and that from the defaults.

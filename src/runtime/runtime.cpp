@@ -1,8 +1,11 @@
 #include <wye/runtime/runtime.hpp>
 
 #include <new>
+#include <string_view>
 #include <utility>
 
+#include "base/logger.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "cache/cache.hpp"
 #include "data/array_state.hpp"
@@ -25,6 +28,27 @@ struct State {
   }
 };
 
+namespace {
+
+Result<ShaderCache> open_cache(const Resolved& resolved) {
+  CacheOptions options = resolved.cache;
+  if (!resolved.is_default_directory) return ShaderCache::open(std::move(options));
+  const base::Logger log(options.log, {.level = LogLevel::trace, .rooms = {}});
+  constexpr std::string_view without = "Going on without stored kernels";
+  if (options.directory.empty()) {
+    log.write(LogLevel::warning, "runtime",
+              base::text("{}: neither XDG_CACHE_HOME nor HOME is an absolute path.", without));
+    return ShaderCache::open(std::move(options));
+  }
+  auto opened = ShaderCache::open(options);
+  if (opened || opened.error() != Errc::io) return opened;
+  log.write(LogLevel::warning, "runtime", base::text("{}: {}", without, opened.error().sentence()));
+  options.directory.clear();
+  return ShaderCache::open(std::move(options));
+}
+
+}  // namespace
+
 }  // namespace runtime
 
 Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
@@ -34,7 +58,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
     if (!resolved) return std::move(resolved).error();
     auto pool = ContextPool::open(std::move(resolved->pool));
     if (!pool) return std::move(pool).error();
-    auto cache = ShaderCache::open(std::move(resolved->cache));
+    auto cache = runtime::open_cache(*resolved);
     if (!cache) return std::move(cache).error();
     auto scheduler = Scheduler::open(*pool, *cache, std::move(resolved->scheduler));
     if (!scheduler) return std::move(scheduler).error();

@@ -26,11 +26,13 @@ class Directory {
   }
   const std::filesystem::path& path() const { return path_; }
   std::string cache() const { return (path_ / "cache").string(); }
-  /// All files below `cache` but that of the locks.
+  /// All files below `cache` but those of the locks and marks.
   std::vector<std::filesystem::path> files() const {
     std::vector<std::filesystem::path> found;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(cache()))
-      if (entry.is_regular_file() && entry.path().filename() != "locks") found.push_back(entry.path());
+      if (entry.is_regular_file() && entry.path().filename() != "locks" &&
+          entry.path().filename() != "builds")
+        found.push_back(entry.path());
     return found;
   }
   std::uint64_t bytes() const {

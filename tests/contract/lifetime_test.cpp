@@ -119,6 +119,21 @@ CONTRACT_CASE("an empty recording signals its value", {}) {
   CHECK(lane->timeline()->reached() >= *value);
 }
 
+CONTRACT_CASE("what a driver made of kernels can be given to it again", {}) {
+  const auto kernel = subject.kernel("add");
+  auto code = subject.device->driver_code();
+  REQUIRE(code);
+  if (!code->empty()) {  // a driver that gives nothing away takes anything
+    CHECK(subject.device->preload(*code));
+    for (const std::size_t cut : {std::size_t{0}, std::size_t{8}}) {
+      auto refused = subject.device->preload(std::span(*code).first(cut));
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error() == Errc::corrupt);
+    }
+  }
+  CHECK(subject.device->driver_identity() == subject.open_another()->driver_identity());
+}
+
 CONTRACT_CASE("threads make and drop buffers, executables and lanes at the same time", {}) {
   in_threads(4, [&](unsigned i) {
     std::mt19937_64 random(31 + i);

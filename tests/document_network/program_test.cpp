@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -167,4 +168,27 @@ TEST_CASE("comparing shows numbers for every other backend, or says that there i
       CHECK(has(folder.get("report.json"),
                 "\"step\": \"" + std::string(step) + "\", \"max_relative_error\": "));
   }
+}
+
+TEST_CASE("a second start builds nothing", "[document_network]") {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 12; ++i)
+    folder.put("in/" + std::to_string(i),
+               "common words and number" + std::string(1, static_cast<char>('a' + i)) + " of the lot");
+  const std::string before = std::getenv("WYE_CACHE_DIR");  // none, as in all tests
+  ::setenv("WYE_CACHE_DIR", (folder / "caches").c_str(), 1);
+  const auto start = [&] {
+    const Ran ran = run({"--backend", "vulkan", "--documents", folder / "in", "--out", folder / "out",
+                         "--json", folder / "report.json"});
+    if (ran.status == 2) return std::string();  // there is no Vulkan here
+    CAPTURE(ran.said);
+    CHECK(ran.status == 0);
+    return folder.get("report.json");
+  };
+  const std::string first = start(), second = start();
+  ::setenv("WYE_CACHE_DIR", before.c_str(), 1);
+  if (first.empty()) return;
+  CHECK(has(first, R"("cache": "built")"));
+  CHECK(has(second, R"("cache": "disk")"));
+  CHECK_FALSE(has(second, R"("cache": "built")"));
 }

@@ -72,6 +72,25 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.pool.log);
 }
 
+TEST_CASE("kernels are kept in the user's place for caches, unless something else is said", "[runtime]") {
+  const auto directory = [](RuntimeOptions options, std::map<std::string, std::string> values) {
+    const auto all = resolve(std::move(options), table(std::move(values))).value();
+    return all.cache.directory + (all.is_default_directory ? " (default)" : "");
+  };
+  CHECK(directory({}, {{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}) == "/x/wye (default)");
+  CHECK(directory({}, {{"HOME", "/h"}}) == "/h/.cache/wye (default)");
+  CHECK(directory({}, {{"XDG_CACHE_HOME", ""}, {"HOME", "/h"}}) == "/h/.cache/wye (default)");
+  CHECK(directory({}, {{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}}) == "/h/.cache/wye (default)");
+  CHECK(directory({}, {{"HOME", "relative"}}) == " (default)");
+  CHECK(directory({}, {}) == " (default)");
+  const std::map<std::string, std::string> named{{"WYE_CACHE_DIR", "/named"}, {"XDG_CACHE_HOME", "/x"}};
+  CHECK(directory({}, named) == "/named");
+  CHECK(directory({.cache_directory = "/set"}, named) == "/set");
+  CHECK(directory({.cache_directory = ""}, named) == "");
+  CHECK(directory({}, {{"WYE_CACHE_DIR", "none"}, {"XDG_CACHE_HOME", "/x"}}) == "");
+  CHECK(directory({}, {{"WYE_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/x"}}) == "/x/wye (default)");
+}
+
 TEST_CASE("what a host sets wins over the environment, also where it says the default", "[runtime]") {
   const auto environment =
       table({{"WYE_LANES", "9"}, {"WYE_FALLBACK", "forbid"}, {"WYE_BACKENDS", "vulkan"}});

@@ -2,11 +2,32 @@
 
 #include <algorithm>
 
+#include "device/provider.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace wye;
 using namespace wye::literals;
+
+namespace {
+
+/// A variable of this process, as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    value.empty() ? ::unsetenv(name) : ::setenv(name, value.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;  // puts back once
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+}  // namespace
 
 TEST_CASE("the CPU is always there, and what is missing has a reason", "[runtime]") {
   const Runtime runtime = Runtime::open().value();
@@ -92,4 +113,93 @@ TEST_CASE("the three nouns work alone and together", "[runtime]") {
   CHECK(scheduler.run(scale(values, 2.0f)));
   CHECK(values == out);
   CHECK(cache.metrics().hits == 1);
+}
+
+TEST_CASE("a runtime keeps its kernels in the user's place for caches", "[runtime]") {
+  const TemporaryFolder folder;
+  const Variable unnamed("WYE_CACHE_DIR", ""), caches("XDG_CACHE_HOME", folder / "caches");
+  const auto scale = test::scale();
+  std::vector<float> x(64, 1.0f);
+  for (const CacheTier expected : {CacheTier::built, CacheTier::disk}) {
+    Runtime runtime = Runtime::open().value();
+    CHECK(std::filesystem::is_directory(folder / "caches/wye"));
+    for (const Device& device : runtime.devices())
+      if (device.info().backend == "vulkan")
+        CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() == expected);
+    const CacheMetrics counted = runtime.metrics().cache;
+    CHECK(counted.driver_loads == counted.disk_hits);  // one kernel on each device whose driver remembers
+    CHECK(counted.corrupt == 0);
+  }
+  std::filesystem::remove_all(folder / "caches");
+  CHECK(Runtime::open({.backends = {{"cpu"}}, .cache_directory = ""}));
+  const Variable none("WYE_CACHE_DIR", "none");
+  CHECK(Runtime::open({.backends = {{"cpu"}}}));
+  CHECK_FALSE(std::filesystem::exists(folder / "caches"));
+}
+
+TEST_CASE("a runtime goes on without a place for caches, and says so once", "[runtime]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.put("file", "x");
+  const Variable unnamed("WYE_CACHE_DIR", "");
+  std::vector<std::string> said;
+  const LogSink log = [&](const LogRecord& record) { said.emplace_back(record.text); };
+  std::vector<float> x(64, 1.0f);
+  {
+    const Variable caches("XDG_CACHE_HOME", file);
+    Runtime runtime = Runtime::open({.backends = {{"cpu"}}, .log = log}).value();
+    CHECK(runtime.run(test::scale()(x, 2.0f)));
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].find("Going on without stored kernels: ") == 0);
+    CHECK(said[0].find(file) != std::string::npos);
+  }
+  said.clear();
+  {
+    const Variable caches("XDG_CACHE_HOME", ""), home("HOME", "");
+    CHECK(Runtime::open({.backends = {{"cpu"}}, .log = log}));
+    CHECK(said ==
+          std::vector<std::string>{"Going on without stored kernels: neither XDG_CACHE_HOME nor HOME is "
+                                   "an absolute path."});
+  }
+  const auto named = Runtime::open({.backends = {{"cpu"}}, .cache_directory = file + "/cache"});
+  REQUIRE_FALSE(named);
+  CHECK(named.error() == Errc::io);
+}
+
+TEST_CASE("what is prewarmed needs no code of the driver any more", "[runtime]") {
+  Runtime runtime = Runtime::open().value();
+  const auto heavy = [](const std::string& name) {
+    // Different each time, so that nobody has seen it before.
+    const std::string seed = std::to_string(Clock::steady().now().time_since_epoch().count() % 1'000'000'007);
+    std::string text =
+        "#version 450\nlayout(local_size_x = 64) in;\nlayout(set = 0, binding = 0) buffer X { float x[]; };\n"
+        "layout(push_constant) uniform P { float s; };\n"
+        "void main() { uint i = gl_GlobalInvocationID.x; if (i >= x.length()) return; float v = x[i] + " +
+        seed + ".0;\n";
+    for (int i = 0; i < 40; ++i)
+      text += "v = sin(v * s) + exp(-v * v) * " + std::to_string(i + 1) + ".5 + pow(abs(v), 1.5);\n";
+    return Kernel<ReadWrite<float>, float>::make(
+               {.name = name, .sources = {Glsl{.text = text + "x[i] = v; }"}}})
+        .value();
+  };
+  std::vector<float> x(64, 1.0f);
+  for (const Device& device : runtime.devices()) {
+    if (device.info().backend != "vulkan") continue;
+    const auto first_run = [&](const auto& kernel) {
+      const auto ran = runtime.run(kernel(x, 1.0f), {.on = device.id()});
+      REQUIRE(ran);
+      CHECK(ran->cache() == CacheTier::memory);
+      return ran->ran();
+    };
+    const auto cold = heavy("cold"), warm = heavy("warm");
+    if (cold.program()->refusal(*device.base())) continue;  // this build compiles no GLSL
+    auto prewarm = runtime.cache().prewarm({warm}, {device});
+    REQUIRE(prewarm);
+    CHECK(prewarm->wait());
+    CHECK(prewarm->progress().ready == 1);
+    REQUIRE(runtime.cache().find_or_build(cold, device));
+    const Duration late = first_run(cold), early = first_run(warm);
+    INFO(device.id() << ": " << late.count() / 1000 << " us at the first run, " << early.count() / 1000
+                     << " us prewarmed");
+    CHECK(early < std::chrono::milliseconds(20) + late / 4);
+  }
 }

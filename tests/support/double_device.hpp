@@ -1,8 +1,10 @@
 #pragma once
 /// A device that does nothing but count what is asked of it.
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,8 +18,8 @@ class DoubleDevice final : public device::DeviceBase {
  public:
   explicit DoubleDevice(std::string id = "double:0",
                         std::vector<std::string_view> languages = {"host", "spirv"}, Features features = {},
-                        std::string architecture = {})
-      : DeviceBase(adapter(std::move(id), features, std::move(architecture))),
+                        std::string architecture = {}, std::string driver = "doubles 1.0")
+      : DeviceBase(adapter(std::move(id), features, std::move(architecture), std::move(driver))),
         languages_(std::move(languages)) {}
 
   std::span<const std::string_view> languages() const noexcept override { return languages_; }
@@ -30,9 +32,17 @@ class DoubleDevice final : public device::DeviceBase {
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(
       const device::Artefact& artefact) override {
     ++created;
+    if (on_create) on_create();
     if (refuse) return *refuse;
     return std::shared_ptr<device::ExecutableBase>(
         std::make_shared<Executable>(shared_from_this(), artefact, executable_bytes.load(), alive));
+  }
+  Result<std::vector<std::byte>> driver_code() override { return code; }
+  Result<void> preload(std::span<const std::byte> given) override {
+    if (on_preload) on_preload();
+    if (refuse_preload) return *refuse_preload;
+    preloaded.assign(given.begin(), given.end());
+    return {};
   }
   Result<std::unique_ptr<device::LaneBase>> create_lane() override { return no("lanes"); }
   Result<std::shared_ptr<device::Timeline>> create_timeline() override { return no("timelines"); }
@@ -43,6 +53,11 @@ class DoubleDevice final : public device::DeviceBase {
   std::shared_ptr<std::atomic<int>> alive = std::make_shared<std::atomic<int>>(0);  ///< executables now
   std::atomic<std::uint64_t> executable_bytes{100};  ///< of each one made from now on
   std::optional<Error> refuse;                       ///< what `create_executable` answers
+  std::vector<std::byte> code;                       ///< what its driver says it has made
+  std::vector<std::byte> preloaded;                  ///< what its driver was given
+  std::optional<Error> refuse_preload;               ///< what `preload` answers
+  std::function<void()> on_preload;                  ///< called by it first
+  std::function<void()> on_create;                   ///< called by it first
 
  private:
   class Executable final : public device::ExecutableBase {
@@ -60,11 +75,13 @@ class DoubleDevice final : public device::DeviceBase {
     std::shared_ptr<std::atomic<int>> alive_;
   };
 
-  static AdapterInfo adapter(std::string id, Features features, std::string architecture) {
+  static AdapterInfo adapter(std::string id, Features features, std::string architecture,
+                             std::string driver) {
     AdapterInfo info;
     info.backend = id.substr(0, id.find(':'));
     info.id = std::move(id);
     info.name = "a double";
+    info.driver = std::move(driver);
     info.features = features;
     info.usable = true;
     info.architecture = std::move(architecture);

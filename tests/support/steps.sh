@@ -1,5 +1,7 @@
 # For scripts that do many things and say at the end how many went well. Before it is read, $logs names a folder.
 mkdir -p "$logs"
+# The user's own cache is left alone.
+export WYE_CACHE_DIR=none
 steps_passed=0
 steps_failed=0
 

@@ -1,6 +1,7 @@
 /// wyec as it is run by build systems.
 #include <sys/wait.h>
 #include <wye/kernel/compile.hpp>
+#include <wye/wye.hpp>
 
 #include <cstdio>
 #include <string>
@@ -65,7 +66,7 @@ TEST_CASE("what cannot be meant gives status 2 and a sentence, and is not done",
     return ran.err.substr(0, ran.err.find('\n'));
   };
   CHECK(said({}) == "wyec: Nothing is asked for.");
-  CHECK(said({"link", in}) == "wyec: 'link' is not compile, reflect or embed.");
+  CHECK(said({"link", in}) == "wyec: 'link' is not compile, reflect, embed, bundle or cache.");
   CHECK(said({"compile"}) == "wyec: There is no file to read.");
   CHECK(said({"compile", in}) == "wyec: There is no file to write: give -o.");
   CHECK(said({"compile", in, "-o"}) == "wyec: Option '-o' has no value.");
@@ -471,4 +472,77 @@ TEST_CASE("without its compiler, Slang gives status 1 and the reason", "[wyec][s
   const std::string said = folder.get("err");
   CHECK((has(said, "wyec: unavailable: Library 'libslang-compiler.so' cannot be opened") ||
          has(said, "wyec: unsupported: This build of wye has no Slang compiler.") || has(said, in + ":1:")));
+}
+
+TEST_CASE("a cache directory is listed, verified, packed, trimmed and cleared", "[wyec]") {
+  const TemporaryFolder folder;
+  const std::string caches = folder / "caches";
+  fs::create_directory(caches);
+  CHECK(has(run({"cache", "ls", caches}).out, "0 files, 0 bytes, 0 damaged, in " + caches));
+  auto runtime = wye::Runtime::open({.cache_directory = caches}).value();
+  const auto kernel = wye::Kernel<wye::ReadWrite<float>, float>::make(
+                          {.name = "scale up", .sources = {wye::Glsl{.text = scale}}})
+                          .value();
+  std::size_t devices = 0;
+  for (const wye::Device& device : runtime.devices())
+    if (runtime.cache().find_or_build(kernel, device)) ++devices;
+  if (devices == 0) return;  // nothing here compiles
+  REQUIRE(runtime.cache().manifest().write(folder / "kernels.manifest"));
+  const Ran listed = run({"cache", "ls", caches});
+  CHECK(listed.status == 0);
+  CHECK(has(listed.out, "scale up (spirv)"));
+  CHECK(has(listed.out, "0 damaged, in " + caches));
+  CHECK(run({"cache", "verify", caches}).status == 0);
+
+  const Ran packed =
+      run({"bundle", caches, "-o", folder / "kernels.bundle", "--manifest", folder / "kernels.manifest"});
+  CHECK(packed.status == 0);
+  CHECK(packed.out == "1 kernels of " + caches + " packed into " + (folder / "kernels.bundle") + "\n");
+  {
+    auto shipped =
+        wye::Runtime::open({.cache_directory = "", .cache_bundles = {folder / "kernels.bundle"}}).value();
+    for (const wye::Device& device : shipped.devices())
+      (void)shipped.cache().find_or_build(kernel, device).has_value();
+    CHECK(shipped.metrics().cache.bundle_hits == devices);
+    CHECK(shipped.metrics().cache.misses == 0);
+  }
+  const Ran lacking =
+      run({"bundle", caches, "-o", folder / "b", "--manifest", folder.put("bad", "no manifest")});
+  CHECK(lacking.status == 1);
+  CHECK(has(lacking.err, "Manifest '" + folder / "bad" + "' is none."));
+
+  for (const auto& entry : fs::recursive_directory_iterator(caches))
+    if (entry.is_regular_file() && entry.path().filename().string().size() == 64)
+      fs::resize_file(entry.path(), 20);
+  const Ran verified = run({"cache", "verify", caches});
+  CHECK(verified.status == 1);
+  CHECK(has(verified.out, "damaged "));
+  CHECK(run({"cache", "trim", caches, "--bytes", "1MiB", "--files", "0"}).status == 0);
+  CHECK(has(run({"cache", "ls", caches}).out, "0 files"));
+  CHECK(has(run({"cache", "clear", caches}).out, "0 files removed, 0 bytes, from " + caches));
+}
+
+TEST_CASE("what cannot be meant of a cache directory gives status 2 and a sentence", "[wyec]") {
+  const auto said = [](const std::vector<std::string>& arguments) {
+    const Ran ran = run(arguments);
+    CHECK(ran.status == 2);
+    CHECK(ran.out.empty());
+    return ran.err;
+  };
+  CHECK(has(said({"cache"}), "'' is not ls, verify, trim or clear."));
+  CHECK(has(said({"cache", "empty"}), "'empty' is not ls, verify, trim or clear."));
+  CHECK(has(said({"cache", "trim", "d"}), "Nothing says what may stay: give --bytes, --files or both."));
+  CHECK(
+      has(said({"cache", "trim", "d", "--bytes", "12parsecs"}),
+          "The value of --bytes ('12parsecs') is not a whole number of bytes such as 536870912 or 512MiB."));
+  CHECK(has(said({"cache", "trim", "--files", "99999999999999999999"}), "The value of --files"));
+  CHECK(has(said({"cache", "trim", "--bytes", "99999999999GiB"}), "The value of --bytes"));
+  CHECK(has(said({"cache", "ls", "d", "--bytes", "1"}), "Option '--bytes' is not one of cache ls."));
+  CHECK(has(said({"cache", "ls", "d", "e"}), "There are two directories: 'd' and 'e'."));
+  CHECK(has(said({"bundle", "d"}), "There is no file to write: give -o."));
+  CHECK(has(said({"bundle", "d", "-D", "X"}), "Option '-D' is not one of bundle."));
+  const Ran nowhere = run({"cache", "clear", "/nowhere/at/all"});
+  CHECK(nowhere.status == 1);
+  CHECK(has(nowhere.err, "There is no directory '/nowhere/at/all'."));
+  CHECK(has(run({"cache", "ls"}).err, "The user has no cache directory here"));  // WYE_CACHE_DIR=none
 }

@@ -1,6 +1,7 @@
 #include "command_line.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -13,6 +14,11 @@ const char usage[] = R"(wyec compiles kernels without a device.
 wyec compile FILE -o OUT    writes SPIR-V, a cubin or PTX
 wyec reflect FILE [-o OUT]  writes what a kernel expects, as JSON
 wyec embed FILE... -o OUT   writes a C++ header that has the kernel in it, with each FILE as a source
+wyec bundle [DIR] -o OUT    packs the kernels of a cache directory, to be shipped
+wyec cache ls [DIR]         lists what lies in a cache directory, used last first
+wyec cache verify [DIR]     says which of it is damaged
+wyec cache trim [DIR]       removes what was used longest ago; give --bytes, --files or both
+wyec cache clear [DIR]      removes everything
 
   -o, --output FILE       where to write
   -D NAME[=VALUE]         defines a macro (VALUE is 1 where none is given)
@@ -27,8 +33,12 @@ wyec embed FILE... -o OUT   writes a C++ header that has the kernel in it, with 
   --as FORM               of embed: code, or text that is compiled at run time (CUDA C++ without a target is text)
   --name NAME             the kernel's name, in messages and of embed's function (as FILE is called)
   --namespace NAME        of embed: the function's namespace (kernels)
+  --manifest FILE         of bundle: only the kernels that a manifest names
+  --bytes N               of cache trim: what may stay, as 536870912 or 512MiB
+  --files N               of cache trim: how many may stay
   --help, --version
 
+DIR is the user's own cache where none is given: WYE_CACHE_DIR, XDG_CACHE_HOME/wye or HOME/.cache/wye.
 Errors go to standard error, as FILE:LINE: error: TEXT where a line is known. Status: 0 done, 1 failed, 2 misused.
 )";
 
@@ -99,16 +109,84 @@ class Parser {
       command_.action = Action::reflect;
     else if (verb == "embed")
       command_.action = Action::embed;
+    else if (verb == "bundle")
+      command_.action = Action::bundle;
+    else if (verb == "cache")
+      take_cache_verb();
     else
-      return Misuse{"'" + verb + "' is not compile, reflect or embed."};
-    for (at_ = 1; at_ < rest_.size() && misuse_.empty(); ++at_) take(rest_[at_]);
-    if (misuse_.empty()) check();
+      return Misuse{"'" + verb + "' is not compile, reflect, embed, bundle or cache."};
+    for (at_ = command_.action >= Action::cache_ls ? 2 : 1; at_ < rest_.size() && misuse_.empty(); ++at_)
+      take(rest_[at_]);
+    if (misuse_.empty()) command_.action >= Action::bundle ? check_for_directory() : check();
     if (!misuse_.empty()) return Misuse{misuse_};
     return command_;
   }
 
  private:
+  void take_cache_verb() {
+    static const std::vector<std::pair<std::string, Action>> verbs{{"ls", Action::cache_ls},
+                                                                   {"verify", Action::cache_verify},
+                                                                   {"trim", Action::cache_trim},
+                                                                   {"clear", Action::cache_clear}};
+    const std::string verb = rest_.size() > 1 ? rest_[1] : std::string();
+    for (const auto& [name, action] : verbs)
+      if (verb == name) command_.action = action;
+    if (command_.action == Action::help) misuse_ = quoted(verb) + " is not ls, verify, trim or clear.";
+  }
+
+  /// Arguments of what works on a cache directory.
+  void take_for_directory(const std::string& argument) {
+    const bool packs = command_.action == Action::bundle, trims = command_.action == Action::cache_trim;
+    if (packs && (argument == "-o" || argument == "--output")) {
+      set(command_.output, argument);
+    } else if (packs && argument == "--manifest") {
+      set(command_.manifest, argument);
+    } else if (trims && argument == "--bytes") {
+      count(command_.bytes, argument, true);
+    } else if (trims && argument == "--files") {
+      count(command_.files, argument, false);
+    } else if (argument.size() > 1 && argument.front() == '-') {
+      misuse_ = "Option " + quoted(argument) + " is not one of " + rest_.front() +
+                (packs ? "" : " " + rest_[1]) + ".";
+    } else if (!command_.directory.empty()) {
+      misuse_ = "There are two directories: " + quoted(command_.directory) + " and " + quoted(argument) + ".";
+    } else if (argument.empty()) {
+      misuse_ = "The name of the directory is empty.";
+    } else {
+      command_.directory = argument;
+    }
+  }
+
+  /// A whole number, of bytes with a unit.
+  void count(std::optional<std::uint64_t>& where, const std::string& option, bool of_bytes) {
+    std::string text;
+    set(text, option);
+    if (!misuse_.empty()) return;
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    std::optional<unsigned> shift;
+    if (unit.empty() || (of_bytes && unit == "B")) shift = 0;
+    if (of_bytes && unit == "KiB") shift = 10;
+    if (of_bytes && unit == "MiB") shift = 20;
+    if (of_bytes && unit == "GiB") shift = 30;
+    if (error != std::errc() || !shift || value > (~std::uint64_t{0} >> *shift)) {
+      misuse_ = "The value of " + option + " (" + quoted(text) + ") is not a whole number" +
+                (of_bytes ? " of bytes such as 536870912 or 512MiB." : ".");
+      return;
+    }
+    where = value << *shift;
+  }
+
+  void check_for_directory() {
+    if (command_.action == Action::bundle && command_.output.empty())
+      return fail("There is no file to write: give -o.");
+    if (command_.action == Action::cache_trim && !command_.bytes && !command_.files)
+      return fail("Nothing says what may stay: give --bytes, --files or both.");
+  }
+
   void take(const std::string& argument) {
+    if (command_.action >= Action::bundle) return take_for_directory(argument);
     const bool embedding = command_.action == Action::embed;
     if (argument == "-o" || argument == "--output") {
       set(command_.output, argument);

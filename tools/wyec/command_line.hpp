@@ -1,5 +1,7 @@
 #pragma once
 /// What wyec is asked to do.
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -7,7 +9,18 @@
 
 namespace wyec {
 
-enum class Action { compile, reflect, embed, help, version };
+enum class Action {
+  compile,
+  reflect,
+  embed,
+  bundle,
+  cache_ls,
+  cache_verify,
+  cache_trim,
+  cache_clear,
+  help,
+  version,
+};
 enum class Language { glsl, slang, spirv, cuda, ptx, cubin };
 enum class Embed { code, text };
 
@@ -28,6 +41,10 @@ struct Command {
   Embed embed = Embed::code;
   std::string name = {};  ///< of the kernel
   std::string space = "kernels";
+  std::string directory = {};  ///< of `bundle` and `cache`; empty: the user's own
+  std::string manifest = {};
+  std::optional<std::uint64_t> bytes = {};  ///< of `cache_trim`
+  std::optional<std::uint64_t> files = {};
 };
 
 /// Why arguments mean nothing, as a sentence.

@@ -158,7 +158,10 @@ int main(int count, char** arguments) {
     if (command.action == wyec::Action::help) return std::fputs(wyec::usage, stdout) < 0;
     if (command.action == wyec::Action::version)
       return std::printf("wyec %s\n", to_string(wye::library_version()).c_str()) < 0;
-    return wyec::run(command);
+    if (command.action < wyec::Action::bundle) return wyec::run(command);
+    const auto status = wyec::look_after(command);
+    if (!status) return wyec::failed(status.error());
+    return std::fflush(stdout) == 0 ? *status : wyec::failed("Standard output cannot be written.");
   } catch (const std::exception& thrown) {
     return wyec::failed(thrown.what());
   }

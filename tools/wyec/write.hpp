@@ -25,6 +25,9 @@ std::string json(const Command& command, const Part& part);
 /// A C++ header with a function that makes the kernel.
 std::string header(const Command& command, const std::vector<Part>& parts);
 
+/// Does what is asked of a cache directory; the program's status.
+wye::Result<int> look_after(const Command& command);
+
 /// "OUT: IN ...", for make and ninja.
 std::string dependencies(const std::string& output, const std::vector<std::string>& inputs);
 

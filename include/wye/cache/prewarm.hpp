@@ -24,6 +24,7 @@ class WYE_API Prewarm {
     std::size_t ready = 0;   ///< built, or there already
     std::size_t failed = 0;  ///< asking for them tells why
     bool ended = false;  ///< nothing more will be built: all is done, it was cancelled, or the cache is full
+    std::size_t unmatched = 0;  ///< entries of a manifest that none of the kernels and devices match any more
   };
 
   Prewarm(Prewarm&&) noexcept;

@@ -4,6 +4,7 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
+#include <wye/cache/manifest.hpp>
 #include <wye/cache/prewarm.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
@@ -36,9 +37,10 @@ struct CacheOptions {
   std::uint32_t kernels = 1000;        ///< live executables
   Eviction eviction = Eviction::lru;   ///< in memory
   LogSink log = {};
-  const Clock* clock = nullptr;          ///< null: the steady clock
-  Bytes disk = Bytes{1ull << 30};        ///< of files in the directory; zero: nothing is stored
-  std::uint32_t disk_kernels = 100'000;  ///< files in the directory
+  const Clock* clock = nullptr;           ///< null: the steady clock
+  Bytes disk = Bytes{1ull << 30};         ///< of files in the directory; zero: nothing is stored
+  std::uint32_t disk_kernels = 100'000;   ///< files in the directory
+  std::vector<std::string> bundles = {};  ///< files of `wyec bundle`, looked through before the directory
 };
 
 /// What the cache has done so far, at one moment.
@@ -51,7 +53,7 @@ struct CacheMetrics {
   std::uint64_t joined = 0;     ///< waited for a build that was under way
   std::uint64_t failures = 0;   ///< builds that failed
   std::uint64_t evictions = 0;  ///< dropped for want of room, here or on their device
-  std::uint64_t corrupt = 0;    ///< stored artefacts that were not what was stored, and were removed
+  std::uint64_t corrupt = 0;    ///< stored files that were not what was stored, and were removed
   Duration build_time{};
   std::uint64_t misses_first = 0;         ///< of `misses`: not had before, as far as is remembered
   std::uint64_t misses_evicted = 0;       ///< of `misses`: had before and dropped
@@ -63,6 +65,9 @@ struct CacheMetrics {
   std::uint64_t lost = 0;                 ///< dropped with their device
   std::uint64_t disk_evictions = 0;       ///< files this cache removed to keep the directory within bounds
   Duration saved{};  ///< what hits would have cost, had each been built or loaded as the one it found was
+  std::uint64_t deaths = 0;        ///< builds that were seen to have ended their process before
+  std::uint64_t driver_loads = 0;  ///< devices whose driver began with what it made in an earlier process
+  std::uint64_t bundle_hits = 0;   ///< their artefact found in a bundle
 };
 
 /// Executables per device and kernel, bounded, least recently used first out, none built twice at once or
@@ -71,20 +76,29 @@ struct CacheMetrics {
 ///          wait for it.
 class WYE_API ShaderCache {
  public:
-  /// Errors: invalid_argument; io (the directory can't be made, or others can write to it).
+  /// Errors: invalid_argument; io (the directory can't be made, or others can write to it); those of a bundle: not_found,
+  ///         corrupt, unsupported, io.
   static Result<ShaderCache> open(CacheOptions options = {}, Version header = header_version);
 
   /// The executable of `kernel` on `device`: the one there is, or a new one. An entry that somebody holds
   /// is never evicted. What a compiler or device refused is refused again without being asked for ten
-  /// minutes, or until `clear`.
+  /// minutes, or until `clear`. Where there is a directory, what ended two processes in a row while it was built
+  /// is refused to all of them until the kernel, its compiler or the driver changes, or until `clear`.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
   /// Cost:   where it is ready, less than two copies of the handle it returns (cache_bench): keep that handle.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
 
   /// Makes `kernels` ready on `devices` in the background, in this order, as far as there is room: nothing is
-  /// evicted for it. Whoever asks for one meanwhile waits for the background.
+  /// evicted for it. Drivers make all of their code, also those that leave it for the first dispatch. Whoever asks for one meanwhile waits for the background.
   /// Errors: unavailable (no thread can be started), out_of_memory.
   Result<Prewarm> prewarm(const std::vector<AnyKernel>& kernels, const std::vector<Device>& devices);
+
+  /// The same for those of `kernels` and `devices` that `manifest` names, in its order. An entry is for every device of
+  /// its backend; one whose kernel has changed since is left out, and counted.
+  Result<Prewarm> prewarm(const Manifest& manifest, const std::vector<AnyKernel>& kernels,
+                          const std::vector<Device>& devices);
+  /// The kernels that were asked for so far and went through a compiler or driver: the first 10,000.
+  Manifest manifest() const;
 
   CacheMetrics metrics() const;
   /// Names of the live kernels, the last to be evicted first: "scale@vulkan:0". With `Eviction::lru` that is
@@ -93,7 +107,8 @@ class WYE_API ShaderCache {
   /// What is known of `kernel` on `device`, in a sentence: ready, being built, failed, dropped and why, stored.
   /// Cost: may read a file.
   std::string explain(const AnyKernel& kernel, const Device& device) const;
-  /// Drops every executable that nobody holds, and every failure.
+  /// Drops every executable that nobody holds, and every failure, also those that ended a process. What is stored
+  /// stays.
   void clear();
 
   const std::shared_ptr<device::ExecutableProvider>& provider() const noexcept { return provider_; }

@@ -61,6 +61,7 @@ struct AdapterInfo {
   std::string reason;  ///< why it is not usable; empty where it is
   /// What machine code for it is made for, "sm_90"; empty where nobody makes any but its driver.
   std::string architecture;
+  std::uint64_t driver_version = 0;  ///< as the driver numbers its builds; 0 where it does not
 };
 
 }  // namespace v0

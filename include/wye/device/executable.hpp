@@ -22,6 +22,7 @@ enum class CacheTier : std::uint8_t {
   memory,  ///< ready in this process
   disk,    ///< its artefact, in the cache directory
   built,   ///< nowhere: it was built
+  bundle,  ///< its artefact, in a bundle
 };
 /// "memory".
 WYE_API std::string_view name(CacheTier tier) noexcept;

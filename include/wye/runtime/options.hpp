@@ -27,8 +27,9 @@ inline namespace v0 {
 /// | lease_timeout    | 5 s             | WYE_LEASE_TIMEOUT  | seconds, or with ms, s                               |
 /// | cached_kernels   | 1000            | WYE_CACHED_KERNELS | executables, 0 to 1,000,000                          |
 /// | cache_memory     | 256 MiB         | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                         |
-/// | cache_directory  | none            | WYE_CACHE_DIR      | path; empty: in memory only                          |
+/// | cache_directory  | see below       | WYE_CACHE_DIR      | path; in memory only: "", of the variable "none"     |
 /// | cache_disk       | 1 GiB           | WYE_CACHE_DISK     | bytes, or with KiB, MiB, GiB; 0: nothing is stored   |
+/// | cache_bundles    | none            | -                  | paths of files of `wyec bundle`                      |
 /// | concurrent_jobs  | 4               | WYE_JOBS           | jobs, 1 to 1024                                      |
 /// | job_time_limit   | 30 s            | WYE_JOB_TIME_LIMIT | seconds, or with ms, s                               |
 /// | fallback         | allow           | WYE_FALLBACK       | allow, warn, forbid                                  |
@@ -38,6 +39,9 @@ inline namespace v0 {
 /// | log              | none            | WYE_LOG            | a sink; with the variable alone, standard error      |
 /// | log_level        | warning         | WYE_LOG            | "warning", "warning,cache=debug"                     |
 /// | clock            | steady clock    | -                  | -                                                    |
+///
+/// Kernels are kept in XDG_CACHE_HOME/wye, else HOME/.cache/wye; where that cannot be used, in memory only, with a
+/// warning. A directory that was named must be usable.
 struct RuntimeOptions {
   std::optional<std::vector<std::string>> backends = std::nullopt;
   std::optional<std::uint32_t> lanes_per_device = std::nullopt;
@@ -56,7 +60,11 @@ struct RuntimeOptions {
   std::optional<std::string> log_level = std::nullopt;
   const Clock* clock = nullptr;
   std::optional<Bytes> cache_disk = std::nullopt;
+  std::vector<std::string> cache_bundles = {};
 };
+
+/// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.
+WYE_API std::string user_cache_directory();
 
 }  // namespace v0
 }  // namespace wye

@@ -59,6 +59,13 @@ void describe_properties(const InstanceTable& vk, std::uint32_t api, PhysicalDev
   std::memcpy(info.device_uuid.data(), v11.deviceUUID, VK_UUID_SIZE);
   std::memcpy(info.driver_uuid.data(), v11.driverUUID, VK_UUID_SIZE);
   info.driver = v12.driverName;
+  info.driver_version = properties.properties.driverVersion;
+  physical.pipelines = {.headerSize = sizeof(VkPipelineCacheHeaderVersionOne),
+                        .headerVersion = VK_PIPELINE_CACHE_HEADER_VERSION_ONE,
+                        .vendorID = properties.properties.vendorID,
+                        .deviceID = properties.properties.deviceID,
+                        .pipelineCacheUUID = {}};
+  std::memcpy(physical.pipelines.pipelineCacheUUID, properties.properties.pipelineCacheUUID, VK_UUID_SIZE);
   if (v12.driverInfo[0] != '\0') info.driver += base::text(" {}", v12.driverInfo);
 
   Limits& l = info.limits;

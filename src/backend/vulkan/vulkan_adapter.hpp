@@ -32,6 +32,7 @@ struct PhysicalDevice {
   std::uint64_t largest_allocation = 0;
   std::uint32_t most_allocations = 0;
   bool has_memory_budget = false;
+  VkPipelineCacheHeaderVersionOne pipelines{};  ///< how what the driver stores of pipelines begins
 };
 
 /// Asks a driver about one of its devices. `info.usable` and `info.reason` say whether wye can use it.

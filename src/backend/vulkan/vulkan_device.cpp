@@ -1,5 +1,7 @@
 #include "backend/vulkan/vulkan_device.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -75,6 +77,7 @@ VulkanDevice::~VulkanDevice() {
   if (handle_ == VK_NULL_HANDLE) return;
   if (!lost()) vk.DeviceWaitIdle(handle_);
   memory_.reset();
+  if (const VkPipelineCache last = pipelines_) vk.DestroyPipelineCache(handle_, last, nullptr);
   vk.DestroyDevice(handle_, nullptr);
 }
 
@@ -102,6 +105,63 @@ MemoryInfo VulkanDevice::memory() {
     memory.available = Bytes{(all > gone ? all - gone : 0) + use.held - use.taken};
   }
   return memory;
+}
+
+Result<VkPipelineCache> VulkanDevice::pipelines() {
+  if (const VkPipelineCache made = pipelines_) return made;
+  return make_pipelines({});
+}
+
+/// Threads may come to it at once: one of them wins.
+Result<VkPipelineCache> VulkanDevice::make_pipelines(std::span<const std::byte> code) {
+  const VkPipelineCacheCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                       .pNext = nullptr,
+                                       .flags = 0,
+                                       .initialDataSize = code.size(),
+                                       .pInitialData = code.empty() ? nullptr : code.data()};
+  VkPipelineCache made = VK_NULL_HANDLE;
+  const VkResult r = vk.CreatePipelineCache(handle_, &info, nullptr, &made);
+  if (r == VK_ERROR_DEVICE_LOST) return lose("vkCreatePipelineCache");
+  if (r != VK_SUCCESS) return VkPipelineCache{VK_NULL_HANDLE};
+  VkPipelineCache before = VK_NULL_HANDLE;
+  if (pipelines_.compare_exchange_strong(before, made)) return made;
+  vk.DestroyPipelineCache(handle_, made, nullptr);
+  return before;
+}
+
+Result<std::vector<std::byte>> VulkanDevice::driver_code() {
+  std::vector<std::byte> code;
+  const VkPipelineCache cache = pipelines_;
+  if (cache == VK_NULL_HANDLE) return code;
+  VkResult r = VK_INCOMPLETE;
+  // It may grow between the two calls.
+  for (int tries = 0; r == VK_INCOMPLETE && tries < 4; ++tries) {
+    if (const Error* gone = lost()) return *gone;
+    std::size_t bytes = 0;
+    r = vk.GetPipelineCacheData(handle_, cache, &bytes, nullptr);
+    if (r != VK_SUCCESS) break;
+    code.resize(bytes);
+    r = vk.GetPipelineCacheData(handle_, cache, &bytes, code.data());
+    code.resize(std::min(bytes, code.size()));
+  }
+  if (r == VK_SUCCESS) return code;
+  if (r == VK_INCOMPLETE) return std::vector<std::byte>();
+  return failed(r, "vkGetPipelineCacheData",
+                base::text("The driver of device '{}' does not say what it made of kernels.", info().id));
+}
+
+Result<void> VulkanDevice::preload(std::span<const std::byte> code) {
+  if (const Error* gone = lost()) return *gone;
+  // Drivers have crashed on data of others.
+  if (code.size() < sizeof(physical_.pipelines) ||
+      std::memcmp(code.data(), &physical_.pipelines, sizeof(physical_.pipelines)) != 0)
+    return Error(
+        Errc::corrupt,
+        base::text("What is stored for the driver of device '{}' was not written by it.", info().id));
+  if (pipelines_ != VK_NULL_HANDLE) return {};
+  auto made = make_pipelines(code);
+  if (!made) return std::move(made).error();
+  return {};
 }
 
 Result<std::shared_ptr<device::BufferBase>> VulkanDevice::create_buffer(

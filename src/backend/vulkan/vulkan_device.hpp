@@ -4,7 +4,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backend/vulkan/vulkan_adapter.hpp"
 #include "backend/vulkan/vulkan_dispatch.hpp"
@@ -30,6 +32,8 @@ class VulkanDevice final : public device::DeviceBase {
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
   const Error* lost() const noexcept override { return lost_.load(std::memory_order_acquire); }
+  Result<std::vector<std::byte>> driver_code() override;
+  Result<void> preload(std::span<const std::byte> code) override;
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(
       const device::Artefact& artefact) override;
@@ -38,6 +42,9 @@ class VulkanDevice final : public device::DeviceBase {
 
   DeviceTable vk;
   VkDevice handle() const noexcept { return handle_; }
+  /// What the driver remembers of pipelines; null where it has no memory for that: it only saves time.
+  /// Errors: device_lost.
+  Result<VkPipelineCache> pipelines();
   const PhysicalDevice& physical() const noexcept { return physical_; }
   const VulkanOptions& options() const noexcept { return options_; }
   VulkanQueue& queue() noexcept { return *queue_; }
@@ -55,6 +62,7 @@ class VulkanDevice final : public device::DeviceBase {
   VulkanDevice(std::shared_ptr<VulkanInstance> instance, const PhysicalDevice& physical,
                const VulkanOptions& options);
   Result<void> create();
+  Result<VkPipelineCache> make_pipelines(std::span<const std::byte> code);
 
   std::shared_ptr<VulkanInstance> instance_;
   PhysicalDevice physical_;
@@ -63,6 +71,7 @@ class VulkanDevice final : public device::DeviceBase {
   std::optional<VulkanQueue> queue_;
   std::optional<VulkanMemory> memory_;
   std::atomic<std::uint64_t> serial_{0};
+  std::atomic<VkPipelineCache> pipelines_{VK_NULL_HANDLE};
   std::mutex lost_mutex_;
   Error lost_error_;  // as it will be given; written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};

@@ -185,7 +185,6 @@ Result<void> Encoder::dispatch(const device::Command& command) {
                             artefact.schema.slots.size(), operands.size()));
   auto groups = device::groups_for(artefact, command.items, device_.info().limits, device_.info().id);
   if (!groups) return std::move(groups).error();
-  if (groups->count() == 0) return {};
 
   lane_.parameters_.assign(executable.parameter_bytes(), std::byte{0});
   lane_.set_.resize(executable.bindings().size());

@@ -136,6 +136,8 @@ Result<void> VulkanExecutable::make_layout() {
 
 Result<void> VulkanExecutable::make_pipeline(const device::Artefact& artefact, const spirv::Module& module) {
   VulkanDevice& device = vulkan();
+  const auto remembered = device.pipelines();
+  if (!remembered) return remembered.error();
   std::vector<VkSpecializationMapEntry> entries;
   std::vector<std::byte> values;
   for (const device::Specialization& constant : artefact.specialization) {
@@ -174,8 +176,7 @@ Result<void> VulkanExecutable::make_pipeline(const device::Artefact& artefact, c
   info.layout = layout_;
   info.basePipelineIndex = -1;
   VkPipeline made = VK_NULL_HANDLE;
-  const VkResult r =
-      device.vk.CreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &made);
+  const VkResult r = device.vk.CreateComputePipelines(device.handle(), *remembered, 1, &info, nullptr, &made);
   device.vk.DestroyShaderModule(device.handle(), shader, nullptr);
   if (r != VK_SUCCESS) return failed(r, "vkCreateComputePipelines");
   pipeline_ = made;

@@ -41,6 +41,8 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter) {
     if (!kernel) return stop(kernel.error());
     kernels.push_back(*kernel);
   }
+  auto code = device->driver_code();
+  if (!code) return stop(code.error());
   auto first = device->create_lane();
   if (!first) return stop(first.error());
   auto second = device->create_lane();
@@ -82,6 +84,8 @@ constexpr const char* functions[] = {"vkCreateDevice",
                                      "vkCreateShaderModule",
                                      "vkCreateDescriptorSetLayout",
                                      "vkCreatePipelineLayout",
+                                     "vkCreatePipelineCache",
+                                     "vkGetPipelineCacheData",
                                      "vkCreateComputePipelines",
                                      "vkCreateDescriptorPool",
                                      "vkAllocateDescriptorSets",
@@ -136,13 +140,25 @@ void sweep(const VulkanOptions& options, const std::vector<std::string>& reached
   }
 }
 
-const std::vector<std::string> always = {
-    "vkCreateDevice",           "vkAllocateMemory",         "vkMapMemory",
-    "vkCreateBuffer",           "vkBindBufferMemory",       "vkCreateShaderModule",
-    "vkCreatePipelineLayout",   "vkCreateComputePipelines", "vkCreateDescriptorPool",
-    "vkAllocateDescriptorSets", "vkCreateCommandPool",      "vkAllocateCommandBuffers",
-    "vkBeginCommandBuffer",     "vkEndCommandBuffer",       "vkQueueSubmit",
-    "vkCreateSemaphore",        "vkWaitSemaphores"};
+const std::vector<std::string> always = {"vkCreateDevice",
+                                         "vkAllocateMemory",
+                                         "vkMapMemory",
+                                         "vkCreateBuffer",
+                                         "vkBindBufferMemory",
+                                         "vkCreateShaderModule",
+                                         "vkCreatePipelineLayout",
+                                         "vkCreatePipelineCache",
+                                         "vkGetPipelineCacheData",
+                                         "vkCreateComputePipelines",
+                                         "vkCreateDescriptorPool",
+                                         "vkAllocateDescriptorSets",
+                                         "vkCreateCommandPool",
+                                         "vkAllocateCommandBuffers",
+                                         "vkBeginCommandBuffer",
+                                         "vkEndCommandBuffer",
+                                         "vkQueueSubmit",
+                                         "vkCreateSemaphore",
+                                         "vkWaitSemaphores"};
 
 TEST_CASE("every call of the driver may fail at every use: on shared memory", "[vulkan][faults]") {
   sweep({}, always);

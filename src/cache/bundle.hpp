@@ -1,0 +1,55 @@
+#pragma once
+/// Artefacts in one file, for shipping.
+#include <wye/base/digest.hpp>
+#include <wye/base/result.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.hpp"
+#include "device/artefact.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cache {
+
+/// A file of artefacts, open for reading: a magic, a version, and for each one its key, place and size, with a digest of
+/// all that; then the artefacts as `encode` writes them, each with a checksum of its own. Only the list is read at once.
+/// Threads: thread-safe.
+class Bundle {
+ public:
+  struct Found {
+    std::optional<device::Artefact> artefact;
+    bool corrupt = false;  ///< it should be there, and is damaged
+  };
+
+  /// Errors: not_found, io; unsupported (a newer version, named); corrupt (cut, damaged, or no bundle): with the path.
+  static Result<Bundle> open(const std::string& path);
+  /// Writes the file whole or not at all.
+  /// Errors: io.
+  static Result<void> write(const std::string& path, std::vector<std::vector<std::byte>> records,
+                            const std::vector<Digest>& keys);
+
+  Found find(const Digest& key) const;
+  std::size_t size() const noexcept { return entries_.size(); }
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  struct Entry {
+    Digest key;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  Bundle(base::RandomFile file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+
+  base::RandomFile file_;
+  std::string path_;
+  std::vector<Entry> entries_;  ///< by key, each once
+};
+
+}  // namespace cache
+}  // namespace v0
+}  // namespace wye

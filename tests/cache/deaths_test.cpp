@@ -1,0 +1,181 @@
+// Builds that end their process: compilers and drivers that crash.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cache/build_marks.hpp"
+#include "cache/cache.hpp"
+#include "directory.hpp"
+#include "doubles.hpp"
+#include "support/catch.hpp"
+#include "support/double_device.hpp"
+
+using namespace wye;
+using test::Directory;
+using test::DoubleDevice;
+using test::metrics;
+using test::program;
+
+namespace {
+
+std::shared_ptr<DoubleDevice> mortal_device(std::string driver = "doubles 1.0") {
+  return std::make_shared<DoubleDevice>("double:0", std::vector<std::string_view>{"spirv"}, Features{},
+                                        std::string(), std::move(driver));
+}
+
+/// Builds in a process of its own, which dies of it; with the signal it died of.
+int die_building(const Directory& directory, const std::string& name, int signal) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+    const auto deadly = program(name, true);
+    deadly->on_build = [&]() -> Result<void> {
+      kill(getpid(), signal);
+      for (;;) pause();
+    };
+    _exit(cache->provide(deadly, mortal_device(), Instant::max()) ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+}  // namespace
+
+TEST_CASE("a build that ended its process once is tried again, and what succeeds is forgiven", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(die_building(directory, "scale", SIGKILL) == SIGKILL);
+    const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+    const auto ready = cache->provide(scale, mortal_device(), Instant::max());
+    REQUIRE(ready);
+    CHECK(ready->tier == CacheTier::built);
+    CHECK(metrics(*cache).deaths == 1);
+    for (const auto& file : directory.files()) std::filesystem::remove(file);
+  }
+}
+
+TEST_CASE("a build that ended its process twice is refused, in a sentence", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true), other = program("other", true);
+  REQUIRE(die_building(directory, "scale", SIGKILL) == SIGKILL);
+  REQUIRE(die_building(directory, "scale", SIGUSR1) == SIGUSR1);
+  for (int i = 0; i < 2; ++i) {
+    const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+    const auto refused = cache->provide(scale, mortal_device(), Instant::max());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error() == Errc::compile_failed);
+    CHECK(refused.error().sentence() ==
+          "Making kernel 'scale' ready for 'double:0' ended its process 2 times. It is not tried again until "
+          "the kernel, its compiler or the driver (doubles 1.0) changes, or the cache is cleared.");
+    CHECK(cache->explain(*scale, *mortal_device()).find("ended 2 processes") != std::string::npos);
+    CHECK(scale->builds == 0);
+    CHECK(metrics(*cache).deaths == 1);
+    CHECK(cache->provide(other, mortal_device(), Instant::max()));
+  }
+}
+
+TEST_CASE("a new driver gets another try, and leaves the old one refused", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  for (int i = 0; i < 2; ++i) REQUIRE(die_building(directory, "scale", SIGKILL) == SIGKILL);
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  CHECK(cache->provide(scale, mortal_device("doubles 1.1"), Instant::max()));
+  // Its artefact is stored now; what the old driver made of it ended the process.
+  CHECK_FALSE(cache->provide(scale, mortal_device(), Instant::max()));
+}
+
+TEST_CASE("a host may say that a deadly build is tried again", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  for (int i = 0; i < 2; ++i) REQUIRE(die_building(directory, "scale", SIGKILL) == SIGKILL);
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  const auto same = mortal_device();
+  CHECK_FALSE(cache->provide(scale, same, Instant::max()));
+  cache->clear();
+  CHECK(cache->provide(scale, same, Instant::max()));
+}
+
+TEST_CASE("who waits for a builder that dies builds, and dies no third time", "[cache]") {
+  const Directory directory;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 5; ++i) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+    const auto deadly = program("scale", true);
+    deadly->on_build = []() -> Result<void> {
+      usleep(50'000);  // in which the others come to wait
+      kill(getpid(), SIGKILL);
+      for (;;) pause();
+    };
+    const auto provided = cache->provide(deadly, mortal_device(), Instant::max());
+    _exit(!provided && provided.error() == Errc::compile_failed ? 0 : 1);
+  }
+  int died = 0, refused = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    died += WIFSIGNALED(status);
+    refused += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  CHECK(died == 2);
+  CHECK(refused == 3);
+}
+
+TEST_CASE("a driver that dies of a stored artefact is refused too", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  REQUIRE(cache::Cache::open({.directory = directory.cache()})
+              .value()
+              ->provide(scale, mortal_device(), Instant::max()));
+  for (int i = 0; i < 2; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+      const auto deadly = mortal_device();
+      deadly->on_create = [] { kill(getpid(), SIGKILL); };
+      _exit(cache->provide(scale, deadly, Instant::max()) ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+  }
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  const auto refused = cache->provide(scale, mortal_device(), Instant::max());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().sentence().find("ended its process 2 times") != std::string::npos);
+}
+
+TEST_CASE("builds that fail leave no mark", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  scale->on_build = [] { return Result<void>(Error(Errc::out_of_memory, "No.")); };
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  for (int i = 0; i < 5; ++i)
+    CHECK(cache->provide(scale, mortal_device(), Instant::max()).error() == Errc::out_of_memory);
+  CHECK(metrics(*cache).deaths == 0);
+}
+
+TEST_CASE("whatever is written among the marks, nothing is refused for it", "[cache]") {
+  const Directory directory;
+  const std::string file = (directory.path() / "builds").string();
+  auto marks = cache::BuildMarks::open(file).value();
+  const Digest what = Hasher().add("what").finish();
+  CHECK(marks.begin(what).value() == 0);
+  CHECK(marks.begin(what).value() == 1);
+  CHECK(marks.begin(what).value() == 2);
+  CHECK(marks.begin(what).value() == 2);  // it was not tried
+  CHECK(marks.deaths(what).value() == 2);
+  auto bytes = test::read(file);
+  for (std::size_t at = 0; at < bytes.size(); ++at)
+    if (bytes[at] == 'w') bytes[at] = 'W';
+  test::write(file, bytes);
+  CHECK(marks.deaths(what).value() == 0);
+  CHECK(marks.begin(what).value() == 0);
+  marks.end(what);
+  CHECK(marks.begin(what).value() == 0);
+  CHECK(std::filesystem::file_size(file) <= 4096 * 64);
+}
