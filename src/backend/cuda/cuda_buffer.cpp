@@ -1,0 +1,84 @@
+#include "backend/cuda/cuda_buffer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/cuda/cuda_error.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+using namespace device;
+
+Result<std::shared_ptr<BufferBase>> CudaBuffer::create(std::shared_ptr<CudaDevice> device,
+                                                       const BufferRequest& request) {
+  if (const Error* lost = device->lost()) return *lost;
+  if (auto fitting = fits(request.bytes, device->info()); !fitting) return std::move(fitting).error();
+  if (auto charged = charge(request); !charged) return std::move(charged).error();
+  auto buffer = std::make_shared<CudaBuffer>(std::move(device), request);
+  if (auto taken = buffer->take(request.use); !taken) return std::move(taken).error();
+  return std::shared_ptr<BufferBase>(std::move(buffer));
+}
+
+CudaBuffer::CudaBuffer(std::shared_ptr<CudaDevice> device, const BufferRequest& request)
+    : BufferBase(device, request) {
+  device->in_use().fetch_add(bytes().count, std::memory_order_relaxed);
+}
+
+Result<void> CudaBuffer::take(MemoryUse use) {
+  CudaDevice& device = cuda();
+  const CurrentContext current(device);
+  if (!current) return current.error();
+  const auto refused = [&](CUresult r, const char* api) {
+    const MemoryInfo memory = r == CUDA_ERROR_OUT_OF_MEMORY ? device.memory() : MemoryInfo{};
+    return device.failed(
+        r, api,
+        r == CUDA_ERROR_OUT_OF_MEMORY
+            ? base::text("Buffer size ({}) exceeds what is left on '{}' now ({} available of {}).",
+                         to_string(bytes()), device.info().id, to_string(memory.available),
+                         to_string(memory.total))
+            : base::text("Device '{}' gives no buffer of {}.", device.info().id, to_string(bytes())));
+  };
+  const std::size_t size = std::max<std::size_t>(bytes().count, 16);  // the driver knows no empty memory
+  if (use == MemoryUse::transfer) {
+    void* host = nullptr;
+    if (const CUresult r =
+            device.cu.MemHostAlloc(&host, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+        r != CUDA_SUCCESS)
+      return refused(r, "cuMemHostAlloc");
+    host_ = static_cast<std::byte*>(host);
+    if (const CUresult r = device.cu.MemHostGetDevicePointer(&address_, host, 0); r != CUDA_SUCCESS)
+      return refused(r, "cuMemHostGetDevicePointer");
+    return {};
+  }
+  const auto allocate = [&] {
+    return device.cu.MemAllocFromPoolAsync(&address_, size, device.memory_pool(), device.memory_stream());
+  };
+  CUresult r = allocate();
+  if (r == CUDA_ERROR_OUT_OF_MEMORY && device.cu.MemPoolTrimTo(device.memory_pool(), 0) == CUDA_SUCCESS)
+    r = allocate();  // in one piece of what the pool kept in several
+  if (r != CUDA_SUCCESS) return address_ = 0, refused(r, "cuMemAllocFromPoolAsync");
+  // Any lane may use it now: nothing but memory that was given back is in this stream.
+  r = device.cu.StreamSynchronize(device.memory_stream());
+  if (r != CUDA_SUCCESS) return refused(r, "cuStreamSynchronize");
+  return {};
+}
+
+CudaBuffer::~CudaBuffer() {
+  CudaDevice& device = cuda();
+  device.in_use().fetch_sub(bytes().count, std::memory_order_relaxed);
+  if (device.lost() || (!host_ && address_ == 0)) return;
+  const CurrentContext current(device);
+  if (!current) return;
+  // Nobody uses it any more: recordings in flight hold their buffers.
+  if (host_)
+    device.heard(device.cu.MemFreeHost(host_), "cuMemFreeHost");
+  else
+    device.heard(device.cu.MemFreeAsync(address_, device.memory_stream()), "cuMemFreeAsync");
+}
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,33 @@
+#pragma once
+/// Memory of one device: of its pool, or pinned memory of the host.
+#include <wye/base/result.hpp>
+
+#include <memory>
+
+#include "backend/cuda/cuda_device.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+class CudaBuffer final : public device::BufferBase {
+ public:
+  /// Errors: out_of_memory, over_budget, device_lost.
+  static Result<std::shared_ptr<device::BufferBase>> create(std::shared_ptr<CudaDevice> device,
+                                                            const device::BufferRequest& request);
+  CudaBuffer(std::shared_ptr<CudaDevice> device, const device::BufferRequest& request);
+  ~CudaBuffer() override;
+  std::uint64_t address() const noexcept override { return address_; }
+  std::byte* host() const noexcept override { return host_; }
+
+ private:
+  Result<void> take(device::MemoryUse use);
+  CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
+  CUdeviceptr address_ = 0;
+  std::byte* host_ = nullptr;
+};
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,267 @@
+#include "backend/cuda/cuda_device.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backend/cuda/cuda_buffer.hpp"
+#include "backend/cuda/cuda_error.hpp"
+#include "backend/cuda/cuda_executable.hpp"
+#include "backend/cuda/cuda_lane.hpp"
+#include "backend/cuda/cuda_timeline.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+namespace {
+
+/// What the pool keeps of memory that was given back. The driver's own default is nothing: then every wait for the device
+/// gives it back to the system, and taking it again costs hundreds of microseconds.
+constexpr cuuint64_t kept_by_pool = 512u << 20;
+constexpr std::size_t words_of_page = 512;
+
+}  // namespace
+
+CurrentContext::CurrentContext(CudaDevice& device) noexcept : device_(device) {
+  CUcontext before = nullptr;
+  result_ = device.cu.CtxGetCurrent(&before);
+  if (result_ != CUDA_SUCCESS || before == device.context()) return;
+  result_ = device.cu.CtxPushCurrent(device.context());
+  pushed_ = result_ == CUDA_SUCCESS;
+}
+
+CurrentContext::~CurrentContext() {
+  if (!pushed_) return;
+  CUcontext popped = nullptr;
+  const CUresult r = device_.cu.CtxPopCurrent(&popped);
+  if (r == CUDA_SUCCESS) return;
+  // It may have said an error of what came before, and popped all the same.
+  CUcontext current = nullptr;
+  for (int tries = 0; tries < 2; ++tries)
+    if (device_.cu.CtxGetCurrent(&current) == CUDA_SUCCESS) {
+      if (current == device_.context()) (void)device_.cu.CtxPopCurrent(&popped);
+      break;
+    }
+  device_.heard(r, "cuCtxPopCurrent");
+}
+
+Error CurrentContext::error() const {
+  return device_.failed(result_, "cuCtxPushCurrent",
+                        base::text("The context of device '{}' cannot be used.", device_.info().id));
+}
+
+CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical)
+    : DeviceBase(physical.info),
+      cu(driver->cu),
+      driver_(std::move(driver)),
+      handle_(physical.handle),
+      lost_error_(Errc::device_lost,
+                  base::text("Device '{}' ({}) is lost.", physical.info.id, physical.info.name)),
+      queue_(*this),
+      waiter_(*this) {}
+
+Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver> driver,
+                                                     const PhysicalDevice& physical) {
+  if (driver->dead())
+    return Error(Errc::unavailable,
+                 base::text("Device '{}' cannot be opened: an error has ended CUDA for this process.",
+                            physical.info.id));
+  std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(driver), physical));
+  if (auto created = device->create(); !created) return std::move(created).error();
+  return device;
+}
+
+Result<void> CudaDevice::create() {
+  const auto refused = [&](CUresult r, const char* api) {
+    return failed(r, api,
+                  base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
+  };
+  CUcontext context = nullptr;
+  if (const CUresult r = cu.DevicePrimaryCtxRetain(&context, handle_); r != CUDA_SUCCESS)
+    return refused(r, "cuDevicePrimaryCtxRetain");
+  context_ = context;
+  const CurrentContext current(*this);
+  if (!current) return current.error();
+  CUstream stream = nullptr;
+  if (const CUresult r = cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0); r != CUDA_SUCCESS)
+    return refused(r, "cuStreamCreateWithPriority");
+  memory_stream_ = stream;
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = handle_;
+  CUmemoryPool pool = nullptr;
+  if (const CUresult r = cu.MemPoolCreate(&pool, &properties); r != CUDA_SUCCESS)
+    return refused(r, "cuMemPoolCreate");
+  memory_pool_ = pool;
+  cuuint64_t threshold = kept_by_pool;
+  if (const CUresult r = cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+      r != CUDA_SUCCESS)
+    return refused(r, "cuMemPoolSetAttribute");
+  return {};
+}
+
+CudaDevice::~CudaDevice() {
+  waiter_.end();
+  if (!context_) return;
+  // What a lost device might still write is the context's to free.
+  if (!lost()) {
+    const CurrentContext current(*this);
+    if (current) {
+      if (memory_stream_) {
+        heard(cu.StreamSynchronize(memory_stream_), "cuStreamSynchronize");
+        heard(cu.StreamDestroy(memory_stream_), "cuStreamDestroy");
+      }
+      if (memory_pool_) heard(cu.MemPoolDestroy(memory_pool_), "cuMemPoolDestroy");
+      for (const CUevent event : idle_events_) heard(cu.EventDestroy(event), "cuEventDestroy");
+      for (void* page : word_pages_) heard(cu.MemFreeHost(page), "cuMemFreeHost");
+    }
+  }
+  (void)cu.DevicePrimaryCtxRelease(handle_);
+}
+
+std::span<const std::string_view> CudaDevice::languages() const noexcept {
+  static constexpr std::string_view languages[] = {"cubin", "ptx", "native"};
+  return languages;
+}
+
+MemoryInfo CudaDevice::memory() {
+  MemoryInfo memory{
+      .total = info().memory, .in_use = Bytes{in_use_.load(std::memory_order_relaxed)}, .available = {}};
+  memory.available = memory.total - std::min(memory.in_use, memory.total);
+  if (lost()) return memory;
+  const CurrentContext current(*this);
+  if (!current) return heard(CUDA_ERROR_INVALID_CONTEXT, "cuCtxPushCurrent"), memory;
+  std::size_t free = 0, total = 0;
+  if (const CUresult r = cu.MemGetInfo(&free, &total); r != CUDA_SUCCESS)
+    return heard(r, "cuMemGetInfo"), memory;
+  // What the driver gave the pool and nobody has taken is available too.
+  cuuint64_t reserved = 0, used = 0;
+  if (cu.MemPoolGetAttribute(memory_pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS ||
+      cu.MemPoolGetAttribute(memory_pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
+    reserved = used = 0;
+  memory.available =
+      Bytes{std::min<std::uint64_t>(free + (reserved - std::min(used, reserved)), memory.total.count)};
+  return memory;
+}
+
+Result<std::shared_ptr<device::BufferBase>> CudaDevice::create_buffer(const device::BufferRequest& request) {
+  return CudaBuffer::create(self(), request);
+}
+
+Result<std::shared_ptr<device::ExecutableBase>> CudaDevice::create_executable(
+    const device::Artefact& artefact) {
+  auto executable = CudaExecutable::create(self(), artefact);
+  if (!executable) return std::move(executable).error();
+  return std::shared_ptr<device::ExecutableBase>(std::move(*executable));
+}
+
+Result<std::unique_ptr<device::LaneBase>> CudaDevice::create_lane() {
+  auto lane = CudaLane::create(self());
+  if (!lane) return std::move(lane).error();
+  return std::unique_ptr<device::LaneBase>(std::move(*lane));
+}
+
+Result<std::shared_ptr<device::Timeline>> CudaDevice::create_timeline() {
+  auto timeline = CudaTimeline::create(self(), CudaTimeline::MovedBy::host);
+  if (!timeline) return std::move(timeline).error();
+  return std::shared_ptr<device::Timeline>(std::move(*timeline));
+}
+
+Result<EventHandle> CudaDevice::take_event() {
+  CUevent event = nullptr;
+  {
+    const std::lock_guard lock(idle_mutex_);
+    if (!idle_events_.empty()) {
+      event = idle_events_.back();
+      idle_events_.pop_back();
+    } else {
+      idle_events_.reserve(++events_);  // giving it back must not need memory
+    }
+  }
+  if (!event) {
+    if (const CUresult r = cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+        r != CUDA_SUCCESS) {
+      {
+        const std::lock_guard lock(idle_mutex_);
+        --events_;
+      }
+      return failed(r, "cuEventCreate", base::text("Device '{}' gives no event.", info().id));
+    }
+  }
+  // Whoever holds one keeps the device: a lane, or the thread that waits.
+  return EventHandle(new CudaEvent{event}, [this](CudaEvent* given) {
+    give_event(given->handle);
+    delete given;
+  });
+}
+
+void CudaDevice::give_event(CUevent event) noexcept {
+  const std::lock_guard lock(idle_mutex_);
+  idle_events_.push_back(event);
+}
+
+Result<Word> CudaDevice::take_word() {
+  const std::lock_guard lock(idle_mutex_);
+  if (idle_words_.empty()) {
+    void* page = nullptr;
+    CUdeviceptr address = 0;
+    const auto refused = [&](CUresult r, const char* api) {
+      return failed(r, api, base::text("Device '{}' gives no pinned memory for a timeline.", info().id));
+    };
+    if (const CUresult r = cu.MemHostAlloc(&page, words_of_page * sizeof(std::uint64_t),
+                                           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+        r != CUDA_SUCCESS)
+      return refused(r, "cuMemHostAlloc");
+    if (const CUresult r = cu.MemHostGetDevicePointer(&address, page, 0); r != CUDA_SUCCESS) {
+      heard(cu.MemFreeHost(page), "cuMemFreeHost");
+      return refused(r, "cuMemHostGetDevicePointer");
+    }
+    word_pages_.push_back(page);
+    idle_words_.reserve(word_pages_.size() * words_of_page);
+    for (std::size_t i = words_of_page; i-- > 0;)
+      idle_words_.push_back({static_cast<std::uint64_t*>(page) + i, address + i * sizeof(std::uint64_t)});
+  }
+  const Word word = idle_words_.back();
+  idle_words_.pop_back();
+  std::atomic_ref(*word.host).store(0, std::memory_order_release);
+  return word;
+}
+
+void CudaDevice::give_word(Word word) noexcept {
+  if (lost()) return;
+  const std::lock_guard lock(idle_mutex_);
+  idle_words_.push_back(word);
+}
+
+Error CudaDevice::failed(CUresult result, const char* api, std::string sentence, Place place) {
+  if (ends_device(result)) return lose(result, api, place);
+  return failure(result, api, std::move(sentence), place);
+}
+
+void CudaDevice::heard(CUresult result, const char* api) noexcept {
+  if (result != CUDA_SUCCESS && ends_device(result)) lose(result, api);
+}
+
+const Error& CudaDevice::lose(CUresult result, const char* api, Place place) noexcept {
+  {
+    const std::lock_guard lock(lost_mutex_);
+    if (!lost()) {
+      try {
+        lost_error_ = Error(Errc::device_lost, lost_error_.sentence(),
+                            NativeError{api, result, std::string(meaning(result).name)}, place);
+      } catch (...) {  // no memory for the details: it is lost all the same
+      }
+      lost_.store(&lost_error_, std::memory_order_release);
+      if (meaning(result).reach == Reach::process) driver_->die();
+    }
+  }
+  queue_.give_up();
+  waiter_.give_up();
+  return lost_error_;
+}
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,132 @@
+#pragma once
+/// An opened device: the primary context, retained, and what all lanes share.
+#include <wye/device/adapter.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/cuda_loader.hpp"
+#include "backend/cuda/cuda_queue.hpp"
+#include "backend/cuda/cuda_waiter.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+class CudaDevice;
+
+/// Makes a device's context the current one of this thread, and then the one that was before. Does nothing where it is
+/// current already.
+class CurrentContext {
+ public:
+  explicit CurrentContext(CudaDevice& device) noexcept;
+  CurrentContext(const CurrentContext&) = delete;
+  ~CurrentContext();
+  explicit operator bool() const noexcept { return result_ == CUDA_SUCCESS; }
+  /// Why it is not current.
+  Error error() const;
+
+ private:
+  CudaDevice& device_;
+  CUresult result_ = CUDA_SUCCESS;
+  bool pushed_ = false;
+};
+
+/// An event of the driver; goes back to its device with its last handle.
+struct CudaEvent {
+  CUevent handle = nullptr;
+};
+using EventHandle = std::shared_ptr<CudaEvent>;
+
+/// A number in memory of the host that the device writes.
+struct Word {
+  std::uint64_t* host = nullptr;
+  CUdeviceptr address = 0;
+};
+
+/// What is known of a device of the driver.
+struct PhysicalDevice {
+  CUdevice handle = 0;
+  AdapterInfo info;
+};
+
+/// Asks the driver about its device number `index`. `info.usable` and `info.reason` say whether wye can use it.
+PhysicalDevice describe(const CudaDriver& driver, int index);
+
+/// Threads: thread-safe.
+class CudaDevice final : public device::DeviceBase {
+ public:
+  /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
+  static Result<std::shared_ptr<CudaDevice>> open(std::shared_ptr<CudaDriver> driver,
+                                                  const PhysicalDevice& physical);
+  /// Lanes, buffers and executables have ended: each keeps its device alive.
+  ~CudaDevice() override;
+
+  std::span<const std::string_view> languages() const noexcept override;
+  MemoryInfo memory() override;
+  const Error* lost() const noexcept override { return lost_.load(std::memory_order_acquire); }
+  Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
+  Result<std::shared_ptr<device::ExecutableBase>> create_executable(
+      const device::Artefact& artefact) override;
+  Result<std::unique_ptr<device::LaneBase>> create_lane() override;
+  Result<std::shared_ptr<device::Timeline>> create_timeline() override;
+
+  const DriverTable& cu;
+  CUcontext context() const noexcept { return context_; }
+  /// Where memory is taken and given back. Nothing else is in it, so that it never has to be waited for long.
+  CUstream memory_stream() const noexcept { return memory_stream_; }
+  CUmemoryPool memory_pool() const noexcept { return memory_pool_; }
+  /// What buffers hold, of either kind of memory.
+  std::atomic<std::uint64_t>& in_use() noexcept { return in_use_; }
+  CudaQueue& queue() noexcept { return queue_; }
+  CudaWaiter& waiter() noexcept { return waiter_; }
+  std::shared_ptr<CudaDevice> self() { return std::static_pointer_cast<CudaDevice>(shared_from_this()); }
+
+  /// The context is current.
+  Result<EventHandle> take_event();
+  /// A word that is 0. The context is current.
+  Result<Word> take_word();
+  /// Takes it back; the device does not write it any more.
+  void give_word(Word word) noexcept;
+
+  /// The error of a driver's call that failed. Some failures end the device.
+  Error failed(CUresult result, const char* api, std::string sentence, Place place = Place::here());
+  /// Looks at a result that nobody is told of: it may be of the failure that ends the device.
+  void heard(CUresult result, const char* api) noexcept;
+  /// Ends the device: from now on everything on it answers the error that this gives.
+  const Error& lose(CUresult result, const char* api, Place place = Place::here()) noexcept;
+
+ private:
+  CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
+  Result<void> create();
+  void give_event(CUevent event) noexcept;
+
+  std::shared_ptr<CudaDriver> driver_;
+  CUdevice handle_;
+  CUcontext context_ = nullptr;
+  CUstream memory_stream_ = nullptr;
+  CUmemoryPool memory_pool_ = nullptr;
+  std::atomic<std::uint64_t> in_use_{0};
+
+  std::mutex idle_mutex_;
+  std::vector<CUevent> idle_events_;
+  std::size_t events_ = 0;
+  std::vector<Word> idle_words_;
+  std::vector<void*> word_pages_;
+
+  std::mutex lost_mutex_;
+  Error lost_error_;  // as it will be given; written once, under the mutex
+  std::atomic<const Error*> lost_{nullptr};
+
+  CudaQueue queue_;
+  CudaWaiter waiter_;
+};
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

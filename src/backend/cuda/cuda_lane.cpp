@@ -1,0 +1,222 @@
+#include "backend/cuda/cuda_lane.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backend/cuda/cuda_encoder.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+CudaLane::CudaLane(std::shared_ptr<CudaDevice> device)
+    : LaneBase(std::move(device)), stream_(std::make_shared<CudaStream>(cuda())), staging_(cuda()) {}
+
+Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> device) {
+  if (const Error* lost = device->lost()) return *lost;
+  std::unique_ptr<CudaLane> lane(new CudaLane(std::move(device)));
+  CudaDevice& owner = lane->cuda();
+  auto timeline = CudaTimeline::create(owner.self(), CudaTimeline::MovedBy::lane);
+  if (!timeline) return std::move(timeline).error();
+  lane->stream_->timeline = *timeline;
+  lane->timeline_base_ = *timeline;
+  const CurrentContext current(owner);
+  if (!current) return current.error();
+  CUstream stream = nullptr;
+  if (const CUresult r = owner.cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
+      r != CUDA_SUCCESS)
+    return owner.failed(r, "cuStreamCreateWithPriority",
+                        base::text("Device '{}' gives no stream.", owner.info().id));
+  lane->stream_->handle = stream;
+  return lane;
+}
+
+CudaLane::~CudaLane() {
+  CudaDevice& device = cuda();
+  abandon();
+  if (stream_->handle) {
+    // What is parked is given or fails; what the device has must end before its memory goes. A wait that fails is tried
+    // again; a device that cannot even be waited for is as good as lost.
+    (void)stream_->timeline->wait(last_, Instant::max());
+    device.queue().close(*stream_);
+    const CurrentContext current(device);
+    CUresult r = CUDA_ERROR_INVALID_CONTEXT;
+    for (int tries = 0; tries < 8 && current && !device.lost() && r != CUDA_SUCCESS; ++tries) {
+      r = device.cu.StreamSynchronize(stream_->handle);
+      device.heard(r, "cuStreamSynchronize");
+    }
+    if (r != CUDA_SUCCESS && !device.lost()) device.lose(r, "cuStreamSynchronize");
+    for (Flight* flight : busy_) discard(*flight);
+    busy_.clear();
+    if (!device.lost()) device.heard(device.cu.StreamDestroy(stream_->handle), "cuStreamDestroy");
+  }
+  flights_.clear();
+}
+
+Result<Flight*> CudaLane::next_flight() {
+  if (idle_.empty() && !busy_.empty()) collect(stream_->timeline->reached());
+  if (idle_.empty()) {
+    auto flight = std::make_unique<Flight>();
+    flights_.reserve(flights_.size() + 1);
+    busy_.reserve(flights_.capacity());
+    idle_.reserve(flights_.capacity());
+    idle_.push_back(flight.get());
+    flights_.push_back(std::move(flight));
+  }
+  auto event = cuda().take_event();
+  if (!event) return std::move(event).error();
+  Flight* flight = idle_.back();
+  idle_.pop_back();
+  flight->event = *std::move(event);
+  flight->value = last_ + 1;
+  flight->begun = false;
+  return flight;
+}
+
+Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
+  CudaDevice& device = cuda();
+  for (const device::TimelinePoint& point : submission.waits)
+    if (!point.timeline || point.timeline->owner() != &device)
+      return Error(Errc::invalid_argument,
+                   base::text("A lane of device '{}' cannot wait for a timeline of another device.",
+                              device.info().id));
+  auto ready = device.queue().ready(*stream_, submission.waits);
+  if (!ready) return std::move(ready).error();
+  const CurrentContext current(device);
+  if (!current) return current.error();
+  plan_.clear();
+  if (auto encoded = encode(*submission.recording, device, plan_); !encoded)
+    return std::move(encoded).error();
+  auto flight = next_flight();
+  if (!flight) return std::move(flight).error();
+  (*flight)->recording = submission.recording;
+  (*flight)->waits.assign(submission.waits.begin(), submission.waits.end());
+  const std::uint64_t before = last_;
+  auto done = *ready ? launch(*flight) : park(**flight);
+  if (done) return last_;
+  // Parts of large uploads may have gone ahead: nothing of this submission is left running.
+  if (last_ != before) (void)stream_->timeline->wait(last_, Instant::max());
+  return std::move(done).error();
+}
+
+Result<void> CudaLane::stage(Flight& flight, Step& step) {
+  if (!step.source && !step.target) return {};
+  auto memory = staging_.take(flight.staging, step.bytes);
+  if (!memory) return std::move(memory).error();
+  if (step.source) {
+    std::memcpy(*memory, step.source, step.bytes);
+    step.from = reinterpret_cast<std::uintptr_t>(*memory);
+  } else {
+    flight.downloads.push_back({*memory, step.target, step.bytes});
+    step.to = reinterpret_cast<std::uintptr_t>(*memory);
+  }
+  return {};
+}
+
+Result<void> CudaLane::launch(Flight* flight) {
+  auto done = stream_->give_waits(*flight);
+  for (Step& step : plan_.steps) {
+    if (!done) break;
+    if (step.source && staging_.is_enough(flight->staging)) {
+      auto next = next_part(*flight);
+      if (!next) return std::move(next).error();
+      flight = *next;
+    }
+    done = stage(*flight, step);
+    if (done) done = stream_->give_step(*flight, plan_, step);
+  }
+  if (!done) return fall_back(*flight, std::move(done).error());
+  return finish(*flight);
+}
+
+Result<void> CudaLane::finish(Flight& flight) {
+  if (auto ended = stream_->give_end(flight); !ended) return fall_back(flight, std::move(ended).error());
+  last_ = flight.value;
+  busy_.push_back(&flight);
+  cuda().queue().given(*stream_, flight);
+  return {};
+}
+
+Error CudaLane::fall_back(Flight& flight, Error error) {
+  if (!flight.begun) return discard(flight), error;
+  busy_.push_back(&flight);  // until the lane ends: the device may be at it
+  cuda().queue().fail(*stream_, error);
+  return error;
+}
+
+Result<Flight*> CudaLane::next_part(Flight& flight) {
+  const auto recording = flight.recording;
+  if (auto finished = finish(flight); !finished) return std::move(finished).error();
+  if (staging_.is_full()) {
+    // This one at least will give back what it holds; others may have downloads that nobody has waited for yet.
+    const auto oldest = std::find_if(busy_.begin(), busy_.end(), [](const Flight* f) {
+      return f->staging.held != 0 && f->downloads.empty();
+    });
+    if (oldest != busy_.end()) {
+      const std::uint64_t value = (*oldest)->value;
+      if (auto reached = stream_->timeline->wait(value, Instant::max()); !reached)
+        return std::move(reached).error();
+      collect(value);
+    }
+  }
+  auto next = next_flight();
+  if (next) (*next)->recording = recording;
+  return next;
+}
+
+Result<void> CudaLane::park(Flight& flight) {
+  for (Step& step : plan_.steps)
+    if (auto staged = stage(flight, step); !staged) return discard(flight), staged;
+  std::swap(flight.plan, plan_);
+  if (auto parked = cuda().queue().park(stream_, flight); !parked) return discard(flight), parked;
+  last_ = flight.value;
+  busy_.push_back(&flight);
+  return {};
+}
+
+void CudaLane::discard(Flight& flight) noexcept {
+  flight.downloads.clear();
+  flight.recording.reset();
+  flight.waits.clear();
+  flight.plan.clear();
+  flight.event.reset();
+  staging_.give(flight.staging);
+  idle_.push_back(&flight);
+}
+
+/// Takes back flights that have arrived and brought all they had to bring.
+void CudaLane::collect(std::uint64_t reached) noexcept {
+  const auto done = [&](Flight* flight) {
+    if (flight->value > reached || !flight->downloads.empty()) return false;
+    discard(*flight);
+    return true;
+  };
+  busy_.erase(std::remove_if(busy_.begin(), busy_.end(), done), busy_.end());
+}
+
+Result<void> CudaLane::wait(std::uint64_t value, Instant until) {
+  if (value > last_)
+    return Error(
+        Errc::invalid_argument,
+        base::text("A lane of device '{}' that has submitted up to {} cannot be waited for until {}.",
+                   cuda().info().id, last_, value));
+  if (auto reached = stream_->timeline->wait(value, until); !reached) return reached;
+  for (Flight* flight : busy_) {
+    if (flight->value > value) continue;
+    for (const Flight::Download& download : flight->downloads)
+      std::memcpy(download.target, download.from, download.bytes);
+    flight->downloads.clear();
+  }
+  collect(value);
+  return {};
+}
+
+void CudaLane::abandon() noexcept {
+  for (Flight* flight : busy_) flight->downloads.clear();
+}
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

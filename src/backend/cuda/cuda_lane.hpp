@@ -1,0 +1,59 @@
+#pragma once
+/// One ordered lane: a non-blocking stream, a timeline, and the submissions in flight.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/cuda/cuda_device.hpp"
+#include "backend/cuda/cuda_staging.hpp"
+#include "backend/cuda/cuda_stream.hpp"
+#include "backend/cuda/cuda_timeline.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+/// Threads: one thread at a time.
+class CudaLane final : public device::LaneBase {
+ public:
+  static Result<std::unique_ptr<CudaLane>> create(std::shared_ptr<CudaDevice> device);
+  ~CudaLane() override;
+
+  Result<std::uint64_t> submit(const device::Submission& submission) override;
+  Result<void> wait(std::uint64_t value, Instant until) override;
+  void abandon() noexcept override;
+  const std::shared_ptr<device::Timeline>& timeline() const noexcept override { return timeline_base_; }
+
+ private:
+  explicit CudaLane(std::shared_ptr<CudaDevice> device);
+  /// A flight for the next submission. The context is current.
+  Result<Flight*> next_flight();
+  /// Takes pinned memory for a step, and fills it for an upload.
+  Result<void> stage(Flight& flight, Step& step);
+  /// Gives the plan to the stream, in parts where it uploads much.
+  Result<void> launch(Flight* flight);
+  /// Ends a flight that has been given as far as it goes.
+  Result<void> finish(Flight& flight);
+  /// Ends a part of a submission, and gives the flight to go on with when there is pinned memory for it.
+  Result<Flight*> next_part(Flight& flight);
+  /// Takes back a flight that could not be given. If the stream has begun it, that fails the lane.
+  Error fall_back(Flight& flight, Error error);
+  Result<void> park(Flight& flight);
+  void discard(Flight& flight) noexcept;
+  void collect(std::uint64_t reached) noexcept;
+  CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
+
+  std::shared_ptr<CudaStream> stream_;
+  std::shared_ptr<device::Timeline> timeline_base_;
+  std::uint64_t last_ = 0;  // value of the last flight that was given or parked
+  Staging staging_;
+  Plan plan_;  // of the submission that is made
+  std::vector<std::unique_ptr<Flight>> flights_;
+  std::vector<Flight*> busy_;  // in the order of submission
+  std::vector<Flight*> idle_;
+};
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,102 @@
+#include "backend/cuda/cuda_loader.hpp"
+
+#include <map>
+#include <utility>
+
+#include "backend/cuda/cuda_error.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+namespace {
+
+constexpr const char* system_driver = "libcuda.so.1";
+
+Error too_old(int version) {
+  return Error(Errc::unavailable,
+               base::text("The CUDA driver is for CUDA {}, and wye needs one for {} or newer.",
+                          version_text(version), version_text(oldest_driver)));
+}
+
+}  // namespace
+
+std::string version_text(int version) { return base::text("{}.{}", version / 1000, version % 1000 / 10); }
+
+Result<std::shared_ptr<CudaDriver>> CudaDriver::open(const std::string& library) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<CudaDriver>> shared;
+  const std::string name = library.empty() ? system_driver : library;
+  // Held while the driver is asked: who comes second wants the same answer.
+  const std::lock_guard lock(mutex);
+  if (const auto known = shared.find(name); known != shared.end())
+    if (auto driver = known->second.lock()) return driver;
+  auto made = make(name);
+  if (made) shared[name] = *made;
+  return made;
+}
+
+Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
+  auto library = DynamicLibrary::open(name);
+  if (!library)
+    return Error(Errc::unavailable, "The CUDA driver is not installed: " + library.error().sentence());
+  std::shared_ptr<CudaDriver> driver(new CudaDriver(*std::move(library)));
+  if (auto loaded = driver->load(); !loaded) return std::move(loaded).error();
+  if (const CUresult r = driver->cu.Init(0); r != CUDA_SUCCESS) {
+    switch (r) {
+      case CUDA_ERROR_STUB_LIBRARY:
+        return failure(
+            r, "cuInit",
+            base::text(
+                "The CUDA driver found ('{}') is a stub of the CUDA Toolkit, to link with and not to run.",
+                name));
+      case CUDA_ERROR_NO_DEVICE:
+        return failure(
+            r, "cuInit",
+            "The CUDA driver has no device: none is installed, or CUDA_VISIBLE_DEVICES hides all.");
+      case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+        return failure(r, "cuInit", "The CUDA driver and the kernel's module are of different versions.");
+      default: return failure(r, "cuInit", "The CUDA driver cannot be initialized.");
+    }
+  }
+  return driver;
+}
+
+Result<void> CudaDriver::load() {
+  const auto get = library_.function<PFN_cuGetProcAddress_v12000>("cuGetProcAddress_v2");
+  const auto ask_version = library_.function<PFN_cuDriverGetVersion_v2020>("cuDriverGetVersion");
+  if (ask_version && ask_version(&version_) == CUDA_SUCCESS && version_ < oldest_driver)
+    return too_old(version_);
+  if (!get)
+    return Error(Errc::unavailable,
+                 base::text("Library '{}' is not a CUDA driver that wye can use: it has no "
+                            "function cuGetProcAddress_v2, as drivers for CUDA {} and newer have.",
+                            library_.name(), version_text(oldest_driver)));
+  std::string missing;
+  const auto find = [&](const char* name, int version) {
+    void* function = nullptr;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    const CUresult r = get(name, &function, version, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+    return r == CUDA_SUCCESS && status == CU_GET_PROC_ADDRESS_SUCCESS ? function : nullptr;
+  };
+#define WYE_CUDA_FIND(name, version) \
+  cu.name = reinterpret_cast<PFN_cu##name##_v##version>(find("cu" #name, version));
+  WYE_CUDA_FUNCTIONS(WYE_CUDA_FIND)
+  WYE_CUDA_NEWER_FUNCTIONS(WYE_CUDA_FIND)
+#undef WYE_CUDA_FIND
+#define WYE_CUDA_MISSING(name, version) \
+  if (!cu.name) missing += missing.empty() ? "cu" #name : ", cu" #name;
+  WYE_CUDA_FUNCTIONS(WYE_CUDA_MISSING)
+#undef WYE_CUDA_MISSING
+  if (version_ == 0 && cu.DriverGetVersion && cu.DriverGetVersion(&version_) == CUDA_SUCCESS &&
+      version_ < oldest_driver)
+    return too_old(version_);
+  if (!missing.empty())
+    return Error(Errc::unavailable,
+                 base::text("The CUDA driver '{}' lacks what wye needs: {}.", library_.name(), missing));
+  return {};
+}
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

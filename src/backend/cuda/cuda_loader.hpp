@@ -1,0 +1,106 @@
+#pragma once
+/// The driver's library and the functions it has.
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <wye/base/dynamic_library.hpp>
+#include <wye/base/result.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+/// Every function that is called, with the version of the interface that it is called by: a function is asked for with the
+/// version in the name of its type, never with the newest that the headers know, for that may be another function.
+#define WYE_CUDA_FUNCTIONS(X)       \
+  X(Init, 2000)                     \
+  X(DriverGetVersion, 2020)         \
+  X(DeviceGetCount, 2000)           \
+  X(DeviceGet, 2000)                \
+  X(DeviceGetName, 2000)            \
+  X(DeviceGetUuid, 11040)           \
+  X(DeviceTotalMem, 3020)           \
+  X(DeviceGetAttribute, 2000)       \
+  X(DevicePrimaryCtxRetain, 7000)   \
+  X(DevicePrimaryCtxRelease, 11000) \
+  X(CtxPushCurrent, 4000)           \
+  X(CtxPopCurrent, 4000)            \
+  X(CtxGetCurrent, 4000)            \
+  X(StreamCreateWithPriority, 5050) \
+  X(StreamDestroy, 4000)            \
+  X(StreamSynchronize, 2000)        \
+  X(StreamWaitEvent, 3020)          \
+  X(StreamWriteValue64, 11070)      \
+  X(EventCreate, 2000)              \
+  X(EventRecord, 2000)              \
+  X(EventSynchronize, 2000)         \
+  X(EventDestroy, 4000)             \
+  X(MemGetInfo, 3020)               \
+  X(MemPoolCreate, 11020)           \
+  X(MemPoolDestroy, 11020)          \
+  X(MemPoolSetAttribute, 11020)     \
+  X(MemPoolGetAttribute, 11020)     \
+  X(MemPoolTrimTo, 11020)           \
+  X(MemAllocFromPoolAsync, 11020)   \
+  X(MemFreeAsync, 11020)            \
+  X(MemHostAlloc, 2020)             \
+  X(MemFreeHost, 2000)              \
+  X(MemHostGetDevicePointer, 3020)  \
+  X(MemcpyAsync, 4000)              \
+  X(MemsetD32Async, 3020)           \
+  X(LibraryLoadData, 12000)         \
+  X(LibraryUnload, 12000)           \
+  X(LibraryGetKernel, 12000)        \
+  X(KernelGetFunction, 12000)       \
+  X(FuncGetAttribute, 2020)         \
+  X(FuncSetAttribute, 9000)         \
+  X(LaunchKernel, 4000)
+/// Functions that the oldest driver wye works with does not have: null there.
+#define WYE_CUDA_NEWER_FUNCTIONS(X) X(KernelGetParamInfo, 12040)
+
+struct DriverTable {
+#define WYE_CUDA_MEMBER(name, version) PFN_cu##name##_v##version name = nullptr;
+  WYE_CUDA_FUNCTIONS(WYE_CUDA_MEMBER)
+  WYE_CUDA_NEWER_FUNCTIONS(WYE_CUDA_MEMBER)
+#undef WYE_CUDA_MEMBER
+};
+
+/// The oldest driver wye works with, as drivers number themselves.
+inline constexpr int oldest_driver = 12020;
+
+/// "12.2".
+std::string version_text(int version);
+
+/// A driver that has been initialized.
+/// Threads: thread-safe.
+class CudaDriver {
+ public:
+  /// Opens `library`, or where that is empty the system's driver, which the whole process shares and which ends with its
+  /// last handle.
+  /// Errors: unavailable: no driver, one that is too old, no device, or what the driver said.
+  static Result<std::shared_ptr<CudaDriver>> open(const std::string& library);
+  CudaDriver(const CudaDriver&) = delete;
+  CudaDriver& operator=(const CudaDriver&) = delete;
+
+  DriverTable cu;
+  int version() const noexcept { return version_; }
+  /// Whether an error has ended CUDA for this process; no device of this driver can be opened after.
+  bool dead() const noexcept { return dead_.load(std::memory_order_acquire); }
+  void die() noexcept { dead_.store(true, std::memory_order_release); }
+
+ private:
+  explicit CudaDriver(DynamicLibrary library) : library_(std::move(library)) {}
+  static Result<std::shared_ptr<CudaDriver>> make(const std::string& library);
+  Result<void> load();
+  DynamicLibrary library_;
+  int version_ = 0;
+  std::atomic<bool> dead_{false};
+};
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,121 @@
+#include "backend/cuda/cuda_stream.hpp"
+
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "backend/cuda/cuda_error.hpp"
+#include "backend/cuda/cuda_executable.hpp"
+#include "backend/cuda/cuda_timeline.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+namespace {
+
+/// Calls a function of a host, which may throw.
+Result<void> enqueue(const CudaExecutable& executable, const NativeLane& lane, Extent3 items,
+                     std::span<const NativeArgument> arguments) {
+  std::string what;
+  try {
+    auto done = executable.artefact().native->enqueue(lane, items, arguments);
+    if (done) return {};
+    return done.error().with_context(
+        base::text("in the native function of kernel '{}'", executable.artefact().kernel));
+  } catch (const Exception& exception) {
+    what = exception.error().sentence();
+  } catch (const std::exception& exception) {
+    what = exception.what();
+  } catch (...) {
+    what = "an exception that is no std::exception";
+  }
+  return Error(Errc::kernel_failed,
+               base::text("Kernel '{}' failed on '{}': {}", executable.artefact().kernel, lane.device, what));
+}
+
+}  // namespace
+
+Result<void> CudaStream::give(Flight& flight) {
+  const CurrentContext current(device);
+  if (!current) return current.error();
+  if (auto waits = give_waits(flight); !waits) return waits;
+  for (const Step& step : flight.plan.steps)
+    if (auto given = give_step(flight, flight.plan, step); !given) return given;
+  return give_end(flight);
+}
+
+Result<void> CudaStream::give_waits(const Flight& flight) {
+  for (const device::TimelinePoint& point : flight.waits) {
+    auto& other = static_cast<CudaTimeline&>(*point.timeline);
+    if (&other == timeline.get() || other.reached() >= point.value) continue;
+    const EventHandle event = device.queue().event_of(other, point.value);
+    if (!event) continue;  // reached meanwhile
+    if (const CUresult r = device.cu.StreamWaitEvent(handle, event->handle, CU_EVENT_WAIT_DEFAULT);
+        r != CUDA_SUCCESS)
+      return device.failed(r, "cuStreamWaitEvent",
+                           base::text("A lane of device '{}' cannot wait for another.", device.info().id));
+  }
+  return {};
+}
+
+Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step) {
+  CUresult r = CUDA_SUCCESS;
+  const char* api = "";
+  switch (step.kind) {
+    case Step::Kind::copy:
+      api = "cuMemcpyAsync";
+      r = device.cu.MemcpyAsync(step.to, step.from, step.bytes, handle);
+      break;
+    case Step::Kind::fill:
+      api = "cuMemsetD32Async";
+      r = device.cu.MemsetD32Async(step.to, step.pattern, step.bytes / 4, handle);
+      break;
+    case Step::Kind::native: {
+      flight.begun = true;  // it may have enqueued something before it fails
+      const NativeLane lane{.backend = "cuda", .device = device.info().id, .handle = handle};
+      return enqueue(*step.executable, lane, step.grid,
+                     std::span(plan.arguments).subspan(step.parameters, step.parameter_count));
+    }
+    case Step::Kind::launch: {
+      api = "cuLaunchKernel";
+      const device::Artefact& artefact = step.executable->artefact();
+      std::size_t size = step.parameter_count;
+      void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, plan.parameters.data() + step.parameters,
+                       CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+      const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
+      r = device.cu.LaunchKernel(step.executable->function(), narrow(step.grid.x), narrow(step.grid.y),
+                                 narrow(step.grid.z), narrow(artefact.workgroup.x),
+                                 narrow(artefact.workgroup.y), narrow(artefact.workgroup.z),
+                                 artefact.dynamic_shared, handle, nullptr, size == 0 ? nullptr : extra);
+      if (r != CUDA_SUCCESS)
+        return device.failed(
+            r, api,
+            base::text("Device '{}' does not launch kernel '{}'.", device.info().id, artefact.kernel));
+      break;
+    }
+  }
+  if (r != CUDA_SUCCESS)
+    return device.failed(r, api, base::text("Device '{}' does not take a command.", device.info().id));
+  flight.begun = true;
+  return {};
+}
+
+Result<void> CudaStream::give_end(Flight& flight) {
+  const auto refused = [&](CUresult r, const char* api) {
+    return device.failed(r, api,
+                         base::text("Device '{}' does not take the end of a submission.", device.info().id));
+  };
+  if (const CUresult r =
+          device.cu.StreamWriteValue64(handle, timeline->word(), flight.value, CU_STREAM_WRITE_VALUE_DEFAULT);
+      r != CUDA_SUCCESS)
+    return refused(r, "cuStreamWriteValue64");
+  flight.begun = true;
+  if (const CUresult r = device.cu.EventRecord(flight.event->handle, handle); r != CUDA_SUCCESS)
+    return refused(r, "cuEventRecord");
+  return {};
+}
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

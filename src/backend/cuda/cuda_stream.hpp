@@ -1,0 +1,92 @@
+#pragma once
+/// A stream of the driver, and what is given to it.
+#include <wye/base/extent.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/cuda/cuda_device.hpp"
+#include "backend/cuda/cuda_staging.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+class CudaExecutable;
+class CudaTimeline;
+
+/// One call of the driver that gives a stream work.
+struct Step {
+  enum class Kind : std::uint8_t { copy, fill, launch, native };
+  Kind kind = Kind::copy;
+  std::uint32_t pattern = 0;
+  std::uint64_t to = 0;
+  std::uint64_t from = 0;
+  std::uint64_t bytes = 0;            ///< of a copy or a fill
+  const std::byte* source = nullptr;  ///< of an upload: what is to be staged
+  std::byte* target = nullptr;        ///< of a download: where what was staged is to go
+  const CudaExecutable* executable = nullptr;
+  Extent3 grid = {};                ///< workgroups; of a native function: items
+  std::size_t parameters = 0;       ///< where they begin in the flight's parameters, or its arguments
+  std::size_t parameter_count = 0;  ///< bytes, or arguments
+};
+
+/// The steps of a recording, with what they pass.
+struct Plan {
+  std::vector<Step> steps;
+  std::vector<std::byte> parameters;
+  std::vector<NativeArgument> arguments;
+  void clear() noexcept {
+    steps.clear();
+    parameters.clear();
+    arguments.clear();
+  }
+};
+
+/// A submission, or a part of one, on its way, with all it needs until the device is done with it. Lanes use flights again.
+/// Threads: one thread at a time: its lane's, but while it is parked, that of whoever gives it.
+struct Flight {
+  /// A copy to the host that is outstanding.
+  struct Download {
+    const std::byte* from = nullptr;
+    std::byte* target = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  std::uint64_t value = 0;  ///< what the lane's timeline reaches with it
+  EventHandle event;        ///< recorded behind it
+  std::shared_ptr<const device::Recording> recording;
+  std::vector<device::TimelinePoint> waits;
+  Plan plan;  ///< of a flight that was parked
+  std::vector<Download> downloads;
+  StagingUse staging;
+  bool begun = false;  ///< the stream was given some of it
+};
+
+/// The state of a lane that others may have to do with: who brings what it waits for gives it its work.
+struct CudaStream {
+  explicit CudaStream(CudaDevice& d) : device(d) {}
+
+  /// Gives a flight that was parked: what it waits for, its steps, its end.
+  Result<void> give(Flight& flight);
+  // These are called with the context current.
+  Result<void> give_waits(const Flight& flight);
+  Result<void> give_step(Flight& flight, Plan& plan, const Step& step);
+  /// The value and the event behind it.
+  Result<void> give_end(Flight& flight);
+
+  CudaDevice& device;
+  CUstream handle = nullptr;
+  std::shared_ptr<CudaTimeline> timeline;
+  // Under the queue's lock:
+  std::deque<Flight*> parked;
+  bool giving = false;  ///< somebody gives what was parked
+};
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,55 @@
+#pragma once
+/// Timelines of one device: those that lanes move and those that the host moves.
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "backend/cuda/cuda_device.hpp"
+#include "device/contract.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+/// A lane's timeline is a word that its stream writes, and an event behind each value. The host's is a number: what waits
+/// for it is not given to a stream before it is reached (see CudaQueue).
+/// Threads: thread-safe.
+class CudaTimeline final : public device::Timeline {
+ public:
+  enum class MovedBy : std::uint8_t { lane, host };
+  static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, MovedBy by);
+  ~CudaTimeline() override;
+
+  std::uint64_t reached() noexcept override;
+  Result<void> wait(std::uint64_t value, Instant until) override;
+  Result<void> signal(std::uint64_t value) override;
+  const device::DeviceBase* owner() const noexcept override { return device_.get(); }
+
+  /// The largest value that a stream was told to write, or the host has set: it will be reached unless the device is
+  /// lost.
+  std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
+  /// Where the device writes the value.
+  CUdeviceptr word() const noexcept { return word_.address; }
+
+ private:
+  friend class CudaQueue;
+  struct Mark {
+    std::uint64_t value;
+    EventHandle event;
+  };
+  CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by) : device_(std::move(device)), by_(by) {}
+
+  std::shared_ptr<CudaDevice> device_;
+  const MovedBy by_;
+  Word word_;
+  std::atomic<std::uint64_t> reached_{0};  // as far as anybody has seen
+  std::atomic<std::uint64_t> scheduled_{0};
+  std::optional<Error> failure_;  // why no value above `scheduled_` will come; under the queue's lock
+  std::deque<Mark> marks_;        // of values that may not be reached yet; under the queue's lock
+};
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye
