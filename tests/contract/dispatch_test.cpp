@@ -102,7 +102,7 @@ CONTRACT_CASE("host memory is used in place where a device says it can", {Abilit
 }
 
 CONTRACT_CASE("an executable says what it was made of", {}) {
-  auto artefact = test_kernel("mix", subject.device->languages().front(), Twin::addresses);
+  auto artefact = test_kernel("mix", *subject.device, Twin::addresses);
   REQUIRE(artefact);
   auto executable = subject.device->create_executable(*artefact);
   REQUIRE(executable);
@@ -114,7 +114,7 @@ CONTRACT_CASE("an executable says what it was made of", {}) {
 
 CONTRACT_CASE("an executable in a language the device does not take is refused with both names",
               {Ability::data}) {
-  auto artefact = test_kernel("add", subject.device->languages().front(), Twin::addresses);
+  auto artefact = test_kernel("add", *subject.device, Twin::addresses);
   REQUIRE(artefact);
   artefact->language = "cuneiform";
   auto executable = subject.device->create_executable(*artefact);
@@ -127,7 +127,7 @@ CONTRACT_CASE("an executable in a language the device does not take is refused w
 }
 
 CONTRACT_CASE("an executable that needs a feature the device lacks is refused", {Ability::data}) {
-  auto artefact = test_kernel("add", subject.device->languages().front(), Twin::addresses);
+  auto artefact = test_kernel("add", *subject.device, Twin::addresses);
   REQUIRE(artefact);
   const Features every = {Feature::float16,         Feature::float64,    Feature::int8,
                           Feature::int16,           Feature::int64,      Feature::storage8,

@@ -40,8 +40,27 @@ std::vector<const Case*>& cases() {
 const std::vector<Discovered>& discovered() {
   static const std::vector<Discovered> found = [] {
     std::vector<Discovered> all;
-    for (const BackendEntry& entry : backend_table())
-      for (Discovered& one : entry.make()->discover({})) all.push_back(std::move(one));
+    const auto look = [&](const BackendEntry& entry, const BackendOptions& options) {
+      for (Discovered& one : entry.make()->discover(options)) all.push_back(std::move(one));
+    };
+    for (const BackendEntry& entry : backend_table()) {
+      const std::size_t before = all.size();
+      look(entry, {});
+      if (entry.name != "cuda") continue;
+#if WYE_WITH_CUDA
+      BackendOptions options;
+      options.cuda_driver = WYE_STAND_IN_CUDA;
+      look(entry, options);
+#endif
+      if (const std::string why = no_cuda_kernels(); !why.empty()) {
+        std::printf("contract: cuda is left out, for there are no kernels for it: %s\n", why.c_str());
+        for (std::size_t i = before; i < all.size(); ++i) {
+          all[i].info.usable = false;
+          all[i].info.reason = why;
+          all[i].adapter = nullptr;
+        }
+      }
+    }
     return all;
   }();
   return found;
@@ -57,8 +76,10 @@ std::vector<Subject> subjects() {
   return list;
 }
 
+/// The stand-in has the name of a card there may be.
 std::string title(const Subject& subject) {
-  return subject.checked ? "checked(" + subject.info().id + ")" : subject.info().id;
+  const std::string id = subject.info().id + (subject.info().name == "wye stand-in" ? " (stand-in)" : "");
+  return subject.checked ? "checked(" + id + ")" : id;
 }
 
 /// What ran where; says so when the program ends.

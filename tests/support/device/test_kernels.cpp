@@ -11,6 +11,10 @@
 #if WYE_WITH_GLSL
 #include <shaderc/shaderc.hpp>
 #endif
+#if WYE_WITH_CUDA
+#include "kernel/nvrtc.hpp"
+#include "test_kernels_cu.hpp"
+#endif
 
 namespace wye::test {
 namespace {
@@ -150,6 +154,48 @@ Result<std::vector<std::byte>> spirv(const std::string& source, const std::strin
 
 #endif
 
+#if WYE_WITH_CUDA
+
+/// All test kernels of tests/support/cuda/test_kernels.cu in one cubin; compiled once for each architecture.
+Result<std::vector<std::byte>> cubin(const std::string& architecture) {
+  static std::mutex mutex;
+  static std::map<std::string, std::vector<std::byte>> known;
+  const std::lock_guard lock(mutex);
+  if (auto found = known.find(architecture); found != known.end()) return found->second;
+  auto compiler = kernel::CudaCompiler::share();
+  if (!compiler) return std::move(compiler).error();
+  const auto target = kernel::parse_target(architecture);
+  if (!target) return Error(Errc::unsupported, text("'{}' is no architecture of CUDA's.", architecture));
+  CudaCpp source{.text = test_kernels_cu, .file = "test_kernels.cu"};
+  auto code =
+      (*compiler)->compile(source, {{"test_kernels.cu", test_kernels_cu}}, {}, "test_kernels", *target);
+  if (!code) return std::move(code).error();
+  return known[architecture] = *std::move(code);
+}
+
+Result<Artefact> cuda_artefact(const TestKernel& kernel, const std::string& architecture) {
+  Artefact artefact;
+  artefact.kernel = artefact.entry = kernel.name;
+  artefact.language = "cubin";
+  artefact.schema = kernel.schema;
+  artefact.workgroup = artefact.tile = kernel.workgroup;
+  for (const Slot& slot : kernel.schema.slots) {
+    std::uint32_t& offset = artefact.parameter_bytes;
+    const bool is_span = slot.kind == SlotKind::buffer;
+    if (is_span) offset = (offset + 7) / 8 * 8;
+    artefact.passing.push_back(
+        {.kind = is_span ? Passing::Kind::span : Passing::Kind::bytes, .binding = 0, .offset = offset});
+    offset += is_span ? 16 : slot.size;
+  }
+  auto code = cubin(architecture);
+  if (!code) return std::move(code).error();
+  artefact.code = *std::move(code);
+  artefact.key = digest(artefact.code);
+  return artefact;
+}
+
+#endif
+
 }  // namespace
 
 Slot buffer_slot(std::string name, Access access, ElementType element) {
@@ -198,13 +244,35 @@ Result<Artefact> test_kernel(std::string_view name, std::string_view language, [
   return Error(Errc::unsupported, text("There is no test kernel '{}' in language '{}'.", name, language));
 }
 
+Result<Artefact> test_kernel(std::string_view name, const DeviceBase& device, Twin twin) {
+#if WYE_WITH_CUDA
+  if (device.info().backend == "cuda") {
+    const auto kernel =
+        std::find_if(all().begin(), all().end(), [&](const TestKernel& k) { return k.name == name; });
+    if (kernel == all().end()) return Error(Errc::not_found, text("There is no test kernel '{}'.", name));
+    return cuda_artefact(*kernel, device.info().architecture);
+  }
+#endif
+  return test_kernel(name, device.languages().front(), twin);
+}
+
+std::string no_cuda_kernels() {
+#if WYE_WITH_CUDA
+  if (auto compiler = kernel::CudaCompiler::share(); !compiler) return compiler.error().sentence();
+  return "";
+#else
+  return "This build is without CUDA.";
+#endif
+}
+
 std::vector<Twin> twins(const DeviceBase& device) {
-  if (device.languages().front() == "host") return {Twin::addresses};
+  const std::string_view language = device.languages().front();
+  if (language == "host" || language == "native") return {Twin::addresses};
   return {Twin::descriptors, Twin::addresses};
 }
 
 std::shared_ptr<ExecutableBase> test_executable(DeviceBase& device, std::string_view name, Twin twin) {
-  auto artefact = test_kernel(name, device.languages().front(), twin);
+  auto artefact = test_kernel(name, device, twin);
   if (!artefact) throw std::runtime_error(artefact.error().describe());
   auto executable = device.create_executable(*artefact);
   if (!executable) throw std::runtime_error(executable.error().describe());

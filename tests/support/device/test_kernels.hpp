@@ -26,6 +26,13 @@ enum class Twin {
 /// Errors: unsupported where this build has no compiler for `language`; compile_failed.
 Result<device::Artefact> test_kernel(std::string_view name, std::string_view language, Twin twin);
 
+/// The artefact of one of the test kernels for a device: in the language it prefers, but for native functions.
+/// Errors: as above; unavailable where there is no compiler of CUDA C++.
+Result<device::Artefact> test_kernel(std::string_view name, const device::DeviceBase& device, Twin twin);
+
+/// Why there can be no test kernels for CUDA's devices; empty where there can.
+std::string no_cuda_kernels();
+
 /// The twins that make a difference to a device.
 std::vector<Twin> twins(const device::DeviceBase& device);
 
