@@ -221,7 +221,7 @@ struct BackendOptions {
   unsigned cpu_threads = 0;  ///< size of the CPU team; 0: one per processor
   bool validate = false;     ///< ask the driver's own checks for messages, where there are any
   LogSink log;               ///< where those go
-  std::string cuda_driver;   ///< the library to open as CUDA's driver; empty: the system's
+  std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
 };
 
 /// What a backend found: one entry per adapter, usable or not. A missing driver is one entry with its reason.

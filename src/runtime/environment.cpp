@@ -131,6 +131,7 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
       fill(all.pool.lease_timeout, options.lease_timeout, environment, "WYE_LEASE_TIMEOUT"),
       fill(all.pool.cpu_threads, options.cpu_threads, environment, "WYE_CPU_THREADS"),
       fill(all.pool.validate_driver, options.validate_driver, environment, "WYE_VALIDATE"),
+      fill(all.pool.cuda_driver, std::move(options.cuda_driver), environment, "WYE_CUDA_DRIVER"),
       fill(all.cache.kernels, options.cached_kernels, environment, "WYE_CACHED_KERNELS"),
       fill(all.cache.memory, options.cache_memory, environment, "WYE_CACHE_MEMORY"),
       fill(all.cache.disk, options.cache_disk, environment, "WYE_CACHE_DISK"),

@@ -30,6 +30,7 @@ TEST_CASE("without options and environment the documented defaults hold", "[runt
   CHECK(all.pool.lease_timeout == 5s);
   CHECK(all.pool.cpu_threads == 0);
   CHECK_FALSE(all.pool.validate_driver);
+  CHECK(all.pool.cuda_driver.empty());
   CHECK(all.cache.kernels == 1000);
   CHECK(all.cache.memory == 256_MiB);
   CHECK(all.cache.directory.empty());
@@ -47,6 +48,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                       {"WYE_LEASE_TIMEOUT", "250ms"},
                                       {"WYE_CPU_THREADS", "3"},
                                       {"WYE_VALIDATE", "1"},
+                                      {"WYE_CUDA_DRIVER", "/opt/libcuda.so.1"},
                                       {"WYE_CACHED_KERNELS", "12"},
                                       {"WYE_CACHE_MEMORY", "1.5 GiB"},
                                       {"WYE_CACHE_DIR", "/somewhere"},
@@ -62,6 +64,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.pool.lease_timeout == 250ms);
   CHECK(all.pool.cpu_threads == 3);
   CHECK(all.pool.validate_driver);
+  CHECK(all.pool.cuda_driver == "/opt/libcuda.so.1");
   CHECK(all.cache.kernels == 12);
   CHECK(all.cache.memory == 1536_MiB);
   CHECK(all.cache.directory == "/somewhere");

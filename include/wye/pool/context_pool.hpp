@@ -34,6 +34,7 @@ struct PoolOptions {
   bool validate_driver = false;   ///< have the driver's validation layers report to `log`
   LogSink log = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
+  std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
 };
 
 /// What a lease is wanted for.

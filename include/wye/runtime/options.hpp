@@ -36,6 +36,7 @@ inline namespace v0 {
 /// | preferences      | see Scheduler   | -                  | rows replace those of their workload type            |
 /// | cpu_threads      | 0               | WYE_CPU_THREADS    | threads, the caller's included; 0: one per processor |
 /// | validate_driver  | false           | WYE_VALIDATE       | 0, 1                                                 |
+/// | cuda_driver      | libcuda.so.1    | WYE_CUDA_DRIVER    | path or name of the library of CUDA's driver         |
 /// | log              | none            | WYE_LOG            | a sink; with the variable alone, standard error      |
 /// | log_level        | warning         | WYE_LOG            | "warning", "warning,cache=debug"                     |
 /// | clock            | steady clock    | -                  | -                                                    |
@@ -61,6 +62,7 @@ struct RuntimeOptions {
   const Clock* clock = nullptr;
   std::optional<Bytes> cache_disk = std::nullopt;
   std::vector<std::string> cache_bundles = {};
+  std::optional<std::string> cuda_driver = std::nullopt;
 };
 
 /// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.

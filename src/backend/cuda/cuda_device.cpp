@@ -122,7 +122,7 @@ CudaDevice::~CudaDevice() {
 }
 
 std::span<const std::string_view> CudaDevice::languages() const noexcept {
-  static constexpr std::string_view languages[] = {"cubin", "ptx", "native"};
+  static constexpr std::string_view languages[] = {"native", "cubin", "ptx"};
   return languages;
 }
 
@@ -132,7 +132,7 @@ MemoryInfo CudaDevice::memory() {
   memory.available = memory.total - std::min(memory.in_use, memory.total);
   if (lost()) return memory;
   const CurrentContext current(*this);
-  if (!current) return heard(CUDA_ERROR_INVALID_CONTEXT, "cuCtxPushCurrent"), memory;
+  if (!current) return memory;
   std::size_t free = 0, total = 0;
   if (const CUresult r = cu.MemGetInfo(&free, &total); r != CUDA_SUCCESS)
     return heard(r, "cuMemGetInfo"), memory;

@@ -28,6 +28,7 @@ class CurrentContext {
   CurrentContext(const CurrentContext&) = delete;
   ~CurrentContext();
   explicit operator bool() const noexcept { return result_ == CUDA_SUCCESS; }
+  CUresult result() const noexcept { return result_; }
   /// Why it is not current.
   Error error() const;
 

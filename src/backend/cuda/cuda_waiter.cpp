@@ -11,10 +11,12 @@ namespace cuda {
 Result<std::optional<CUresult>> CudaWaiter::wait(EventHandle event, Instant until) {
   auto request = std::make_shared<Request>(Request{std::move(event), std::nullopt});
   base::Lock lock(mutex_);
-  if (!thread_) {
+  if (requests_.size() >= idle_ && threads_.size() < most_threads) {
     auto started = base::Worker::start("wye-cuda-wait", [this] { run(); });
-    if (!started) return std::move(started).error();
-    thread_.emplace(*std::move(started));
+    if (started)
+      threads_.push_back(*std::move(started));
+    else if (threads_.empty())
+      return std::move(started).error();
   }
   requests_.push_back(request);
   asked_.wake_one();
@@ -23,16 +25,21 @@ Result<std::optional<CUresult>> CudaWaiter::wait(EventHandle event, Instant unti
 }
 
 void CudaWaiter::run() {
-  const CurrentContext current(device_);
   base::Lock lock(mutex_);
   for (;;) {
+    ++idle_;
     asked_.wait(lock, Instant::max(), [this] { return ending_ || !requests_.empty(); });
+    --idle_;
     if (ending_) return;
     const std::shared_ptr<Request> request = std::move(requests_.front());
     requests_.pop_front();
     if (request.use_count() == 1) continue;  // its deadline has passed
     lock.unlock();
-    const CUresult r = device_.cu.EventSynchronize(request->event->handle);
+    CUresult r = CUDA_SUCCESS;
+    {
+      const CurrentContext current(device_);
+      r = current ? device_.cu.EventSynchronize(request->event->handle) : current.result();
+    }
     lock.lock();
     request->result = r;
     request->event.reset();
@@ -52,7 +59,7 @@ void CudaWaiter::end() noexcept {
     requests_.clear();
     asked_.wake_all();
   }
-  thread_.reset();
+  threads_.clear();
 }
 
 }  // namespace cuda

@@ -101,6 +101,7 @@ struct World {
   std::uint64_t device_bytes = 0;
   std::set<void*> streams, events, pools, libraries;
   int retained = 0;
+  long left_behind = 0;  // objects of contexts that ended, but for broken ones
   bool initialized = false;
   std::atomic<unsigned> seed{0};
   std::map<std::string, const Twin*> twins;
@@ -347,10 +348,29 @@ CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
   *context = primary();
   return CUDA_SUCCESS;
 }
+/// With its last handle a context ends, and all that was made in it.
 CUresult DevicePrimaryCtxRelease(CUdevice) {
-  const std::lock_guard lock(world().mutex);
-  if (world().retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  --world().retained;
+  World& w = world();
+  std::set<void*> streams, events, pools, libraries;
+  std::vector<CUdeviceptr> memory;
+  {
+    const std::lock_guard lock(w.mutex);
+    if (w.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--w.retained != 0) return CUDA_SUCCESS;
+    w.left_behind += broken() ? 0
+                              : static_cast<long>(w.streams.size() + w.events.size() + w.pools.size() +
+                                                  w.libraries.size() + w.memory.size());
+    streams.swap(w.streams);
+    events.swap(w.events);
+    pools.swap(w.pools);
+    libraries.swap(w.libraries);
+    for (const auto& [address, allocation] : w.memory) memory.push_back(address);
+  }
+  for (void* stream : streams) delete static_cast<Stream*>(stream);
+  for (void* event : events) delete static_cast<Event*>(event);
+  for (void* pool : pools) delete static_cast<Pool*>(pool);
+  for (void* library : libraries) delete static_cast<Library*>(library);
+  for (const CUdeviceptr address : memory) release(address);
   return CUDA_SUCCESS;
 }
 CUresult CtxPushCurrent(CUcontext context) {
@@ -838,6 +858,12 @@ WYE_EXPORT void wye_standin_reset() {
   world().faults.clear();
   world().calls.clear();
   world().sticky = 0;
+  world().left_behind = 0;
+}
+/// What was still there when a context ended, all kinds together.
+WYE_EXPORT long wye_standin_left_behind() {
+  const std::lock_guard lock(world().mutex);
+  return world().left_behind;
 }
 WYE_EXPORT long wye_standin_calls(const char* name) {
   const std::lock_guard lock(world().mutex);

@@ -1,0 +1,188 @@
+// Any call of the driver may fail at any time: nothing crashes, hangs, leaks, changes the current context, or gives stale data
+// for a result.
+#include "backend/cuda/cuda_error.hpp"
+#include "backend/cuda/rig.hpp"
+
+namespace wye::test {
+namespace {
+
+/// Calls that give something back: where they fail, it is not given back.
+bool gives_back(std::string_view function) {
+  for (const char* word : {"Destroy", "Free", "Unload", "Release", "Ctx"})
+    if (function.find(word) != std::string_view::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("the current context of the caller is what it was, after every call", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  int theirs = 0;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  void* ours = nullptr;
+  const auto driver = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
+  CUcontext primary = nullptr;
+  REQUIRE(driver->cu.DevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
+  ours = primary;
+  for (const std::vector<void*>& before :
+       {std::vector<void*>{}, std::vector<void*>{&theirs}, std::vector<void*>{&theirs, ours}}) {
+    for (void* context : before) stand_in.push(context);
+    std::size_t checks = 0;
+    const Outcome outcome = scenario(found[0].adapter, [&] {
+      ++checks;
+      CHECK(stand_in.depth() == static_cast<long>(before.size()));
+      CHECK(stand_in.current() == (before.empty() ? nullptr : before.back()));
+    });
+    CHECK_FALSE(outcome.error);
+    CHECK(outcome.out == expected());
+    CHECK(checks > 10);
+    CHECK(stand_in.depth() == static_cast<long>(before.size()));
+    for (std::size_t i = 0; i < before.size(); ++i) stand_in.pop();
+  }
+  CHECK(driver->cu.DevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+  CHECK(stand_in.alive()["contexts"] == 0);
+}
+
+TEST_CASE("any call of the driver may fail", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  stand_in.seed(0);
+  std::vector<std::string> functions;
+#define WYE_FUNCTION(name, version) functions.push_back("cu" #name);
+  WYE_CUDA_FUNCTIONS(WYE_FUNCTION)
+  WYE_CUDA_NEWER_FUNCTIONS(WYE_FUNCTION)
+#undef WYE_FUNCTION
+  int theirs = 0;
+  stand_in.push(&theirs);
+  std::size_t runs = 0, errors = 0, reached = 0;
+  for (const std::string& function : functions)
+    for (const int code : {1, 2, 46, 400, 600, 700, 719, 214, 710, 999}) {
+      for (long n = 1;; ++n) {
+        stand_in.reset();
+        REQUIRE(stand_in.alive().at("contexts") == 0);
+        long calls = 0;
+        bool lost = false;
+        {
+          auto found = discover();  // a driver that has died is opened anew
+          const long before = stand_in.calls(function);
+          stand_in.fail(function, n, code);
+          INFO(function << ", call " << n << ", code " << code);
+          REQUIRE(found.at(0).adapter);
+          const Outcome outcome = scenario(found[0].adapter, [&] { REQUIRE(stand_in.current() == &theirs); });
+          calls = stand_in.calls(function) - before;
+          if (outcome.error) {
+            ++errors;
+            lost = *outcome.error == Errc::device_lost;
+            CHECK_FALSE(outcome.error->sentence().empty());
+          } else {
+            CHECK(outcome.out == expected());
+          }
+          found.clear();
+        }
+        ++runs;
+        INFO(function << ", call " << n << ", code " << code);
+        CHECK(stand_in.depth() == 1);
+        // What a lost device had is its context's to free.
+        const bool fatal = cuda::ends_device(static_cast<CUresult>(code));
+        if (!lost && !fatal && !gives_back(function)) CHECK(stand_in.left_behind() == 0);
+        if (function != "cuDevicePrimaryCtxRelease") {
+          CHECK(stand_in.alive().at("contexts") == 0);
+        } else if (stand_in.alive().at("contexts") != 0) {
+          stand_in.reset();
+          const auto driver = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
+          CHECK(driver->cu.DevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+        }
+        // Past its last call, the scenario meets no fault any more.
+        if (calls < n) break;
+        ++reached;
+        REQUIRE(n < 200);
+      }
+    }
+  stand_in.pop();
+  WARN("fault sweep: " << functions.size() << " functions, " << runs << " runs, " << reached
+                       << " faults met, " << errors << " of them an error of the caller's");
+  CHECK(reached > 1000);
+}
+
+TEST_CASE("a fatal error ends the device at once, for everybody, and CUDA for this process", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  const auto gate = good(device->create_timeline());
+  const auto buffer =
+      good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
+  Lane parked(good(device->create_lane())), failing(good(device->create_lane()));
+  parked.wait_for({gate, 1});
+  parked.fill(range(buffer), 1);
+  parked.submit();
+  stand_in.fail("cuMemsetD32Async", 1, 700);
+  failing.fill(range(buffer), 2);
+  failing.submit();
+  for (Lane* lane : {&failing, &parked}) {
+    auto waited = lane->wait(Instant::max());
+    REQUIRE_FALSE(waited);
+    CHECK(waited.error() == Errc::device_lost);
+    REQUIRE(waited.error().native());
+    CHECK(waited.error().native()->number == 700);
+  }
+  REQUIRE(device->lost());
+  CHECK(gate->signal(1).error() == Errc::device_lost);
+  CHECK(device->create_buffer({.bytes = 4_B, .use = MemoryUse::device, .account = nullptr}).error() ==
+        Errc::device_lost);
+  auto again = found[0].adapter->open();
+  REQUIRE_FALSE(again);
+  CHECK(again.error() == Errc::unavailable);
+  CHECK(again.error().sentence().find("for this process") != std::string::npos);
+}
+
+TEST_CASE("who waits for little does not wait for who waits for much", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  constexpr std::size_t many = 1 << 22;
+  const auto large = good(device->create_buffer({.bytes = Bytes{4 * many}, .account = nullptr})),
+             small = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+  const auto add = good(device->create_executable(good(test_kernel("add", *device, Twin::addresses))));
+  Lane slow(good(device->create_lane())), quick(good(device->create_lane()));
+  for (int i = 0; i < 30; ++i) slow.dispatch(add, arguments_of(large, Word{1}), many);
+  const TimelinePoint end = slow.submit();
+  auto waiting = base::Worker::start("waiting", [&] {
+    (void)end.timeline->wait(end.value, Clock::steady().now() + std::chrono::seconds(60));
+  });
+  REQUIRE(waiting);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps in the driver now
+  quick.fill(range(small), 1);
+  REQUIRE(quick.wait(Clock::steady().now() + std::chrono::seconds(60)));
+  CHECK(end.timeline->reached() < end.value);
+  REQUIRE(slow.wait(Instant::max()));
+}
+
+TEST_CASE("who waits with a deadline costs nothing while waiting", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  const auto gate = good(device->create_timeline());
+  const auto buffer =
+      good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
+  Lane lane(good(device->create_lane()));
+  lane.fill(range(buffer), 1);
+  REQUIRE(lane.wait(Clock::steady().now() + std::chrono::seconds(60)));  // the thread that waits is there now
+  lane.wait_for({gate, 1});
+  lane.fill(range(buffer), 1);
+  lane.submit();
+  const std::clock_t before = std::clock();
+  CHECK_FALSE(lane.wait(Clock::steady().now() + std::chrono::milliseconds(300)));
+  const double busy = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  CHECK(busy < 0.02);
+  REQUIRE(gate->signal(1));
+  REQUIRE(lane.wait(Instant::max()));
+}
+
+}  // namespace wye::test

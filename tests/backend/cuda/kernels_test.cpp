@@ -1,0 +1,92 @@
+// Kernels as the driver takes or refuses them.
+#include "backend/cuda/rig.hpp"
+
+namespace wye::test {
+
+TEST_CASE("a kernel whose threads wait for each other computes what it should", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  const auto found = discover();
+  const auto device = good(found.at(0).adapter->open());
+  Artefact artefact = good(test_kernel("mix", *device, Twin::addresses));
+  artefact.kernel = artefact.entry = "block_sums";
+  artefact.schema.slots.pop_back();
+  artefact.passing.pop_back();
+  artefact.parameter_bytes = 32;
+  const auto sums = good(device->create_executable(artefact));
+  const std::vector<Word> words = numbers(7);
+  const std::size_t blocks = (length + 63) / 64;
+  const auto from = good(device->create_buffer({.bytes = Bytes{4 * length}, .account = nullptr})),
+             to = good(device->create_buffer({.bytes = Bytes{4 * blocks}, .account = nullptr}));
+  Lane lane(good(device->create_lane()));
+  std::vector<Word> got(blocks), wanted(blocks);
+  lane.upload(bytes_of(words), range(from));
+  lane.dispatch(sums, arguments_of(from, to), length);
+  lane.download(range(to), writable_bytes_of(got));
+  REQUIRE(lane.wait(Instant::max()));
+  for (std::size_t i = 0; i < length; ++i) wanted[i / 64] += words[i];
+  CHECK(got == wanted);
+}
+
+TEST_CASE("code that the driver does not take is refused with the reason", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  const auto found = discover();
+  const auto device = good(found.at(0).adapter->open());
+  const Artefact add = good(test_kernel("add", *device, Twin::addresses));
+  const auto refused = [&](const Artefact& artefact, Errc code, std::string_view words) {
+    auto made = device->create_executable(artefact);
+    REQUIRE_FALSE(made);
+    INFO(made.error().describe());
+    CHECK(made.error() == code);
+    CHECK(made.error().sentence().find(words) != std::string::npos);
+  };
+  Artefact other = add;
+  other.entry = "subtract";
+  refused(other, Errc::not_found, "'subtract'");
+  other = add;
+  other.parameter_bytes += 4;
+  refused(other, Errc::invalid_argument, "20 bytes of parameters");
+  other = add;
+  other.passing[0].offset = 8;
+  refused(other, Errc::invalid_argument, "ends at byte 24");
+  other = add;
+  other.passing[0].kind = Passing::Kind::descriptor;
+  refused(other, Errc::unsupported, "descriptor");
+  other = add;
+  other.workgroup = {2048, 1, 1};
+  refused(other, Errc::unsupported, "2048");
+  other = add;
+  other.dynamic_shared = 300 << 10;
+  refused(other, Errc::unsupported, "232448");
+  other = add;
+  other.code[0] = std::byte{0};
+  refused(other, Errc::compile_failed, "'add'");
+  stand_in.fail("cuLibraryLoadData", 1, 209);
+  refused(add, Errc::unsupported, "sm_90");
+  stand_in.fail("cuLibraryLoadData", 1, 222);
+  refused(add, Errc::unsupported, "newer version");
+  CHECK(stand_in.alive().at("libraries") == 0);
+}
+
+TEST_CASE("device memory that is out is an error that names it, and there is room again after", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  const auto device = good(found.at(0).adapter->open());
+  const BufferRequest large{.bytes = 5_GiB, .use = MemoryUse::device, .account = nullptr};
+  auto first = good(device->create_buffer(large));
+  auto second = device->create_buffer(large);
+  REQUIRE_FALSE(second);
+  CHECK(second.error() == Errc::out_of_memory);
+  INFO(second.error().sentence());
+  CHECK(second.error().sentence().find("5 GiB") != std::string::npos);
+  CHECK(device->memory().in_use == 5_GiB);
+  first.reset();
+  Lane lane(good(device->create_lane()));  // what is given back is so in the order of a stream
+  CHECK(lane.wait(Instant::max()));
+  for (int tries = 0; tries < 1000 && stand_in.alive().at("device") != 0; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(device->create_buffer(large));
+}
+
+}  // namespace wye::test

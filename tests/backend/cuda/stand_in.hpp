@@ -1,0 +1,95 @@
+#pragma once
+/// The stand-in for CUDA's driver, and what tests may ask of it.
+#include <wye/base/dynamic_library.hpp>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/cuda_loader.hpp"
+#include "device/backend.hpp"
+#include "support/catch.hpp"
+#include "support/device/test_kernels.hpp"
+
+namespace wye::test {
+
+using namespace device;
+using namespace literals;
+using Word = std::uint32_t;
+
+template <class T>
+T good(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().describe());
+  return *std::move(result);
+}
+
+/// A variable of the environment, while it is in scope.
+class Setting {
+ public:
+  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  Setting(const Setting&) = delete;
+  ~Setting() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+/// Its own handle of the stand-in: what was set stays set while no backend has it open.
+class StandIn {
+ public:
+  StandIn() : library_(good(DynamicLibrary::open(WYE_STAND_IN_CUDA))) { reset(); }
+  ~StandIn() { reset(); }
+  void reset() const { call<void (*)()>("reset")(); }
+  /// The n-th call of a function from now on answers `code` and does nothing.
+  void fail(const std::string& function, long n, int code) const {
+    call<void (*)(const char*, long, int)>("fail")(function.c_str(), n, code);
+  }
+  long calls(const std::string& function) const {
+    return call<long (*)(const char*)>("calls")(function.c_str());
+  }
+  int asked(const std::string& function) const {
+    return call<int (*)(const char*)>("asked")(function.c_str());
+  }
+  long depth() const { return call<long (*)()>("depth")(); }
+  void* current() const { return call<void* (*)()>("current")(); }
+  void push(void* context) const { call<void (*)(void*)>("push")(context); }
+  void pop() const { call<void (*)()>("pop")(); }
+  void seed(unsigned seed) const { call<void (*)(unsigned)>("seed")(seed); }
+  /// Objects that were there when a context ended that was not broken.
+  long left_behind() const { return call<long (*)()>("left_behind")(); }
+  /// What was made and not given back.
+  std::map<std::string, long> alive() const {
+    std::map<std::string, long> all;
+    for (const char* what : {"streams", "events", "pools", "libraries", "device", "pinned", "contexts"})
+      all[what] = call<long (*)(const char*)>("alive")(what);
+    return all;
+  }
+
+ private:
+  template <class Function>
+  Function call(const std::string& name) const {
+    return library_.function<Function>(("wye_standin_" + name).c_str());
+  }
+  DynamicLibrary library_;
+};
+
+inline std::vector<Discovered> discover(const std::string& driver = WYE_STAND_IN_CUDA) {
+  for (const BackendEntry& entry : backend_table())
+    if (entry.name == "cuda") {
+      BackendOptions options;
+      options.cuda_driver = driver;
+      return entry.make()->discover(options);
+    }
+  return {};
+}
+
+/// Whether there are kernels to run; says so where there are none.
+inline bool has_kernels() {
+  const std::string why = no_cuda_kernels();
+  if (!why.empty()) WARN("skipped: " << why);
+  return why.empty();
+}
+
+}  // namespace wye::test

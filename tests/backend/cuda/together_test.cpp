@@ -1,0 +1,92 @@
+// One process with CUDA's leg (on the stand-in), Vulkan's and the CPU's: each job goes where the table says, and falls to the
+// next where that fails.
+#include <wye/wye.hpp>
+
+#include "backend/cuda/rig.hpp"
+#include "test_kernels_cu.hpp"
+
+namespace wye::test {
+namespace {
+
+constexpr char add_comp[] = R"(#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0, std430) buffer X { uint x[]; };
+layout(push_constant) uniform P { uint by; };
+void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x] += by; })";
+
+using Add = Kernel<ReadWrite<Word>, Word>;
+
+Add add() {
+  return good(Add::make({.name = "add",
+                         .sources = {CudaCpp{.text = test_kernels_cu, .workgroup = Extent3{64}},
+                                     Glsl{add_comp}, host([](Range r, std::span<Word> x, Word by) {
+                                       for (auto i : r) x[i] += by;
+                                     })}}));
+}
+
+RuntimeOptions options(std::vector<std::string> backends) {
+  RuntimeOptions all;
+  all.backends = std::move(backends);
+  all.cuda_driver = WYE_STAND_IN_CUDA;
+  all.preferences = {{workload_types::vector, Bytes{}, {"cuda", "vulkan", "cpu"}},
+                     {workload_types::image, Bytes{}, {"vulkan", "cuda", "cpu"}}};
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a job of the runtime runs on CUDA's leg, and the ticket says so", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  {
+    const Runtime runtime = good(Runtime::open(options({"cuda", "cpu"})));
+    std::vector<Word> x(10'000, 1);
+    const auto done = runtime.submit(Job(add()(x, 41), workload_types::vector)).wait();
+    if (!done) FAIL(done.error().describe());
+    CHECK(done->backend() == "cuda");
+    CHECK(x == std::vector<Word>(10'000, 42));
+    CHECK(stand_in.calls("cuLaunchKernel") == 1);
+  }
+  CHECK(stand_in.alive().at("contexts") == 0);
+  CHECK(stand_in.alive().at("device") == 0);
+}
+
+#if WYE_WITH_VULKAN
+TEST_CASE("each type of work goes to the leg its table names, in one process", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  const Runtime runtime = good(Runtime::open(options({"cuda", "vulkan", "cpu"})));
+  const auto devices = runtime.devices();
+  if (std::none_of(devices.begin(), devices.end(),
+                   [](const Device& d) { return d.info().backend == "vulkan"; })) {
+    WARN("skipped: there is no Vulkan device");
+    return;
+  }
+  std::vector<Word> x(10'000, 1), y(10'000, 1);
+  for (int i = 0; i < 10; ++i) {
+    auto a = runtime.submit(Job(add()(x, 1), workload_types::vector));
+    auto b = runtime.submit(Job(add()(y, 2), workload_types::image));
+    const auto on_a = a.wait(), on_b = b.wait();
+    if (!on_a) FAIL(on_a.error().describe());
+    if (!on_b) FAIL(on_b.error().describe());
+    CHECK(on_a->backend() == "cuda");
+    CHECK(on_b->backend() == "vulkan");
+  }
+  CHECK(x == std::vector<Word>(10'000, 11));
+  CHECK(y == std::vector<Word>(10'000, 21));
+
+  // The kernel faults: the device is lost, the job is not, nor any after it.
+  stand_in.fail("cuLaunchKernel", 1, 719);
+  for (int i = 0; i < 3; ++i) {
+    const auto done = runtime.submit(Job(add()(x, 1), workload_types::vector)).wait();
+    if (!done) FAIL(done.error().describe());
+    INFO(done->reason());
+    CHECK(done->backend() == "vulkan");
+    CHECK(done->reason().find("cuda") != std::string::npos);
+  }
+  CHECK(x == std::vector<Word>(10'000, 14));
+  CHECK(runtime.metrics().jobs.fallbacks >= 1);
+}
+#endif
+
+}  // namespace wye::test
