@@ -1,7 +1,11 @@
 // Any call of the driver may fail at any time: nothing crashes, hangs, leaks, changes the current context, or gives stale data
 // for a result.
+#include <ctime>
+#include <thread>
+
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/rig.hpp"
+#include "base/worker.hpp"
 
 namespace wye::test {
 namespace {

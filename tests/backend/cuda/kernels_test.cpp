@@ -1,4 +1,6 @@
 // Kernels as the driver takes or refuses them.
+#include <thread>
+
 #include "backend/cuda/rig.hpp"
 
 namespace wye::test {

@@ -1,4 +1,6 @@
 // Functions that give a stream work through the driver itself.
+#include <functional>
+
 #include "backend/cuda/rig.hpp"
 
 namespace wye::test {

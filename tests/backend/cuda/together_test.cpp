@@ -39,7 +39,7 @@ TEST_CASE("a job of the runtime runs on CUDA's leg, and the ticket says so", "[c
   if (!has_kernels()) return;
   const StandIn stand_in;
   {
-    const Runtime runtime = good(Runtime::open(options({"cuda", "cpu"})));
+    Runtime runtime = good(Runtime::open(options({"cuda", "cpu"})));
     std::vector<Word> x(10'000, 1);
     const auto done = runtime.submit(Job(add()(x, 41), workload_types::vector)).wait();
     if (!done) FAIL(done.error().describe());
@@ -55,7 +55,7 @@ TEST_CASE("a job of the runtime runs on CUDA's leg, and the ticket says so", "[c
 TEST_CASE("each type of work goes to the leg its table names, in one process", "[cuda]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
-  const Runtime runtime = good(Runtime::open(options({"cuda", "vulkan", "cpu"})));
+  Runtime runtime = good(Runtime::open(options({"cuda", "vulkan", "cpu"})));
   const auto devices = runtime.devices();
   if (std::none_of(devices.begin(), devices.end(),
                    [](const Device& d) { return d.info().backend == "vulkan"; })) {
