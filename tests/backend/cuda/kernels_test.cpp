@@ -81,7 +81,7 @@ TEST_CASE("device memory that is out is an error that names it, and there is roo
   REQUIRE_FALSE(second);
   CHECK(second.error() == Errc::out_of_memory);
   INFO(second.error().sentence());
-  CHECK(second.error().sentence().find("5 GiB") != std::string::npos);
+  CHECK(second.error().sentence().find("5.00 GiB") != std::string::npos);
   CHECK(device->memory().in_use == 5_GiB);
   first.reset();
   Lane lane(good(device->create_lane()));  // what is given back is so in the order of a stream
