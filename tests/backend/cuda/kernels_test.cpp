@@ -2,6 +2,8 @@
 #include <thread>
 
 #include "backend/cuda/rig.hpp"
+#include "kernel/nvrtc.hpp"
+#include "test_kernels_cu.hpp"
 
 namespace wye::test {
 
@@ -28,6 +30,35 @@ TEST_CASE("a kernel whose threads wait for each other computes what it should", 
   REQUIRE(lane.wait(Instant::max()));
   for (std::size_t i = 0; i < length; ++i) wanted[i / 64] += words[i];
   CHECK(got == wanted);
+}
+
+TEST_CASE("PTX runs as a cubin does", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  const auto found = discover();
+  const auto device = good(found.at(0).adapter->open());
+  Artefact add = good(test_kernel("add", *device, Twin::addresses));
+  add.language = "ptx";
+  add.code = good(good(kernel::CudaCompiler::share())
+                      ->compile(CudaCpp{.text = test_kernels_cu}, {{"test_kernels.cu", test_kernels_cu}}, {},
+                                "test_kernels", *kernel::parse_target("compute_80")));
+  const auto executable = good(device->create_executable(add));
+  const auto buffer = good(device->create_buffer({.bytes = Bytes{4 * length}, .account = nullptr}));
+  const std::vector<Word> words = numbers(7);
+  std::vector<Word> got(length);
+  Lane lane(good(device->create_lane()));
+  lane.upload(bytes_of(words), range(buffer));
+  lane.dispatch(executable, arguments_of(buffer, Word{3}), length);
+  lane.download(range(buffer), writable_bytes_of(got));
+  REQUIRE(lane.wait(Instant::max()));
+  CHECK(got == numbers(10));
+  add.code = good(good(kernel::CudaCompiler::share())
+                      ->compile(CudaCpp{.text = test_kernels_cu}, {{"test_kernels.cu", test_kernels_cu}}, {},
+                                "test_kernels", *kernel::parse_target("compute_100")));
+  const auto newer = device->create_executable(add);
+  REQUIRE_FALSE(newer);
+  CHECK(newer.error() == Errc::unsupported);
+  CHECK(newer.error().sentence().find("sm_90") != std::string::npos);
 }
 
 TEST_CASE("code that the driver does not take is refused with the reason", "[cuda]") {
@@ -62,7 +93,9 @@ TEST_CASE("code that the driver does not take is refused with the reason", "[cud
   other.dynamic_shared = 300 << 10;
   refused(other, Errc::unsupported, "232448");
   other = add;
-  other.code[0] = std::byte{0};
+  other.language = "ptx";
+  other.code.assign(64, std::byte{' '});
+  other.code.back() = std::byte{0};
   refused(other, Errc::compile_failed, "'add'");
   stand_in.fail("cuLibraryLoadData", 1, 209);
   refused(add, Errc::unsupported, "sm_90");

@@ -629,13 +629,49 @@ CUresult read_cubin(const std::byte* image, Library& library) {
   return library.kernels.empty() ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 
+/// Reads the kernels of a text of PTX, as NVRTC writes it: "\t.param .align 8 .b8 add_param_0[16],", "\t.param .u32 add_param_1".
+CUresult read_ptx(const char* code, Library& library) {
+  const std::string text = code;
+  if (text.find(".version") == std::string::npos) return CUDA_ERROR_INVALID_PTX;
+  const std::size_t target = text.find(".target sm_");
+  if (target == std::string::npos) return CUDA_ERROR_INVALID_PTX;
+  if (std::atoi(text.c_str() + target + 11) > 90) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  for (std::size_t at = text.find(".entry "); at != std::string::npos; at = text.find(".entry ", at + 1)) {
+    const std::size_t open = text.find('(', at), close = text.find(')', open);
+    auto kernel = std::make_unique<Kernel>();
+    kernel->name = text.substr(at + 7, open - at - 7);
+    std::istringstream lines(text.substr(open + 1, close - open - 1));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find(".param") == std::string::npos) continue;
+      std::istringstream words(line);
+      std::size_t align = 0, unit = 0, count = 1;
+      for (std::string word; words >> word;) {
+        if (word == ".align") words >> align;
+        if (word.size() >= 3 && word[0] == '.' &&
+            std::string_view("bsuf").find(word[1]) != std::string_view::npos)
+          unit = static_cast<std::size_t>(std::atoi(word.c_str() + 2)) / 8;
+        if (const std::size_t bracket = word.find('['); bracket != std::string::npos)
+          count = static_cast<std::size_t>(std::atoi(word.c_str() + bracket + 1));
+      }
+      if (unit == 0) return CUDA_ERROR_INVALID_PTX;
+      if (align == 0) align = unit;
+      const std::size_t offset = (kernel->parameter_bytes + align - 1) / align * align;
+      kernel->parameters.push_back({offset, unit * count});
+      kernel->parameter_bytes = offset + unit * count;
+    }
+    library.kernels[kernel->name] = std::move(kernel);
+  }
+  return library.kernels.empty() ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
+}
+
 CUresult LibraryLoadData(CUlibrary* handle, const void* code, CUjit_option*, void**, unsigned,
                          CUlibraryOption*, void**, unsigned) {
   WYE_NEEDS_CONTEXT;
   auto library = std::make_unique<Library>();
-  if (std::memcmp(code, ELFMAG, SELFMAG) != 0) return CUDA_ERROR_INVALID_IMAGE;  // PTX: it has no compiler
-  if (const CUresult r = read_cubin(static_cast<const std::byte*>(code), *library); r != CUDA_SUCCESS)
-    return r;
+  const CUresult read = std::memcmp(code, ELFMAG, SELFMAG) == 0
+                            ? read_cubin(static_cast<const std::byte*>(code), *library)
+                            : read_ptx(static_cast<const char*>(code), *library);
+  if (read != CUDA_SUCCESS) return read;
   for (const auto& [name, kernel] : library->kernels) {
     const auto twin = world().twins.find(name);
     if (twin == world().twins.end()) {
