@@ -17,7 +17,7 @@ inline namespace v0 {
 namespace cuda {
 
 class CudaDevice;
-class CudaStream;
+struct CudaStream;
 class CudaTimeline;
 struct CudaEvent;
 struct Flight;

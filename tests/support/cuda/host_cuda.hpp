@@ -153,8 +153,8 @@ struct Twin<F> {
   static void call(const void* parameters) {
     call_with(static_cast<const std::byte*>(parameters), std::index_sequence_for<A...>{});
   }
-  static const char* run(const void* parameters, dim3 grid, dim3 block, uint3 index) {
-    return run_block(call, parameters, grid, block, index);
+  static const char* run(const void* parameters, dim3 grid, dim3 block_size, uint3 index) {
+    return run_block(call, parameters, grid, block_size, index);
   }
 };
 
