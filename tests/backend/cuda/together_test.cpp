@@ -54,6 +54,13 @@ TEST_CASE("a job of the runtime runs on CUDA's leg, and the ticket says so", "[c
   CHECK(stand_in.alive().at("device") == 0);
 }
 
+// Run by tests/with-stand-in-cuda.sh.
+TEST_CASE("the driver that the environment names is the one that is opened", "[.][environment]") {
+  const Runtime runtime = good(Runtime::open({.backends = {{"cuda"}}}));
+  REQUIRE(runtime.devices().size() == 1);
+  CHECK(runtime.devices()[0].info().name == "wye stand-in");
+}
+
 #if WYE_WITH_VULKAN
 TEST_CASE("each type of work goes to the leg its table names, in one process", "[cuda]") {
   if (!has_kernels()) return;
