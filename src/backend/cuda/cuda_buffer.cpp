@@ -10,24 +10,22 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-using namespace device;
-
-Result<std::shared_ptr<BufferBase>> CudaBuffer::create(std::shared_ptr<CudaDevice> device,
-                                                       const BufferRequest& request) {
+Result<std::shared_ptr<device::BufferBase>> CudaBuffer::create(std::shared_ptr<CudaDevice> device,
+                                                               const device::BufferRequest& request) {
   if (const Error* lost = device->lost()) return *lost;
-  if (auto fitting = fits(request.bytes, device->info()); !fitting) return std::move(fitting).error();
+  if (auto fitting = device::fits(request.bytes, device->info()); !fitting) return std::move(fitting).error();
   if (auto charged = charge(request); !charged) return std::move(charged).error();
   auto buffer = std::make_shared<CudaBuffer>(std::move(device), request);
   if (auto taken = buffer->take(request.use); !taken) return std::move(taken).error();
-  return std::shared_ptr<BufferBase>(std::move(buffer));
+  return std::shared_ptr<device::BufferBase>(std::move(buffer));
 }
 
-CudaBuffer::CudaBuffer(std::shared_ptr<CudaDevice> device, const BufferRequest& request)
+CudaBuffer::CudaBuffer(std::shared_ptr<CudaDevice> device, const device::BufferRequest& request)
     : BufferBase(device, request) {
   device->in_use().fetch_add(bytes().count, std::memory_order_relaxed);
 }
 
-Result<void> CudaBuffer::take(MemoryUse use) {
+Result<void> CudaBuffer::take(device::MemoryUse use) {
   CudaDevice& device = cuda();
   const CurrentContext current(device);
   if (!current) return current.error();
@@ -42,7 +40,7 @@ Result<void> CudaBuffer::take(MemoryUse use) {
             : base::text("Device '{}' gives no buffer of {}.", device.info().id, to_string(bytes())));
   };
   const std::size_t size = std::max<std::size_t>(bytes().count, 16);  // the driver knows no empty memory
-  if (use == MemoryUse::transfer) {
+  if (use == device::MemoryUse::transfer) {
     void* host = nullptr;
     if (const CUresult r =
             device.cu.MemHostAlloc(&host, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);

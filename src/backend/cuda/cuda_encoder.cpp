@@ -12,7 +12,7 @@ inline namespace v0 {
 namespace cuda {
 namespace {
 
-using Kind = device::Command::Kind;
+using CommandKind = device::Command::Kind;
 
 struct Range {
   std::uint64_t address = 0;
@@ -39,10 +39,10 @@ class Encoder {
 };
 
 Result<void> Encoder::command(const device::Command& command, std::span<const Operand> operands) {
-  if (command.kind == Kind::dispatch) return dispatch(command, operands);
+  if (command.kind == CommandKind::dispatch) return dispatch(command, operands);
   auto first = range_of(operands[0]);
   if (!first) return std::move(first).error();
-  if (command.kind == Kind::fill) {
+  if (command.kind == CommandKind::fill) {
     if ((first->offset | first->bytes) % 4 != 0)
       return Error(
           Errc::invalid_argument,
@@ -56,7 +56,7 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
                              .bytes = first->bytes});
     return {};
   }
-  if (command.kind == Kind::copy) {
+  if (command.kind == CommandKind::copy) {
     auto second = range_of(operands[1]);
     if (!second) return std::move(second).error();
     if (first->bytes != second->bytes)
@@ -74,7 +74,7 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
                    device_.info().id, command.host_bytes.count, first->bytes));
   for (std::uint64_t done = 0; done < first->bytes;) {
     Step step{.kind = Step::Kind::copy, .bytes = std::min(first->bytes - done, Staging::largest_chunk)};
-    if (command.kind == Kind::upload) {
+    if (command.kind == CommandKind::upload) {
       step.to = first->begin() + done;
       step.source = command.source + done;
     } else {

@@ -12,7 +12,7 @@ inline namespace v0 {
 namespace cuda {
 namespace {
 
-using Kind = device::Passing::Kind;
+using PassingKind = device::Passing::Kind;
 
 /// Checks that every slot can be passed the way the artefact says.
 Result<void> check_passing(const device::Artefact& artefact) {
@@ -25,16 +25,16 @@ Result<void> check_passing(const device::Artefact& artefact) {
     const device::Passing& passing = artefact.passing[i];
     std::uint64_t size = 0;
     switch (passing.kind) {
-      case Kind::bytes: size = slots[i].size; break;
-      case Kind::address: size = 8; break;
-      case Kind::span: size = 16; break;
-      case Kind::host:
-      case Kind::descriptor:
+      case PassingKind::bytes: size = slots[i].size; break;
+      case PassingKind::address: size = 8; break;
+      case PassingKind::span: size = 16; break;
+      case PassingKind::host:
+      case PassingKind::descriptor:
         return Error(
             Errc::unsupported,
             base::text("Parameter {} ('{}') of kernel '{}' is passed as {}, which no CUDA device takes.", i,
                        slots[i].name, artefact.kernel,
-                       passing.kind == Kind::host ? "host memory" : "a descriptor"));
+                       passing.kind == PassingKind::host ? "host memory" : "a descriptor"));
     }
     if (passing.offset + size > artefact.parameter_bytes)
       return Error(
