@@ -84,6 +84,8 @@ Result<void> read(const char* variable, std::string_view text, std::vector<std::
   return {};
 }
 
+Result<void> read(const char*, std::string_view text, std::string& out) { return out = text, Result<void>(); }
+
 /// What the host set, else what the variable says, else what is there.
 template <class T>
 Result<void> fill(T& out, std::optional<T> set, const Environment& environment, const char* variable) {
