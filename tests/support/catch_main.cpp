@@ -21,7 +21,8 @@ int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
 
 // What a driver leaves behind has no name any more once the driver is unloaded, and lsan.supp goes by names.
 static const bool drivers_stay = [] {
-  for (const char* name : {"libvulkan_lvp.so", "libVkLayer_khronos_validation.so"})
+  for (const char* name :
+       {"libvulkan_lvp.so", "libVkLayer_khronos_validation.so", "libnvrtc.so.13", "libnvrtc.so.12"})
     dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
   return true;
 }();
