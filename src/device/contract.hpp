@@ -218,9 +218,9 @@ class Adapter {
 
 /// What a backend may be told.
 struct BackendOptions {
-  unsigned cpu_threads = 0;  ///< size of the CPU team; 0: one per processor
-  bool validate = false;     ///< ask the driver's own checks for messages, where there are any
-  LogSink log;               ///< where those go
+  unsigned cpu_threads = 0;      ///< size of the CPU team; 0: one per processor
+  bool validate = false;         ///< ask the driver's own checks for messages, where there are any
+  LogSink log;                   ///< where those go
   std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
 };
 
