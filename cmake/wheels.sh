@@ -22,7 +22,7 @@ fetch() {
   done
   if ! said=$(python3 -m pip --disable-pip-version-check download --quiet --no-deps --require-hashes \
     --only-binary=:all: --python-version 3.11 $platforms --dest "$folder/download" -r "$list" 2>&1); then
-    echo "$said" | tail -n 1 >&2
+    echo "$said" | grep -v 'Retrying' | head -n 1 | cut -c 1-300 >&2  # its last line says "no matching distribution" of all
     echo "The wheels of '$set' could not be fetched: what needs them is left out." >&2
     rm -rf "$folder"
     return
