@@ -20,9 +20,9 @@ fetch() {
   for name in manylinux_2_34 manylinux2014 manylinux_2_17 manylinux2010 manylinux_2_12 manylinux1; do
     platforms="$platforms --platform ${name}_x86_64"
   done
-  if ! said=$(python3 -m pip --disable-pip-version-check download --quiet --no-deps --require-hashes \
+  if ! said=$(python3 -m pip --disable-pip-version-check download --no-deps --require-hashes \
     --only-binary=:all: --python-version 3.11 $platforms --dest "$folder/download" -r "$list" 2>&1); then
-    echo "$said" | grep -v 'Retrying' | head -n 1 | cut -c 1-300 >&2  # its last line says "no matching distribution" of all
+    echo "$said" | grep -E "Could not fetch|ERROR" | head -n 1 | cut -c 1-300 >&2
     echo "The wheels of '$set' could not be fetched: what needs them is left out." >&2
     rm -rf "$folder"
     return
