@@ -1,126 +1,15 @@
 #pragma once
-// CUDA C++ on the host: a .cu file that is included after this compiles unchanged into functions that run a block's threads one
-// after the other. A thread that comes to a barrier is suspended until all threads of its block have.
-#include <ucontext.h>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
+// CUDA C++ on the host: a .cu file that is included after this compiles as it is into functions that run one thread each. It is
+// the only source of a library: what is thread-local there is the shared memory of its kernels.
 #include <cstring>
-#include <memory>
 #include <tuple>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
-struct uint3 {
-  unsigned x, y, z;
-};
-struct dim3 {
-  unsigned x = 1, y = 1, z = 1;
-};
+#include "support/cuda/engine.hpp"
+#include "support/cuda/host_functions.hpp"
 
 namespace twin {
-
-/// One kernel as the stand-in for the driver finds it.
-struct Kernel {
-  const char* name;
-  std::size_t parameters;
-  const std::size_t* offsets;
-  const std::size_t* sizes;
-  /// Runs one block. Returns what went wrong, or null.
-  const char* (*run)(const void* parameters, dim3 grid, dim3 block, uint3 block_index);
-  Kernel* next;
-};
-inline Kernel*& kernels() {
-  static Kernel* first = nullptr;
-  return first;
-}
-
-/// The thread of a block that runs, on this thread of the host.
-struct Self {
-  uint3 thread{}, block{};
-  dim3 block_dim{}, grid_dim{};
-};
-inline thread_local Self self;
-
-constexpr std::size_t stack_bytes = 128u << 10;
-
-struct Fiber {
-  ucontext_t context{};
-  std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
-  uint3 thread{};  // the one that waits
-  int line = 0;    // where it waits; 0: it does not
-};
-
-/// The block that runs. Threads that never wait run one after the other on one fiber's stack; where one waits, the next
-/// thread begins on another.
-struct Block {
-  void (*call)(const void*) = nullptr;
-  const void* parameters = nullptr;
-  std::size_t count = 0, next = 0, ended = 0;
-  ucontext_t engine{};
-  Fiber* running = nullptr;
-};
-inline thread_local Block block;
-
-inline uint3 thread_at(std::size_t i) {
-  const dim3& dim = self.block_dim;
-  return {static_cast<unsigned>(i % dim.x), static_cast<unsigned>(i / dim.x % dim.y),
-          static_cast<unsigned>(i / dim.x / dim.y)};
-}
-
-/// Called by kernels: waits for the other threads of the block.
-inline void barrier(int line) {
-  Fiber* const mine = block.running;
-  mine->thread = self.thread;
-  mine->line = line;
-  swapcontext(&mine->context, &block.engine);
-  self.thread = mine->thread;
-}
-
-/// Threads, until there are no more.
-inline void run_threads() {
-  while (block.next < block.count) {
-    self.thread = thread_at(block.next++);
-    block.call(block.parameters);
-    ++block.ended;
-  }
-}
-
-/// Runs one block. Returns what went wrong, or null.
-inline const char* run_block(void (*call)(const void*), const void* parameters, dim3 grid, dim3 block_dim,
-                             uint3 index) {
-  static thread_local std::vector<std::unique_ptr<Fiber>> fibers;
-  self = {{}, index, block_dim, grid};
-  block.call = call;
-  block.parameters = parameters;
-  block.count = std::size_t{block_dim.x} * block_dim.y * block_dim.z;
-  block.next = block.ended = 0;
-  const auto run = [](Fiber& fiber) {
-    fiber.line = 0;
-    block.running = &fiber;
-    swapcontext(&block.engine, &fiber.context);
-  };
-  std::size_t used = 0;
-  while (block.next < block.count) {
-    if (used == fibers.size()) fibers.push_back(std::make_unique<Fiber>());
-    Fiber& fiber = *fibers[used++];
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = stack_bytes;
-    fiber.context.uc_link = &block.engine;
-    makecontext(&fiber.context, run_threads, 0);
-    run(fiber);
-  }
-  while (block.ended != block.count) {
-    if (block.ended != 0) return "threads of a block wait at a barrier that others never come to";
-    for (std::size_t i = 0; i < used; ++i)
-      if (fibers[i]->line != fibers[0]->line) return "threads of a block wait at different barriers";
-    for (std::size_t i = 0; i < used; ++i) run(*fibers[i]);
-  }
-  return nullptr;
-}
 
 /// Where each parameter of a kernel lies in the block of parameters.
 template <class... A>
@@ -146,42 +35,164 @@ struct Twin<F> {
     const auto get = [&](auto* value, std::size_t i) {
       std::memcpy(static_cast<void*>(value), parameters + layout.offsets[i], sizeof(*value));
     };
-    std::tuple<A...> values;
+    std::tuple<std::remove_const_t<A>...> values;
     (get(&std::get<I>(values), I), ...);
     std::apply(F, values);
   }
   static void call(const void* parameters) {
     call_with(static_cast<const std::byte*>(parameters), std::index_sequence_for<A...>{});
   }
-  static const char* run(const void* parameters, dim3 grid, dim3 block_size, uint3 index) {
-    return run_block(call, parameters, grid, block_size, index);
-  }
 };
+
+inline const Kernel*& kernels() {
+  static const Kernel* first = nullptr;
+  return first;
+}
+std::byte* dynamic_shared();  // of this library: written by the build
 
 struct Add {
   Kernel kernel;
   template <auto F>
   static Kernel make(const char* name) {
-    return {name,     Twin<F>::layout.count, Twin<F>::layout.offsets, Twin<F>::layout.sizes, Twin<F>::run,
+    return {name,
+            Twin<F>::layout.count,
+            Twin<F>::layout.offsets,
+            Twin<F>::layout.sizes,
+            Twin<F>::call,
+            dynamic_shared,
             kernels()};
   }
   explicit Add(const Kernel& k) : kernel(k) { kernels() = &kernel; }
 };
 
+/// An operation of a warp on values of any type of at most 8 bytes.
+template <class T>
+T exchange(Combine combine, unsigned mask, T value, unsigned argument, int line) {
+  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  bits = sync_warp(combine, mask, bits, argument, line);
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+/// What a lane gets that asks for the value of lane `from`: its own where that is not in its part of the warp, and of a lane that
+/// is not in the mask nothing that means anything.
+inline std::uint64_t value_of(const std::uint64_t* values, unsigned mask, unsigned from) {
+  return mask >> from & 1u ? values[from] : ~std::uint64_t{0};
+}
+/// A lane number, or how far from the own one, and the width of the parts that the warp is divided into.
+inline unsigned shuffle(int lane, int width) {
+  return static_cast<unsigned>(lane) << 8 | static_cast<unsigned>(width);
+}
+inline int shuffle_lane(unsigned argument) { return static_cast<int>(argument) >> 8; }
+inline unsigned shuffle_width(unsigned argument) { return argument & 0xffu; }
+
 }  // namespace twin
 
 #define __global__
-#define __device__ inline
+#define __device__
 #define __host__
-#define __forceinline__ inline
-#define __restrict__ __restrict
+#define __constant__ static const
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shared__ thread_local  // the blocks of one thread of the host run one after the other
 #define threadIdx (twin::self.thread)
 #define blockIdx (twin::self.block)
 #define blockDim (twin::self.block_dim)
 #define gridDim (twin::self.grid_dim)
-inline void __syncthreads(int line = __builtin_LINE()) { twin::barrier(line); }
+constexpr int warpSize = twin::warp_size;
+
+inline void __syncthreads(int line = __builtin_LINE()) { twin::sync_threads(line); }
+inline void __syncwarp(unsigned mask = ~0u, int line = __builtin_LINE()) {
+  twin::sync_warp(nullptr, mask, 0, 0, line);
+}
+inline void __threadfence() { twin::fence(); }
+inline void __threadfence_block() { twin::fence(); }
+inline void __threadfence_system() { twin::fence(); }
+/// The lanes that happen to be here: the caller at least, and nobody may depend on more.
+inline unsigned __activemask() { return 1u << twin::index_in_block() % twin::warp_size; }
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int lane, int width = warpSize, int line = __builtin_LINE()) {
+  return twin::exchange(
+      [](const std::uint64_t* values, unsigned m, unsigned me, unsigned argument) {
+        const unsigned part = twin::shuffle_width(argument);
+        return twin::value_of(values, m,
+                              me / part * part + static_cast<unsigned>(twin::shuffle_lane(argument)) % part);
+      },
+      mask, value, twin::shuffle(lane, width), line);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = warpSize, int line = __builtin_LINE()) {
+  return twin::exchange(
+      [](const std::uint64_t* values, unsigned m, unsigned me, unsigned argument) {
+        const auto far = static_cast<unsigned>(twin::shuffle_lane(argument));
+        return twin::value_of(values, m, me % twin::shuffle_width(argument) < far ? me : me - far);
+      },
+      mask, value, twin::shuffle(static_cast<int>(by), width), line);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = warpSize, int line = __builtin_LINE()) {
+  return twin::exchange(
+      [](const std::uint64_t* values, unsigned m, unsigned me, unsigned argument) {
+        const unsigned part = twin::shuffle_width(argument);
+        const auto far = static_cast<unsigned>(twin::shuffle_lane(argument));
+        return twin::value_of(values, m, me % part + far >= part ? me : me + far);
+      },
+      mask, value, twin::shuffle(static_cast<int>(by), width), line);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize, int line = __builtin_LINE()) {
+  return twin::exchange(
+      [](const std::uint64_t* values, unsigned m, unsigned me, unsigned argument) {
+        const unsigned part = twin::shuffle_width(argument),
+                       from = me ^ static_cast<unsigned>(twin::shuffle_lane(argument));
+        return twin::value_of(values, m, from / part > me / part ? me : from);
+      },
+      mask, value, twin::shuffle(bits, width), line);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+  return static_cast<unsigned>(twin::exchange<std::uint64_t>(
+      [](const std::uint64_t* values, unsigned m, unsigned, unsigned) {
+        std::uint64_t all = 0;
+        for (unsigned i = 0; i < twin::warp_size; ++i)
+          if ((m >> i & 1u) && values[i] != 0) all |= 1u << i;
+        return all;
+      },
+      mask, predicate != 0, 0, line));
+}
+inline int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+  return __ballot_sync(mask, predicate, line) != 0;
+}
+inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+  return __ballot_sync(mask, predicate, line) == mask;
+}
+
+// All lanes get what is made of all their values.
+#define WYE_REDUCE(name, types, expression)                                                    \
+  template <class T, std::enable_if_t<types<T> && sizeof(T) == 4, int> = 0>                    \
+  T name(unsigned mask, T value, int line = __builtin_LINE()) {                                \
+    return twin::exchange(                                                                     \
+        [](const std::uint64_t* values, unsigned m, unsigned, unsigned) {                      \
+          T a{};                                                                               \
+          for (unsigned i = 0; i < twin::warp_size; ++i) {                                     \
+            const T b = static_cast<T>(values[i]);                                             \
+            if (m >> i & 1u) a = (m & ((1u << i) - 1u)) == 0 ? b : static_cast<T>(expression); \
+          }                                                                                    \
+          return std::uint64_t{static_cast<unsigned>(a)};                                      \
+        },                                                                                     \
+        mask, value, 0, line);                                                                 \
+  }
+WYE_REDUCE(__reduce_add_sync, std::is_integral_v, static_cast<unsigned>(a) + static_cast<unsigned>(b))
+WYE_REDUCE(__reduce_min_sync, std::is_integral_v, a < b ? a : b)
+WYE_REDUCE(__reduce_max_sync, std::is_integral_v, a < b ? b : a)
+WYE_REDUCE(__reduce_and_sync, std::is_unsigned_v, a& b)
+WYE_REDUCE(__reduce_or_sync, std::is_unsigned_v, a | b)
+WYE_REDUCE(__reduce_xor_sync, std::is_unsigned_v, a ^ b)
+#undef WYE_REDUCE
 
 // As the compiler of the kernel room begins every source.
 template <class T>

@@ -3,7 +3,8 @@
 // is loaded. What it does not have, it does not answer.
 //
 // The environment says what it is like: WYE_STANDIN_VERSION (13000), WYE_STANDIN_MEMORY (bytes), WYE_STANDIN_SEED (0: no
-// delays), WYE_STANDIN_DEVICES (1), WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": what
+// delays), WYE_STANDIN_ORDER (0: threads and blocks run as they are numbered; -1: the last first; others: at random, by this
+// seed), WYE_STANDIN_WORKERS (1: threads of the host that run a kernel's blocks; with ThreadSanitizer 2), WYE_STANDIN_DEVICES (1), WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": what
 // the n-th call of a function answers).
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,18 +33,7 @@
 #include <thread>
 #include <vector>
 
-struct dim3_ {
-  unsigned x, y, z;
-};
-// As host_cuda.hpp has it.
-struct Twin {
-  const char* name;
-  std::size_t parameters;
-  const std::size_t* offsets;
-  const std::size_t* sizes;
-  const char* (*run)(const void* parameters, dim3_ grid, dim3_ block, dim3_ index);
-  Twin* next;
-};
+#include "support/cuda/engine.hpp"
 
 #pragma GCC diagnostic ignored "-Wpedantic"
 
@@ -78,7 +69,7 @@ struct Kernel {
   std::string name;
   std::size_t parameter_bytes = 0;
   std::vector<std::pair<std::size_t, std::size_t>> parameters;  // offset, size
-  const Twin* twin = nullptr;
+  const twin::Kernel* twin = nullptr;
   int dynamic_shared = 48 << 10;
 };
 
@@ -104,10 +95,12 @@ struct World {
   long left_behind = 0;  // objects of contexts that ended, but for broken ones
   bool initialized = false;
   std::atomic<unsigned> seed{0};
-  std::map<std::string, const Twin*> twins;
+  std::atomic<long> order{0};
+  std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library of them
 
   World() {
     seed = static_cast<unsigned>(setting("WYE_STANDIN_SEED", 1));
+    order = static_cast<long>(setting("WYE_STANDIN_ORDER", 0));
     std::istringstream script(std::getenv("WYE_STANDIN_FAULTS") ? std::getenv("WYE_STANDIN_FAULTS") : "");
     for (std::string one; std::getline(script, one, ',');) {
       const std::size_t a = one.find(':'), b = one.rfind(':');
@@ -115,12 +108,19 @@ struct World {
     }
     Dl_info self{};
     if (dladdr(reinterpret_cast<void*>(&setting), &self) == 0) return;
-    const std::string path = self.dli_fname;
-    const std::string folder = path.substr(0, path.rfind('/') + 1);
-    void* library = dlopen((folder + "libwye_cuda_twins.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) return;
-    const auto first = reinterpret_cast<const Twin* (*)()>(dlsym(library, "wye_twins"));
-    for (const Twin* twin = first ? first() : nullptr; twin; twin = twin->next) twins[twin->name] = twin;
+    const std::filesystem::path folder = std::filesystem::path(self.dli_fname).parent_path() / "twins";
+    std::error_code none;
+    for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
+      void* library = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (!library) {
+        std::fprintf(stderr, "stand-in: %s\n", dlerror());
+        continue;
+      }
+      const auto first = reinterpret_cast<const twin::Kernel* (*)()>(dlsym(library, "wye_twins"));
+      auto& kernels = twins.emplace_back();
+      for (const twin::Kernel* one = first ? first() : nullptr; one; one = one->next)
+        kernels[one->name] = one;
+    }
   }
 };
 
@@ -140,16 +140,22 @@ bool is_sticky(int code) {
          code == 214 || code == 220;
 }
 
-class Stream {
+/// A thread that does what it is given, one after the other.
+class Queue {
  public:
-  Stream() : random_(world().seed.load() * 7919u + ++count), thread_([this] { run(); }) {}
-  ~Stream() {
+  /// Waits at random before what it does, where `delays` are wanted.
+  explicit Queue(bool delays) : delays_(delays), random_(world().seed.load() * 7919u + ++count) {
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Queue() { end(); }
+  /// Does what is left, and nothing after.
+  void end() {
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
       changed_.notify_all();
     }
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   void push(std::function<void()> operation) {
     const std::lock_guard lock(mutex_);
@@ -175,19 +181,60 @@ class Stream {
       const auto operation = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
-      if (world().seed != 0 && random_() % 16 == 0)
+      if (delays_ && world().seed != 0 && random_() % 16 == 0)
         std::this_thread::sleep_for(std::chrono::microseconds(random_() % 300));
       operation();
       lock.lock();
     }
   }
   static inline std::atomic<unsigned> count{0};
+  const bool delays_;
   std::mt19937 random_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
   bool ending_ = false;
   std::thread thread_;
+};
+
+CUresult wait_for(Mark& mark);
+
+/// A stream: its queue, and where a kernel's blocks run on several threads, those that help it. They are its own: what two
+/// streams shared would order what nothing orders.
+class Stream : public Queue {
+ public:
+  Stream() : Queue(true) {}
+  ~Stream() { end(); }
+  /// Runs a kernel, on the stream's thread. Returns what went wrong.
+  std::string run(const twin::Launch& launch) {
+    static const auto workers = static_cast<std::size_t>(setting("WYE_STANDIN_WORKERS", has_tsan() ? 2 : 1));
+    const std::size_t blocks = std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+    const std::size_t parts = std::max<std::size_t>(1, std::min(workers, blocks));
+    std::vector<std::string> wrong(parts);
+    while (helpers_.size() + 1 < parts) helpers_.push_back(std::make_unique<Queue>(false));
+    std::vector<std::shared_ptr<Mark>> ends;
+    for (std::size_t i = 1; i < parts; ++i) {
+      helpers_[i - 1]->push([&launch, &wrong, i, parts] { wrong[i] = twin::run(launch, i, parts); });
+      ends.push_back(helpers_[i - 1]->mark());
+    }
+    wrong[0] = twin::run(launch, 0, parts);
+    for (const auto& end : ends) (void)wait_for(*end);
+    for (const std::string& one : wrong)
+      if (!one.empty()) return one;
+    return "";
+  }
+
+ private:
+  static constexpr bool has_tsan() {
+#if defined(__SANITIZE_THREAD__)
+    return true;
+#elif defined(__has_feature)
+    return __has_feature(thread_sanitizer);
+#else
+    return false;
+#endif
+  }
+  std::vector<std::unique_ptr<Queue>> helpers_;
 };
 
 /// Waits for a mark, or for the end of the device.
@@ -664,6 +711,40 @@ CUresult read_ptx(const char* code, Library& library) {
   return library.kernels.empty() ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
 }
 
+bool lie_alike(const twin::Kernel& twin, const Kernel& kernel) {
+  bool same = twin.parameters == kernel.parameters.size();
+  for (std::size_t i = 0; same && i < kernel.parameters.size(); ++i)
+    same = twin.offsets[i] == kernel.parameters[i].first && twin.sizes[i] == kernel.parameters[i].second;
+  return same;
+}
+
+/// Finds the kernels' twins: the file of kernels that has them all, with parameters that lie alike, and the fewest others.
+CUresult find_twins(Library& library) {
+  const std::map<std::string, const twin::Kernel*>* best = nullptr;
+  std::string elsewhere;
+  for (const auto& twins : world().twins) {
+    bool has_all = true;
+    for (const auto& [name, kernel] : library.kernels) {
+      const auto twin = twins.find(name);
+      const bool lies_alike = twin != twins.end() && lie_alike(*twin->second, *kernel);
+      if (twin != twins.end() && !lies_alike) elsewhere = name;
+      has_all = has_all && lies_alike;
+    }
+    if (has_all && (!best || twins.size() < best->size())) best = &twins;
+  }
+  if (!best) {
+    if (elsewhere.empty())
+      std::fprintf(stderr, "stand-in: kernel '%s' has no twin for the host.\n",
+                   library.kernels.begin()->first.c_str());
+    else
+      std::fprintf(stderr, "stand-in: the parameters of kernel '%s' lie elsewhere in its twin.\n",
+                   elsewhere.c_str());
+    return elsewhere.empty() ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_IMAGE;
+  }
+  for (const auto& [name, kernel] : library.kernels) kernel->twin = best->at(name);
+  return CUDA_SUCCESS;
+}
+
 CUresult LibraryLoadData(CUlibrary* handle, const void* code, CUjit_option*, void**, unsigned,
                          CUlibraryOption*, void**, unsigned) {
   WYE_NEEDS_CONTEXT;
@@ -672,23 +753,7 @@ CUresult LibraryLoadData(CUlibrary* handle, const void* code, CUjit_option*, voi
                             ? read_cubin(static_cast<const std::byte*>(code), *library)
                             : read_ptx(static_cast<const char*>(code), *library);
   if (read != CUDA_SUCCESS) return read;
-  for (const auto& [name, kernel] : library->kernels) {
-    const auto twin = world().twins.find(name);
-    if (twin == world().twins.end()) {
-      std::fprintf(stderr, "stand-in: kernel '%s' has no twin for the host.\n", name.c_str());
-      return CUDA_ERROR_NOT_FOUND;
-    }
-    kernel->twin = twin->second;
-    bool same = kernel->twin->parameters == kernel->parameters.size();
-    for (std::size_t i = 0; same && i < kernel->parameters.size(); ++i)
-      same = kernel->twin->offsets[i] == kernel->parameters[i].first &&
-             kernel->twin->sizes[i] == kernel->parameters[i].second;
-    if (!same) {
-      std::fprintf(stderr, "stand-in: the parameters of kernel '%s' lie elsewhere in its twin.\n",
-                   name.c_str());
-      return CUDA_ERROR_INVALID_IMAGE;
-    }
-  }
+  if (const CUresult found = find_twins(*library); found != CUDA_SUCCESS) return found;
   const std::lock_guard lock(world().mutex);
   world().libraries.insert(library.get());
   *handle = reinterpret_cast<CUlibrary>(library.release());
@@ -757,14 +822,13 @@ CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz
     std::memcpy(block.data(), extra[1], block.size());
   }
   if (block.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
-  const Twin* const twin = kernel.twin;  // the library may be unloaded when it runs
-  stream_of(stream)->push([=, parameters = std::move(block)] {
+  const twin::Kernel* const code = kernel.twin;  // the library may be unloaded when it runs
+  Stream* const on = stream_of(stream);
+  on->push([=, parameters = std::move(block)] {
     if (broken()) return;
-    for (unsigned z = 0; z < gz; ++z)
-      for (unsigned y = 0; y < gy; ++y)
-        for (unsigned x = 0; x < gx; ++x)
-          if (const char* wrong = twin->run(parameters.data(), {gx, gy, gz}, {bx, by, bz}, {x, y, z}))
-            return break_device(719, wrong);
+    const twin::Launch launch{code, parameters.data(), {gx, gy, gz}, {bx, by, bz}, shared, world().order};
+    const std::string wrong = on->run(launch);
+    if (!wrong.empty()) break_device(719, wrong.c_str());
   });
   return CUDA_SUCCESS;
 }
@@ -933,5 +997,6 @@ WYE_EXPORT void wye_standin_pop() {
   if (!contexts.empty()) contexts.pop_back();
 }
 WYE_EXPORT void wye_standin_seed(unsigned seed) { world().seed = seed; }
+WYE_EXPORT void wye_standin_order(long order) { world().order = order; }
 
 }  // extern "C"

@@ -1,0 +1,431 @@
+// Runs the threads of a block one at a time, each with a stack of its own, warp by warp: a thread that has to wait is left where
+// it is. What waits for something that never comes is found when nothing else can run.
+#include "engine.hpp"
+
+#include <link.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+// Present where a sanitizer is.
+extern "C" {
+[[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom, std::size_t size);
+[[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake_stack, const void** bottom, std::size_t* size);
+[[gnu::weak]] void __asan_poison_memory_region(const volatile void* address, std::size_t size);
+[[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* address, std::size_t size);
+[[gnu::weak]] void* __tsan_get_current_fiber();
+[[gnu::weak]] void* __tsan_create_fiber(unsigned flags);
+[[gnu::weak]] void __tsan_destroy_fiber(void* fiber);
+[[gnu::weak]] void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+[[gnu::weak]] void __tsan_acquire(void* address);
+[[gnu::weak]] void __tsan_release(void* address);
+
+void wye_switch(void** from, void* to);
+}
+
+#if defined(__x86_64__)
+// Leaves the stack whose end goes to *from for the one that ends at `to`.
+asm(R"(
+  .text
+  .hidden wye_switch
+  .globl wye_switch
+  .type wye_switch, @function
+wye_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size wye_switch, .-wye_switch
+)");
+#else
+#error "The engine needs wye_switch for this processor."
+#endif
+
+namespace twin {
+constinit thread_local Self self;
+
+namespace {
+
+bool has_tsan() { return __tsan_create_fiber != nullptr; }
+void acquire(void* token) {
+  if (has_tsan()) __tsan_acquire(token);
+}
+void release(void* token) {
+  if (has_tsan()) __tsan_release(token);
+}
+
+/// Numbers below `count` in some order: an arithmetic progression, so that it costs nothing where there are many.
+struct Order {
+  std::uint64_t count = 1, first = 0, step = 1;
+  std::uint64_t at(std::uint64_t i) const { return (first + i * step) % count; }
+};
+Order order_of(std::uint64_t count, long how, std::uint64_t salt) {
+  if (count < 2 || how == 0) return {count, 0, 1};
+  if (how < 0) return {count, count - 1, count - 1};
+  std::mt19937_64 random(static_cast<std::uint64_t>(how) * 1000003u + salt);
+  Order order{count, random() % count, 0};
+  do order.step = 1 + random() % (count - 1);
+  while (std::gcd(order.step, count) != 1);
+  return order;
+}
+
+/// A stack, and a thread of a kernel that runs on it.
+struct Fiber {
+  static constexpr std::size_t guard = 4096, size = 256u << 10;
+  std::byte* stack = nullptr;
+  void* end = nullptr;         // of the stack, while it does not run
+  void* fake_stack = nullptr;  // ASan's
+  void* tsan = nullptr;
+  bool quits = false;
+
+  explicit Fiber(void (*main)()) {
+    void* memory = mmap(nullptr, guard + size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    mprotect(memory, guard, PROT_NONE);
+    stack = static_cast<std::byte*>(memory) + guard;
+    void** top = reinterpret_cast<void**>(stack + size);
+    *--top = nullptr;  // where `main` would return to
+    *--top = reinterpret_cast<void*>(main);
+    for (int i = 0; i < 6; ++i) *--top = nullptr;
+    end = top;
+    if (has_tsan()) tsan = __tsan_create_fiber(0);
+  }
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  ~Fiber() {
+    if (tsan) __tsan_destroy_fiber(tsan);
+    if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(stack, size);
+    munmap(stack - guard, guard + size);
+  }
+};
+
+enum class State : unsigned char { runs, at_barrier, at_warp, ended };
+
+struct Thread {
+  State state = State::runs;
+  int line = 0;
+  std::unique_ptr<Fiber> fiber;
+  // Of the operation of its warp that it waits in.
+  Combine combine = nullptr;
+  unsigned mask = 0, argument = 0;
+  std::uint64_t value = 0;
+};
+
+std::string hex(unsigned mask) {
+  char text[11];
+  std::snprintf(text, sizeof(text), "0x%08x", mask);
+  return text;
+}
+
+/// The one of a thread of the host.
+class Engine {
+ public:
+  ~Engine() {
+    // Threads that have ended leave their stacks in order, for the sake of ASan.
+    for (std::unique_ptr<Fiber>& fiber : idle_)
+      if (fiber) {
+        fiber->quits = true;
+        enter(*fiber);
+      }
+  }
+
+  std::string run_block(const Launch& launch, uint3 block, std::uint64_t number) {
+    launch_ = &launch;
+    self = {{}, block, launch.block, launch.grid};
+    count_ = launch.block.x * launch.block.y * launch.block.z;
+    ended_ = 0;
+    failure_.clear();
+    threads_.resize(count_);
+    for (Thread& thread : threads_) thread.state = State::runs;
+    release(&begin_);
+    for (std::uint64_t phase = 0; ended_ != count_; ++phase) {
+      const Order warps = order_of((count_ + warp_size - 1) / warp_size, launch.order, number * 31 + phase),
+                  lanes = order_of(warp_size, launch.order, number * 37 + phase);
+      for (std::uint64_t w = 0; w < warps.count; ++w) run_warp(static_cast<unsigned>(warps.at(w)), lanes);
+      if (failure_.empty() && ended_ != count_) look_at_waiting();
+      if (!failure_.empty()) {
+        threads_.clear();  // with the stacks that they wait on
+        break;
+      }
+    }
+    acquire(&end_);
+    return failure_;
+  }
+
+  void sync_threads(int line) { wait(State::at_barrier, line, &barrier_); }
+
+  std::uint64_t sync_warp(Combine combine, unsigned mask, std::uint64_t value, unsigned argument, int line) {
+    const unsigned me = running_, lane = me % warp_size, base = me - lane;
+    Thread& thread = threads_[me];
+    thread.combine = combine;
+    thread.mask = mask;
+    thread.value = value;
+    thread.argument = argument;
+    if ((mask >> lane & 1u) == 0) {
+      fail("Lane " + std::to_string(lane) + " of warp " + std::to_string(me / warp_size) + of_block() +
+           " gives a mask (" + hex(mask) + ") at line " + std::to_string(line) + " that it is not in.");
+      wait(State::at_warp, line, nullptr);
+    }
+    if (!completes(base, lane, mask, combine)) {
+      wait(State::at_warp, line, combine ? nullptr : &warp_);
+      return thread.value;
+    }
+    if (!combine) release(&warp_);
+    std::uint64_t values[warp_size] = {}, results[warp_size] = {};
+    for (unsigned i = 0; i < warp_size; ++i)
+      if (mask >> i & 1u) values[i] = threads_[base + i].value;
+    for (unsigned i = 0; i < warp_size; ++i)
+      if (mask >> i & 1u) results[i] = combine ? combine(values, mask, i, threads_[base + i].argument) : 0;
+    for (unsigned i = 0; i < warp_size; ++i)
+      if ((mask >> i & 1u) && i != lane) {
+        threads_[base + i].value = results[i];
+        threads_[base + i].state = State::runs;
+        ready_.push_back(base + i);
+      }
+    if (!combine) acquire(&warp_);
+    return results[lane];
+  }
+
+ private:
+  /// The stack that new fibers begin on.
+  static void main();
+
+  void run_warp(unsigned warp, const Order& lanes) {
+    ready_.clear();
+    for (std::uint64_t i = 0; i < warp_size; ++i)
+      if (const unsigned thread = warp * warp_size + static_cast<unsigned>(lanes.at(i)); thread < count_)
+        ready_.push_back(thread);
+    for (std::size_t i = 0; i < ready_.size() && failure_.empty(); ++i) run_thread(ready_[i]);
+  }
+
+  void run_thread(unsigned index) {
+    Thread& thread = threads_[index];
+    running_ = index;
+    const dim3& dim = launch_->block;
+    self.thread = {index % dim.x, index / dim.x % dim.y, index / dim.x / dim.y};
+    if (!thread.fiber) thread.fiber = take_fiber(index);
+    enter(*thread.fiber);
+    if (thread.state == State::ended) idle_[has_tsan() ? index : ready_fiber_++] = std::move(thread.fiber);
+  }
+
+  /// A stack that is not in use: under TSan always the same for a thread's number, for it takes it for one thread.
+  std::unique_ptr<Fiber> take_fiber(unsigned index) {
+    if (has_tsan()) {
+      if (idle_.size() <= index) idle_.resize(index + 1);
+      if (idle_[index]) return std::move(idle_[index]);
+    } else {
+      if (ready_fiber_ != 0) return std::move(idle_[--ready_fiber_]);
+      idle_.emplace_back();  // room for it when its thread has ended
+    }
+    return std::make_unique<Fiber>(&main);
+  }
+
+  // The order in time of these lines is what the sanitizers' manuals ask for.
+  void enter(Fiber& fiber) {
+    fiber_ = &fiber;
+    if (__sanitizer_start_switch_fiber)
+      __sanitizer_start_switch_fiber(&fake_stack_, fiber.stack, Fiber::size);
+    if (has_tsan()) {
+      tsan_ = __tsan_get_current_fiber();
+      __tsan_switch_to_fiber(fiber.tsan, 1);
+    }
+    wye_switch(&end_of_stack_, fiber.end);
+    if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(fake_stack_, nullptr, nullptr);
+  }
+  void leave() {
+    Fiber& fiber = *fiber_;
+    if (__sanitizer_start_switch_fiber)
+      __sanitizer_start_switch_fiber(fiber.quits ? nullptr : &fiber.fake_stack, bottom_, size_);
+    if (has_tsan()) __tsan_switch_to_fiber(tsan_, 1);
+    wye_switch(&fiber.end, end_of_stack_);
+    if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(fiber.fake_stack, &bottom_, &size_);
+  }
+
+  /// What a thread did before it waits comes before what all who meet it at `token` do after, if there is one.
+  void wait(State state, int line, char* token) {
+    Thread& thread = threads_[running_];
+    thread.state = state;
+    thread.line = line;
+    if (token) release(token);
+    release(&end_);  // it may never go on
+    leave();
+    if (token) acquire(token);
+  }
+
+  bool completes(unsigned base, unsigned lane, unsigned mask, Combine combine) const {
+    for (unsigned i = 0; i < warp_size; ++i) {
+      if ((mask >> i & 1u) == 0 || i == lane) continue;
+      if (base + i >= count_) return false;
+      const Thread& other = threads_[base + i];
+      if (other.state != State::at_warp || other.mask != mask || other.combine != combine) return false;
+    }
+    return true;
+  }
+
+  /// Nothing can run: all wait at one barrier, or something is wrong.
+  void look_at_waiting() {
+    const auto at = [&](unsigned i) {
+      return "thread " + std::to_string(i) + " at line " + std::to_string(threads_[i].line);
+    };
+    unsigned first = count_, ended = count_;
+    for (unsigned i = 0; i < count_; ++i) {
+      const Thread& thread = threads_[i];
+      if (thread.state == State::at_warp) return absent_lanes(i);
+      if (thread.state == State::ended) ended = std::min(ended, i);
+      if (thread.state != State::at_barrier) continue;
+      if (first == count_) first = i;
+      if (thread.line != threads_[first].line && failure_.empty())
+        fail("Threads" + of_block() + " wait at different barriers: " + at(first) + ", " + at(i) + ".");
+    }
+    if (!failure_.empty()) return;
+    if (ended != count_)
+      return fail("Threads" + of_block() + " wait at a barrier (" + at(first) + ") that thread " +
+                  std::to_string(ended) + " never comes to.");
+    for (Thread& thread : threads_) thread.state = State::runs;
+  }
+  void absent_lanes(unsigned waiting) {
+    const Thread& thread = threads_[waiting];
+    const unsigned base = waiting / warp_size * warp_size;
+    unsigned absent = 0;
+    for (unsigned i = 0; i < warp_size; ++i) {
+      const bool comes = base + i < count_ && threads_[base + i].state == State::at_warp &&
+                         threads_[base + i].mask == thread.mask &&
+                         threads_[base + i].combine == thread.combine;
+      if ((thread.mask >> i & 1u) && !comes) absent |= 1u << i;
+    }
+    fail("Lane " + std::to_string(waiting - base) + " of warp " + std::to_string(base / warp_size) +
+         of_block() + " waits at line " + std::to_string(thread.line) +
+         " for lanes that never come: its mask is " + hex(thread.mask) + ", absent are " + hex(absent) + ".");
+  }
+
+  std::string of_block() const {
+    return " of block (" + std::to_string(self.block.x) + "," + std::to_string(self.block.y) + "," +
+           std::to_string(self.block.z) + ")";
+  }
+  void fail(std::string sentence) { failure_ = std::move(sentence); }
+
+  const Launch* launch_ = nullptr;
+  unsigned count_ = 0, ended_ = 0, running_ = 0;
+  std::vector<Thread> threads_;
+  std::vector<unsigned> ready_;
+  std::vector<std::unique_ptr<Fiber>> idle_;  // the first ready_fiber_ of them; under TSan by thread
+  std::size_t ready_fiber_ = 0;
+  std::string failure_;
+
+  Fiber* fiber_ = nullptr;
+  void* end_of_stack_ = nullptr;
+  void *fake_stack_ = nullptr, *tsan_ = nullptr;
+  const void* bottom_ = nullptr;
+  std::size_t size_ = 0;
+  char begin_ = 0, barrier_ = 0, warp_ = 0, end_ = 0;  // for TSan: what is handed on where
+};
+
+Engine& engine() {
+  static thread_local Engine the_engine;
+  return the_engine;
+}
+
+void Engine::main() {
+  Engine& mine = engine();
+  if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(nullptr, &mine.bottom_, &mine.size_);
+  for (;;) {
+    acquire(&mine.begin_);
+    mine.launch_->kernel->call(mine.launch_->parameters);
+    mine.threads_[mine.running_].state = State::ended;
+    ++mine.ended_;
+    release(&mine.end_);
+    mine.leave();
+    if (mine.fiber_->quits) mine.leave();
+  }
+}
+
+/// The shared memory of a library of kernels, on this thread.
+struct Shared {
+  std::byte* begin = nullptr;
+  std::size_t size = 0;
+};
+Shared shared_of(const Kernel& kernel) {
+  struct Search {
+    ElfW(Addr) code;
+    Shared found;
+  } search{reinterpret_cast<ElfW(Addr)>(kernel.call), {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        Search& wanted = *static_cast<Search*>(data);
+        std::size_t size = 0;
+        bool is_it = false;
+        for (ElfW(Half) i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& header = info->dlpi_phdr[i];
+          if (header.p_type == PT_TLS) size = header.p_memsz;
+          if (header.p_type == PT_LOAD && wanted.code - info->dlpi_addr - header.p_vaddr < header.p_memsz)
+            is_it = true;
+        }
+        if (is_it) wanted.found = {static_cast<std::byte*>(info->dlpi_tls_data), size};
+        return is_it ? 1 : 0;
+      },
+      &search);
+  return search.found;
+}
+
+void poison(std::byte* address, std::size_t size, bool on) {
+  if (const auto change = on ? __asan_poison_memory_region : __asan_unpoison_memory_region)
+    change(address, size);
+}
+
+char fences;
+
+}  // namespace
+
+void sync_threads(int line) { engine().sync_threads(line); }
+std::uint64_t sync_warp(Combine combine, unsigned mask, std::uint64_t value, unsigned argument, int line) {
+  return engine().sync_warp(combine, mask, value, argument, line);
+}
+void fence() {
+  release(&fences);
+  acquire(&fences);
+}
+
+std::string run(const Launch& launch, std::uint64_t first, std::uint64_t step) {
+  const dim3& grid = launch.grid;
+  const Order blocks = order_of(std::uint64_t{grid.x} * grid.y * grid.z, launch.order, 1);
+  std::byte* const dynamic = launch.kernel->dynamic_shared();  // and this thread has its shared memory now
+  const Shared shared = shared_of(*launch.kernel);
+  std::byte* const unused = dynamic + launch.shared;
+  poison(unused, most_shared - launch.shared, true);
+  std::string failure;
+  for (std::uint64_t i = first; i < blocks.count && failure.empty(); i += step) {
+    // What a block finds in its shared memory is no number.
+    std::memset(shared.begin, 0xff, static_cast<std::size_t>(dynamic - shared.begin));
+    std::memset(dynamic, 0xff, launch.shared);
+    std::byte* const rest = dynamic + most_shared;
+    std::memset(rest, 0xff, static_cast<std::size_t>(shared.begin + shared.size - rest));
+    const std::uint64_t at = blocks.at(i);
+    const uint3 block{static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
+                      static_cast<unsigned>(at / grid.x / grid.y)};
+    failure = engine().run_block(launch, block, at);
+  }
+  poison(unused, most_shared - launch.shared, false);
+  return failure;
+}
+
+}  // namespace twin
