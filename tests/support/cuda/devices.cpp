@@ -1,0 +1,112 @@
+// Devices and their contexts.
+#include <cstdio>
+#include <utility>
+
+#include "support/cuda/memory.hpp"
+
+namespace standin {
+namespace {
+
+CUresult Init(unsigned) {
+  world().initialized = true;
+  return static_cast<CUresult>(setting("WYE_STANDIN_INIT", 0));
+}
+CUresult DriverGetVersion(int* version) {
+  *version = static_cast<int>(setting("WYE_STANDIN_VERSION", 13000));
+  return CUDA_SUCCESS;
+}
+CUresult DeviceGetCount(int* count) {
+  *count = static_cast<int>(setting("WYE_STANDIN_DEVICES", 1));
+  return world().initialized ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+CUresult DeviceGet(CUdevice* device, int index) {
+  if (index < 0 || index >= setting("WYE_STANDIN_DEVICES", 1)) return CUDA_ERROR_INVALID_DEVICE;
+  *device = index;
+  return CUDA_SUCCESS;
+}
+CUresult DeviceGetName(char* name, int size, CUdevice) {
+  std::snprintf(name, static_cast<std::size_t>(size), "wye stand-in");
+  return CUDA_SUCCESS;
+}
+CUresult DeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  for (std::size_t i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(i == 15 ? device + 1 : 0x57);
+  return CUDA_SUCCESS;
+}
+CUresult DeviceTotalMem(std::size_t* size, CUdevice) {
+  *size = total_memory();
+  return CUDA_SUCCESS;
+}
+CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_INTEGRATED: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 0x7fffffff; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 65535; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 227 << 10; break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+      *value = static_cast<int>(setting("WYE_STANDIN_COMPUTE_MODE", 0));
+      break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+  if (broken()) return state();
+  const std::lock_guard lock(world().mutex);
+  ++world().retained;
+  *context = primary();
+  return CUDA_SUCCESS;
+}
+/// With its last handle a context ends, and all that was made in it.
+CUresult DevicePrimaryCtxRelease(CUdevice) {
+  World& w = world();
+  std::map<void*, Object> objects;
+  std::vector<CUdeviceptr> memory;
+  {
+    const std::lock_guard lock(w.mutex);
+    if (w.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--w.retained != 0) return CUDA_SUCCESS;
+    w.left_behind += broken() ? 0 : static_cast<long>(w.objects.size() + w.memory.size());
+    objects.swap(w.objects);
+    for (const auto& [address, allocation] : w.memory) memory.push_back(address);
+  }
+  for (const auto& [object, its] : objects) its.destroy(object);
+  for (const CUdeviceptr address : memory) release(address);
+  return CUDA_SUCCESS;
+}
+CUresult CtxPushCurrent(CUcontext context) {
+  contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+CUresult CtxPopCurrent(CUcontext* context) {
+  if (contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = contexts.back();
+  contexts.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult CtxGetCurrent(CUcontext* context) {
+  *context = contexts.empty() ? nullptr : contexts.back();
+  return CUDA_SUCCESS;
+}
+
+WYE_ENTRY_POINTS(WYE_ENTRY(Init, 2000), WYE_ENTRY(DriverGetVersion, 2020), WYE_ENTRY(DeviceGetCount, 2000),
+                 WYE_ENTRY(DeviceGet, 2000), WYE_ENTRY(DeviceGetName, 2000), WYE_OLDER(DeviceGetUuid, 9020),
+                 WYE_ENTRY(DeviceGetUuid, 11040), WYE_OLDER(DeviceTotalMem, 2000),
+                 WYE_ENTRY(DeviceTotalMem, 3020), WYE_ENTRY(DeviceGetAttribute, 2000),
+                 WYE_ENTRY(DevicePrimaryCtxRetain, 7000), WYE_OLDER(DevicePrimaryCtxRelease, 7000),
+                 WYE_ENTRY(DevicePrimaryCtxRelease, 11000), WYE_OLDER(CtxPushCurrent, 2000),
+                 WYE_ENTRY(CtxPushCurrent, 4000), WYE_OLDER(CtxPopCurrent, 2000),
+                 WYE_ENTRY(CtxPopCurrent, 4000), WYE_ENTRY(CtxGetCurrent, 4000));
+
+}  // namespace
+}  // namespace standin

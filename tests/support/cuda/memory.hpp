@@ -1,0 +1,16 @@
+#pragma once
+// Memory of the stand-in: tracked, poisoned.
+#include "support/cuda/world.hpp"
+
+namespace standin {
+
+/// Fresh memory, 0xcb, or null.
+void* allocate(std::size_t size, bool pinned);
+/// Takes memory out of what is known, and poisons it with 0xdd.
+void release(CUdeviceptr address);
+/// Whether [address, address + size) is in one allocation.
+bool is_known(CUdeviceptr address, std::size_t size);
+inline std::byte* bytes(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }
+std::size_t total_memory();
+
+}  // namespace standin

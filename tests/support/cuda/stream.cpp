@@ -1,0 +1,152 @@
+#include "support/cuda/stream.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "support/cuda/memory.hpp"
+
+namespace standin {
+namespace {
+
+constexpr bool has_tsan() {
+#if defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+  return __has_feature(thread_sanitizer);
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+Queue::Queue(bool delays) : delays_(delays), random_(world().seed.load() * 7919u + ++count) {
+  thread_ = std::thread([this] { run(); });
+}
+void Queue::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+void Queue::push(std::function<void()> operation) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(std::move(operation));
+  changed_.notify_all();
+}
+std::shared_ptr<Mark> Queue::mark() {
+  auto mark = std::make_shared<Mark>();
+  push([mark] {
+    const std::lock_guard lock(mark->mutex);
+    mark->reached = true;
+    mark->changed.notify_all();
+  });
+  return mark;
+}
+void Queue::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const auto operation = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    if (delays_ && world().seed != 0 && random_() % 16 == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(random_() % 300));
+    operation();
+    lock.lock();
+  }
+}
+std::string Stream::run(const twin::Launch& launch) {
+  static const auto workers = static_cast<std::size_t>(setting("WYE_STANDIN_WORKERS", has_tsan() ? 2 : 1));
+  const std::size_t blocks = std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  const std::size_t parts = std::max<std::size_t>(1, std::min(workers, blocks));
+  std::vector<std::string> wrong(parts);
+  while (helpers_.size() + 1 < parts) helpers_.push_back(std::make_unique<Queue>(false));
+  std::vector<std::shared_ptr<Mark>> ends;
+  for (std::size_t i = 1; i < parts; ++i) {
+    helpers_[i - 1]->push([&launch, &wrong, i, parts] { wrong[i] = twin::run(launch, i, parts); });
+    ends.push_back(helpers_[i - 1]->mark());
+  }
+  wrong[0] = twin::run(launch, 0, parts);
+  for (const auto& end : ends) (void)wait_for(*end);
+  for (const std::string& one : wrong)
+    if (!one.empty()) return one;
+  return "";
+}
+
+CUresult wait_for(Mark& mark) {
+  std::unique_lock lock(mark.mutex);
+  mark.changed.wait(lock, [&] { return mark.reached; });
+  return state();
+}
+
+namespace {
+
+CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
+  WYE_NEEDS_CONTEXT;
+  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+  create<Stream>(stream);
+  return CUDA_SUCCESS;
+}
+CUresult StreamDestroy(CUstream stream) {
+  WYE_NEEDS_CONTEXT;
+  return destroy<Stream>(stream);
+}
+CUresult StreamSynchronize(CUstream stream) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, stream);
+  return wait_for(*on->mark());
+}
+CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, stream);
+  WYE_NEEDS(Event, its, event);
+  const std::shared_ptr<Mark> mark = its->mark;  // as it is now
+  if (mark) on->push([mark] { (void)wait_for(*mark); });
+  return CUDA_SUCCESS;
+}
+CUresult StreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, stream);
+  if (address % 8 != 0 || !is_known(address, 8)) return CUDA_ERROR_INVALID_VALUE;
+  on->push([=] {
+    if (!broken())
+      std::atomic_ref(*reinterpret_cast<cuuint64_t*>(address)).store(value, std::memory_order_release);
+  });
+  return CUDA_SUCCESS;
+}
+CUresult EventCreate(CUevent* event, unsigned) {
+  WYE_NEEDS_CONTEXT;
+  create<Event>(event);
+  return CUDA_SUCCESS;
+}
+CUresult EventRecord(CUevent event, CUstream stream) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, stream);
+  WYE_NEEDS(Event, its, event);
+  its->mark = on->mark();
+  return CUDA_SUCCESS;
+}
+CUresult EventSynchronize(CUevent event) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Event, its, event);
+  const std::shared_ptr<Mark> mark = its->mark;
+  return mark ? wait_for(*mark) : CUDA_SUCCESS;
+}
+CUresult EventDestroy(CUevent event) {
+  WYE_NEEDS_CONTEXT;
+  return destroy<Event>(event);
+}
+
+WYE_ENTRY_POINTS(WYE_ENTRY(StreamCreateWithPriority, 5050), WYE_OLDER(StreamDestroy, 2000),
+                 WYE_ENTRY(StreamDestroy, 4000), WYE_ENTRY(StreamSynchronize, 2000),
+                 WYE_ENTRY(StreamWaitEvent, 3020), WYE_OLDER(StreamWriteValue64, 9000),
+                 WYE_ENTRY(StreamWriteValue64, 11070), WYE_ENTRY(EventCreate, 2000),
+                 WYE_ENTRY(EventRecord, 2000), WYE_ENTRY(EventSynchronize, 2000),
+                 WYE_OLDER(EventDestroy, 2000), WYE_ENTRY(EventDestroy, 4000));
+
+}  // namespace
+}  // namespace standin

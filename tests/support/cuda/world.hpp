@@ -1,0 +1,164 @@
+#pragma once
+// What all parts of the stand-in share: what there is, what it was told to do wrong, and how an entry point is written.
+//
+// An entry point is a function CUresult Name(...) of namespace standin, in the file of its subject, and a line in that file's
+// WYE_ENTRY_POINTS: WYE_ENTRY(Name, the version it came with). A new file of this folder is found by the build.
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/cuda/engine.hpp"
+
+#pragma GCC diagnostic ignored "-Wpedantic"
+
+namespace standin {
+
+/// A variable of the environment: the page of stand_in.cpp says which there are.
+long long setting(const char* name, long long otherwise);
+
+struct Fault {
+  long at = 0;  // counted from when it was set
+  int code = 0;
+};
+
+struct Allocation {
+  std::size_t size = 0;
+  bool pinned = false;
+};
+
+/// A thing that a handle names.
+struct Object {
+  std::string_view kind;
+  void (*destroy)(void*);
+};
+
+/// Everything there is. One mutex, never held while an operation of a stream runs: else it would order what nothing orders.
+struct World {
+  std::mutex mutex;
+  std::map<std::string, long> calls;
+  std::map<std::string, Fault> faults;
+  std::map<std::string, int> asked;
+  std::map<CUdeviceptr, Allocation> memory;
+  std::uint64_t device_bytes = 0;
+  std::map<void*, Object> objects;
+  int retained = 0;
+  long left_behind = 0;  // objects of contexts that ended, but for broken ones
+  bool initialized = false;
+  std::atomic<int> sticky{0};
+  std::atomic<unsigned> seed{0};
+  std::atomic<long> order{0};
+  std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library of them
+
+  World();
+};
+World& world();
+
+/// This thread's stack of contexts, and the one there is.
+extern thread_local std::vector<CUcontext> contexts;
+CUcontext primary();
+
+/// Breaks the device: from now on its context answers `code`.
+void break_device(int code, const char* what);
+inline bool broken() { return world().sticky != 0; }
+inline CUresult state() { return static_cast<CUresult>(world().sticky.load()); }
+/// What the n-th call of a function is to answer; 0: its own answer.
+int scripted(const char* name);
+
+// ---- handles ----
+
+/// Makes a T, which has its kind in T::kind ("streams"), and its handle.
+template <class T, class Handle, class... A>
+T& create(Handle* handle, A&&... arguments) {
+  auto made = std::make_unique<T>(std::forward<A>(arguments)...);
+  const std::lock_guard lock(world().mutex);
+  world().objects[made.get()] = {T::kind, [](void* object) { delete static_cast<T*>(object); }};
+  *handle = reinterpret_cast<Handle>(made.get());
+  return *made.release();
+}
+/// The T that a handle names, or null.
+template <class T, class Handle>
+T* find(Handle handle) {
+  const std::lock_guard lock(world().mutex);
+  const auto known = world().objects.find(handle);
+  return known != world().objects.end() && known->second.kind == T::kind ? reinterpret_cast<T*>(handle)
+                                                                         : nullptr;
+}
+template <class T, class Handle>
+CUresult destroy(Handle handle) {
+  T* const object = find<T>(handle);
+  if (!object) return CUDA_ERROR_INVALID_HANDLE;
+  {
+    const std::lock_guard lock(world().mutex);
+    world().objects.erase(object);
+  }
+  delete object;
+  return CUDA_SUCCESS;
+}
+
+#define WYE_NEEDS_CONTEXT                                                                            \
+  if (::standin::contexts.empty() || !::standin::contexts.back()) return CUDA_ERROR_INVALID_CONTEXT; \
+  if (::standin::broken()) return ::standin::state()
+/// Declares `name` as what `handle` names, which is a T; or answers that it names none.
+#define WYE_NEEDS(T, name, handle)            \
+  T* const name = ::standin::find<T>(handle); \
+  if (!name) return CUDA_ERROR_INVALID_HANDLE
+
+// ---- entry points ----
+
+struct Row {
+  const char* name;
+  int since;
+  void* function;
+};
+std::vector<Row>& rows();
+
+template <std::size_t N>
+struct Name {
+  char text[N]{};
+  constexpr Name(const char (&name)[N]) {
+    for (std::size_t i = 0; i < N; ++i) text[i] = name[i];
+  }
+};
+
+/// A function that counts its calls and does as the script says.
+template <Name name, auto function>
+struct Scripted;
+template <Name name, class... A, CUresult (*function)(A...)>
+struct Scripted<name, function> {
+  static CUresult CUDAAPI call(A... arguments) {
+    if (const int code = scripted(name.text)) return static_cast<CUresult>(code);
+    return function(arguments...);
+  }
+};
+/// The type of the function must be that of the version.
+template <class Type>
+Row row(const char* name, int since, std::type_identity_t<Type> function) {
+  return {name, since, reinterpret_cast<void*>(function)};
+}
+/// A function of an older interface: whoever is given it asked for the wrong one.
+CUresult CUDAAPI of_an_older_interface();
+
+struct Entries {
+  Entries(std::initializer_list<Row> some) { rows().insert(rows().end(), some); }
+};
+#define WYE_ENTRY(name, since) \
+  ::standin::row<PFN_cu##name##_v##since>("cu" #name, since, &::standin::Scripted<"cu" #name, name>::call)
+#define WYE_OLDER(name, since) \
+  ::standin::Row { "cu" #name, since, reinterpret_cast<void*>(&::standin::of_an_older_interface) }
+#define WYE_ENTRY_POINTS(...) \
+  static const ::standin::Entries entry_points { __VA_ARGS__ }
+
+}  // namespace standin
