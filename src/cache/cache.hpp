@@ -155,6 +155,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
         pin;  ///< counts its copies apart from those of other slots: counting is half a hit's cost
     std::uint64_t used = 0;
     std::uint64_t hits = 0;
+    bool holds(std::uint64_t program_id, const device::DeviceBase& on) const noexcept {
+      return program == program_id && device == &on && pin;
+    }
   };
   struct alignas(64) Reader {
     base::Door door;
@@ -259,6 +262,9 @@ class Cache::Frozen {
   base::Lock state_;
   AllDoors doors_;
 };
+
+/// Names what a driver is to make of an artefact.
+Digest build_name(const Digest& artefact, const device::DeviceBase& device);
 
 /// The cache behind a handle.
 const Cache& of(const ShaderCache& cache);
