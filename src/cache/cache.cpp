@@ -34,6 +34,12 @@ bool is_lasting(const Error& error) {
   return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
 }
 
+Error still_building(const device::Program& program, const std::string& device) {
+  return Error(Errc::timed_out,
+               base::text("Kernel '{}' was still being built for '{}' when the deadline passed.",
+                          program.name(), device));
+}
+
 }  // namespace
 
 Digest build_name(const Digest& artefact, const device::DeviceBase& device) {
@@ -81,7 +87,10 @@ Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
       bundles_(std::move(bundles)),
       compilers_(kernel::keep_compilers()) {}
 
-Cache::~Cache() { save_drivers(); }
+Cache::~Cache() {
+  late_.clear();  // waits for them: they store what they make here
+  save_drivers();
+}
 
 void Cache::save_drivers() {
   if (!drivers_) return;
@@ -220,82 +229,124 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   const Key key{*digest, device.get()};
   if (ExecutablePointer ready = find_kept(key, program->id()))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-  return find_or_build(key, *program, *device, until, code);
+  return find_or_build({key, program, device, until, code});
 }
 
-Result<device::Provided> Cache::find_or_build(const Key& key, const device::Program& program,
-                                              device::DeviceBase& device, Instant until, Code code) {
-  const std::string& device_id = device.info().id;
+Result<device::Provided> Cache::find_or_build(const Order& order) {
+  const std::string& device_id = order.device->info().id;
   Leaving leaving;
-  std::shared_ptr<Flight> flight;
-  for (bool joined = false; !flight;) {
-    base::Lock lock(mutex_);
-    if (ExecutablePointer ready = revive(key, joined ? 0 : 1, leaving))
-      return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-    if (const Past* failed = past(key); failed && failed->failure && clock_.now() < expiry(*failed)) {
-      if (!joined) ++counted_.failure_hits;
-      return *failed->failure;
-    }
-    if (const auto under_way = flights_.find(key); under_way != flights_.end()) {
-      const std::shared_ptr<Flight> theirs = under_way->second;
-      if (!std::exchange(joined, true)) ++counted_.joined;
-      ++theirs->waiting;
-      const bool landed =
-          theirs->gate.wait(lock, base::parked_until(clock_, until), [&] { return theirs->done; });
-      --theirs->waiting;
-      if (!landed)
-        return Error(Errc::timed_out,
-                     base::text("Kernel '{}' was still being built for '{}' when the deadline passed.",
-                                program.name(), device_id));
-      if (!theirs->given_up) return theirs->result;
-      continue;
-    }
-    if (until != Instant::max() && clock_.now() >= until)
-      return Error(Errc::timed_out,
-                   base::text("Kernel '{}' is not built for '{}', and the deadline has passed.",
-                              program.name(), device_id));
-    flight = std::make_shared<Flight>();
-    flight->began = clock_.now();
-    flights_.emplace(key, flight);
+  base::Lock lock(mutex_);
+  if (ExecutablePointer ready = revive(order.key, leaving))
+    return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
+  if (const Past* failed = past(order.key); failed && failed->failure && clock_.now() < expiry(*failed)) {
+    ++counted_.failure_hits;
+    return *failed->failure;
   }
+  if (const auto under_way = flights_.find(order.key); under_way != flights_.end()) {
+    const std::shared_ptr<Flight> theirs = under_way->second;
+    ++counted_.joined;
+    ++theirs->waiting;
+    const bool landed =
+        theirs->gate.wait(lock, base::parked_until(clock_, order.until), [&] { return theirs->done; });
+    --theirs->waiting;
+    if (!landed) return still_building(*order.program, device_id);
+    return theirs->result;
+  }
+  if (order.until != Instant::max() && clock_.now() >= order.until)
+    return Error(Errc::timed_out,
+                 base::text("Kernel '{}' is not built for '{}', and the deadline has passed.",
+                            order.program->name(), device_id));
+  const auto flight = std::make_shared<Flight>();
+  flight->began = clock_.now();
+  flights_.emplace(order.key, flight);
+  lock.unlock();
+  return begin(order, flight);
+}
 
-  Result<Built> built = build(key.digest, program, device, until, code, flight->given_up);
-  Result<device::Provided> result = built ? Result<device::Provided>(device::Provided{
-                                                Executable(built->executable), built->tier, built->took})
-                                          : Result<device::Provided>(built.error());
+/// Builds here, or on a thread of its own where somebody has a deadline and a compiler may not keep it.
+Result<device::Provided> Cache::begin(const Order& order, const std::shared_ptr<Flight>& flight) {
+  std::list<Apart> apart;
+  if (order.until != Instant::max() && order.program->storable(*order.device))
+    apart = send_off(order, flight);
+  if (apart.empty()) {
+    fly(order, *flight);
+    return flight->result;
+  }
+  base::Lock lock(mutex_);
+  flight->gate.wait(lock, base::parked_until(clock_, order.until), [&] { return flight->over; });
+  if (!flight->over) late_.splice(late_.end(), apart);
+  if (!flight->done) return still_building(*order.program, order.device->info().id);
+  return flight->result;
+}
+
+/// The build on its way; nothing where there is no thread for it.
+std::list<Cache::Apart> Cache::send_off(const Order& order, const std::shared_ptr<Flight>& flight) {
+  std::list<Apart> apart, over;
   {
     const base::Lock lock(mutex_);
-    flights_.erase(key);
+    for (auto one = late_.begin(); one != late_.end();) {
+      const auto next = std::next(one);
+      if (one->flight.expired()) over.splice(over.end(), late_, one);
+      one = next;
+    }
+  }
+  try {
+    apart.push_back({flight, std::nullopt});
+    if (auto worker = base::Worker::start("wye-build", [this, order, flight] { fly(order, *flight); }))
+      apart.front().worker.emplace(std::move(*worker));
+    else
+      apart.clear();
+  } catch (const std::bad_alloc&) {
+    apart.clear();
+  }
+  return apart;
+}
+
+/// Builds, and tells all who wait.
+void Cache::fly(const Order& order, Flight& flight) {
+  Leaving leaving;
+  Result<Built> built = build(order);
+  {
+    const base::Lock lock(mutex_);
+    flights_.erase(order.key);
     if (built) {
       try {
-        keep(key, *built, base::text("{}@{}", program.name(), device_id), leaving);
+        keep(order.key, *built, base::text("{}@{}", order.program->name(), order.device->info().id), leaving);
       } catch (const std::bad_alloc&) {  // then it lives as long as its users
       }
-    } else if (!flight->given_up) {
+      flight.result = device::Provided{Executable(built->executable), built->tier, built->took};
+    } else {
       ++counted_.failures;
-      if (is_lasting(built.error())) remember(key, device.weak_from_this(), Gone::failed, built.error());
+      if (is_lasting(built.error()))
+        remember(order.key, order.device->weak_from_this(), Gone::failed, built.error());
+      flight.result = built.error();
     }
-    flight->result = result;
-    flight->done = true;
+    flight.done = true;
   }
-  flight->gate.wake_all();
-  if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
-  if (built && built->compiled && drivers_) drivers_->made(device);
-  return result;
+  flight.gate.wake_all();
+  try {
+    if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
+    if (built && built->compiled && drivers_) drivers_->made(*order.device);
+  } catch (const std::bad_alloc&) {  // then it is not stored
+  }
+  {
+    const base::Lock lock(mutex_);
+    flight.over = true;
+  }
+  flight.gate.wake_all();
 }
 
 /// Builds, and lets nothing but a result out: others wait for it.
-Result<Cache::Built> Cache::build(const Digest& digest, const device::Program& program,
-                                  device::DeviceBase& device, Instant until, Code code, bool& given_up) {
+Result<Cache::Built> Cache::build(const Order& order) {
   try {
-    return try_build(digest, program, device, until, code, given_up);
+    return try_build(order);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
   } catch (const std::exception& thrown) {
     return Error(Errc::internal,
-                 base::text("Building kernel '{}' threw: {}.", program.name(), thrown.what()));
+                 base::text("Building kernel '{}' threw: {}.", order.program->name(), thrown.what()));
   } catch (...) {
-    return Error(Errc::internal, base::text("Building kernel '{}' threw.", program.name()));
+    return Error(Errc::internal, base::text("Building kernel '{}' threw.", order.program->name()));
   }
 }
 
@@ -323,8 +374,10 @@ void Cache::count_corrupt(Built& built) {
   ++counted_.corrupt;
 }
 
-Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Program& program,
-                                      device::DeviceBase& device, Instant until, Code code, bool& given_up) {
+Result<Cache::Built> Cache::try_build(const Order& order) {
+  const Digest& digest = order.key.digest;
+  const device::Program& program = *order.program;
+  device::DeviceBase& device = *order.device;
   Instant start = clock_.now();
   const bool compiled = program.storable(device), stored = store_ && compiled;
   Built built;
@@ -341,21 +394,10 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
       const base::Lock lock(mutex_);
       patience = std::max(patience, 3 * expected_cost(device).value_or(Duration{}));
     }
-    const Instant deadline = base::parked_until(clock_, until);
-    built.claim = store_->claim(digest, std::min(deadline, Clock::steady().now() + patience));
+    built.claim = store_->claim(digest, Clock::steady().now() + patience);
     if (built.claim.waited) {
-      {
-        const base::Lock lock(mutex_);
-        ++counted_.joined_processes;
-      }
-      if (!built.claim.lock && Clock::steady().now() >= deadline) {
-        given_up = true;
-        return Error(
-            Errc::timed_out,
-            base::text("Kernel '{}' was still being built for '{}' by another process when the deadline "
-                       "passed.",
-                       program.name(), device.info().id));
-      }
+      const base::Lock lock(mutex_);
+      ++counted_.joined_processes;
     }
     start = clock_.now();
     if (built.claim.lock || built.claim.waited) load(digest, built, artefact);
@@ -383,7 +425,7 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   auto executable = device.create_executable(*artefact);
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);
-  if (code == Code::all && compiled) make_all_code(built.executable);
+  if (order.code == Code::all && compiled) make_all_code(built.executable);
   built.took = clock_.now() - start;
   built.compiled = compiled;
   if (stored && built.tier == CacheTier::built) built.to_store = std::move(artefact);
@@ -398,13 +440,13 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
 }
 
 /// The entry under `key` if it lives, used once more; kept from now on, if the bounds have room.
-Cache::ExecutablePointer Cache::revive(const Key& key, std::uint64_t hits, Leaving& leaving) {
+Cache::ExecutablePointer Cache::revive(const Key& key, Leaving& leaving) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return nullptr;
   Entry& entry = found->second;
   ExecutablePointer executable = entry.alive.lock();
   if (!executable) return nullptr;
-  entry.hits.fetch_add(hits, std::memory_order_relaxed);
+  entry.hits.fetch_add(1, std::memory_order_relaxed);
   const bool rises = options_.eviction == Eviction::slru && !entry.is_protected;
   if (entry.kept && !rises) return raise(entry, touch(entry)), executable;
   const Exclusive still(*this);

@@ -73,7 +73,7 @@ struct CacheMetrics {
 /// Executables per device and kernel, bounded, least recently used first out, none built twice at once or
 /// in a row, nor by two processes that share a directory. Copies share one cache.
 /// Threads: thread-safe. No lock is held while a kernel compiles but its own; others who want the same one
-///          wait for it.
+///          wait for it. The last copy's end waits for builds that went on after a deadline.
 class WYE_API ShaderCache {
  public:
   /// Errors: invalid_argument; io (the directory can't be made, or others can write to it); those of a bundle: not_found,
@@ -84,6 +84,7 @@ class WYE_API ShaderCache {
   /// is never evicted. What a compiler or device refused is refused again without being asked for ten
   /// minutes, or until `clear`. Where there is a directory, what ended two processes in a row while it was built
   /// is refused to all of them until the kernel, its compiler or the driver changes, or until `clear`.
+  /// Where `deadline` passes first, the build goes on, for who asks next.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
   /// Cost:   where it is ready, less than two copies of the handle it returns (cache_bench): keep that handle.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
