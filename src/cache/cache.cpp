@@ -329,11 +329,35 @@ void Cache::fly(const Order& order, Flight& flight) {
     if (built && built->compiled && drivers_) drivers_->made(*order.device);
   } catch (const std::bad_alloc&) {  // then it is not stored
   }
+  announce(order, flight, built);
   {
     const base::Lock lock(mutex_);
     flight.over = true;
   }
   flight.gate.wake_all();
+}
+
+void Cache::announce(const Order& order, const Flight& flight, const Result<Built>& built) const {
+  if (!options_.on_build || (built && built->tier == CacheTier::none)) return;
+  BuildEvent event;
+  event.kernel = order.program->name();
+  event.device = order.device->info().id;
+  if (built) {
+    event.tier = built->tier;
+    event.took = built->took;
+    event.bytes = built->executable->bytes();
+  } else {
+    event.took = clock_.now() - flight.began;
+    event.error = &built.error();
+  }
+  {
+    const Frozen still = freeze();
+    event.hit_rate = metrics_locked().hit_rate();
+  }
+  try {
+    options_.on_build(event);
+  } catch (...) {  // the host's own
+  }
 }
 
 /// Builds, and lets nothing but a result out: others wait for it.
@@ -503,8 +527,12 @@ Cache::Use* Cache::record(const Key& key, const Built& built, const device::Devi
   if (is_new) {
     use.order = used_.size();
     use.entry = {key.digest, built.executable->artefact().kernel, device.info().backend, device.info().name};
+    use.metrics.kernel = use.entry.kernel;
+    use.metrics.device = device.info().id;
   }
   ++use.entry.uses;
+  ++(built.tier == CacheTier::built ? use.metrics.builds : use.metrics.loads);
+  use.metrics.spent += built.took;
   use.entry.took = std::max(use.entry.took, built.took);
   return &use;
 }
@@ -552,7 +580,10 @@ void Cache::leave(Table::iterator place, Gone why, Leaving& leaving) {
   const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
   counted_.hits += hits;
   counted_.saved += entry.took * hits;
-  if (entry.use) entry.use->entry.uses += hits;
+  if (entry.use) {
+    entry.use->entry.uses += hits;
+    entry.use->metrics.saved += entry.took * hits;
+  }
   if (why == Gone::cleared) ++counted_.cleared;
   if (why == Gone::lost) ++counted_.lost;
   if (why == Gone::no_room || why == Gone::reclaimed) ++counted_.evictions;

@@ -69,6 +69,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   std::string explain(const device::Program& program, const device::DeviceBase& device) const;
   /// What has been used so far, of what went through a compiler or driver.
   Manifest manifest() const;
+  std::vector<KernelMetrics> kernel_metrics() const;
   const Clock& clock() const noexcept override { return clock_; }
 
   /// While what it returns lives, nothing changes.
@@ -96,6 +97,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   /// A kernel on a device in this run, whether it is still there or not.
   struct Use {
     ManifestEntry entry;
+    KernelMetrics metrics;  ///< without `uses`
     std::uint64_t order = 0;
   };
   using Uses = std::map<std::pair<Digest, std::string>, Use>;  ///< by key and device id
@@ -214,6 +216,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   void load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
   void unpack(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
   void count_corrupt(Built& built);
+
+  void announce(const Order& order, const Flight& flight, const Result<Built>& built) const;
+  std::vector<Use> uses() const;
 
   // Under all doors.
   void settle() const noexcept;

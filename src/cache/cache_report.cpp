@@ -101,23 +101,45 @@ std::string Cache::explain(const device::Program& program, const device::DeviceB
   return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
 }
 
-Manifest Cache::manifest() const {
+/// Everything that was used, in the order of first use, with what the entries that live have not told yet.
+std::vector<Cache::Use> Cache::uses() const {
   std::vector<Use> used;
   {
     const Frozen still = freeze();
     settle();
-    std::map<const Use*, std::uint64_t> live;
-    for (const auto& [key, entry] : entries_)
-      if (entry.use) live[entry.use] += entry.hits.load(std::memory_order_relaxed);
+    std::map<const Use*, std::pair<std::uint64_t, Duration>> live;
+    for (const auto& [key, entry] : entries_) {
+      if (!entry.use) continue;
+      const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
+      auto& [uses, saved] = live[entry.use];
+      uses += hits;
+      saved += entry.took * hits;
+    }
     for (const auto& [key, use] : used_) {
       used.push_back(use);
-      if (const auto hits = live.find(&use); hits != live.end()) used.back().entry.uses += hits->second;
+      if (const auto more = live.find(&use); more != live.end()) {
+        used.back().entry.uses += more->second.first;
+        used.back().metrics.saved += more->second.second;
+      }
     }
   }
   std::sort(used.begin(), used.end(), [](const Use& a, const Use& b) { return a.order < b.order; });
+  return used;
+}
+
+Manifest Cache::manifest() const {
   Manifest manifest;
-  for (Use& use : used) manifest.entries.push_back(std::move(use.entry));
+  for (Use& use : uses()) manifest.entries.push_back(std::move(use.entry));
   return manifest;
+}
+
+std::vector<KernelMetrics> Cache::kernel_metrics() const {
+  std::vector<KernelMetrics> all;
+  for (Use& use : uses()) {
+    all.push_back(std::move(use.metrics));
+    all.back().uses = use.entry.uses;
+  }
+  return all;
 }
 
 void Cache::settle() const noexcept {
