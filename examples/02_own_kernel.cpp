@@ -28,11 +28,18 @@ int main() {
   auto runtime = wye::Runtime::open();
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
+  // Compiling is a job like any other; asked for early, nobody waits for it later.
+  auto build = runtime->submit(wye::Job::build(*scale), {.priority = wye::Priority::low, .deadline = 30s});
+
   std::vector<float> x(100'000, 3.0f);
   auto ticket = runtime->submit((*scale)(x, 2.0f), {.priority = wye::Priority::high, .deadline = 5s});
   auto done = ticket.wait();
   if (!done) return std::puts(done.error().describe().c_str()), 1;
 
-  std::printf("x[0] = %g, on %s\n", x[0], done->device().name.c_str());
+  auto built = build.wait();
+  if (!built) return std::puts(built.error().describe().c_str()), 1;
+
+  std::printf("x[0] = %g, on %s; made ready for %s\n", x[0], done->device().name.c_str(),
+              built->device().name.c_str());
   return x.front() == 6.0f && x.back() == 6.0f ? 0 : 1;
 }

@@ -1,9 +1,9 @@
 #include "cache/artefact_bytes.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
+#include "cache/byte_fields.hpp"
 #include "kernel/key.hpp"
 
 namespace wye {
@@ -13,7 +13,7 @@ namespace cache {
 namespace {
 
 // A record is: magic, format version, key, size of the payload, checksum of all of that and the payload,
-// payload. Numbers are little endian; strings and lists begin with their length.
+// payload.
 struct RecordKind {
   std::string_view magic;
   std::uint64_t format;
@@ -25,86 +25,10 @@ static_assert(kernel_record.magic.size() == magic_bytes && driver_record.magic.s
 constexpr std::size_t checksum_bytes = sizeof(Digest::bytes);
 constexpr std::size_t header_bytes = magic_bytes + 8 + sizeof(Digest::bytes) + 8;
 
-class Writer {
- public:
-  void number(std::uint64_t value, unsigned bytes) {
-    for (unsigned i = 0; i < bytes; ++i) out_.push_back(static_cast<std::byte>(value >> (8 * i)));
-  }
-  void bytes(std::span<const std::byte> value) { out_.insert(out_.end(), value.begin(), value.end()); }
-  void list(std::span<const std::byte> value) {
-    number(value.size(), 8);
-    bytes(value);
-  }
-  void text(std::string_view value) { list(std::as_bytes(std::span(value))); }
-  template <class Enum>
-  void word(Enum value) {
-    number(static_cast<std::uint64_t>(value), 1);
-  }
-  void extent(Extent3 value) {
-    number(value.x, 8);
-    number(value.y, 8);
-    number(value.z, 8);
-  }
-  std::vector<std::byte> take() { return std::move(out_); }
-
- private:
-  std::vector<std::byte> out_;
-};
-
-/// Reads what `Writer` wrote. After the first thing that is not there, everything reads as zero and `good` is
-/// false.
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
-
-  std::uint64_t number(unsigned bytes) {
-    std::uint64_t value = 0;
-    const auto field = take(bytes);
-    for (std::size_t i = 0; i < field.size(); ++i)
-      value |= std::to_integer<std::uint64_t>(field[i]) << (8 * i);
-    return value;
-  }
-  std::uint32_t number32() { return static_cast<std::uint32_t>(number(4)); }
-  std::span<const std::byte> take(std::uint64_t bytes) {
-    if (bytes > rest_.size()) good_ = false, rest_ = {};
-    if (!good_) return {};
-    const auto field = rest_.first(static_cast<std::size_t>(bytes));
-    rest_ = rest_.subspan(field.size());
-    return field;
-  }
-  std::span<const std::byte> list() { return take(number(8)); }
-  std::string text() {
-    const auto field = list();
-    return std::string(reinterpret_cast<const char*>(field.data()), field.size());
-  }
-  template <class Enum>
-  Enum word(Enum last) {
-    const std::uint64_t value = number(1);
-    if (value > static_cast<std::uint64_t>(last)) good_ = false;
-    return good_ ? static_cast<Enum>(value) : Enum{};
-  }
-  Extent3 extent() {
-    const std::uint64_t x = number(8), y = number(8);
-    return Extent3(x, y, number(8));
-  }
-  /// How many entries of at least `least` bytes follow; fewer than what is left has room for.
-  std::size_t count(std::size_t least) {
-    const std::uint64_t n = number(8);
-    if (n > rest_.size() / least) good_ = false;
-    return good_ ? static_cast<std::size_t>(n) : 0;
-  }
-  bool good() const { return good_; }
-  bool at_end() const { return good_ && rest_.empty(); }
-
- private:
-  std::span<const std::byte> rest_;
-  bool good_ = true;
-};
-
 constexpr unsigned feature_bits = 64;
 
 std::vector<std::byte> encode_payload(const device::Artefact& a) {
-  Writer out;
+  ByteWriter out;
   out.text(a.kernel);
   out.text(a.language);
   out.text(a.entry);
@@ -141,7 +65,7 @@ std::vector<std::byte> encode_payload(const device::Artefact& a) {
 }
 
 std::optional<device::Artefact> decode_payload(std::span<const std::byte> bytes) {
-  Reader in(bytes);
+  ByteReader in(bytes);
   device::Artefact a;
   a.kernel = in.text();
   a.language = in.text();
@@ -184,7 +108,7 @@ Digest checksum(std::span<const std::byte> header, std::span<const std::byte> pa
 }
 
 std::vector<std::byte> seal(const RecordKind& kind, const Digest& key, std::span<const std::byte> payload) {
-  Writer header;
+  ByteWriter header;
   header.bytes(std::as_bytes(std::span(kind.magic)));
   header.number(kind.format, 8);
   header.bytes(key.bytes);
@@ -206,7 +130,7 @@ std::optional<std::span<const std::byte>> unseal(const RecordKind& kind, const D
   const auto payload = bytes.subspan(header_bytes + checksum_bytes);
   if (!std::ranges::equal(checksum(header, payload).bytes, sum)) return std::nullopt;
 
-  Reader in(header);
+  ByteReader in(header);
   if (!std::ranges::equal(in.take(magic_bytes), std::as_bytes(std::span(kind.magic)))) return std::nullopt;
   if (in.number(8) != kind.format) return std::nullopt;
   if (!std::ranges::equal(in.take(key.bytes.size()), key.bytes)) return std::nullopt;
@@ -229,7 +153,7 @@ std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const D
 }
 
 std::vector<std::byte> encode(const DriverCode& driver, const Digest& key) {
-  Writer payload;
+  ByteWriter payload;
   payload.text(driver.device);
   payload.text(driver.driver);
   payload.list(driver.code);
@@ -239,7 +163,7 @@ std::vector<std::byte> encode(const DriverCode& driver, const Digest& key) {
 std::optional<DriverCode> decode_driver(std::span<const std::byte> bytes, const Digest& key) {
   const auto payload = unseal(driver_record, key, bytes);
   if (!payload) return std::nullopt;
-  Reader in(*payload);
+  ByteReader in(*payload);
   DriverCode driver;
   driver.device = in.text();
   driver.driver = in.text();

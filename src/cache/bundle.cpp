@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "cache/artefact_bytes.hpp"
+#include "cache/byte_fields.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -19,16 +20,6 @@ constexpr std::string_view bundle_magic = "wye bundle";
 constexpr std::uint64_t bundle_version = 1;
 constexpr std::size_t title_bytes = bundle_magic.size() + 8 + 8;
 constexpr std::size_t line_bytes = sizeof(Digest::bytes) + 8 + 8;
-
-void append_number(std::vector<std::byte>& out, std::uint64_t value) {
-  for (unsigned i = 0; i < 8; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
-}
-
-std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at) {
-  std::uint64_t value = 0;
-  for (unsigned i = 0; i < 8; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
-  return value;
-}
 
 Error damaged_bundle(const std::string& path, std::string_view how) {
   return Error(Errc::corrupt, base::text("Bundle '{}' {}.", path, how));
@@ -46,12 +37,13 @@ Result<Bundle> Bundle::open(const std::string& path) {
   if (!got) return got.error();
   if (*got != title.size() || std::memcmp(title.data(), bundle_magic.data(), bundle_magic.size()) != 0)
     return damaged_bundle(path, "is none");
-  const std::uint64_t version = number_at(title, bundle_magic.size());
+  ByteReader sizes(std::span(std::as_const(title)).subspan(bundle_magic.size()));
+  const std::uint64_t version = sizes.number(8);
   if (version > bundle_version)
     return Error(Errc::unsupported,
                  base::text("Bundle '{}' has version {}, and this build of wye reads version {}.", path,
                             version, bundle_version));
-  const std::uint64_t count = number_at(title, bundle_magic.size() + 8);
+  const std::uint64_t count = sizes.number(8);
   if (count > size->count / line_bytes) return damaged_bundle(path, "is cut off");
 
   std::vector<std::byte> list(static_cast<std::size_t>(count) * line_bytes + sizeof(Digest::bytes));
@@ -67,12 +59,12 @@ Result<Bundle> Bundle::open(const std::string& path) {
 
   Bundle bundle(std::move(*file), path);
   bundle.entries_.resize(static_cast<std::size_t>(count));
+  ByteReader in(lines);
   for (std::size_t i = 0; i < bundle.entries_.size(); ++i) {
     Entry& entry = bundle.entries_[i];
-    const auto line = lines.subspan(i * line_bytes, line_bytes);
-    std::memcpy(entry.key.bytes.data(), line.data(), entry.key.bytes.size());
-    entry.offset = number_at(line, entry.key.bytes.size());
-    entry.bytes = number_at(line, entry.key.bytes.size() + 8);
+    std::ranges::copy(in.take(entry.key.bytes.size()), entry.key.bytes.begin());
+    entry.offset = in.number(8);
+    entry.bytes = in.number(8);
     if (i > 0 && !(bundle.entries_[i - 1].key < entry.key))
       return damaged_bundle(path, base::text("lists no larger key in place {}", i));
     if (entry.offset > size->count || entry.bytes > size->count - entry.offset)
@@ -86,19 +78,20 @@ Result<void> Bundle::write(const std::string& path, std::vector<std::vector<std:
   std::vector<std::size_t> order(records.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
-  std::vector<std::byte> content(bundle_magic.size());
-  std::memcpy(content.data(), bundle_magic.data(), bundle_magic.size());
-  append_number(content, bundle_version);
-  append_number(content, records.size());
+  ByteWriter head;
+  head.bytes(std::as_bytes(std::span(bundle_magic)));
+  head.number(bundle_version, 8);
+  head.number(records.size(), 8);
   std::uint64_t offset = title_bytes + records.size() * line_bytes + sizeof(Digest::bytes);
   for (const std::size_t i : order) {
-    content.insert(content.end(), keys[i].bytes.begin(), keys[i].bytes.end());
-    append_number(content, offset);
-    append_number(content, records[i].size());
+    head.bytes(keys[i].bytes);
+    head.number(offset, 8);
+    head.number(records[i].size(), 8);
     offset += records[i].size();
   }
-  const std::span<const std::byte> head(content);
-  const Digest sum = Hasher().add(head.first(title_bytes)).add(head.subspan(title_bytes)).finish();
+  std::vector<std::byte> content = head.take();
+  const std::span<const std::byte> listed(content);
+  const Digest sum = Hasher().add(listed.first(title_bytes)).add(listed.subspan(title_bytes)).finish();
   content.insert(content.end(), sum.bytes.begin(), sum.bytes.end());
   for (const std::size_t i : order) content.insert(content.end(), records[i].begin(), records[i].end());
   return base::write_file(path, content);

@@ -34,21 +34,17 @@ bool is_lasting(const Error& error) {
   return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
 }
 
-/// What a driver is to make of an artefact.
-Digest build_name(const Digest& artefact, const device::DeviceBase& device) {
-  return Hasher().add("wye build").add(artefact.bytes).add(device.driver_identity().bytes).finish();
-}
-
-/// "12 ms", "350 us".
-std::string in_words(Duration time) {
-  if (time < 10ms)
-    return base::text("{} us", std::chrono::duration_cast<std::chrono::microseconds>(time).count());
-  if (time < 10s)
-    return base::text("{} ms", std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
-  return base::text("{} s", std::chrono::duration_cast<std::chrono::seconds>(time).count());
+Error still_building(const device::Program& program, const std::string& device) {
+  return Error(Errc::timed_out,
+               base::text("Kernel '{}' was still being built for '{}' when the deadline passed.",
+                          program.name(), device));
 }
 
 }  // namespace
+
+Digest build_name(const Digest& artefact, const device::DeviceBase& device) {
+  return Hasher().add("wye build").add(artefact.bytes).add(device.driver_identity().bytes).finish();
+}
 
 class Cache::Inside {
  public:
@@ -91,7 +87,10 @@ Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
       bundles_(std::move(bundles)),
       compilers_(kernel::keep_compilers()) {}
 
-Cache::~Cache() { save_drivers(); }
+Cache::~Cache() {
+  late_.clear();  // waits for them: they store what they make here
+  save_drivers();
+}
 
 void Cache::save_drivers() {
   if (!drivers_) return;
@@ -159,7 +158,7 @@ Cache::ExecutablePointer Cache::find_again(const device::Program& program,
   const Inside inside(mine);
   if (!inside) return nullptr;
   Slot& slot = mine.slot(id, &device);
-  if (slot.program != id || slot.device != &device || !slot.pin) return nullptr;
+  if (!slot.holds(id, device)) return nullptr;
   if (const std::uint64_t now = touch(*slot.entry)) slot.used = now;
   ++slot.hits;
   return slot.pin;
@@ -188,10 +187,7 @@ std::optional<Duration> Cache::build_cost(const device::Program& program,
   {
     Reader& mine = reader();
     const Inside inside(mine);
-    if (inside) {
-      const Slot& slot = mine.slot(id, &device);
-      if (slot.program == id && slot.device == &device && slot.pin) return std::nullopt;
-    }
+    if (inside && mine.slot(id, &device).holds(id, device)) return std::nullopt;
   }
   const auto digest = program.key(device);
   if (!digest) return Duration{};
@@ -233,82 +229,148 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   const Key key{*digest, device.get()};
   if (ExecutablePointer ready = find_kept(key, program->id()))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-  return find_or_build(key, *program, *device, until, code);
+  return find_or_build({key, program, device, until, code});
 }
 
-Result<device::Provided> Cache::find_or_build(const Key& key, const device::Program& program,
-                                              device::DeviceBase& device, Instant until, Code code) {
-  const std::string& device_id = device.info().id;
+Result<device::Provided> Cache::find_or_build(const Order& order) {
+  const std::string& device_id = order.device->info().id;
   Leaving leaving;
-  std::shared_ptr<Flight> flight;
-  for (bool joined = false; !flight;) {
-    base::Lock lock(mutex_);
-    if (ExecutablePointer ready = revive(key, joined ? 0 : 1, leaving))
-      return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-    if (const Past* failed = past(key); failed && failed->failure && clock_.now() < expiry(*failed)) {
-      if (!joined) ++counted_.failure_hits;
-      return *failed->failure;
-    }
-    if (const auto under_way = flights_.find(key); under_way != flights_.end()) {
-      const std::shared_ptr<Flight> theirs = under_way->second;
-      if (!std::exchange(joined, true)) ++counted_.joined;
-      ++theirs->waiting;
-      const bool landed =
-          theirs->gate.wait(lock, base::parked_until(clock_, until), [&] { return theirs->done; });
-      --theirs->waiting;
-      if (!landed)
-        return Error(Errc::timed_out,
-                     base::text("Kernel '{}' was still being built for '{}' when the deadline passed.",
-                                program.name(), device_id));
-      if (!theirs->given_up) return theirs->result;
-      continue;
-    }
-    if (until != Instant::max() && clock_.now() >= until)
-      return Error(Errc::timed_out,
-                   base::text("Kernel '{}' is not built for '{}', and the deadline has passed.",
-                              program.name(), device_id));
-    flight = std::make_shared<Flight>();
-    flight->began = clock_.now();
-    flights_.emplace(key, flight);
+  base::Lock lock(mutex_);
+  if (ExecutablePointer ready = revive(order.key, leaving))
+    return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
+  if (const Past* failed = past(order.key); failed && failed->failure && clock_.now() < expiry(*failed)) {
+    ++counted_.failure_hits;
+    return *failed->failure;
   }
+  if (const auto under_way = flights_.find(order.key); under_way != flights_.end()) {
+    const std::shared_ptr<Flight> theirs = under_way->second;
+    ++counted_.joined;
+    ++theirs->waiting;
+    const bool landed =
+        theirs->gate.wait(lock, base::parked_until(clock_, order.until), [&] { return theirs->done; });
+    --theirs->waiting;
+    if (!landed) return still_building(*order.program, device_id);
+    return theirs->result;
+  }
+  if (order.until != Instant::max() && clock_.now() >= order.until)
+    return Error(Errc::timed_out,
+                 base::text("Kernel '{}' is not built for '{}', and the deadline has passed.",
+                            order.program->name(), device_id));
+  const auto flight = std::make_shared<Flight>();
+  flight->began = clock_.now();
+  flights_.emplace(order.key, flight);
+  lock.unlock();
+  return begin(order, flight);
+}
 
-  Result<Built> built = build(key.digest, program, device, until, code, flight->given_up);
-  Result<device::Provided> result = built ? Result<device::Provided>(device::Provided{
-                                                Executable(built->executable), built->tier, built->took})
-                                          : Result<device::Provided>(built.error());
+/// Builds here, or on a thread of its own where somebody has a deadline and a compiler may not keep it.
+Result<device::Provided> Cache::begin(const Order& order, const std::shared_ptr<Flight>& flight) {
+  std::list<Apart> apart;
+  if (order.until != Instant::max() && order.program->storable(*order.device))
+    apart = send_off(order, flight);
+  if (apart.empty()) {
+    fly(order, *flight);
+    return flight->result;
+  }
+  base::Lock lock(mutex_);
+  flight->gate.wait(lock, base::parked_until(clock_, order.until), [&] { return flight->over; });
+  if (!flight->over) late_.splice(late_.end(), apart);
+  if (!flight->done) return still_building(*order.program, order.device->info().id);
+  return flight->result;
+}
+
+/// The build on its way; nothing where there is no thread for it.
+std::list<Cache::Apart> Cache::send_off(const Order& order, const std::shared_ptr<Flight>& flight) {
+  std::list<Apart> apart, over;
   {
     const base::Lock lock(mutex_);
-    flights_.erase(key);
+    for (auto one = late_.begin(); one != late_.end();) {
+      const auto next = std::next(one);
+      if (one->flight.expired()) over.splice(over.end(), late_, one);
+      one = next;
+    }
+  }
+  try {
+    apart.push_back({flight, std::nullopt});
+    if (auto worker = base::Worker::start("wye-build", [this, order, flight] { fly(order, *flight); }))
+      apart.front().worker.emplace(std::move(*worker));
+    else
+      apart.clear();
+  } catch (const std::bad_alloc&) {
+    apart.clear();
+  }
+  return apart;
+}
+
+/// Builds, and tells all who wait.
+void Cache::fly(const Order& order, Flight& flight) {
+  Leaving leaving;
+  Result<Built> built = build(order);
+  {
+    const base::Lock lock(mutex_);
+    flights_.erase(order.key);
     if (built) {
       try {
-        keep(key, *built, base::text("{}@{}", program.name(), device_id), leaving);
+        keep(order.key, *built, base::text("{}@{}", order.program->name(), order.device->info().id), leaving);
       } catch (const std::bad_alloc&) {  // then it lives as long as its users
       }
-    } else if (!flight->given_up) {
+      flight.result = device::Provided{Executable(built->executable), built->tier, built->took};
+    } else {
       ++counted_.failures;
-      if (is_lasting(built.error())) remember(key, device.weak_from_this(), Gone::failed, built.error());
+      if (is_lasting(built.error()))
+        remember(order.key, order.device->weak_from_this(), Gone::failed, built.error());
+      flight.result = built.error();
     }
-    flight->result = result;
-    flight->done = true;
+    flight.done = true;
   }
-  flight->gate.wake_all();
-  if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
-  if (built && built->compiled && drivers_) drivers_->made(device);
-  return result;
+  flight.gate.wake_all();
+  try {
+    if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
+    if (built && built->compiled && drivers_) drivers_->made(*order.device);
+  } catch (const std::bad_alloc&) {  // then it is not stored
+  }
+  announce(order, flight, built);
+  {
+    const base::Lock lock(mutex_);
+    flight.over = true;
+  }
+  flight.gate.wake_all();
+}
+
+void Cache::announce(const Order& order, const Flight& flight, const Result<Built>& built) const {
+  if (!options_.on_build || (built && built->tier == CacheTier::none)) return;
+  BuildEvent event;
+  event.kernel = order.program->name();
+  event.device = order.device->info().id;
+  if (built) {
+    event.tier = built->tier;
+    event.took = built->took;
+    event.bytes = built->executable->bytes();
+  } else {
+    event.took = clock_.now() - flight.began;
+    event.error = &built.error();
+  }
+  {
+    const Frozen still = freeze();
+    event.hit_rate = metrics_locked().hit_rate();
+  }
+  try {
+    options_.on_build(event);
+  } catch (...) {  // the host's own
+  }
 }
 
 /// Builds, and lets nothing but a result out: others wait for it.
-Result<Cache::Built> Cache::build(const Digest& digest, const device::Program& program,
-                                  device::DeviceBase& device, Instant until, Code code, bool& given_up) {
+Result<Cache::Built> Cache::build(const Order& order) {
   try {
-    return try_build(digest, program, device, until, code, given_up);
+    return try_build(order);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
   } catch (const std::exception& thrown) {
     return Error(Errc::internal,
-                 base::text("Building kernel '{}' threw: {}.", program.name(), thrown.what()));
+                 base::text("Building kernel '{}' threw: {}.", order.program->name(), thrown.what()));
   } catch (...) {
-    return Error(Errc::internal, base::text("Building kernel '{}' threw.", program.name()));
+    return Error(Errc::internal, base::text("Building kernel '{}' threw.", order.program->name()));
   }
 }
 
@@ -336,8 +398,10 @@ void Cache::count_corrupt(Built& built) {
   ++counted_.corrupt;
 }
 
-Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Program& program,
-                                      device::DeviceBase& device, Instant until, Code code, bool& given_up) {
+Result<Cache::Built> Cache::try_build(const Order& order) {
+  const Digest& digest = order.key.digest;
+  const device::Program& program = *order.program;
+  device::DeviceBase& device = *order.device;
   Instant start = clock_.now();
   const bool compiled = program.storable(device), stored = store_ && compiled;
   Built built;
@@ -354,21 +418,10 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
       const base::Lock lock(mutex_);
       patience = std::max(patience, 3 * expected_cost(device).value_or(Duration{}));
     }
-    const Instant deadline = base::parked_until(clock_, until);
-    built.claim = store_->claim(digest, std::min(deadline, Clock::steady().now() + patience));
+    built.claim = store_->claim(digest, Clock::steady().now() + patience);
     if (built.claim.waited) {
-      {
-        const base::Lock lock(mutex_);
-        ++counted_.joined_processes;
-      }
-      if (!built.claim.lock && Clock::steady().now() >= deadline) {
-        given_up = true;
-        return Error(
-            Errc::timed_out,
-            base::text("Kernel '{}' was still being built for '{}' by another process when the deadline "
-                       "passed.",
-                       program.name(), device.info().id));
-      }
+      const base::Lock lock(mutex_);
+      ++counted_.joined_processes;
     }
     start = clock_.now();
     if (built.claim.lock || built.claim.waited) load(digest, built, artefact);
@@ -396,7 +449,7 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
   auto executable = device.create_executable(*artefact);
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);
-  if (code == Code::all && compiled) make_all_code(built.executable);
+  if (order.code == Code::all && compiled) make_all_code(built.executable);
   built.took = clock_.now() - start;
   built.compiled = compiled;
   if (stored && built.tier == CacheTier::built) built.to_store = std::move(artefact);
@@ -411,13 +464,13 @@ Result<Cache::Built> Cache::try_build(const Digest& digest, const device::Progra
 }
 
 /// The entry under `key` if it lives, used once more; kept from now on, if the bounds have room.
-Cache::ExecutablePointer Cache::revive(const Key& key, std::uint64_t hits, Leaving& leaving) {
+Cache::ExecutablePointer Cache::revive(const Key& key, Leaving& leaving) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return nullptr;
   Entry& entry = found->second;
   ExecutablePointer executable = entry.alive.lock();
   if (!executable) return nullptr;
-  entry.hits.fetch_add(hits, std::memory_order_relaxed);
+  entry.hits.fetch_add(1, std::memory_order_relaxed);
   const bool rises = options_.eviction == Eviction::slru && !entry.is_protected;
   if (entry.kept && !rises) return raise(entry, touch(entry)), executable;
   const Exclusive still(*this);
@@ -474,8 +527,12 @@ Cache::Use* Cache::record(const Key& key, const Built& built, const device::Devi
   if (is_new) {
     use.order = used_.size();
     use.entry = {key.digest, built.executable->artefact().kernel, device.info().backend, device.info().name};
+    use.metrics.kernel = use.entry.kernel;
+    use.metrics.device = device.info().id;
   }
   ++use.entry.uses;
+  ++(built.tier == CacheTier::built ? use.metrics.builds : use.metrics.loads);
+  use.metrics.spent += built.took;
   use.entry.took = std::max(use.entry.took, built.took);
   return &use;
 }
@@ -523,7 +580,10 @@ void Cache::leave(Table::iterator place, Gone why, Leaving& leaving) {
   const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
   counted_.hits += hits;
   counted_.saved += entry.took * hits;
-  if (entry.use) entry.use->entry.uses += hits;
+  if (entry.use) {
+    entry.use->entry.uses += hits;
+    entry.use->metrics.saved += entry.took * hits;
+  }
   if (why == Gone::cleared) ++counted_.cleared;
   if (why == Gone::lost) ++counted_.lost;
   if (why == Gone::no_room || why == Gone::reclaimed) ++counted_.evictions;
@@ -646,129 +706,6 @@ void Cache::clear() {
   std::erase_if(past_, [](const auto& past) { return past.second.why == Gone::failed; });
   for (const Table::iterator entry : kept_in_order())
     if (is_idle(entry->second.kept)) leave(entry, Gone::cleared, leaving);
-}
-
-Cache::Frozen Cache::freeze() const { return Frozen(*this); }
-
-std::vector<std::string> Cache::contents() const {
-  struct Found {
-    std::pair<bool, std::uint64_t> order;
-    std::string label;
-  };
-  std::vector<Found> found;
-  {
-    const Frozen still = freeze();
-    settle();
-    for (const auto& [key, entry] : entries_)
-      if (!entry.alive.expired()) found.push_back({{entry.is_protected, entry.used.load()}, entry.label});
-  }
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.order > b.order; });
-  std::vector<std::string> labels;
-  for (Found& one : found) labels.push_back(std::move(one.label));
-  return labels;
-}
-
-std::string Cache::explain(const device::Program& program, const device::DeviceBase& device) const {
-  const std::string name = base::text("Kernel '{}'", program.name()), &id = device.info().id;
-  if (const Error* lost = device.lost()) return lost->sentence();
-  const auto digest = program.key(device);
-  if (!digest) return digest.error().sentence();
-  const Key key{*digest, &device};
-  std::string known;
-  {
-    const Frozen still = freeze();
-    settle();
-    const Instant now = clock_.now();
-    if (const auto entry = entries_.find(key); entry != entries_.end() && !entry->second.alive.expired()) {
-      const Entry& live = entry->second;
-      return base::text("{} is ready on '{}': {} in {}, and found {} times since.{}", name, id,
-                        live.tier == CacheTier::disk || live.tier == CacheTier::bundle ? "loaded"
-                        : live.tier == CacheTier::built                                ? "built"
-                                                                                       : "made ready",
-                        in_words(live.took), live.hits.load(),
-                        live.kept ? "" : " There is no room for it: it ends with its last user.");
-    }
-    if (const auto flight = flights_.find(key); flight != flights_.end())
-      return base::text("{} has been building for '{}' for {}; {} more wait for it.", name, id,
-                        in_words(now - flight->second->began), flight->second->waiting);
-    if (const Past* before = past(key)) {
-      const std::string ago = in_words(now - before->at);
-      switch (before->why) {
-        case Gone::failed:
-          return base::text("{} could not be built for '{}' {} ago and {}: {}", name, id, ago,
-                            now < expiry(*before)
-                                ? base::text("is not tried again for {}", in_words(expiry(*before) - now))
-                                : "is tried again at its next use",
-                            before->failure->sentence());
-        case Gone::no_room:
-          known = base::text("{} was evicted from '{}' {} ago to make room", name, id, ago);
-          break;
-        case Gone::reclaimed:
-          known =
-              base::text("{} was evicted from '{}' {} ago because the device needed memory", name, id, ago);
-          break;
-        case Gone::cleared: known = base::text("{} was cleared from '{}' {} ago", name, id, ago); break;
-        case Gone::lost: break;  // not remembered
-      }
-    }
-  }
-  if (known.empty())
-    known = base::text("{} is not ready on '{}', and is not remembered to have been", name, id);
-  if (!program.storable(device)) return known + "; it needs no compiler.";
-  for (const Bundle& bundle : bundles_)
-    if (bundle.find(*digest).artefact)
-      return base::text("{}; its artefact is in the bundle '{}'.", known, bundle.path());
-  if (!store_) return known + "; nothing is stored between processes.";
-  if (const unsigned deaths = store_->deaths(build_name(*digest, device)))
-    known += base::text("; making it ready ended {} process{}", deaths, deaths == 1 ? "" : "es");
-  return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
-}
-
-Manifest Cache::manifest() const {
-  std::vector<Use> used;
-  {
-    const Frozen still = freeze();
-    settle();
-    std::map<const Use*, std::uint64_t> live;
-    for (const auto& [key, entry] : entries_)
-      if (entry.use) live[entry.use] += entry.hits.load(std::memory_order_relaxed);
-    for (const auto& [key, use] : used_) {
-      used.push_back(use);
-      if (const auto hits = live.find(&use); hits != live.end()) used.back().entry.uses += hits->second;
-    }
-  }
-  std::sort(used.begin(), used.end(), [](const Use& a, const Use& b) { return a.order < b.order; });
-  Manifest manifest;
-  for (Use& use : used) manifest.entries.push_back(std::move(use.entry));
-  return manifest;
-}
-
-void Cache::settle() const noexcept {
-  for (Reader& reader : readers_)
-    for (Slot& slot : reader.slots) settle(slot);
-}
-
-CacheMetrics Cache::metrics_locked() const {
-  CacheMetrics metrics = counted_;
-  settle();
-  for (const auto& [key, entry] : entries_) {
-    const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
-    metrics.hits += hits;
-    metrics.saved += entry.took * hits;
-    if (entry.alive.expired()) {
-      ++metrics.evictions;
-    } else {
-      ++metrics.kernels;
-      metrics.bytes += entry.bytes;
-    }
-  }
-  if (directory_) metrics.disk_evictions = directory_->displaced();
-  if (drivers_) {
-    const DriverTier::Counts counts = drivers_->counts();
-    metrics.driver_loads = counts.loaded;
-    metrics.corrupt += counts.corrupt;
-  }
-  return metrics;
 }
 
 const Cache& of(const ShaderCache& cache) {

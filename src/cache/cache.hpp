@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 
 #include "base/gate.hpp"
 #include "base/logger.hpp"
+#include "base/worker.hpp"
 #include "cache/artefact_store.hpp"
 #include "cache/bundle.hpp"
 #include "cache/directory_store.hpp"
@@ -32,6 +34,9 @@ namespace cache {
 /// key is computed, and no line of memory written that another thread writes. Who changes the table holds
 /// `mutex_` and all doors. Order of use is exact: a count that every use moves on, unless it was the last one
 /// to; threads that use different kernels at once share that line.
+///
+/// Who asks with a deadline may not be kept by a compiler, and no compiler can be told to stop: then the build has a
+/// thread of its own, and where the deadline passes first, it goes on for those who ask next.
 /// Threads: thread-safe. Builds, drivers, the store and the ends of executables see no lock held but the claim
 ///          on the key between processes.
 class Cache final : public device::ExecutableProvider, public device::Reclaimable {
@@ -50,9 +55,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
                                      const device::DeviceBase& device) const override;
   Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until) override;
-  /// As `provide`; and the driver makes all of its code now, where it would leave that for the first dispatch.
   Result<device::Provided> make_ready(const std::shared_ptr<const device::Program>& program,
-                                      const std::shared_ptr<device::DeviceBase>& device, Instant until);
+                                      const std::shared_ptr<device::DeviceBase>& device,
+                                      Instant until) override;
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
   void clear();
@@ -64,7 +69,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   std::string explain(const device::Program& program, const device::DeviceBase& device) const;
   /// What has been used so far, of what went through a compiler or driver.
   Manifest manifest() const;
-  const Clock& clock() const noexcept { return clock_; }
+  std::vector<KernelMetrics> kernel_metrics() const;
+  const Clock& clock() const noexcept override { return clock_; }
 
   /// While what it returns lives, nothing changes.
   class Frozen;
@@ -91,6 +97,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   /// A kernel on a device in this run, whether it is still there or not.
   struct Use {
     ManifestEntry entry;
+    KernelMetrics metrics;  ///< without `uses`
     std::uint64_t order = 0;
   };
   using Uses = std::map<std::pair<Digest, std::string>, Use>;  ///< by key and device id
@@ -114,8 +121,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   /// A build under way, and who waits for it.
   struct Flight {
     base::Gate gate;
-    bool done = false;
-    bool given_up = false;  ///< its deadline passed before it could begin: somebody else's may not have
+    bool done = false;  ///< there is a result
+    bool over = false;  ///< and it is stored: nothing more is done for it
     Instant began;
     int waiting = 0;
     Result<device::Provided> result = device::Provided{};
@@ -128,6 +135,21 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
     Duration took{};
     std::optional<device::Artefact> to_store;
     Claim claim;  ///< held until it is stored, so that who waits for it finds it there
+  };
+  /// How much of its code a driver is to make.
+  enum class Code : std::uint8_t { as_it_likes, all };
+  /// What is asked for, with all that a build needs which outlasts who asked.
+  struct Order {
+    Key key;
+    std::shared_ptr<const device::Program> program;
+    std::shared_ptr<device::DeviceBase> device;
+    Instant until;
+    Code code;
+  };
+  /// A build on a thread of its own: one that somebody waits for who has a deadline.
+  struct Apart {
+    std::weak_ptr<const Flight> flight;  ///< its thread lets go of it last
+    std::optional<base::Worker> worker;
   };
   struct Cost {
     Duration total{};
@@ -155,6 +177,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
         pin;  ///< counts its copies apart from those of other slots: counting is half a hit's cost
     std::uint64_t used = 0;
     std::uint64_t hits = 0;
+    bool holds(std::uint64_t program_id, const device::DeviceBase& on) const noexcept {
+      return program == program_id && device == &on && pin;
+    }
   };
   struct alignas(64) Reader {
     base::Door door;
@@ -179,27 +204,28 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   static void settle(Slot& slot) noexcept;
   static void empty(Slot& slot) noexcept;
   ExecutablePointer find_kept(const Key& key, std::uint64_t program) const;
-  /// How much of its code a driver is to make.
-  enum class Code : std::uint8_t { as_it_likes, all };
   Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until,
                                    Code code);
-  Result<device::Provided> find_or_build(const Key& key, const device::Program& program,
-                                         device::DeviceBase& device, Instant until, Code code);
-  Result<Built> build(const Digest& digest, const device::Program& program, device::DeviceBase& device,
-                      Instant until, Code code, bool& given_up);
-  Result<Built> try_build(const Digest& digest, const device::Program& program, device::DeviceBase& device,
-                          Instant until, Code code, bool& given_up);
+  Result<device::Provided> find_or_build(const Order& order);
+  Result<device::Provided> begin(const Order& order, const std::shared_ptr<Flight>& flight);
+  std::list<Apart> send_off(const Order& order, const std::shared_ptr<Flight>& flight);
+  void fly(const Order& order, Flight& flight);
+  Result<Built> build(const Order& order);
+  Result<Built> try_build(const Order& order);
   void load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
   void unpack(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
   void count_corrupt(Built& built);
+
+  void announce(const Order& order, const Flight& flight, const Result<Built>& built) const;
+  std::vector<Use> uses() const;
 
   // Under all doors.
   void settle() const noexcept;
 
   // Under `mutex_`.
   std::optional<Duration> expected_cost(const device::DeviceBase& device) const;
-  ExecutablePointer revive(const Key& key, std::uint64_t hits, Leaving& leaving);
+  ExecutablePointer revive(const Key& key, Leaving& leaving);
   void keep(const Key& key, Built& built, std::string label, Leaving& leaving);
   void forget(const device::DeviceBase& device, Leaving& leaving);
   Use* record(const Key& key, const Built& built, const device::DeviceBase& device);
@@ -234,7 +260,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   std::unordered_map<Key, Past, KeyHash> past_;
   Uses used_;
   std::uint64_t remembered_ = 0;
-  CacheMetrics counted_;  ///< without what the table and slots know
+  CacheMetrics counted_;   ///< without what the table and slots know
+  std::list<Apart> late_;  ///< builds that nobody waited out
 };
 
 class Cache::AllDoors {
@@ -259,6 +286,9 @@ class Cache::Frozen {
   base::Lock state_;
   AllDoors doors_;
 };
+
+/// Names what a driver is to make of an artefact.
+Digest build_name(const Digest& artefact, const device::DeviceBase& device);
 
 /// The cache behind a handle.
 const Cache& of(const ShaderCache& cache);

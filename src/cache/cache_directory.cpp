@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -21,27 +23,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A file as it was seen, with what it says of itself.
+/// A file as it was seen, unread.
 struct Seen {
-  StoredFile file;
+  StoredFile file;  ///< damaged, where it is not known to be temporary
   base::FileEntry entry;
-  std::vector<std::byte> record;  ///< of kernels
 };
 
-void describe_record(Seen& seen, std::vector<std::byte> bytes) {
-  if (auto artefact = decode(bytes, seen.file.key)) {
-    seen.file.kind = StoredFile::Kind::kernel;
-    seen.file.name = std::move(artefact->kernel);
-    seen.file.made_for = std::move(artefact->language);
-    seen.record = std::move(bytes);
-  } else if (auto driver = decode_driver(bytes, seen.file.key)) {
-    seen.file.kind = StoredFile::Kind::driver;
-    seen.file.name = std::move(driver->device);
-    seen.file.made_for = std::move(driver->driver);
-  }
-}
-
-/// All files of the shards of `directory`, used last first.
+/// All files of the shards of `directory`, used last first. Reads none.
 Result<std::vector<Seen>> look_through(const std::string& directory) {
   auto names = base::list_directory(directory);
   if (!names) {
@@ -63,9 +51,6 @@ Result<std::vector<Seen>> look_through(const std::string& directory) {
         seen.file.kind = StoredFile::Kind::temporary;
       } else if (const auto key = DirectoryStore::key_of(entry.name, shard)) {
         seen.file.key = *key;
-        auto content = base::read_file(directory + "/" + seen.file.path, DirectoryStore::most_bytes);
-        if (content && !*content) continue;  // it went meanwhile
-        if (content) describe_record(seen, *std::move(*content));
       } else {
         continue;  // none of ours
       }
@@ -77,6 +62,33 @@ Result<std::vector<Seen>> look_through(const std::string& directory) {
     return std::tie(a.file.unused, a.file.path) < std::tie(b.file.unused, b.file.path);
   });
   return all;
+}
+
+/// Reads `file` and describes what it is. Returns what was read; nothing where the file went meanwhile.
+std::optional<std::vector<std::byte>> describe(const std::string& directory, StoredFile& file) {
+  auto content = base::read_file(directory + "/" + file.path, DirectoryStore::most_bytes);
+  if (!content) return std::vector<std::byte>();
+  if (!*content) return std::nullopt;
+  if (auto artefact = decode(**content, file.key)) {
+    file.kind = StoredFile::Kind::kernel;
+    file.name = std::move(artefact->kernel);
+    file.made_for = std::move(artefact->language);
+  } else if (auto driver = decode_driver(**content, file.key)) {
+    file.kind = StoredFile::Kind::driver;
+    file.name = std::move(driver->device);
+    file.made_for = std::move(driver->driver);
+  }
+  return std::move(*content);
+}
+
+Result<std::vector<StoredFile>> list_files(const std::string& directory) {
+  auto all = look_through(directory);
+  if (!all) return std::move(all).error();
+  std::vector<StoredFile> files;
+  for (Seen& seen : *all)
+    if (seen.file.kind == StoredFile::Kind::temporary || describe(directory, seen.file))
+      files.push_back(std::move(seen.file));
+  return files;
 }
 
 Result<void> remove_seen(const std::string& directory, const Seen& seen, RemovedFiles& removed) {
@@ -123,9 +135,16 @@ Result<std::uint64_t> pack_bundle(const std::string& directory, const std::strin
                                   const Manifest* only) {
   auto all = look_through(directory);
   if (!all) return std::move(all).error();
+  std::set<Digest> wanted;
+  if (only)
+    for (const ManifestEntry& entry : only->entries) wanted.insert(entry.key);
   std::map<Digest, std::vector<std::byte>> kernels;
-  for (Seen& seen : *all)
-    if (seen.file.kind == StoredFile::Kind::kernel) kernels.emplace(seen.file.key, std::move(seen.record));
+  for (Seen& seen : *all) {
+    if (seen.file.kind == StoredFile::Kind::temporary || (only && !wanted.contains(seen.file.key))) continue;
+    auto record = describe(directory, seen.file);
+    if (record && seen.file.kind == StoredFile::Kind::kernel)
+      kernels.emplace(seen.file.key, std::move(*record));
+  }
   std::vector<Digest> keys;
   std::vector<std::vector<std::byte>> records;
   const auto pack = [&](std::map<Digest, std::vector<std::byte>>::iterator kernel) {
@@ -170,11 +189,7 @@ std::string_view name(StoredFile::Kind kind) noexcept {
 
 Result<std::vector<StoredFile>> list_cache(const std::string& directory) {
   try {
-    auto all = cache::look_through(directory);
-    if (!all) return std::move(all).error();
-    std::vector<StoredFile> files;
-    for (cache::Seen& seen : *all) files.push_back(std::move(seen.file));
-    return files;
+    return cache::list_files(directory);
   } catch (const std::bad_alloc&) {
     return cache::no_memory_to_look();
   }

@@ -107,6 +107,9 @@ CacheMetrics ShaderCache::metrics() const {
   return cache.metrics_locked();
 }
 
+std::vector<KernelMetrics> ShaderCache::kernel_metrics() const {
+  return cache_of(provider_).kernel_metrics();
+}
 std::vector<std::string> ShaderCache::contents() const { return cache_of(provider_).contents(); }
 std::string ShaderCache::explain(const AnyKernel& kernel, const Device& device) const {
   if (!device) return "No device was named.";

@@ -48,9 +48,15 @@ class ExecutableProvider {
   virtual ~ExecutableProvider() = default;
   /// What building would cost: nothing where it is ready, zero where nobody knows.
   virtual std::optional<Duration> build_cost(const Program& program, const DeviceBase& device) const = 0;
-  /// Errors: those of `Program::build` and `DeviceBase::create_executable`; timed_out.
+  /// What `until` is told by.
+  virtual const Clock& clock() const noexcept = 0;
+  /// Errors: those of `Program::build` and `DeviceBase::create_executable`; timed_out at `until`: what is being
+  ///         built by then goes on, for who asks next.
   virtual Result<Provided> provide(const std::shared_ptr<const Program>& program,
                                    const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
+  /// As `provide`; and the driver makes all of its code now, where it would leave that for the first dispatch.
+  virtual Result<Provided> make_ready(const std::shared_ptr<const Program>& program,
+                                      const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
 };
 
 /// Something that can give memory of a device back.

@@ -145,6 +145,7 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
     if (!one) return one.error();
   choose_directory(all, std::move(options.cache_directory), environment);
   all.cache.bundles = std::move(options.cache_bundles);
+  all.cache.on_build = std::move(options.on_build);
   all.scheduler.preferences = std::move(options.preferences);
   all.pool.clock = all.cache.clock = all.scheduler.clock = options.clock;
 

@@ -32,7 +32,7 @@ std::vector<Preference> default_preferences() {
       {workload_types::audio, 4_MiB, gpu_first},
       {workload_types::custom, 0_B, cpu_first},
       {workload_types::custom, 1_MiB, gpu_first},
-      {workload_types::shader_compilation, 0_B, cpu_first},
+      {workload_types::shader_compilation, 0_B, gpu_first},
   };
 }
 

@@ -151,21 +151,26 @@ std::optional<Error> Core::refusal(const Record& record, std::size_t index) cons
 Result<void> Core::attempt(Record& record, std::size_t index) {
   const Device& device = pool_->devices()[index];
   const Job& job = *record.job;
-  const Instant until = record.time_limit >= Instant::max() - record.started
-                            ? Instant::max()
-                            : record.started + record.time_limit;
+  Instant until = record.time_limit >= Instant::max() - record.started ? Instant::max()
+                                                                       : record.started + record.time_limit;
+  if (job.is_build()) until = std::min(until, record.deadline);
   const Instant park = base::parked_until(*clock_, until);
+  const Instant ready_by =
+      until == Instant::max() ? until : Deadline(until - clock_->now()).at(provider_->clock());
 
   std::vector<Executable> executables;
   executables.reserve(job.size());
   record.tier = CacheTier::none;
   for (std::size_t c = 0; c < job.size(); ++c) {
-    auto provided = provider_->provide(job[c].program(), device.base(), park);
+    auto provided = job.is_build() ? provider_->make_ready(job[c].program(), device.base(), ready_by)
+                                   : provider_->provide(job[c].program(), device.base(), ready_by);
     if (!provided)
       return std::move(provided).error().with_context(base::text("while preparing job '{}'", record.name));
     record.tier = std::max(record.tier, provided->tier);
     executables.push_back(std::move(provided->executable));
   }
+
+  if (job.is_build()) return {};
 
   Binding binding(job, device);
   if (auto ok = binding.fetch(park); !ok) return std::move(ok).error();
@@ -221,6 +226,12 @@ void Core::settle(Record& record, State from, std::optional<Error> error) {
   {
     const base::Lock lock(mutex_);
     --(from == State::running ? metrics_.running : metrics_.queued);
+    auto found = metrics_.by_type.find(record.type.name);
+    if (found == metrics_.by_type.end())
+      found = metrics_.by_type.try_emplace(std::string(record.type.name)).first;
+    TypeMetrics& type = found->second;
+    if (from == State::running) type.ran += record.ended - record.started;
+    ++(!record.error ? type.done : *record.error == Errc::cancelled ? type.cancelled : type.failed);
     if (!record.error) {
       ++metrics_.done;
       ++metrics_.done_by_backend[pool_->devices()[record.device].info().backend];

@@ -1,7 +1,9 @@
 #include <condition_variable>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
+#include "base/worker.hpp"
 #include "cache/cache.hpp"
 #include "doubles.hpp"
 #include "support/catch.hpp"
@@ -292,4 +294,67 @@ TEST_CASE("while the cache is frozen no number moves", "[cache]") {
   for (auto& thread : threads) thread.join();
   CHECK_FALSE(moved);
   CHECK(metrics(*cache).hits >= seen);
+}
+
+TEST_CASE("a compiler does not keep who has a deadline, and what it makes is for who asks next", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto slow = program("slow", true);
+  Event go_on;
+  slow->on_build = [&] { return go_on.wait(), Result<void>(); };  // it could not return in time
+  const auto late = cache->provide(slow, device, Clock::steady().now() + 1ms);
+  REQUIRE_FALSE(late);
+  CHECK(late.error() == Errc::timed_out);
+  CHECK(late.error().sentence() ==
+        "Kernel 'slow' was still being built for 'double:0' when the deadline passed.");
+  CHECK(metrics(*cache).failures == 0);
+  CHECK(metrics(*cache).kernels == 0);
+  std::optional<Result<device::Provided>> patient;
+  std::thread next([&] { patient = cache->provide(slow, device, Instant::max()); });
+  wait_until_joined(*cache, 1);
+  go_on.happen();
+  next.join();
+  REQUIRE(patient->has_value());
+  CHECK((*patient)->tier == CacheTier::built);
+  CHECK(slow->builds == 1);
+  CHECK(cache->provide(slow, device, Clock::steady().now() + 1ms)->tier == CacheTier::memory);
+}
+
+TEST_CASE("who has a deadline gets the failure of a build as everybody does", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto broken = program("broken", true);
+  broken->on_build = []() -> Result<void> { return Error(Errc::compile_failed, "No."); };
+  for (int i = 0; i < 2; ++i)
+    CHECK(cache->provide(broken, device, Clock::steady().now() + 1min).error().sentence() == "No.");
+  CHECK(broken->builds == 1);
+  broken->on_build = []() -> Result<void> { throw std::runtime_error("a bug"); };
+  cache->clear();
+  CHECK(cache->provide(broken, device, Clock::steady().now() + 1min).error() == Errc::internal);
+}
+
+TEST_CASE("the end of a cache waits for builds that went on, and leaves no thread", "[cache]") {
+  const int threads = base::Worker::alive();
+  const auto device = std::make_shared<DoubleDevice>();
+  std::atomic<int> over{0};
+  std::vector<std::shared_ptr<test::CountingProgram>> programs;
+  for (int i = 0; i < 3; ++i) {
+    programs.push_back(program("slow " + std::to_string(i), true));
+    programs.back()->on_build = [&] { return std::this_thread::sleep_for(20ms), ++over, Result<void>(); };
+  }
+  {
+    const auto cache = cache::Cache::open({}).value();
+    for (const auto& slow : programs)
+      CHECK(cache->provide(slow, device, Clock::steady().now() + 1ms).error() == Errc::timed_out);
+    CHECK(base::Worker::alive() > threads);
+  }
+  CHECK(over == 3);
+  CHECK(base::Worker::alive() == threads);
+  CHECK(*device->alive == 0);
+  {
+    const auto cache = cache::Cache::open({}).value();
+    programs[0]->on_build = nullptr;
+    CHECK(cache->provide(programs[0], device, Clock::steady().now() + 1min));
+    CHECK(base::Worker::alive() == threads);  // it was waited out
+  }
 }

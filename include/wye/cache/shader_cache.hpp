@@ -11,8 +11,10 @@
 #include <wye/kernel/kernel.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace wye {
@@ -30,6 +32,20 @@ enum class Eviction : std::uint8_t {
          ///< such a loop finds nothing.
 };
 
+/// A kernel that was made ready, or could not be. What host functions take is not told: there is nothing to build.
+struct BuildEvent {
+  std::string_view kernel;
+  std::string_view device;           ///< "vulkan:0"
+  CacheTier tier = CacheTier::none;  ///< built, disk or bundle; none where it failed
+  Duration took{};
+  Bytes bytes = {};              ///< of the executable
+  double hit_rate = 0;           ///< `CacheMetrics::hit_rate` now
+  const Error* error = nullptr;  ///< why it failed; null where it did not
+};
+/// Called on the thread that has built, when others can find what it made; no lock is held. What it throws is dropped. It
+/// may use the cache, but not be the one to end it.
+using BuildSink = std::function<void(const BuildEvent&)>;
+
 /// Every member has a default; zero bytes or zero kernels mean that nothing is kept longer than it is used.
 struct CacheOptions {
   std::string directory = {};          ///< where artefacts are kept between processes; empty: in memory only
@@ -41,6 +57,7 @@ struct CacheOptions {
   Bytes disk = Bytes{1ull << 30};         ///< of files in the directory; zero: nothing is stored
   std::uint32_t disk_kernels = 100'000;   ///< files in the directory
   std::vector<std::string> bundles = {};  ///< files of `wyec bundle`, looked through before the directory
+  BuildSink on_build = {};
 };
 
 /// What the cache has done so far, at one moment.
@@ -68,12 +85,30 @@ struct CacheMetrics {
   std::uint64_t deaths = 0;        ///< builds that were seen to have ended their process before
   std::uint64_t driver_loads = 0;  ///< devices whose driver began with what it made in an earlier process
   std::uint64_t bundle_hits = 0;   ///< their artefact found in a bundle
+
+  /// The part of what was asked for that somebody had built before: 0 to 1, and 0 before anything was.
+  double hit_rate() const noexcept {
+    const std::uint64_t found = hits + disk_hits + bundle_hits + joined, asked = found + misses + failures;
+    return asked == 0 ? 0.0 : static_cast<double>(found) / static_cast<double>(asked);
+  }
+};
+
+/// What one kernel has cost on one device so far, and what keeping it has saved.
+struct KernelMetrics {
+  std::string kernel;
+  std::string device;        ///< "vulkan:0"
+  std::uint64_t uses = 0;    ///< how often it was asked for
+  std::uint64_t builds = 0;  ///< how often it was built
+  std::uint64_t loads = 0;   ///< how often its artefact was found on disk or in a bundle
+  Duration spent{};          ///< on these
+  Duration saved{};          ///< what the other uses would have cost: see `CacheMetrics::saved`
+  friend bool operator==(const KernelMetrics&, const KernelMetrics&) = default;
 };
 
 /// Executables per device and kernel, bounded, least recently used first out, none built twice at once or
 /// in a row, nor by two processes that share a directory. Copies share one cache.
 /// Threads: thread-safe. No lock is held while a kernel compiles but its own; others who want the same one
-///          wait for it.
+///          wait for it. The last copy's end waits for builds that went on after a deadline.
 class WYE_API ShaderCache {
  public:
   /// Errors: invalid_argument; io (the directory can't be made, or others can write to it); those of a bundle: not_found,
@@ -84,6 +119,7 @@ class WYE_API ShaderCache {
   /// is never evicted. What a compiler or device refused is refused again without being asked for ten
   /// minutes, or until `clear`. Where there is a directory, what ended two processes in a row while it was built
   /// is refused to all of them until the kernel, its compiler or the driver changes, or until `clear`.
+  /// Where `deadline` passes first, the build goes on, for who asks next.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
   /// Cost:   where it is ready, less than two copies of the handle it returns (cache_bench): keep that handle.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
@@ -101,6 +137,8 @@ class WYE_API ShaderCache {
   Manifest manifest() const;
 
   CacheMetrics metrics() const;
+  /// The same per kernel and device, of those that `manifest` has, in its order.
+  std::vector<KernelMetrics> kernel_metrics() const;
   /// Names of the live kernels, the last to be evicted first: "scale@vulkan:0". With `Eviction::lru` that is
   /// most recently used first.
   std::vector<std::string> contents() const;

@@ -3,6 +3,7 @@
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
+#include <wye/cache/shader_cache.hpp>
 #include <wye/scheduler/job.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
@@ -40,6 +41,7 @@ inline namespace v0 {
 /// | log              | none            | WYE_LOG            | a sink; with the variable alone, standard error      |
 /// | log_level        | warning         | WYE_LOG            | "warning", "warning,cache=debug"                     |
 /// | clock            | steady clock    | -                  | -                                                    |
+/// | on_build         | none            | -                  | called after each build: see BuildSink               |
 ///
 /// Kernels are kept in XDG_CACHE_HOME/wye, else HOME/.cache/wye; where that cannot be used, in memory only, with a
 /// warning. A directory that was named must be usable.
@@ -63,6 +65,7 @@ struct RuntimeOptions {
   std::optional<Bytes> cache_disk = std::nullopt;
   std::vector<std::string> cache_bundles = {};
   std::optional<std::string> cuda_driver = std::nullopt;
+  BuildSink on_build = {};
 };
 
 /// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.

@@ -2,6 +2,7 @@
 /// What a scheduler takes.
 #include <wye/base/clock.hpp>
 #include <wye/kernel/call.hpp>
+#include <wye/kernel/kernel.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -57,6 +58,14 @@ class Job {
     job.rest_ = std::move(rest);
     return job;
   }
+  /// Makes `kernel` ready on the device it is placed on and runs nothing: code of the driver's too, so that its first
+  /// use costs what every use does. It takes no lane. Where `JobOptions::on` names no device, it is for the one that
+  /// comes first for shader_compilation.
+  static Job build(const AnyKernel& kernel) {
+    Job job(Call(kernel.program(), {}), workload_types::shader_compilation);
+    job.is_build_ = true;
+    return job;
+  }
   /// A job that is known to be impossible: its ticket says why.
   static Job failed(std::string name, WorkloadType type, Error error) {
     return Job(std::move(name), type, std::move(error));
@@ -67,6 +76,7 @@ class Job {
   }
   WorkloadType type() const noexcept { return type_; }
   const std::optional<Error>& error() const noexcept { return error_; }
+  bool is_build() const noexcept { return is_build_; }
   std::size_t size() const noexcept { return first_ ? 1 + rest_.size() : 0; }
   const Call& operator[](std::size_t i) const { return i == 0 ? *first_ : rest_[i - 1]; }
 
@@ -78,12 +88,14 @@ class Job {
   std::string name_;
   WorkloadType type_;
   std::optional<Error> error_;
+  bool is_build_ = false;
 };
 
 /// How a job is to be treated.
 struct JobOptions {
   Priority priority = Priority::normal;
-  Deadline deadline = {};                             ///< settle as timed_out if it has not started by then
+  /// Settle as timed_out if it has not started by then. A build: if it is not done by then; it goes on for the next.
+  Deadline deadline = {};
   std::optional<Duration> time_limit = std::nullopt;  ///< of running; unset: the scheduler's
   std::optional<Fallback> fallback = std::nullopt;    ///< unset: the scheduler's
   std::string_view on = {};                         ///< only this adapter ("vulkan:0") or backend ("vulkan")

@@ -46,6 +46,14 @@ struct SchedulerOptions {
   const Clock* clock = nullptr;  ///< null: the steady clock
 };
 
+/// The jobs of one workload type that have settled.
+struct TypeMetrics {
+  std::uint64_t done = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t cancelled = 0;
+  Duration ran{};  ///< from their start to their end, together
+};
+
 struct SchedulerMetrics {
   std::uint64_t submitted = 0;
   std::uint32_t queued = 0;   ///< now
@@ -55,6 +63,8 @@ struct SchedulerMetrics {
   std::uint64_t cancelled = 0;
   std::uint64_t fallbacks = 0;  ///< jobs that did not run on the first device chosen
   std::map<std::string, std::uint64_t, std::less<>> done_by_backend;
+  std::map<std::string, TypeMetrics, std::less<>>
+      by_type;  ///< by the name of the workload type: "shader-compilation"
 };
 
 /// Places jobs on the devices of a pool. Copies share one scheduler.

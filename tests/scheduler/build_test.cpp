@@ -1,0 +1,176 @@
+// Builds as jobs.
+#include <wye/wye.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/worker.hpp"
+#include "support/catch.hpp"
+#include "support/kernels.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// x[i] becomes something that takes the compiler its time: `steps` functions that are all inlined.
+Kernel<ReadWrite<float>> large_kernel(const std::string& name, int steps) {
+  std::string text =
+      "#version 450\nlayout(local_size_x = 64) in;\n"
+      "layout(set = 0, binding = 0) buffer X { float x[]; };\n";
+  std::string calls;
+  for (int i = 0; i < steps; ++i) {
+    const std::string n = std::to_string(i);
+    text += "float f" + n + "(float v) { return sin(v * " + n + ".5) + cos(v + exp(v - " + n + ".0)); }\n";
+    calls += "v = f" + n + "(v);\n";
+  }
+  text += "void main() { uint i = gl_GlobalInvocationID.x; if (i >= x.length()) return; float v = x[i];\n" +
+          calls + "x[i] = v; }\n";
+  return Kernel<ReadWrite<float>>::make({.name = name, .sources = {Glsl{.text = std::move(text)}}}).value();
+}
+
+bool has_vulkan(const Runtime& runtime) {
+  return std::any_of(runtime.devices().begin(), runtime.devices().end(),
+                     [](const Device& device) { return device.info().backend == "vulkan"; });
+}
+
+TypeMetrics builds(const Runtime& runtime) {
+  const auto types = runtime.metrics().jobs.by_type;
+  const auto found = types.find("shader-compilation");
+  return found == types.end() ? TypeMetrics{} : found->second;
+}
+
+}  // namespace
+
+TEST_CASE("a kernel is built as a job on the device that is asked for, and its first use finds it",
+          "[scheduler]") {
+  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  if (!has_vulkan(runtime)) return;
+  const auto scale = test::scale();
+  const auto built = runtime.submit(Job::build(scale), {.deadline = 1min, .on = "vulkan"}).wait();
+  REQUIRE(built);
+  CHECK(built->backend() == "vulkan");
+  CHECK(built->cache() == CacheTier::built);
+  CHECK(runtime.metrics().cache.misses == 1);
+  CHECK(builds(runtime).done == 1);
+  CHECK(builds(runtime).ran > 0ns);
+  CHECK(runtime.metrics().pool.leases == 0);  // it took no lane
+
+  std::vector<float> x(100, 2.0f);
+  const auto used = runtime.submit(scale(x, 3.0f), {.on = "vulkan"}).wait();
+  REQUIRE(used);
+  CHECK(used->cache() == CacheTier::memory);
+  CHECK(x[99] == 6.0f);
+  CHECK(builds(runtime).done == 1);
+  CHECK(runtime.submit(Job::build(scale), {.on = "vulkan"}).wait()->cache() == CacheTier::memory);
+  CHECK(runtime.metrics().cache.misses == 1);
+}
+
+TEST_CASE("a build that takes too long answers in time, and is there for who asks next", "[scheduler]") {
+  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  if (!has_vulkan(runtime)) return;
+  const auto large = large_kernel("large", 80);
+  const auto late = runtime.submit(Job::build(large), {.deadline = 1ms, .on = "vulkan"}).wait();
+  REQUIRE_FALSE(late);
+  CHECK(late.error() == Errc::timed_out);
+  const std::string found = runtime.cache().explain(large, [&] {
+    for (const Device& device : runtime.devices())
+      if (device.info().backend == "vulkan") return device;
+    return Device();
+  }());
+  CHECK(found.find("has been building") !=
+        std::string::npos);  // it had not ended: the answer did not wait for it
+  CHECK(builds(runtime).failed == 1);
+  const auto next = runtime.submit(Job::build(large), {.on = "vulkan"}).wait();
+  REQUIRE(next);
+  CHECK(runtime.metrics().cache.misses == 1);  // one build served both
+  CHECK(runtime.metrics().cache.failures == 0);
+  CHECK(builds(runtime).done == 1);
+}
+
+TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel", "[scheduler]") {
+  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  if (!has_vulkan(runtime)) return;
+  const auto large = large_kernel("large", 40);
+  auto first = runtime.submit(Job::build(large), {.on = "vulkan"});
+  while (runtime.metrics().jobs.running == 0 && !first.ready()) std::this_thread::yield();
+  auto second = runtime.submit(Job::build(large), {.on = "vulkan"});
+  first.cancel();
+  CHECK(second.wait());
+  const auto cancelled = first.wait();
+  if (!cancelled) CHECK(cancelled.error() == Errc::cancelled);  // else it was done already
+  CHECK(runtime.metrics().cache.misses == 1);
+
+  // One that has not begun builds nothing.
+  Runtime narrow = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
+  std::atomic<bool> entered{false}, open{false};
+  const auto latch = test::on_host("latch", [&](Range, std::span<float>) {
+    entered = true;
+    while (!open) std::this_thread::sleep_for(1ms);
+  });
+  std::vector<float> x(1);
+  auto blocks = narrow.submit(latch(x));
+  while (!entered) std::this_thread::yield();
+  auto queued = narrow.submit(Job::build(large), {.on = "vulkan"});
+  queued.cancel();
+  open = true;
+  CHECK(queued.wait().error() == Errc::cancelled);
+  CHECK(blocks.wait());
+  CHECK(narrow.metrics().cache.misses == 1);  // the latch
+  CHECK(builds(narrow).cancelled == 1);
+}
+
+TEST_CASE("builds wait for their turn by priority", "[scheduler]") {
+  Runtime runtime = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
+  if (!has_vulkan(runtime)) return;
+  std::atomic<bool> entered{false}, open{false};
+  const auto latch = test::on_host("latch", [&](Range, std::span<float>) {
+    entered = true;
+    while (!open) std::this_thread::sleep_for(1ms);
+  });
+  std::vector<float> x(1);
+  auto blocks = runtime.submit(latch(x));
+  while (!entered) std::this_thread::yield();
+  auto low = runtime.submit(Job::build(large_kernel("low", 1)), {.priority = Priority::low, .on = "vulkan"});
+  auto high =
+      runtime.submit(Job::build(large_kernel("high", 2)), {.priority = Priority::high, .on = "vulkan"});
+  std::atomic<int> ended{0};
+  std::atomic<int> low_was{0}, high_was{0};
+  low.then([&](const Result<Outcome>&) { low_was = ++ended; });
+  high.then([&](const Result<Outcome>&) { high_was = ++ended; });
+  open = true;
+  while (ended < 2) std::this_thread::sleep_for(1ms);  // who waits for a job runs it: nobody does
+  CHECK(high_was == 1);
+  CHECK(low_was == 2);
+}
+
+TEST_CASE("a build that fails says why, and is counted", "[scheduler]") {
+  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  const auto broken = Kernel<ReadWrite<float>>::make(
+                          {.name = "broken", .sources = {Glsl{.text = "#version 450\nvoid main() { x }"}}})
+                          .value();
+  const auto failed = runtime.submit(Job::build(broken)).wait();
+  REQUIRE_FALSE(failed);
+  CHECK(builds(runtime).failed == 1);
+  CHECK(builds(runtime).done == 0);
+  if (has_vulkan(runtime)) {
+    CHECK(failed.error() == Errc::compile_failed);
+    CHECK_FALSE(failed.error().diagnostics().empty());
+  }
+  const auto nowhere = runtime.submit(Job::build(test::scale()), {.on = "moon:0"}).wait();
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error() == Errc::not_found);
+}
+
+TEST_CASE("a runtime that closes leaves no build behind", "[scheduler]") {
+  const int threads = base::Worker::alive();
+  {
+    Runtime runtime = Runtime::open({.backends = {{"cpu", "vulkan"}}, .cache_directory = ""}).value();
+    for (int i = 1; i < 4; ++i)
+      (void)runtime.submit(Job::build(large_kernel("k" + std::to_string(i), 20 * i)), {.deadline = 1ms});
+  }
+  CHECK(base::Worker::alive() == threads);
+}
