@@ -7,12 +7,13 @@
 namespace wye_bench {
 namespace {
 
-// The bars wye has set itself. A peer in seconds is a fixed cost: the ratio is to that.
+// The bars wye has set itself. A peer that is a number is a fixed cost, in seconds where it is a time: the ratio is to
+// that.
 struct Bar {
   std::string_view work;
   std::string_view peer;
   double bar;
-  double seconds = 0;
+  double fixed = 0;
   bool cpu = false;  // of CPU time instead of wall time
 };
 constexpr Bar bars[] = {
@@ -66,9 +67,18 @@ void Collector::ReportRuns(const std::vector<Run>& runs) {
     const std::size_t slash = name.find('/');
     if (slash == std::string::npos) continue;
     const auto n = static_cast<double>(run.iterations);
-    Times& times = times_[name.substr(0, slash)][name.substr(slash + 1)];
-    times.wall.push_back(run.real_accumulated_time / n);
-    times.cpu.push_back(run.cpu_accumulated_time / n);
+    const std::string work = name.substr(0, slash), who = name.substr(slash + 1);
+    if (run.real_accumulated_time > 0) {
+      Times& times = times_[work][who];
+      times.wall.push_back(run.real_accumulated_time / n);
+      times.cpu.push_back(run.cpu_accumulated_time / n);
+    }
+    for (const auto& [counter, value] : run.counters) {
+      if (value.flags & benchmark::Counter::kIsRate) continue;  // says the time once more
+      Times& times = times_[work + "." + counter][who];
+      times.wall.push_back(value.value);
+      times.cpu.push_back(value.value);
+    }
   }
   ConsoleReporter::ReportRuns(shown);
 }
@@ -79,10 +89,10 @@ std::vector<Ratio> Collector::ratios() const {
     const auto ours = by_whom.find("wye");
     if (ours == by_whom.end()) continue;
     for (const Bar& bar : bars) {
-      if (bar.work != work || bar.seconds == 0) continue;
+      if (bar.work != work || bar.fixed == 0) continue;
       const std::vector<double>& times = bar.cpu ? ours->second.cpu : ours->second.wall;
       list.push_back(
-          of(work, std::string(bar.peer), times, std::vector<double>(times.size(), bar.seconds), bar.bar));
+          of(work, std::string(bar.peer), times, std::vector<double>(times.size(), bar.fixed), bar.bar));
     }
     for (const auto& [who, theirs] : by_whom) {
       if (who == "wye") continue;
