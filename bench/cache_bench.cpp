@@ -1,13 +1,18 @@
-// What a kernel that is ready costs to find.
+// What a kernel that is ready costs to find: by its handle, by what it says, and on disk.
 #include <benchmark/benchmark.h>
+#include <wye/cache/cache_directory.hpp>
 #include <wye/wye.hpp>
 
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "glsl.hpp"
+#include "processes.hpp"
 
 namespace {
 
@@ -113,5 +118,100 @@ BENCHMARK(hit<MutexAroundAMap, 4, true>)
     ->Name("cache_hit_2_threads_in_turns/mutex_around_a_map")
     ->Threads(2)
     ->UseRealTime();
+
+// Eight threads that meet.
+BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit_8_threads/wye")->Threads(8)->UseRealTime();
+BENCHMARK(hit<MutexAroundAMap, 1, false>)
+    ->Name("cache_hit_8_threads/mutex_around_a_map")
+    ->Threads(8)
+    ->UseRealTime();
+
+// 4 KiB of source text: a kernel is made of it, and found by what it says.
+
+struct WyeByText {
+  std::string text = wye_bench::glsl_4KiB(0);
+  wye::ContextPool pool = wye::ContextPool::open({.backends = {"null"}}).value();
+  wye::ShaderCache cache = wye::ShaderCache::open().value();
+  wye::Device device = pool.devices()[0];
+
+  static WyeByText& shared() {
+    static WyeByText one;
+    return one;
+  }
+  auto find(std::size_t) {
+    return cache.find_or_build(Scale::make({.name = "scale", .sources = {wye::Glsl{.text = text}}}).value(),
+                               device);
+  }
+};
+
+/// As run-time compilers of one process keep what they compiled: by a hash of the text and the text itself.
+struct MutexAroundAMapOfTexts {
+  std::string text = wye_bench::glsl_4KiB(0);
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<int>> map;
+
+  static MutexAroundAMapOfTexts& shared() {
+    static MutexAroundAMapOfTexts one;
+    return one;
+  }
+  std::shared_ptr<int> find(std::size_t) {
+    const std::lock_guard lock(mutex);
+    auto& executable = map[text];
+    if (!executable) executable = std::make_shared<int>();
+    return executable;
+  }
+};
+
+BENCHMARK(hit<WyeByText, 1, false>)->Name("cache_hit_text_4KiB/wye")->UseRealTime();
+BENCHMARK(hit<MutexAroundAMapOfTexts, 1, false>)
+    ->Name("cache_hit_text_4KiB/mutex_around_a_map")
+    ->UseRealTime();
+BENCHMARK(hit<WyeByText, 1, false>)->Name("cache_hit_text_4KiB_2_threads/wye")->Threads(2)->UseRealTime();
+BENCHMARK(hit<MutexAroundAMapOfTexts, 1, false>)
+    ->Name("cache_hit_text_4KiB_2_threads/mutex_around_a_map")
+    ->Threads(2)
+    ->UseRealTime();
+
+// Kernels that are stored and no longer in memory, on a device that makes nothing of them: claim, mark, read and check.
+
+struct WyeOnDisk {
+  wye_bench::Folder folder;
+  wye::ContextPool pool = wye::ContextPool::open({.backends = {"null"}}).value();
+  wye::ShaderCache cache =
+      wye::ShaderCache::open({.directory = (folder.path() / "cache").string(), .kernels = 0}).value();
+  wye::Device device = pool.devices()[0];
+  std::vector<Scale> all;
+  std::vector<std::string> files;
+
+  WyeOnDisk() {
+    for (unsigned i = 0; i < 16; ++i) {
+      const std::string name = "scale " + std::to_string(i);
+      all.push_back(
+          Scale::make({.name = name, .sources = {wye::Glsl{.text = wye_bench::glsl_4KiB(i)}}}).value());
+      (void)cache.find_or_build(all.back(), device).has_value();
+    }
+    for (const wye::StoredFile& file : wye::list_cache((folder.path() / "cache").string()).value())
+      files.push_back((folder.path() / "cache" / file.path).string());
+  }
+  static WyeOnDisk& shared() {
+    static WyeOnDisk one;
+    return one;
+  }
+  auto find(std::size_t i) { return cache.find_or_build(all[i], device); }
+};
+
+/// The bytes of the same files, unchecked.
+struct ReadFile {
+  static ReadFile& shared() {
+    static ReadFile one;
+    return one;
+  }
+  std::string find(std::size_t i) { return wye_bench::read_file(WyeOnDisk::shared().files[i]); }
+};
+
+BENCHMARK(hit<WyeOnDisk, 4, true>)->Name("cache_disk_hit/wye")->UseRealTime();
+BENCHMARK(hit<ReadFile, 4, true>)->Name("cache_disk_hit/read_file")->UseRealTime();
+BENCHMARK(hit<WyeOnDisk, 4, true>)->Name("cache_disk_hit_2_threads/wye")->Threads(2)->UseRealTime();
+BENCHMARK(hit<ReadFile, 4, true>)->Name("cache_disk_hit_2_threads/read_file")->Threads(2)->UseRealTime();
 
 }  // namespace

@@ -152,20 +152,81 @@ void roundtrip_copies(benchmark::State& state) {
 }
 BENCHMARK(roundtrip_copies)->Name("roundtrip_64MiB/two_copies")->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// A kernel that somebody in the process already used: the lookup, and the dispatch.
-void second_use_wye(benchmark::State& state) {
-  auto lane = Lane::open(state, count);
-  if (!lane) return;
-  const auto arguments = wye::arguments(lane->buffer, factor);
+// A kernel that somebody in the process already used: the lookup, and the dispatch. Each thread has a lane of its own on
+// one device.
+
+/// For all threads of a benchmark.
+struct Shared {
+  std::optional<wye::ContextPool> pool;
+  std::optional<wye::ShaderCache> cache;
+
+  Shared() {
+    auto opened = wye::ContextPool::open({.backends = {"vulkan"}});
+    if (!opened) return;
+    pool = std::move(*opened);
+    cache = wye::ShaderCache::open().value();
+  }
+};
+
+/// `find` gives the kernel, by whatever there is in the place of use.
+template <class Find>
+void second_use(benchmark::State& state, Find find) {
+  static Shared shared;
+  if (!shared.pool) return state.SkipWithError("no Vulkan device");
+  auto lease = shared.pool->lease().value();
+  auto buffer = lease.buffer<float>(count).value();
+  lease.upload(values(count), buffer);
+  lease.wait().value();
+  const auto arguments = wye::arguments(buffer, factor);
   for (auto _ : state) {
-    const auto executable = lane->cache.find_or_build(kernel(), lane->lease.device());
-    lane->lease.dispatch(*executable, arguments);
-    if (!lane->lease.wait()) state.SkipWithError("failed");
+    const auto executable = shared.cache->find_or_build(find(), lease.device());
+    lease.dispatch(*executable, arguments);
+    if (!lease.wait()) state.SkipWithError("failed");
+  }
+}
+
+void second_use_wye(benchmark::State& state) {
+  second_use(state, []() -> decltype(auto) { return kernel(); });
+}
+/// Somebody else's source that says the same.
+void second_use_of_text_wye(benchmark::State& state) {
+  second_use(state, [] {
+    return wye::Kernel<wye::ReadWrite<float>, float>::make(
+               {.name = "scale", .sources = {wye::Glsl{.text = glsl}}})
+        .value();
+  });
+}
+/// The pipeline is there, and everything recorded.
+void second_use_raw(benchmark::State& state) {
+  static const auto device = wye_bench::RawVulkan::open(glsl, count * sizeof(float));
+  const auto peer = device ? device->beside(glsl, count * sizeof(float)) : nullptr;
+  if (!peer) return state.SkipWithError("no Vulkan device");
+  const auto v = values(count);
+  std::memcpy(peer->data(), v.data(), count * sizeof(float));
+  peer->record(1, factor);
+  for (auto _ : state)
+    if (!peer->submit_and_wait()) state.SkipWithError("failed");
+}
+/// Nobody keeps pipelines.
+void pipeline_per_use(benchmark::State& state) {
+  auto peer = raw(state, 1);
+  if (!peer) return;
+  for (auto _ : state) {
+    const bool made = peer->make_pipeline_again();
+    peer->record(1, factor);
+    if (!made || !peer->submit_and_wait()) state.SkipWithError("failed");
   }
 }
 BENCHMARK(second_use_wye)->Name("kernel_second_use/wye")->UseRealTime()->MinTime(0.3);
-
-void second_use_raw(benchmark::State& state) { dispatch_sync_raw(state); }
 BENCHMARK(second_use_raw)->Name("kernel_second_use/raw_vulkan")->UseRealTime()->MinTime(0.3);
+BENCHMARK(pipeline_per_use)->Name("kernel_second_use/pipeline_per_use")->UseRealTime()->MinTime(0.3);
+BENCHMARK(second_use_of_text_wye)->Name("kernel_second_use_of_text/wye")->UseRealTime()->MinTime(0.3);
+BENCHMARK(second_use_raw)->Name("kernel_second_use_of_text/raw_vulkan")->UseRealTime()->MinTime(0.3);
+BENCHMARK(second_use_wye)->Name("kernel_second_use_2_threads/wye")->Threads(2)->UseRealTime()->MinTime(0.3);
+BENCHMARK(second_use_raw)
+    ->Name("kernel_second_use_2_threads/raw_vulkan")
+    ->Threads(2)
+    ->UseRealTime()
+    ->MinTime(0.3);
 
 }  // namespace

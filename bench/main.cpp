@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "processes.hpp"
 #include "ratios.hpp"
 
 int main(int argc, char** argv) {
   std::string file;
   std::vector<char*> arguments;
   for (int i = 0; i < argc; ++i) {
+    if (std::strncmp(argv[i], "--ask-for-kernels=", 18) == 0) return wye_bench::ask_for_kernels(argv[i] + 18);
     if (std::strncmp(argv[i], "--ratios=", 9) == 0)
       file = argv[i] + 9;
     else

@@ -7,12 +7,13 @@
 namespace wye_bench {
 namespace {
 
-// The bars wye has set itself. A peer in seconds is a fixed cost: the ratio is to that.
+// The bars wye has set itself. A peer that is a number is a fixed cost, in seconds where it is a time: the ratio is to
+// that.
 struct Bar {
   std::string_view work;
   std::string_view peer;
   double bar;
-  double seconds = 0;
+  double fixed = 0;
   bool cpu = false;  // of CPU time instead of wall time
 };
 constexpr Bar bars[] = {
@@ -20,6 +21,9 @@ constexpr Bar bars[] = {
     {"dispatch_batch", "raw_vulkan", 1.1},
     {"roundtrip_64MiB", "two_copies", 1.1},
     {"kernel_second_use", "raw_vulkan", 1.5},
+    {"kernel_second_use", "pipeline_per_use", 0.1},
+    {"kernel_second_use_of_text", "raw_vulkan", 1.5},
+    {"kernel_second_use_2_threads", "raw_vulkan", 1.5},
     {"job_independent_null_x1000", "500 us of CPU", 1.0, 500e-6, true},
     {"lane_submit_and_wait_cpu", "8 us of CPU", 1.0, 8e-6, true},
     {"lane_inline_cpu", "1 us of CPU", 1.0, 1e-6, true},
@@ -30,7 +34,24 @@ constexpr Bar bars[] = {
     {"cache_hit", "10 ns", 1.0, 10e-9},
     {"cache_hit", "copied_handle", 2.0},
     {"cache_hit", "mutex_around_a_map", 1.1},
+    {"cache_hit_2_threads", "10 ns", 1.0, 10e-9},
     {"cache_hit_2_threads", "mutex_around_a_map", 1.0},
+    {"cache_hit_8_threads", "mutex_around_a_map", 1.0},
+    {"cache_hit_text_4KiB", "120 ns", 1.0, 120e-9},
+    {"cache_hit_text_4KiB_2_threads", "120 ns", 1.0, 120e-9},
+    {"cache_disk_hit", "50 us", 1.0, 50e-6},
+    {"cache_disk_hit_2_threads", "50 us", 1.0, 50e-6},
+    {"main_job_start", "empty_cache", 1.0},
+    {"main_job_start_alone", "empty_cache", 1.0},
+    {"cold_start_8_processes", "each_builds_all", 1.0},
+    {"cold_start_8_processes.builds", "32 builds", 1.0, 32},
+    {"evict_zipf_20.misses", "fifo", 1.0},
+    {"evict_zipf_85.misses", "fifo", 1.0},
+    {"evict_zipf_85.misses", "5 %", 1.0, 0.05},
+    {"evict_sweeps_50.misses", "fifo", 1.0},
+    {"evict_moving_50.misses", "fifo", 1.0},
+    {"evict_web_clients.misses", "fifo", 1.0},
+    {"evict_workloads_85.misses", "5 %", 1.0, 0.05},
     {"matmul_1024_cpu", "openblas", 1.1},
     {"matmul_1024_cpu", "fma_peak", 1.25},
     {"pagerank_1M_links_cpu", "one_thread_csr", 1 / 1.5},
@@ -66,9 +87,18 @@ void Collector::ReportRuns(const std::vector<Run>& runs) {
     const std::size_t slash = name.find('/');
     if (slash == std::string::npos) continue;
     const auto n = static_cast<double>(run.iterations);
-    Times& times = times_[name.substr(0, slash)][name.substr(slash + 1)];
-    times.wall.push_back(run.real_accumulated_time / n);
-    times.cpu.push_back(run.cpu_accumulated_time / n);
+    const std::string work = name.substr(0, slash), who = name.substr(slash + 1);
+    if (run.real_accumulated_time > 0) {
+      Times& times = times_[work][who];
+      times.wall.push_back(run.real_accumulated_time / n);
+      times.cpu.push_back(run.cpu_accumulated_time / n);
+    }
+    for (const auto& [counter, value] : run.counters) {
+      if (value.flags & benchmark::Counter::kIsRate) continue;  // says the time once more
+      Times& times = times_[work + "." + counter][who];
+      times.wall.push_back(value.value);
+      times.cpu.push_back(value.value);
+    }
   }
   ConsoleReporter::ReportRuns(shown);
 }
@@ -79,10 +109,10 @@ std::vector<Ratio> Collector::ratios() const {
     const auto ours = by_whom.find("wye");
     if (ours == by_whom.end()) continue;
     for (const Bar& bar : bars) {
-      if (bar.work != work || bar.seconds == 0) continue;
+      if (bar.work != work || bar.fixed == 0) continue;
       const std::vector<double>& times = bar.cpu ? ours->second.cpu : ours->second.wall;
       list.push_back(
-          of(work, std::string(bar.peer), times, std::vector<double>(times.size(), bar.seconds), bar.bar));
+          of(work, std::string(bar.peer), times, std::vector<double>(times.size(), bar.fixed), bar.bar));
     }
     for (const auto& [who, theirs] : by_whom) {
       if (who == "wye") continue;

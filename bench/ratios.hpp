@@ -1,5 +1,6 @@
 #pragma once
-// What wye takes as a multiple of what somebody else takes for the same work.
+// What wye takes as a multiple of what somebody else takes for the same work: time, and whatever else a benchmark
+// counts, each counter as a work of its own, "<work>.<counter>". Work that takes no time is not compared by it.
 #include <benchmark/benchmark.h>
 
 #include <map>
@@ -25,7 +26,7 @@ class Collector : public benchmark::ConsoleReporter {
 
  private:
   struct Times {
-    std::vector<double> wall, cpu;  // seconds per iteration
+    std::vector<double> wall, cpu;  // seconds per iteration; of a counter, the number itself
   };
   std::map<std::string, std::map<std::string, Times>> times_;  // work -> who -> one per repetition
 };

@@ -1,5 +1,5 @@
 # wye_bench: every benchmark and its peers in one program, so that they can be timed in turns.
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp ${PROJECT_SOURCE_DIR}/bench/peers/*.cpp)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp ${PROJECT_SOURCE_DIR}/bench/*/*.cpp)
 if(sources)
   find_package(benchmark CONFIG REQUIRED)
   add_executable(wye_bench ${sources})

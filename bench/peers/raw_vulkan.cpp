@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <shaderc/shaderc.h>
 
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #define VK_NO_PROTOTYPES
@@ -48,11 +50,15 @@ std::vector<std::uint32_t> compile(const std::string& glsl) {
 // clang-format on
 
 struct RawVulkan::State {
+  std::shared_ptr<State> owner;  // of library, instance, device and queue, where they are another's
+  std::mutex queue_mutex;        // the owner's counts
   void* library = nullptr;
 #define X(name) PFN_##name name = nullptr;
   WYE_BENCH_INSTANCE_CALLS(X)
 #undef X
   VkInstance instance = VK_NULL_HANDLE;
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  std::uint32_t family = 0;
   VkDevice device = VK_NULL_HANDLE;
   VkQueue queue = VK_NULL_HANDLE;
   VkBuffer buffer = VK_NULL_HANDLE;
@@ -69,11 +75,14 @@ struct RawVulkan::State {
   VkSemaphore timeline = VK_NULL_HANDLE;
   std::uint64_t value = 0;
 
+  bool open_device();
+  void share_device(std::shared_ptr<State> of);
   bool open(const std::string& glsl, std::uint64_t bytes);
+  bool make_pipeline();
   ~State();
 };
 
-bool RawVulkan::State::open(const std::string& glsl, std::uint64_t bytes) {
+bool RawVulkan::State::open_device() {
   library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return false;
   const auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
@@ -89,14 +98,12 @@ bool RawVulkan::State::open(const std::string& glsl, std::uint64_t bytes) {
   WYE_BENCH_INSTANCE_CALLS(X)
 #undef X
   std::uint32_t count = 1;
-  VkPhysicalDevice physical = VK_NULL_HANDLE;
   if (vkEnumeratePhysicalDevices(instance, &count, &physical) < 0 || count == 0) return false;
 
   std::uint32_t families = 0;
   vkGetPhysicalDeviceQueueFamilyProperties(physical, &families, nullptr);
   std::vector<VkQueueFamilyProperties> properties(families);
   vkGetPhysicalDeviceQueueFamilyProperties(physical, &families, properties.data());
-  std::uint32_t family = 0;
   while (family < families && !(properties[family].queueFlags & VK_QUEUE_COMPUTE_BIT)) ++family;
   if (family == families) return false;
 
@@ -116,7 +123,22 @@ bool RawVulkan::State::open(const std::string& glsl, std::uint64_t bytes) {
   device_info.pQueueCreateInfos = &queue_info;
   if (vkCreateDevice(physical, &device_info, nullptr, &device) != VK_SUCCESS) return false;
   vkGetDeviceQueue(device, family, 0, &queue);
+  return true;
+}
 
+void RawVulkan::State::share_device(std::shared_ptr<State> of) {
+#define X(name) name = of->name;
+  WYE_BENCH_INSTANCE_CALLS(X)
+#undef X
+  instance = of->instance;
+  physical = of->physical;
+  family = of->family;
+  device = of->device;
+  queue = of->queue;
+  owner = std::move(of);
+}
+
+bool RawVulkan::State::open(const std::string& glsl, std::uint64_t bytes) {
   VkBufferCreateInfo buffer_info{};
   buffer_info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   buffer_info.size = bytes;
@@ -165,15 +187,7 @@ bool RawVulkan::State::open(const std::string& glsl, std::uint64_t bytes) {
   module_info.pCode = code.data();
   if (code.empty() || vkCreateShaderModule(device, &module_info, nullptr, &module) != VK_SUCCESS)
     return false;
-  VkComputePipelineCreateInfo pipeline_info{};
-  pipeline_info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
-  pipeline_info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  pipeline_info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  pipeline_info.stage.module = module;
-  pipeline_info.stage.pName = "main";
-  pipeline_info.layout = layout;
-  if (vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &pipeline_info, nullptr, &pipeline) != VK_SUCCESS)
-    return false;
+  if (!make_pipeline()) return false;
 
   const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1};
   VkDescriptorPoolCreateInfo pool_info{};
@@ -217,9 +231,23 @@ bool RawVulkan::State::open(const std::string& glsl, std::uint64_t bytes) {
   return vkCreateSemaphore(device, &semaphore_info, nullptr, &timeline) == VK_SUCCESS;
 }
 
+bool RawVulkan::State::make_pipeline() {
+  if (pipeline) vkDestroyPipeline(device, pipeline, nullptr);
+  pipeline = VK_NULL_HANDLE;
+  VkComputePipelineCreateInfo pipeline_info{};
+  pipeline_info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  pipeline_info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  pipeline_info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  pipeline_info.stage.module = module;
+  pipeline_info.stage.pName = "main";
+  pipeline_info.layout = layout;
+  return vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &pipeline_info, nullptr, &pipeline) ==
+         VK_SUCCESS;
+}
+
 RawVulkan::State::~State() {
   if (device) {
-    vkDeviceWaitIdle(device);
+    if (!owner) vkDeviceWaitIdle(device);
     vkDestroySemaphore(device, timeline, nullptr);
     vkDestroyCommandPool(device, commands, nullptr);
     vkDestroyDescriptorPool(device, pool, nullptr);
@@ -229,20 +257,30 @@ RawVulkan::State::~State() {
     vkDestroyDescriptorSetLayout(device, set_layout, nullptr);
     vkDestroyBuffer(device, buffer, nullptr);
     vkFreeMemory(device, memory, nullptr);
-    vkDestroyDevice(device, nullptr);
   }
+  if (owner) return;
+  if (device) vkDestroyDevice(device, nullptr);
   if (instance) vkDestroyInstance(instance, nullptr);
   if (library) dlclose(library);
 }
 
-RawVulkan::RawVulkan(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RawVulkan::RawVulkan(std::shared_ptr<State> state) : state_(std::move(state)) {}
 RawVulkan::~RawVulkan() = default;
 
 std::unique_ptr<RawVulkan> RawVulkan::open(const std::string& glsl, std::uint64_t buffer_bytes) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
+  if (!state->open_device() || !state->open(glsl, buffer_bytes)) return nullptr;
+  return std::unique_ptr<RawVulkan>(new RawVulkan(std::move(state)));
+}
+
+std::unique_ptr<RawVulkan> RawVulkan::beside(const std::string& glsl, std::uint64_t buffer_bytes) const {
+  auto state = std::make_shared<State>();
+  state->share_device(state_);
   if (!state->open(glsl, buffer_bytes)) return nullptr;
   return std::unique_ptr<RawVulkan>(new RawVulkan(std::move(state)));
 }
+
+bool RawVulkan::make_pipeline_again() { return state_->make_pipeline(); }
 
 void RawVulkan::record(std::uint32_t dispatches, float push_constant) {
   State& s = *state_;
@@ -278,7 +316,10 @@ bool RawVulkan::submit_and_wait() {
   submit.pCommandBuffers = &s.command;
   submit.signalSemaphoreCount = 1;
   submit.pSignalSemaphores = &s.timeline;
-  if (s.vkQueueSubmit(s.queue, 1, &submit, VK_NULL_HANDLE) != VK_SUCCESS) return false;
+  {
+    const std::lock_guard lock((s.owner ? *s.owner : s).queue_mutex);
+    if (s.vkQueueSubmit(s.queue, 1, &submit, VK_NULL_HANDLE) != VK_SUCCESS) return false;
+  }
   VkSemaphoreWaitInfo wait{};
   wait.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
   wait.semaphoreCount = 1;

@@ -11,18 +11,22 @@ class RawVulkan {
  public:
   // Null where there is no Vulkan device, or something failed.
   static std::unique_ptr<RawVulkan> open(const std::string& glsl, std::uint64_t buffer_bytes);
+  // Another one on the same device and queue, for another thread; this one must not be one of those itself.
+  std::unique_ptr<RawVulkan> beside(const std::string& glsl, std::uint64_t buffer_bytes) const;
   ~RawVulkan();
 
   // Records `dispatches` dispatches of one workgroup, each after a barrier for what the one before it wrote.
   void record(std::uint32_t dispatches, float push_constant);
+  // Makes the pipeline once more, for who keeps none; what was recorded before uses the old one.
+  bool make_pipeline_again();
   // Submits what was recorded and waits for its timeline value.
   bool submit_and_wait();
   float* data();
 
  private:
   struct State;
-  explicit RawVulkan(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit RawVulkan(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace wye_bench
