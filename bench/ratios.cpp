@@ -57,6 +57,11 @@ constexpr Bar bars[] = {
     {"pagerank_1M_links_cpu", "one_thread_csr", 1 / 1.5},
     {"normalize_10M_cpu", "memory_floor", 1.2},
     {"softmax_4096x1024_cpu", "memory_floor", 1.2},
+    {"cuda_dispatch_sync", "raw_cuda", 1.05},
+    {"cuda_dispatch_batch", "raw_cuda", 1.1},
+    {"cuda_axpy_256MiB", "device_copy", 1 / 0.85},
+    {"cuda_matmul_4096", "cublas", 1 / 0.95},
+    {"cuda_roundtrip_64MiB", "raw_cuda", 1.1},
 };
 
 double quantile(std::vector<double> values, double q) {

@@ -17,4 +17,11 @@ if(sources)
     set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/device_bench.cpp
       ${PROJECT_SOURCE_DIR}/bench/peers/raw_vulkan.cpp PROPERTIES HEADER_FILE_ONLY ON)
   endif()
+  # The peer on the bare driver needs the driver's header, and nothing to link.
+  if(WYE_CUDA)
+    target_link_libraries(wye_bench PRIVATE wye_deps::cuda_headers ${CMAKE_DL_LIBS})
+  else()
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/cuda_bench.cpp ${PROJECT_SOURCE_DIR}/bench/peers/raw_cuda.cpp
+      PROPERTIES HEADER_FILE_ONLY ON)
+  endif()
 endif()

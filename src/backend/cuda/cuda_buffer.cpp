@@ -55,8 +55,10 @@ Result<void> CudaBuffer::take(device::MemoryUse use) {
     return device.cu.MemAllocFromPoolAsync(&address_, size, device.memory_pool(), device.memory_stream());
   };
   CUresult r = allocate();
-  if (r == CUDA_ERROR_OUT_OF_MEMORY && device.cu.MemPoolTrimTo(device.memory_pool(), 0) == CUDA_SUCCESS)
-    r = allocate();  // in one piece of what the pool kept in several
+  // What is being given back, and in one piece what the pool kept in several.
+  if (r == CUDA_ERROR_OUT_OF_MEMORY && device.cu.StreamSynchronize(device.memory_stream()) == CUDA_SUCCESS &&
+      device.cu.MemPoolTrimTo(device.memory_pool(), 0) == CUDA_SUCCESS)
+    r = allocate();
   if (r != CUDA_SUCCESS) return address_ = 0, refused(r, "cuMemAllocFromPoolAsync");
   // Any lane may use it now: nothing but memory that was given back is in this stream.
   r = device.cu.StreamSynchronize(device.memory_stream());

@@ -1,0 +1,40 @@
+#pragma once
+// The same work on the bare driver: what somebody would write who knows CUDA well and needs nothing else.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace wye_bench {
+
+/// One stream of the first card, on its primary context. Calls return false where the driver refuses.
+class RawCuda {
+ public:
+  /// Null, and the reason, where there is no card.
+  static std::unique_ptr<RawCuda> open(std::string& why);
+  ~RawCuda();
+
+  /// "sm_90".
+  const std::string& architecture() const;
+  /// Takes the kernel `name` out of a cubin.
+  bool load(const std::byte* cubin, const char* name);
+  /// Memory of the card, freed with this object; 0 where there is none.
+  std::uint64_t memory(std::size_t bytes);
+  /// Memory of the host that copies go to and from directly, freed with this object.
+  std::byte* pinned(std::size_t bytes);
+  /// Launches the kernel with these parameters, packed as it has them.
+  bool launch(unsigned blocks, unsigned threads, void* parameters, std::size_t bytes);
+  bool copy(std::uint64_t to, std::uint64_t from, std::size_t bytes);
+  bool wait();
+
+  /// c = a b, row after row, by cuBLAS in float32; false, and why, where there is no cuBLAS.
+  bool open_cublas(std::string& why);
+  bool multiply(std::uint64_t a, std::uint64_t b, std::uint64_t c, int n);
+
+ private:
+  struct State;
+  explicit RawCuda(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wye_bench
