@@ -105,36 +105,51 @@ void hit(benchmark::State& state) {
 }
 
 // One thread: the same kernel again; four in turns.
-BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit/wye")->UseRealTime();
-BENCHMARK(hit<MutexAroundAMap, 1, false>)->Name("cache_hit/mutex_around_a_map")->UseRealTime();
-BENCHMARK(hit<Handle, 1, false>)->Name("cache_hit/copied_handle")->UseRealTime();
-BENCHMARK(hit<Wye, 4, false>)->Name("cache_hit_in_turns/wye")->UseRealTime();
-BENCHMARK(hit<MutexAroundAMap, 4, false>)->Name("cache_hit_in_turns/mutex_around_a_map")->UseRealTime();
+BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit/wye")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<MutexAroundAMap, 1, false>)->Name("cache_hit/mutex_around_a_map")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<Handle, 1, false>)->Name("cache_hit/copied_handle")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<Wye, 4, false>)->Name("cache_hit_in_turns/wye")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<MutexAroundAMap, 4, false>)
+    ->Name("cache_hit_in_turns/mutex_around_a_map")
+    ->UseRealTime()
+    ->MinTime(0.1);
 
 // Two threads: the same kernel; one each; four each.
-BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit_2_threads/wye")->Threads(2)->UseRealTime();
+BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit_2_threads/wye")->Threads(2)->UseRealTime()->MinTime(0.1);
 BENCHMARK(hit<MutexAroundAMap, 1, false>)
     ->Name("cache_hit_2_threads/mutex_around_a_map")
     ->Threads(2)
-    ->UseRealTime();
-BENCHMARK(hit<Handle, 1, false>)->Name("cache_hit_2_threads/copied_handle")->Threads(2)->UseRealTime();
-BENCHMARK(hit<Wye, 1, true>)->Name("cache_hit_2_threads_apart/wye")->Threads(2)->UseRealTime();
+    ->UseRealTime()
+    ->MinTime(0.1);
+BENCHMARK(hit<Handle, 1, false>)
+    ->Name("cache_hit_2_threads/copied_handle")
+    ->Threads(2)
+    ->UseRealTime()
+    ->MinTime(0.1);
+BENCHMARK(hit<Wye, 1, true>)->Name("cache_hit_2_threads_apart/wye")->Threads(2)->UseRealTime()->MinTime(0.1);
 BENCHMARK(hit<MutexAroundAMap, 1, true>)
     ->Name("cache_hit_2_threads_apart/mutex_around_a_map")
     ->Threads(2)
-    ->UseRealTime();
-BENCHMARK(hit<Wye, 4, true>)->Name("cache_hit_2_threads_in_turns/wye")->Threads(2)->UseRealTime();
+    ->UseRealTime()
+    ->MinTime(0.1);
+BENCHMARK(hit<Wye, 4, true>)
+    ->Name("cache_hit_2_threads_in_turns/wye")
+    ->Threads(2)
+    ->UseRealTime()
+    ->MinTime(0.1);
 BENCHMARK(hit<MutexAroundAMap, 4, true>)
     ->Name("cache_hit_2_threads_in_turns/mutex_around_a_map")
     ->Threads(2)
-    ->UseRealTime();
+    ->UseRealTime()
+    ->MinTime(0.1);
 
 // Eight threads that meet.
-BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit_8_threads/wye")->Threads(8)->UseRealTime();
+BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit_8_threads/wye")->Threads(8)->UseRealTime()->MinTime(0.1);
 BENCHMARK(hit<MutexAroundAMap, 1, false>)
     ->Name("cache_hit_8_threads/mutex_around_a_map")
     ->Threads(8)
-    ->UseRealTime();
+    ->UseRealTime()
+    ->MinTime(0.1);
 
 // 4 KiB of source text: a kernel is made of it, and found by what it says.
 
@@ -172,15 +187,21 @@ struct MutexAroundAMapOfTexts {
   }
 };
 
-BENCHMARK(hit<WyeByText, 1, false>)->Name("cache_hit_text_4KiB/wye")->UseRealTime();
+BENCHMARK(hit<WyeByText, 1, false>)->Name("cache_hit_text_4KiB/wye")->UseRealTime()->MinTime(0.1);
 BENCHMARK(hit<MutexAroundAMapOfTexts, 1, false>)
     ->Name("cache_hit_text_4KiB/mutex_around_a_map")
-    ->UseRealTime();
-BENCHMARK(hit<WyeByText, 1, false>)->Name("cache_hit_text_4KiB_2_threads/wye")->Threads(2)->UseRealTime();
+    ->UseRealTime()
+    ->MinTime(0.1);
+BENCHMARK(hit<WyeByText, 1, false>)
+    ->Name("cache_hit_text_4KiB_2_threads/wye")
+    ->Threads(2)
+    ->UseRealTime()
+    ->MinTime(0.1);
 BENCHMARK(hit<MutexAroundAMapOfTexts, 1, false>)
     ->Name("cache_hit_text_4KiB_2_threads/mutex_around_a_map")
     ->Threads(2)
-    ->UseRealTime();
+    ->UseRealTime()
+    ->MinTime(0.1);
 
 // Kernels that are stored and no longer in memory, on a device that makes nothing of them: claim, mark, read and check.
 
@@ -225,9 +246,17 @@ struct ReadFile {
   }
 };
 
-BENCHMARK(hit<WyeOnDisk, 4, true>)->Name("cache_disk_hit/wye")->UseRealTime();
-BENCHMARK(hit<ReadFile, 4, true>)->Name("cache_disk_hit/read_file")->UseRealTime();
-BENCHMARK(hit<WyeOnDisk, 4, true>)->Name("cache_disk_hit_2_threads/wye")->Threads(2)->UseRealTime();
-BENCHMARK(hit<ReadFile, 4, true>)->Name("cache_disk_hit_2_threads/read_file")->Threads(2)->UseRealTime();
+BENCHMARK(hit<WyeOnDisk, 4, true>)->Name("cache_disk_hit/wye")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<ReadFile, 4, true>)->Name("cache_disk_hit/read_file")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<WyeOnDisk, 4, true>)
+    ->Name("cache_disk_hit_2_threads/wye")
+    ->Threads(2)
+    ->UseRealTime()
+    ->MinTime(0.1);
+BENCHMARK(hit<ReadFile, 4, true>)
+    ->Name("cache_disk_hit_2_threads/read_file")
+    ->Threads(2)
+    ->UseRealTime()
+    ->MinTime(0.1);
 
 }  // namespace
