@@ -19,13 +19,15 @@ done
 filter=${1:-.}
 "$root/cmake/packages.sh" build run bench examples
 build=${WYE_BENCH_BUILD:-$root/build/bench}
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWYE_TESTS=OFF -DWYE_BENCHMARKS=ON >/dev/null
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWYE_TESTS=OFF -DWYE_EXAMPLES=ON \
+  -DWYE_BENCHMARKS=ON >/dev/null
 cmake --build "$build" --target wye_bench wye_example_document_network
 if [ -z "$results" ]; then
   exec "$build/wye_bench" "--benchmark_filter=$filter" $quick ${json:+"--ratios=$json"}
 fi
 
-"$build/wye_bench" "--benchmark_filter=$filter" $quick "--ratios=$json" | tee "$results.log"
+"$build/wye_bench" "--benchmark_filter=$filter" $quick "--ratios=$json" >"$results.log"
+cat "$results.log"
 {
   echo "$(date +%F), commit $(git -C "$root" rev-parse --short HEAD), Release," \
     "$(sed -n 's/^CMAKE_CXX_COMPILER:[^=]*=//p' "$build/CMakeCache.txt" | xargs -I{} sh -c '{} --version | head -n 1')," \

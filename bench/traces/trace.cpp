@@ -11,7 +11,7 @@ namespace wye_bench {
 namespace {
 
 constexpr std::size_t length = 60'000;
-constexpr std::uint32_t kernels = 3'000;
+constexpr std::uint32_t kernel_count = 3'000;
 
 /// Ranks from 0, in proportion to 1 / (rank + 1)^exponent. Distributions of the standard library differ from one to the
 /// other; this one is the same everywhere.
@@ -42,13 +42,13 @@ Trace zipf(std::uint32_t ranks, double exponent) {
   return trace;
 }
 
-Trace popular() { return zipf(kernels, 0.9); }
+Trace popular() { return zipf(kernel_count, 0.9); }
 Trace web_clients() { return zipf(46'830, 0.986); }
 
 Trace sweeps() {
   constexpr std::size_t sweep = 150;
-  Zipf next(kernels, 0.9, 2);
-  std::uint32_t unused = kernels;
+  Zipf next(kernel_count, 0.9, 2);
+  std::uint32_t unused = kernel_count;
   Trace trace;
   while (trace.size() < length) {
     for (std::size_t i = 0; i < 4 * sweep; ++i) trace.push_back(next());
@@ -73,8 +73,8 @@ Trace moving() {
 }
 
 Trace loop() {
-  constexpr std::uint32_t around = kernels / 5 * 13 / 10;
-  Zipf next(kernels, 0.9, 5);
+  constexpr std::uint32_t around = kernel_count / 5 * 13 / 10;
+  Zipf next(kernel_count, 0.9, 5);
   std::uint32_t step = 0;
   Trace trace;
   while (trace.size() < length) trace.push_back(trace.size() % 10 == 9 ? next() : step++ % around);
@@ -95,14 +95,10 @@ const std::vector<Scene>& scenes() {
       return static_cast<std::uint32_t>(recorded::kernels.size() * percent / 100);
     };
     return std::vector<Scene>{
-        {"zipf_20", popular, kernels / 5},
-        {"zipf_85", popular, kernels / 100 * 85},
-        {"sweeps_50", sweeps, kernels / 2},
-        {"moving_50", moving, 750},
-        {"loop_20", loop, kernels / 5},
-        {"web_clients", web_clients, 1'000},
-        {"workloads_20", workloads, of_recorded(20)},
-        {"workloads_50", workloads, of_recorded(50)},
+        {"zipf_20", popular, kernel_count / 5},       {"zipf_85", popular, kernel_count / 100 * 85},
+        {"sweeps_50", sweeps, kernel_count / 2},      {"moving_50", moving, 750},
+        {"loop_20", loop, kernel_count / 5},          {"web_clients", web_clients, 1'000},
+        {"workloads_20", workloads, of_recorded(20)}, {"workloads_50", workloads, of_recorded(50)},
         {"workloads_85", workloads, of_recorded(85)},
     };
   }();
