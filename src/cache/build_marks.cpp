@@ -1,7 +1,14 @@
 #include "cache/build_marks.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cache/byte_fields.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -18,6 +25,23 @@ std::uint64_t mark_place(const Digest& what) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, what.bytes.data() + 8, sizeof(bits));
   return bits % places * mark_bytes;
+}
+
+/// A mark as it is written: magic, key, deaths, whether it is set, the beginning of a digest of all that, zeros. What a
+/// disk makes of it must not pass for a death.
+std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, bool is_set) {
+  ByteWriter out;
+  out.bytes(std::as_bytes(std::span(mark_magic)));
+  out.bytes(what.bytes);
+  out.number(deaths, 1);
+  out.number(is_set, 1);
+  std::vector<std::byte> fields = out.take();
+  const Digest sum = Hasher().add(std::span(std::as_const(fields))).finish();
+  std::array<std::byte, mark_bytes> bytes{};
+  std::ranges::copy(fields, bytes.begin());
+  std::ranges::copy(std::span(sum.bytes).first(16),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(fields.size()));
+  return bytes;
 }
 
 }  // namespace
@@ -38,23 +62,16 @@ Result<std::optional<BuildMarks::Mark>> BuildMarks::read(const Digest& what) con
   std::array<std::byte, mark_bytes> bytes{};
   auto got = file_.read(mark_place(what), bytes);
   if (!got) return std::move(got).error();
-  if (std::memcmp(bytes.data(), mark_magic.data(), mark_magic.size()) != 0 ||
-      std::memcmp(bytes.data() + mark_magic.size(), what.bytes.data(), what.bytes.size()) != 0)
-    return std::optional<Mark>();
-  const std::size_t at = mark_magic.size() + what.bytes.size();
-  return std::optional(Mark{std::to_integer<unsigned>(bytes[at]), bytes[at + 1] != std::byte{0}});
+  for (unsigned deaths = 0; deaths <= most_deaths; ++deaths)
+    for (const bool is_set : {false, true})
+      if (bytes == mark_of(what, deaths, is_set)) return std::optional(Mark{deaths, is_set});
+  return std::optional<Mark>();
 }
 
 Result<void> BuildMarks::write(const Digest& what, const Mark& mark) {
-  std::array<std::byte, mark_bytes> bytes{};
-  if (mark.is_set || mark.deaths != 0) {
-    std::memcpy(bytes.data(), mark_magic.data(), mark_magic.size());
-    std::memcpy(bytes.data() + mark_magic.size(), what.bytes.data(), what.bytes.size());
-    const std::size_t at = mark_magic.size() + what.bytes.size();
-    bytes[at] = static_cast<std::byte>(mark.deaths);
-    bytes[at + 1] = static_cast<std::byte>(mark.is_set);
-  }
-  return file_.write(mark_place(what), bytes);
+  const bool is_one = mark.is_set || mark.deaths != 0;
+  return file_.write(mark_place(what),
+                     is_one ? mark_of(what, mark.deaths, mark.is_set) : std::array<std::byte, mark_bytes>{});
 }
 
 Result<unsigned> BuildMarks::deaths(const Digest& what) const {

@@ -1,6 +1,9 @@
 #include <wye/wye.hpp>
 
 #include <algorithm>
+#include <mutex>
+#include <string>
+#include <vector>
 
 #include "device/provider.hpp"
 #include "support/catch.hpp"
@@ -201,5 +204,37 @@ TEST_CASE("what is prewarmed needs no code of the driver any more", "[runtime]")
     INFO(device.id() << ": " << late.count() / 1000 << " us at the first run, " << early.count() / 1000
                      << " us prewarmed");
     CHECK(early < std::chrono::milliseconds(20) + late / 4);
+  }
+}
+
+TEST_CASE("a host hears of every build of a runtime", "[runtime]") {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  Runtime runtime =
+      Runtime::open({.cache_directory = "",
+                     .on_build =
+                         [&](const BuildEvent& event) {
+                           const std::lock_guard lock(mutex);
+                           told.push_back(std::string(event.kernel) + "@" + std::string(event.device) + ": " +
+                                          std::string(name(event.tier)));
+                           CHECK(event.took > Duration{});
+                           CHECK(event.bytes > Bytes{0});
+                           CHECK(event.error == nullptr);
+                         }})
+          .value();
+  for (const Device& device : runtime.devices()) {
+    const auto scale = test::scale();
+    if (device.info().backend != "vulkan" || scale.program()->refusal(*device.base())) continue;
+    told.clear();
+    std::vector<float> x(10, 1.0f);
+    for (int i = 0; i < 3; ++i) REQUIRE(runtime.submit(scale(x, 2.0f), {.on = device.id()}).wait());
+    CHECK(told == std::vector<std::string>{"scale@" + device.id() + ": built"});
+    const auto kernels = runtime.cache().kernel_metrics();
+    REQUIRE_FALSE(kernels.empty());
+    CHECK(kernels.back().kernel == "scale");
+    CHECK(kernels.back().uses == 3);
+    CHECK(kernels.back().builds == 1);
+    CHECK(kernels.back().spent > Duration{});
+    CHECK(kernels.back().saved >= kernels.back().spent);
   }
 }

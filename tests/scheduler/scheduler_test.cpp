@@ -7,12 +7,14 @@
 #include <thread>
 
 #include "base/worker.hpp"
+#include "latch.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 
 using namespace wye;
 using namespace wye::literals;
 using namespace std::chrono_literals;
+using test::Latch;
 
 namespace {
 
@@ -24,19 +26,6 @@ bool has(const Runtime& runtime, std::string_view backend) {
   return std::any_of(runtime.devices().begin(), runtime.devices().end(),
                      [&](const Device& device) { return device.info().backend == backend; });
 }
-
-/// A kernel that blocks until told to go on.
-struct Latch {
-  std::atomic<int> entered{0};
-  std::atomic<bool> open{false};
-  Kernel<ReadWrite<float>> kernel = test::on_host("latch", [this](Range, std::span<float>) {
-    ++entered;
-    while (!open) std::this_thread::sleep_for(1ms);
-  });
-  void await() const {
-    while (entered == 0) std::this_thread::yield();
-  }
-};
 
 }  // namespace
 
