@@ -4,6 +4,7 @@
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -123,6 +124,22 @@ bool second_stream(bool waits) {
   return all;
 }
 
+/// As second_stream, but B comes so much later that it always has it all: what orders A and B is missing as before.
+bool much_later(bool waits) {
+  const Rig rig;
+  WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
+  if (waits) {
+    WYE_CALL(EventRecord, 2000, rig.event, rig.a);
+    WYE_CALL(StreamWaitEvent, 3020, rig.b, rig.event, 0);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, size, rig.b);
+  rig.synchronize();
+  const bool all = std::memcmp(rig.from, rig.to, size) == 0;
+  WYE_CALL(MemFreeAsync, 11020, rig.memory, rig.a);
+  return all;
+}
+
 /// The host writes to what is copied. Returns whether the copy is what was there at the call.
 bool rewritten(bool waits) {
   const Rig rig;
@@ -161,7 +178,8 @@ struct Fault {
   const char* name;
   bool (*right)(bool waits);
 };
-constexpr Fault faults[] = {{"second_stream", second_stream}, {"rewritten", rewritten}, {"freed", freed}};
+constexpr Fault faults[] = {
+    {"second_stream", second_stream}, {"much_later", much_later}, {"rewritten", rewritten}, {"freed", freed}};
 
 }  // namespace
 
