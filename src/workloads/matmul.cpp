@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cpu.hpp"
+#include "cublas.hpp"
 #include "matmul_kernels.hpp"
 #include "recipes.hpp"
 #include "square_root.hpp"
@@ -14,11 +18,20 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
+/// `sources`, and cuBLAS's function where there is cuBLAS: that is then what CUDA takes.
+template <class... P, class F>
+std::vector<typename Kernel<P...>::Source> with_cublas(F multiply,
+                                                       std::vector<typename Kernel<P...>::Source> sources) {
+  if (!cublas::absence()) sources.push_back(native("cuda", multiply));
+  return sources;
+}
+
 const auto& write_kernel() {
   static const auto kernel = Kernel<Read<float>, Read<float>, Write<float>, Product>::make(
       {.name = "matmul",
-       .sources = {shader(kernels::matmul_comp, "matmul.comp"),
-                   host(cpu::matmul, {.tile = Extent3(items_per_block)})},
+       .sources = with_cublas<Read<float>, Read<float>, Write<float>, Product>(
+           cublas::multiply, {shader(kernels::matmul_comp, "matmul.comp"),
+                              host(cpu::matmul, {.tile = Extent3(items_per_block)})}),
        .parameters = {"a", "b", "c", "shape"}});
   return kernel;
 }
@@ -29,7 +42,9 @@ const auto& add_kernel() {
     source.macros = {{"ADD", "1"}};
     return Kernel<Read<float>, Read<float>, ReadWrite<float>, Product>::make(
         {.name = "matmul_add",
-         .sources = {std::move(source), host(cpu::matmul_add, {.tile = Extent3(items_per_block)})},
+         .sources = with_cublas<Read<float>, Read<float>, ReadWrite<float>, Product>(
+             cublas::multiply_add,
+             {std::move(source), host(cpu::matmul_add, {.tile = Extent3(items_per_block)})}),
          .parameters = {"a", "b", "c", "shape"}});
   }();
   return kernel;
@@ -96,6 +111,11 @@ void add_matmul(Steps& steps, const Read<float>& a, const Read<float>& b, const 
     shape.last = shape.first + std::min(stretch, shape.inner - shape.first);
     steps.add(add_kernel(), items, a, b, Memory(c), shape);
   }
+}
+
+std::string matmul_on_cuda() {
+  const std::optional<Error> absent = cublas::absence();
+  return absent ? "wye's own kernel: " + absent->sentence() : "cuBLAS";
 }
 
 Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape) {

@@ -5,11 +5,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
 #include <string_view>
 
 namespace wye {
 inline namespace v0 {
+
+/// What native functions keep with a lane from one call to the next: a library's handle, say. Each keeps its own by an
+/// address that is its own. It ends with the lane: when all its work has ended and before what NativeLane::handle is, with
+/// its context current.
+/// Threads: one thread at a time: it is touched during a call only.
+using NativeKeep = std::map<const void*, std::shared_ptr<void>>;
 
 /// Where a native function puts its work. What the handle is, its backend says: on "cuda" the CUstream of the
 /// lane, whose context is current during the call.
@@ -17,6 +25,7 @@ struct NativeLane {
   std::string_view backend;  ///< "cuda"
   std::string_view device;   ///< "cuda:0"
   void* handle = nullptr;
+  NativeKeep* keep = nullptr;  ///< null where nothing can be kept
 };
 
 /// Elements in the memory of a device: not to be looked at by the host.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace wye {
@@ -26,9 +27,14 @@ struct MatmulShape {
 ///          as the sums of products have them; nothing is skipped because it meets a zero.
 /// Bits:    the same device gives the same bits, on the CPU with the same BLAS.
 /// Cost:    on the CPU, the OpenBLAS that is installed where its serial flavour is and where its vectors are as wide as
-///          the processor's; else our own code, which reaches about 80 % of what the processor can.
+///          the processor's; else our own code, which reaches about 80 % of what the processor can. On CUDA, `matmul_on_cuda`.
 /// Errors:  invalid_argument (sizes that do not match the shape, or each other).
 WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape = {});
+
+/// What multiplies on CUDA: "cuBLAS" where libcublas.so.13 or .12 can be opened, in float32 throughout (no TF32); else our own
+/// kernel, and why: "wye's own kernel: No library ...".
+/// Threads: thread-safe.
+WYE_API std::string matmul_on_cuda();
 
 namespace reference {
 /// The same in float64, on this thread.

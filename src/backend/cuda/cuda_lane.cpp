@@ -50,6 +50,7 @@ CudaLane::~CudaLane() {
     if (r != CUDA_SUCCESS && !device.lost()) device.lose(r, "cuStreamSynchronize");
     for (Flight* flight : busy_) discard(*flight);
     busy_.clear();
+    stream_->keep.clear();
     if (!device.lost()) device.heard(device.cu.StreamDestroy(stream_->handle), "cuStreamDestroy");
   }
   flights_.clear();

@@ -73,7 +73,7 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
       break;
     case Step::Kind::native: {
       flight.begun = true;  // it may have enqueued something before it fails
-      const NativeLane lane{.backend = "cuda", .device = device.info().id, .handle = handle};
+      const NativeLane lane{.backend = "cuda", .device = device.info().id, .handle = handle, .keep = &keep};
       return enqueue(*step.executable, lane, step.grid,
                      std::span(plan.arguments).subspan(step.parameters, step.parameter_count));
     }

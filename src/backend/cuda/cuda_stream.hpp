@@ -81,6 +81,7 @@ struct CudaStream {
 
   CudaDevice& device;
   CUstream handle = nullptr;
+  NativeKeep keep;  ///< what native functions keep
   std::shared_ptr<CudaTimeline> timeline;
   // Under the queue's lock:
   std::deque<Flight*> parked;

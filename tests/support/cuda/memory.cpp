@@ -39,6 +39,7 @@ std::size_t mapped(std::size_t size) { return (size + 4095) & ~std::size_t{4095}
 }  // namespace
 
 bool is_known(CUdeviceptr address, std::size_t size) {
+  const Unseen unseen;
   const std::lock_guard lock(world().mutex);
   return find(address, size) != nullptr;
 }
@@ -58,6 +59,7 @@ void* allocate(std::size_t size, bool pinned) {
 void release(CUdeviceptr address) {
   Allocation gone;
   {
+    const Unseen unseen;
     const std::lock_guard lock(world().mutex);
     const auto known = world().memory.find(address);
     if (known == world().memory.end()) return;
@@ -66,6 +68,7 @@ void release(CUdeviceptr address) {
     if (!gone.pinned) world().device_bytes -= gone.size;
   }
   poison(bytes(address), gone.size, 0xdd);
+  const Unseen unseen;
   static std::mutex mutex;
   static std::deque<std::pair<CUdeviceptr, std::size_t>> old;
   static std::size_t kept = 0;

@@ -63,7 +63,7 @@ extern "C" __global__ void atomic_add(float* out) {
 extern "C" __global__ void outside_global(float* out) { out[threadIdx.x + 1u] = 1.0f; }
 extern "C" __global__ void outside_static_shared(float* out) {
   __shared__ float all[64];
-  all[threadIdx.x + (out[0] == 0.0f ? 1u : 0u)] = 1.0f;
+  all[threadIdx.x + 1u] = 1.0f;
   out[threadIdx.x] = all[threadIdx.x];
 }
 extern "C" __global__ void outside_dynamic_shared(float* out) {

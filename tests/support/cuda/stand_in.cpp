@@ -16,7 +16,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "support/cuda/world.hpp"
+#include "support/cuda/memory.hpp"
+#include "support/cuda/stream.hpp"
 
 namespace standin {
 
@@ -170,6 +171,16 @@ WYE_EXPORT void wye_standin_pop() {
   if (!contexts.empty()) contexts.pop_back();
 }
 WYE_EXPORT void wye_standin_seed(unsigned seed) { world().seed = seed; }
+// What its libraries ask of it.
+WYE_EXPORT int wye_standin_scripted(const char* name) { return scripted(name); }
+WYE_EXPORT int wye_standin_is_known(CUdeviceptr address, std::size_t size) { return is_known(address, size); }
+WYE_EXPORT int wye_standin_enqueue(CUstream stream, void (*function)(void*), void* data) {
+  Stream* const on = find<Stream>(stream);
+  if (!on || contexts.empty() || broken()) return 1;
+  on->push([=] { function(data); });
+  return 0;
+}
+
 WYE_EXPORT void wye_standin_order(long order) { world().order = order; }
 
 }  // extern "C"

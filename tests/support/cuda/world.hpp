@@ -24,7 +24,36 @@
 
 #pragma GCC diagnostic ignored "-Wpedantic"
 
+// Present where ThreadSanitizer is.
+extern "C" {
+[[gnu::weak]] void AnnotateIgnoreSyncBegin(const char* file, int line);
+[[gnu::weak]] void AnnotateIgnoreSyncEnd(const char* file, int line);
+[[gnu::weak]] void AnnotateIgnoreReadsBegin(const char* file, int line);
+[[gnu::weak]] void AnnotateIgnoreReadsEnd(const char* file, int line);
+[[gnu::weak]] void AnnotateIgnoreWritesBegin(const char* file, int line);
+[[gnu::weak]] void AnnotateIgnoreWritesEnd(const char* file, int line);
+}
+
 namespace standin {
+
+/// While there is one, ThreadSanitizer sees nothing of what this thread does: for what the stand-in locks to do its work, and a
+/// device would not. Else it would order what nothing orders, and races would not be found.
+class Unseen {
+ public:
+  Unseen() {
+    if (!AnnotateIgnoreSyncBegin) return;
+    AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  Unseen(const Unseen&) = delete;
+  ~Unseen() {
+    if (!AnnotateIgnoreSyncBegin) return;
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+    AnnotateIgnoreSyncEnd(__FILE__, __LINE__);
+  }
+};
 
 /// A variable of the environment: the page of stand_in.cpp says which there are.
 long long setting(const char* name, long long otherwise);

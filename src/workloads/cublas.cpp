@@ -1,0 +1,170 @@
+#include "cublas.hpp"
+
+#include <wye/base/dynamic_library.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace {
+
+/// A code of cuBLAS's, in the words of its header.
+struct Status {
+  int number;
+  std::string_view name;
+  Errc code;
+  std::string_view words;
+};
+constexpr Status statuses[] = {
+    {1, "CUBLAS_STATUS_NOT_INITIALIZED", Errc::unavailable, "it was not initialized"},
+    {3, "CUBLAS_STATUS_ALLOC_FAILED", Errc::out_of_memory, "it found no memory for itself"},
+    {7, "CUBLAS_STATUS_INVALID_VALUE", Errc::internal, "it was given a value that it does not take"},
+    {8, "CUBLAS_STATUS_ARCH_MISMATCH", Errc::unsupported, "it does not support this device"},
+    {11, "CUBLAS_STATUS_MAPPING_ERROR", Errc::kernel_failed, "it could not reach its memory"},
+    {13, "CUBLAS_STATUS_EXECUTION_FAILED", Errc::kernel_failed, "the device did not run it"},
+    {14, "CUBLAS_STATUS_INTERNAL_ERROR", Errc::kernel_failed, "something in it failed"},
+    {15, "CUBLAS_STATUS_NOT_SUPPORTED", Errc::unsupported, "it does not support this"},
+    {16, "CUBLAS_STATUS_LICENSE_ERROR", Errc::unavailable, "its licence does not allow it"},
+};
+
+Error failed(const char* api, int number, std::string_view device) {
+  const auto known = std::find_if(std::begin(statuses), std::end(statuses),
+                                  [&](const Status& s) { return s.number == number; });
+  const Status status = known != std::end(statuses) ? *known
+                                                    : Status{number, "unknown", Errc::kernel_failed,
+                                                             "it gives a code that is not known"};
+  return Error(
+      status.code,
+      "cuBLAS does not multiply on device '" + std::string(device) + "': " + std::string(status.words) + ".",
+      NativeError{api, number, std::string(status.name)});
+}
+
+/// The functions of the library that are called, as its interface of version 2 has them.
+class Library {
+ public:
+  /// The one of this process: it stays open until this library is unloaded.
+  static const Result<Library>& shared() {
+    static const Result<Library> library = open();
+    return library;
+  }
+
+  using Handle = void*;
+  int (*create)(Handle*) = nullptr;
+  int (*destroy)(Handle) = nullptr;
+  int (*set_stream)(Handle, void*) = nullptr;
+  int (*set_math_mode)(Handle, int) = nullptr;
+  int (*sgemm)(Handle, int, int, int, int, int, const float*, const float*, int, const float*, int,
+               const float*, float*, int) = nullptr;
+
+ private:
+  explicit Library(DynamicLibrary library) : library_(std::move(library)) {}
+  static Result<Library> open() {
+    auto opened = DynamicLibrary::open({"libcublas.so.13", "libcublas.so.12"});
+    if (!opened) return std::move(opened).error();
+    Library library(*std::move(opened));
+    const char* missing = nullptr;
+    const auto find = [&](auto& function, const char* name) {
+      function = library.library_.function<std::remove_reference_t<decltype(function)>>(name);
+      if (!function) missing = name;
+    };
+    find(library.create, "cublasCreate_v2");
+    find(library.destroy, "cublasDestroy_v2");
+    find(library.set_stream, "cublasSetStream_v2");
+    find(library.set_math_mode, "cublasSetMathMode");
+    find(library.sgemm, "cublasSgemm_v2");
+    if (missing)
+      return Error(Errc::unavailable,
+                   "Library '" + library.library_.name() + "' has no function '" + missing + "'.");
+    return library;
+  }
+  DynamicLibrary library_;
+};
+
+/// cuBLAS's state for one lane. A handle that several streams share would have them share its workspace, and with that the
+/// bits of their answers.
+class LaneHandle {
+ public:
+  static Result<std::shared_ptr<LaneHandle>> create(const Library& library, const NativeLane& lane) {
+    std::shared_ptr<LaneHandle> made(new LaneHandle(library));
+    if (const int status = library.create(&made->handle_))
+      return made->handle_ = nullptr, failed("cublasCreate", status, lane.device);
+    if (const int status = library.set_stream(made->handle_, lane.handle))
+      return failed("cublasSetStream", status, lane.device);
+    // At least as many bits as float32 has: TF32 would have to be asked for.
+    constexpr int default_math = 0;
+    if (const int status = library.set_math_mode(made->handle_, default_math))
+      return failed("cublasSetMathMode", status, lane.device);
+    return made;
+  }
+  LaneHandle(const LaneHandle&) = delete;
+  ~LaneHandle() {
+    if (handle_) (void)library_.destroy(handle_);
+  }
+  Library::Handle get() const { return handle_; }
+
+ private:
+  explicit LaneHandle(const Library& library) : library_(library) {}
+  const Library& library_;
+  Library::Handle handle_ = nullptr;
+};
+
+Result<Library::Handle> handle_of(const Library& library, const NativeLane& lane) {
+  static const char mine = 0;
+  if (!lane.keep)
+    return Error(Errc::unsupported, "cuBLAS needs a handle of its own, and device '" +
+                                        std::string(lane.device) + "' keeps none here.");
+  std::shared_ptr<void>& kept = (*lane.keep)[&mine];
+  if (!kept) {
+    auto made = LaneHandle::create(library, lane);
+    if (!made) return std::move(made).error();
+    kept = *std::move(made);
+  }
+  return static_cast<const LaneHandle*>(kept.get())->get();
+}
+
+Result<void> enqueue(const NativeLane& lane, const float* a, const float* b, float* c, const Product& shape,
+                     float keep_of_c) {
+  if (shape.rows == 0 || shape.columns == 0) return {};
+  const Result<Library>& library = Library::shared();
+  if (!library) return library.error();
+  auto handle = handle_of(*library, lane);
+  if (!handle) return std::move(handle).error();
+  // cuBLAS goes down columns: it sees the transposes of what we have, and makes the transpose of c, b^T a^T. Dimensions are
+  // below 2^31.
+  constexpr int as_is = 0, transposed = 1;
+  const auto number = [](std::uint32_t n) { return static_cast<int>(std::max(n, 1u)); };
+  const float one = 1.0f;
+  const int status =
+      library->sgemm(*handle, shape.transposed ? transposed : as_is, as_is, number(shape.columns),
+                     number(shape.rows), static_cast<int>(shape.last - shape.first), &one,
+                     b + std::size_t{shape.first} * (shape.transposed ? 1 : shape.columns),
+                     number(shape.transposed ? shape.inner : shape.columns), a + shape.first,
+                     number(shape.inner), &keep_of_c, c, number(shape.columns));
+  if (status) return failed("cublasSgemm", status, lane.device);
+  return {};
+}
+
+}  // namespace
+
+std::optional<Error> cublas::absence() {
+  const Result<Library>& library = Library::shared();
+  return library ? std::nullopt : std::optional(library.error());
+}
+
+Result<void> cublas::multiply(const NativeLane& lane, DeviceSpan<const float> a, DeviceSpan<const float> b,
+                              DeviceSpan<float> c, Product shape) {
+  return enqueue(lane, a.data, b.data, c.data, shape, 0.0f);
+}
+Result<void> cublas::multiply_add(const NativeLane& lane, DeviceSpan<const float> a,
+                                  DeviceSpan<const float> b, DeviceSpan<float> c, Product shape) {
+  return enqueue(lane, a.data, b.data, c.data, shape, 1.0f);
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

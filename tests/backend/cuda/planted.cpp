@@ -1,0 +1,202 @@
+// One mistake each time it is run: wye_cuda_planted NAME. The sanitizer it is built with is to report it, and to be silent
+// about what is right. Kernels are those of planted.cu; what is wrong between streams is so by calls of the stand-in itself.
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "support/cuda/engine.hpp"
+
+namespace {
+
+void check(bool good, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "planted: %s\n", what);
+  std::exit(3);
+}
+
+// ---- kernels ----
+
+const twin::Kernel& kernel(std::string_view name) {
+  void* const library = dlopen(WYE_TWINS "/cuda_planted.so", RTLD_NOW | RTLD_LOCAL);
+  check(library != nullptr, "there are no kernels");
+  for (auto one = reinterpret_cast<const twin::Kernel* (*)()>(dlsym(library, "wye_twins"))(); one;
+       one = one->next)
+    if (one->name == name) return *one;
+  check(false, "there is no such kernel");
+  std::abort();
+}
+
+/// Runs a kernel of one block of 64 threads, or of 8 blocks on two threads of the host.
+void run(const char* name, unsigned blocks = 1, std::size_t shared = 256) {
+  // As long as it has to be and no longer.
+  std::vector<float> out(64, 0.0f);
+  unsigned count = 0;
+  const void* parameters[] = {out.data(), &count};
+  const twin::Launch launch{&kernel(name), parameters, {blocks}, {64}, shared, 0};
+  std::string wrong[2];
+  if (blocks == 1) {
+    wrong[0] = twin::run(launch, 0, 1);
+  } else {
+    std::thread other([&] { wrong[1] = twin::run(launch, 1, 2); });
+    wrong[0] = twin::run(launch, 0, 2);
+    other.join();
+  }
+  check(wrong[0].empty() && wrong[1].empty(), "the engine sees it");
+}
+
+// ---- streams ----
+
+template <class Function>
+Function entry(const char* name, int version) {
+  static void* const driver = dlopen(WYE_STAND_IN_CUDA, RTLD_NOW | RTLD_LOCAL);
+  check(driver != nullptr, "there is no stand-in");
+  const auto get = reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(driver, "cuGetProcAddress_v2"));
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  check(get(name, &function, version, 0, &status) == CUDA_SUCCESS, name);
+  return reinterpret_cast<Function>(function);
+}
+#define WYE_CALL(name, version, ...) \
+  check(entry<PFN_cu##name##_v##version>("cu" #name, version)(__VA_ARGS__) == CUDA_SUCCESS, #name)
+
+constexpr std::size_t words = 1u << 16, size = 4 * words;
+
+/// Two streams, memory of the device, pinned memory.
+struct Rig {
+  CUcontext context{};
+  CUstream a{}, b{};
+  CUevent event{};
+  CUmemoryPool pool{};
+  CUdeviceptr memory{};
+  void *from{}, *to{};
+
+  Rig() {
+    WYE_CALL(Init, 2000, 0);
+    WYE_CALL(DevicePrimaryCtxRetain, 7000, &context, 0);
+    WYE_CALL(CtxPushCurrent, 4000, context);
+    for (CUstream* stream : {&a, &b})
+      WYE_CALL(StreamCreateWithPriority, 5050, stream, CU_STREAM_NON_BLOCKING, 0);
+    WYE_CALL(EventCreate, 2000, &event, 0);
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    WYE_CALL(MemPoolCreate, 11020, &pool, &properties);
+    WYE_CALL(MemAllocFromPoolAsync, 11020, &memory, size, pool, a);
+    WYE_CALL(MemHostAlloc, 2020, &from, size, 0);
+    WYE_CALL(MemHostAlloc, 2020, &to, size, 0);
+    std::memset(from, 1, size);
+    synchronize();
+  }
+  void synchronize() const {
+    for (CUstream stream : {a, b}) WYE_CALL(StreamSynchronize, 2000, stream);
+  }
+  ~Rig() {
+    for (CUstream stream : {a, b}) WYE_CALL(StreamDestroy, 4000, stream);
+    WYE_CALL(EventDestroy, 4000, event);
+    for (void* memory_of_host : {from, to}) WYE_CALL(MemFreeHost, 2000, memory_of_host);
+    WYE_CALL(MemPoolDestroy, 11020, pool);
+    WYE_CALL(DevicePrimaryCtxRelease, 11000, 0);
+  }
+};
+
+CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+/// Stream B copies what stream A writes. Returns whether it has it all.
+bool second_stream(bool waits) {
+  const Rig rig;
+  WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
+  if (waits) {
+    WYE_CALL(EventRecord, 2000, rig.event, rig.a);
+    WYE_CALL(StreamWaitEvent, 3020, rig.b, rig.event, 0);
+  }
+  WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, size, rig.b);
+  rig.synchronize();
+  const bool all = std::memcmp(rig.from, rig.to, size) == 0;
+  WYE_CALL(MemFreeAsync, 11020, rig.memory, rig.a);
+  return all;
+}
+
+/// As second_stream, but B comes so much later that it always has it all: what orders A and B is missing as before.
+bool much_later(bool waits) {
+  const Rig rig;
+  WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
+  if (waits) {
+    WYE_CALL(EventRecord, 2000, rig.event, rig.a);
+    WYE_CALL(StreamWaitEvent, 3020, rig.b, rig.event, 0);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, size, rig.b);
+  rig.synchronize();
+  const bool all = std::memcmp(rig.from, rig.to, size) == 0;
+  WYE_CALL(MemFreeAsync, 11020, rig.memory, rig.a);
+  return all;
+}
+
+/// The host writes to what is copied. Returns whether the copy is what was there at the call.
+bool rewritten(bool waits) {
+  const Rig rig;
+  WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
+  if (waits) rig.synchronize();
+  std::memset(rig.from, 2, size);
+  WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, size, rig.a);
+  rig.synchronize();
+  const bool all =
+      static_cast<const char*>(rig.to)[0] == 1 && static_cast<const char*>(rig.to)[size - 1] == 1;
+  WYE_CALL(MemFreeAsync, 11020, rig.memory, rig.a);
+  return all;
+}
+
+/// Stream A frees what stream B reads. Returns whether B has read what was there.
+bool freed(bool waits) {
+  const Rig rig;
+  WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
+  WYE_CALL(EventRecord, 2000, rig.event, rig.a);
+  WYE_CALL(StreamWaitEvent, 3020, rig.b, rig.event, 0);
+  WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, size, rig.b);
+  if (waits) {
+    WYE_CALL(EventRecord, 2000, rig.event, rig.b);
+    WYE_CALL(StreamWaitEvent, 3020, rig.a, rig.event, 0);
+  }
+  WYE_CALL(MemFreeAsync, 11020, rig.memory, rig.a);
+  for (CUstream stream : {rig.a, rig.b})
+    if (entry<PFN_cuStreamSynchronize_v2000>("cuStreamSynchronize", 2000)(stream) != CUDA_SUCCESS) {
+      std::puts("planted: wrong");  // a copy that finds its memory gone breaks the device
+      std::exit(0);
+    }
+  return std::memcmp(rig.from, rig.to, size) == 0;
+}
+
+struct Fault {
+  const char* name;
+  bool (*right)(bool waits);
+};
+constexpr Fault faults[] = {
+    {"second_stream", second_stream}, {"much_later", much_later}, {"rewritten", rewritten}, {"freed", freed}};
+
+}  // namespace
+
+/// A kernel's name, or that of a fault between streams, and then "wrong" or "right". It says whether the result is
+/// right where that is known.
+int main(int count, char** arguments) {
+  check(count > 1, "which one?");
+  const std::string_view name = arguments[1];
+  for (const Fault& fault : faults)
+    if (name == fault.name) {
+      bool right = true;
+      for (int round = 0; round < 20; ++round)
+        right = fault.right(count > 2 && std::string_view(arguments[2]) == "right") && right;
+      std::puts(right ? "planted: right" : "planted: wrong");
+      return 0;
+    }
+  run(arguments[1], name == "plain_add" || name == "atomic_add" || name == "last_block" ? 8 : 1);
+  std::puts("planted: right");  // as far as the engine sees
+  return 0;
+}

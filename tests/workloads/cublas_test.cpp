@@ -1,0 +1,113 @@
+// Products by cuBLAS. tests/with-stand-in-cuda.sh has its stand-in found; on other machines there is nothing to see but why not.
+#include <wye/base/dynamic_library.hpp>
+#include <wye/workloads/matmul.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "workloads/legs.hpp"
+
+using namespace wye;
+using namespace wye::test;
+namespace reference = wye::workloads::reference;
+
+namespace {
+
+/// What is asked of the stand-in for the driver, and through it of the one for cuBLAS.
+class StandIn {
+ public:
+  explicit StandIn(const char* driver) : library_(DynamicLibrary::open(driver).value()) {}
+  void fail(const char* name, long nth, int code) const {
+    library_.function<void (*)(const char*, long, int)>("wye_standin_fail")(name, nth, code);
+  }
+  long calls(const char* name) const {
+    return library_.function<long (*)(const char*)>("wye_standin_calls")(name);
+  }
+
+ private:
+  DynamicLibrary library_;
+};
+
+std::optional<StandIn> stand_in() {
+  const char* const driver = std::getenv("WYE_CUDA_DRIVER");
+  if (!driver || !std::strstr(driver, "tests/support/cuda")) return std::nullopt;
+  return StandIn(driver);
+}
+
+/// A runtime of its own: lanes keep what they have of cuBLAS.
+Runtime new_runtime() { return Runtime::open({}).value(); }
+
+constexpr workloads::MatmulShape shape{37, 21, 50};
+
+Result<Outcome> multiply(Runtime& runtime, std::vector<float>& c) {
+  const std::vector<float> a = numbers(shape.rows * shape.inner, 1),
+                           b = numbers(shape.inner * shape.columns, 2);
+  c = poisoned(shape.rows * shape.columns);
+  return runtime.submit(workloads::matmul(a, b, c, shape), {.fallback = Fallback::forbid, .on = "cuda"})
+      .wait();
+}
+
+void is_right(Runtime& runtime) {
+  std::vector<float> c;
+  const auto done = multiply(runtime, c);
+  if (!done) FAIL(done.error().describe());
+  const std::vector<double> exact =
+      reference::matmul(numbers(shape.rows * shape.inner, 1), numbers(shape.inner * shape.columns, 2), shape);
+  CHECK(difference(c, exact, [](std::size_t) { return 1e-4; }) == "");
+}
+
+}  // namespace
+
+TEST_CASE("matmul says what multiplies on CUDA, or why nothing else does", "[workloads][cublas]") {
+  const std::string what = workloads::matmul_on_cuda();
+  if (stand_in())
+    CHECK(what == "cuBLAS");
+  else if (what != "cuBLAS")
+    CHECK(what.find("wye's own kernel: Library 'libcublas.so.13' cannot be opened") == 0);
+}
+
+TEST_CASE("cuBLAS multiplies on CUDA, with a handle for each lane that ends with it", "[workloads][cublas]") {
+  const auto driver = stand_in();
+  if (!driver) return;
+  const long before = driver->calls("cublasSgemm_v2"), made = driver->calls("cublasCreate_v2"),
+             ended = driver->calls("cublasDestroy_v2");
+  {
+    Runtime runtime = new_runtime();
+    for (int i = 0; i < 10; ++i) is_right(runtime);
+    CHECK(driver->calls("cublasSgemm_v2") == before + 10);
+    CHECK(driver->calls("cublasCreate_v2") > made);
+    CHECK(driver->calls("cublasCreate_v2") < made + 10);
+  }
+  CHECK(driver->calls("cublasCreate_v2") - made == driver->calls("cublasDestroy_v2") - ended);
+}
+
+TEST_CASE("what cuBLAS refuses is the job's error, and it is asked again", "[workloads][cublas]") {
+  const auto driver = stand_in();
+  if (!driver) return;
+  struct Refusal {
+    const char* function;
+    int number;
+    Errc code;
+    const char* name;
+  };
+  for (const Refusal& refusal :
+       {Refusal{"cublasCreate_v2", 1, Errc::unavailable, "CUBLAS_STATUS_NOT_INITIALIZED"},
+        Refusal{"cublasSetStream_v2", 7, Errc::internal, "CUBLAS_STATUS_INVALID_VALUE"},
+        Refusal{"cublasSetMathMode", 14, Errc::kernel_failed, "CUBLAS_STATUS_INTERNAL_ERROR"},
+        Refusal{"cublasSgemm_v2", 8, Errc::unsupported, "CUBLAS_STATUS_ARCH_MISMATCH"},
+        Refusal{"cublasSgemm_v2", 13, Errc::kernel_failed, "CUBLAS_STATUS_EXECUTION_FAILED"},
+        Refusal{"cublasSgemm_v2", 99, Errc::kernel_failed, "unknown"}}) {
+    INFO(refusal.function << ": " << refusal.name);
+    Runtime runtime = new_runtime();
+    driver->fail(refusal.function, 1, refusal.number);
+    std::vector<float> c;
+    const auto done = multiply(runtime, c);
+    REQUIRE_FALSE(done);
+    INFO(done.error().describe());
+    CHECK(done.error() == refusal.code);
+    CHECK(done.error().describe().find(refusal.name) != std::string::npos);
+    CHECK(done.error().describe().find("'cuda:0'") != std::string::npos);
+    is_right(runtime);
+  }
+}
