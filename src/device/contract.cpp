@@ -31,6 +31,32 @@ Result<void> fits(Bytes bytes, const AdapterInfo& adapter) {
                           bytes.count, adapter.id, adapter.limits.buffer.count));
 }
 
+Error not_larger(std::uint64_t value, std::uint64_t reached) {
+  return Error(Errc::invalid_argument,
+               base::text("A timeline only grows: the new value ({}) is not larger than the one it has ({}).",
+                          value, reached));
+}
+
+Result<BufferView> view_of(const Operand& operand, const DeviceBase& device) {
+  const auto refused = [&](std::string what) {
+    return Error(Errc::invalid_argument,
+                 base::text("An operand given to a lane of device '{}' {}.", device.info().id, what));
+  };
+  if ((operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) || !operand.object)
+    return refused("is not a buffer");
+  BufferView view{.buffer = static_cast<BufferBase*>(operand.object.get())};
+  if (view.buffer->device().get() != &device) return refused("is a buffer of another device");
+  const std::uint64_t size = view.buffer->bytes().count;
+  if (operand.kind == Operand::Kind::address) {
+    view.bytes = size;
+  } else if (__builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &view.offset) ||
+             __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &view.bytes) ||
+             view.offset > size || view.bytes > size - view.offset) {
+    return refused(base::text("ends outside its buffer ({} bytes)", size));
+  }
+  return view;
+}
+
 BufferBase::BufferBase(std::shared_ptr<DeviceBase> device, const BufferRequest& request)
     : device_(std::move(device)), account_(request.account), bytes_(request.bytes) {
   static std::atomic<std::uint64_t> last{0};

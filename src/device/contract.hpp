@@ -44,6 +44,9 @@ class Timeline {
   virtual const DeviceBase* owner() const noexcept = 0;
 };
 
+/// What a timeline that has reached `reached` answers to `value`, which is not larger.
+Error not_larger(std::uint64_t value, std::uint64_t reached);
+
 /// A value of a timeline.
 struct TimelinePoint {
   std::shared_ptr<Timeline> timeline;
@@ -112,6 +115,19 @@ class BufferBase : public Retained {
 inline const BufferBase* buffer_of(const Operand& operand) noexcept {
   return static_cast<const BufferBase*>(operand.object.get());
 }
+
+/// Bytes of a buffer, which somebody else keeps.
+struct BufferView {
+  BufferBase* buffer = nullptr;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  /// Where they begin on the device.
+  std::uint64_t address() const noexcept { return buffer->address() + offset; }
+};
+
+/// The bytes that an operand given to a lane of `device` means.
+/// Errors: invalid_argument: it is no buffer, one of another device, or ends outside its buffer.
+Result<BufferView> view_of(const Operand& operand, const DeviceBase& device);
 
 /// A kernel that lives on one device.
 /// Threads: thread-safe.
