@@ -8,6 +8,7 @@ namespace device {
 
 Timeline::~Timeline() = default;
 ExecutableBase::~ExecutableBase() = default;
+ReplayBase::~ReplayBase() = default;
 LaneBase::~LaneBase() = default;
 DeviceBase::~DeviceBase() = default;
 Adapter::~Adapter() = default;
@@ -87,6 +88,10 @@ Digest DeviceBase::driver_identity() const {
 
 Result<std::vector<std::byte>> DeviceBase::driver_code() { return std::vector<std::byte>(); }
 Result<void> DeviceBase::preload(std::span<const std::byte>) { return {}; }
+
+std::shared_ptr<ReplayBase> DeviceBase::create_replay() {
+  return std::make_shared<ReplayBase>(shared_from_this());
+}
 
 ExecutableBase::ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact)
     : device_(std::move(device)), artefact_(std::move(artefact)) {

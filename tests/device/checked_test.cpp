@@ -31,7 +31,7 @@ class NarrowDevice final : public DeviceBase {
     };
     return std::shared_ptr<ExecutableBase>(std::make_shared<NarrowExecutable>(shared_from_this(), artefact));
   }
-  Result<std::unique_ptr<LaneBase>> create_lane() override {
+  Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions&) override {
     return std::unique_ptr<LaneBase>(std::make_unique<ScriptedLane>(shared_from_this()));
   }
   Result<std::shared_ptr<Timeline>> create_timeline() override {

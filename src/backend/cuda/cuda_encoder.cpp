@@ -26,11 +26,20 @@ class Encoder {
   Result<void> pass_native(const CudaExecutable& executable, std::size_t slot, const Operand& operand);
   Error refused(const CudaExecutable& executable, std::size_t slot, std::string what) const;
   Error in_argument(const Error& error, const CudaExecutable& executable, std::size_t slot) const;
+  /// Adds a step; it has the barriers of all commands since the one before, which may have come to nothing.
+  void add(Step step);
   device::DeviceBase& device_;
   Plan& plan_;
+  bool barrier_ = false;
 };
 
+void Encoder::add(Step step) {
+  step.barrier = std::exchange(barrier_, false);
+  plan_.steps.push_back(step);
+}
+
 Result<void> Encoder::command(const device::Command& command, std::span<const Operand> operands) {
+  barrier_ |= command.barrier;
   if (command.kind == CommandKind::dispatch) return dispatch(command, operands);
   auto first = device::view_of(operands[0], device_);
   if (!first) return std::move(first).error();
@@ -42,10 +51,10 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
               "A fill in a lane of device '{}' has offset {} and size {}, which are not multiples of 4.",
               device_.info().id, first->offset, first->bytes));
     if (first->bytes != 0)
-      plan_.steps.push_back({.kind = Step::Kind::fill,
-                             .pattern = command.pattern,
-                             .to = first->address(),
-                             .bytes = first->bytes});
+      add({.kind = Step::Kind::fill,
+           .pattern = command.pattern,
+           .to = first->address(),
+           .bytes = first->bytes});
     return {};
   }
   if (command.kind == CommandKind::copy) {
@@ -55,10 +64,10 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
       return Error(Errc::invalid_argument, base::text("A copy in a lane of device '{}' is of {} bytes to {}.",
                                                       device_.info().id, first->bytes, second->bytes));
     if (first->bytes != 0)
-      plan_.steps.push_back({.kind = Step::Kind::copy,
-                             .to = second->address(),
-                             .from = first->address(),
-                             .bytes = first->bytes});
+      add({.kind = Step::Kind::copy,
+           .to = second->address(),
+           .from = first->address(),
+           .bytes = first->bytes});
     return {};
   }
   if (command.host_bytes.count != first->bytes)
@@ -76,7 +85,7 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
       step.target = command.target + done;
     }
     done += step.bytes;
-    plan_.steps.push_back(step);
+    add(step);
   }
   return {};
 }
@@ -113,7 +122,7 @@ Result<void> Encoder::dispatch(const device::Command& command, std::span<const O
           !passed)
         return passed;
   }
-  if (step.grid.count() != 0) plan_.steps.push_back(step);
+  if (step.grid.count() != 0) add(step);
   return {};
 }
 

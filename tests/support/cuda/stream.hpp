@@ -60,4 +60,7 @@ struct Event {
   std::shared_ptr<Mark> mark;
 };
 
+constexpr int highest_priority = -5;
+CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int priority);
+
 }  // namespace standin
