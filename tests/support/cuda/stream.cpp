@@ -115,7 +115,7 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   WYE_NEEDS(Event, its, event);
-  const std::shared_ptr<Mark> mark = its->mark;  // as it is now
+  const std::shared_ptr<Mark> mark = its->last();  // as it is now
   if (mark) on->push([mark] { (void)wait_for(*mark); });
   return CUDA_SUCCESS;
 }
@@ -138,13 +138,13 @@ CUresult EventRecord(CUevent event, CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   WYE_NEEDS(Event, its, event);
-  its->mark = on->mark();
+  its->record(*on);
   return CUDA_SUCCESS;
 }
 CUresult EventSynchronize(CUevent event) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Event, its, event);
-  const std::shared_ptr<Mark> mark = its->mark;
+  const std::shared_ptr<Mark> mark = its->last();
   return mark ? wait_for(*mark) : CUDA_SUCCESS;
 }
 CUresult EventDestroy(CUevent event) {
