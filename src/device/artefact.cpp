@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/text.hpp"
 
@@ -26,7 +27,46 @@ std::uint64_t saturated(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::uint64_t>::max() : product;
 }
 
+/// Bytes of the block that a slot takes, where it is in it at all; and what that is called.
+struct PassingForm {
+  std::optional<std::uint64_t> size;
+  std::string_view name;
+};
+PassingForm form_of(Passing::Kind kind, const Slot& slot) {
+  switch (kind) {
+    case Passing::Kind::host: return {{}, "host memory"};
+    case Passing::Kind::descriptor: return {{}, "a descriptor"};
+    case Passing::Kind::bytes: return {slot.size, "bytes"};
+    case Passing::Kind::address: return {8, "an address"};
+    case Passing::Kind::span: return {16, "an address and a count"};
+  }
+  return {{}, "nothing known"};
+}
+
 }  // namespace
+
+Result<void> check_passing(const Artefact& artefact, std::string_view devices,
+                           std::initializer_list<Passing::Kind> kinds) {
+  const std::vector<Slot>& slots = artefact.schema.slots;
+  if (artefact.passing.size() != slots.size())
+    return Error(Errc::invalid_argument,
+                 base::text("Kernel '{}' has {} parameters, and says of {} how they are passed.",
+                            artefact.kernel, slots.size(), artefact.passing.size()));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const Passing& passing = artefact.passing[i];
+    const PassingForm form = form_of(passing.kind, slots[i]);
+    if (std::find(kinds.begin(), kinds.end(), passing.kind) == kinds.end())
+      return Error(Errc::unsupported,
+                   base::text("Parameter {} ('{}') of kernel '{}' is passed as {}, which no {} takes.", i,
+                              slots[i].name, artefact.kernel, form.name, devices));
+    if (form.size && passing.offset + *form.size > artefact.parameter_bytes)
+      return Error(
+          Errc::invalid_argument,
+          base::text("Parameter {} ('{}') of kernel '{}' ends at byte {} of a block of {}.", i, slots[i].name,
+                     artefact.kernel, passing.offset + *form.size, artefact.parameter_bytes));
+  }
+  return {};
+}
 
 Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits& limits,
                            const std::string& device_id) {

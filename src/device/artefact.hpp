@@ -12,8 +12,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace wye {
@@ -65,6 +67,11 @@ struct Artefact {
   std::uint32_t dynamic_shared = 0;  ///< bytes of shared memory that a launch adds to what the code says
   Digest key;                        ///< what it was built from
 };
+
+/// Checks that every slot can be passed the way the artefact says. `devices` are what takes `kinds`: "Vulkan device".
+/// Errors: invalid_argument (slots without a way, or that end outside the block), unsupported (no such device takes it).
+Result<void> check_passing(const Artefact& artefact, std::string_view devices,
+                           std::initializer_list<Passing::Kind> kinds);
 
 /// Workgroups that cover `items`.
 /// Errors: unsupported, naming the dimension, the number and the limit.

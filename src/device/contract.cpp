@@ -8,6 +8,7 @@ namespace device {
 
 Timeline::~Timeline() = default;
 ExecutableBase::~ExecutableBase() = default;
+ReplayBase::~ReplayBase() = default;
 LaneBase::~LaneBase() = default;
 DeviceBase::~DeviceBase() = default;
 Adapter::~Adapter() = default;
@@ -29,6 +30,32 @@ Result<void> fits(Bytes bytes, const AdapterInfo& adapter) {
   return Error(Errc::out_of_memory,
                base::text("Buffer size ({} bytes) exceeds the largest buffer of '{}' ({} bytes).",
                           bytes.count, adapter.id, adapter.limits.buffer.count));
+}
+
+Error not_larger(std::uint64_t value, std::uint64_t reached) {
+  return Error(Errc::invalid_argument,
+               base::text("A timeline only grows: the new value ({}) is not larger than the one it has ({}).",
+                          value, reached));
+}
+
+Result<BufferView> view_of(const Operand& operand, const DeviceBase& device) {
+  const auto refused = [&](std::string what) {
+    return Error(Errc::invalid_argument,
+                 base::text("An operand given to a lane of device '{}' {}.", device.info().id, what));
+  };
+  if ((operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) || !operand.object)
+    return refused("is not a buffer");
+  BufferView view{.buffer = static_cast<BufferBase*>(operand.object.get())};
+  if (view.buffer->device().get() != &device) return refused("is a buffer of another device");
+  const std::uint64_t size = view.buffer->bytes().count;
+  if (operand.kind == Operand::Kind::address) {
+    view.bytes = size;
+  } else if (__builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &view.offset) ||
+             __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &view.bytes) ||
+             view.offset > size || view.bytes > size - view.offset) {
+    return refused(base::text("ends outside its buffer ({} bytes)", size));
+  }
+  return view;
 }
 
 BufferBase::BufferBase(std::shared_ptr<DeviceBase> device, const BufferRequest& request)
@@ -61,6 +88,10 @@ Digest DeviceBase::driver_identity() const {
 
 Result<std::vector<std::byte>> DeviceBase::driver_code() { return std::vector<std::byte>(); }
 Result<void> DeviceBase::preload(std::span<const std::byte>) { return {}; }
+
+std::shared_ptr<ReplayBase> DeviceBase::create_replay() {
+  return std::make_shared<ReplayBase>(shared_from_this());
+}
 
 ExecutableBase::ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact)
     : device_(std::move(device)), artefact_(std::move(artefact)) {

@@ -44,6 +44,9 @@ class Timeline {
   virtual const DeviceBase* owner() const noexcept = 0;
 };
 
+/// What a timeline that has reached `reached` answers to `value`, which is not larger.
+Error not_larger(std::uint64_t value, std::uint64_t reached);
+
 /// A value of a timeline.
 struct TimelinePoint {
   std::shared_ptr<Timeline> timeline;
@@ -113,6 +116,19 @@ inline const BufferBase* buffer_of(const Operand& operand) noexcept {
   return static_cast<const BufferBase*>(operand.object.get());
 }
 
+/// Bytes of a buffer, which somebody else keeps.
+struct BufferView {
+  BufferBase* buffer = nullptr;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  /// Where they begin on the device.
+  std::uint64_t address() const noexcept { return buffer->address() + offset; }
+};
+
+/// The bytes that an operand given to a lane of `device` means.
+/// Errors: invalid_argument: it is no buffer, one of another device, or ends outside its buffer.
+Result<BufferView> view_of(const Operand& operand, const DeviceBase& device);
+
 /// A kernel that lives on one device.
 /// Threads: thread-safe.
 class ExecutableBase {
@@ -132,6 +148,21 @@ class ExecutableBase {
   Artefact artefact_;
 };
 
+/// What a backend keeps of a recording that is submitted again and again: a driver's graph, a command buffer. It belongs to
+/// nobody's lane.
+/// Threads: one thread at a time.
+class ReplayBase {
+ public:
+  explicit ReplayBase(std::shared_ptr<DeviceBase> device) : device_(std::move(device)) {}
+  ReplayBase(const ReplayBase&) = delete;
+  virtual ~ReplayBase();
+  const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
+  std::uint64_t checked = 0;  ///< the revision that the checked decorator has found right
+
+ private:
+  std::shared_ptr<DeviceBase> device_;
+};
+
 /// How a submission runs.
 struct Submission {
   std::shared_ptr<const Recording> recording;  ///< closed; kept by the lane until the device is done with it
@@ -140,6 +171,16 @@ struct Submission {
   /// The submitting thread waits next and may do the work itself, even past the deadline it waits with (`stop`
   /// bounds that): no other thread needs waking.
   bool caller_waits = false;
+  /// The recording will be submitted again, with other arguments perhaps: what is made of it may be kept here. Without
+  /// effect on what happens. May be null, as in all submissions that are made once.
+  std::shared_ptr<ReplayBase> replay = nullptr;
+};
+
+/// Which lane goes first where a device has work of several. Only CUDA's devices know of it.
+enum class LanePriority : std::uint8_t { normal, high };
+
+struct LaneOptions {
+  LanePriority priority = LanePriority::normal;
 };
 
 /// One ordered lane: submissions run one after the other, in the order given.
@@ -195,7 +236,9 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) = 0;
   /// Errors: unsupported (language, limit or feature), compile_failed, out_of_memory, device_lost.
   virtual Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) = 0;
-  virtual Result<std::unique_ptr<LaneBase>> create_lane() = 0;
+  virtual Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions& options = {}) = 0;
+  /// A place for what this device makes of a recording; empty at first, and always where it makes nothing of it.
+  virtual std::shared_ptr<ReplayBase> create_replay();
   /// A timeline of its own, at 0, for the host to signal and lanes of this device to wait for.
   virtual Result<std::shared_ptr<Timeline>> create_timeline() = 0;
 
@@ -216,12 +259,21 @@ class Adapter {
   virtual Result<std::shared_ptr<DeviceBase>> open() = 0;
 };
 
+/// What of a device an opened one may use.
+enum class Isolation : std::uint8_t {
+  shared,     ///< all of it, as everybody else
+  partition,  ///< some of its multiprocessors, which others leave alone: CUDA's green contexts
+};
+
 /// What a backend may be told.
 struct BackendOptions {
   unsigned cpu_threads = 0;      ///< size of the CPU team; 0: one per processor
   bool validate = false;         ///< ask the driver's own checks for messages, where there are any
   LogSink log;                   ///< where those go
   std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
+  /// Devices that cannot be divided are not opened with `partition`, and say so; the CPU has its threads for that.
+  Isolation isolation = Isolation::shared;
+  unsigned partition = 0;  ///< multiprocessors of a partition, at least; 0: half of the device
 };
 
 /// What a backend found: one entry per adapter, usable or not. A missing driver is one entry with its reason.

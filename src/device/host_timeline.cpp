@@ -32,11 +32,7 @@ Result<void> HostTimeline::reach(std::uint64_t value) {
   {
     base::Lock lock(mutex_);
     if (failure_) return *failure_;
-    if (value <= reached())
-      return Error(
-          Errc::invalid_argument,
-          base::text("A timeline only grows: the new value ({}) is not larger than the one it has ({}).",
-                     value, reached()));
+    if (value <= reached()) return not_larger(value, reached());
     const auto rest =
         std::partition(watchers_.begin(), watchers_.end(), [&](const Watcher& w) { return w.value > value; });
     due.assign(std::make_move_iterator(rest), std::make_move_iterator(watchers_.end()));

@@ -5,17 +5,6 @@
 namespace wye {
 inline namespace v0 {
 namespace device {
-namespace {
-
-/// Whether nobody but the caller holds `recording`. Taking and dropping one more reference orders what the
-/// last other holder did before what the caller does next; `use_count` alone does not.
-bool unused(const std::shared_ptr<Recording>& recording) {
-  if (recording.use_count() != 1) return false;
-  const std::shared_ptr<Recording> another = recording;  // NOLINT: dropped at once, see above
-  return true;
-}
-
-}  // namespace
 
 Lane::Lane(std::unique_ptr<LaneBase> base) : base_(std::move(base)) {}
 
@@ -81,16 +70,29 @@ void Lane::fail(Error error) {
 TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
   if (open_ && !open_->empty() && !failure_) {
     open_->close();
-    auto value =
-        base_->submit({.recording = open_, .waits = waits_, .stop = stop, .caller_waits = caller_waits});
-    waits_.clear();
+    give({.recording = open_, .waits = waits_, .stop = stop, .caller_waits = caller_waits});
     in_flight_.push_back(std::move(open_));
-    if (value)
-      last_ = *value;
-    else
-      fail(value.error());
   }
   return {base_->timeline(), last_};
+}
+
+TimelinePoint Lane::submit(SequenceState& sequence) {
+  submit();
+  if (!failure_) {
+    Submission submission = sequence.submission();
+    submission.waits = waits_;
+    if (!submission.recording->empty() || !waits_.empty()) give(submission);
+  }
+  return {base_->timeline(), last_};
+}
+
+void Lane::give(const Submission& submission) {
+  auto value = base_->submit(submission);
+  waits_.clear();
+  if (value)
+    last_ = *value;
+  else
+    fail(value.error());
 }
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/contract.hpp"
+#include "device/sequence.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -36,6 +37,8 @@ class Lane {
   /// Hands what was recorded to the device. Without effect where nothing was.
   /// Returns the point that its end will reach.
   TimelinePoint submit(const StopToken& stop = {}, bool caller_waits = false);
+  /// Submits, and then all of `sequence`.
+  TimelinePoint submit(SequenceState& sequence);
   /// Submits, and waits for all of it.
   /// Errors: timed_out (the lane is still good); or the first failure of this lane.
   Result<void> wait(Instant until, const StopToken& stop = {});
@@ -48,6 +51,7 @@ class Lane {
 
  private:
   Recording* open();
+  void give(const Submission& submission);
   void collect();
   std::unique_ptr<LaneBase> base_;
   std::shared_ptr<Recording> open_;

@@ -1,7 +1,9 @@
 #include "device/recording.hpp"
 
+#include <atomic>
 #include <utility>
 
+#include "base/text.hpp"
 #include "device/contract.hpp"
 
 namespace wye {
@@ -102,30 +104,57 @@ void Recording::dispatch(std::shared_ptr<ExecutableBase> executable, const Argum
                          Extent3 items) {
   Command* command = add(Command::Kind::dispatch);
   if (!command) return;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    Operand operand = arguments[i];
-    // Memory that was given for less than the kernel does with it keeps its access: the checked decorator
-    // sees that.
-    if (executable && i < executable->artefact().schema.slots.size()) {
-      const Access declared = executable->artefact().schema.slots[i].access;
-      const bool memory = operand.kind != Operand::Kind::value;
-      if (memory && (operand.access == Access::none || covers(operand.access, declared)))
-        operand.access = declared;
-    }
-    add_operand(*command, std::move(operand));
-  }
   command->executable = std::move(executable);
   command->items = items;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    Operand operand = arguments[i];
+    declare(*command, i, operand);
+    add_operand(*command, std::move(operand));
+  }
+}
+
+/// Gives memory the access that the kernel has to it. What was given for less keeps its own: the checked decorator sees that.
+void Recording::declare(const Command& command, std::size_t slot, Operand& operand) {
+  if (!command.executable || slot >= command.executable->artefact().schema.slots.size()) return;
+  const Access declared = command.executable->artefact().schema.slots[slot].access;
+  const bool memory = operand.kind != Operand::Kind::value;
+  if (memory && (operand.access == Access::none || covers(operand.access, declared)))
+    operand.access = declared;
+}
+
+Result<void> Recording::set(std::size_t command, std::size_t slot, Operand operand) {
+  if (closed_) return base::invalid("A recording that is closed keeps the arguments it has.");
+  if (command >= commands_.size() || commands_[command].kind != Command::Kind::dispatch)
+    return base::invalid(
+        base::text("Step {} of a recording of {} commands is no dispatch.", command, commands_.size()));
+  const Command& dispatch = commands_[command];
+  if (slot >= dispatch.count)
+    return base::invalid(base::text("Step {} of a recording has {} arguments, and none in slot {}.", command,
+                                    dispatch.count, slot));
+  declare(dispatch, slot, operand);
+  operands_[dispatch.first + slot] = std::move(operand);
+  return {};
 }
 
 void Recording::close() {
+  static std::atomic<std::uint64_t> last{0};
   if (closed_) return;
+  planner_.clear();
   for (Command& command : commands_) {
     touches_.clear();
     for (const Operand& operand : operands(command)) touch(operand, touches_);
     command.barrier = planner_.next(touches_);
   }
+  revision_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
   closed_ = true;
+}
+
+void Recording::assign(const Recording& other) {
+  commands_ = other.commands_;
+  operands_ = other.operands_;
+  revision_ = other.revision_;
+  closed_ = other.closed_;
+  misused_ = other.misused_;
 }
 
 void Recording::clear() noexcept {
@@ -134,6 +163,13 @@ void Recording::clear() noexcept {
   planner_.clear();
   closed_ = false;
   misused_ = false;
+}
+
+bool unused(const std::shared_ptr<Recording>& recording) noexcept {
+  if (recording.use_count() != 1) return false;
+  // Taking and dropping one more reference orders what the last other holder did; `use_count` alone does not.
+  const std::shared_ptr<Recording> another = recording;  // NOLINT: dropped at once
+  return true;
 }
 
 }  // namespace device

@@ -1,6 +1,7 @@
 #pragma once
 /// Commands as data: what a lane is given. Barriers are part of the data, computed here and nowhere else.
 #include <wye/base/extent.hpp>
+#include <wye/base/result.hpp>
 #include <wye/device/operand.hpp>
 
 #include <cstddef>
@@ -45,7 +46,8 @@ struct Command {
   std::shared_ptr<ExecutableBase> executable;
 };
 
-/// A list of commands that is filled once and then handed to lanes, any number of times.
+/// A list of commands that is filled and closed, and then handed to lanes, any number of times. It may be opened again, to
+/// be added to or given other arguments, when nobody else holds it.
 /// Operands are of kind buffer, host (only for devices with Feature::host_memory), value or address.
 /// Threads: one thread at a time until closed, thread-safe after.
 class Recording {
@@ -57,8 +59,18 @@ class Recording {
   /// `arguments` in the order of the executable's schema; their access is set from it.
   void dispatch(std::shared_ptr<ExecutableBase> executable, const Arguments& arguments, Extent3 items);
 
+  /// Makes `operand` the argument in `slot` of the dispatch that is command number `command`.
+  /// Errors: invalid_argument: it is closed, or has no such command, or that no such argument.
+  Result<void> set(std::size_t command, std::size_t slot, Operand operand);
+
   /// Plans the barriers; nothing can be added after.
   void close();
+  /// Open again, with the commands it has.
+  void reopen() noexcept { closed_ = false; }
+  /// Different for all that was ever closed; equal for copies.
+  std::uint64_t revision() const noexcept { return revision_; }
+  /// Makes this one a copy, keeping its memory.
+  void assign(const Recording& other);
   bool closed() const noexcept { return closed_; }
   /// What was added after `close`, if anything: misuse, found by the checked decorator.
   bool misused() const noexcept { return misused_; }
@@ -74,13 +86,18 @@ class Recording {
  private:
   Command* add(Command::Kind kind);
   void add_operand(Command& command, Operand operand);
+  static void declare(const Command& command, std::size_t slot, Operand& operand);
   std::vector<Command> commands_;
   std::vector<Operand> operands_;
   BarrierPlanner planner_;
   std::vector<Touch> touches_;  // of one command, while planning
+  std::uint64_t revision_ = 0;
   bool closed_ = false;
   bool misused_ = false;
 };
+
+/// Whether nobody but the caller holds `recording`. What the last other holder did comes before what the caller does next.
+bool unused(const std::shared_ptr<Recording>& recording) noexcept;
 
 }  // namespace device
 }  // namespace v0

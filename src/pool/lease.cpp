@@ -48,16 +48,7 @@ void Lease::fill(const Buffer& target, std::uint32_t pattern) {
 }
 
 void Lease::dispatch(const Executable& executable, const Arguments& arguments) {
-  std::uint64_t items = 1;
-  if (executable) {
-    const auto& slots = executable.schema().slots;
-    for (std::size_t i = 0; i < slots.size() && i < arguments.size(); ++i) {
-      if (slots[i].kind != SlotKind::buffer || !writes(slots[i].access)) continue;
-      items = arguments[i].count;
-      break;
-    }
-  }
-  dispatch(executable, arguments, items);
+  dispatch(executable, arguments, device::items_of(executable, arguments));
 }
 
 void Lease::dispatch(const Executable& executable, const Arguments& arguments, Extent3 items) {
@@ -66,6 +57,11 @@ void Lease::dispatch(const Executable& executable, const Arguments& arguments, E
 }
 
 void Lease::submit() { state_->lane().submit(); }
+
+void Lease::submit(Sequence& sequence) {
+  state_->context->dispatches.fetch_add(sequence.size(), std::memory_order_relaxed);
+  state_->lane().submit(sequence.state());
+}
 
 Result<void> Lease::wait(Deadline deadline) {
   return state_->lane().wait(base::parked_until(state_->pool->clock(), deadline.at(state_->pool->clock())));

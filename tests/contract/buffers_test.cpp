@@ -176,4 +176,19 @@ CONTRACT_CASE("staging memory can be reached by the host", {Ability::data}) {
   CHECK(subject.read(buffer) == words);
 }
 
+CONTRACT_CASE("memory that threads take at the same time is there for the lane of each", {Ability::data}) {
+  in_threads(4, [&](unsigned i) {
+    auto lane = subject.lane();
+    for (Word round = 0; round < 30; ++round) {
+      const std::vector<Word> words(500, round * 10 + i);
+      std::vector<Word> got(500);
+      const auto buffer = subject.words(500);
+      lane->upload(bytes_of(words), range(buffer));
+      lane->download(range(buffer), writable_bytes_of(got));
+      subject.settle(*lane);
+      expect(got == words, "what was uploaded is downloaded");
+    }
+  });
+}
+
 }  // namespace wye::test

@@ -82,4 +82,26 @@ TEST_CASE("the grain of a host function is the shortest run that covers its tile
   }
 }
 
+TEST_CASE("a slot that cannot be passed as its artefact says is refused by name", "[device]") {
+  using Kind = Passing::Kind;
+  Artefact artefact;
+  artefact.kernel = "k";
+  artefact.schema = {{buffer_slot("x", Access::read), scalar_slot("s")}};
+  artefact.passing = {{.kind = Kind::span, .binding = 0, .offset = 0},
+                      {.kind = Kind::bytes, .binding = 0, .offset = 16}};
+  artefact.parameter_bytes = 20;
+  const auto answer = [&] { return check_passing(artefact, "toy device", {Kind::span, Kind::bytes}); };
+  CHECK(answer());
+  artefact.parameter_bytes = 19;
+  CHECK(answer().error() == Errc::invalid_argument);
+  CHECK(answer().error().sentence() == "Parameter 1 ('s') of kernel 'k' ends at byte 20 of a block of 19.");
+  artefact.passing[0].kind = Kind::descriptor;
+  CHECK(answer().error() == Errc::unsupported);
+  CHECK(answer().error().sentence() ==
+        "Parameter 0 ('x') of kernel 'k' is passed as a descriptor, which no toy device takes.");
+  CHECK_FALSE(check_passing(artefact, "toy device", {Kind::descriptor, Kind::bytes}));
+  artefact.passing.pop_back();
+  CHECK(answer().error().sentence() == "Kernel 'k' has 2 parameters, and says of 1 how they are passed.");
+}
+
 }  // namespace wye::test

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "device/doubles.hpp"
+#include "device/sequence.hpp"
 
 namespace wye::test {
 namespace {
@@ -31,7 +32,7 @@ class NarrowDevice final : public DeviceBase {
     };
     return std::shared_ptr<ExecutableBase>(std::make_shared<NarrowExecutable>(shared_from_this(), artefact));
   }
-  Result<std::unique_ptr<LaneBase>> create_lane() override {
+  Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions&) override {
     return std::unique_ptr<LaneBase>(std::make_unique<ScriptedLane>(shared_from_this()));
   }
   Result<std::shared_ptr<Timeline>> create_timeline() override {
@@ -285,6 +286,24 @@ TEST_CASE("the checked lane refuses what is wrong and passes on what is right", 
   refused(lane->wait(3, Instant::max()), {"(3)", "last: 2"});
   lane->abandon();
   CHECK(base->abandoned == 1);
+}
+
+TEST_CASE("what is submitted again unchanged is checked once, and again when it has changed", "[device]") {
+  const auto device = null_device();
+  const auto buffer = buffer_of(*device, 64_B);
+  const auto lane = checked(std::make_unique<ScriptedLane>(device));
+  SequenceState sequence(device);
+  sequence.open().fill(range(buffer), 1);
+  const Submission right = sequence.submission();
+  REQUIRE(lane->submit(right));
+  CHECK(right.replay->checked == right.recording->revision());
+  REQUIRE(lane->submit(right));
+  sequence.open().fill(range(buffer, 1, 4), 1);
+  const Submission wrong = sequence.submission();
+  auto refused = lane->submit(wrong);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error() == Errc::invalid_argument);
+  CHECK(wrong.replay->checked == right.recording->revision());
 }
 
 }  // namespace wye::test

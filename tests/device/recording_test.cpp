@@ -1,6 +1,9 @@
 #include "device/recording.hpp"
 
+#include <cstring>
+
 #include "device/doubles.hpp"
+#include "device/sequence.hpp"
 
 namespace wye::test {
 namespace {
@@ -150,6 +153,68 @@ TEST_CASE("a cleared recording is as new, and lets go of what it held", "[device
     CHECK_FALSE(recording.misused());
     CHECK(a.use_count() == 1);
   }
+}
+
+TEST_CASE("a recording that was opened again has other arguments, and the barriers for them", "[device]") {
+  const auto device = null_device();
+  const auto a = buffer_of(*device, 64_B), b = buffer_of(*device, 64_B);
+  const auto run =
+      executable(*device, {{buffer_slot("in", Access::read), buffer_slot("out", Access::write)}});
+  const Buffer from(a, ElementType::uint32, 4), to(b, ElementType::uint32, 4);
+  Recording recording;
+  recording.fill(range(a), 1);
+  recording.dispatch(run, arguments(from, to), 16);
+  recording.close();
+  const std::uint64_t before = recording.revision();
+  CHECK(barriers(recording) == std::vector<bool>{false, true});
+  CHECK(recording.set(1, 0, to.operand(Access::read_write)).error() ==
+        Errc::invalid_argument);  // it is closed
+  Recording same;
+  same.assign(recording);
+  CHECK(same.revision() == before);
+
+  recording.reopen();
+  REQUIRE(recording.set(
+      1, 0, Buffer(buffer_of(*device, 64_B), ElementType::uint32, 4).operand(Access::read_write)));
+  for (const auto& wrong :
+       {recording.set(0, 0, to.operand(Access::read)), recording.set(2, 0, to.operand(Access::read)),
+        recording.set(1, 2, to.operand(Access::read))}) {
+    REQUIRE_FALSE(wrong);
+    CHECK(wrong.error() == Errc::invalid_argument);
+  }
+  recording.close();
+  CHECK(recording.revision() != before);
+  CHECK(barriers(recording) == std::vector<bool>{false, false});
+  CHECK(recording.operands(recording.commands()[1])[0].access == Access::read);
+  CHECK(barriers(same) == std::vector<bool>{false, true});
+  CHECK_FALSE(recording.misused());
+}
+
+TEST_CASE("what a sequence submitted stays as it was; its recordings go round", "[device]") {
+  const auto device = null_device();
+  const auto a = buffer_of(*device, 64_B);
+  const auto run = executable(*device, {{buffer_slot("to", Access::write), scalar_slot("by")}});
+  const Buffer to(a, ElementType::uint32, 4);
+  SequenceState sequence(device);
+  sequence.open().dispatch(run, arguments(to, std::uint32_t{1}), 16);
+  const auto number = [](const Recording& recording) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, recording.operands(recording.commands()[0])[1].value().data(), sizeof(value));
+    return value;
+  };
+  Submission first = sequence.submission();
+  CHECK(sequence.submission().recording == first.recording);
+  REQUIRE(sequence.open().set(0, 1, Operand::of_value(std::uint32_t{2})));
+  Submission second = sequence.submission();
+  CHECK(number(*first.recording) == 1);
+  CHECK(number(*second.recording) == 2);
+  CHECK(second.recording->revision() != first.recording->revision());
+  CHECK(second.replay == first.replay);
+  const Recording* const old = first.recording.get();
+  first.recording.reset();
+  REQUIRE(sequence.open().set(0, 1, Operand::of_value(std::uint32_t{3})));
+  CHECK(sequence.submission().recording.get() == old);
+  CHECK(number(*second.recording) == 2);
 }
 
 }  // namespace wye::test

@@ -209,3 +209,28 @@ TEST_CASE("many threads lease and return; the counts balance", "[pool]") {
   CHECK(metrics.leases == 1600);
   CHECK(metrics.contexts <= 3);
 }
+
+TEST_CASE("a sequence is recorded once, and run by any lease of its device with the arguments it has then",
+          "[pool]") {
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 2});
+  auto a = pool.lease().value(), b = pool.lease().value();
+  const auto buffer = a.device().buffer<std::uint32_t>(4).value(),
+             copy = a.device().buffer<std::uint32_t>(4).value();
+  Sequence sequence(a.device());
+  CHECK(sequence.fill(buffer, 7) == 0);
+  CHECK(sequence.copy(buffer, copy, copy.bytes()) == 1);
+  CHECK(sequence.size() == 2);
+  for (Lease* lease : {&a, &b}) {
+    std::array<std::uint32_t, 4> out{};
+    lease->fill(copy, 1);
+    lease->submit(sequence);
+    lease->download(copy, out);
+    REQUIRE(lease->wait());
+    CHECK(out == std::array<std::uint32_t, 4>{7, 7, 7, 7});
+  }
+  auto none = sequence.set(0, 0, 3.0f);
+  REQUIRE_FALSE(none);
+  CHECK(none.error() == Errc::invalid_argument);
+  const Sequence moved = std::move(sequence);
+  CHECK(moved.size() == 2);
+}

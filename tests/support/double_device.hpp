@@ -44,7 +44,9 @@ class DoubleDevice final : public device::DeviceBase {
     preloaded.assign(given.begin(), given.end());
     return {};
   }
-  Result<std::unique_ptr<device::LaneBase>> create_lane() override { return no("lanes"); }
+  Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions&) override {
+    return no("lanes");
+  }
   Result<std::shared_ptr<device::Timeline>> create_timeline() override { return no("timelines"); }
 
   void lose() { is_lost_ = true; }

@@ -5,6 +5,7 @@
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
 #include <wye/device/operand.hpp>
+#include <wye/device/sequence.hpp>
 
 #include <concepts>
 #include <memory>
@@ -66,6 +67,8 @@ class WYE_API Lease {
 
   /// Hands what was asked so far to the device and returns; `wait` does it too.
   void submit();
+  /// The same, and then runs all of `sequence`.
+  void submit(Sequence& sequence);
   /// Waits until everything asked so far is done.
   /// Errors: timed_out (wait again); or the first failure on this context since the lease began.
   Result<void> wait(Deadline deadline = {});

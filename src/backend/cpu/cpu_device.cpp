@@ -96,7 +96,7 @@ Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artef
   return std::shared_ptr<ExecutableBase>(std::make_shared<CpuExecutable>(shared_from_this(), artefact));
 }
 
-Result<std::unique_ptr<LaneBase>> CpuDevice::create_lane() {
+Result<std::unique_ptr<LaneBase>> CpuDevice::create_lane(const LaneOptions&) {
   return std::unique_ptr<LaneBase>(
       std::make_unique<CpuLane>(std::static_pointer_cast<CpuDevice>(shared_from_this())));
 }

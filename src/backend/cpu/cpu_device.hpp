@@ -24,7 +24,7 @@ class CpuDevice final : public device::DeviceBase {
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(
       const device::Artefact& artefact) override;
-  Result<std::unique_ptr<device::LaneBase>> create_lane() override;
+  Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions&) override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
 
  private:

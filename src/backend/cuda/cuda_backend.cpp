@@ -26,11 +26,11 @@ std::vector<device::Discovered> nothing(const Error& why) {
 /// Threads: thread-safe.
 class CudaAdapter final : public device::Adapter {
  public:
-  CudaAdapter(std::shared_ptr<CudaDriver> driver, PhysicalDevice physical)
-      : driver_(std::move(driver)), physical_(std::move(physical)) {}
+  CudaAdapter(std::shared_ptr<CudaDriver> driver, PhysicalDevice physical, device::BackendOptions options)
+      : driver_(std::move(driver)), physical_(std::move(physical)), options_(std::move(options)) {}
   const AdapterInfo& info() const noexcept override { return physical_.info; }
   Result<std::shared_ptr<device::DeviceBase>> open() override {
-    auto opened = CudaDevice::open(driver_, physical_);
+    auto opened = CudaDevice::open(driver_, physical_, options_);
     if (!opened) return std::move(opened).error();
     return std::shared_ptr<device::DeviceBase>(*std::move(opened));
   }
@@ -38,6 +38,7 @@ class CudaAdapter final : public device::Adapter {
  private:
   std::shared_ptr<CudaDriver> driver_;
   PhysicalDevice physical_;
+  device::BackendOptions options_;
 };
 
 class CudaBackend final : public device::Backend {
@@ -57,7 +58,8 @@ class CudaBackend final : public device::Backend {
       PhysicalDevice physical = describe(*driver, i);
       device::Discovered& entry = found.emplace_back();
       entry.info = physical.info;
-      if (physical.info.usable) entry.adapter = std::make_shared<CudaAdapter>(driver, std::move(physical));
+      if (physical.info.usable)
+        entry.adapter = std::make_shared<CudaAdapter>(driver, std::move(physical), options);
     }
     return found;
   }

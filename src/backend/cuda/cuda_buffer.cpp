@@ -60,10 +60,7 @@ Result<void> CudaBuffer::take(device::MemoryUse use) {
       device.cu.MemPoolTrimTo(device.memory_pool(), 0) == CUDA_SUCCESS)
     r = allocate();
   if (r != CUDA_SUCCESS) return address_ = 0, refused(r, "cuMemAllocFromPoolAsync");
-  // Any lane may use it now: nothing but memory that was given back is in this stream.
-  r = device.cu.StreamSynchronize(device.memory_stream());
-  if (r != CUDA_SUCCESS) return refused(r, "cuStreamSynchronize");
-  return {};
+  return device.memory_taken();  // nobody waits for it: lanes begin behind it
 }
 
 CudaBuffer::~CudaBuffer() {

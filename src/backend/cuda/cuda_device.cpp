@@ -8,6 +8,7 @@
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/cuda_executable.hpp"
 #include "backend/cuda/cuda_lane.hpp"
+#include "backend/cuda/cuda_replay.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
 #include "base/text.hpp"
 
@@ -62,17 +63,18 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice&
       waiter_(*this) {}
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver> driver,
-                                                     const PhysicalDevice& physical) {
+                                                     const PhysicalDevice& physical,
+                                                     const device::BackendOptions& options) {
   if (driver->dead())
     return Error(Errc::unavailable,
                  base::text("Device '{}' cannot be opened: an error has ended CUDA for this process.",
                             physical.info.id));
   std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(driver), physical));
-  if (auto created = device->create(); !created) return std::move(created).error();
+  if (auto created = device->create(options); !created) return std::move(created).error();
   return device;
 }
 
-Result<void> CudaDevice::create() {
+Result<void> CudaDevice::create(const device::BackendOptions& options) {
   const auto refused = [&](CUresult r, const char* api) {
     return failed(r, api,
                   base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
@@ -81,12 +83,18 @@ Result<void> CudaDevice::create() {
   if (const CUresult r = cu.DevicePrimaryCtxRetain(&context, handle_); r != CUDA_SUCCESS)
     return refused(r, "cuDevicePrimaryCtxRetain");
   context_ = context;
+  retained_ = true;
+  if (options.isolation == device::Isolation::partition)
+    if (auto divided = divide(options.partition); !divided) return divided;
   const CurrentContext current(*this);
   if (!current) return current.error();
-  CUstream stream = nullptr;
-  if (const CUresult r = cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0); r != CUDA_SUCCESS)
-    return refused(r, "cuStreamCreateWithPriority");
-  memory_stream_ = stream;
+  auto stream = create_stream(device::LanePriority::normal);
+  if (!stream) return std::move(stream).error();
+  memory_stream_ = *stream;
+  CUevent event = nullptr;
+  if (const CUresult r = cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING); r != CUDA_SUCCESS)
+    return refused(r, "cuEventCreate");
+  memory_event_ = event;
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -102,9 +110,48 @@ Result<void> CudaDevice::create() {
   return {};
 }
 
+Result<void> CudaDevice::divide(unsigned units) {
+  if (!cu.DeviceGetDevResource || !cu.DevSmResourceSplitByCount || !cu.DevResourceGenerateDesc ||
+      !cu.GreenCtxCreate || !cu.GreenCtxDestroy || !cu.CtxFromGreenCtx || !cu.GreenCtxStreamCreate)
+    return Error(
+        Errc::unsupported,
+        base::text("Device '{}' cannot be divided: its driver ({}) has no green contexts, which came with "
+                   "CUDA 12.5.",
+                   info().id, info().driver));
+  const auto refused = [&](CUresult r, const char* api) {
+    Error error = failed(r, api, base::text("Device '{}' ({}) cannot be divided.", info().id, info().name));
+    return lost() ? error : Error(Errc::unsupported, error.sentence(), *error.native());
+  };
+  CUdevResource all{}, part{}, rest{};
+  if (const CUresult r = cu.DeviceGetDevResource(handle_, &all, CU_DEV_RESOURCE_TYPE_SM); r != CUDA_SUCCESS)
+    return refused(r, "cuDeviceGetDevResource");
+  const unsigned wanted = units != 0 ? units : std::max(1u, all.sm.smCount / 2);
+  if (wanted > all.sm.smCount)
+    return Error(Errc::unsupported,
+                 base::text("A partition of {} multiprocessors is more than device '{}' ({}) has ({}).",
+                            wanted, info().id, info().name, all.sm.smCount));
+  unsigned parts = 1;
+  if (const CUresult r = cu.DevSmResourceSplitByCount(&part, &parts, &all, &rest, 0, wanted);
+      r != CUDA_SUCCESS)
+    return refused(r, "cuDevSmResourceSplitByCount");
+  CUdevResourceDesc description = nullptr;
+  if (const CUresult r = cu.DevResourceGenerateDesc(&description, &part, 1); r != CUDA_SUCCESS)
+    return refused(r, "cuDevResourceGenerateDesc");
+  CUgreenCtx partition = nullptr;
+  if (const CUresult r = cu.GreenCtxCreate(&partition, description, handle_, CU_GREEN_CTX_DEFAULT_STREAM);
+      r != CUDA_SUCCESS)
+    return refused(r, "cuGreenCtxCreate");
+  partition_ = partition;
+  CUcontext context = nullptr;
+  if (const CUresult r = cu.CtxFromGreenCtx(&context, partition_); r != CUDA_SUCCESS)
+    return refused(r, "cuCtxFromGreenCtx");
+  context_ = context;
+  return {};
+}
+
 CudaDevice::~CudaDevice() {
   waiter_.end();
-  if (!context_) return;
+  if (!retained_) return;
   // What a lost device might still write is the context's to free.
   if (!lost()) {
     const CurrentContext current(*this);
@@ -113,11 +160,13 @@ CudaDevice::~CudaDevice() {
         heard(cu.StreamSynchronize(memory_stream_), "cuStreamSynchronize");
         heard(cu.StreamDestroy(memory_stream_), "cuStreamDestroy");
       }
+      if (memory_event_) heard(cu.EventDestroy(memory_event_), "cuEventDestroy");
       if (memory_pool_) heard(cu.MemPoolDestroy(memory_pool_), "cuMemPoolDestroy");
       for (const CUevent event : idle_events_) heard(cu.EventDestroy(event), "cuEventDestroy");
       for (void* page : word_pages_) heard(cu.MemFreeHost(page), "cuMemFreeHost");
     }
   }
+  if (partition_ && !lost()) heard(cu.GreenCtxDestroy(partition_), "cuGreenCtxDestroy");
   (void)cu.DevicePrimaryCtxRelease(handle_);
 }
 
@@ -157,8 +206,8 @@ Result<std::shared_ptr<device::ExecutableBase>> CudaDevice::create_executable(
   return std::shared_ptr<device::ExecutableBase>(std::move(*executable));
 }
 
-Result<std::unique_ptr<device::LaneBase>> CudaDevice::create_lane() {
-  auto lane = CudaLane::create(self());
+Result<std::unique_ptr<device::LaneBase>> CudaDevice::create_lane(const device::LaneOptions& options) {
+  auto lane = CudaLane::create(self(), options);
   if (!lane) return std::move(lane).error();
   return std::unique_ptr<device::LaneBase>(std::move(*lane));
 }
@@ -167,6 +216,50 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::create_timeline() {
   auto timeline = CudaTimeline::create(self(), CudaTimeline::MovedBy::host);
   if (!timeline) return std::move(timeline).error();
   return std::shared_ptr<device::Timeline>(std::move(*timeline));
+}
+
+std::shared_ptr<device::ReplayBase> CudaDevice::create_replay() {
+  return std::make_shared<CudaReplay>(self());
+}
+
+Result<CUstream> CudaDevice::create_stream(device::LanePriority priority) {
+  const auto refused = [&](CUresult r, const char* api) {
+    return failed(r, api, base::text("Device '{}' gives no stream.", info().id));
+  };
+  int number = 0;  // the driver's own default, below which there is none
+  if (priority == device::LanePriority::high) {
+    int least = 0;
+    if (const CUresult r = cu.CtxGetStreamPriorityRange(&least, &number); r != CUDA_SUCCESS)
+      return refused(r, "cuCtxGetStreamPriorityRange");
+  }
+  CUstream stream = nullptr;
+  if (partition_) {
+    if (const CUresult r = cu.GreenCtxStreamCreate(&stream, partition_, CU_STREAM_NON_BLOCKING, number);
+        r != CUDA_SUCCESS)
+      return refused(r, "cuGreenCtxStreamCreate");
+  } else if (const CUresult r = cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, number);
+             r != CUDA_SUCCESS) {
+    return refused(r, "cuStreamCreateWithPriority");
+  }
+  return stream;
+}
+
+Result<void> CudaDevice::memory_taken() {
+  if (const CUresult r = cu.EventRecord(memory_event_, memory_stream_); r != CUDA_SUCCESS)
+    return failed(r, "cuEventRecord", base::text("Device '{}' does not order its memory.", info().id));
+  memory_taken_.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+Result<void> CudaDevice::order_behind_memory(CudaStream& stream) {
+  const std::uint64_t taken = memory_taken_.load(std::memory_order_acquire);
+  if (stream.memory_seen == taken) return {};
+  if (const CUresult r = cu.StreamWaitEvent(stream.handle, memory_event_, CU_EVENT_WAIT_DEFAULT);
+      r != CUDA_SUCCESS)
+    return failed(r, "cuStreamWaitEvent",
+                  base::text("A lane of device '{}' cannot wait for its memory.", info().id));
+  stream.memory_seen = taken;
+  return {};
 }
 
 Result<EventHandle> CudaDevice::take_event() {

@@ -19,6 +19,7 @@ inline namespace v0 {
 namespace cuda {
 
 class CudaDevice;
+struct CudaStream;
 
 /// Makes a device's context the current one of this thread, and then the one that was before. Does nothing where it is
 /// current already.
@@ -64,7 +65,8 @@ class CudaDevice final : public device::DeviceBase {
  public:
   /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
   static Result<std::shared_ptr<CudaDevice>> open(std::shared_ptr<CudaDriver> driver,
-                                                  const PhysicalDevice& physical);
+                                                  const PhysicalDevice& physical,
+                                                  const device::BackendOptions& options);
   /// Lanes, buffers and executables have ended: each keeps its device alive.
   ~CudaDevice() override;
 
@@ -74,7 +76,8 @@ class CudaDevice final : public device::DeviceBase {
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(
       const device::Artefact& artefact) override;
-  Result<std::unique_ptr<device::LaneBase>> create_lane() override;
+  Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions& options) override;
+  std::shared_ptr<device::ReplayBase> create_replay() override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
 
   const DriverTable& cu;
@@ -88,6 +91,12 @@ class CudaDevice final : public device::DeviceBase {
   CudaWaiter& waiter() noexcept { return waiter_; }
   std::shared_ptr<CudaDevice> self() { return std::static_pointer_cast<CudaDevice>(shared_from_this()); }
 
+  // These are called with the context current.
+  Result<CUstream> create_stream(device::LanePriority priority);
+  /// Says that memory was taken: it is there for who comes behind the memory stream.
+  Result<void> memory_taken();
+  /// Lets a stream that is about to be given work begin behind the memory that was taken so far.
+  Result<void> order_behind_memory(CudaStream& stream);
   /// The context is current.
   Result<EventHandle> take_event();
   /// A word that is 0. The context is current.
@@ -104,14 +113,20 @@ class CudaDevice final : public device::DeviceBase {
 
  private:
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
-  Result<void> create();
+  Result<void> create(const device::BackendOptions& options);
+  /// Makes the context that of a partition of at least `units` multiprocessors.
+  Result<void> divide(unsigned units);
   void give_event(CUevent event) noexcept;
 
   std::shared_ptr<CudaDriver> driver_;
   CUdevice handle_;
   CUcontext context_ = nullptr;
+  CUgreenCtx partition_ = nullptr;  // whose context it is, where the device was divided
+  bool retained_ = false;
   CUstream memory_stream_ = nullptr;
   CUmemoryPool memory_pool_ = nullptr;
+  CUevent memory_event_ = nullptr;
+  std::atomic<std::uint64_t> memory_taken_{0};  // times; the event is behind the last
   std::atomic<std::uint64_t> in_use_{0};
 
   std::mutex idle_mutex_;

@@ -14,33 +14,34 @@ namespace {
 
 using CommandKind = device::Command::Kind;
 
-struct Range {
-  std::uint64_t address = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t begin() const { return address + offset; }
-};
-
 class Encoder {
  public:
   Encoder(device::DeviceBase& device, Plan& plan) : device_(device), plan_(plan) {}
   Result<void> command(const device::Command& command, std::span<const Operand> operands);
 
  private:
-  Result<Range> range_of(const Operand& operand) const;
   Result<void> dispatch(const device::Command& command, std::span<const Operand> operands);
   Result<void> pass(const CudaExecutable& executable, std::size_t slot, const Operand& operand,
                     std::byte* block);
   Result<void> pass_native(const CudaExecutable& executable, std::size_t slot, const Operand& operand);
   Error refused(const CudaExecutable& executable, std::size_t slot, std::string what) const;
   Error in_argument(const Error& error, const CudaExecutable& executable, std::size_t slot) const;
+  /// Adds a step; it has the barriers of all commands since the one before, which may have come to nothing.
+  void add(Step step);
   device::DeviceBase& device_;
   Plan& plan_;
+  bool barrier_ = false;
 };
 
+void Encoder::add(Step step) {
+  step.barrier = std::exchange(barrier_, false);
+  plan_.steps.push_back(step);
+}
+
 Result<void> Encoder::command(const device::Command& command, std::span<const Operand> operands) {
+  barrier_ |= command.barrier;
   if (command.kind == CommandKind::dispatch) return dispatch(command, operands);
-  auto first = range_of(operands[0]);
+  auto first = device::view_of(operands[0], device_);
   if (!first) return std::move(first).error();
   if (command.kind == CommandKind::fill) {
     if ((first->offset | first->bytes) % 4 != 0)
@@ -50,21 +51,23 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
               "A fill in a lane of device '{}' has offset {} and size {}, which are not multiples of 4.",
               device_.info().id, first->offset, first->bytes));
     if (first->bytes != 0)
-      plan_.steps.push_back({.kind = Step::Kind::fill,
-                             .pattern = command.pattern,
-                             .to = first->begin(),
-                             .bytes = first->bytes});
+      add({.kind = Step::Kind::fill,
+           .pattern = command.pattern,
+           .to = first->address(),
+           .bytes = first->bytes});
     return {};
   }
   if (command.kind == CommandKind::copy) {
-    auto second = range_of(operands[1]);
+    auto second = device::view_of(operands[1], device_);
     if (!second) return std::move(second).error();
     if (first->bytes != second->bytes)
       return Error(Errc::invalid_argument, base::text("A copy in a lane of device '{}' is of {} bytes to {}.",
                                                       device_.info().id, first->bytes, second->bytes));
     if (first->bytes != 0)
-      plan_.steps.push_back(
-          {.kind = Step::Kind::copy, .to = second->begin(), .from = first->begin(), .bytes = first->bytes});
+      add({.kind = Step::Kind::copy,
+           .to = second->address(),
+           .from = first->address(),
+           .bytes = first->bytes});
     return {};
   }
   if (command.host_bytes.count != first->bytes)
@@ -75,39 +78,16 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
   for (std::uint64_t done = 0; done < first->bytes;) {
     Step step{.kind = Step::Kind::copy, .bytes = std::min(first->bytes - done, Staging::largest_chunk)};
     if (command.kind == CommandKind::upload) {
-      step.to = first->begin() + done;
+      step.to = first->address() + done;
       step.source = command.source + done;
     } else {
-      step.from = first->begin() + done;
+      step.from = first->address() + done;
       step.target = command.target + done;
     }
     done += step.bytes;
-    plan_.steps.push_back(step);
+    add(step);
   }
   return {};
-}
-
-/// The bytes that an operand means.
-Result<Range> Encoder::range_of(const Operand& operand) const {
-  const auto refused = [&](std::string what) {
-    return Error(Errc::invalid_argument,
-                 base::text("An operand given to a lane of device '{}' {}.", device_.info().id, what));
-  };
-  if ((operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) || !operand.object)
-    return refused("is not a buffer");
-  const device::BufferBase& buffer = *device::buffer_of(operand);
-  if (buffer.device().get() != &device_) return refused("is a buffer of another device");
-  Range range;
-  range.address = buffer.address();
-  const std::uint64_t size = buffer.bytes().count;
-  if (operand.kind == Operand::Kind::address) {
-    range.bytes = size;
-  } else if (__builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &range.offset) ||
-             __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &range.bytes) ||
-             range.offset > size || range.bytes > size - range.offset) {
-    return refused(base::text("ends outside its buffer ({} bytes)", size));
-  }
-  return range;
 }
 
 Result<void> Encoder::dispatch(const device::Command& command, std::span<const Operand> operands) {
@@ -142,7 +122,7 @@ Result<void> Encoder::dispatch(const device::Command& command, std::span<const O
           !passed)
         return passed;
   }
-  if (step.grid.count() != 0) plan_.steps.push_back(step);
+  if (step.grid.count() != 0) add(step);
   return {};
 }
 
@@ -169,9 +149,9 @@ Result<void> Encoder::pass(const CudaExecutable& executable, std::size_t slot, c
     std::memcpy(parameter, value.data(), size);
     return {};
   }
-  auto range = range_of(operand);
+  auto range = device::view_of(operand, device_);
   if (!range) return in_argument(range.error(), executable, slot);
-  const std::uint64_t address = range->begin();
+  const std::uint64_t address = range->address();
   std::memcpy(parameter, &address, sizeof(address));
   if (passing.kind == device::Passing::Kind::span)
     std::memcpy(parameter + sizeof(address), &operand.count, sizeof(operand.count));
@@ -185,9 +165,9 @@ Result<void> Encoder::pass_native(const CudaExecutable& executable, std::size_t 
     argument.value = operand.value();  // the recording keeps it
     return {};
   }
-  auto range = range_of(operand);
+  auto range = device::view_of(operand, device_);
   if (!range) return in_argument(range.error(), executable, slot);
-  argument.address = range->begin();
+  argument.address = range->address();
   argument.count = operand.kind == Operand::Kind::address ? range->bytes : operand.count;
   return {};
 }

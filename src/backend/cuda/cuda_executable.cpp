@@ -10,43 +10,6 @@
 namespace wye {
 inline namespace v0 {
 namespace cuda {
-namespace {
-
-using PassingKind = device::Passing::Kind;
-
-/// Checks that every slot can be passed the way the artefact says.
-Result<void> check_passing(const device::Artefact& artefact) {
-  const auto& slots = artefact.schema.slots;
-  if (artefact.passing.size() != slots.size())
-    return Error(Errc::invalid_argument,
-                 base::text("Kernel '{}' has {} parameters, and says of {} how they are passed.",
-                            artefact.kernel, slots.size(), artefact.passing.size()));
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const device::Passing& passing = artefact.passing[i];
-    std::uint64_t size = 0;
-    switch (passing.kind) {
-      case PassingKind::bytes: size = slots[i].size; break;
-      case PassingKind::address: size = 8; break;
-      case PassingKind::span: size = 16; break;
-      case PassingKind::host:
-      case PassingKind::descriptor:
-        return Error(
-            Errc::unsupported,
-            base::text("Parameter {} ('{}') of kernel '{}' is passed as {}, which no CUDA device takes.", i,
-                       slots[i].name, artefact.kernel,
-                       passing.kind == PassingKind::host ? "host memory" : "a descriptor"));
-    }
-    if (passing.offset + size > artefact.parameter_bytes)
-      return Error(
-          Errc::invalid_argument,
-          base::text("Parameter {} ('{}') of kernel '{}' ends at byte {} of a block of {}.", i, slots[i].name,
-                     artefact.kernel, passing.offset + size, artefact.parameter_bytes));
-  }
-  return {};
-}
-
-}  // namespace
-
 Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<CudaDevice> device,
                                                                const device::Artefact& artefact) {
   if (const Error* lost = device->lost()) return *lost;
@@ -66,7 +29,10 @@ Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<C
                  base::text("Kernel '{}' for '{}' has no native function.", artefact.kernel, info.id));
   auto executable = std::make_shared<CudaExecutable>(device, artefact);
   if (native) return executable;
-  if (auto checked = check_passing(artefact); !checked) return std::move(checked).error();
+  using Kind = device::Passing::Kind;
+  if (auto checked = device::check_passing(artefact, "CUDA device", {Kind::bytes, Kind::address, Kind::span});
+      !checked)
+    return std::move(checked).error();
   if (artefact.parameter_bytes > info.limits.parameter_bytes.count)
     return Error(
         Errc::unsupported,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_encoder.hpp"
+#include "backend/cuda/cuda_replay.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -14,7 +15,8 @@ namespace cuda {
 CudaLane::CudaLane(std::shared_ptr<CudaDevice> device)
     : LaneBase(std::move(device)), stream_(std::make_shared<CudaStream>(cuda())), staging_(cuda()) {}
 
-Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> device) {
+Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> device,
+                                                   const device::LaneOptions& options) {
   if (const Error* lost = device->lost()) return *lost;
   std::unique_ptr<CudaLane> lane(new CudaLane(std::move(device)));
   CudaDevice& owner = lane->cuda();
@@ -24,12 +26,9 @@ Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> d
   lane->timeline_base_ = *timeline;
   const CurrentContext current(owner);
   if (!current) return current.error();
-  CUstream stream = nullptr;
-  if (const CUresult r = owner.cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
-      r != CUDA_SUCCESS)
-    return owner.failed(r, "cuStreamCreateWithPriority",
-                        base::text("Device '{}' gives no stream.", owner.info().id));
-  lane->stream_->handle = stream;
+  auto stream = owner.create_stream(options.priority);
+  if (!stream) return std::move(stream).error();
+  lane->stream_->handle = *stream;
   return lane;
 }
 
@@ -87,11 +86,22 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   if (!ready) return std::move(ready).error();
   const CurrentContext current(device);
   if (!current) return current.error();
+  // What is parked is given with the arguments it has now; a graph might have others by then.
+  CudaReplay* const replay = *ready ? CudaReplay::of(submission, device) : nullptr;
+  std::shared_ptr<const CudaGraph> graph;
   plan_.clear();
-  if (auto encoded = encode(*submission.recording, device, plan_); !encoded)
-    return std::move(encoded).error();
+  if (!replay || !replay->is_for(*submission.recording)) {
+    if (auto encoded = encode(*submission.recording, device, plan_); !encoded)
+      return std::move(encoded).error();
+    if (replay)
+      if (auto updated = replay->update(*submission.recording, plan_); !updated)
+        return std::move(updated).error();
+  }
+  if (replay) graph = replay->graph();
+  if (graph) plan_.steps.assign(1, {.kind = Step::Kind::graph, .graph = graph->executable()});
   auto flight = next_flight();
   if (!flight) return std::move(flight).error();
+  (*flight)->graph = std::move(graph);
   (*flight)->recording = submission.recording;
   (*flight)->waits.assign(submission.waits.begin(), submission.waits.end());
   const std::uint64_t before = last_;
@@ -182,6 +192,7 @@ void CudaLane::discard(Flight& flight) noexcept {
   flight.recording.reset();
   flight.waits.clear();
   flight.plan.clear();
+  flight.graph.reset();
   flight.event.reset();
   staging_.give(flight.staging);
   idle_.push_back(&flight);

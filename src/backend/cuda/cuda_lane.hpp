@@ -17,7 +17,8 @@ namespace cuda {
 /// Threads: one thread at a time.
 class CudaLane final : public device::LaneBase {
  public:
-  static Result<std::unique_ptr<CudaLane>> create(std::shared_ptr<CudaDevice> device);
+  static Result<std::unique_ptr<CudaLane>> create(std::shared_ptr<CudaDevice> device,
+                                                  const device::LaneOptions& options);
   ~CudaLane() override;
 
   Result<std::uint64_t> submit(const device::Submission& submission) override;

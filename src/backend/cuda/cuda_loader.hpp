@@ -16,51 +16,72 @@ namespace cuda {
 
 /// Every function that is called, with the version of the interface that it is called by: a function is asked for with the
 /// version in the name of its type, never with the newest that the headers know, for that may be another function.
-#define WYE_CUDA_FUNCTIONS(X)       \
-  X(Init, 2000)                     \
-  X(DriverGetVersion, 2020)         \
-  X(DeviceGetCount, 2000)           \
-  X(DeviceGet, 2000)                \
-  X(DeviceGetName, 2000)            \
-  X(DeviceGetUuid, 11040)           \
-  X(DeviceTotalMem, 3020)           \
-  X(DeviceGetAttribute, 2000)       \
-  X(DevicePrimaryCtxRetain, 7000)   \
-  X(DevicePrimaryCtxRelease, 11000) \
-  X(CtxPushCurrent, 4000)           \
-  X(CtxPopCurrent, 4000)            \
-  X(CtxGetCurrent, 4000)            \
-  X(StreamCreateWithPriority, 5050) \
-  X(StreamDestroy, 4000)            \
-  X(StreamSynchronize, 2000)        \
-  X(StreamWaitEvent, 3020)          \
-  X(StreamWriteValue64, 11070)      \
-  X(EventCreate, 2000)              \
-  X(EventRecord, 2000)              \
-  X(EventSynchronize, 2000)         \
-  X(EventDestroy, 4000)             \
-  X(MemGetInfo, 3020)               \
-  X(MemPoolCreate, 11020)           \
-  X(MemPoolDestroy, 11020)          \
-  X(MemPoolSetAttribute, 11020)     \
-  X(MemPoolGetAttribute, 11020)     \
-  X(MemPoolTrimTo, 11020)           \
-  X(MemAllocFromPoolAsync, 11020)   \
-  X(MemFreeAsync, 11020)            \
-  X(MemHostAlloc, 2020)             \
-  X(MemFreeHost, 2000)              \
-  X(MemHostGetDevicePointer, 3020)  \
-  X(MemcpyAsync, 4000)              \
-  X(MemsetD32Async, 3020)           \
-  X(LibraryLoadData, 12000)         \
-  X(LibraryUnload, 12000)           \
-  X(LibraryGetKernel, 12000)        \
-  X(KernelGetFunction, 12000)       \
-  X(FuncGetAttribute, 2020)         \
-  X(FuncSetAttribute, 9000)         \
-  X(LaunchKernel, 4000)
+#define WYE_CUDA_FUNCTIONS(X)            \
+  X(Init, 2000)                          \
+  X(DriverGetVersion, 2020)              \
+  X(DeviceGetCount, 2000)                \
+  X(DeviceGet, 2000)                     \
+  X(DeviceGetName, 2000)                 \
+  X(DeviceGetUuid, 11040)                \
+  X(DeviceTotalMem, 3020)                \
+  X(DeviceGetAttribute, 2000)            \
+  X(DevicePrimaryCtxRetain, 7000)        \
+  X(DevicePrimaryCtxRelease, 11000)      \
+  X(CtxPushCurrent, 4000)                \
+  X(CtxPopCurrent, 4000)                 \
+  X(CtxGetCurrent, 4000)                 \
+  X(CtxGetStreamPriorityRange, 5050)     \
+  X(StreamCreateWithPriority, 5050)      \
+  X(StreamDestroy, 4000)                 \
+  X(StreamSynchronize, 2000)             \
+  X(StreamWaitEvent, 3020)               \
+  X(StreamWriteValue64, 11070)           \
+  X(EventCreate, 2000)                   \
+  X(EventRecord, 2000)                   \
+  X(EventSynchronize, 2000)              \
+  X(EventDestroy, 4000)                  \
+  X(MemGetInfo, 3020)                    \
+  X(MemPoolCreate, 11020)                \
+  X(MemPoolDestroy, 11020)               \
+  X(MemPoolSetAttribute, 11020)          \
+  X(MemPoolGetAttribute, 11020)          \
+  X(MemPoolTrimTo, 11020)                \
+  X(MemAllocFromPoolAsync, 11020)        \
+  X(MemFreeAsync, 11020)                 \
+  X(MemHostAlloc, 2020)                  \
+  X(MemFreeHost, 2000)                   \
+  X(MemHostGetDevicePointer, 3020)       \
+  X(MemcpyAsync, 4000)                   \
+  X(MemsetD32Async, 3020)                \
+  X(LibraryLoadData, 12000)              \
+  X(LibraryUnload, 12000)                \
+  X(LibraryGetKernel, 12000)             \
+  X(KernelGetFunction, 12000)            \
+  X(FuncGetAttribute, 2020)              \
+  X(FuncSetAttribute, 9000)              \
+  X(LaunchKernel, 4000)                  \
+  X(GraphCreate, 10000)                  \
+  X(GraphDestroy, 10000)                 \
+  X(GraphAddKernelNode, 12000)           \
+  X(GraphAddMemcpyNode, 10000)           \
+  X(GraphAddMemsetNode, 10000)           \
+  X(GraphAddEmptyNode, 10000)            \
+  X(GraphInstantiateWithFlags, 11040)    \
+  X(GraphExecKernelNodeSetParams, 12000) \
+  X(GraphExecMemcpyNodeSetParams, 10020) \
+  X(GraphExecMemsetNodeSetParams, 10020) \
+  X(GraphExecDestroy, 10000)             \
+  X(GraphLaunch, 10000)
 /// Functions that the oldest driver wye works with does not have: null there.
-#define WYE_CUDA_NEWER_FUNCTIONS(X) X(KernelGetParamInfo, 12040)
+#define WYE_CUDA_NEWER_FUNCTIONS(X)   \
+  X(KernelGetParamInfo, 12040)        \
+  X(DeviceGetDevResource, 12040)      \
+  X(DevSmResourceSplitByCount, 12040) \
+  X(DevResourceGenerateDesc, 12040)   \
+  X(GreenCtxCreate, 12040)            \
+  X(GreenCtxDestroy, 12040)           \
+  X(CtxFromGreenCtx, 12040)           \
+  X(GreenCtxStreamCreate, 12050)
 
 struct DriverTable {
 #define WYE_CUDA_MEMBER(name, version) PFN_cu##name##_v##version name = nullptr;

@@ -114,11 +114,7 @@ void CudaQueue::fail(CudaStream& stream, Error error) {
 Result<void> CudaQueue::signal(CudaTimeline& timeline, std::uint64_t value) {
   base::Lock lock(mutex_);
   if (const Error* lost = device_.lost()) return *lost;
-  if (value <= timeline.scheduled())
-    return Error(
-        Errc::invalid_argument,
-        base::text("A timeline only grows: the new value ({}) is not larger than the one it has ({}).", value,
-                   timeline.scheduled()));
+  if (value <= timeline.scheduled()) return device::not_larger(value, timeline.scheduled());
   timeline.reached_.store(value, std::memory_order_release);
   timeline.scheduled_.store(value, std::memory_order_release);
   changed_.wake_all();

@@ -46,6 +46,7 @@ Result<void> CudaStream::give(Flight& flight) {
 }
 
 Result<void> CudaStream::give_waits(const Flight& flight) {
+  if (auto ready = device.order_behind_memory(*this); !ready) return ready;
   for (const device::TimelinePoint& point : flight.waits) {
     auto& other = static_cast<CudaTimeline&>(*point.timeline);
     if (&other == timeline.get() || other.reached() >= point.value) continue;
@@ -71,6 +72,10 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
       api = "cuMemsetD32Async";
       r = device.cu.MemsetD32Async(step.to, step.pattern, step.bytes / 4, handle);
       break;
+    case Step::Kind::graph:
+      api = "cuGraphLaunch";
+      r = device.cu.GraphLaunch(step.graph, handle);
+      break;
     case Step::Kind::native: {
       flight.begun = true;  // it may have enqueued something before it fails
       const NativeLane lane{.backend = "cuda", .device = device.info().id, .handle = handle, .keep = &keep};
@@ -80,14 +85,12 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
     case Step::Kind::launch: {
       api = "cuLaunchKernel";
       const device::Artefact& artefact = step.executable->artefact();
-      std::size_t size = step.parameter_count;
-      void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, plan.parameters.data() + step.parameters,
-                       CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+      LaunchBlock block(plan.parameters.data() + step.parameters, step.parameter_count);
       const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
       r = device.cu.LaunchKernel(step.executable->function(), narrow(step.grid.x), narrow(step.grid.y),
                                  narrow(step.grid.z), narrow(artefact.workgroup.x),
                                  narrow(artefact.workgroup.y), narrow(artefact.workgroup.z),
-                                 artefact.dynamic_shared, handle, nullptr, size == 0 ? nullptr : extra);
+                                 artefact.dynamic_shared, handle, nullptr, block.extra());
       if (r != CUDA_SUCCESS)
         return device.failed(
             r, api,

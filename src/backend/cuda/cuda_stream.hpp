@@ -18,12 +18,14 @@ inline namespace v0 {
 namespace cuda {
 
 class CudaExecutable;
+class CudaGraph;
 class CudaTimeline;
 
 /// One call of the driver that gives a stream work.
 struct Step {
-  enum class Kind : std::uint8_t { copy, fill, launch, native };
+  enum class Kind : std::uint8_t { copy, fill, launch, native, graph };
   Kind kind = Kind::copy;
+  bool barrier = false;  ///< what came before must have finished; a stream is in order anyway
   std::uint32_t pattern = 0;
   std::uint64_t to = 0;
   std::uint64_t from = 0;
@@ -31,9 +33,25 @@ struct Step {
   const std::byte* source = nullptr;  ///< of an upload: what is to be staged
   std::byte* target = nullptr;        ///< of a download: where what was staged is to go
   const CudaExecutable* executable = nullptr;
+  CUgraphExec graph = nullptr;
   Extent3 grid = {};                ///< workgroups; of a native function: items
   std::size_t parameters = 0;       ///< where they begin in the flight's parameters, or its arguments
   std::size_t parameter_count = 0;  ///< bytes, or arguments
+};
+
+/// The block of parameters of a launch, as the driver takes it.
+class LaunchBlock {
+ public:
+  LaunchBlock(const std::byte* parameters, std::size_t size) : parameters_(parameters), size_(size) {}
+  LaunchBlock(const LaunchBlock&) = delete;
+  /// Good as long as this is.
+  void** extra() noexcept { return size_ == 0 ? nullptr : extra_; }
+
+ private:
+  const std::byte* parameters_;
+  std::size_t size_;
+  void* extra_[5] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters_),
+                     CU_LAUNCH_PARAM_BUFFER_SIZE, &size_, CU_LAUNCH_PARAM_END};
 };
 
 /// The steps of a recording, with what they pass.
@@ -62,6 +80,7 @@ struct Flight {
   std::shared_ptr<const device::Recording> recording;
   std::vector<device::TimelinePoint> waits;
   Plan plan;  ///< of a flight that was parked
+  std::shared_ptr<const CudaGraph> graph;
   std::vector<Download> downloads;
   StagingUse staging;
   bool begun = false;  ///< the stream was given some of it
@@ -83,6 +102,7 @@ struct CudaStream {
   CUstream handle = nullptr;
   NativeKeep keep;  ///< what native functions keep
   std::shared_ptr<CudaTimeline> timeline;
+  std::uint64_t memory_seen = 0;  ///< of the device's memory, taken before what the stream was given last
   // Under the queue's lock:
   std::deque<Flight*> parked;
   bool giving = false;  ///< somebody gives what was parked

@@ -114,7 +114,7 @@ class NullDevice final : public DeviceBase {
   Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) override {
     return std::shared_ptr<ExecutableBase>(std::make_shared<NullExecutable>(shared_from_this(), artefact));
   }
-  Result<std::unique_ptr<LaneBase>> create_lane() override {
+  Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions&) override {
     return std::unique_ptr<LaneBase>(std::make_unique<NullLane>(shared_from_this()));
   }
   Result<std::shared_ptr<Timeline>> create_timeline() override {

@@ -178,7 +178,7 @@ Result<std::shared_ptr<device::ExecutableBase>> VulkanDevice::create_executable(
   return std::shared_ptr<device::ExecutableBase>(std::move(*executable));
 }
 
-Result<std::unique_ptr<device::LaneBase>> VulkanDevice::create_lane() {
+Result<std::unique_ptr<device::LaneBase>> VulkanDevice::create_lane(const device::LaneOptions&) {
   auto lane = VulkanLane::create(self());
   if (!lane) return std::move(lane).error();
   return std::unique_ptr<device::LaneBase>(std::move(*lane));

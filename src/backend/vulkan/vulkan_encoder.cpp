@@ -80,25 +80,9 @@ Result<void> Encoder::encode(const device::Command& command) {
 
 /// The bytes that an operand means, checked: no copy may leave a buffer.
 Result<Encoder::Range> Encoder::range_of(const Operand& operand) {
-  const auto refused = [&](std::string what) {
-    return Error(Errc::invalid_argument,
-                 base::text("An operand given to a lane of device '{}' {}.", device_.info().id, what));
-  };
-  if ((operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) || !operand.object)
-    return refused("is not a buffer");
-  auto& base = static_cast<device::BufferBase&>(*operand.object);
-  if (base.device() != lane_.device()) return refused("is a buffer of another device");
-  Range range;
-  range.buffer = static_cast<VulkanBuffer*>(&base);
-  const std::uint64_t size = base.bytes().count;
-  if (operand.kind == Operand::Kind::address) {
-    range.bytes = size;
-  } else if (__builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &range.offset) ||
-             __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &range.bytes) ||
-             range.offset > size || range.bytes > size - range.offset) {
-    return refused(base::text("ends outside its buffer ({} bytes)", size));
-  }
-  return range;
+  auto view = device::view_of(operand, device_);
+  if (!view) return std::move(view).error();
+  return Range{static_cast<VulkanBuffer*>(view->buffer), view->offset, view->bytes};
 }
 
 /// An upload through staging memory, in pieces. What leads a recording goes ahead part by part, so that an

@@ -16,37 +16,6 @@ namespace {
 
 using Kind = device::Passing::Kind;
 
-/// Checks that every slot can be passed the way the artefact says.
-Result<void> check_passing(const device::Artefact& artefact) {
-  const auto& slots = artefact.schema.slots;
-  if (artefact.passing.size() != slots.size())
-    return Error(Errc::invalid_argument,
-                 base::text("Kernel '{}' has {} parameters, and says of {} how they are passed.",
-                            artefact.kernel, slots.size(), artefact.passing.size()));
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const device::Passing& passing = artefact.passing[i];
-    std::uint64_t size = 0;
-    switch (passing.kind) {
-      case Kind::descriptor: continue;
-      case Kind::bytes: size = slots[i].size; break;
-      case Kind::address: size = 8; break;
-      case Kind::span: size = 16; break;
-      case Kind::host:
-        return Error(
-            Errc::unsupported,
-            base::text(
-                "Parameter {} ('{}') of kernel '{}' is passed as host memory, which no Vulkan device takes.",
-                i, slots[i].name, artefact.kernel));
-    }
-    if (passing.offset + size > artefact.parameter_bytes)
-      return Error(
-          Errc::invalid_argument,
-          base::text("Parameter {} ('{}') of kernel '{}' ends at byte {} of a block of {}.", i, slots[i].name,
-                     artefact.kernel, passing.offset + size, artefact.parameter_bytes));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::shared_ptr<VulkanExecutable>> VulkanExecutable::create(std::shared_ptr<VulkanDevice> device,
@@ -60,7 +29,10 @@ Result<std::shared_ptr<VulkanExecutable>> VulkanExecutable::create(std::shared_p
     return Error(Errc::unsupported,
                  base::text("Kernel '{}' needs {}, which device '{}' does not offer.", artefact.kernel,
                             to_string(artefact.needs.without(info.features)), info.id));
-  if (auto checked = check_passing(artefact); !checked) return std::move(checked).error();
+  if (auto checked = device::check_passing(artefact, "Vulkan device",
+                                           {Kind::descriptor, Kind::bytes, Kind::address, Kind::span});
+      !checked)
+    return std::move(checked).error();
   auto executable =
       std::make_shared<VulkanExecutable>(std::move(device), artefact, Bytes{artefact.code.size()});
   if (auto built = executable->build(artefact); !built) return std::move(built).error();

@@ -100,11 +100,7 @@ Result<void> VulkanQueue::signal(VulkanTimeline& timeline, std::uint64_t value) 
   {
     const base::Lock lock(mutex_);
     if (const Error* lost = device_.lost()) return *lost;
-    if (value <= timeline.scheduled())
-      return Error(
-          Errc::invalid_argument,
-          base::text("A timeline only grows: the new value ({}) is not larger than the one it has ({}).",
-                     value, timeline.scheduled()));
+    if (value <= timeline.scheduled()) return device::not_larger(value, timeline.scheduled());
     timeline.scheduled_.store(value, std::memory_order_release);
     timeline.raise(value);
     changed_.wake_all();

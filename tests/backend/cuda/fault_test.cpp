@@ -17,6 +17,13 @@ bool gives_back(std::string_view function) {
   return false;
 }
 
+/// Calls that only a partition needs.
+bool divides(std::string_view function) {
+  for (const char* word : {"Green", "DevResource", "DevSm"})
+    if (function.find(word) != std::string_view::npos) return true;
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("the current context of the caller is what it was, after every call", "[cuda]") {
@@ -69,7 +76,10 @@ TEST_CASE("any call of the driver may fail", "[cuda]") {
         long calls = 0;
         bool lost = false;
         {
-          auto found = discover();  // a driver that has died is opened anew
+          auto found =
+              discover(WYE_STAND_IN_CUDA, divides(function)
+                                              ? Isolation::partition
+                                              : Isolation::shared);  // a driver that has died is opened anew
           const long before = stand_in.calls(function);
           stand_in.fail(function, n, code);
           INFO(function << ", call " << n << ", code " << code);

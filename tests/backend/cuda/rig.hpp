@@ -48,7 +48,7 @@ inline std::vector<Word> numbers(Word first) {
 inline std::vector<Word> expected() {
   auto a = numbers(1);
   const auto b = numbers(1000);
-  for (std::size_t i = 0; i < length; ++i) a[i] = ((a[i] + 4) * 3 + b[i] + 6) + 4;
+  for (std::size_t i = 0; i < length; ++i) a[i] = ((a[i] + 4) * 3 + b[i] + 6) + 4 + 1 + 2;
   return a;
 }
 
@@ -86,7 +86,7 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter, Check check) {
   auto first = device->create_lane();
   check();
   if (!first) return stop(first.error());
-  auto second = device->create_lane();
+  auto second = device->create_lane({.priority = LanePriority::high});
   if (!second) return stop(second.error());
   auto gate = device->create_timeline();
   check();
@@ -113,7 +113,18 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter, Check check) {
   check();
   if (!lane.failure()) lane.wait_for(parked);
   lane.dispatch(kernels[0], arguments_of(buffers[2], Word{4}), length);
-  lane.download(range(buffers[2]), writable_bytes_of(outcome.out));
+  lane.submit();
+  SequenceState sequence(device);
+  sequence.open().dispatch(kernels[0], arguments_of(buffers[2], Word{1}), length);
+  sequence.open().copy(range(buffers[2]), range(buffers[1]));
+  sequence.open().fill(range(buffers[0]), 1);
+  sequence.open().copy(range(buffers[1]), range(buffers[0]));
+  lane.submit(sequence);
+  check();
+  (void)sequence.open().set(0, 1, argument(Word{2}));
+  lane.submit(sequence);
+  check();
+  lane.download(range(buffers[0]), writable_bytes_of(outcome.out));
   lane.submit();
   lane.fill(range(buffers[2]), 1);
   auto waited = lane.wait(Instant::max());

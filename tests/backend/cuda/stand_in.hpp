@@ -52,6 +52,7 @@ class StandIn {
   int asked(const std::string& function) const {
     return call<int (*)(const char*)>("asked")(function.c_str());
   }
+  int priority() const { return call<int (*)()>("priority")(); }
   long depth() const { return call<long (*)()>("depth")(); }
   void* current() const { return call<void* (*)()>("current")(); }
   void push(void* context) const { call<void (*)(void*)>("push")(context); }
@@ -62,7 +63,8 @@ class StandIn {
   /// What was made and not given back.
   std::map<std::string, long> alive() const {
     std::map<std::string, long> all;
-    for (const char* what : {"streams", "events", "pools", "libraries", "device", "pinned", "contexts"})
+    for (const char* what :
+         {"streams", "events", "pools", "libraries", "graphs", "partitions", "device", "pinned", "contexts"})
       all[what] = call<long (*)(const char*)>("alive")(what);
     return all;
   }
@@ -75,11 +77,14 @@ class StandIn {
   DynamicLibrary library_;
 };
 
-inline std::vector<Discovered> discover(const std::string& driver = WYE_STAND_IN_CUDA) {
+inline std::vector<Discovered> discover(const std::string& driver = WYE_STAND_IN_CUDA,
+                                        Isolation isolation = Isolation::shared, unsigned partition = 0) {
   for (const BackendEntry& entry : backend_table())
     if (entry.name == "cuda") {
       BackendOptions options;
       options.cuda_driver = driver;
+      options.isolation = isolation;
+      options.partition = partition;
       return entry.make()->discover(options);
     }
   return {};

@@ -63,7 +63,7 @@ TEST_CASE("peers 1: a device lost while it is waited for gives an error and no s
     CHECK(once(*other).error() == Errc::device_lost);
     CHECK(lane->submit().timeline->wait(1, Instant::max()).error() == Errc::device_lost);
     CHECK(lane->submit().timeline->wait(99, Instant::max()).error() == Errc::device_lost);
-    CHECK(rig.device().create_lane().error() == Errc::device_lost);
+    CHECK(rig.device().create_lane({}).error() == Errc::device_lost);
     CHECK(rig.device().create_timeline().error() == Errc::device_lost);
     CHECK(rig.device().create_executable(good(test_kernel("add", "spirv", Twin::addresses))).error() ==
           Errc::device_lost);
@@ -210,7 +210,7 @@ TEST_CASE("peers 8: four threads share one device", "[vulkan][peers]") {
     std::vector<base::Worker> threads;
     for (Word me = 0; me < 4; ++me)
       threads.push_back(good(base::Worker::start("peer", [&, me] {
-        auto made = rig.device().create_lane();
+        auto made = rig.device().create_lane({});
         if (!made) return void(++wrong);
         Lane lane(*std::move(made));
         for (Word round = 0; round < 25; ++round) {

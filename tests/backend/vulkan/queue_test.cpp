@@ -43,15 +43,15 @@ TEST_CASE("lanes may wait for values of other lanes that are submitted later", "
   const auto add = rig.kernel("add"), mix = rig.kernel("mix");
   const auto x = rig.buffer(std::vector<Word>(length, 2)), y = rig.buffer(std::vector<Word>(length, 3));
   auto first = rig.lane(), second = rig.lane(), third = rig.lane();
-  auto base = good(rig.device().create_lane());
+  auto base = good(rig.device().create_lane({}));
   const auto submit = [&](LaneBase& lane, auto record, std::vector<TimelinePoint> waits) {
     auto recording = std::make_shared<Recording>();
     record(*recording);
     recording->close();
     return good(lane.submit({.recording = recording, .waits = waits, .stop = {}}));
   };
-  auto a = good(rig.device().create_lane()), b = good(rig.device().create_lane()),
-       c = good(rig.device().create_lane());
+  auto a = good(rig.device().create_lane({})), b = good(rig.device().create_lane({})),
+       c = good(rig.device().create_lane({}));
   const auto add_x = [&](Word by) {
     return [&, by](Recording& r) { r.dispatch(add, arguments_of(argument(x), by), length); };
   };
@@ -89,7 +89,7 @@ TEST_CASE("who waits for a lane that has ended is told", "[vulkan]") {
   Rig rig;
   const auto x = rig.buffer(std::vector<Word>(length, 1));
   auto lane = rig.lane();
-  auto gone = good(rig.device().create_lane());
+  auto gone = good(rig.device().create_lane({}));
   const auto timeline = gone->timeline();
   lane->wait_for({timeline, 1});
   lane->fill(range(x), 9);
@@ -117,7 +117,7 @@ TEST_CASE("a timeline only grows, and a lane's is moved by its lane", "[vulkan]"
   CHECK(timeline->signal(4).error() == Errc::invalid_argument);
   good(timeline->signal(std::numeric_limits<std::uint64_t>::max()));
   CHECK(timeline->reached() == std::numeric_limits<std::uint64_t>::max());
-  const auto lane = good(rig.device().create_lane());
+  const auto lane = good(rig.device().create_lane({}));
   CHECK(lane->timeline()->signal(1).error() == Errc::invalid_argument);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("deadlines that have passed, and those that never come, are both under
 
 TEST_CASE("waiting for a value that the lane has not submitted is refused", "[vulkan]") {
   Rig rig;
-  const auto lane = good(rig.device().create_lane());
+  const auto lane = good(rig.device().create_lane({}));
   CHECK(lane->wait(1, Instant::max()).error() == Errc::invalid_argument);
   CHECK(lane->timeline()->wait(1, Clock::steady().now() + 2ms).error() == Errc::timed_out);
   good(lane->wait(0, Instant::max()));
@@ -169,7 +169,7 @@ TEST_CASE("many threads drive lanes that wait for each other and for the host", 
   std::vector<std::shared_ptr<Timeline>> turns;
   for (unsigned i = 0; i < threads; ++i) turns.push_back(good(rig.device().create_timeline()));
   std::vector<std::unique_ptr<LaneBase>> lanes;
-  for (unsigned i = 0; i < threads; ++i) lanes.push_back(good(rig.device().create_lane()));
+  for (unsigned i = 0; i < threads; ++i) lanes.push_back(good(rig.device().create_lane({})));
   std::atomic<unsigned> failures{0};
   {
     std::vector<base::Worker> workers;

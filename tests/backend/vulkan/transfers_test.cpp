@@ -90,7 +90,7 @@ TEST_CASE("a download that nobody has waited for is saved from another lane's wr
   Rig rig;
   const auto x = rig.buffer(random_words(1, count));
   std::vector<Word> out(count), small(100);
-  auto lane = good(rig.device().create_lane());
+  auto lane = good(rig.device().create_lane({}));
   auto recording = std::make_shared<Recording>();
   recording->download(range(x), writable_bytes_of(out));
   recording->download(range(x, 400, 400), writable_bytes_of(small));
@@ -112,7 +112,7 @@ TEST_CASE("downloads that are abandoned do not touch their targets", "[vulkan]")
     Rig rig({.host_visible = visible});
     const auto x = rig.buffer(random_words(1, count));
     std::vector<Word> out(count, 5);
-    auto lane = good(rig.device().create_lane());
+    auto lane = good(rig.device().create_lane({}));
     auto recording = std::make_shared<Recording>();
     recording->download(range(x), writable_bytes_of(out));
     recording->close();

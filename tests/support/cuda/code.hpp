@@ -23,4 +23,8 @@ struct Library {
 /// Reads the kernels of a cubin or of a text of PTX, as NVRTC makes them.
 CUresult read_code(const void* code, Library& library);
 
+// Entry points that a graph is made of.
+CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra);
+
 }  // namespace standin

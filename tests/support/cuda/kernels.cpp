@@ -95,6 +95,8 @@ CUresult FuncSetAttribute(CUfunction function, CUfunction_attribute attribute, i
   reinterpret_cast<Kernel*>(function)->dynamic_shared = value;
   return CUDA_SUCCESS;
 }
+}  // namespace
+
 CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra) {
   WYE_NEEDS_CONTEXT;
@@ -122,6 +124,8 @@ CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz
   });
   return CUDA_SUCCESS;
 }
+
+namespace {
 
 WYE_ENTRY_POINTS(WYE_ENTRY(LibraryLoadData, 12000), WYE_ENTRY(LibraryUnload, 12000),
                  WYE_ENTRY(LibraryGetKernel, 12000), WYE_ENTRY(KernelGetFunction, 12000),

@@ -139,6 +139,8 @@ CUresult MemAllocFromPoolAsync(CUdeviceptr* address, std::size_t size, CUmemoryP
   void* memory = allocate(size, false);
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<CUdeviceptr>(memory);
+  // It is there for who comes behind it in the stream; what others have written by then is lost.
+  on->push([=] { poison(memory, size, 0xcb); });
   return CUDA_SUCCESS;
 }
 CUresult MemFreeAsync(CUdeviceptr address, CUstream stream) {
@@ -165,6 +167,8 @@ CUresult MemHostGetDevicePointer(CUdeviceptr* address, void* memory, unsigned) {
   *address = reinterpret_cast<CUdeviceptr>(memory);
   return is_known(*address, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+}  // namespace
+
 /// Memory that is not pinned is refused: what a driver does with it nobody should depend on.
 CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream) {
   WYE_NEEDS_CONTEXT;
@@ -178,6 +182,9 @@ CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstrea
   });
   return CUDA_SUCCESS;
 }
+
+namespace {}  // namespace
+
 CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
@@ -190,6 +197,8 @@ CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUs
   });
   return CUDA_SUCCESS;
 }
+
+namespace {
 
 WYE_ENTRY_POINTS(WYE_OLDER(MemGetInfo, 2000), WYE_ENTRY(MemGetInfo, 3020), WYE_ENTRY(MemPoolCreate, 11020),
                  WYE_ENTRY(MemPoolDestroy, 11020), WYE_ENTRY(MemPoolSetAttribute, 11020),

@@ -170,6 +170,8 @@ WYE_EXPORT void* wye_standin_current() { return contexts.empty() ? nullptr : con
 WYE_EXPORT void wye_standin_pop() {
   if (!contexts.empty()) contexts.pop_back();
 }
+/// The priority of the stream that was made last.
+WYE_EXPORT int wye_standin_priority() { return world().priority; }
 WYE_EXPORT void wye_standin_seed(unsigned seed) { world().seed = seed; }
 // What its libraries ask of it.
 WYE_EXPORT int wye_standin_scripted(const char* name) { return scripted(name); }

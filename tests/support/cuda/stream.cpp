@@ -83,12 +83,23 @@ CUresult wait_for(Mark& mark) {
   return state();
 }
 
+namespace {}  // namespace
+
+CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  WYE_NEEDS_CONTEXT;
+  if (flags != CU_STREAM_NON_BLOCKING || priority > 0 || priority < highest_priority)
+    return CUDA_ERROR_INVALID_VALUE;
+  world().priority = priority;
+  create<Stream>(stream);
+  return CUDA_SUCCESS;
+}
+
 namespace {
 
-CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
+CUresult CtxGetStreamPriorityRange(int* least, int* greatest) {
   WYE_NEEDS_CONTEXT;
-  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-  create<Stream>(stream);
+  *least = 0;
+  *greatest = highest_priority;
   return CUDA_SUCCESS;
 }
 CUresult StreamDestroy(CUstream stream) {
@@ -104,7 +115,7 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   WYE_NEEDS(Event, its, event);
-  const std::shared_ptr<Mark> mark = its->mark;  // as it is now
+  const std::shared_ptr<Mark> mark = its->last();  // as it is now
   if (mark) on->push([mark] { (void)wait_for(*mark); });
   return CUDA_SUCCESS;
 }
@@ -127,13 +138,13 @@ CUresult EventRecord(CUevent event, CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   WYE_NEEDS(Event, its, event);
-  its->mark = on->mark();
+  its->record(*on);
   return CUDA_SUCCESS;
 }
 CUresult EventSynchronize(CUevent event) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Event, its, event);
-  const std::shared_ptr<Mark> mark = its->mark;
+  const std::shared_ptr<Mark> mark = its->last();
   return mark ? wait_for(*mark) : CUDA_SUCCESS;
 }
 CUresult EventDestroy(CUevent event) {
@@ -141,12 +152,13 @@ CUresult EventDestroy(CUevent event) {
   return destroy<Event>(event);
 }
 
-WYE_ENTRY_POINTS(WYE_ENTRY(StreamCreateWithPriority, 5050), WYE_OLDER(StreamDestroy, 2000),
-                 WYE_ENTRY(StreamDestroy, 4000), WYE_ENTRY(StreamSynchronize, 2000),
-                 WYE_ENTRY(StreamWaitEvent, 3020), WYE_OLDER(StreamWriteValue64, 9000),
-                 WYE_ENTRY(StreamWriteValue64, 11070), WYE_ENTRY(EventCreate, 2000),
-                 WYE_ENTRY(EventRecord, 2000), WYE_ENTRY(EventSynchronize, 2000),
-                 WYE_OLDER(EventDestroy, 2000), WYE_ENTRY(EventDestroy, 4000));
+WYE_ENTRY_POINTS(WYE_ENTRY(CtxGetStreamPriorityRange, 5050), WYE_ENTRY(StreamCreateWithPriority, 5050),
+                 WYE_OLDER(StreamDestroy, 2000), WYE_ENTRY(StreamDestroy, 4000),
+                 WYE_ENTRY(StreamSynchronize, 2000), WYE_ENTRY(StreamWaitEvent, 3020),
+                 WYE_OLDER(StreamWriteValue64, 9000), WYE_ENTRY(StreamWriteValue64, 11070),
+                 WYE_ENTRY(EventCreate, 2000), WYE_ENTRY(EventRecord, 2000),
+                 WYE_ENTRY(EventSynchronize, 2000), WYE_OLDER(EventDestroy, 2000),
+                 WYE_ENTRY(EventDestroy, 4000));
 
 }  // namespace
 }  // namespace standin

@@ -57,7 +57,22 @@ class Stream : public Queue {
 
 struct Event {
   static constexpr std::string_view kind = "events";
-  std::shared_ptr<Mark> mark;
+  /// Marks what is in a stream now, or gives what was marked last: on any thread, as in a driver.
+  void record(Queue& queue) {
+    const std::lock_guard lock(mutex_);
+    mark_ = queue.mark();
+  }
+  std::shared_ptr<Mark> last() {
+    const std::lock_guard lock(mutex_);
+    return mark_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Mark> mark_;
 };
+
+constexpr int highest_priority = -5;
+CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int priority);
 
 }  // namespace standin

@@ -88,6 +88,7 @@ struct World {
   bool initialized = false;
   std::atomic<int> sticky{0};
   std::atomic<unsigned> seed{0};
+  std::atomic<int> priority{0};  // of the stream that was made last
   std::atomic<long> order{0};
   std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library of them
 

@@ -1,0 +1,183 @@
+#include "backend/cuda/cuda_replay.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backend/cuda/cuda_error.hpp"
+#include "backend/cuda/cuda_executable.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+namespace {
+
+CUDA_KERNEL_NODE_PARAMS kernel_of(const Step& step, LaunchBlock& block) {
+  const device::Artefact& artefact = step.executable->artefact();
+  const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = step.executable->function();
+  kernel.gridDimX = narrow(step.grid.x);
+  kernel.gridDimY = narrow(step.grid.y);
+  kernel.gridDimZ = narrow(step.grid.z);
+  kernel.blockDimX = narrow(artefact.workgroup.x);
+  kernel.blockDimY = narrow(artefact.workgroup.y);
+  kernel.blockDimZ = narrow(artefact.workgroup.z);
+  kernel.sharedMemBytes = artefact.dynamic_shared;
+  kernel.extra = block.extra();
+  return kernel;
+}
+
+CUDA_MEMCPY3D copy_of(const Step& step) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.srcDevice = step.from;
+  copy.dstDevice = step.to;
+  copy.WidthInBytes = step.bytes;
+  copy.Height = copy.Depth = 1;
+  return copy;
+}
+
+CUDA_MEMSET_NODE_PARAMS fill_of(const Step& step) {
+  CUDA_MEMSET_NODE_PARAMS fill{};
+  fill.dst = step.to;
+  fill.value = step.pattern;
+  fill.elementSize = 4;
+  fill.width = step.bytes / 4;
+  fill.height = 1;
+  return fill;
+}
+
+bool fits_graph(const Step& step) {
+  return !step.source && !step.target && step.kind != Step::Kind::native && step.kind != Step::Kind::graph;
+}
+
+/// Whether a node of `was` can be one of `is` with other arguments.
+bool same_node(const Step& was, const Step& is) {
+  return was.kind == is.kind && was.barrier == is.barrier && was.executable == is.executable;
+}
+
+bool same_arguments(const Plan& before, const Step& was, const Plan& now, const Step& is) {
+  return was.to == is.to && was.from == is.from && was.bytes == is.bytes && was.pattern == is.pattern &&
+         was.grid == is.grid && was.parameter_count == is.parameter_count &&
+         std::equal(before.parameters.data() + was.parameters,
+                    before.parameters.data() + was.parameters + was.parameter_count,
+                    now.parameters.data() + is.parameters);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<CudaGraph>> CudaGraph::create(std::shared_ptr<CudaDevice> device, Plan& plan) {
+  auto graph = std::make_shared<CudaGraph>(std::move(device));
+  if (auto built = graph->build(plan); !built) return std::move(built).error();
+  return graph;
+}
+
+Result<void> CudaGraph::build(Plan& plan) {
+  const DriverTable& cu = device_->cu;
+  const auto refused = [&](CUresult r, const char* api) {
+    return device_->failed(r, api,
+                           base::text("Device '{}' makes no graph of a recording.", device_->info().id));
+  };
+  CUgraph graph = nullptr;
+  if (const CUresult r = cu.GraphCreate(&graph, 0); r != CUDA_SUCCESS) return refused(r, "cuGraphCreate");
+  graph_ = graph;
+  // Every node comes after what all nodes before the last barrier come down to: one node, empty where they are several.
+  std::vector<CUgraphNode> since;  // the barrier
+  CUgraphNode before = nullptr;
+  for (const Step& step : plan.steps) {
+    if (step.barrier && !since.empty()) {
+      before = since.front();
+      if (since.size() > 1)
+        if (const CUresult r = cu.GraphAddEmptyNode(&before, graph_, since.data(), since.size());
+            r != CUDA_SUCCESS)
+          return refused(r, "cuGraphAddEmptyNode");
+      since.clear();
+    }
+    CUgraphNode node = nullptr;
+    if (const CUresult r = add(node, std::span(&before, before ? 1 : 0), plan, step); r != CUDA_SUCCESS)
+      return refused(r, "cuGraphAddNode");
+    nodes_.push_back(node);
+    since.push_back(node);
+  }
+  CUgraphExec executable = nullptr;
+  if (const CUresult r = cu.GraphInstantiateWithFlags(&executable, graph_, 0); r != CUDA_SUCCESS)
+    return refused(r, "cuGraphInstantiateWithFlags");
+  executable_ = executable;
+  return {};
+}
+
+CUresult CudaGraph::add(CUgraphNode& node, std::span<const CUgraphNode> after, Plan& plan, const Step& step) {
+  const DriverTable& cu = device_->cu;
+  if (step.kind == Step::Kind::copy) {
+    const CUDA_MEMCPY3D copy = copy_of(step);
+    return cu.GraphAddMemcpyNode(&node, graph_, after.data(), after.size(), &copy, device_->context());
+  }
+  if (step.kind == Step::Kind::fill) {
+    const CUDA_MEMSET_NODE_PARAMS fill = fill_of(step);
+    return cu.GraphAddMemsetNode(&node, graph_, after.data(), after.size(), &fill, device_->context());
+  }
+  LaunchBlock block(plan.parameters.data() + step.parameters, step.parameter_count);
+  const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block);
+  return cu.GraphAddKernelNode(&node, graph_, after.data(), after.size(), &kernel);
+}
+
+CUresult CudaGraph::set(std::size_t i, Plan& plan, const Step& step) const {
+  const DriverTable& cu = device_->cu;
+  if (step.kind == Step::Kind::copy) {
+    const CUDA_MEMCPY3D copy = copy_of(step);
+    return cu.GraphExecMemcpyNodeSetParams(executable_, nodes_[i], &copy, device_->context());
+  }
+  if (step.kind == Step::Kind::fill) {
+    const CUDA_MEMSET_NODE_PARAMS fill = fill_of(step);
+    return cu.GraphExecMemsetNodeSetParams(executable_, nodes_[i], &fill, device_->context());
+  }
+  LaunchBlock block(plan.parameters.data() + step.parameters, step.parameter_count);
+  const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block);
+  return cu.GraphExecKernelNodeSetParams(executable_, nodes_[i], &kernel);
+}
+
+CudaGraph::~CudaGraph() {
+  if (!graph_ || device_->lost()) return;
+  const CurrentContext current(*device_);
+  if (!current) return;
+  if (executable_) device_->heard(device_->cu.GraphExecDestroy(executable_), "cuGraphExecDestroy");
+  device_->heard(device_->cu.GraphDestroy(graph_), "cuGraphDestroy");
+}
+
+CudaReplay* CudaReplay::of(const device::Submission& submission, const CudaDevice& device) noexcept {
+  device::ReplayBase* const replay = submission.replay.get();
+  return replay && replay->device().get() == &device ? static_cast<CudaReplay*>(replay) : nullptr;
+}
+
+bool CudaReplay::set_changes(Plan& plan) const {
+  if (!std::equal(plan_.steps.begin(), plan_.steps.end(), plan.steps.begin(), plan.steps.end(), same_node))
+    return false;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    if (same_arguments(plan_, plan_.steps[i], plan, plan.steps[i])) continue;
+    if (const CUresult r = graph_->set(i, plan, plan.steps[i]); r != CUDA_SUCCESS)
+      return static_cast<CudaDevice&>(*device()).heard(r, "cuGraphExecNodeSetParams"), false;
+  }
+  return true;
+}
+
+Result<void> CudaReplay::update(const device::Recording& recording, Plan& plan) {
+  CudaDevice& device = static_cast<CudaDevice&>(*this->device());
+  const bool fits = !plan.steps.empty() && std::all_of(plan.steps.begin(), plan.steps.end(), fits_graph);
+  if (!fits) return graph_.reset(), Result<void>();
+  if (!graph_ || !set_changes(plan)) {
+    // Launches in flight hold the one there was.
+    graph_.reset();
+    auto graph = CudaGraph::create(device.self(), plan);
+    if (!graph) return device.lost() ? Result<void>(std::move(graph).error()) : Result<void>();
+    graph_ = *std::move(graph);
+  }
+  plan_ = plan;
+  revision_ = recording.revision();
+  return {};
+}
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,194 @@
+// Graphs. The nodes of a graph are done in an order that its edges allow, drawn anew for each launch: an edge that is missing
+// shows.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "support/cuda/code.hpp"
+#include "support/cuda/memory.hpp"
+#include "support/cuda/stream.hpp"
+
+namespace standin {
+namespace {
+
+/// A copy of what one node was given.
+struct GraphNode {
+  enum class Kind { kernel, copy, fill, empty } kind = Kind::empty;
+  std::vector<std::size_t> after;
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  std::vector<std::byte> block;
+  CUDA_MEMCPY3D copy{};
+  CUDA_MEMSET_NODE_PARAMS fill{};
+};
+
+/// A graph, to be launched or not. A node's handle is its number and one.
+struct Graph {
+  static constexpr std::string_view kind = "graphs";
+  std::vector<GraphNode> nodes;
+  std::mt19937 random{};
+  std::shared_ptr<Mark> last{};  // of its launches: they come one after the other
+};
+
+CUresult read_kernel(GraphNode& node, const CUDA_KERNEL_NODE_PARAMS& given) {
+  if (!given.func || given.kern || given.kernelParams || given.gridDimX == 0) return CUDA_ERROR_INVALID_VALUE;
+  node.kind = GraphNode::Kind::kernel;
+  node.kernel = given;
+  node.block.clear();
+  if (!given.extra) return CUDA_SUCCESS;
+  if (given.extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || given.extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE ||
+      given.extra[4] != CU_LAUNCH_PARAM_END)
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto* block = static_cast<const std::byte*>(given.extra[1]);
+  node.block.assign(block, block + *static_cast<std::size_t*>(given.extra[3]));
+  return CUDA_SUCCESS;
+}
+CUresult read_copy(GraphNode& node, const CUDA_MEMCPY3D& given) {
+  if (given.srcMemoryType != CU_MEMORYTYPE_UNIFIED || given.dstMemoryType != CU_MEMORYTYPE_UNIFIED ||
+      given.Height != 1 || given.Depth != 1 || !is_known(given.srcDevice, given.WidthInBytes) ||
+      !is_known(given.dstDevice, given.WidthInBytes))
+    return CUDA_ERROR_INVALID_VALUE;
+  node.kind = GraphNode::Kind::copy;
+  node.copy = given;
+  return CUDA_SUCCESS;
+}
+CUresult read_fill(GraphNode& node, const CUDA_MEMSET_NODE_PARAMS& given) {
+  if (given.elementSize != 4 || given.height != 1 || given.dst % 4 != 0 ||
+      !is_known(given.dst, given.width * 4))
+    return CUDA_ERROR_INVALID_VALUE;
+  node.kind = GraphNode::Kind::fill;
+  node.fill = given;
+  return CUDA_SUCCESS;
+}
+CUresult add_node(CUgraphNode* handle, Graph& graph, const CUgraphNode* after, std::size_t count,
+                  GraphNode node) {
+  auto& nodes = graph.nodes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t before = reinterpret_cast<std::uintptr_t>(after[i]) - 1;
+    if (before >= nodes.size()) return CUDA_ERROR_INVALID_VALUE;
+    node.after.push_back(before);
+  }
+  nodes.push_back(std::move(node));
+  *handle = reinterpret_cast<CUgraphNode>(nodes.size());
+  return CUDA_SUCCESS;
+}
+/// The node of `executable` that `handle` names, if it is of that kind.
+GraphNode* node_of(Graph& executable, CUgraphNode handle, GraphNode::Kind kind) {
+  auto& nodes = executable.nodes;
+  const std::size_t i = reinterpret_cast<std::uintptr_t>(handle) - 1;
+  return i < nodes.size() && nodes[i].kind == kind ? &nodes[i] : nullptr;
+}
+
+CUresult GraphCreate(CUgraph* graph, unsigned) {
+  WYE_NEEDS_CONTEXT;
+  create<Graph>(graph);
+  return CUDA_SUCCESS;
+}
+CUresult GraphDestroy(CUgraph graph) { return destroy<Graph>(graph); }
+CUresult GraphAddKernelNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                            const CUDA_KERNEL_NODE_PARAMS* given) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, graph);
+  GraphNode node;
+  if (const CUresult r = read_kernel(node, *given); r != CUDA_SUCCESS) return r;
+  return add_node(handle, *its, after, count, std::move(node));
+}
+CUresult GraphAddMemcpyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                            const CUDA_MEMCPY3D* given, CUcontext) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, graph);
+  GraphNode node;
+  if (const CUresult r = read_copy(node, *given); r != CUDA_SUCCESS) return r;
+  return add_node(handle, *its, after, count, std::move(node));
+}
+CUresult GraphAddMemsetNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                            const CUDA_MEMSET_NODE_PARAMS* given, CUcontext) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, graph);
+  GraphNode node;
+  if (const CUresult r = read_fill(node, *given); r != CUDA_SUCCESS) return r;
+  return add_node(handle, *its, after, count, std::move(node));
+}
+CUresult GraphAddEmptyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* after, std::size_t count) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, graph);
+  return add_node(handle, *its, after, count, {});
+}
+CUresult GraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, graph);
+  static std::atomic<unsigned> count{0};
+  create<Graph>(executable,
+                Graph{its->nodes, std::mt19937(world().seed.load() * 104729u + ++count), nullptr});
+  return CUDA_SUCCESS;
+}
+CUresult GraphExecDestroy(CUgraphExec executable) { return destroy<Graph>(executable); }
+CUresult GraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode handle,
+                                      const CUDA_KERNEL_NODE_PARAMS* given) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, executable);
+  GraphNode* const node = node_of(*its, handle, GraphNode::Kind::kernel);
+  return node ? read_kernel(*node, *given) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult GraphExecMemcpyNodeSetParams(CUgraphExec executable, CUgraphNode handle, const CUDA_MEMCPY3D* given,
+                                      CUcontext) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, executable);
+  GraphNode* const node = node_of(*its, handle, GraphNode::Kind::copy);
+  return node ? read_copy(*node, *given) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult GraphExecMemsetNodeSetParams(CUgraphExec executable, CUgraphNode handle,
+                                      const CUDA_MEMSET_NODE_PARAMS* given, CUcontext) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, executable);
+  GraphNode* const node = node_of(*its, handle, GraphNode::Kind::fill);
+  return node ? read_fill(*node, *given) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult do_node(GraphNode& node, CUstream stream) {
+  switch (node.kind) {
+    case GraphNode::Kind::empty: return CUDA_SUCCESS;
+    case GraphNode::Kind::copy:
+      return MemcpyAsync(node.copy.dstDevice, node.copy.srcDevice, node.copy.WidthInBytes, stream);
+    case GraphNode::Kind::fill:
+      return MemsetD32Async(node.fill.dst, node.fill.value, node.fill.width, stream);
+    case GraphNode::Kind::kernel: break;
+  }
+  std::size_t size = node.block.size();
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, node.block.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
+  const CUDA_KERNEL_NODE_PARAMS& k = node.kernel;
+  return LaunchKernel(k.func, k.gridDimX, k.gridDimY, k.gridDimZ, k.blockDimX, k.blockDimY, k.blockDimZ,
+                      k.sharedMemBytes, stream, nullptr, size == 0 ? nullptr : extra);
+}
+CUresult GraphLaunch(CUgraphExec handle, CUstream stream) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, stream);
+  WYE_NEEDS(Graph, its, handle);
+  Graph& executable = *its;
+  if (executable.last) on->push([mark = executable.last] { (void)wait_for(*mark); });
+  std::vector<bool> done(executable.nodes.size(), false);
+  for (std::size_t left = done.size(); left != 0; --left) {
+    std::vector<std::size_t> ready;
+    for (std::size_t i = 0; i < done.size(); ++i)
+      if (!done[i] && std::all_of(executable.nodes[i].after.begin(), executable.nodes[i].after.end(),
+                                  [&](std::size_t before) { return done[before]; }))
+        ready.push_back(i);
+    const std::size_t i = ready[executable.random() % ready.size()];
+    if (const CUresult r = do_node(executable.nodes[i], stream); r != CUDA_SUCCESS) return r;
+    done[i] = true;
+  }
+  executable.last = on->mark();
+  return CUDA_SUCCESS;
+}
+
+WYE_ENTRY_POINTS(WYE_ENTRY(GraphCreate, 10000), WYE_ENTRY(GraphDestroy, 10000),
+                 WYE_OLDER(GraphAddKernelNode, 10000), WYE_ENTRY(GraphAddKernelNode, 12000),
+                 WYE_ENTRY(GraphAddMemcpyNode, 10000), WYE_ENTRY(GraphAddMemsetNode, 10000),
+                 WYE_ENTRY(GraphAddEmptyNode, 10000), WYE_ENTRY(GraphInstantiateWithFlags, 11040),
+                 WYE_OLDER(GraphExecKernelNodeSetParams, 10010),
+                 WYE_ENTRY(GraphExecKernelNodeSetParams, 12000),
+                 WYE_ENTRY(GraphExecMemcpyNodeSetParams, 10020),
+                 WYE_ENTRY(GraphExecMemsetNodeSetParams, 10020), WYE_ENTRY(GraphExecDestroy, 10000),
+                 WYE_ENTRY(GraphLaunch, 10000));
+
+}  // namespace
+}  // namespace standin
