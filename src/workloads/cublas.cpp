@@ -47,9 +47,9 @@ Error failed(const char* api, int number, std::string_view device) {
 /// The functions of the library that are called, as its interface of version 2 has them.
 class Library {
  public:
-  /// The one of this process: it stays open until this library is unloaded.
-  static const Result<Library>& shared() {
-    static const Result<Library> library = open();
+  /// The one of this process: it stays open until this library is unloaded and the last lane has ended that has a handle.
+  static const Result<std::shared_ptr<const Library>>& shared() {
+    static const Result<std::shared_ptr<const Library>> library = open();
     return library;
   }
 
@@ -63,7 +63,7 @@ class Library {
 
  private:
   explicit Library(DynamicLibrary library) : library_(std::move(library)) {}
-  static Result<Library> open() {
+  static Result<std::shared_ptr<const Library>> open() {
     auto opened = DynamicLibrary::open({"libcublas.so.13", "libcublas.so.12"});
     if (!opened) return std::move(opened).error();
     Library library(*std::move(opened));
@@ -80,7 +80,7 @@ class Library {
     if (missing)
       return Error(Errc::unavailable,
                    "Library '" + library.library_.name() + "' has no function '" + missing + "'.");
-    return library;
+    return std::make_shared<const Library>(std::move(library));
   }
   DynamicLibrary library_;
 };
@@ -89,8 +89,10 @@ class Library {
 /// bits of their answers.
 class LaneHandle {
  public:
-  static Result<std::shared_ptr<LaneHandle>> create(const Library& library, const NativeLane& lane) {
-    std::shared_ptr<LaneHandle> made(new LaneHandle(library));
+  static Result<std::shared_ptr<LaneHandle>> create(std::shared_ptr<const Library> shared,
+                                                    const NativeLane& lane) {
+    const Library& library = *shared;
+    std::shared_ptr<LaneHandle> made(new LaneHandle(std::move(shared)));
     if (const int status = library.create(&made->handle_))
       return made->handle_ = nullptr, failed("cublasCreate", status, lane.device);
     if (const int status = library.set_stream(made->handle_, lane.handle))
@@ -103,17 +105,17 @@ class LaneHandle {
   }
   LaneHandle(const LaneHandle&) = delete;
   ~LaneHandle() {
-    if (handle_) (void)library_.destroy(handle_);
+    if (handle_) (void)library_->destroy(handle_);
   }
   Library::Handle get() const { return handle_; }
 
  private:
-  explicit LaneHandle(const Library& library) : library_(library) {}
-  const Library& library_;
+  explicit LaneHandle(std::shared_ptr<const Library> library) : library_(std::move(library)) {}
+  std::shared_ptr<const Library> library_;
   Library::Handle handle_ = nullptr;
 };
 
-Result<Library::Handle> handle_of(const Library& library, const NativeLane& lane) {
+Result<Library::Handle> handle_of(const std::shared_ptr<const Library>& library, const NativeLane& lane) {
   static const char mine = 0;
   if (!lane.keep)
     return Error(Errc::unsupported, "cuBLAS needs a handle of its own, and device '" +
@@ -130,7 +132,7 @@ Result<Library::Handle> handle_of(const Library& library, const NativeLane& lane
 Result<void> enqueue(const NativeLane& lane, const float* a, const float* b, float* c, const Product& shape,
                      float keep_of_c) {
   if (shape.rows == 0 || shape.columns == 0) return {};
-  const Result<Library>& library = Library::shared();
+  const auto& library = Library::shared();
   if (!library) return library.error();
   auto handle = handle_of(*library, lane);
   if (!handle) return std::move(handle).error();
@@ -140,11 +142,11 @@ Result<void> enqueue(const NativeLane& lane, const float* a, const float* b, flo
   const auto number = [](std::uint32_t n) { return static_cast<int>(std::max(n, 1u)); };
   const float one = 1.0f;
   const int status =
-      library->sgemm(*handle, shape.transposed ? transposed : as_is, as_is, number(shape.columns),
-                     number(shape.rows), static_cast<int>(shape.last - shape.first), &one,
-                     b + std::size_t{shape.first} * (shape.transposed ? 1 : shape.columns),
-                     number(shape.transposed ? shape.inner : shape.columns), a + shape.first,
-                     number(shape.inner), &keep_of_c, c, number(shape.columns));
+      (*library)->sgemm(*handle, shape.transposed ? transposed : as_is, as_is, number(shape.columns),
+                        number(shape.rows), static_cast<int>(shape.last - shape.first), &one,
+                        b + std::size_t{shape.first} * (shape.transposed ? 1 : shape.columns),
+                        number(shape.transposed ? shape.inner : shape.columns), a + shape.first,
+                        number(shape.inner), &keep_of_c, c, number(shape.columns));
   if (status) return failed("cublasSgemm", status, lane.device);
   return {};
 }
@@ -152,7 +154,7 @@ Result<void> enqueue(const NativeLane& lane, const float* a, const float* b, flo
 }  // namespace
 
 std::optional<Error> cublas::absence() {
-  const Result<Library>& library = Library::shared();
+  const auto& library = Library::shared();
   return library ? std::nullopt : std::optional(library.error());
 }
 

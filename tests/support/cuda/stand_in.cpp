@@ -21,7 +21,7 @@
 
 namespace standin {
 
-thread_local std::vector<CUcontext> contexts;
+constinit thread_local Contexts contexts;
 
 long long setting(const char* name, long long otherwise) {
   const char* value = std::getenv(name);

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -96,8 +97,25 @@ struct World {
 };
 World& world();
 
-/// This thread's stack of contexts, and the one there is.
-extern thread_local std::vector<CUcontext> contexts;
+/// A thread's stack of contexts. Nothing ends it: what is static may still call when the thread's own has ended.
+class Contexts {
+ public:
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  CUcontext back() const { return all_[size_ - 1]; }
+  void push_back(CUcontext context) {
+    if (size_ == most) std::abort();
+    all_[size_++] = context;
+  }
+  void pop_back() { --size_; }
+
+ private:
+  static constexpr std::size_t most = 64;
+  CUcontext all_[most] = {};
+  std::size_t size_ = 0;
+};
+/// This thread's, and the one context there is.
+extern constinit thread_local Contexts contexts;
 CUcontext primary();
 
 /// Breaks the device: from now on its context answers `code`.

@@ -27,7 +27,7 @@ const Driver* driver() {
     Dl_info self{};
     if (::dladdr(reinterpret_cast<void*>(&driver), &self) == 0) return found;
     std::string path = self.dli_fname;
-    for (int i = 0; i < 2; ++i) path.erase(path.rfind('/'));
+    for (int i = 0; i < 3; ++i) path.erase(path.rfind('/'));
     void* library = ::dlopen((path + "/libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (!library) return found;
     const auto find = [&](auto& function, const char* name) {
