@@ -14,24 +14,20 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
+/// A block of CUDA's makes 128 x 128 elements of c: four of the tiles that a workgroup of GLSL makes.
+constexpr Tiles product_tiles{.cuda = Extent3(1024)};
+
 const auto& write_kernel() {
-  static const auto kernel = Kernel<Read<float>, Read<float>, Write<float>, Product>::make(
-      {.name = "matmul",
-       .sources = {shader(kernels::matmul_comp, "matmul.comp"),
-                   host(cpu::matmul, {.tile = Extent3(items_per_block)})},
-       .parameters = {"a", "b", "c", "shape"}});
+  static const auto kernel = make_kernel<Read<float>, Read<float>, Write<float>, Product>(
+      kernels::matmul, {"a", "b", "c", "shape"}, product_tiles,
+      {host(cpu::matmul, {.tile = Extent3(items_per_block)})});
   return kernel;
 }
 
 const auto& add_kernel() {
-  static const auto kernel = [] {
-    Glsl source = shader(kernels::matmul_comp, "matmul.comp");
-    source.macros = {{"ADD", "1"}};
-    return Kernel<Read<float>, Read<float>, ReadWrite<float>, Product>::make(
-        {.name = "matmul_add",
-         .sources = {std::move(source), host(cpu::matmul_add, {.tile = Extent3(items_per_block)})},
-         .parameters = {"a", "b", "c", "shape"}});
-  }();
+  static const auto kernel = make_kernel<Read<float>, Read<float>, ReadWrite<float>, Product>(
+      kernels::matmul_add, {"a", "b", "c", "shape"}, product_tiles,
+      {host(cpu::matmul_add, {.tile = Extent3(items_per_block)})});
   return kernel;
 }
 
