@@ -21,47 +21,54 @@ struct alignas(16) ProductTiles {
   float b[2][tile_depth][tile_side + 4];
 };
 
-// Four neighbours of a matrix in memory, from (row, at) on; zeros beyond its `rows`, and at `end` of each row.
-struct Matrix {
-  const float* data;
-  unsigned rows, end;
-  unsigned step;  // from row to row
-  bool quads;     // whether each fourth element of a row begins at a multiple of 16 bytes
-};
-__device__ Quad four_of(const Matrix& m, unsigned row, unsigned at) {
-  Quad q = {0.0f, 0.0f, 0.0f, 0.0f};
-  if (row >= m.rows || at >= m.end) return q;
-  const float* const from = m.data + Size(row) * m.step + at;
-  const unsigned left = m.end - at;
-  if (m.quads && left >= 4) return *reinterpret_cast<const Quad*>(from);
-  q.x = from[0];
-  if (left > 1) q.y = from[1];
-  if (left > 2) q.z = from[2];
-  if (left > 3) q.w = from[3];
-  return q;
-}
-
-// `depth` x 128 of a matrix, on its way into shared memory: a thread brings four.
+// A matrix's part of the stretch, on its way into shared memory: 8 steps x 128 lines, of which a thread brings four neighbours
+// in memory. Lines are rows of a and columns of b; what lies beyond the matrix is zero.
 struct Bringer {
-  Matrix m;
-  bool across;    // the inner dimension is along rows, and is turned
-  unsigned line;  // the first of the 128
+  const float* from;  // the thread's four at the beginning of the stretch
+  unsigned stride;    // from one step of the inner dimension to the next
+  unsigned end;       // of the steps, from that of the thread's first of four on; 0 where it has no line
+  unsigned width;     // lines from the first one of the thread on
+  bool turned;        // whether the four are steps of one line, else they are four lines at one step
+  bool quads;         // whether each four begins at a multiple of 16 bytes
+
   __device__ Quad load(unsigned k) const {
-    return across ? four_of(m, line + threadIdx.x / 2, k + threadIdx.x % 2 * 4)
-                  : four_of(m, k + threadIdx.x / 32, line + threadIdx.x % 32 * 4);
+    Quad q = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (k >= end) return q;
+    const float* const here = from + Size(k) * stride;
+    const unsigned left = turned ? end - k : width;
+    if (quads && left >= 4) return *reinterpret_cast<const Quad*>(here);
+    q.x = here[0];
+    if (left > 1) q.y = here[1];
+    if (left > 2) q.z = here[2];
+    if (left > 3) q.w = here[3];
+    return q;
   }
   __device__ void store(float (*to)[tile_side + 4], Quad q) const {
-    if (!across) {
+    if (!turned) {
       *reinterpret_cast<Quad*>(&to[threadIdx.x / 32][threadIdx.x % 32 * 4]) = q;
       return;
     }
-    const unsigned k = threadIdx.x % 2 * 4, at = threadIdx.x / 2;
-    to[k][at] = q.x;
-    to[k + 1][at] = q.y;
-    to[k + 2][at] = q.z;
-    to[k + 3][at] = q.w;
+    float* const column = &to[threadIdx.x % 2 * 4][threadIdx.x / 2];
+    column[0] = q.x;
+    column[tile_side + 4] = q.y;
+    column[2 * (tile_side + 4)] = q.z;
+    column[3 * (tile_side + 4)] = q.w;
   }
 };
+
+// Of a matrix of `lines` rows of `inner` numbers.
+__device__ Bringer bring_rows(const float* data, unsigned first_line, unsigned lines, unsigned inner, unsigned depth) {
+  const unsigned at = threadIdx.x % 2 * 4;
+  const unsigned line = first_line + threadIdx.x / 2;
+  return {data + Size(line) * inner + at, 1, line < lines && at < depth ? depth - at : 0, 0, true, has_quads(data) && inner % 4 == 0};
+}
+// Of a matrix of `lines` columns.
+__device__ Bringer bring_columns(const float* data, unsigned first_line, unsigned lines, unsigned depth) {
+  const unsigned at = threadIdx.x / 32;
+  const unsigned line = first_line + threadIdx.x % 32 * 4;
+  return {data + Size(at) * lines + line, lines, line < lines && at < depth ? depth - at : 0, lines - line, false,
+          has_quads(data) && lines % 4 == 0};
+}
 
 __device__ void read_eight(const float* row, unsigned at, float (&to)[8]) {
   const Quad low = *reinterpret_cast<const Quad*>(row + at), high = *reinterpret_cast<const Quad*>(row + at + 64);
@@ -90,18 +97,15 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
   // Tiles are numbered in blocks of 2 x 2, as the host's blocks of 256 x 256 are.
   const Size number = flat_block(), block = number / 4;
   const unsigned blocks_across = (shape.columns + 2 * tile_side - 1) / (2 * tile_side);
-  const Size row = (block / blocks_across * 2 + number / 2 % 2) * tile_side;
+  const unsigned row = unsigned(block / blocks_across * 2 + number / 2 % 2) * tile_side;
   const unsigned column = unsigned(block % blocks_across * 2 + number % 2) * tile_side;
   if (row >= shape.rows || column >= shape.columns) return;
 
-  const bool turned = shape.transposed != 0;
   const unsigned depth = shape.last - shape.first;
-  a += shape.first;
-  b += turned ? Size(shape.first) : Size(shape.first) * shape.columns;
-  const Bringer bring_a{{a, shape.rows, depth, shape.inner, has_quads(a) && shape.inner % 4 == 0}, true, unsigned(row)};
-  const Bringer bring_b{turned ? Matrix{b, shape.columns, depth, shape.inner, has_quads(b) && shape.inner % 4 == 0}
-                               : Matrix{b, depth, shape.columns, shape.columns, has_quads(b) && shape.columns % 4 == 0},
-                        turned, column};
+  const Bringer bring_a = bring_rows(a + shape.first, row, shape.rows, shape.inner, depth);
+  const Bringer bring_b = shape.transposed != 0
+                              ? bring_rows(b + shape.first, column, shape.columns, shape.inner, depth)
+                              : bring_columns(b + Size(shape.first) * shape.columns, column, shape.columns, depth);
   const unsigned x = threadIdx.x % 16 * 4, y = threadIdx.x / 16 * 4;
 
   float sums[8][8] = {};
@@ -110,7 +114,7 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
   __syncthreads();
   for (unsigned k = 0, half = 0; k < depth; k += tile_depth, half ^= 1) {
     const Quad next_a = bring_a.load(k + tile_depth), next_b = bring_b.load(k + tile_depth);
-#pragma unroll
+#pragma unroll 2
     for (unsigned i = 0; i < tile_depth; ++i) {
       float left[8], right[8];
       read_eight(tiles.a[half][i], y, left);
@@ -126,15 +130,16 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
   }
 
   const bool quads = has_quads(c) && shape.columns % 4 == 0;
+  const unsigned first = row + y, at = column + x;
+  const unsigned low = at < shape.columns ? shape.columns - at : 0, high = low > 64 ? low - 64 : 0;
+  float* to = c + Size(first) * shape.columns + at;
 #pragma unroll
   for (unsigned r = 0; r < 8; ++r) {
-    const Size at = row + y + r % 4 + r / 4 * 64;
-    if (at >= shape.rows) continue;
-    float* const to = c + at * shape.columns;
-#pragma unroll
-    for (unsigned s = 0; s < 8; s += 4) {
-      const unsigned from = column + x + s * 16;
-      if (from < shape.columns) write_four<add>(to + from, &sums[r][s], shape.columns - from, quads);
+    if (r == 4) to += Size(60) * shape.columns;
+    if (first + r % 4 + r / 4 * 64 < shape.rows) {
+      write_four<add>(to, &sums[r][0], low, quads);
+      write_four<add>(to + 64, &sums[r][4], high, quads);
     }
+    to += shape.columns;
   }
 }
