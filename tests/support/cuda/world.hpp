@@ -28,6 +28,8 @@ namespace standin {
 
 /// A variable of the environment: the page of stand_in.cpp says which there are.
 long long setting(const char* name, long long otherwise);
+/// Of its devices: 90 is sm_90.
+inline int architecture() { return static_cast<int>(setting("WYE_STANDIN_ARCHITECTURE", 90)); }
 
 struct Fault {
   long at = 0;  // counted from when it was set
@@ -66,8 +68,25 @@ struct World {
 };
 World& world();
 
+/// A stack of contexts that nothing destroys: what is static in a program comes here when a thread's own is gone.
+class ContextStack {
+ public:
+  void push_back(CUcontext context) {
+    if (size_ < most) at_[size_++] = context;
+  }
+  void pop_back() { --size_; }
+  CUcontext back() const { return at_[size_ - 1]; }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+
+ private:
+  static constexpr std::size_t most = 256;
+  CUcontext at_[most];
+  std::size_t size_;
+};
+
 /// This thread's stack of contexts, and the one there is.
-extern thread_local std::vector<CUcontext> contexts;
+extern thread_local ContextStack contexts;
 CUcontext primary();
 
 /// Breaks the device: from now on its context answers `code`.
