@@ -1,6 +1,6 @@
 #!/bin/sh
 # cmake/wheels.sh SET...: fetches what Debian does not have from PyPI into build/wheels/<set>, pinned by hash: cuda (the
-# CUDA Toolkit's headers and NVRTC) and slang. Licences of their own apply to both. What is there is not fetched again.
+# CUDA Toolkit's headers and NVRTC), ptx (the NVRTC that makes the PTX of wye's own kernels) and slang. Licences of their own apply to both. What is there is not fetched again.
 # Where there is no network, or no wheel for this machine, it says so and succeeds: what needs them is then left out.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -9,7 +9,7 @@ fetch() {
   set=$1
   list=$root/cmake/wheels/$set.txt
   folder=$root/build/wheels/$set
-  [ -f "$list" ] || { echo "wheels.sh: no set is called '$set' (cuda, slang)." >&2; exit 2; }
+  [ -f "$list" ] || { echo "wheels.sh: no set is called '$set' (cuda, ptx, slang)." >&2; exit 2; }
   cmp -s "$list" "$folder/fetched.txt" && return
   [ "$(uname -m)" = x86_64 ] || { echo "The wheels of '$set' are for x86_64: left out." >&2; return; }
   "$root/cmake/packages.sh" wheels

@@ -1,27 +1,62 @@
-# wye_embed_shaders(<target>): gives a target the text of every kernel in shaders/<workload>/ as a header
-# <workload>_kernels.hpp, with one `std::string_view wye::workloads::kernels::<stem>_<extension>` for each file.
-# Not by wyec, as wye_add_kernels does it for others: the text alone is wanted, and a wye for another machine, or one without
-# a GLSL compiler, would first have to be built for this one to have a wyec.
+# wye_embed_shaders(<target>): gives a target every kernel in shaders/<workload>/ as a header <workload>_kernels.hpp, with one
+# `wye::workloads::KernelText wye::workloads::kernels::<stem>` for <stem>.comp and <stem>.cu. The GLSL is not compiled by wyec,
+# as wye_add_kernels does it for others: its text alone is wanted, and a wye for another machine, or one without a GLSL
+# compiler, would first have to be built for this one to have a wyec. The CUDA C++ is there as text, and as PTX where the NVRTC
+# that makes it is.
+set(wye_ptx_nvrtc_hint ${PROJECT_SOURCE_DIR}/build/wheels/ptx/nvidia/cuda_nvrtc/lib)
+find_file(WYE_PTX_NVRTC NAMES libnvrtc.so.12 PATHS ${wye_ptx_nvrtc_hint} NO_DEFAULT_PATH
+  DOC "The NVRTC that makes PTX of wye's own kernels: drivers that are older than it do not take that")
+mark_as_advanced(WYE_PTX_NVRTC)
+set(wye_ptx_architecture compute_75)
+
 function(wye_embed_shaders target)
-  file(GLOB shared CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/include/*)
+  set(makes_ptx OFF)
+  if(WYE_CUDA AND WYE_TOOLS AND WYE_PTX_NVRTC AND NOT CMAKE_CROSSCOMPILING)
+    set(makes_ptx ON)
+  elseif(WYE_CUDA)
+    message(STATUS "The workloads have no PTX, so that on CUDA they need NVRTC at run time: PTX is made with WYE_TOOLS=ON, and "
+      "the NVRTC that cmake/wheels.sh ptx fetches or WYE_PTX_NVRTC names.")
+  endif()
+  set(include ${PROJECT_SOURCE_DIR}/shaders/include)
+  file(GLOB shared CONFIGURE_DEPENDS ${include}/*)
   file(GLOB folders LIST_DIRECTORIES ON CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*)
   set(output_folder ${PROJECT_BINARY_DIR}/shaders)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake)
+  # The sanitizers' build would take what NVRTC leaves behind for wyec's.
+  set(wyec ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:wye::wyec>)
   foreach(folder IN LISTS folders)
     cmake_path(GET folder FILENAME workload)
-    file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.comp)
+    file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.comp ${folder}/*.cu)
     if(workload STREQUAL include OR NOT kernels)
       continue()
     endif()
+    set(files ${kernels})
+    foreach(kernel IN LISTS kernels)
+      cmake_path(GET kernel STEM name)
+      if(makes_ptx AND kernel MATCHES "\\.cu$")
+        set(ptx ${output_folder}/${name}.ptx)
+        # Of wyec it depends as a target only: that is not other PTX when the library is built again.
+        add_custom_command(
+          OUTPUT ${ptx}
+          COMMAND ${wyec} compile ${kernel} -I ${include} --entry wye_${name} --target ${wye_ptx_architecture}
+            --nvrtc ${WYE_PTX_NVRTC} -o ${ptx}
+          DEPENDS ${kernel} ${shared} ${WYE_PTX_NVRTC}
+          COMMENT "Compiling ${workload}/${name}.cu to PTX"
+          VERBATIM)
+        list(APPEND files ${ptx})
+      endif()
+    endforeach()
     set(output ${output_folder}/${workload}_kernels.hpp)
     add_custom_command(
       OUTPUT ${output}
-      COMMAND ${CMAKE_COMMAND} -D output=${output} -D include=${PROJECT_SOURCE_DIR}/shaders/include
-        -P ${script} -- ${kernels}
-      DEPENDS ${kernels} ${shared} ${script}
+      COMMAND ${CMAKE_COMMAND} -D output=${output} -D include=${include} -P ${script} -- ${files}
+      DEPENDS ${files} ${shared} ${script}
       COMMENT "Embedding the kernels of ${workload}"
       VERBATIM)
     target_sources(${target} PRIVATE ${output})
   endforeach()
+  if(makes_ptx)
+    add_dependencies(${target} wye::wyec)
+  endif()
   target_include_directories(${target} PRIVATE ${output_folder})
 endfunction()

@@ -4,7 +4,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/cmake/packages.sh" build run examples
-"$root/cmake/wheels.sh" cuda >&2
+"$root/cmake/wheels.sh" cuda ptx >&2
 (
   cd "$root"
   cmake --preset release --log-level=WARNING -D WYE_TESTS=OFF -D WYE_BENCHMARKS=OFF

@@ -104,11 +104,13 @@ Result<void> describe(const Result<kernel::CudaCode>& code, const Source& source
 }
 
 Result<Compiled> compiled_cuda(const CudaCpp& source, std::optional<kernel::CudaTarget> target,
-                               const std::string& name) {
+                               const CompileOptions& options) {
+  const std::string& name = options.name;
   if (auto done = kernel::check(source, name); !done) return std::move(done).error();
   if (auto done = kernel::check_launch(source.workgroup, source.dynamic_shared, name); !done)
     return std::move(done).error();
-  auto compiler = kernel::CudaCompiler::share();
+  auto compiler =
+      options.nvrtc.empty() ? kernel::CudaCompiler::share() : kernel::CudaCompiler::open(options.nvrtc);
   if (!compiler) return std::move(compiler).error();
   const auto texts =
       kernel::read_includes(kernel::IncludePlaces(source), kernel::CudaCompiler::shown_name(source, name));
@@ -146,13 +148,14 @@ Result<Compiled> compiled_cuda(const CudaCpp& source, std::optional<kernel::Cuda
 
 /// Slang, by way of CUDA C++.
 Result<Compiled> compiled_cuda(const Slang& source, const kernel::CudaTarget& target,
-                               const std::string& name) {
+                               const CompileOptions& options) {
+  const std::string& name = options.name;
   if (auto done = kernel::check(source, name); !done) return std::move(done).error();
   const auto texts = kernel::read_imports(source, kernel::SlangCompiler::shown_name(source, name));
   std::vector<Diagnostic> warnings;
   const auto text = kernel::SlangCompiler::share()->cuda(source, texts, name, &warnings);
   if (!text) return text.error();
-  auto out = compiled_cuda(*text, target, name);
+  auto out = compiled_cuda(*text, target, options);
   if (!out) return out;
   out->warnings = std::move(warnings);
   for (const SourceText& one : texts)
@@ -197,8 +200,8 @@ Result<Compiled> compiled(const AnySource& source, const CompileOptions& options
   if (!slang && !options.target.empty() && shader == target.has_value())
     return unsupported(base::text("The {} source of kernel '{}' cannot become '{}'.", source.language(),
                                   options.name, options.target));
-  if (const auto* cuda = std::get_if<CudaCpp>(&any)) return compiled_cuda(*cuda, target, options.name);
-  if (slang && target) return compiled_cuda(*slang, *target, options.name);
+  if (const auto* cuda = std::get_if<CudaCpp>(&any)) return compiled_cuda(*cuda, target, options);
+  if (slang && target) return compiled_cuda(*slang, *target, options);
   if (const auto* ptx = std::get_if<Ptx>(&any)) return read_cuda(*ptx, target, options.name);
   if (const auto* cubin = std::get_if<Cubin>(&any)) return read_cuda(*cubin, target, options.name);
   if (const auto* glsl = std::get_if<Glsl>(&any)) {

@@ -196,8 +196,8 @@ class Log {
 
 class Nvrtc final : public CudaCompiler {
  public:
-  static Result<std::shared_ptr<const Nvrtc>> open() {
-    auto library = DynamicLibrary::open({library_names[0], library_names[1]});
+  static Result<std::shared_ptr<const Nvrtc>> open(std::initializer_list<std::string_view> names) {
+    auto library = DynamicLibrary::open(names);
     if (!library)
       return Error(Errc::unavailable,
                    base::text("CUDA C++ cannot be compiled, because NVRTC is not there: {}",
@@ -443,12 +443,18 @@ Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::share() {
   const std::lock_guard lock(shared.mutex);
   auto there = shared.compiler.lock();
   if (!there) {
-    auto opened = Nvrtc::open();
+    auto opened = Nvrtc::open({library_names[0], library_names[1]});
     if (!opened) return std::move(opened).error();
     shared.compiler = there = std::move(*opened);
   }
   if (const auto kept = shared.kept.lock()) kept->compiler = there;
   return std::shared_ptr<const CudaCompiler>(std::move(there));
+}
+
+Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::open(const std::string& nvrtc) {
+  auto opened = Nvrtc::open({nvrtc});
+  if (!opened) return std::move(opened).error();
+  return std::shared_ptr<const CudaCompiler>(std::move(*opened));
 }
 
 std::shared_ptr<const void> CudaCompiler::keep() {
@@ -466,6 +472,8 @@ std::shared_ptr<const void> CudaCompiler::keep() {
 Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::share() {
   return Error(Errc::unsupported, "This build of wye has no CUDA C++ compiler.");
 }
+
+Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::open(const std::string&) { return share(); }
 
 std::shared_ptr<const void> CudaCompiler::keep() { return nullptr; }
 

@@ -44,6 +44,9 @@ class CudaCompiler {
   /// The process's compiler.
   /// Errors: unsupported (a build without it), unavailable (it cannot be opened: what was tried, and why not).
   static Result<std::shared_ptr<const CudaCompiler>> share();
+  /// Another compiler, of the file `nvrtc`, for the caller alone.
+  /// Errors: as `share`.
+  static Result<std::shared_ptr<const CudaCompiler>> open(const std::string& nvrtc);
   /// Keeps the compiler, once somebody has needed it, for as long as this is held. Each time that it is opened
   /// and closed again it leaves 71 KiB behind (NVRTC 13.0: the memory its libstdc++ keeps for exceptions).
   static std::shared_ptr<const void> keep();

@@ -12,11 +12,9 @@ namespace {
 // Function-local, here and in the other workloads: a kernel holds text and host code, no thread and no driver object, so
 // it may live until the library is unloaded.
 const auto& axpy_kernel() {
-  static const auto kernel = Kernel<float, Read<float>, ReadWrite<float>>::make(
-      {.name = "axpy",
-       .sources = {shader(kernels::axpy_comp, "axpy.comp", Extent3(1024)),
-                   host(cpu::axpy, {.tile = Extent3(16384)})},
-       .parameters = {"a", "x", "y"}});
+  static const auto kernel = make_kernel<float, Read<float>, ReadWrite<float>>(
+      kernels::axpy, {"a", "x", "y"}, {.glsl = Extent3(1024), .cuda = Extent3(1024)},
+      {host(cpu::axpy, {.tile = Extent3(16384)})});
   return kernel;
 }
 

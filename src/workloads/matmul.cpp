@@ -26,27 +26,22 @@ std::vector<typename Kernel<P...>::Source> with_cublas(F multiply,
   return sources;
 }
 
+/// A block of CUDA's makes 128 x 128 elements of c: four of the tiles that a workgroup of GLSL makes.
+constexpr Tiles product_tiles{.cuda = Extent3(1024)};
+
 const auto& write_kernel() {
-  static const auto kernel = Kernel<Read<float>, Read<float>, Write<float>, Product>::make(
-      {.name = "matmul",
-       .sources = with_cublas<Read<float>, Read<float>, Write<float>, Product>(
-           cublas::multiply, {shader(kernels::matmul_comp, "matmul.comp"),
-                              host(cpu::matmul, {.tile = Extent3(items_per_block)})}),
-       .parameters = {"a", "b", "c", "shape"}});
+  static const auto kernel = make_kernel<Read<float>, Read<float>, Write<float>, Product>(
+      kernels::matmul, {"a", "b", "c", "shape"}, product_tiles,
+      with_cublas<Read<float>, Read<float>, Write<float>, Product>(
+          cublas::multiply, {host(cpu::matmul, {.tile = Extent3(items_per_block)})}));
   return kernel;
 }
 
 const auto& add_kernel() {
-  static const auto kernel = [] {
-    Glsl source = shader(kernels::matmul_comp, "matmul.comp");
-    source.macros = {{"ADD", "1"}};
-    return Kernel<Read<float>, Read<float>, ReadWrite<float>, Product>::make(
-        {.name = "matmul_add",
-         .sources = with_cublas<Read<float>, Read<float>, ReadWrite<float>, Product>(
-             cublas::multiply_add,
-             {std::move(source), host(cpu::matmul_add, {.tile = Extent3(items_per_block)})}),
-         .parameters = {"a", "b", "c", "shape"}});
-  }();
+  static const auto kernel = make_kernel<Read<float>, Read<float>, ReadWrite<float>, Product>(
+      kernels::matmul_add, {"a", "b", "c", "shape"}, product_tiles,
+      with_cublas<Read<float>, Read<float>, ReadWrite<float>, Product>(
+          cublas::multiply_add, {host(cpu::matmul_add, {.tile = Extent3(items_per_block)})}));
   return kernel;
 }
 

@@ -10,29 +10,22 @@ namespace workloads {
 namespace {
 
 const auto& whole_kernel() {
-  static const auto kernel =
-      Kernel<ReadWrite<float>, RowSplit>::make({.name = "normalize",
-                                                .sources = {shader(kernels::normalize_comp, "normalize.comp"),
-                                                            host(cpu::normalize, {.tile = row_tile})},
-                                                .parameters = {"matrix", "split"}});
+  static const auto kernel = make_kernel<ReadWrite<float>, RowSplit>(
+      kernels::normalize, {"matrix", "split"}, {}, {host(cpu::normalize, {.tile = row_tile})});
   return kernel;
 }
 
 const auto& sums_kernel() {
-  static const auto kernel = Kernel<Read<float>, Write<float>, RowSplit>::make(
-      {.name = "normalize_sums",
-       .sources = {shader(kernels::normalize_sums_comp, "normalize_sums.comp"),
-                   host(cpu::normalize_sums, {.tile = piece_tile})},
-       .parameters = {"matrix", "sums", "split"}});
+  static const auto kernel =
+      make_kernel<Read<float>, Write<float>, RowSplit>(kernels::normalize_sums, {"matrix", "sums", "split"},
+                                                       {}, {host(cpu::normalize_sums, {.tile = piece_tile})});
   return kernel;
 }
 
 const auto& apply_kernel() {
-  static const auto kernel = Kernel<ReadWrite<float>, Read<float>, RowSplit>::make(
-      {.name = "normalize_apply",
-       .sources = {shader(kernels::normalize_apply_comp, "normalize_apply.comp"),
-                   host(cpu::normalize_apply, {.tile = piece_tile})},
-       .parameters = {"matrix", "sums", "split"}});
+  static const auto kernel = make_kernel<ReadWrite<float>, Read<float>, RowSplit>(
+      kernels::normalize_apply, {"matrix", "sums", "split"}, {},
+      {host(cpu::normalize_apply, {.tile = piece_tile})});
   return kernel;
 }
 

@@ -14,30 +14,24 @@ namespace {
 using Word = std::uint32_t;
 
 const auto& clear_kernel() {
-  static const auto kernel = Kernel<Write<Word>, Write<PageRankSummary>, Word>::make(
-      {.name = "pagerank_clear",
-       .sources = {shader(kernels::pagerank_clear_comp, "pagerank_clear.comp"),
-                   host(cpu::pagerank_clear, {.tile = Extent3(65536)})},
-       .parameters = {"degrees", "summary", "nodes"}});
+  static const auto kernel = make_kernel<Write<Word>, Write<PageRankSummary>, Word>(
+      kernels::pagerank_clear, {"degrees", "summary", "nodes"}, {},
+      {host(cpu::pagerank_clear, {.tile = Extent3(65536)})});
   return kernel;
 }
 
 /// On the host by one thread: adding one atomically, to what others add to, takes longer than all of it.
 const auto& count_kernel() {
-  static const auto kernel = Kernel<Read<Word>, ReadWrite<Word>, ReadWrite<PageRankSummary>, Word>::make(
-      {.name = "pagerank_count",
-       .sources = {shader(kernels::pagerank_count_comp, "pagerank_count.comp"),
-                   host(cpu::pagerank_count, {.tile = Extent3(0)})},
-       .parameters = {"sources", "degrees", "summary", "nodes"}});
+  static const auto kernel = make_kernel<Read<Word>, ReadWrite<Word>, ReadWrite<PageRankSummary>, Word>(
+      kernels::pagerank_count, {"sources", "degrees", "summary", "nodes"}, {},
+      {host(cpu::pagerank_count, {.tile = Extent3(0)})});
   return kernel;
 }
 
 const auto& start_kernel() {
-  static const auto kernel = Kernel<Read<Word>, Write<float>, Write<float>, Write<float>, Word>::make(
-      {.name = "pagerank_start",
-       .sources = {shader(kernels::pagerank_start_comp, "pagerank_start.comp"),
-                   host(cpu::pagerank_start, {.tile = Extent3(8192)})},
-       .parameters = {"degrees", "shares", "ranks", "partials", "nodes"}});
+  static const auto kernel = make_kernel<Read<Word>, Write<float>, Write<float>, Write<float>, Word>(
+      kernels::pagerank_start, {"degrees", "shares", "ranks", "partials", "nodes"}, {},
+      {host(cpu::pagerank_start, {.tile = Extent3(8192)})});
   return kernel;
 }
 
@@ -46,31 +40,27 @@ const auto& blocks_kernel() {
   static const auto nothing = [](Range, std::span<const Word>, std::span<const Word>, std::span<const float>,
                                  std::span<float>, std::span<const PageRankSummary>, Word, Word) {};
   static const auto kernel =
-      Kernel<Read<Word>, Read<Word>, Read<float>, Write<float>, Read<PageRankSummary>, Word, Word>::make(
-          {.name = "pagerank_blocks",
-           .sources = {shader(kernels::pagerank_blocks_comp, "pagerank_blocks.comp"),
-                       host(nothing, {.tile = Extent3(0)})},
-           .parameters = {"offsets", "sources", "shares", "blocks", "summary", "nodes", "turn"}});
+      make_kernel<Read<Word>, Read<Word>, Read<float>, Write<float>, Read<PageRankSummary>, Word, Word>(
+          kernels::pagerank_blocks, {"offsets", "sources", "shares", "blocks", "summary", "nodes", "turn"},
+          {}, {host(nothing, {.tile = Extent3(0)})});
   return kernel;
 }
 
 const auto& pull_kernel() {
   static const auto kernel =
-      Kernel<Read<Word>, Read<Word>, ReadWrite<float>, Read<float>, ReadWrite<float>, ReadWrite<float>,
-             Read<PageRankSummary>, Word, Word,
-             float>::make({.name = "pagerank_pull",
-                           .sources = {shader(kernels::pagerank_pull_comp, "pagerank_pull.comp"),
-                                       host(cpu::pagerank_pull, {.tile = Extent3(2048)})},
-                           .parameters = {"offsets", "sources", "shares", "blocks", "ranks", "partials",
-                                          "summary", "nodes", "turn", "damping"}});
+      make_kernel<Read<Word>, Read<Word>, ReadWrite<float>, Read<float>, ReadWrite<float>, ReadWrite<float>,
+                  Read<PageRankSummary>, Word, Word, float>(
+          kernels::pagerank_pull,
+          {"offsets", "sources", "shares", "blocks", "ranks", "partials", "summary", "nodes", "turn",
+           "damping"},
+          {}, {host(cpu::pagerank_pull, {.tile = Extent3(2048)})});
   return kernel;
 }
 
 const auto& sum_kernel() {
-  static const auto kernel = Kernel<ReadWrite<float>, ReadWrite<PageRankSummary>, Word, Word, float>::make(
-      {.name = "pagerank_sum",
-       .sources = {shader(kernels::pagerank_sum_comp, "pagerank_sum.comp"), host(cpu::pagerank_sum)},
-       .parameters = {"partials", "summary", "groups", "counts", "tolerance"}});
+  static const auto kernel = make_kernel<ReadWrite<float>, ReadWrite<PageRankSummary>, Word, Word, float>(
+      kernels::pagerank_sum, {"partials", "summary", "groups", "counts", "tolerance"}, {},
+      {host(cpu::pagerank_sum)});
   return kernel;
 }
 

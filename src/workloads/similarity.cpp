@@ -10,11 +10,9 @@ namespace workloads {
 namespace {
 
 const auto& copy_kernel() {
-  static const auto kernel = Kernel<Read<float>, Write<float>>::make(
-      {.name = "copy",
-       .sources = {shader(kernels::copy_comp, "copy.comp", Extent3(1024)),
-                   host(cpu::copy, {.tile = Extent3(65536)})},
-       .parameters = {"from", "to"}});
+  static const auto kernel = make_kernel<Read<float>, Write<float>>(
+      kernels::copy, {"from", "to"}, {.glsl = Extent3(1024), .cuda = Extent3(1024)},
+      {host(cpu::copy, {.tile = Extent3(65536)})});
   return kernel;
 }
 

@@ -10,28 +10,22 @@ namespace workloads {
 namespace {
 
 const auto& whole_kernel() {
-  static const auto kernel = Kernel<ReadWrite<float>, RowSplit, float>::make(
-      {.name = "softmax",
-       .sources = {shader(kernels::softmax_comp, "softmax.comp"), host(cpu::softmax, {.tile = row_tile})},
-       .parameters = {"matrix", "split", "scale"}});
+  static const auto kernel = make_kernel<ReadWrite<float>, RowSplit, float>(
+      kernels::softmax, {"matrix", "split", "scale"}, {}, {host(cpu::softmax, {.tile = row_tile})});
   return kernel;
 }
 
 const auto& sums_kernel() {
-  static const auto kernel = Kernel<Read<float>, Write<float>, RowSplit, float>::make(
-      {.name = "softmax_sums",
-       .sources = {shader(kernels::softmax_sums_comp, "softmax_sums.comp"),
-                   host(cpu::softmax_sums, {.tile = piece_tile})},
-       .parameters = {"matrix", "sums", "split", "scale"}});
+  static const auto kernel = make_kernel<Read<float>, Write<float>, RowSplit, float>(
+      kernels::softmax_sums, {"matrix", "sums", "split", "scale"}, {},
+      {host(cpu::softmax_sums, {.tile = piece_tile})});
   return kernel;
 }
 
 const auto& apply_kernel() {
-  static const auto kernel = Kernel<ReadWrite<float>, Read<float>, RowSplit, float>::make(
-      {.name = "softmax_apply",
-       .sources = {shader(kernels::softmax_apply_comp, "softmax_apply.comp"),
-                   host(cpu::softmax_apply, {.tile = piece_tile})},
-       .parameters = {"matrix", "sums", "split", "scale"}});
+  static const auto kernel = make_kernel<ReadWrite<float>, Read<float>, RowSplit, float>(
+      kernels::softmax_apply, {"matrix", "sums", "split", "scale"}, {},
+      {host(cpu::softmax_apply, {.tile = piece_tile})});
   return kernel;
 }
 

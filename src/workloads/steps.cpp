@@ -15,10 +15,6 @@ Job refused(std::string name, WorkloadType type, std::string sentence) {
   return Job::failed(std::move(name), type, Error(Errc::invalid_argument, std::move(sentence)));
 }
 
-Glsl shader(std::string_view text, std::string_view file, std::optional<Extent3> tile) {
-  return {.text = std::string(text), .file = std::string(file), .tile = tile};
-}
-
 }  // namespace workloads
 }  // namespace v0
 }  // namespace wye

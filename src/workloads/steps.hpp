@@ -52,14 +52,11 @@ class Memory {
 /// A job that cannot mean anything, for the reason in `sentence`.
 Job refused(std::string name, WorkloadType type, std::string sentence);
 
-/// A shader of this library as a source. Unless `tile` says otherwise, an invocation is an item.
-Glsl shader(std::string_view text, std::string_view file, std::optional<Extent3> tile = std::nullopt);
-
 /// Rows, columns and nodes are 32-bit numbers in kernels, and signed where drivers index with them.
 inline constexpr std::uint64_t largest_dimension = 0x7fff'ffff;
 
 /// Items in rows of 2^23, so that any number of them fits into 65,535 workgroups of 256 per dimension. The last row may
-/// have items beyond the end, which nobody works on. `shaders/include/flat.glsl` reads it.
+/// have items beyond the end, which nobody works on. `shaders/include/flat.glsl` and `flat.cuh` read it.
 inline constexpr std::uint64_t flat_width = std::uint64_t{1} << 23;
 constexpr Extent3 flat(std::uint64_t items) {
   return items <= flat_width ? Extent3(items) : Extent3(flat_width, (items + flat_width - 1) / flat_width);

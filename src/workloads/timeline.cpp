@@ -12,11 +12,9 @@ namespace workloads {
 namespace {
 
 const auto& timeline_kernel() {
-  static const auto kernel = Kernel<Read<Evidence>, Write<TimelinePoint>, float, float>::make(
-      {.name = "timeline",
-       .sources = {shader(kernels::timeline_comp, "timeline.comp"),
-                   host(cpu::timeline, {.tile = Extent3(2048)})},
-       .parameters = {"evidence", "points", "now", "decay"}});
+  static const auto kernel = make_kernel<Read<Evidence>, Write<TimelinePoint>, float, float>(
+      kernels::timeline, {"evidence", "points", "now", "decay"}, {},
+      {host(cpu::timeline, {.tile = Extent3(2048)})});
   return kernel;
 }
 

@@ -170,6 +170,35 @@ TEST_CASE("comparing shows numbers for every other backend, or says that there i
   }
 }
 
+#ifdef WYE_STAND_IN_CUDA
+
+TEST_CASE("the main job runs on CUDA and agrees with the CPU", "[document_network]") {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 30; ++i) {
+    std::string text =
+        "common words, as in file" + std::to_string(i / 3) + ", since " + std::to_string(1990 + i);
+    for (int word = 0; word < 40; ++word) text += " word" + std::to_string(i * word * (word + 3) % 53);
+    folder.put("in/file" + std::to_string(i), text);
+  }
+  ::setenv("WYE_CUDA_DRIVER", WYE_STAND_IN_CUDA, 1);
+  const Ran ran = run({"--backend", "cuda", "--compare", "--documents", folder / "in", "--out",
+                       folder / "out", "--json", folder / "report.json"});
+  ::unsetenv("WYE_CUDA_DRIVER");
+  CAPTURE(ran.said);
+  if (has(ran.said, "NVRTC")) {  // neither it nor the build's PTX is there
+    WARN("skipped: " << ran.said);
+    return;
+  }
+  CHECK(ran.status == 0);
+  for (const char* step : {"normalize", "similarity", "attention", "pagerank", "timeline"}) {
+    CHECK(has(folder.get("report.json"), "{\"name\": \"" + std::string(step) + "\", \"backend\": \"cuda\""));
+    CHECK(has(folder.get("report.json"),
+              "\"backend\": \"cuda\", \"step\": \"" + std::string(step) + "\", \"max_relative_error\": "));
+  }
+}
+
+#endif
+
 TEST_CASE("a second start builds nothing", "[document_network]") {
   const TemporaryFolder folder;
   for (int i = 0; i < 12; ++i)

@@ -70,6 +70,9 @@ TEST_CASE("CUDA C++ compiles without a device", "[kernel]") {
   CHECK(compile(source, {.name = "scale", .target = "spirv"}).error() == Errc::unsupported);
   CHECK(compile(source, {.name = "scale", .target = "sm_35"}).error() == Errc::unsupported);
 
+  const auto nowhere = compile(source, {.name = "scale", .nvrtc = folder / "libnvrtc.so.1"});
+  CHECK(nowhere.error() == Errc::unavailable);
+
   const auto whole = self_contained(source);
   REQUIRE(whole);
   CHECK(whole->include_directories.empty());

@@ -174,6 +174,26 @@ TEST_CASE("wyec compiles CUDA C++ to machine code and PTX", "[wyec]") {
   CHECK(has(run({"compile", in, "-o", out, "--target", "spirv"}).err, "cannot become 'spirv'"));
 }
 
+TEST_CASE("wyec compiles with the NVRTC that it is given, for drivers as old as that", "[wyec]") {
+  if (!has_nvrtc()) return;
+  const TemporaryFolder folder;
+  folder.put("factor.cuh", "#define FACTOR 2.0f\n");
+  const std::string in = folder.put("scale.cu", scale_cu), out = folder / "out.ptx";
+  const Ran none =
+      run({"compile", in, "-o", out, "--target", "compute_75", "--nvrtc", folder / "libnvrtc.so.1"});
+  CHECK(none.status == 1);
+  CHECK(has(none.err, "CUDA C++ cannot be compiled, because NVRTC is not there: "));
+  CHECK(has(none.err, folder / "libnvrtc.so.1"));
+  CHECK(folder.get("out.ptx").empty());
+#ifdef WYE_PTX_NVRTC
+  CHECK(run({"compile", in, "-o", out, "--target", "compute_75", "--nvrtc", WYE_PTX_NVRTC}).status == 0);
+  CHECK(has(folder.get("out.ptx"), ".version 8.2\n"));
+  const Ran newer = run({"compile", in, "-o", out, "--target", "compute_120", "--nvrtc", WYE_PTX_NVRTC});
+  CHECK(newer.status == 1);
+  CHECK(has(newer.err, "NVRTC 12.2.140 knows sm_50 to sm_90"));
+#endif
+}
+
 TEST_CASE("wyec embeds CUDA C++ as text or for several architectures", "[wyec]") {
   if (!has_nvrtc()) return;
   const TemporaryFolder folder;

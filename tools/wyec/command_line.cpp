@@ -29,6 +29,7 @@ wyec cache clear [DIR]      removes everything
                           .cu, .ptx, .cubin
   --target TARGET         what to compile for: spirv; of CUDA C++ and Slang sm_90 (a cubin) or compute_90 (PTX), and such; embed
                           takes several
+  --nvrtc FILE            compiles CUDA C++ with this NVRTC: drivers take PTX of one that is not newer than they are
   --depfile FILE          writes what OUT depends on, for make and ninja
   --as FORM               of embed: code, or text that is compiled at run time (CUDA C++ without a target is text)
   --name NAME             the kernel's name, in messages and of embed's function (as FILE is called)
@@ -205,6 +206,8 @@ class Parser {
       if (target) command_.targets.push_back(std::move(*target));
     } else if (argument == "--depfile") {
       set(command_.depfile, argument);
+    } else if (argument == "--nvrtc") {
+      set(command_.nvrtc, argument);
     } else if (argument == "--language") {
       choose(language_, argument,
              {{"glsl", Language::glsl},

@@ -38,6 +38,7 @@ struct Command {
   std::vector<wye::Macro> macros = {};
   std::vector<std::string> include_directories = {};
   std::string depfile = {};
+  std::string nvrtc = {};  ///< the file of the compiler of CUDA C++; empty: the newest that is found
   Embed embed = Embed::code;
   std::string name = {};  ///< of the kernel
   std::string space = "kernels";

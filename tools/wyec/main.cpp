@@ -78,7 +78,7 @@ wye::Result<Part> make(const Command& command, const Input& input, std::string t
   Part part{.language = input.language, .target = std::move(target)};
   const auto source = read(command, input, part);
   if (!source) return source.error();
-  auto compiled = compile(*source, {.name = command.name, .target = part.target});
+  auto compiled = compile(*source, {.name = command.name, .target = part.target, .nvrtc = command.nvrtc});
   if (compiled) {
     for (const wye::Diagnostic& said : compiled->warnings) print(said);
     files.insert(files.end(), compiled->files.begin(), compiled->files.end());

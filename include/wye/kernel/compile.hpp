@@ -18,6 +18,9 @@ struct CompileOptions {
   /// What to make: "spirv"; "sm_90", machine code; "compute_90", PTX. Empty: SPIR-V of a shader and of Slang, and
   /// of CUDA C++ the PTX for the oldest architecture that its compiler knows.
   std::string target = {};
+  /// The file of the NVRTC that compiles CUDA C++; empty: the newest that the loader finds. A driver takes PTX of an NVRTC
+  /// that is not newer than it: name an old one for PTX that is shipped.
+  std::string nvrtc = {};
 };
 
 /// A parameter as the code has it, and where. CUDA says sizes only: what may be a buffer, a struct or an address

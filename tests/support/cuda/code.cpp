@@ -17,7 +17,7 @@ CUresult read_cubin(const std::byte* image, Library& library) {
   std::memcpy(&header, image, sizeof(header));
   if (header.e_machine != 190) return CUDA_ERROR_INVALID_IMAGE;
   const unsigned sm = header.e_ident[EI_ABIVERSION] >= 8 ? header.e_flags >> 8 & 0xff : header.e_flags & 0xff;
-  if (sm != 90) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (sm != static_cast<unsigned>(architecture())) return CUDA_ERROR_NO_BINARY_FOR_GPU;
   const auto section = [&](std::size_t i) {
     Elf64_Shdr s;
     std::memcpy(&s, image + header.e_shoff + i * header.e_shentsize, sizeof(s));
@@ -67,7 +67,7 @@ CUresult read_ptx(const char* code, Library& library) {
   if (text.find(".version") == std::string::npos) return CUDA_ERROR_INVALID_PTX;
   const std::size_t target = text.find(".target sm_");
   if (target == std::string::npos) return CUDA_ERROR_INVALID_PTX;
-  if (std::atoi(text.c_str() + target + 11) > 90) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (std::atoi(text.c_str() + target + 11) > architecture()) return CUDA_ERROR_NO_BINARY_FOR_GPU;
   for (std::size_t at = text.find(".entry "); at != std::string::npos; at = text.find(".entry ", at + 1)) {
     const std::size_t open = text.find('(', at), close = text.find(')', open);
     auto kernel = std::make_unique<Kernel>();

@@ -70,7 +70,7 @@ void release(CUdeviceptr address) {
   poison(bytes(address), gone.size, 0xdd);
   const Unseen unseen;
   static std::mutex mutex;
-  static std::deque<std::pair<CUdeviceptr, std::size_t>> old;
+  static auto& old = *new std::deque<std::pair<CUdeviceptr, std::size_t>>;  // as the world: to the very end
   static std::size_t kept = 0;
   const std::lock_guard lock(mutex);
   old.push_back({address, mapped(gone.size)});

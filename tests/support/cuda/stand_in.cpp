@@ -5,7 +5,7 @@
 // The environment says what it is like: WYE_STANDIN_VERSION (13000), WYE_STANDIN_MEMORY (bytes), WYE_STANDIN_SEED (0: no
 // delays), WYE_STANDIN_ORDER (0: threads and blocks run as they are numbered; -1: the last first; others: at random, by this
 // seed), WYE_STANDIN_WORKERS (1: threads of the host that run a kernel's blocks; with ThreadSanitizer 2),
-// WYE_STANDIN_DEVICES (1), WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": what the n-th
+// WYE_STANDIN_DEVICES (1), WYE_STANDIN_ARCHITECTURE (90), WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": what the n-th
 // call of a function answers).
 #include <dlfcn.h>
 

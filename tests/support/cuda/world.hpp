@@ -58,6 +58,8 @@ class Unseen {
 
 /// A variable of the environment: the page of stand_in.cpp says which there are.
 long long setting(const char* name, long long otherwise);
+/// Of its devices: 90 is sm_90.
+inline int architecture() { return static_cast<int>(setting("WYE_STANDIN_ARCHITECTURE", 90)); }
 
 struct Fault {
   long at = 0;  // counted from when it was set

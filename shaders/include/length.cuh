@@ -1,0 +1,38 @@
+#pragma once
+// The length of a vector whose squares may overflow or vanish: as `length.glsl` has it, where its source is named.
+#include "team.cuh"
+
+struct Squares {
+  float plain, up, down;
+};
+__device__ Squares shuffled(Squares v, int bits) {
+  return {shuffled(v.plain, bits), shuffled(v.up, bits), shuffled(v.down, bits)};
+}
+__device__ Squares combine(Squares a, Squares b) { return {a.plain + b.plain, a.up + b.up, a.down + b.down}; }
+
+constexpr float scale_up = 18446744073709551616.0f;          // 2^64
+constexpr float scale_down = 8.271806125530277e-25f;         // 2^-80
+constexpr float largest_square = 8.507059173023462e37f;      // 2^126, and the smallest sum that counts as it is is 2^-80
+
+__device__ void add_square(Squares& sums, float v) {
+  const float up = v * scale_up, down = v * scale_down;
+  sums.plain = fmaf(v, v, sums.plain);
+  sums.up = fmaf(up, up, sums.up);
+  sums.down = fmaf(down, down, sums.down);
+}
+
+// What to multiply the numbers by, one factor after the other, to give them the length 1: zeros where all are zero.
+struct Factors {
+  float first, second;
+};
+__device__ Factors to_unit(Squares sums) {
+  float factor = scale_down, sum = sums.down;  // infinities and NaN land here, too
+  if (sums.plain <= largest_square) {
+    factor = sums.plain < scale_down ? scale_up : 1.0f;
+    sum = sums.plain < scale_down ? sums.up : sums.plain;
+    if (sum == 0.0f) return {0.0f, 0.0f};
+  }
+  return {factor, 1.0f / sqrtf(sum)};
+}
+
+__device__ float scaled(float v, Factors by) { return v * by.first * by.second; }

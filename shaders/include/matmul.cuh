@@ -1,0 +1,145 @@
+#pragma once
+// c = a b, or c += a b, over one stretch of the inner dimension. A block of 256 threads makes 128 x 128 elements of c, a thread
+// 8 x 8 of them in registers, as four tiles of 4 x 4 that lie 64 apart: a warp's loads of 128 bits from shared memory then
+// meet no bank twice. While 8 steps of the inner dimension are worked on, the next 8 are on their way into registers,
+// and from there go into the other half of the shared memory: one barrier for 8 steps.
+#include "quads.cuh"
+
+struct Product {
+  unsigned rows;  // of c
+  unsigned columns;
+  unsigned inner;
+  unsigned first;  // the stretch: [first, last)
+  unsigned last;
+  unsigned transposed;  // whether b is given as columns x inner
+};
+
+constexpr unsigned tile_side = 128, tile_depth = 8;
+// Four columns more than there are keep rows at multiples of 16 bytes, and the transposing stores apart.
+struct alignas(16) ProductTiles {
+  float a[2][tile_depth][tile_side + 4];
+  float b[2][tile_depth][tile_side + 4];
+};
+
+// A matrix's part of the stretch, on its way into shared memory: 8 steps x 128 lines, of which a thread brings four neighbours
+// in memory. Lines are rows of a and columns of b; what lies beyond the matrix is zero.
+struct Bringer {
+  const float* from;  // the thread's four at the beginning of the stretch
+  unsigned stride;    // from one step of the inner dimension to the next
+  unsigned end;       // of the steps, from that of the thread's first of four on; 0 where it has no line
+  unsigned width;     // lines from the first one of the thread on
+  bool turned;        // whether the four are steps of one line, else they are four lines at one step
+  bool quads;         // whether each four begins at a multiple of 16 bytes
+
+  __device__ Quad load(unsigned k) const {
+    Quad q = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (k >= end) return q;
+    const float* const here = from + Size(k) * stride;
+    const unsigned left = turned ? end - k : width;
+    if (quads && left >= 4) return *reinterpret_cast<const Quad*>(here);
+    q.x = here[0];
+    if (left > 1) q.y = here[1];
+    if (left > 2) q.z = here[2];
+    if (left > 3) q.w = here[3];
+    return q;
+  }
+  __device__ void store(float (*to)[tile_side + 4], Quad q) const {
+    if (!turned) {
+      *reinterpret_cast<Quad*>(&to[threadIdx.x / 32][threadIdx.x % 32 * 4]) = q;
+      return;
+    }
+    float* const column = &to[threadIdx.x % 2 * 4][threadIdx.x / 2];
+    column[0] = q.x;
+    column[tile_side + 4] = q.y;
+    column[2 * (tile_side + 4)] = q.z;
+    column[3 * (tile_side + 4)] = q.w;
+  }
+};
+
+// Of a matrix of `lines` rows of `inner` numbers.
+__device__ Bringer bring_rows(const float* data, unsigned first_line, unsigned lines, unsigned inner, unsigned depth) {
+  const unsigned at = threadIdx.x % 2 * 4;
+  const unsigned line = first_line + threadIdx.x / 2;
+  return {data + Size(line) * inner + at, 1, line < lines && at < depth ? depth - at : 0, 0, true, has_quads(data) && inner % 4 == 0};
+}
+// Of a matrix of `lines` columns.
+__device__ Bringer bring_columns(const float* data, unsigned first_line, unsigned lines, unsigned depth) {
+  const unsigned at = threadIdx.x / 32;
+  const unsigned line = first_line + threadIdx.x % 32 * 4;
+  return {data + Size(at) * lines + line, lines, line < lines && at < depth ? depth - at : 0, lines - line, false,
+          has_quads(data) && lines % 4 == 0};
+}
+
+__device__ void read_eight(const float* row, unsigned at, float (&to)[8]) {
+  const Quad low = *reinterpret_cast<const Quad*>(row + at), high = *reinterpret_cast<const Quad*>(row + at + 64);
+  to[0] = low.x, to[1] = low.y, to[2] = low.z, to[3] = low.w;
+  to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
+}
+
+template <bool add>
+__device__ void write_four(float* to, const float* sums, unsigned left, bool quads) {
+  if (quads && left >= 4) {
+    Quad q = {sums[0], sums[1], sums[2], sums[3]};
+    if (add) {
+      const Quad before = *reinterpret_cast<const Quad*>(to);
+      q = {before.x + q.x, before.y + q.y, before.z + q.z, before.w + q.w};
+    }
+    *reinterpret_cast<Quad*>(to) = q;
+    return;
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i)
+    if (i < left) to[i] = add ? to[i] + sums[i] : sums[i];
+}
+
+template <bool add>
+__device__ void multiply(const float* a, const float* b, float* c, const Product& shape, ProductTiles& tiles) {
+  // Tiles are numbered in blocks of 2 x 2, as the host's blocks of 256 x 256 are.
+  const Size number = flat_block(), block = number / 4;
+  const unsigned blocks_across = (shape.columns + 2 * tile_side - 1) / (2 * tile_side);
+  const unsigned row = unsigned(block / blocks_across * 2 + number / 2 % 2) * tile_side;
+  const unsigned column = unsigned(block % blocks_across * 2 + number % 2) * tile_side;
+  if (row >= shape.rows || column >= shape.columns) return;
+
+  const unsigned depth = shape.last - shape.first;
+  const Bringer bring_a = bring_rows(a + shape.first, row, shape.rows, shape.inner, depth);
+  const Bringer bring_b = shape.transposed != 0
+                              ? bring_rows(b + shape.first, column, shape.columns, shape.inner, depth)
+                              : bring_columns(b + Size(shape.first) * shape.columns, column, shape.columns, depth);
+  const unsigned x = threadIdx.x % 16 * 4, y = threadIdx.x / 16 * 4;
+
+  float sums[8][8] = {};
+  bring_a.store(tiles.a[0], bring_a.load(0));
+  bring_b.store(tiles.b[0], bring_b.load(0));
+  __syncthreads();
+  for (unsigned k = 0, half = 0; k < depth; k += tile_depth, half ^= 1) {
+    const Quad next_a = bring_a.load(k + tile_depth), next_b = bring_b.load(k + tile_depth);
+#pragma unroll 2
+    for (unsigned i = 0; i < tile_depth; ++i) {
+      float left[8], right[8];
+      read_eight(tiles.a[half][i], y, left);
+      read_eight(tiles.b[half][i], x, right);
+#pragma unroll
+      for (unsigned r = 0; r < 8; ++r)
+#pragma unroll
+        for (unsigned s = 0; s < 8; ++s) sums[r][s] = fmaf(left[r], right[s], sums[r][s]);
+    }
+    bring_a.store(tiles.a[half ^ 1], next_a);
+    bring_b.store(tiles.b[half ^ 1], next_b);
+    __syncthreads();
+  }
+
+  const bool quads = has_quads(c) && shape.columns % 4 == 0;
+  const unsigned first = row + y, at = column + x;
+  const unsigned low = at < shape.columns ? shape.columns - at : 0, high = low > 64 ? low - 64 : 0;
+  float* to = c + Size(first) * shape.columns + at;
+#pragma unroll
+  for (unsigned r = 0; r < 8; ++r) {
+    if (r == 4) to += Size(60) * shape.columns;
+    if (first + r % 4 + r / 4 * 64 < shape.rows) {
+      write_four<add>(to, &sums[r][0], low, quads);
+      write_four<add>(to + 64, &sums[r][4], high, quads);
+    }
+    to += shape.columns;
+  }
+}

@@ -1,0 +1,4 @@
+#version 460
+// c += a b over one stretch of the inner dimension.
+#define ADD
+#include "matmul.glsl"

@@ -1,0 +1,30 @@
+// One iteration, in graphs with many links, first: what the links of each block of 2048 bring, where they all lead to one node.
+#include "pagerank.cuh"
+
+// The last node whose links begin at `link` or before.
+__device__ unsigned node_of(const unsigned* offsets, unsigned nodes, unsigned link) {
+  unsigned low = 0, high = nodes;
+  while (high - low > 1) {
+    const unsigned middle = low + (high - low) / 2;
+    if (offsets[middle] <= link)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    wye_pagerank_blocks(wye_span<const unsigned> offsets, wye_span<const unsigned> sources, wye_span<const float> shares,
+                        wye_span<float> blocks, wye_span<const Summary> summary, unsigned nodes, unsigned turn) {
+  const Size block = flat_block();
+  if (summary[0].converged != 0 || block >= blocks.size) return;
+  const unsigned first = unsigned(block) * links_per_block;
+  if (offsets[node_of(offsets.data, nodes, first) + 1] - first < links_per_block) return;
+
+  const float* const given = part_of(shares.data, turn, nodes);
+  float sum = 0.0f;
+  for (unsigned i = 0; i < links_per_block; i += 256) sum += given[min(sources[first + i + threadIdx.x], nodes)];
+  const float all = team_result(sum, 8);
+  if (threadIdx.x == 0) blocks[block] = all;
+}

@@ -1,0 +1,11 @@
+// Step 2: how many links leave each node.
+#include "pagerank.cuh"
+
+extern "C" __global__ void __launch_bounds__(256)
+    wye_pagerank_count(wye_span<const unsigned> sources, wye_span<unsigned> degrees, wye_span<Summary> summary,
+                       unsigned nodes) {
+  for (Size i = flat_thread(); i < sources.size; i += flat_threads()) {
+    const unsigned source = sources[i];
+    atomicAdd(source < nodes ? &degrees[source] : &summary[0].ignored_links, 1u);
+  }
+}

@@ -1,0 +1,26 @@
+// Step 3: all nodes rank the same.
+#include "pagerank.cuh"
+
+extern "C" __global__ void __launch_bounds__(256)
+    wye_pagerank_start(wye_span<const unsigned> degrees, wye_span<float> shares, wye_span<float> ranks,
+                       wye_span<float> partials, unsigned nodes) {
+  const Size node = flat_thread();
+  const float rank = 1.0f / float(nodes);
+  float dangling = 0.0f;
+  if (node < nodes) {
+    const unsigned degree = degrees[node];
+    const float part = degree == 0 ? 0.0f : 1.0f / float(degree);
+    if (degree == 0) dangling = rank;
+    ranks[node] = rank;
+    part_of(shares.data, 0, nodes)[node] = rank * part;
+    part_of(shares.data, 2, nodes)[node] = part;
+  } else if (node == nodes) {
+    part_of(shares.data, 0, nodes)[node] = 0.0f;
+    part_of(shares.data, 1, nodes)[node] = 0.0f;
+  }
+  const float sum = team_result(dangling, 8);
+  if (threadIdx.x == 0 && node < nodes) {
+    partials[2 * flat_block()] = 0.0f;
+    partials[2 * flat_block() + 1] = sum;
+  }
+}

@@ -1,0 +1,49 @@
+#pragma once
+/// A kernel of this library as the build embedded it, and how it is made one.
+#include <wye/kernel/kernel.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// What `shaders/<workload>/<name>.*` hold. The function of the CUDA C++ is called wye_<name>, and so in its PTX; a text that the
+/// build did not have is empty.
+struct KernelText {
+  const char* name;
+  std::string_view glsl;
+  std::string_view cuda;
+  std::string_view ptx;
+};
+
+/// Items that one workgroup covers, where that is not one for each of its invocations.
+struct Tiles {
+  std::optional<Extent3> glsl = std::nullopt;
+  std::optional<Extent3> cuda = std::nullopt;
+};
+
+/// A text as a source. The room of kernels takes CUDA C++ where it can be compiled for the device itself, and else the PTX,
+/// which the driver compiles.
+Glsl glsl_source(const KernelText& text, std::optional<Extent3> tile);
+CudaCpp cuda_source(const KernelText& text, std::optional<Extent3> tile);
+Ptx ptx_source(const KernelText& text, std::optional<Extent3> tile);
+
+/// A kernel called as `text` is, with its sources and `others`: a function of the host, for one.
+template <class... P>
+Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string> parameters, Tiles tiles,
+                                 std::vector<typename Kernel<P...>::Source> others) {
+  if (!text.glsl.empty()) others.push_back(glsl_source(text, tiles.glsl));
+  if (!text.cuda.empty()) others.push_back(cuda_source(text, tiles.cuda));
+  if (!text.ptx.empty()) others.push_back(ptx_source(text, tiles.cuda));
+  return Kernel<P...>::make(
+      {.name = text.name, .sources = std::move(others), .parameters = std::move(parameters)});
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

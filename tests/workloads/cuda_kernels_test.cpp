@@ -1,0 +1,188 @@
+/// The CUDA kernels of the library and of the tests, as NVRTC compiles them for each architecture: no device is needed.
+#include <wye/kernel/compile.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "support/catch.hpp"
+
+using namespace wye;
+
+namespace {
+
+struct CudaFile {
+  std::string path;
+  std::string name;
+  std::vector<std::string> entries;
+};
+
+/// The name of each function that a text marks __global__.
+std::vector<std::string> entries_of(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t at = text.find("__global__"); at != text.npos; at = text.find("__global__", at + 1)) {
+    std::size_t open = text.find('(', at);
+    if (text.compare(open - std::strlen("__launch_bounds__"), std::strlen("__launch_bounds__"),
+                     "__launch_bounds__") == 0)
+      open = text.find('(', open + 1);
+    const std::size_t begin = text.find_last_of(" \n*", open - 1) + 1;
+    names.push_back(text.substr(begin, open - begin));
+  }
+  return names;
+}
+
+std::vector<CudaFile> cuda_files() {
+  std::vector<CudaFile> files;
+  for (const char* folder : {WYE_SOURCE_FOLDER "/shaders", WYE_SOURCE_FOLDER "/tests/support/cuda"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      // What is planted is wrong on purpose, and not for the oldest.
+      if (entry.path().extension() != ".cu" || entry.path().stem() == "planted") continue;
+      const auto source = CudaCpp::from_file(entry.path().string());
+      REQUIRE(source);
+      files.push_back({entry.path().string(), entry.path().stem().string(), entries_of(source->text)});
+    }
+  std::sort(files.begin(), files.end(), [](const CudaFile& a, const CudaFile& b) { return a.path < b.path; });
+  return files;
+}
+
+Result<Compiled> compiled(const CudaFile& file, const std::string& entry, const std::string& target) {
+  auto source = CudaCpp::from_file(file.path);
+  if (!source) return source.error();
+  source->entry = entry;
+  source->include_directories.push_back(WYE_SOURCE_FOLDER "/shaders/include");
+  return compile(*source, {.name = entry, .target = target});
+}
+
+/// Whether there are kernels to compile, and a compiler: the program may be run far from where it was built.
+bool can_compile() {
+  if (!std::filesystem::exists(WYE_SOURCE_FOLDER "/shaders")) {
+    WARN("skipped: the source tree is not here");
+    return false;
+  }
+  const auto tried = compile(CudaCpp{.text = "extern \"C\" __global__ void k() {}"}, {.name = "k"});
+  if (!tried) WARN("skipped: " << tried.error().sentence());
+  return tried.has_value();
+}
+
+/// What a function of a cubin needs of each thread.
+struct Needs {
+  unsigned registers = 0;
+  unsigned stack = 0;  ///< bytes of local memory, where registers are spilled to
+};
+
+/// Reads the attributes of all functions, in the section ".nv.info": the registers (0x2f), the frame (0x11) and the least
+/// stack (0x12) of each. The most of each, as a file has one kernel, or a few.
+Needs needs_of(const std::vector<std::byte>& file) {
+  const auto number = [&](std::size_t at, std::size_t size) {
+    std::uint64_t value = 0;
+    REQUIRE(at + size <= file.size());
+    std::memcpy(&value, file.data() + at, size);
+    return static_cast<std::size_t>(value);
+  };
+  const std::size_t sections = number(40, 8), entry = number(58, 2), count = number(60, 2);
+  const std::size_t names = number(sections + number(62, 2) * entry + 24, 8);
+  Needs needs;
+  bool said = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t section = sections + i * entry;
+    const char* const name = reinterpret_cast<const char*>(file.data()) + names + number(section, 4);
+    if (std::string_view(name) != ".nv.info") continue;
+    const std::size_t end = number(section + 24, 8) + number(section + 32, 8);
+    for (std::size_t at = number(section + 24, 8); at < end;) {
+      const std::size_t format = number(at, 1), attribute = number(at + 1, 1), size = number(at + 2, 2);
+      at += 4;
+      if (format != 4) continue;  // its value is the size
+      const auto value = size == 8 ? static_cast<unsigned>(number(at + 4, 4)) : 0u;
+      if (attribute == 0x2f) needs.registers = std::max(needs.registers, value), said = true;
+      if (attribute == 0x11 || attribute == 0x12) needs.stack = std::max(needs.stack, value);
+      at += size;
+    }
+  }
+  REQUIRE(said);
+  return needs;
+}
+
+std::string layout(const Compiled& kernel) {
+  std::string text;
+  for (const SourceParameter& p : kernel.parameters)
+    text += std::to_string(p.slot.size) + " at " + std::to_string(p.offset) + ", ";
+  return text + std::to_string(kernel.push_bytes) + " bytes, blocks of " + std::to_string(kernel.workgroup.x);
+}
+
+const std::string architectures[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+
+/// Registers a thread may have for two blocks of 256 to be on a processor at once, and for four: what has to do with
+/// memory needs those to hide how long that takes.
+constexpr unsigned most_registers = 64, most_registers_of_products = 128;
+
+}  // namespace
+
+TEST_CASE("every CUDA kernel compiles for every architecture, in its bound of registers and without spills",
+          "[workloads][cuda]") {
+  if (!can_compile()) return;
+  std::size_t kernels = 0;
+  for (const CudaFile& file : cuda_files()) {
+    REQUIRE_FALSE(file.entries.empty());
+    // One compile of a file has all its kernels.
+    const std::string& entry = file.entries.front();
+    kernels += file.entries.size();
+    const auto text = compiled(file, entry, "compute_75");
+    if (!text) FAIL(text.error().describe());
+    CHECK(text->warnings.empty());
+    for (const std::string& architecture : architectures) {
+      INFO(file.path << " for " << architecture);
+      const auto machine = compiled(file, entry, architecture);
+      if (!machine && machine.error() == Errc::unsupported) continue;  // newer than this NVRTC
+      if (!machine) FAIL(machine.error().describe());
+      const Needs needs = needs_of(machine->cubin->bytes);
+      CHECK(needs.stack == 0);
+      CHECK(needs.registers > 0);
+      CHECK(needs.registers <=
+            (file.name.starts_with("matmul") ? most_registers_of_products : most_registers));
+      CHECK(layout(*machine) == layout(*text));
+    }
+  }
+  CHECK(kernels >= 20);
+}
+
+TEST_CASE("a spill is seen in the machine code", "[workloads][cuda]") {
+  if (!can_compile()) return;
+  const std::string text = R"(extern "C" __global__ void k(wye_span<float> x) {
+    float values[64];
+#pragma unroll
+    for (int i = 0; i < 64; ++i) values[i] = x[threadIdx.x + i * 256];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 64; ++i)
+      for (int j = 0; j < 64; ++j) x[threadIdx.x * 64 + i] += values[i] * values[j];
+  })";
+  const auto spilled = compile(CudaCpp{.text = text, .max_registers = 32}, {.name = "k", .target = "sm_90"});
+  REQUIRE(spilled);
+  const Needs needs = needs_of(spilled->cubin->bytes);
+  CHECK(needs.stack > 0);
+  CHECK(needs.registers <= 32);
+}
+
+TEST_CASE("kernels are shipped as PTX that drivers for CUDA 12.2 take, with the parameters of the text",
+          "[workloads][cuda]") {
+  if (!can_compile()) return;
+  const std::filesystem::path folder = WYE_PTX_FOLDER;
+  std::size_t seen = 0;
+  for (const CudaFile& file : cuda_files()) {
+    const std::string path = (folder / (file.name + ".ptx")).string();
+    if (!std::filesystem::exists(path)) continue;
+    INFO(path);
+    auto ptx = Ptx::from_file(path);
+    REQUIRE(ptx);
+    CHECK(ptx->text.find(".version 8.2\n") != std::string::npos);
+    CHECK(ptx->text.find(".target sm_75\n") != std::string::npos);
+    ptx->entry = file.entries.front();
+    const auto described = compile(*ptx, {.name = file.name});
+    if (!described) FAIL(described.error().describe());
+    if (const auto text = compiled(file, file.entries.front(), "compute_75"))
+      CHECK(layout(*described) == layout(*text));
+    ++seen;
+  }
+  if (seen == 0) WARN("skipped: this build has no PTX (cmake/wheels.sh ptx)");
+}
