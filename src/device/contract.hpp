@@ -7,6 +7,7 @@
 #include <wye/base/result.hpp>
 #include <wye/base/stop.hpp>
 #include <wye/device/adapter.hpp>
+#include <wye/device/native.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
 
@@ -26,6 +27,7 @@ inline namespace v0 {
 namespace device {
 
 class DeviceBase;
+class NativeDoor;
 
 /// The one synchronization primitive: a value that only grows, or a failure that stays.
 /// Threads: thread-safe.
@@ -42,6 +44,9 @@ class Timeline {
   virtual Result<void> signal(std::uint64_t value) = 0;
   /// The device whose lanes can wait for this timeline.
   virtual const DeviceBase* owner() const noexcept = 0;
+  /// Whether others than wye move it: then a submission may signal it, and a wait for it holds the device's queue until
+  /// they have.
+  virtual bool is_foreign() const noexcept { return false; }
 };
 
 /// A value of a timeline.
@@ -140,6 +145,8 @@ struct Submission {
   /// The submitting thread waits next and may do the work itself, even past the deadline it waits with (`stop`
   /// bounds that): no other thread needs waking.
   bool caller_waits = false;
+  std::span<const TimelinePoint> signals =
+      {};  ///< foreign timelines of this device: raised behind the last command
 };
 
 /// One ordered lane: submissions run one after the other, in the order given.
@@ -198,6 +205,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual Result<std::unique_ptr<LaneBase>> create_lane() = 0;
   /// A timeline of its own, at 0, for the host to signal and lanes of this device to wait for.
   virtual Result<std::shared_ptr<Timeline>> create_timeline() = 0;
+  /// The way to the driver's own objects; null where there is no driver.
+  virtual NativeDoor* native_door() noexcept { return nullptr; }
 
  protected:
   explicit DeviceBase(AdapterInfo info) : info_(std::move(info)) {}
@@ -238,6 +247,9 @@ class Backend {
   virtual std::string_view name() const noexcept = 0;
   /// Never fails and never prints: what is wrong is the reason in an entry.
   virtual std::vector<Discovered> discover(const BackendOptions& options) = 0;
+  /// A device that the host has opened, as the adapter `id`. The host keeps it open until everything on it has ended.
+  /// Errors: unsupported, naming what it lacks; invalid_argument, unavailable.
+  virtual Result<Discovered> adopt(const NativeDevice& device, std::string id, const BackendOptions& options);
 };
 
 }  // namespace device

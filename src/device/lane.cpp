@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace device {
@@ -74,23 +76,35 @@ void Lane::wait_for(TimelinePoint point) {
   if (!failure_) waits_.push_back(std::move(point));
 }
 
+void Lane::signal(const TimelinePoint& point) {
+  if (!open()) return;
+  if (!point.timeline || point.timeline->owner() != device().get() || !point.timeline->is_foreign())
+    return fail(
+        Error(Errc::invalid_argument,
+              base::text("A lane of device '{}' signals only points that were brought to this device.",
+                         device()->info().id)));
+  give(std::span(&point, 1), {}, false);
+}
+
 void Lane::fail(Error error) {
   if (!failure_) failure_ = std::move(error);
 }
 
 TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
-  if (open_ && !open_->empty() && !failure_) {
-    open_->close();
-    auto value =
-        base_->submit({.recording = open_, .waits = waits_, .stop = stop, .caller_waits = caller_waits});
-    waits_.clear();
-    in_flight_.push_back(std::move(open_));
-    if (value)
-      last_ = *value;
-    else
-      fail(value.error());
-  }
+  if (open_ && !open_->empty() && !failure_) give({}, stop, caller_waits);
   return {base_->timeline(), last_};
+}
+
+void Lane::give(std::span<const TimelinePoint> signals, const StopToken& stop, bool caller_waits) {
+  open_->close();
+  auto value = base_->submit(
+      {.recording = open_, .waits = waits_, .stop = stop, .caller_waits = caller_waits, .signals = signals});
+  waits_.clear();
+  in_flight_.push_back(std::move(open_));
+  if (value)
+    last_ = *value;
+  else
+    fail(value.error());
 }
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {

@@ -30,6 +30,8 @@ class Lane {
   void dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments, Extent3 items);
   /// What is recorded after this runs only when `point` is reached.
   void wait_for(TimelinePoint point);
+  /// Raises a timeline that others wait for once all that was recorded so far is done, and submits it.
+  void signal(const TimelinePoint& point);
   /// Makes an error of the caller's stick.
   void fail(Error error);
 
@@ -48,6 +50,7 @@ class Lane {
 
  private:
   Recording* open();
+  void give(std::span<const TimelinePoint> signals, const StopToken& stop, bool caller_waits);
   void collect();
   std::unique_ptr<LaneBase> base_;
   std::shared_ptr<Recording> open_;
