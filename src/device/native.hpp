@@ -22,6 +22,8 @@ class NativeDoor {
   virtual NativeMemory native_memory(BufferBase& buffer) = 0;
   /// Errors: unsupported (a timeline that is no object of the driver).
   virtual Result<NativePoint> native_point(Timeline& timeline, std::uint64_t value) = 0;
+  /// Errors: unsupported, unavailable (nobody has submitted what reaches `value`), device_lost.
+  virtual Result<void> follow(std::uint64_t queue, Timeline& timeline, std::uint64_t value) = 0;
   /// A buffer over memory of the host's; calls `release` once at its end, and not where this fails.
   /// Errors: invalid_argument, out_of_memory, device_lost.
   virtual Result<std::shared_ptr<BufferBase>> adopt_memory(const NativeMemory& memory, Release release) = 0;

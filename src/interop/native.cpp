@@ -52,13 +52,30 @@ Result<NativeMemory> native_memory(std::string_view backend, const Buffer& buffe
   });
 }
 
+namespace {
+
+/// The door of the device whose lanes can wait for `point`. A timeline gives that device to look at only: the door changes
+/// nothing of it.
+Result<device::NativeDoor*> door_of(std::string_view backend, const SyncPoint& point) {
+  return door_of(backend,
+                 point.timeline() ? const_cast<device::DeviceBase*>(point.timeline()->owner()) : nullptr);
+}
+
+}  // namespace
+
 Result<NativePoint> native_point(std::string_view backend, const SyncPoint& point) {
   return with_memory("describe a point", [&]() -> Result<NativePoint> {
-    // A timeline gives its owner to look at only: the door changes nothing of the device.
-    auto door = door_of(
-        backend, point.timeline() ? const_cast<device::DeviceBase*>(point.timeline()->owner()) : nullptr);
+    auto door = door_of(backend, point);
     if (!door) return std::move(door).error();
     return (*door)->native_point(*point.timeline(), point.value());
+  });
+}
+
+Result<void> follow(std::string_view backend, std::uint64_t queue, const SyncPoint& point) {
+  return with_memory("follow a point", [&]() -> Result<void> {
+    auto door = door_of(backend, point);
+    if (!door) return std::move(door).error();
+    return (*door)->follow(queue, *point.timeline(), point.value());
   });
 }
 
@@ -72,6 +89,12 @@ Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementTy
                    base::text("Memory that the host brings to device '{}' ({} bytes) is no whole number of "
                               "elements of {} bytes.",
                               device.id(), memory.bytes.count, element_size));
+    if (memory.address % element_size != 0)
+      return Error(
+          Errc::invalid_argument,
+          base::text("Memory that the host brings to device '{}' begins at an address that is no multiple "
+                     "of its elements' size ({} bytes).",
+                     device.id(), element_size));
     auto buffer = (*door)->adopt_memory(memory, std::move(release));
     if (!buffer) return std::move(buffer).error();
     return Buffer(*std::move(buffer), element, element_size);

@@ -65,6 +65,7 @@ struct NativePoint {
   std::string backend;
   std::uint64_t object = 0;  ///< Vulkan: VkSemaphore, a timeline; CUDA: CUevent
   std::uint64_t value = 0;
+  std::uint64_t queue = 0;  ///< CUDA, instead of `object`: CUstream, all that it was given so far
 };
 
 /// Called once, when memory that was brought is used no more: on whatever thread lets go of it last.

@@ -23,6 +23,9 @@ WYE_API Result<NativePoint> native_point(std::string_view backend, const SyncPoi
 /// Errors: invalid_argument, out_of_memory, device_lost.
 WYE_API Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementType element,
                              std::uint32_t element_size, Release release);
+/// Has what the host gives to its own queue (CUDA: CUstream) from now on wait for `point`.
+/// Errors: invalid_argument, unsupported, unavailable, device_lost.
+WYE_API Result<void> follow(std::string_view backend, std::uint64_t queue, const SyncPoint& point);
 /// A point of the host's that lanes of `device` can wait for.
 /// Errors: invalid_argument, unsupported, device_lost.
 WYE_API Result<SyncPoint> adopt(const Device& device, const NativePoint& point);

@@ -72,15 +72,21 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver>
   return device;
 }
 
+Error CudaDevice::refused(CUresult result, const char* api) {
+  return failed(result, api,
+                base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
+}
+
 Result<void> CudaDevice::create() {
-  const auto refused = [&](CUresult r, const char* api) {
-    return failed(r, api,
-                  base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
-  };
   CUcontext context = nullptr;
   if (const CUresult r = cu.DevicePrimaryCtxRetain(&context, handle_); r != CUDA_SUCCESS)
     return refused(r, "cuDevicePrimaryCtxRetain");
   context_ = context;
+  return furnish();
+}
+
+/// Makes what the device needs in its context.
+Result<void> CudaDevice::furnish() {
   const CurrentContext current(*this);
   if (!current) return current.error();
   CUstream stream = nullptr;
@@ -118,7 +124,7 @@ CudaDevice::~CudaDevice() {
       for (void* page : word_pages_) heard(cu.MemFreeHost(page), "cuMemFreeHost");
     }
   }
-  (void)cu.DevicePrimaryCtxRelease(handle_);
+  if (!is_hosts_) (void)cu.DevicePrimaryCtxRelease(handle_);
 }
 
 std::span<const std::string_view> CudaDevice::languages() const noexcept {

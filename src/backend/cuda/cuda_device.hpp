@@ -13,6 +13,7 @@
 #include "backend/cuda/cuda_queue.hpp"
 #include "backend/cuda/cuda_waiter.hpp"
 #include "device/contract.hpp"
+#include "device/native.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -60,11 +61,14 @@ struct PhysicalDevice {
 PhysicalDevice describe(const CudaDriver& driver, int index);
 
 /// Threads: thread-safe.
-class CudaDevice final : public device::DeviceBase {
+class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
  public:
   /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
   static Result<std::shared_ptr<CudaDevice>> open(std::shared_ptr<CudaDriver> driver,
                                                   const PhysicalDevice& physical);
+  /// The same in a context that the host has made and keeps.
+  static Result<std::shared_ptr<CudaDevice>> adopt(std::shared_ptr<CudaDriver> driver,
+                                                   const PhysicalDevice& physical, CUcontext context);
   /// Lanes, buffers and executables have ended: each keeps its device alive.
   ~CudaDevice() override;
 
@@ -76,6 +80,7 @@ class CudaDevice final : public device::DeviceBase {
       const device::Artefact& artefact) override;
   Result<std::unique_ptr<device::LaneBase>> create_lane() override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
+  device::NativeDoor* native_door() noexcept override { return this; }
 
   const DriverTable& cu;
   CUcontext context() const noexcept { return context_; }
@@ -105,11 +110,21 @@ class CudaDevice final : public device::DeviceBase {
  private:
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
   Result<void> create();
+  Result<void> furnish();
+  Error refused(CUresult result, const char* api);
+  NativeDevice native_device() override;
+  NativeMemory native_memory(device::BufferBase& buffer) override;
+  Result<NativePoint> native_point(device::Timeline& timeline, std::uint64_t value) override;
+  Result<void> follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) override;
+  Result<std::shared_ptr<device::BufferBase>> adopt_memory(const NativeMemory& memory,
+                                                           Release release) override;
+  Result<std::shared_ptr<device::Timeline>> adopt_timeline(const NativePoint& point) override;
   void give_event(CUevent event) noexcept;
 
   std::shared_ptr<CudaDriver> driver_;
   CUdevice handle_;
   CUcontext context_ = nullptr;
+  bool is_hosts_ = false;  // the host ends it
   CUstream memory_stream_ = nullptr;
   CUmemoryPool memory_pool_ = nullptr;
   std::atomic<std::uint64_t> in_use_{0};

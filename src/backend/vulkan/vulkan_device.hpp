@@ -72,6 +72,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   NativeDevice native_device() override;
   NativeMemory native_memory(device::BufferBase& buffer) override;
   Result<NativePoint> native_point(device::Timeline& timeline, std::uint64_t value) override;
+  Result<void> follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) override;
   Result<std::shared_ptr<device::BufferBase>> adopt_memory(const NativeMemory& memory,
                                                            Release release) override;
   Result<std::shared_ptr<device::Timeline>> adopt_timeline(const NativePoint& point) override;

@@ -141,6 +141,12 @@ Result<NativePoint> VulkanDevice::native_point(device::Timeline& timeline, std::
   return native;
 }
 
+Result<void> VulkanDevice::follow(std::uint64_t, device::Timeline&, std::uint64_t) {
+  return Error(
+      Errc::unsupported,
+      base::text("Submissions of the host wait for device '{}' by the semaphore of the point.", info().id));
+}
+
 Result<std::shared_ptr<device::BufferBase>> VulkanDevice::adopt_memory(const NativeMemory& memory,
                                                                        Release release) {
   auto buffer = VulkanBuffer::adopt(self(), memory, std::move(release));
