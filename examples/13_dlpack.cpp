@@ -62,5 +62,6 @@ int main() {
                 (*view)->dl_tensor.data == values ? "yes" : "no");
     (*view)->deleter(*view);
   }
+  runtime->close();  // a worker may hold a job a moment longer than who waits for it
   return given_back && values[1][2] > 59 && values[1][2] < 61 ? 0 : 1;
 }

@@ -51,6 +51,12 @@ struct Tensor {
   std::atomic<int> deleted = 0;
   Managed managed{};
 };
+/// Whether the deleter is called, soon: a worker may let go of a job just after who waits for it has heard.
+template <class Managed>
+bool is_given_back(const Tensor<Managed>& tensor) {
+  for (int i = 0; i < 10000 && tensor.deleted == 0; ++i) std::this_thread::sleep_for(1ms);
+  return tensor.deleted == 1;
+}
 using New = Tensor<DLManagedTensorVersioned>;
 using Old = Tensor<DLManagedTensor>;
 
@@ -71,7 +77,7 @@ TEST_CASE("a tensor is an array without a copy, and its deleter is called once a
       CHECK(view.data() == tensor.values.data());
       CHECK(tensor.deleted == 0);
     }
-    CHECK(tensor.deleted == 1);
+    CHECK(is_given_back(tensor));
     for (std::size_t i = 0; i < before.size(); ++i) CHECK(tensor.values[i] == 2 * before[i]);
   }
 }
@@ -87,7 +93,7 @@ TEST_CASE("a tensor of the old struct is taken too, with its byte offset, or wit
     CHECK(array.size() == 15);
     CHECK(array.read()->data() == tensor.values.data() + 2);
   }
-  CHECK(tensor.deleted == 1);
+  CHECK(is_given_back(tensor));
   Old another({2});
   another.managed.deleter = nullptr;
   from_dlpack<float>(runtime, &another.managed).value();
@@ -111,7 +117,7 @@ TEST_CASE("the deleter waits for a job that still uses the tensor", "[interop]")
   runtime.close();
   CHECK_FALSE(deleted_early);
   runtime = open_runtime();
-  CHECK(tensor.deleted == 1);
+  CHECK(is_given_back(tensor));
 }
 
 TEST_CASE("a read-only tensor is read by jobs and written by nobody", "[interop]") {
@@ -181,7 +187,7 @@ TEST_CASE("a tensor without elements is an array without elements, whatever its 
   tensor.managed.dl_tensor.strides = tensor.strides.data();
   tensor.managed.dl_tensor.data = nullptr;
   CHECK(from_dlpack<float>(runtime, &tensor.managed)->size() == 0);
-  CHECK(tensor.deleted == 1);
+  CHECK(is_given_back(tensor));
 }
 
 TEST_CASE("strides of dimensions of one element mean nothing", "[interop]") {

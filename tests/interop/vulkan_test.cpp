@@ -3,6 +3,7 @@
 #include <wye/wye.hpp>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -17,6 +18,9 @@ using namespace std::chrono_literals;
 
 bool has_vulkan() {
   static const bool has = ContextPool::open({.backends = {"vulkan"}}).has_value();
+  const char* required = std::getenv("WYE_REQUIRE_BACKENDS");
+  if (!has && required && std::strstr(required, "vulkan"))
+    FAIL("WYE_REQUIRE_BACKENDS names vulkan, and there is no such device.");
   return has;
 }
 
