@@ -52,6 +52,31 @@ std::shared_ptr<ArrayState> ArrayState::borrow(std::shared_ptr<pool::Pool> pool,
   return array;
 }
 
+std::shared_ptr<ArrayState> ArrayState::over(std::shared_ptr<pool::Pool> pool,
+                                             std::shared_ptr<device::BufferBase> buffer, std::uint64_t count,
+                                             ElementType element, std::uint32_t size) {
+  std::shared_ptr<ArrayState> array = make(std::move(pool), {}, count, element, size);
+  const device::DeviceBase* const device = buffer->device().get();
+  array->replicas_.emplace(device, Replica{std::move(buffer), true});
+  array->host_valid_ = false;
+  return array;
+}
+
+ArrayState::~ArrayState() {
+  replicas_.clear();
+  if (release_) release_();
+}
+
+void ArrayState::when_over(std::function<void()> release, bool read_only) {
+  release_ = std::move(release);
+  read_only_ = read_only;
+}
+
+Error ArrayState::why_read_only() {
+  return Error(Errc::invalid_argument,
+               "The array stands for memory that its owner lends for reading only: it cannot be written.");
+}
+
 std::vector<std::shared_ptr<Completion>> ArrayState::follow(Access access,
                                                             const std::shared_ptr<Completion>& user) {
   const base::Lock lock(mutex_);
@@ -126,6 +151,27 @@ Result<ArrayState::Replica> ArrayState::on_device(device::DeviceBase& device) {
   return replicas_.try_emplace(&device, Replica{std::move(*buffer), false}).first->second;
 }
 
+Result<std::shared_ptr<device::BufferBase>> ArrayState::bring_to(device::DeviceBase& device, Instant until) {
+  auto replica = on_device(device);
+  if (!replica) return std::move(replica).error();
+  if (replica->valid) return replica->buffer;
+  if (auto bytes = on_host(until); !bytes) return std::move(bytes).error();
+  auto mine = begin_fill(device, until);
+  if (!mine) return std::move(mine).error();
+  if (!*mine) return replica->buffer;  // somebody else has done it meanwhile
+  Result<void> done;
+  if (auto lease = pool_->lease_for(device, until)) {
+    device::Lane& lane = lease->state()->lane();
+    lane.upload(std::span(host_, bytes().count), {replica->buffer, Bytes{0}, bytes()});
+    done = lane.wait(until);
+  } else {
+    done = std::move(lease).error();
+  }
+  end_fill(device, done.has_value());
+  if (!done) return std::move(done).error();
+  return replica->buffer;
+}
+
 Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant until) {
   base::Lock lock(mutex_);
   Replica& replica = replicas_.find(&device)->second;
@@ -177,6 +223,7 @@ namespace {
 
 /// Takes the host's turn with an array.
 Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
+  if (writes(mode) && array->is_read_only()) return ArrayState::why_read_only();
   const Clock& clock = array->pool()->clock();
   const Instant until = base::parked_until(clock, deadline.at(clock));
   auto holder = std::make_shared<HostAccess>(array, mode);

@@ -3,6 +3,7 @@
 #include <wye/data/array.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,20 @@ class ArrayState final : public device::Retained {
   static std::shared_ptr<ArrayState> borrow(std::shared_ptr<pool::Pool> pool, std::span<std::byte> memory,
                                             std::uint64_t count, ElementType element, std::uint32_t size);
 
+  /// An array whose contents are in `buffer`, whoever's memory that is.
+  static std::shared_ptr<ArrayState> over(std::shared_ptr<pool::Pool> pool,
+                                          std::shared_ptr<device::BufferBase> buffer, std::uint64_t count,
+                                          ElementType element, std::uint32_t size);
+  ~ArrayState() override;
+  ArrayState(const ArrayState&) = delete;
+
+  /// Says, before anybody uses it, what is called at its end, when all that holds its memory has let go of it; and whether
+  /// jobs may read it only.
+  void when_over(std::function<void()> release, bool read_only);
+  bool is_read_only() const noexcept { return read_only_; }
+  /// What who wants to write it is told.
+  static Error why_read_only();
+
   std::uint64_t count() const noexcept { return count_; }
   ElementType element() const noexcept { return element_; }
   std::uint32_t element_size() const noexcept { return size_; }
@@ -59,6 +74,9 @@ class ArrayState final : public device::Retained {
     bool filling = false;  ///< somebody is copying the contents there
   };
   Result<Replica> on_device(device::DeviceBase& device);
+  /// The replica on `device` with the contents in it. Only in one's turn.
+  /// Errors: those of `on_host` and `on_device`.
+  Result<std::shared_ptr<device::BufferBase>> bring_to(device::DeviceBase& device, Instant until);
   /// Whether the caller has to copy the contents to its replica on `device`: of several readers one does, and the
   /// others wait for its `end_fill`. Who fills several arrays begins with the one of the lowest address.
   /// Errors: timed_out.
@@ -81,6 +99,8 @@ class ArrayState final : public device::Retained {
   std::uint32_t size_ = 1;
   std::unique_ptr<std::byte[]> owned_;
   std::byte* host_ = nullptr;
+  bool read_only_ = false;
+  std::function<void()> release_;
 
   mutable std::mutex mutex_;
   base::Gate moved_;  // to the host, or to a device

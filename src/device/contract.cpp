@@ -86,6 +86,11 @@ Digest DeviceBase::driver_identity() const {
       .finish();
 }
 
+Result<Discovered> Backend::adopt(const NativeDevice&, std::string id, const BackendOptions&) {
+  return Error(Errc::unsupported,
+               base::text("Backend '{}' takes no device that the host has opened ('{}').", name(), id));
+}
+
 Result<std::vector<std::byte>> DeviceBase::driver_code() { return std::vector<std::byte>(); }
 Result<void> DeviceBase::preload(std::span<const std::byte>) { return {}; }
 

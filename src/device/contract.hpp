@@ -7,6 +7,7 @@
 #include <wye/base/result.hpp>
 #include <wye/base/stop.hpp>
 #include <wye/device/adapter.hpp>
+#include <wye/device/native.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
 
@@ -26,6 +27,7 @@ inline namespace v0 {
 namespace device {
 
 class DeviceBase;
+class NativeDoor;
 
 /// The one synchronization primitive: a value that only grows, or a failure that stays.
 /// Threads: thread-safe.
@@ -42,6 +44,9 @@ class Timeline {
   virtual Result<void> signal(std::uint64_t value) = 0;
   /// The device whose lanes can wait for this timeline.
   virtual const DeviceBase* owner() const noexcept = 0;
+  /// Whether others than wye move it: then a submission may signal it, and a wait for it holds the device's queue until
+  /// they have.
+  virtual bool is_foreign() const noexcept { return false; }
 };
 
 /// What a timeline that has reached `reached` answers to `value`, which is not larger.
@@ -174,6 +179,8 @@ struct Submission {
   /// The recording will be submitted again, with other arguments perhaps: what is made of it may be kept here. Without
   /// effect on what happens. May be null, as in all submissions that are made once.
   std::shared_ptr<ReplayBase> replay = nullptr;
+  std::span<const TimelinePoint> signals =
+      {};  ///< foreign timelines of this device: raised behind the last command
 };
 
 /// Which lane goes first where a device has work of several. Only CUDA's devices know of it.
@@ -241,6 +248,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual std::shared_ptr<ReplayBase> create_replay();
   /// A timeline of its own, at 0, for the host to signal and lanes of this device to wait for.
   virtual Result<std::shared_ptr<Timeline>> create_timeline() = 0;
+  /// The way to the driver's own objects; null where there is no driver.
+  virtual NativeDoor* native_door() noexcept { return nullptr; }
 
  protected:
   explicit DeviceBase(AdapterInfo info) : info_(std::move(info)) {}
@@ -290,6 +299,9 @@ class Backend {
   virtual std::string_view name() const noexcept = 0;
   /// Never fails and never prints: what is wrong is the reason in an entry.
   virtual std::vector<Discovered> discover(const BackendOptions& options) = 0;
+  /// A device that the host has opened, as the adapter `id`. The host keeps it open until everything on it has ended.
+  /// Errors: unsupported, naming what it lacks; invalid_argument, unavailable.
+  virtual Result<Discovered> adopt(const NativeDevice& device, std::string id, const BackendOptions& options);
 };
 
 }  // namespace device

@@ -2,6 +2,7 @@
 #include <wye/device/buffer.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
+#include <wye/device/sync_point.hpp>
 
 #include <new>
 
@@ -40,6 +41,13 @@ const std::string& Executable::name() const {
 const ParamSchema& Executable::schema() const {
   static const ParamSchema none;
   return base_ ? base_->artefact().schema : none;
+}
+
+bool SyncPoint::reached() const noexcept { return !timeline_ || timeline_->reached() >= value_; }
+
+Result<void> SyncPoint::wait(Deadline deadline) const {
+  if (!timeline_) return {};
+  return timeline_->wait(value_, deadline.at(Clock::steady()));
 }
 
 const AdapterInfo& Device::info() const {

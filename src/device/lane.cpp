@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace device {
@@ -63,16 +65,22 @@ void Lane::wait_for(TimelinePoint point) {
   if (!failure_) waits_.push_back(std::move(point));
 }
 
+void Lane::signal(const TimelinePoint& point) {
+  if (!open()) return;
+  if (!point.timeline || point.timeline->owner() != device().get() || !point.timeline->is_foreign())
+    return fail(
+        Error(Errc::invalid_argument,
+              base::text("A lane of device '{}' signals only points that were brought to this device.",
+                         device()->info().id)));
+  give_open({.signals = std::span(&point, 1)});
+}
+
 void Lane::fail(Error error) {
   if (!failure_) failure_ = std::move(error);
 }
 
 TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
-  if (open_ && !open_->empty() && !failure_) {
-    open_->close();
-    give({.recording = open_, .waits = waits_, .stop = stop, .caller_waits = caller_waits});
-    in_flight_.push_back(std::move(open_));
-  }
+  if (open_ && !open_->empty() && !failure_) give_open({.stop = stop, .caller_waits = caller_waits});
   return {base_->timeline(), last_};
 }
 
@@ -84,6 +92,14 @@ TimelinePoint Lane::submit(SequenceState& sequence) {
     if (!submission.recording->empty() || !waits_.empty()) give(submission);
   }
   return {base_->timeline(), last_};
+}
+
+void Lane::give_open(Submission submission) {
+  open_->close();
+  submission.recording = open_;
+  submission.waits = waits_;
+  give(submission);
+  in_flight_.push_back(std::move(open_));
 }
 
 void Lane::give(const Submission& submission) {

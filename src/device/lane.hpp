@@ -31,6 +31,8 @@ class Lane {
   void dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments, Extent3 items);
   /// What is recorded after this runs only when `point` is reached.
   void wait_for(TimelinePoint point);
+  /// Raises a timeline that others wait for once all that was recorded so far is done, and submits it.
+  void signal(const TimelinePoint& point);
   /// Makes an error of the caller's stick.
   void fail(Error error);
 
@@ -51,6 +53,8 @@ class Lane {
 
  private:
   Recording* open();
+  /// What was recorded, with the waits there are.
+  void give_open(Submission submission);
   void give(const Submission& submission);
   void collect();
   std::unique_ptr<LaneBase> base_;

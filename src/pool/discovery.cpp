@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +38,34 @@ AdapterInfo absent(std::string_view name) {
   return info;
 }
 
+/// Puts the host's devices before what was found, and takes out what they replace.
+Result<void> put_adopted(const std::vector<NativeDevice>& adopt, const device::BackendOptions& options,
+                         std::vector<device::Discovered>& found) {
+  std::vector<device::Discovered> brought;
+  for (const NativeDevice& native : adopt) {
+    const device::BackendEntry* entry = find(native.backend);
+    if (!entry) return Error(Errc::not_found, absent(native.backend).reason);
+    const auto before = std::count_if(brought.begin(), brought.end(), [&](const device::Discovered& one) {
+      return one.info.backend == native.backend;
+    });
+    std::string id = base::text("{}:host", native.backend);
+    if (before != 0) id += std::to_string(before);
+    auto adopted = entry->make()->adopt(native, std::move(id), options);
+    if (!adopted) return std::move(adopted).error();
+    for (device::Discovered& own : found)
+      if (own.info.backend == native.backend && own.info.usable &&
+          own.info.device_uuid == adopted->info.device_uuid) {
+        own.adapter.reset();
+        own.info.usable = false;
+        own.info.reason = base::text("The host has opened this device itself ('{}').", adopted->info.id);
+      }
+    brought.push_back(*std::move(adopted));
+  }
+  found.insert(found.begin(), std::make_move_iterator(brought.begin()),
+               std::make_move_iterator(brought.end()));
+  return {};
+}
+
 /// A driver for GPUs whose device is this very CPU.
 bool is_emulated(const AdapterInfo& info) { return info.type == AdapterType::cpu && info.backend != "cpu"; }
 
@@ -52,7 +81,8 @@ std::string why_nothing(const std::vector<AdapterInfo>& adapters) {
 }  // namespace
 
 Result<Inventory> take_inventory(const std::vector<std::string>& backends,
-                                 const device::BackendOptions& options) {
+                                 const device::BackendOptions& options,
+                                 const std::vector<NativeDevice>& adopt) {
   std::vector<device::Discovered> found;
   auto look = [&](std::string_view name) {
     if (const device::BackendEntry* entry = find(name)) {
@@ -70,6 +100,7 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
   if (backends.empty())
     for (std::string_view name : default_order) look(name);
 
+  if (auto put = put_adopted(adopt, options, found); !put) return std::move(put).error();
   std::stable_partition(found.begin(), found.end(),
                         [](const device::Discovered& one) { return !is_emulated(one.info); });
 

@@ -21,9 +21,13 @@ struct Inventory {
 
 /// Opens every usable device of `backends`, in that order; empty means the default order. A graphics driver
 /// whose device is really the CPU comes after everything else: it is there for correctness, not for speed.
-/// Errors: not_found (a name this build does not have), unavailable (nothing usable, with every reason).
+/// Devices of the host's (`adopt`) are "vulkan:host", "vulkan:host1" ..., before the backend's own; of the same silicon
+/// they take the place of those.
+/// Errors: not_found (a name this build does not have), unavailable (nothing usable, with every reason); those of
+///         `Backend::adopt`.
 Result<Inventory> take_inventory(const std::vector<std::string>& backends,
-                                 const device::BackendOptions& options);
+                                 const device::BackendOptions& options,
+                                 const std::vector<NativeDevice>& adopt = {});
 
 }  // namespace pool
 }  // namespace v0

@@ -63,6 +63,17 @@ void Lease::submit(Sequence& sequence) {
   state_->lane().submit(sequence.state());
 }
 
+SyncPoint Lease::point() {
+  device::TimelinePoint point = state_->lane().submit();
+  return SyncPoint(std::move(point.timeline), point.value);
+}
+
+void Lease::wait_for(const SyncPoint& point) {
+  if (point.timeline()) state_->lane().wait_for({point.timeline(), point.value()});
+}
+
+void Lease::signal(const SyncPoint& point) { state_->lane().signal({point.timeline(), point.value()}); }
+
 Result<void> Lease::wait(Deadline deadline) {
   return state_->lane().wait(base::parked_until(state_->pool->clock(), deadline.at(state_->pool->clock())));
 }

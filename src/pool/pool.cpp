@@ -39,10 +39,12 @@ Pool::Pool(PoolOptions options)
 
 Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
   if (auto ok = check(options); !ok) return std::move(ok).error();
-  auto inventory = take_inventory(options.backends, {.cpu_threads = options.cpu_threads,
-                                                     .validate = options.validate_driver,
-                                                     .log = options.log,
-                                                     .cuda_driver = options.cuda_driver});
+  auto inventory = take_inventory(options.backends,
+                                  {.cpu_threads = options.cpu_threads,
+                                   .validate = options.validate_driver,
+                                   .log = options.log,
+                                   .cuda_driver = options.cuda_driver},
+                                  options.adopt);
   if (!inventory) return std::move(inventory).error();
 
   std::shared_ptr<Pool> pool(new Pool(std::move(options)));

@@ -144,6 +144,7 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
   for (const Result<void>& one : filled)
     if (!one) return one.error();
   choose_directory(all, std::move(options.cache_directory), environment);
+  all.pool.adopt = std::move(options.adopt);
   all.cache.bundles = std::move(options.cache_bundles);
   all.cache.on_build = std::move(options.on_build);
   all.scheduler.preferences = std::move(options.preferences);

@@ -82,6 +82,9 @@ Result<std::vector<std::shared_ptr<data::Completion>>> line_up(Record& record, c
         return Error(Errc::invalid_argument, base::text("Argument {} of '{}' is {}.", i + 1, job[c].name(),
                                                         array ? "an array of another runtime"
                                                               : "an array handle that holds no array"));
+      if (writes(operand.access) && array->is_read_only())
+        return data::ArrayState::why_read_only().with_context(
+            base::text("as argument {} of '{}'", i + 1, job[c].name()));
       const auto use =
           std::find_if(uses.begin(), uses.end(), [&](const auto& u) { return u.first == array; });
       if (use == uses.end())

@@ -6,7 +6,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$1"
 grep -rhoE '^#include <[a-z_0-9]+>' wye | sort -u >"$work/standard.cpp"
-find wye -name '*.hpp' | sed 's/.*/#include <&>/' >"$work/all.cpp"
+# The headers that show a vendor's types bring its macros, which are the user's own.
+find wye -name '*.hpp' ! -path wye/interop/vulkan.hpp ! -path wye/interop/cuda.hpp | sed 's/.*/#include <&>/' >"$work/all.cpp"
 cat "$work/standard.cpp" >>"$work/all.cpp"
 for unit in standard all; do
   g++ -std=c++20 -I. -dM -E "$work/$unit.cpp" | cut -d' ' -f2 | cut -d'(' -f1 | sort -u >"$work/$unit.macros"

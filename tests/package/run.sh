@@ -95,6 +95,7 @@ for flavour in static shared; do
   fi
   step "$flavour: find_package, $opposite consumer, warnings are errors" \
     foreign_program find_package "$work/find-$flavour" -DCMAKE_BUILD_TYPE=$opposite
+  step "$flavour: the headers of interop, beside those of others" foreign_program interop "$work/interop-$flavour"
   step "$flavour: versions and components" foreign components "$work/components-$flavour"
   step "$flavour: a missing component is named" \
     fails_saying "This wye has no component 'teleport'; it has core, vulkan, glsl" \

@@ -47,7 +47,7 @@ const std::vector<Words>& vocabulary() {
   static const std::vector<Words> words{
       {"Vulkan",
        std::regex(R"((vk|Vk)[A-Z]\w*|VK_\w+|<(vulkan|vk_video)/.*>)"),
-       {"src/backend/vulkan/", "include/wye/interop/vulkan"}},
+       {"src/backend/vulkan/", "include/wye/interop/vulkan", "examples/10_your_vulkan_device"}},
       {"CUDA",
        std::regex(
            R"(cu[A-Z]\w*|CU[a-z]\w*|(cuda|nvrtc)[A-Z]\w*|(CU|CUDA|NVRTC)_\w+|<(cuda|nvrtc|cublas).*>)"),

@@ -6,6 +6,7 @@
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
 #include <wye/device/device.hpp>
+#include <wye/device/native.hpp>
 #include <wye/pool/lease.hpp>
 
 #include <chrono>
@@ -33,8 +34,9 @@ struct PoolOptions {
   std::uint32_t cpu_threads = 0;  ///< of the CPU team, the caller included; 0: one per processor
   bool validate_driver = false;   ///< have the driver's validation layers report to `log`
   LogSink log = {};
-  const Clock* clock = nullptr;  ///< null: the steady clock
-  std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
+  const Clock* clock = nullptr;          ///< null: the steady clock
+  std::string cuda_driver = {};          ///< the library to open as CUDA's driver; empty: the system's
+  std::vector<NativeDevice> adopt = {};  ///< devices that the host has opened: used instead of wye's own
 };
 
 /// What a lease is wanted for.

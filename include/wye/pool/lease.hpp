@@ -6,6 +6,7 @@
 #include <wye/device/executable.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/sequence.hpp>
+#include <wye/device/sync_point.hpp>
 
 #include <concepts>
 #include <memory>
@@ -69,6 +70,13 @@ class WYE_API Lease {
   void submit();
   /// The same, and then runs all of `sequence`.
   void submit(Sequence& sequence);
+  /// Submits, and gives the point at which all that was asked so far is done.
+  SyncPoint point();
+  /// What is asked after this runs only when `point`, of the same device, is reached. One that a host's own work
+  /// reaches must have been given to the driver before: until it is reached, the device's queue may stand still.
+  void wait_for(const SyncPoint& point);
+  /// Submits, and has a host's own `point` (`interop`) reached when all that was asked so far is done.
+  void signal(const SyncPoint& point);
   /// Waits until everything asked so far is done.
   /// Errors: timed_out (wait again); or the first failure on this context since the lease began.
   Result<void> wait(Deadline deadline = {});

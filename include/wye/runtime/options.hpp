@@ -4,6 +4,7 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/cache/shader_cache.hpp>
+#include <wye/device/native.hpp>
 #include <wye/scheduler/job.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
@@ -38,6 +39,7 @@ inline namespace v0 {
 /// | cpu_threads      | 0               | WYE_CPU_THREADS    | threads, the caller's included; 0: one per processor |
 /// | validate_driver  | false           | WYE_VALIDATE       | 0, 1                                                 |
 /// | cuda_driver      | libcuda.so.1    | WYE_CUDA_DRIVER    | path or name of the library of CUDA's driver         |
+/// | adopt            | none            | -                  | devices that the host has opened (`interop`)         |
 /// | log              | none            | WYE_LOG            | a sink; with the variable alone, standard error      |
 /// | log_level        | warning         | WYE_LOG            | "warning", "warning,cache=debug"                     |
 /// | clock            | steady clock    | -                  | -                                                    |
@@ -66,6 +68,7 @@ struct RuntimeOptions {
   std::vector<std::string> cache_bundles = {};
   std::optional<std::string> cuda_driver = std::nullopt;
   BuildSink on_build = {};
+  std::vector<NativeDevice> adopt = {};
 };
 
 /// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.

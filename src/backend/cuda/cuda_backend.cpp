@@ -26,11 +26,17 @@ std::vector<device::Discovered> nothing(const Error& why) {
 /// Threads: thread-safe.
 class CudaAdapter final : public device::Adapter {
  public:
-  CudaAdapter(std::shared_ptr<CudaDriver> driver, PhysicalDevice physical, device::BackendOptions options)
-      : driver_(std::move(driver)), physical_(std::move(physical)), options_(std::move(options)) {}
+  /// In `context`, where the host has brought one; else the primary one.
+  CudaAdapter(std::shared_ptr<CudaDriver> driver, PhysicalDevice physical, device::BackendOptions options,
+              CUcontext context = nullptr)
+      : driver_(std::move(driver)),
+        physical_(std::move(physical)),
+        options_(std::move(options)),
+        context_(context) {}
   const AdapterInfo& info() const noexcept override { return physical_.info; }
   Result<std::shared_ptr<device::DeviceBase>> open() override {
-    auto opened = CudaDevice::open(driver_, physical_, options_);
+    auto opened = context_ ? CudaDevice::adopt(driver_, physical_, context_)
+                           : CudaDevice::open(driver_, physical_, options_);
     if (!opened) return std::move(opened).error();
     return std::shared_ptr<device::DeviceBase>(*std::move(opened));
   }
@@ -39,6 +45,7 @@ class CudaAdapter final : public device::Adapter {
   std::shared_ptr<CudaDriver> driver_;
   PhysicalDevice physical_;
   device::BackendOptions options_;
+  CUcontext context_;
 };
 
 class CudaBackend final : public device::Backend {
@@ -62,6 +69,33 @@ class CudaBackend final : public device::Backend {
         entry.adapter = std::make_shared<CudaAdapter>(driver, std::move(physical), options);
     }
     return found;
+  }
+
+  Result<device::Discovered> adopt(const NativeDevice& native, std::string id,
+                                   const device::BackendOptions& options) override {
+    if (native.device == 0)
+      return Error(Errc::invalid_argument,
+                   base::text("The device that the host brings as '{}' comes without its context.", id));
+    auto opened = CudaDriver::open(options.cuda_driver);
+    if (!opened) return std::move(opened).error();
+    const std::shared_ptr<CudaDriver> driver = *std::move(opened);
+    int count = 0;
+    if (const CUresult r = driver->cu.DeviceGetCount(&count); r != CUDA_SUCCESS)
+      return failure(r, "cuDeviceGetCount", "The CUDA driver does not say which devices there are.");
+    for (int i = 0; i < count; ++i) {
+      PhysicalDevice physical = describe(*driver, i);
+      if (static_cast<std::uint64_t>(physical.handle) != native.physical) continue;
+      physical.info.id = std::move(id);
+      if (!physical.info.usable) return Error(Errc::unsupported, physical.info.reason);
+      device::Discovered found;
+      found.info = physical.info;
+      found.adapter = std::make_shared<CudaAdapter>(driver, std::move(physical), options,
+                                                    handle_of<CUcontext>(native.device));
+      return found;
+    }
+    return Error(Errc::invalid_argument,
+                 base::text("The device that the host brings as '{}' is number {} of {} of the driver.", id,
+                            native.physical, count));
   }
 };
 

@@ -66,6 +66,10 @@ Result<void> CudaBuffer::take(device::MemoryUse use) {
 CudaBuffer::~CudaBuffer() {
   CudaDevice& device = cuda();
   device.in_use().fetch_sub(bytes().count, std::memory_order_relaxed);
+  if (is_hosts_) {
+    if (release_) release_();
+    return;
+  }
   if (device.lost() || (!host_ && address_ == 0)) return;
   const CurrentContext current(device);
   if (!current) return;

@@ -16,6 +16,9 @@ class CudaBuffer final : public device::BufferBase {
   /// Errors: out_of_memory, over_budget, device_lost.
   static Result<std::shared_ptr<device::BufferBase>> create(std::shared_ptr<CudaDevice> device,
                                                             const device::BufferRequest& request);
+  /// A buffer over the host's own memory.
+  static std::shared_ptr<device::BufferBase> adopt(std::shared_ptr<CudaDevice> device,
+                                                   const NativeMemory& memory, Release release);
   CudaBuffer(std::shared_ptr<CudaDevice> device, const device::BufferRequest& request);
   ~CudaBuffer() override;
   std::uint64_t address() const noexcept override { return address_; }
@@ -26,6 +29,8 @@ class CudaBuffer final : public device::BufferBase {
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   CUdeviceptr address_ = 0;
   std::byte* host_ = nullptr;
+  bool is_hosts_ = false;  // the host frees it
+  Release release_;
 };
 
 }  // namespace cuda

@@ -74,11 +74,12 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver>
   return device;
 }
 
+Error CudaDevice::refused(CUresult result, const char* api) {
+  return failed(result, api,
+                base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
+}
+
 Result<void> CudaDevice::create(const device::BackendOptions& options) {
-  const auto refused = [&](CUresult r, const char* api) {
-    return failed(r, api,
-                  base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
-  };
   CUcontext context = nullptr;
   if (const CUresult r = cu.DevicePrimaryCtxRetain(&context, handle_); r != CUDA_SUCCESS)
     return refused(r, "cuDevicePrimaryCtxRetain");
@@ -86,6 +87,11 @@ Result<void> CudaDevice::create(const device::BackendOptions& options) {
   retained_ = true;
   if (options.isolation == device::Isolation::partition)
     if (auto divided = divide(options.partition); !divided) return divided;
+  return furnish();
+}
+
+/// Makes what the device needs in its context.
+Result<void> CudaDevice::furnish() {
   const CurrentContext current(*this);
   if (!current) return current.error();
   auto stream = create_stream(device::LanePriority::normal);
@@ -151,7 +157,7 @@ Result<void> CudaDevice::divide(unsigned units) {
 
 CudaDevice::~CudaDevice() {
   waiter_.end();
-  if (!retained_) return;
+  if (!context_) return;
   // What a lost device might still write is the context's to free.
   if (!lost()) {
     const CurrentContext current(*this);
@@ -167,7 +173,7 @@ CudaDevice::~CudaDevice() {
     }
   }
   if (partition_ && !lost()) heard(cu.GreenCtxDestroy(partition_), "cuGreenCtxDestroy");
-  (void)cu.DevicePrimaryCtxRelease(handle_);
+  if (retained_) (void)cu.DevicePrimaryCtxRelease(handle_);
 }
 
 std::span<const std::string_view> CudaDevice::languages() const noexcept {

@@ -13,6 +13,7 @@
 #include "backend/cuda/cuda_queue.hpp"
 #include "backend/cuda/cuda_waiter.hpp"
 #include "device/contract.hpp"
+#include "device/native.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -61,12 +62,15 @@ struct PhysicalDevice {
 PhysicalDevice describe(const CudaDriver& driver, int index);
 
 /// Threads: thread-safe.
-class CudaDevice final : public device::DeviceBase {
+class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
  public:
   /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
   static Result<std::shared_ptr<CudaDevice>> open(std::shared_ptr<CudaDriver> driver,
                                                   const PhysicalDevice& physical,
                                                   const device::BackendOptions& options);
+  /// The same in a context that the host has made and keeps.
+  static Result<std::shared_ptr<CudaDevice>> adopt(std::shared_ptr<CudaDriver> driver,
+                                                   const PhysicalDevice& physical, CUcontext context);
   /// Lanes, buffers and executables have ended: each keeps its device alive.
   ~CudaDevice() override;
 
@@ -79,6 +83,7 @@ class CudaDevice final : public device::DeviceBase {
   Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions& options) override;
   std::shared_ptr<device::ReplayBase> create_replay() override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
+  device::NativeDoor* native_door() noexcept override { return this; }
 
   const DriverTable& cu;
   CUcontext context() const noexcept { return context_; }
@@ -116,13 +121,22 @@ class CudaDevice final : public device::DeviceBase {
   Result<void> create(const device::BackendOptions& options);
   /// Makes the context that of a partition of at least `units` multiprocessors.
   Result<void> divide(unsigned units);
+  Result<void> furnish();
+  Error refused(CUresult result, const char* api);
+  NativeDevice native_device() override;
+  NativeMemory native_memory(device::BufferBase& buffer) override;
+  Result<NativePoint> native_point(device::Timeline& timeline, std::uint64_t value) override;
+  Result<void> follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) override;
+  Result<std::shared_ptr<device::BufferBase>> adopt_memory(const NativeMemory& memory,
+                                                           Release release) override;
+  Result<std::shared_ptr<device::Timeline>> adopt_timeline(const NativePoint& point) override;
   void give_event(CUevent event) noexcept;
 
   std::shared_ptr<CudaDriver> driver_;
   CUdevice handle_;
   CUcontext context_ = nullptr;
   CUgreenCtx partition_ = nullptr;  // whose context it is, where the device was divided
-  bool retained_ = false;
+  bool retained_ = false;           // the primary context: a host's own is the host's to end
   CUstream memory_stream_ = nullptr;
   CUmemoryPool memory_pool_ = nullptr;
   CUevent memory_event_ = nullptr;

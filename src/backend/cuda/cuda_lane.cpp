@@ -82,6 +82,11 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
       return Error(Errc::invalid_argument,
                    base::text("A lane of device '{}' cannot wait for a timeline of another device.",
                               device.info().id));
+  if (!submission.signals.empty())
+    return Error(
+        Errc::unsupported,
+        base::text("A lane of device '{}' signals nothing of the host's: a stream follows it instead.",
+                   device.info().id));
   auto ready = device.queue().ready(*stream_, submission.waits);
   if (!ready) return std::move(ready).error();
   const CurrentContext current(device);

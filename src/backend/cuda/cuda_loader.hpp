@@ -30,6 +30,7 @@ namespace cuda {
   X(CtxPushCurrent, 4000)                \
   X(CtxPopCurrent, 4000)                 \
   X(CtxGetCurrent, 4000)                 \
+  X(CtxGetDevice, 2000)                  \
   X(CtxGetStreamPriorityRange, 5050)     \
   X(StreamCreateWithPriority, 5050)      \
   X(StreamDestroy, 4000)                 \
@@ -38,6 +39,7 @@ namespace cuda {
   X(StreamWriteValue64, 11070)           \
   X(EventCreate, 2000)                   \
   X(EventRecord, 2000)                   \
+  X(EventQuery, 2000)                    \
   X(EventSynchronize, 2000)              \
   X(EventDestroy, 4000)                  \
   X(MemGetInfo, 3020)                    \

@@ -28,6 +28,10 @@ CudaTimeline::~CudaTimeline() {
 
 std::uint64_t CudaTimeline::reached() noexcept {
   std::uint64_t seen = reached_.load(std::memory_order_acquire);
+  if (by_ == MovedBy::others && seen == 0 && !device_->lost()) {
+    query();
+    return reached_.load(std::memory_order_acquire);
+  }
   if (!word_.host || device_->lost()) return seen;
   const std::uint64_t now = std::atomic_ref(*word_.host).load(std::memory_order_acquire);
   while (seen < now && !reached_.compare_exchange_weak(seen, now, std::memory_order_acq_rel)) {
@@ -68,10 +72,10 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
 }
 
 Result<void> CudaTimeline::signal(std::uint64_t value) {
-  if (by_ == MovedBy::lane)
-    return Error(Errc::invalid_argument,
-                 base::text("A timeline that a lane of device '{}' moves cannot be moved by the host.",
-                            device_->info().id));
+  if (by_ != MovedBy::host)
+    return Error(
+        Errc::invalid_argument,
+        base::text("A timeline that device '{}' moves cannot be moved by the host.", device_->info().id));
   return device_->queue().signal(*this, value);
 }
 

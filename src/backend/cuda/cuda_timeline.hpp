@@ -18,8 +18,10 @@ namespace cuda {
 /// Threads: thread-safe.
 class CudaTimeline final : public device::Timeline {
  public:
-  enum class MovedBy : std::uint8_t { lane, host };
+  enum class MovedBy : std::uint8_t { lane, host, others };
   static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, MovedBy by);
+  /// A timeline that any value of is reached with an event that was recorded for the host.
+  static std::shared_ptr<CudaTimeline> adopt(std::shared_ptr<CudaDevice> device, EventHandle event);
   ~CudaTimeline() override;
 
   std::uint64_t reached() noexcept override;
@@ -27,6 +29,7 @@ class CudaTimeline final : public device::Timeline {
   Result<void> signal(std::uint64_t value) override;
   const device::DeviceBase* owner() const noexcept override { return device_.get(); }
 
+  bool is_foreign() const noexcept override { return by_ == MovedBy::others; }
   /// The largest value that a stream was told to write, or the host has set: it will be reached unless the device is
   /// lost.
   std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
@@ -39,6 +42,7 @@ class CudaTimeline final : public device::Timeline {
     std::uint64_t value;
     EventHandle event;
   };
+  void query() noexcept;
   CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by) : device_(std::move(device)), by_(by) {}
 
   std::shared_ptr<CudaDevice> device_;

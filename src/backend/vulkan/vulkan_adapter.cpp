@@ -25,18 +25,21 @@ AdapterType type_of(VkPhysicalDeviceType type) {
 
 Extent3 extent(const std::uint32_t (&n)[3]) { return {n[0], n[1], n[2]}; }
 
-std::vector<VkExtensionProperties> extensions_of(const InstanceTable& vk, VkPhysicalDevice handle) {
+using Names = std::vector<std::string>;
+
+Names extensions_of(const InstanceTable& vk, VkPhysicalDevice handle) {
   std::uint32_t count = 0;
   if (vk.EnumerateDeviceExtensionProperties(handle, nullptr, &count, nullptr) != VK_SUCCESS) return {};
   std::vector<VkExtensionProperties> list(count);
   if (vk.EnumerateDeviceExtensionProperties(handle, nullptr, &count, list.data()) < VK_SUCCESS) return {};
   list.resize(count);
-  return list;
+  Names names;
+  for (const VkExtensionProperties& one : list) names.emplace_back(one.extensionName);
+  return names;
 }
 
-bool has(const std::vector<VkExtensionProperties>& list, const char* name) {
-  return std::any_of(list.begin(), list.end(),
-                     [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
+bool has(const Names& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// Fills in what the driver says of itself and of the device's limits.
@@ -108,10 +111,17 @@ void describe_memory(const InstanceTable& vk, const VulkanOptions& options, Phys
 }
 
 std::string why_unusable(const PhysicalDevice& physical, const FeatureChain& offered,
-                         std::uint32_t families) {
+                         const std::vector<VkQueueFamilyProperties>& families, const Made& made) {
   if (const std::string missing = missing_of(offered); !missing.empty())
-    return base::text("Device '{}' does not offer {}, which wye needs.", physical.info.name, missing);
-  if (physical.queue_family == families)
+    return made.with
+               ? base::text("The host made its device of '{}' without {}, which wye needs.",
+                            physical.info.name, missing)
+               : base::text("Device '{}' does not offer {}, which wye needs.", physical.info.name, missing);
+  if (made.with && (physical.queue_family >= families.size() ||
+                    (families[physical.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0))
+    return base::text("Queue family {} of '{}' ({} families) does not compute.", physical.queue_family,
+                      physical.info.name, families.size());
+  if (physical.queue_family == families.size())
     return base::text("Device '{}' has no queue family that computes.", physical.info.name);
   if (physical.types.device.empty() || physical.types.transfer.empty())
     return base::text("Device '{}' has no memory type that wye can use.", physical.info.name);
@@ -132,7 +142,7 @@ std::uint32_t choose_queue_family(const VkQueueFamilyProperties* families, std::
 }
 
 PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::string id,
-                        const VulkanOptions& options) {
+                        const VulkanOptions& options, const Made& made) {
   PhysicalDevice physical;
   physical.handle = handle;
   AdapterInfo& info = physical.info;
@@ -142,11 +152,13 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
   VkPhysicalDeviceProperties2 properties{};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   vk.GetPhysicalDeviceProperties2(handle, &properties);
-  const std::uint32_t api = properties.properties.apiVersion;
+  // The host may have made its instance for no more than what wye needs.
+  const std::uint32_t offered_api = properties.properties.apiVersion;
+  const std::uint32_t api = made.with ? std::min(offered_api, VK_MAKE_API_VERSION(0, 1, 2, 0)) : offered_api;
   info.name = properties.properties.deviceName;
   info.type = type_of(properties.properties.deviceType);
-  info.api = base::text("Vulkan {}.{}.{}", VK_API_VERSION_MAJOR(api), VK_API_VERSION_MINOR(api),
-                        VK_API_VERSION_PATCH(api));
+  info.api = base::text("Vulkan {}.{}.{}", VK_API_VERSION_MAJOR(offered_api),
+                        VK_API_VERSION_MINOR(offered_api), VK_API_VERSION_PATCH(offered_api));
   if (api < VK_API_VERSION_1_2) {
     info.reason = base::text("Device '{}' offers {}; wye needs Vulkan 1.2.", info.name, info.api);
     return physical;
@@ -155,11 +167,18 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
   describe_properties(vk, api, physical);
   describe_memory(vk, options, physical);
 
-  const auto extensions = extensions_of(vk, handle);
+  const Names extensions = made.with
+                               ? Names(made.with->ppEnabledExtensionNames,
+                                       made.with->ppEnabledExtensionNames + made.with->enabledExtensionCount)
+                               : extensions_of(vk, handle);
   physical.has_memory_budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   FeatureChain offered;
-  offered.has_atomic_float = has(extensions, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
-  vk.GetPhysicalDeviceFeatures2(handle, offered.link());
+  if (made.with) {
+    offered = enabled_in(*made.with);
+  } else {
+    offered.has_atomic_float = has(extensions, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
+    vk.GetPhysicalDeviceFeatures2(handle, offered.link());
+  }
   physical.enabled = wanted_of(offered);
   info.features = features_of(physical.enabled, physical.subgroup_operations);
 
@@ -167,9 +186,9 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
   vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, nullptr);
   std::vector<VkQueueFamilyProperties> list(families);
   vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, list.data());
-  physical.queue_family = choose_queue_family(list.data(), families);
+  physical.queue_family = made.with ? made.queue_family : choose_queue_family(list.data(), families);
 
-  info.reason = why_unusable(physical, offered, families);
+  info.reason = why_unusable(physical, offered, list, made);
   info.usable = info.reason.empty();
   return physical;
 }

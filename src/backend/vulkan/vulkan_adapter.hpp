@@ -36,8 +36,18 @@ struct PhysicalDevice {
 };
 
 /// Asks a driver about one of its devices. `info.usable` and `info.reason` say whether wye can use it.
+/// Of a device that a host has made already, what it made it with and the family of its queue narrow that down.
+struct Made {
+  const VkDeviceCreateInfo* with = nullptr;
+  std::uint32_t queue_family = 0;
+};
 PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::string id,
-                        const VulkanOptions& options);
+                        const VulkanOptions& options, const Made& made = {});
+
+/// A device that the host has made, with the adapter that gives it: the first lines of what can be wrong with it are here.
+/// Errors: invalid_argument (what is null, or does not belong together), unsupported (what it was made without).
+Result<device::Discovered> adopt_device(const NativeDevice& native, std::string id,
+                                        const VulkanOptions& options);
 
 /// A queue family that computes and does nothing else, if there is one, so that a desktop's drawing is not
 /// waited for; else any that computes. As many as there are families where none does.

@@ -55,6 +55,11 @@ class VulkanBackend final : public device::Backend {
     return found;
   }
 
+  Result<device::Discovered> adopt(const NativeDevice& native, std::string id,
+                                   const device::BackendOptions&) override {
+    return adopt_device(native, std::move(id), options_);
+  }
+
  private:
   VulkanOptions options_;
 };

@@ -23,7 +23,8 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<Vulka
 VulkanBuffer::VulkanBuffer(std::shared_ptr<VulkanDevice> device, const device::BufferRequest& request)
     : BufferBase(std::move(device), request), use_(request.use) {}
 
-Result<void> VulkanBuffer::bind() {
+/// Makes a VkBuffer of this size, without memory.
+Result<void> VulkanBuffer::make() {
   VulkanDevice& device = vulkan();
   const VkBufferCreateInfo info{
       .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
@@ -35,15 +36,28 @@ Result<void> VulkanBuffer::bind() {
       .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
       .queueFamilyIndexCount = 0,
       .pQueueFamilyIndices = nullptr};
-  const auto failed = [&](VkResult r, const char* api) {
-    return device.failed(
-        r, api,
-        base::text("Device '{}' cannot make a buffer ({} bytes) now.", device.info().id, bytes().count));
-  };
   VkBuffer made = VK_NULL_HANDLE;
   if (const VkResult r = device.vk.CreateBuffer(device.handle(), &info, nullptr, &made); r != VK_SUCCESS)
-    return failed(r, "vkCreateBuffer");
+    return not_made(r, "vkCreateBuffer");
   handle_ = made;
+  return {};
+}
+
+Error VulkanBuffer::not_made(VkResult result, const char* api) {
+  return vulkan().failed(
+      result, api,
+      base::text("Device '{}' cannot make a buffer ({} bytes) now.", vulkan().info().id, bytes().count));
+}
+
+void VulkanBuffer::ask_address() {
+  const VkBufferDeviceAddressInfo address{
+      .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .pNext = nullptr, .buffer = handle_};
+  address_ = vulkan().vk.GetBufferDeviceAddress(vulkan().handle(), &address);
+}
+
+Result<void> VulkanBuffer::bind() {
+  VulkanDevice& device = vulkan();
+  if (auto made = make(); !made) return made;
   VkMemoryRequirements needs{};
   device.vk.GetBufferMemoryRequirements(device.handle(), handle_, &needs);
   auto memory = device.heap().take(needs, use_);
@@ -52,10 +66,8 @@ Result<void> VulkanBuffer::bind() {
   if (const VkResult r =
           device.vk.BindBufferMemory(device.handle(), handle_, memory_.block->memory, memory_.offset);
       r != VK_SUCCESS)
-    return failed(r, "vkBindBufferMemory");
-  const VkBufferDeviceAddressInfo address{
-      .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .pNext = nullptr, .buffer = handle_};
-  address_ = device.vk.GetBufferDeviceAddress(device.handle(), &address);
+    return not_made(r, "vkBindBufferMemory");
+  ask_address();
 
   const bool shared = use_ == device::MemoryUse::transfer || device.physical().unified;
   mapped_ = shared ? memory_.host() : nullptr;
@@ -68,8 +80,10 @@ Result<void> VulkanBuffer::bind() {
 
 VulkanBuffer::~VulkanBuffer() {
   VulkanDevice& device = vulkan();
-  if (handle_ != VK_NULL_HANDLE) device.vk.DestroyBuffer(device.handle(), handle_, nullptr);
+  if (handle_ != VK_NULL_HANDLE && hosts_.buffer == 0)
+    device.vk.DestroyBuffer(device.handle(), handle_, nullptr);
   if (memory_.block) device.heap().give(memory_);
+  if (release_) release_();
 }
 
 Result<void> VulkanBuffer::sync(std::uint64_t offset, std::uint64_t bytes, bool to_device) {

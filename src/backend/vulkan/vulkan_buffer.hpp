@@ -23,12 +23,18 @@ class VulkanBuffer final : public device::BufferBase {
   /// Errors: out_of_memory, over_budget, device_lost.
   static Result<std::shared_ptr<VulkanBuffer>> create(std::shared_ptr<VulkanDevice> device,
                                                       const device::BufferRequest& request);
+  /// A buffer over the host's own VkBuffer, or memory. The host's address of it is not known: copies are staged.
+  /// Errors: invalid_argument, out_of_memory, device_lost.
+  static Result<std::shared_ptr<VulkanBuffer>> adopt(std::shared_ptr<VulkanDevice> device,
+                                                     const NativeMemory& memory, Release release);
   ~VulkanBuffer() override;
   VulkanBuffer(std::shared_ptr<VulkanDevice> device, const device::BufferRequest& request);
 
   std::uint64_t address() const noexcept override { return address_; }
   std::byte* host() const noexcept override { return coherent_ ? mapped_ : nullptr; }
   VkBuffer handle() const noexcept { return handle_; }
+  /// Where it lies.
+  NativeMemory native() const;
   /// Where the host may copy to and from, or null: then copies are staged.
   std::byte* mapped() const noexcept { return mapped_; }
   /// Makes what the host wrote there visible to the device; the other way round. Nothing to do for coherent
@@ -66,12 +72,18 @@ class VulkanBuffer final : public device::BufferBase {
 
  private:
   Result<void> bind();
+  Result<void> make();
+  Result<void> use(const NativeMemory& memory);
+  void ask_address();
+  Error not_made(VkResult result, const char* api);
   Result<void> sync(std::uint64_t offset, std::uint64_t bytes, bool to_device);
   Result<void> do_reads(const void* owner);
   VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
 
   VkBuffer handle_ = VK_NULL_HANDLE;
-  MemoryRange memory_;
+  MemoryRange memory_;  // without a block where the memory is the host's
+  NativeMemory hosts_;  // what the host brought
+  Release release_;
   std::uint64_t address_ = 0;
   std::byte* mapped_ = nullptr;
   bool coherent_ = true;

@@ -57,28 +57,34 @@ Result<void> VulkanDevice::create() {
         base::text("The driver of '{}' ({}) does not open the device.", this->info().id, this->info().name);
     return r == VK_ERROR_DEVICE_LOST ? lose("vkCreateDevice") : failure(r, "vkCreateDevice", sentence);
   }
-  auto table = load_device(driver, device, instance_->wrap);
-  if (!table) {
+  if (auto used = use(device, VK_NULL_HANDLE, {}); !used) {
     // Without its table the device can only be ended through the instance.
     if (const auto destroy = driver.GetDeviceProcAddr(device, "vkDestroyDevice"))
       reinterpret_cast<PFN_vkDestroyDevice>(destroy)(device, nullptr);
-    return std::move(table).error();
+    return used;
   }
+  return {};
+}
+
+/// Takes a VkDevice into use, with a queue of it or, where that is null, the first of its family.
+Result<void> VulkanDevice::use(VkDevice device, VkQueue queue, const NativeLock& lock) {
+  auto table = load_device(instance_->vk, device, instance_->wrap);
+  if (!table) return std::move(table).error();
   vk = *table;
   handle_ = device;
-  VkQueue first = VK_NULL_HANDLE;
-  vk.GetDeviceQueue(handle_, physical_.queue_family, 0, &first);
-  queue_.emplace(*this, first, instance_->messages());
+  if (queue == VK_NULL_HANDLE) vk.GetDeviceQueue(handle_, physical_.queue_family, 0, &queue);
+  queue_.emplace(*this, queue, instance_->messages(), lock);
   memory_.emplace(*this);
   return {};
 }
 
 VulkanDevice::~VulkanDevice() {
   if (handle_ == VK_NULL_HANDLE) return;
-  if (!lost()) vk.DeviceWaitIdle(handle_);
+  // Of the host's own, other queues are nobody's business here; the lanes have waited for what was theirs.
+  if (!lost() && !is_hosts_) vk.DeviceWaitIdle(handle_);
   memory_.reset();
   if (const VkPipelineCache last = pipelines_) vk.DestroyPipelineCache(handle_, last, nullptr);
-  vk.DestroyDevice(handle_, nullptr);
+  if (!is_hosts_) vk.DestroyDevice(handle_, nullptr);
 }
 
 std::span<const std::string_view> VulkanDevice::languages() const noexcept {

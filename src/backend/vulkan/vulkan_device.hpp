@@ -14,18 +14,23 @@
 #include "backend/vulkan/vulkan_memory.hpp"
 #include "backend/vulkan/vulkan_queue.hpp"
 #include "device/contract.hpp"
+#include "device/native.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
 /// Threads: thread-safe.
-class VulkanDevice final : public device::DeviceBase {
+class VulkanDevice final : public device::DeviceBase, private device::NativeDoor {
  public:
   /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
   static Result<std::shared_ptr<VulkanDevice>> open(std::shared_ptr<VulkanInstance> instance,
                                                     const PhysicalDevice& physical,
                                                     const VulkanOptions& options);
+  /// The same of a VkDevice that the host has made and keeps.
+  static Result<std::shared_ptr<VulkanDevice>> adopt(std::shared_ptr<VulkanInstance> instance,
+                                                     const PhysicalDevice& physical,
+                                                     const VulkanOptions& options, const NativeDevice& host);
   /// Lanes, buffers and executables have ended: each keeps its device alive.
   ~VulkanDevice() override;
 
@@ -39,6 +44,7 @@ class VulkanDevice final : public device::DeviceBase {
       const device::Artefact& artefact) override;
   Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions&) override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
+  device::NativeDoor* native_door() noexcept override { return this; }
 
   DeviceTable vk;
   VkDevice handle() const noexcept { return handle_; }
@@ -62,12 +68,21 @@ class VulkanDevice final : public device::DeviceBase {
   VulkanDevice(std::shared_ptr<VulkanInstance> instance, const PhysicalDevice& physical,
                const VulkanOptions& options);
   Result<void> create();
+  Result<void> use(VkDevice device, VkQueue queue, const NativeLock& lock);
+  NativeDevice native_device() override;
+  NativeMemory native_memory(device::BufferBase& buffer) override;
+  Result<NativePoint> native_point(device::Timeline& timeline, std::uint64_t value) override;
+  Result<void> follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) override;
+  Result<std::shared_ptr<device::BufferBase>> adopt_memory(const NativeMemory& memory,
+                                                           Release release) override;
+  Result<std::shared_ptr<device::Timeline>> adopt_timeline(const NativePoint& point) override;
   Result<VkPipelineCache> make_pipelines(std::span<const std::byte> code);
 
   std::shared_ptr<VulkanInstance> instance_;
   PhysicalDevice physical_;
   VulkanOptions options_;
   VkDevice handle_ = VK_NULL_HANDLE;
+  bool is_hosts_ = false;  // the host ends it
   std::optional<VulkanQueue> queue_;
   std::optional<VulkanMemory> memory_;
   std::atomic<std::uint64_t> serial_{0};

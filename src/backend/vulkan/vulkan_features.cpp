@@ -39,6 +39,84 @@ FeatureChain wanted_of(const FeatureChain& offered) {
   return wanted;
 }
 
+namespace {
+
+/// The struct of `next` as a T, without what it points to.
+template <class T>
+T copied(const VkBaseInStructure& next) {
+  T copy = reinterpret_cast<const T&>(next);
+  copy.pNext = nullptr;
+  return copy;
+}
+
+}  // namespace
+
+FeatureChain enabled_in(const VkDeviceCreateInfo& created) {
+  FeatureChain chain;
+  if (created.pEnabledFeatures) chain.core.features = *created.pEnabledFeatures;
+  // What 1.1 and 1.2 put together may also be enabled one by one.
+  VkPhysicalDeviceVulkan11Features& v11 = chain.v11;
+  VkPhysicalDeviceVulkan12Features& v12 = chain.v12;
+  for (auto* next = static_cast<const VkBaseInStructure*>(created.pNext); next; next = next->pNext) {
+    const VkBaseInStructure& one = *next;
+    switch (one.sType) {
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2:
+        chain.core = copied<VkPhysicalDeviceFeatures2>(one);
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES:
+        v11 = copied<VkPhysicalDeviceVulkan11Features>(one);
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES:
+        v12 = copied<VkPhysicalDeviceVulkan12Features>(one);
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT:
+        chain.atomic_float = copied<VkPhysicalDeviceShaderAtomicFloatFeaturesEXT>(one);
+        chain.has_atomic_float = true;
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES:
+        v12.timelineSemaphore = copied<VkPhysicalDeviceTimelineSemaphoreFeatures>(one).timelineSemaphore;
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES:
+        v12.bufferDeviceAddress =
+            copied<VkPhysicalDeviceBufferDeviceAddressFeatures>(one).bufferDeviceAddress;
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES:
+        v12.scalarBlockLayout = copied<VkPhysicalDeviceScalarBlockLayoutFeatures>(one).scalarBlockLayout;
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES:
+        v12.shaderSubgroupExtendedTypes =
+            copied<VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures>(one).shaderSubgroupExtendedTypes;
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES: {
+        const auto storage = copied<VkPhysicalDevice16BitStorageFeatures>(one);
+        v11.storageBuffer16BitAccess = storage.storageBuffer16BitAccess;
+        v11.storagePushConstant16 = storage.storagePushConstant16;
+        break;
+      }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES: {
+        const auto storage = copied<VkPhysicalDevice8BitStorageFeatures>(one);
+        v12.storageBuffer8BitAccess = storage.storageBuffer8BitAccess;
+        v12.storagePushConstant8 = storage.storagePushConstant8;
+        break;
+      }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES: {
+        const auto types = copied<VkPhysicalDeviceShaderFloat16Int8Features>(one);
+        v12.shaderFloat16 = types.shaderFloat16;
+        v12.shaderInt8 = types.shaderInt8;
+        break;
+      }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES: {
+        const auto atomics = copied<VkPhysicalDeviceShaderAtomicInt64Features>(one);
+        v12.shaderBufferInt64Atomics = atomics.shaderBufferInt64Atomics;
+        v12.shaderSharedInt64Atomics = atomics.shaderSharedInt64Atomics;
+        break;
+      }
+      default: break;
+    }
+  }
+  return chain;
+}
+
 std::string missing_of(const FeatureChain& chain) {
   std::string missing;
   if (!chain.v12.timelineSemaphore) missing = "timelineSemaphore";

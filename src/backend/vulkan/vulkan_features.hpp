@@ -26,6 +26,9 @@ struct FeatureChain {
 /// users of the process have been seen to suffer from "everything".
 FeatureChain wanted_of(const FeatureChain& offered);
 
+/// What a host enabled in a device that it made with `created`.
+FeatureChain enabled_in(const VkDeviceCreateInfo& created);
+
 /// What a device must have, and `chain` has not: "timelineSemaphore". Empty where it has all.
 std::string missing_of(const FeatureChain& chain);
 

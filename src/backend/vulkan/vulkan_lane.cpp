@@ -58,6 +58,11 @@ Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
       return Error(Errc::invalid_argument,
                    base::text("A lane of device '{}' cannot wait for a timeline of another device.",
                               vulkan().info().id));
+  for (const device::TimelinePoint& point : submission.signals)
+    if (!point.timeline || point.timeline->owner() != device().get() || !point.timeline->is_foreign())
+      return Error(Errc::invalid_argument,
+                   base::text("A lane of device '{}' cannot signal a timeline that was not brought to it.",
+                              vulkan().info().id));
   const std::uint64_t before = last_;
   auto flight = next_flight();
   if (!flight) return std::move(flight).error();
@@ -65,7 +70,7 @@ Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
   Encoder encoder(*this, **flight, submission);
   auto done = encoder.encode();
   if (done)
-    done = launch(*encoder.flight(), encoder.has_commands(), submission.waits);
+    done = launch(*encoder.flight(), encoder.has_commands(), submission.waits, submission.signals);
   else if (encoder.flight())
     discard(*encoder.flight());
   if (done) return last_;
@@ -104,11 +109,12 @@ Result<Flight*> VulkanLane::next_flight() {
 }
 
 Result<void> VulkanLane::launch(Flight& flight, bool has_commands,
-                                std::span<const device::TimelinePoint> waits) {
+                                std::span<const device::TimelinePoint> waits,
+                                std::span<const device::TimelinePoint> signals) {
   flight.value = last_ + 1;
   flight.promise(timeline_);
   auto taken = vulkan().queue().submit(timeline_, flight.value,
-                                       has_commands ? flight.commands : VK_NULL_HANDLE, waits);
+                                       has_commands ? flight.commands : VK_NULL_HANDLE, waits, signals);
   if (!taken) return discard(flight), taken;
   last_ = flight.value;
   busy_.push_back(&flight);
@@ -117,7 +123,7 @@ Result<void> VulkanLane::launch(Flight& flight, bool has_commands,
 
 Result<Flight*> VulkanLane::launch_part(Flight& flight, bool has_commands) {
   auto recording = flight.recording;
-  if (auto launched = launch(flight, has_commands, {}); !launched) return std::move(launched).error();
+  if (auto launched = launch(flight, has_commands, {}, {}); !launched) return std::move(launched).error();
   if (staging_.is_full()) {
     // This one at least will give back what it holds; others may have downloads that nobody has waited for
     // yet.

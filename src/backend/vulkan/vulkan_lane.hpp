@@ -32,7 +32,8 @@ class VulkanLane final : public device::LaneBase {
   /// A flight to record the next submission into.
   Result<Flight*> next_flight();
   /// Hands a recorded flight to the queue; if that fails it is retired.
-  Result<void> launch(Flight& flight, bool has_commands, std::span<const device::TimelinePoint> waits);
+  Result<void> launch(Flight& flight, bool has_commands, std::span<const device::TimelinePoint> waits,
+                      std::span<const device::TimelinePoint> signals);
   /// Launches the beginning of a recording ahead of the rest and gives the flight to go on with, when there
   /// is staging memory for it within the budget.
   Result<Flight*> launch_part(Flight& flight, bool has_commands);

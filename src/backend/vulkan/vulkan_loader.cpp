@@ -76,8 +76,9 @@ Result<std::shared_ptr<VulkanInstance>> VulkanInstance::make(const VulkanOptions
     return Error(Errc::unavailable, base::text("The Vulkan loader has version {}.{}; wye needs 1.2.",
                                                VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version)));
 
-  std::shared_ptr<VulkanInstance> instance(new VulkanInstance(std::move(*library)));
+  std::shared_ptr<VulkanInstance> instance(new VulkanInstance(std::move(*library), false));
   instance->wrap = options.wrap;
+  instance->entry_points = get;
   bool validate = backend.validate;
   if (validate) {
     instance->messages_.emplace(backend.log);
@@ -88,6 +89,29 @@ Result<std::shared_ptr<VulkanInstance>> VulkanInstance::make(const VulkanOptions
           base::text("Validation was asked for, and {} is not installed.", validation_layer));
   }
   if (auto created = instance->create(*loader, validate); !created) return std::move(created).error();
+  return instance;
+}
+
+Result<std::shared_ptr<VulkanInstance>> VulkanInstance::adopt(const VulkanOptions& options, VkInstance handle,
+                                                              PFN_vkGetInstanceProcAddr get) {
+  std::optional<DynamicLibrary> library;
+  if (!get) {
+    auto opened = open_loader(options.loaders);
+    if (!opened) return std::move(opened).error();
+    library = std::move(*opened);
+    get = library->function<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");
+    if (!get)
+      return Error(Errc::unavailable, base::text("Library '{}' is not a Vulkan loader.", library->name()));
+  }
+  LoaderTable loader;
+  loader.GetInstanceProcAddr = get;
+  auto table = load_instance(loader, handle, options.wrap);
+  if (!table) return std::move(table).error();
+  std::shared_ptr<VulkanInstance> instance(new VulkanInstance(std::move(library), true));
+  instance->wrap = options.wrap;
+  instance->entry_points = get;
+  instance->vk = *table;
+  instance->handle = handle;
   return instance;
 }
 
@@ -147,7 +171,7 @@ Result<void> VulkanInstance::create(const LoaderTable& loader, bool validate) {
 }
 
 VulkanInstance::~VulkanInstance() {
-  if (handle == VK_NULL_HANDLE) return;
+  if (handle == VK_NULL_HANDLE || is_hosts_) return;
   if (messenger_ != VK_NULL_HANDLE) vk.DestroyDebugUtilsMessengerEXT(handle, messenger_, nullptr);
   vk.DestroyInstance(handle, nullptr);
 }

@@ -23,6 +23,10 @@ class VulkanInstance {
   /// Errors: unavailable: no loader, a loader older than 1.2, no driver; out_of_memory.
   static Result<std::shared_ptr<VulkanInstance>> open(const VulkanOptions& options,
                                                       const device::BackendOptions& backend);
+  /// An instance that the host has made, and ends. Its functions come from `get`, or, where that is null, the loader.
+  /// Errors: unavailable (no loader, or a function is missing).
+  static Result<std::shared_ptr<VulkanInstance>> adopt(const VulkanOptions& options, VkInstance handle,
+                                                       PFN_vkGetInstanceProcAddr get);
   ~VulkanInstance();
   VulkanInstance(const VulkanInstance&) = delete;
   VulkanInstance& operator=(const VulkanInstance&) = delete;
@@ -31,14 +35,18 @@ class VulkanInstance {
   VkInstance handle = VK_NULL_HANDLE;
   Wrap wrap;
   /// Null where nobody asked for messages.
+  /// Where its functions come from.
+  PFN_vkGetInstanceProcAddr entry_points = nullptr;
   Messages* messages() { return messages_ ? &*messages_ : nullptr; }
 
  private:
-  explicit VulkanInstance(DynamicLibrary library) : library_(std::move(library)) {}
+  VulkanInstance(std::optional<DynamicLibrary> library, bool is_hosts)
+      : library_(std::move(library)), is_hosts_(is_hosts) {}
   static Result<std::shared_ptr<VulkanInstance>> make(const VulkanOptions& options,
                                                       const device::BackendOptions& backend);
   Result<void> create(const LoaderTable& loader, bool validate);
-  DynamicLibrary library_;
+  std::optional<DynamicLibrary> library_;
+  const bool is_hosts_;
   std::optional<Messages> messages_;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
 };

@@ -31,7 +31,11 @@ bool VulkanQueue::scheduled(std::span<const device::TimelinePoint> waits) {
 
 bool VulkanQueue::ready(const VulkanTimeline& own, std::uint64_t last,
                         std::span<const device::TimelinePoint> waits) const {
-  return own.scheduled() == last && scheduled(waits);
+  // What only the driver waits for is not over yet when the batch is given.
+  return own.scheduled() == last && scheduled(waits) &&
+         std::all_of(waits.begin(), waits.end(), [](const device::TimelinePoint& point) {
+           return !point.timeline->is_foreign() || point.timeline->reached() >= point.value;
+         });
 }
 
 bool VulkanQueue::is_parked(const VulkanTimeline& own) const {
@@ -47,23 +51,36 @@ const Error* VulkanQueue::hopeless(std::span<const device::TimelinePoint> waits)
   return nullptr;
 }
 
-VkResult VulkanQueue::give(VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands) {
+VkResult VulkanQueue::give(VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands,
+                           std::span<const device::TimelinePoint> waits,
+                           std::span<const device::TimelinePoint> signals) {
+  waited_.clear();
+  for (const device::TimelinePoint& point : waits)
+    if (point.timeline->is_foreign()) waited_.add(timeline_of(point).semaphore_, point.value);
+  signaled_.clear();
+  signaled_.add(own.semaphore_, value);
+  for (const device::TimelinePoint& point : signals)
+    signaled_.add(timeline_of(point).semaphore_, point.value);
   const VkTimelineSemaphoreSubmitInfo values{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                                              .pNext = nullptr,
-                                             .waitSemaphoreValueCount = 0,
-                                             .pWaitSemaphoreValues = nullptr,
-                                             .signalSemaphoreValueCount = 1,
-                                             .pSignalSemaphoreValues = &value};
+                                             .waitSemaphoreValueCount = waited_.count(),
+                                             .pWaitSemaphoreValues = waited_.values.data(),
+                                             .signalSemaphoreValueCount = signaled_.count(),
+                                             .pSignalSemaphoreValues = signaled_.values.data()};
   const VkSubmitInfo info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                           .pNext = &values,
-                          .waitSemaphoreCount = 0,
-                          .pWaitSemaphores = nullptr,
-                          .pWaitDstStageMask = nullptr,
+                          .waitSemaphoreCount = waited_.count(),
+                          .pWaitSemaphores = waited_.semaphores.data(),
+                          .pWaitDstStageMask = waited_.stages.data(),
                           .commandBufferCount = commands == VK_NULL_HANDLE ? 0u : 1u,
                           .pCommandBuffers = &commands,
-                          .signalSemaphoreCount = 1,
-                          .pSignalSemaphores = &own.semaphore_};
-  const VkResult r = device_.vk.QueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
+                          .signalSemaphoreCount = signaled_.count(),
+                          .pSignalSemaphores = signaled_.semaphores.data()};
+  VkResult r = VK_SUCCESS;
+  {
+    const std::lock_guard lock(hosts_lock_);
+    r = device_.vk.QueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
+  }
   if (r == VK_SUCCESS) {
     own.scheduled_.store(value, std::memory_order_release);
     changed_.wake_all();
@@ -72,7 +89,8 @@ VkResult VulkanQueue::give(VulkanTimeline& own, std::uint64_t value, VkCommandBu
 }
 
 Result<void> VulkanQueue::submit(const std::shared_ptr<VulkanTimeline>& own, std::uint64_t value,
-                                 VkCommandBuffer commands, std::span<const device::TimelinePoint> waits) {
+                                 VkCommandBuffer commands, std::span<const device::TimelinePoint> waits,
+                                 std::span<const device::TimelinePoint> signals) {
   Batches gone;                       // these end after the lock: they may hold the last handle
   const MessageHold hold(messages_);  // and what the driver says is passed on after it
   VkResult given = VK_SUCCESS, others = VK_SUCCESS;
@@ -82,10 +100,11 @@ Result<void> VulkanQueue::submit(const std::shared_ptr<VulkanTimeline>& own, std
     if (own->failure_) return *own->failure_;
     if (const Error* why = hopeless(waits)) return why->with_context("while waiting for another lane");
     if (!scheduled(waits) || is_parked(*own)) {
-      parked_.push_back({own, value, commands, {waits.begin(), waits.end()}});
+      parked_.push_back(
+          {own, value, commands, {waits.begin(), waits.end()}, {signals.begin(), signals.end()}});
       return {};
     }
-    given = give(*own, value, commands);
+    given = give(*own, value, commands, waits, signals);
     if (given == VK_SUCCESS && !parked_.empty()) others = advance(gone);
   }
   if (others == VK_ERROR_DEVICE_LOST) device_.lose("vkQueueSubmit");
@@ -121,7 +140,8 @@ VkResult VulkanQueue::advance(Batches& gone) {
       fail(*own, why->with_context("while waiting for another lane"), gone);
       i = 0;
     } else if (scheduled(parked_[i].waits)) {
-      const VkResult r = give(*own, parked_[i].value, parked_[i].commands);
+      const VkResult r =
+          give(*own, parked_[i].value, parked_[i].commands, parked_[i].waits, parked_[i].signals);
       if (r == VK_ERROR_DEVICE_LOST) return r;
       if (r == VK_SUCCESS) {
         gone.push_back(std::move(parked_[i]));

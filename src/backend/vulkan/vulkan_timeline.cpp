@@ -42,7 +42,16 @@ Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr<V
   return timeline;
 }
 
+std::shared_ptr<VulkanTimeline> VulkanTimeline::adopt(std::shared_ptr<VulkanDevice> device,
+                                                      VkSemaphore semaphore) {
+  std::shared_ptr<VulkanTimeline> timeline(new VulkanTimeline(std::move(device), MovedBy::others));
+  timeline->semaphore_ = semaphore;
+  timeline->scheduled_ = std::numeric_limits<std::uint64_t>::max();
+  return timeline;
+}
+
 VulkanTimeline::~VulkanTimeline() {
+  if (by_ == MovedBy::others) return;
   if (semaphore_ != VK_NULL_HANDLE) device_->vk.DestroySemaphore(device_->handle(), semaphore_, nullptr);
 }
 
@@ -55,7 +64,7 @@ void VulkanTimeline::raise(std::uint64_t value) noexcept {
 }
 
 std::uint64_t VulkanTimeline::reached() noexcept {
-  if (by_ == MovedBy::lane && !device_->lost() && reached_.load(std::memory_order_acquire) < scheduled()) {
+  if (by_ != MovedBy::host && !device_->lost() && reached_.load(std::memory_order_acquire) < scheduled()) {
     std::uint64_t value = 0;
     const VkResult r = device_->vk.GetSemaphoreCounterValue(device_->handle(), semaphore_, &value);
     if (r == VK_SUCCESS)
@@ -93,10 +102,10 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
 }
 
 Result<void> VulkanTimeline::signal(std::uint64_t value) {
-  if (by_ == MovedBy::lane)
-    return Error(Errc::invalid_argument,
-                 base::text("A timeline that a lane of device '{}' moves cannot be moved by the host.",
-                            device_->info().id));
+  if (by_ != MovedBy::host)
+    return Error(
+        Errc::invalid_argument,
+        base::text("A timeline that device '{}' moves cannot be moved by the host.", device_->info().id));
   return device_->queue().signal(*this, value);
 }
 

@@ -19,17 +19,22 @@ class VulkanDevice;
 /// Threads: thread-safe.
 class VulkanTimeline final : public device::Timeline {
  public:
-  enum class MovedBy : std::uint8_t { lane, host };
+  enum class MovedBy : std::uint8_t { lane, host, others };
   static Result<std::shared_ptr<VulkanTimeline>> create(std::shared_ptr<VulkanDevice> device, MovedBy by);
+  /// A timeline over the host's own semaphore, which is not ended with it.
+  static std::shared_ptr<VulkanTimeline> adopt(std::shared_ptr<VulkanDevice> device, VkSemaphore semaphore);
   ~VulkanTimeline() override;
 
   std::uint64_t reached() noexcept override;
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   const device::DeviceBase* owner() const noexcept override;
+  bool is_foreign() const noexcept override { return by_ == MovedBy::others; }
+  /// Null where the host moves it.
+  VkSemaphore semaphore() const noexcept { return semaphore_; }
 
   /// The largest value that the driver was told of, or the host has set: it will be reached unless the device
-  /// is lost.
+  /// is lost. Of one that others move every value counts as told: only the driver knows.
   std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
 
  private:

@@ -1,0 +1,35 @@
+#pragma once
+/// What the headers of `interop` stand on: a driver's objects as numbers, in and out.
+#include <wye/base/result.hpp>
+#include <wye/device/buffer.hpp>
+#include <wye/device/device.hpp>
+#include <wye/device/native.hpp>
+#include <wye/device/sync_point.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace wye {
+inline namespace v0 {
+namespace interop {
+
+/// What stands behind a handle of wye in the driver of `backend`; good for as long as the handle lives.
+/// Errors: invalid_argument (it holds nothing, or is another backend's), device_lost.
+WYE_API Result<NativeDevice> native_device(std::string_view backend, const Device& device);
+WYE_API Result<NativeMemory> native_memory(std::string_view backend, const Buffer& buffer);
+WYE_API Result<NativePoint> native_point(std::string_view backend, const SyncPoint& point);
+
+/// A buffer over the host's memory on the driver of `device`. `release` is not called where this fails.
+/// Errors: invalid_argument, out_of_memory, device_lost.
+WYE_API Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementType element,
+                             std::uint32_t element_size, Release release);
+/// Has what the host gives to its own queue (CUDA: CUstream) from now on wait for `point`.
+/// Errors: invalid_argument, unsupported, unavailable, device_lost.
+WYE_API Result<void> follow(std::string_view backend, std::uint64_t queue, const SyncPoint& point);
+/// A point of the host's that lanes of `device` can wait for.
+/// Errors: invalid_argument, unsupported, device_lost.
+WYE_API Result<SyncPoint> adopt(const Device& device, const NativePoint& point);
+
+}  // namespace interop
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,144 @@
+// What the host brings of its own, and what it takes of ours.
+#include <limits>
+#include <utility>
+
+#include "backend/cuda/cuda_buffer.hpp"
+#include "backend/cuda/cuda_device.hpp"
+#include "backend/cuda/cuda_error.hpp"
+#include "backend/cuda/cuda_timeline.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cuda {
+
+Result<std::shared_ptr<CudaDevice>> CudaDevice::adopt(std::shared_ptr<CudaDriver> driver,
+                                                      const PhysicalDevice& physical, CUcontext context) {
+  std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(driver), physical));
+  device->context_ = context;
+  {
+    const CurrentContext current(*device);
+    if (!current) return current.error();
+    CUdevice of = 0;
+    if (const CUresult r = device->cu.CtxGetDevice(&of); r != CUDA_SUCCESS)
+      return device->failed(
+          r, "cuCtxGetDevice",
+          base::text("The context that the host brings as '{}' cannot be used.", physical.info.id));
+    if (of != physical.handle)
+      return Error(
+          Errc::invalid_argument,
+          base::text("The context that the host brings as '{}' is of device {}, and was said to be of {}.",
+                     physical.info.id, of, physical.handle));
+  }
+  if (auto furnished = device->furnish(); !furnished) return std::move(furnished).error();
+  return device;
+}
+
+NativeDevice CudaDevice::native_device() {
+  NativeDevice native{.backend = "cuda"};
+  native.physical = static_cast<std::uint64_t>(handle_);
+  native.device = number_of(context_);
+  return native;
+}
+
+NativeMemory CudaDevice::native_memory(device::BufferBase& buffer) {
+  // A host's stream is behind nothing of ours: what it uses has to be there, and not only for lanes.
+  if (const CurrentContext current(*this); current && !lost())
+    heard(cu.StreamSynchronize(memory_stream_), "cuStreamSynchronize");
+  NativeMemory native{.backend = "cuda"};
+  native.address = buffer.address();
+  native.bytes = buffer.bytes();
+  return native;
+}
+
+Result<NativePoint> CudaDevice::native_point(device::Timeline&, std::uint64_t) {
+  return Error(
+      Errc::unsupported,
+      base::text("A point of device '{}' is no object of the driver: a stream follows it.", info().id));
+}
+
+Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) {
+  auto& point = static_cast<CudaTimeline&>(timeline);
+  if (point.reached() >= value) return {};
+  const EventHandle event = queue_.event_of(point, value);
+  if (!event) {
+    if (point.reached() >= value) return {};
+    return Error(
+        Errc::unavailable,
+        base::text("The point to be followed waits for something that device '{}' was not given yet.",
+                   info().id));
+  }
+  const CurrentContext current(*this);
+  if (!current) return current.error();
+  if (const CUresult r = cu.StreamWaitEvent(handle_of<CUstream>(queue), event->handle, CU_EVENT_WAIT_DEFAULT);
+      r != CUDA_SUCCESS)
+    return failed(r, "cuStreamWaitEvent",
+                  base::text("The host's stream cannot wait for device '{}'.", info().id));
+  return {};
+}
+
+Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const NativePoint& point) {
+  if (point.object == 0 && point.queue == 0)
+    return Error(Errc::invalid_argument,
+                 base::text("A point that the host brings to device '{}' is neither an event nor a stream.",
+                            info().id));
+  if (point.object != 0)
+    return std::shared_ptr<device::Timeline>(CudaTimeline::adopt(
+        self(), std::make_shared<CudaEvent>(CudaEvent{handle_of<CUevent>(point.object)})));
+  const CurrentContext current(*this);
+  if (!current) return current.error();
+  auto event = take_event();
+  if (!event) return std::move(event).error();
+  if (const CUresult r = cu.EventRecord((*event)->handle, handle_of<CUstream>(point.queue));
+      r != CUDA_SUCCESS)
+    return failed(r, "cuEventRecord",
+                  base::text("Device '{}' cannot wait for the host's stream.", info().id));
+  return std::shared_ptr<device::Timeline>(CudaTimeline::adopt(self(), *std::move(event)));
+}
+
+std::shared_ptr<CudaTimeline> CudaTimeline::adopt(std::shared_ptr<CudaDevice> device, EventHandle event) {
+  constexpr std::uint64_t any = std::numeric_limits<std::uint64_t>::max();
+  std::shared_ptr<CudaTimeline> timeline(new CudaTimeline(std::move(device), MovedBy::others));
+  timeline->marks_.push_back({any, std::move(event)});
+  timeline->scheduled_.store(any, std::memory_order_release);
+  return timeline;
+}
+
+/// Asks the driver about the event of a timeline that others move.
+void CudaTimeline::query() noexcept {
+  const CurrentContext current(*device_);
+  if (!current) return;
+  const CUresult r = device_->cu.EventQuery(marks_.front().event->handle);
+  if (r == CUDA_SUCCESS)
+    reached_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_release);
+  else if (r != CUDA_ERROR_NOT_READY)
+    device_->heard(r, "cuEventQuery");
+}
+
+Result<std::shared_ptr<device::BufferBase>> CudaDevice::adopt_memory(const NativeMemory& memory,
+                                                                     Release release) {
+  const auto refused = [&](const char* what) {
+    return Error(Errc::invalid_argument,
+                 base::text("Memory that the host brings to device '{}' {}.", info().id, what));
+  };
+  if (memory.address == 0) return refused("is null");
+  if (memory.bytes.count == 0) return refused("has no bytes");
+  if (memory.address > std::numeric_limits<std::uint64_t>::max() - memory.bytes.count)
+    return refused("ends behind the last address");
+  if (auto fits = device::fits(memory.bytes, info()); !fits) return std::move(fits).error();
+  return CudaBuffer::adopt(self(), memory, std::move(release));
+}
+
+std::shared_ptr<device::BufferBase> CudaBuffer::adopt(std::shared_ptr<CudaDevice> device,
+                                                      const NativeMemory& memory, Release release) {
+  auto buffer = std::make_shared<CudaBuffer>(
+      std::move(device), device::BufferRequest{.bytes = memory.bytes, .use = {}, .account = nullptr});
+  buffer->address_ = memory.address;
+  buffer->is_hosts_ = true;
+  buffer->release_ = std::move(release);
+  return buffer;
+}
+
+}  // namespace cuda
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,62 @@
+#pragma once
+/// DLPack's structs as its specification lays them out (https://dmlc.github.io/dlpack/latest/c_api.html), under its own
+/// names: the installed header of a distribution may be older than they are.
+#include <cstdint>
+
+extern "C" {
+
+struct DLDevice {
+  std::int32_t device_type;
+  std::int32_t device_id;
+};
+
+struct DLDataType {
+  std::uint8_t code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  std::int32_t ndim;
+  DLDataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements; null: row-major, without gaps
+  std::uint64_t byte_offset;
+};
+
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor*);
+};
+
+struct DLPackVersion {
+  std::uint32_t major;
+  std::uint32_t minor;
+};
+
+struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensorVersioned*);
+  std::uint64_t flags;
+  DLTensor dl_tensor;
+};
+}
+
+namespace wye {
+inline namespace v0 {
+namespace interop {
+
+namespace dl {
+inline constexpr std::int32_t cpu = 1, cuda = 2, cuda_host = 3, vulkan = 7;        // DLDeviceType
+inline constexpr std::uint8_t signed_integer = 0, unsigned_integer = 1, real = 2;  // DLDataTypeCode
+inline constexpr std::uint64_t read_only = 1;                                      // of `flags`
+inline constexpr DLPackVersion version{1, 0};
+}  // namespace dl
+
+}  // namespace interop
+}  // namespace v0
+}  // namespace wye

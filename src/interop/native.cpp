@@ -1,0 +1,116 @@
+#include <wye/interop/native.hpp>
+
+#include <new>
+#include <utility>
+
+#include "base/text.hpp"
+#include "device/contract.hpp"
+#include "device/native.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace interop {
+namespace {
+
+/// The door of `device` to the driver of `backend`.
+/// Errors: invalid_argument, device_lost.
+Result<device::NativeDoor*> door_of(std::string_view backend, device::DeviceBase* device) {
+  if (!device)
+    return Error(Errc::invalid_argument,
+                 base::text("What is asked for its objects of '{}' is an empty handle.", backend));
+  if (device->info().backend != backend || !device->native_door())
+    return Error(Errc::invalid_argument,
+                 base::text("Device '{}' has no objects of '{}'.", device->info().id, backend));
+  if (const Error* lost = device->lost()) return *lost;
+  return device->native_door();
+}
+
+template <class F>
+auto with_memory(const char* what, F f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, base::text("The host has no memory to {}.", what));
+  }
+}
+
+}  // namespace
+
+Result<NativeDevice> native_device(std::string_view backend, const Device& device) {
+  return with_memory("describe a device", [&]() -> Result<NativeDevice> {
+    auto door = door_of(backend, device.base().get());
+    if (!door) return std::move(door).error();
+    return (*door)->native_device();
+  });
+}
+
+Result<NativeMemory> native_memory(std::string_view backend, const Buffer& buffer) {
+  return with_memory("describe a buffer", [&]() -> Result<NativeMemory> {
+    auto door = door_of(backend, buffer.base() ? buffer.base()->device().get() : nullptr);
+    if (!door) return std::move(door).error();
+    return (*door)->native_memory(*buffer.base());
+  });
+}
+
+namespace {
+
+/// The door of the device whose lanes can wait for `point`. A timeline gives that device to look at only: the door changes
+/// nothing of it.
+Result<device::NativeDoor*> door_of(std::string_view backend, const SyncPoint& point) {
+  return door_of(backend,
+                 point.timeline() ? const_cast<device::DeviceBase*>(point.timeline()->owner()) : nullptr);
+}
+
+}  // namespace
+
+Result<NativePoint> native_point(std::string_view backend, const SyncPoint& point) {
+  return with_memory("describe a point", [&]() -> Result<NativePoint> {
+    auto door = door_of(backend, point);
+    if (!door) return std::move(door).error();
+    return (*door)->native_point(*point.timeline(), point.value());
+  });
+}
+
+Result<void> follow(std::string_view backend, std::uint64_t queue, const SyncPoint& point) {
+  return with_memory("follow a point", [&]() -> Result<void> {
+    auto door = door_of(backend, point);
+    if (!door) return std::move(door).error();
+    return (*door)->follow(queue, *point.timeline(), point.value());
+  });
+}
+
+Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementType element,
+                     std::uint32_t element_size, Release release) {
+  return with_memory("describe a buffer", [&]() -> Result<Buffer> {
+    auto door = door_of(memory.backend, device.base().get());
+    if (!door) return std::move(door).error();
+    if (element_size == 0 || memory.bytes.count % element_size != 0)
+      return Error(Errc::invalid_argument,
+                   base::text("Memory that the host brings to device '{}' ({} bytes) is no whole number of "
+                              "elements of {} bytes.",
+                              device.id(), memory.bytes.count, element_size));
+    if (memory.address % element_size != 0)
+      return Error(
+          Errc::invalid_argument,
+          base::text("Memory that the host brings to device '{}' begins at an address that is no multiple "
+                     "of its elements' size ({} bytes).",
+                     device.id(), element_size));
+    auto buffer = (*door)->adopt_memory(memory, std::move(release));
+    if (!buffer) return std::move(buffer).error();
+    return Buffer(*std::move(buffer), element, element_size);
+  });
+}
+
+Result<SyncPoint> adopt(const Device& device, const NativePoint& point) {
+  return with_memory("describe a point", [&]() -> Result<SyncPoint> {
+    auto door = door_of(point.backend, device.base().get());
+    if (!door) return std::move(door).error();
+    auto timeline = (*door)->adopt_timeline(point);
+    if (!timeline) return std::move(timeline).error();
+    return SyncPoint(*std::move(timeline), point.value);
+  });
+}
+
+}  // namespace interop
+}  // namespace v0
+}  // namespace wye

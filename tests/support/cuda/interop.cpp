@@ -1,0 +1,27 @@
+// What a host and wye ask of the driver about each other's objects.
+#include "support/cuda/stream.hpp"
+#include "support/cuda/world.hpp"
+
+namespace standin {
+namespace {
+
+CUresult EventQuery(CUevent event) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Event, its, event);
+  const std::shared_ptr<Mark> mark = its->mark;
+  if (!mark) return CUDA_SUCCESS;
+  const std::lock_guard lock(mark->mutex);
+  return mark->reached ? state() : CUDA_ERROR_NOT_READY;
+}
+/// There is one context, of the first device.
+CUresult CtxGetDevice(CUdevice* device) {
+  WYE_NEEDS_CONTEXT;
+  if (contexts.back() != primary()) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = 0;
+  return CUDA_SUCCESS;
+}
+
+WYE_ENTRY_POINTS(WYE_ENTRY(EventQuery, 2000), WYE_ENTRY(CtxGetDevice, 2000));
+
+}  // namespace
+}  // namespace standin
