@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,6 +69,17 @@ std::string followed(const std::string& path) {
   return result;
 }
 
+/// Whether the system says what happens in a directory: of one on another machine, or of a program's, it says only what is
+/// done from here.
+bool tells(const std::string& directory) {
+  struct statfs found {};
+  if (::statfs(directory.c_str(), &found) != 0) return false;
+  constexpr std::array<std::uint32_t, 8> silent{
+      0x6969,     0x517b,     0xff534d42, 0xfe534d42,   // NFS, SMB, CIFS, SMB 2
+      0x01021997, 0x65735546, 0x00c36400, 0x5346414f};  // 9P, FUSE, Ceph, AFS
+  return std::find(silent.begin(), silent.end(), static_cast<std::uint32_t>(found.f_type)) == silent.end();
+}
+
 }  // namespace
 
 class FileWatch::Watcher {
@@ -81,6 +93,11 @@ class FileWatch::Watcher {
       wanted_ = std::move(paths);
     }
     ring();
+  }
+
+  void ring() {
+    const std::uint64_t one = 1;
+    (void)!::write(bell_.number(), &one, sizeof one);
   }
 
   void stop() {
@@ -99,8 +116,10 @@ class FileWatch::Watcher {
       const int timeout = pending ? quiet_ms : all_watched_ ? -1 : look_ms;
       const int ready = ::poll(waits.data(), waits.size(), timeout);
       if (ready < 0 && errno != EINTR) return;
-      if (waits[0].revents != 0 && !obey()) return;
-      const bool changed = (waits[1].revents != 0 && read_changes()) || looks_different();
+      bool changed = waits[0].revents != 0;
+      if (changed && !obey()) return;
+      changed |= waits[1].revents != 0 && read_changes();
+      changed |= looks_different();
       if (pending && !changed && ready == 0) {
         changed_();
         pending = false;
@@ -112,11 +131,6 @@ class FileWatch::Watcher {
   }
 
  private:
-  void ring() {
-    const std::uint64_t one = 1;
-    (void)!::write(bell_.number(), &one, sizeof one);
-  }
-
   /// Takes over what is wanted; false where the thread is to end.
   bool obey() {
     std::uint64_t rings = 0;
@@ -142,10 +156,8 @@ class FileWatch::Watcher {
         const std::size_t slash = place.rfind('/');
         const std::string directory = slash == std::string::npos ? "." : place.substr(0, slash + 1);
         const int number = ::inotify_add_watch(changes_.number(), directory.c_str(), events);
-        if (number < 0) {
-          all_watched_ = false;
-          continue;
-        }
+        all_watched_ = all_watched_ && number >= 0 && tells(directory);
+        if (number < 0) continue;
         directories_[number].push_back(place.substr(slash + 1));  // npos + 1 is 0
       }
     for (const auto& [number, names] : before)
@@ -208,15 +220,14 @@ class FileWatch::Watcher {
 };
 
 Result<FileWatch> FileWatch::start(std::function<void()> changed) {
-  const auto refused = [](const char* call) {
+  Descriptor bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (bell.number() < 0) {
     const std::error_code why(errno, std::generic_category());
     return Error(Errc::io, text("Files cannot be watched: {}.", why.message()),
-                 NativeError{call, why.value(), ""});
-  };
-  Descriptor changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (changes.number() < 0) return refused("inotify_init1");
-  Descriptor bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (bell.number() < 0) return refused("eventfd");
+                 NativeError{"eventfd", why.value(), ""});
+  }
+  Descriptor changes(
+      ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // a user has few: without one it looks at the files
   FileWatch watch(std::make_shared<Watcher>(std::move(changes), std::move(bell), std::move(changed)));
   auto worker = Worker::start("wye-files", [watcher = watch.watcher_] { watcher->work(); });
   if (!worker) return std::move(worker).error();
@@ -227,6 +238,7 @@ Result<FileWatch> FileWatch::start(std::function<void()> changed) {
 FileWatch::FileWatch(std::shared_ptr<Watcher> watcher) : watcher_(std::move(watcher)) {}
 
 void FileWatch::watch(std::vector<std::string> paths) { watcher_->watch(std::move(paths)); }
+void FileWatch::ring() { watcher_->ring(); }
 
 FileWatch::~FileWatch() {
   if (watcher_) watcher_->stop();

@@ -82,8 +82,42 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string nam
   std::shared_ptr<KernelProgram> program(new KernelProgram(std::move(name), std::move(schema)));
   for (const AnySource& source : sources)
     if (auto done = program->add(source); !done) return std::move(done).error();
+  if (std::any_of(sources.begin(), sources.end(), is_from_file)) {
+    program->given_ = sources;
+    program->declared_ = program->schema_;
+  }
   program->take_names();
   return std::shared_ptr<const KernelProgram>(std::move(program));
+}
+
+Result<std::shared_ptr<const KernelProgram>> KernelProgram::read_again() const {
+  std::vector<AnySource> sources;
+  for (const AnySource& source : given_) {
+    auto again = kernel::read_again(source);
+    if (!again) return std::move(again).error();
+    sources.push_back(std::move(*again));
+  }
+  return make(name_, declared_, sources);
+}
+
+std::vector<std::string> KernelProgram::files() const {
+  std::vector<std::string> files;
+  for (const AnySource& source : given_)
+    for (std::string& file : files_of(source)) files.push_back(std::move(file));
+  return files;
+}
+
+Digest KernelProgram::texts() const {
+  Hasher hasher;
+  for (const Prepared& source : sources_)
+    if (source.language != "host" && source.language != "native") hasher.add(source.key.bytes);
+  return hasher.finish();
+}
+
+void KernelProgram::replace(std::shared_ptr<const KernelProgram> next) const {
+  const std::lock_guard lock(mutex_);
+  replaced_with_.push_back(std::move(next));
+  current_.store(replaced_with_.back().get(), std::memory_order_release);
 }
 
 Result<void> KernelProgram::add(const AnySource& source) {

@@ -43,6 +43,18 @@ class KernelProgram final : public device::Program {
   /// "Glsl, host".
   std::string languages() const;
 
+  /// Whether any source is from a file.
+  bool is_from_files() const noexcept { return !given_.empty(); }
+  /// The same kernel, of what its files have now.
+  /// Errors: those of `make` and of reading the files.
+  Result<std::shared_ptr<const KernelProgram>> read_again() const;
+  /// The files on which it depends what it is.
+  std::vector<std::string> files() const;
+  /// A digest of all that is compiled: two programs that have the same are of the same texts.
+  Digest texts() const;
+  /// Makes `next`, which is not replaced itself, the one to use from now on. Those from before live as long as this one does.
+  void replace(std::shared_ptr<const KernelProgram> next) const;
+
  private:
   /// One source. What needs no compiler is ready at once.
   struct Prepared {
@@ -105,11 +117,14 @@ class KernelProgram final : public device::Program {
   ParamSchema schema_;
   std::uint64_t id_;
   std::vector<Prepared> sources_;
+  std::vector<AnySource> given_;                  ///< where any is from a file
+  ParamSchema declared_;                          ///< the same
   std::shared_ptr<const GlslCompiler> compiler_;  ///< where there is GLSL, and a compiler for it
   std::shared_ptr<const SlangCompiler> slang_;    ///< where there is Slang
   mutable std::mutex mutex_;
   mutable std::atomic<const Cuda*> asked_{nullptr};
   mutable std::unique_ptr<const Cuda> cuda_;
+  mutable std::vector<std::shared_ptr<const KernelProgram>> replaced_with_;
 };
 
 /// Keeps the compilers for as long as it is held: that of GLSL, and those of Slang and CUDA C++ once they are used.

@@ -1,5 +1,9 @@
 #include "base/file_watch.hpp"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <mutex>
@@ -28,8 +32,9 @@ class Bell {
   }
   void watch(std::vector<std::string> paths) {
     watch_.watch(std::move(paths));
-    std::this_thread::sleep_for(100ms);  // the thread takes them over; what changed before that is no change
+    CHECK(rang());  // the thread has taken them over
   }
+  void ring() { watch_.ring(); }
 
   /// Whether it rang since the last question, within some seconds.
   bool rang() {
@@ -70,6 +75,30 @@ TEST_CASE("a file that changes rings", "[base]") {
   std::filesystem::remove(file);
   CHECK(bell.rang());
   folder.put("a.comp", "four");
+  CHECK(bell.rang());
+}
+
+TEST_CASE("a watch that is rung calls once more", "[base]") {
+  const TemporaryFolder folder;
+  Bell bell({folder.put("a", "0")});
+  CHECK(bell.silent());
+  bell.ring();
+  CHECK(bell.rang());
+  CHECK(bell.silent());
+}
+
+TEST_CASE("files that the system does not watch are looked at", "[base]") {
+  // A user has few inotify instances: here none is left.
+  std::vector<int> taken;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("a", "0");
+  for (int one = 0; taken.size() < 4096 && (one = ::inotify_init1(IN_CLOEXEC)) >= 0;) taken.push_back(one);
+  const bool none_left = ::inotify_init1(IN_CLOEXEC) < 0 && errno == EMFILE;
+  Bell bell({file});
+  for (const int one : taken) ::close(one);
+  if (!none_left) WARN("This user has as many as they like.");
+  CHECK(bell.silent());
+  folder.put("a", "one");
   CHECK(bell.rang());
 }
 

@@ -72,6 +72,7 @@ struct Glsl {
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
@@ -122,6 +123,7 @@ struct Slang {
   IncludeFinder find_include = {};
   /// A module that Slang wrote, of the same release and without imports, in place of `text`.
   std::vector<std::byte> module = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
@@ -134,6 +136,7 @@ struct SpirV {
   std::string entry = "main";
   std::vector<SpecializationConstant> constants = {};
   std::optional<Extent3> tile = std::nullopt;
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a module from a file.
   /// Errors: not_found, io, invalid_argument (not SPIR-V in this machine's byte order).
@@ -162,6 +165,7 @@ struct CudaCpp {
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
@@ -176,6 +180,7 @@ struct Ptx {
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads PTX from a file.
   /// Errors: not_found, io, invalid_argument (empty, not UTF-8 text).
@@ -190,6 +195,7 @@ struct Cubin {
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a cubin from a file.
   /// Errors: not_found, io, invalid_argument (not machine code of an NVIDIA GPU).
