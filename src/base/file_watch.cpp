@@ -119,14 +119,14 @@ class FileWatch::Watcher {
       bool changed = waits[0].revents != 0;
       if (changed && !obey()) return;
       changed |= waits[1].revents != 0 && read_changes();
-      changed |= looks_different();
+      if (!all_watched_) watch_directories();
+      changed |= looks_different();  // last: what is watched from here on may have changed before
       if (pending && !changed && ready == 0) {
         changed_();
         pending = false;
       } else {
         pending = pending || changed;
       }
-      if (!all_watched_) watch_directories();
     }
   }
 
@@ -141,7 +141,7 @@ class FileWatch::Watcher {
     files_.clear();
     for (const std::string& path : *wanted_) files_.push_back({path, look_at(path)});
     wanted_.reset();
-    watch_directories();
+    all_watched_ = false;
     return true;
   }
 

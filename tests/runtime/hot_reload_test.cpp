@@ -355,8 +355,8 @@ TEST_CASE("without hot reload a kernel stays what it was made of", "[runtime][re
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
   const Change kernel = change_of(file);
-  const int threads = base::Worker::alive();
   CHECK(of_one(*on, kernel) == 2);
+  const int threads = base::Worker::alive();
   folder.put("change.comp", glsl("x[i] += 2"));
   std::this_thread::sleep_for(200ms);
   CHECK(of_one(*on, kernel) == 2);

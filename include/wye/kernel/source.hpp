@@ -51,7 +51,8 @@ struct Include {
 };
 
 /// The host's own answer to an `#include`: the text of that name, nothing where it has none, or why it cannot
-/// be had. What it throws is such a reason. It is asked on the thread that makes a kernel, while it is made.
+/// be had. What it throws is such a reason. It is asked on the thread that makes a kernel, while it is made; with hot
+/// reload again, on a thread of the runtime's.
 using IncludeFinder = std::function<Result<std::optional<std::string>>(const std::string& name)>;
 
 /// A compute shader in GLSL, `#version 450` or `460`. Storage buffers are bound at set 0 in the order of the
