@@ -15,6 +15,7 @@
 #include "device/provider.hpp"
 #include "kernel/cuda_code.hpp"
 #include "kernel/glsl.hpp"
+#include "kernel/key.hpp"
 #include "kernel/nvrtc.hpp"
 #include "kernel/slang.hpp"
 #include "kernel/source.hpp"
@@ -83,6 +84,9 @@ class KernelProgram final : public device::Program {
   };
 
   KernelProgram(std::string name, ParamSchema schema);
+  /// What goes into the key of every source.
+  Ingredients ingredients(std::string_view language, std::span<const std::byte> source,
+                          std::string_view entry, std::optional<Extent3> tile) const;
   Result<void> add(const AnySource& source);
   Result<void> add_glsl(const std::shared_ptr<const SourceData>& data, const Glsl& source);
   Result<void> add_slang(const std::shared_ptr<const SourceData>& data, const Slang& source);
@@ -102,9 +106,11 @@ class KernelProgram final : public device::Program {
   template <class Source>
   Result<void> add_cuda_code(std::string_view language, std::span<const std::byte> code, const Source& source,
                              Architecture architecture);
-  Result<device::Artefact> build_cuda(const Prepared& source, const CudaTarget& target) const;
+  Result<device::Artefact> build_cuda(const Prepared& source, const CudaTarget& target,
+                                      const Digest& key) const;
   Result<device::Artefact> build_cuda(const Prepared& source, const CudaCpp& text,
-                                      const std::vector<SourceText>& texts, const CudaTarget& target) const;
+                                      const std::vector<SourceText>& texts, const CudaTarget& target,
+                                      const Digest& key) const;
   void take_names();
   const Prepared* find(std::string_view language) const noexcept;
   const Cuda& cuda(const Prepared& source) const;
@@ -112,6 +118,8 @@ class KernelProgram final : public device::Program {
                                std::string* why) const;
   /// The source that serves `device` best, or none; then `why` gets what is against those that nearly do.
   Choice choose(const device::DeviceBase& device, std::string* why = nullptr) const;
+  std::optional<Error> refusal(const Choice& choice, const device::DeviceBase& device) const;
+  Result<Digest> key(const Choice& choice) const;
 
   std::string name_;
   ParamSchema schema_;

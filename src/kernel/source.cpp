@@ -125,24 +125,24 @@ auto& content_of(Source& source) {
     return source.text;
 }
 
-constexpr const std::string* path_of(const kernel::HostSource&) { return nullptr; }
-constexpr const std::string* path_of(const kernel::NativeSource&) { return nullptr; }
+constexpr const std::string* origin_of(const kernel::HostSource&) { return nullptr; }
+constexpr const std::string* origin_of(const kernel::NativeSource&) { return nullptr; }
 template <class Source>
-const std::string* path_of(const Source& source) {
+const std::string* origin_of(const Source& source) {
   return source.path.empty() ? nullptr : &source.path;
 }
 
 }  // namespace
 
 bool kernel::is_from_file(const AnySource& source) {
-  return std::visit([](const auto& one) { return path_of(one) != nullptr; }, source.data()->source);
+  return std::visit([](const auto& one) { return origin_of(one) != nullptr; }, source.data()->source);
 }
 
 Result<AnySource> kernel::read_again(const AnySource& source) {
   return std::visit(
       [&](const auto& before) -> Result<AnySource> {
         using Source = std::decay_t<decltype(before)>;
-        const std::string* const path = path_of(before);
+        const std::string* const path = origin_of(before);
         if (!path) return source;
         if constexpr (requires { Source::from_file(*path); }) {
           auto now = Source::from_file(*path);
@@ -160,7 +160,7 @@ std::vector<std::string> kernel::files_of(const AnySource& source) {
   std::vector<std::string> files;
   std::visit(
       [&](const auto& one) {
-        const std::string* const path = path_of(one);
+        const std::string* const path = origin_of(one);
         if (!path) return;
         files.push_back(*path);
         if constexpr (requires { one.include_directories; }) {

@@ -15,7 +15,7 @@ using kernel::KernelProgram;
 namespace {
 
 template <class Source>
-Source again(const Source& source) {
+Source read_anew(const Source& source) {
   return std::get<Source>(kernel::read_again(AnySource(source)).value().data()->source);
 }
 
@@ -26,13 +26,13 @@ void expect_new_text(const TemporaryFolder& folder) {
   source.tile = Extent3(7);
   CHECK(kernel::is_from_file(source));
   folder.put("source", "after");
-  const Source now = again(source);
+  const Source now = read_anew(source);
   CHECK(now.text == "after");
   CHECK(now.tile == Extent3(7));
   CHECK(now.path == file);
   source.path.clear();
   CHECK_FALSE(kernel::is_from_file(source));
-  CHECK(again(source).text == "before");
+  CHECK(read_anew(source).text == "before");
   CHECK(files_of(source).empty());
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("a source from a file is read again with the options it has, one that 
   expect_new_text<Ptx>(folder);
   SpirV module{.words = {1, 2, 3},
                .path = folder.put("module.spv", std::string("\x03\x02\x23\x07", 4) + std::string(16, '\0'))};
-  CHECK(again(module).words.size() == 5);
+  CHECK(read_anew(module).words.size() == 5);
 }
 
 TEST_CASE("the files of a source are its own and all where its includes may be", "[kernel]") {

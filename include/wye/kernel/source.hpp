@@ -107,7 +107,8 @@ struct LinkConstant {
 /// compiles. What it takes are `uniform` parameters of its
 /// entry point: `StructuredBuffer`s and `RWStructuredBuffer`s are the kernel's buffer parameters in order, the
 /// others its other parameters in order; a kernel without such buffers may take them as pointers. Parameters
-/// outside the entry point are refused. Structs have the layout that C gives them, matrices are row-major.
+/// outside the entry point are refused. Structs have the layout that C gives them, matrices are row-major. CUDA aligns
+/// 2- and 4-vectors: a struct that lies otherwise there is refused when it is compiled for CUDA, with the padding that mends it.
 ///
 /// `#include "x"`, `import x` and `__include x` are looked for as `Glsl` says of `#include "x"`, and are part of
 /// the key in the same way, with their names: `import a.b` means "a/b.slang".
