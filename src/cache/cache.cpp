@@ -181,8 +181,9 @@ Cache::ExecutablePointer Cache::find_kept(const Key& key, std::uint64_t program)
   return pin;
 }
 
-std::optional<Duration> Cache::build_cost(const device::Program& program,
+std::optional<Duration> Cache::build_cost(const device::Program& asked,
                                           const device::DeviceBase& device) const {
+  const device::Program& program = asked.current();
   const std::uint64_t id = program.id();
   {
     Reader& mine = reader();
@@ -213,23 +214,24 @@ Result<device::Provided> Cache::make_ready(const std::shared_ptr<const device::P
   return provide(program, device, until, Code::all);
 }
 
-Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Program>& program,
+Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Program>& asked,
                                         const std::shared_ptr<device::DeviceBase>& device, Instant until,
                                         Code code) {
+  const device::Program& program = asked->current();
   if (const Error* lost = device->lost()) {
     Leaving leaving;
     const base::Lock lock(mutex_);
     forget(*device, leaving);
     return *lost;
   }
-  if (ExecutablePointer ready = find_again(*program, *device))
+  if (ExecutablePointer ready = find_again(program, *device))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-  auto digest = program->key(*device);
+  auto digest = program.key(*device);
   if (!digest) return std::move(digest).error();
   const Key key{*digest, device.get()};
-  if (ExecutablePointer ready = find_kept(key, program->id()))
+  if (ExecutablePointer ready = find_kept(key, program.id()))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-  return find_or_build({key, program, device, until, code});
+  return find_or_build({key, std::shared_ptr<const device::Program>(asked, &program), device, until, code});
 }
 
 Result<device::Provided> Cache::find_or_build(const Order& order) {

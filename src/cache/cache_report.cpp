@@ -45,7 +45,8 @@ std::vector<std::string> Cache::contents() const {
   return labels;
 }
 
-std::string Cache::explain(const device::Program& program, const device::DeviceBase& device) const {
+std::string Cache::explain(const device::Program& asked, const device::DeviceBase& device) const {
+  const device::Program& program = asked.current();
   const std::string name = base::text("Kernel '{}'", program.name()), &id = device.info().id;
   if (const Error* lost = device.lost()) return lost->sentence();
   const auto digest = program.key(device);

@@ -65,7 +65,7 @@ Result<Prewarm> ShaderCache::prewarm(const std::vector<AnyKernel>& kernels,
     std::vector<cache::Prewarming::Item> items;
     for (const AnyKernel& kernel : kernels)
       for (const Device& device : devices)
-        if (device && !kernel.program()->refusal(*device.base()))
+        if (device && !kernel.program()->current().refusal(*device.base()))
           items.push_back({kernel.program(), device.base()});
     return started(provider_, std::move(items), 0);
   } catch (const std::bad_alloc&) {
@@ -79,8 +79,8 @@ Result<Prewarm> ShaderCache::prewarm(const Manifest& manifest, const std::vector
     std::multimap<std::pair<Digest, std::string>, cache::Prewarming::Item> known;
     for (const AnyKernel& kernel : kernels)
       for (const Device& device : devices) {
-        if (!device || kernel.program()->refusal(*device.base())) continue;
-        if (const auto key = kernel.program()->key(*device.base()))
+        if (!device || kernel.program()->current().refusal(*device.base())) continue;
+        if (const auto key = kernel.program()->current().key(*device.base()))
           known.insert({{*key, device.info().backend}, {kernel.program(), device.base()}});
       }
     std::vector<cache::Prewarming::Item> items;

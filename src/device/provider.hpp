@@ -6,6 +6,7 @@
 #include <wye/base/result.hpp>
 #include <wye/device/executable.hpp>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -20,7 +21,12 @@ namespace device {
 /// Threads: thread-safe.
 class Program {
  public:
+  Program() = default;
+  Program(const Program&) = delete;  // it has an identity
   virtual ~Program() = default;
+  /// The program to use now: itself, or what it was replaced with (hot reload), which has the same name and schema and
+  /// lives as long. Who asks several things asks one program.
+  const Program& current() const noexcept { return *current_.load(std::memory_order_acquire); }
   virtual std::string_view name() const noexcept = 0;
   virtual const ParamSchema& schema() const noexcept = 0;
   /// Different for every program of this process, for the life of the process.
@@ -33,6 +39,9 @@ class Program {
   virtual bool storable(const DeviceBase& device) const noexcept = 0;
   /// Errors: compile_failed with file and line, unsupported, invalid_argument naming the slot.
   virtual Result<Artefact> build(const DeviceBase& device) const = 0;
+
+ protected:
+  mutable std::atomic<const Program*> current_{this};
 };
 
 struct Provided {

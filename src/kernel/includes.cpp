@@ -205,8 +205,9 @@ std::string below(const std::string& directory, const std::string& name) {
 /// the host; the source itself is at none.
 class Reader {
  public:
-  explicit Reader(const IncludePlaces& source)
+  Reader(const IncludePlaces& source, std::vector<std::string>* looked)
       : source_(source),
+        looked_(looked),
         places_(source.directories.size() + 2),
         left_(most_source.count - std::min<std::uint64_t>(source.text.size(), most_source.count)) {}
 
@@ -261,6 +262,7 @@ class Reader {
     }
     if (place == places_ - 1) return ask(place, name);
     const std::string path = below(source_.directories[place - 1], name);
+    if (looked_) looked_->push_back(path);
     auto text = read_text(path, most_source);
     if (!text) return {0, base::clause(text.error().sentence())};
     return *text ? add(place, name, path, path, std::move(**text)) : Found{};
@@ -312,6 +314,7 @@ class Reader {
   }
 
   const IncludePlaces& source_;
+  std::vector<std::string>* const looked_;
   const std::size_t places_;
   std::uint64_t left_;
   std::vector<SourceText> texts_;
@@ -334,8 +337,9 @@ Result<void> check_includes(const std::vector<Include>& includes, const std::str
   return {};
 }
 
-std::vector<SourceText> read_includes(const IncludePlaces& places, const std::string& shown) {
-  return Reader(places).run(shown);
+std::vector<SourceText> read_includes(const IncludePlaces& places, const std::string& shown,
+                                      std::vector<std::string>* looked) {
+  return Reader(places, looked).run(shown);
 }
 
 std::string with_includes(std::string_view text, const std::vector<IncludeUse>& uses,

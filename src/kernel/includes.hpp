@@ -63,7 +63,9 @@ Result<void> check_includes(const std::vector<Include>& includes, const std::str
 /// The source, shown as `shown`, and every text that it, or what it includes, names in an `#include`, each
 /// once. These are at least those that the compiler can ask for: whether it comes to an `#include` that a
 /// condition or a comment excludes is not looked at, and so nothing that cannot be read is an error here.
-std::vector<SourceText> read_includes(const IncludePlaces& places, const std::string& shown);
+/// `looked` gets every file that was looked for.
+std::vector<SourceText> read_includes(const IncludePlaces& places, const std::string& shown,
+                                      std::vector<std::string>* looked = nullptr);
 inline std::vector<SourceText> read_includes(const Glsl& source, const std::string& shown) {
   return read_includes(IncludePlaces(source), shown);
 }

@@ -326,11 +326,11 @@ class Nvrtc final : public CudaCompiler {
   }
 
   std::shared_ptr<const ToolkitHeader> read_header(const std::string& wanted) const {
-    CudaCpp stub;
-    stub.text = "#include <" + wanted + ">\n";
-    stub.include_directories = {toolkit_, toolkit_ + "/cccl"};
+    CudaCpp includer;
+    includer.text = "#include <" + wanted + ">\n";
+    includer.include_directories = {toolkit_, toolkit_ + "/cccl"};
     auto made = std::make_shared<ToolkitHeader>();
-    made->texts = read_includes(IncludePlaces(stub), "");
+    made->texts = read_includes(IncludePlaces(includer), "");
     if (made->texts.size() < 2) return nullptr;
     made->digest = texts_digest(made->texts);
     for (std::size_t i = 1; i < made->texts.size(); ++i) {

@@ -82,8 +82,42 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string nam
   std::shared_ptr<KernelProgram> program(new KernelProgram(std::move(name), std::move(schema)));
   for (const AnySource& source : sources)
     if (auto done = program->add(source); !done) return std::move(done).error();
+  if (std::any_of(sources.begin(), sources.end(), is_from_file)) {
+    program->given_ = sources;
+    program->declared_ = program->schema_;
+  }
   program->take_names();
   return std::shared_ptr<const KernelProgram>(std::move(program));
+}
+
+Result<std::shared_ptr<const KernelProgram>> KernelProgram::read_again() const {
+  std::vector<AnySource> sources;
+  for (const AnySource& source : given_) {
+    auto again = kernel::read_again(source);
+    if (!again) return std::move(again).error();
+    sources.push_back(std::move(*again));
+  }
+  return make(name_, declared_, sources);
+}
+
+std::vector<std::string> KernelProgram::files() const {
+  std::vector<std::string> files;
+  for (const AnySource& source : given_)
+    for (std::string& file : files_of(source)) files.push_back(std::move(file));
+  return files;
+}
+
+Digest KernelProgram::texts() const {
+  Hasher hasher;
+  for (const Prepared& source : sources_)
+    if (source.language != "host" && source.language != "native") hasher.add(source.key.bytes);
+  return hasher.finish();
+}
+
+void KernelProgram::replace(std::shared_ptr<const KernelProgram> next) const {
+  const std::lock_guard lock(mutex_);
+  replaced_with_.push_back(std::move(next));
+  current_.store(replaced_with_.back().get(), std::memory_order_release);
 }
 
 Result<void> KernelProgram::add(const AnySource& source) {
@@ -100,6 +134,18 @@ Result<void> KernelProgram::add(const AnySource& source) {
   return add_host(std::get<HostSource>(data->source));
 }
 
+Ingredients KernelProgram::ingredients(std::string_view language, std::span<const std::byte> source,
+                                       std::string_view entry, std::optional<Extent3> tile) const {
+  Ingredients in;
+  in.kernel = name_;
+  in.language = language;
+  in.source = source;
+  in.entry = entry;
+  in.tile = tile;
+  in.schema = &schema_;
+  return in;
+}
+
 Result<void> KernelProgram::add_glsl(const std::shared_ptr<const SourceData>& data, const Glsl& source) {
   if (auto done = check(source, name_); !done) return done;
   auto constants = canonical(source.constants, name_);
@@ -107,18 +153,14 @@ Result<void> KernelProgram::add_glsl(const std::shared_ptr<const SourceData>& da
   compiler_ = GlslCompiler::share();
   auto texts = std::make_shared<const std::vector<SourceText>>(
       compiler_ ? read_includes(source, GlslCompiler::shown_name(source, name_)) : std::vector<SourceText>());
-  const Digest key = shader_key({.kernel = name_,
-                                 .language = "Glsl",
-                                 .source = std::as_bytes(std::span(source.text)),
-                                 .entry = source.entry,
-                                 .compiler = GlslCompiler::build_id(),
-                                 .macros = source.macros,
-                                 .constants = *constants,
-                                 .tile = source.tile,
-                                 .schema = &schema_,
-                                 .texts = *texts});
+  const std::string compiler = GlslCompiler::build_id();
+  Ingredients in = ingredients("Glsl", std::as_bytes(std::span(source.text)), source.entry, source.tile);
+  in.compiler = compiler;
+  in.macros = source.macros;
+  in.constants = *constants;
+  in.texts = *texts;
   sources_.push_back({.language = "Glsl",
-                      .key = key,
+                      .key = shader_key(in),
                       .data = data,
                       .texts = std::move(texts),
                       .constants = std::move(*constants)});
@@ -135,21 +177,15 @@ Result<void> KernelProgram::add_slang(const std::shared_ptr<const SourceData>& d
       lacking.empty() ? read_imports(source, SlangCompiler::shown_name(source, name_))
                       : std::vector<SourceText>());
   const bool module = !source.module.empty();
-  const Digest key =
-      shader_key({.kernel = name_,
-                  .language = module ? "Slang module" : "Slang",
-                  .source = module ? std::span(source.module) : std::as_bytes(std::span(source.text)),
-                  .entry = source.entry,
-                  .compiler = {},
-                  .macros = source.macros,
-                  .constants = {},
-                  .tile = source.tile,
-                  .schema = &schema_,
-                  .texts = *texts,
-                  .link_constants = source.constants,
-                  .named_texts = true});
+  Ingredients in = ingredients(module ? "Slang module" : "Slang",
+                               module ? std::span(source.module) : std::as_bytes(std::span(source.text)),
+                               source.entry, source.tile);
+  in.macros = source.macros;
+  in.texts = *texts;
+  in.link_constants = source.constants;
+  in.named_texts = true;
   sources_.push_back({.language = "Slang",
-                      .key = key,
+                      .key = shader_key(in),
                       .data = data,
                       .texts = std::move(texts),
                       .lacking = std::move(lacking)});
@@ -161,15 +197,9 @@ Result<void> KernelProgram::add_spirv(const SpirV& source) {
     return base::invalid(base::text("The SpirV source of kernel '{}' is empty.", name_));
   auto constants = canonical(source.constants, name_);
   if (!constants) return std::move(constants).error();
-  const Digest key = shader_key({.kernel = name_,
-                                 .language = "SpirV",
-                                 .source = std::as_bytes(std::span(source.words)),
-                                 .entry = source.entry,
-                                 .compiler = {},
-                                 .macros = {},
-                                 .constants = *constants,
-                                 .tile = source.tile,
-                                 .schema = &schema_});
+  Ingredients in = ingredients("SpirV", std::as_bytes(std::span(source.words)), source.entry, source.tile);
+  in.constants = *constants;
+  const Digest key = shader_key(in);
   auto artefact = shader(source.words, source.entry, *constants, source.tile, key);
   if (!artefact)
     return artefact.error().with_context(base::text("in the SpirV source of kernel '{}'", name_));
@@ -185,18 +215,12 @@ Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& da
       read_includes(IncludePlaces(source), CudaCompiler::shown_name(source, name_)));
   const std::string options = base::text("{}, registers {}, {}", launch_options(source), source.max_registers,
                                          source.fast_math ? "fast math" : "exact");
-  const Digest key = shader_key({.kernel = name_,
-                                 .language = "CudaCpp",
-                                 .source = std::as_bytes(std::span(source.text)),
-                                 .entry = kernel_entry(source, name_),
-                                 .compiler = {},
-                                 .macros = source.macros,
-                                 .constants = {},
-                                 .tile = source.tile,
-                                 .schema = &schema_,
-                                 .texts = *texts,
-                                 .options = options});
-  sources_.push_back({.language = "CudaCpp", .key = key, .data = data, .texts = std::move(texts)});
+  Ingredients in =
+      ingredients("CudaCpp", std::as_bytes(std::span(source.text)), kernel_entry(source, name_), source.tile);
+  in.macros = source.macros;
+  in.texts = *texts;
+  in.options = options;
+  sources_.push_back({.language = "CudaCpp", .key = shader_key(in), .data = data, .texts = std::move(texts)});
   return {};
 }
 
@@ -205,16 +229,9 @@ Result<void> KernelProgram::add_cuda_code(std::string_view language, std::span<c
                                           const Source& source, Architecture architecture) {
   if (auto done = check_launch(source.workgroup, source.dynamic_shared, name_); !done) return done;
   const std::string options = launch_options(source);
-  const Digest key = shader_key({.kernel = name_,
-                                 .language = language,
-                                 .source = code,
-                                 .entry = kernel_entry(source, name_),
-                                 .compiler = {},
-                                 .macros = {},
-                                 .constants = {},
-                                 .tile = source.tile,
-                                 .schema = &schema_,
-                                 .options = options});
+  Ingredients in = ingredients(language, code, kernel_entry(source, name_), source.tile);
+  in.options = options;
+  const Digest key = shader_key(in);
   auto artefact = cuda_artefact(code, language == "Ptx", source, key);
   if (!artefact)
     return artefact.error().with_context(base::text("in the {} source of kernel '{}'", language, name_));
@@ -423,8 +440,12 @@ KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, st
 }
 
 std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) const {
+  return refusal(choose(device), device);
+}
+
+std::optional<Error> KernelProgram::refusal(const Choice& choice, const device::DeviceBase& device) const {
   const std::string& id = device.info().id;
-  const Prepared* source = choose(device).source;
+  const Prepared* source = choice.source;
   if (!source) {
     std::string why;
     choose(device, &why);
@@ -447,7 +468,11 @@ std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) co
 
 Result<Digest> KernelProgram::key(const device::DeviceBase& device) const {
   const Choice choice = choose(device);
-  if (!choice.source) return *refusal(device);
+  if (!choice.source) return *refusal(choice, device);
+  return key(choice);
+}
+
+Result<Digest> KernelProgram::key(const Choice& choice) const {
   if (choice.source->language == "Slang" && !choice.target) {
     const auto compiler = slang_->build_id(SlangCompiler::Target::spirv);
     if (!compiler) return compiler.error();
@@ -467,13 +492,13 @@ bool KernelProgram::storable(const device::DeviceBase& device) const noexcept {
 }
 
 Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) const {
-  if (auto refused = refusal(device)) return *std::move(refused);
   const Choice choice = choose(device);
+  if (auto refused = refusal(choice, device)) return *std::move(refused);
   const Prepared& source = *choice.source;
   if (source.ready) return *source.ready;
-  if (choice.target) return build_cuda(source, *choice.target);
-  const auto key = this->key(device);
+  const auto key = this->key(choice);
   if (!key) return key.error();
+  if (choice.target) return build_cuda(source, *choice.target, *key);
   const auto* const glsl = std::get_if<Glsl>(&source.data->source);
   const auto* const slang = std::get_if<Slang>(&source.data->source);
   auto words =
@@ -486,22 +511,22 @@ Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) 
   return artefact;
 }
 
-Result<device::Artefact> KernelProgram::build_cuda(const Prepared& source, const CudaTarget& target) const {
+Result<device::Artefact> KernelProgram::build_cuda(const Prepared& source, const CudaTarget& target,
+                                                   const Digest& key) const {
   if (const auto* text = std::get_if<CudaCpp>(&source.data->source))
-    return build_cuda(source, *text, *source.texts, target);
+    return build_cuda(source, *text, *source.texts, target, key);
   const auto text = slang_->cuda(std::get<Slang>(source.data->source), *source.texts, name_);
   if (!text) return text.error();
-  return build_cuda(source, *text, read_includes(IncludePlaces(*text), text->file), target);
+  return build_cuda(source, *text, read_includes(IncludePlaces(*text), text->file), target, key);
 }
 
 Result<device::Artefact> KernelProgram::build_cuda(const Prepared& source, const CudaCpp& text,
                                                    const std::vector<SourceText>& texts,
-                                                   const CudaTarget& target) const {
+                                                   const CudaTarget& target, const Digest& key) const {
   const Cuda& compiled_by = cuda(source);
   auto code = (*compiled_by.compiler)->compile(text, texts, compiled_by.headers, name_, target);
   if (!code) return std::move(code).error();
-  auto artefact =
-      cuda_artefact(*code, target.ptx, text, target_key(source.key, compiled_by.build_id, to_string(target)));
+  auto artefact = cuda_artefact(*code, target.ptx, text, key);
   if (!artefact)
     return artefact.error().with_context(
         base::text("in the {} source of kernel '{}'", source.language, name_));

@@ -15,6 +15,7 @@
 #include "device/provider.hpp"
 #include "kernel/cuda_code.hpp"
 #include "kernel/glsl.hpp"
+#include "kernel/key.hpp"
 #include "kernel/nvrtc.hpp"
 #include "kernel/slang.hpp"
 #include "kernel/source.hpp"
@@ -42,6 +43,18 @@ class KernelProgram final : public device::Program {
 
   /// "Glsl, host".
   std::string languages() const;
+
+  /// Whether any source is from a file.
+  bool is_from_files() const noexcept { return !given_.empty(); }
+  /// The same kernel, of what its files have now.
+  /// Errors: those of `make` and of reading the files.
+  Result<std::shared_ptr<const KernelProgram>> read_again() const;
+  /// The files on which it depends what it is.
+  std::vector<std::string> files() const;
+  /// A digest of all that is compiled: two programs that have the same are of the same texts.
+  Digest texts() const;
+  /// Makes `next`, which is not replaced itself, the one to use from now on. Those from before live as long as this one does.
+  void replace(std::shared_ptr<const KernelProgram> next) const;
 
  private:
   /// One source. What needs no compiler is ready at once.
@@ -71,6 +84,9 @@ class KernelProgram final : public device::Program {
   };
 
   KernelProgram(std::string name, ParamSchema schema);
+  /// What goes into the key of every source.
+  Ingredients ingredients(std::string_view language, std::span<const std::byte> source,
+                          std::string_view entry, std::optional<Extent3> tile) const;
   Result<void> add(const AnySource& source);
   Result<void> add_glsl(const std::shared_ptr<const SourceData>& data, const Glsl& source);
   Result<void> add_slang(const std::shared_ptr<const SourceData>& data, const Slang& source);
@@ -90,9 +106,11 @@ class KernelProgram final : public device::Program {
   template <class Source>
   Result<void> add_cuda_code(std::string_view language, std::span<const std::byte> code, const Source& source,
                              Architecture architecture);
-  Result<device::Artefact> build_cuda(const Prepared& source, const CudaTarget& target) const;
+  Result<device::Artefact> build_cuda(const Prepared& source, const CudaTarget& target,
+                                      const Digest& key) const;
   Result<device::Artefact> build_cuda(const Prepared& source, const CudaCpp& text,
-                                      const std::vector<SourceText>& texts, const CudaTarget& target) const;
+                                      const std::vector<SourceText>& texts, const CudaTarget& target,
+                                      const Digest& key) const;
   void take_names();
   const Prepared* find(std::string_view language) const noexcept;
   const Cuda& cuda(const Prepared& source) const;
@@ -100,16 +118,21 @@ class KernelProgram final : public device::Program {
                                std::string* why) const;
   /// The source that serves `device` best, or none; then `why` gets what is against those that nearly do.
   Choice choose(const device::DeviceBase& device, std::string* why = nullptr) const;
+  std::optional<Error> refusal(const Choice& choice, const device::DeviceBase& device) const;
+  Result<Digest> key(const Choice& choice) const;
 
   std::string name_;
   ParamSchema schema_;
   std::uint64_t id_;
   std::vector<Prepared> sources_;
+  std::vector<AnySource> given_;                  ///< where any is from a file
+  ParamSchema declared_;                          ///< the same
   std::shared_ptr<const GlslCompiler> compiler_;  ///< where there is GLSL, and a compiler for it
   std::shared_ptr<const SlangCompiler> slang_;    ///< where there is Slang
   mutable std::mutex mutex_;
   mutable std::atomic<const Cuda*> asked_{nullptr};
   mutable std::unique_ptr<const Cuda> cuda_;
+  mutable std::vector<std::shared_ptr<const KernelProgram>> replaced_with_;
 };
 
 /// Keeps the compilers for as long as it is held: that of GLSL, and those of Slang and CUDA C++ once they are used.

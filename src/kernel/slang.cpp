@@ -18,6 +18,7 @@
 #include "kernel/diagnostics.hpp"
 #include "kernel/glsl.hpp"
 #include "kernel/slang_abi.hpp"
+#include "kernel/slang_layout.hpp"
 #endif
 
 namespace wye {
@@ -61,11 +62,9 @@ struct Library {
   slang::Blob* (*create_blob)(const void* data, std::size_t size) = nullptr;
   unsigned (*parameter_count)(slang::Layout*) = nullptr;
   slang::Parameter* (*parameter)(slang::Layout*, unsigned index) = nullptr;
-  slang::Variable* (*variable)(slang::Parameter*) = nullptr;
-  slang::Entry* (*entry)(slang::Layout*, std::uint64_t index) = nullptr;
   const char* (*entry_name)(slang::Entry*) = nullptr;
   void (*group_size)(slang::Entry*, std::uint64_t dimensions, std::uint64_t* size) = nullptr;
-  const char* (*variable_name)(slang::Variable*) = nullptr;
+  SlangLayouts layouts = {};
 };
 
 /// What the loader finds by the library's name; a wheel's is called by its release only, of which the newest is
@@ -100,11 +99,9 @@ Result<Library> find_library() {
   find(library.create_blob, "slang_createBlob");
   find(library.parameter_count, "spReflection_GetParameterCount");
   find(library.parameter, "spReflection_GetParameterByIndex");
-  find(library.variable, "spReflectionVariableLayout_GetVariable");
-  find(library.variable_name, "spReflectionVariable_GetName");
-  find(library.entry, "spReflection_getEntryPointByIndex");
   find(library.entry_name, "spReflectionEntryPoint_getName");
   find(library.group_size, "spReflectionEntryPoint_getComputeThreadGroupSize");
+  if (const char* const name = library.layouts.open(library.library); name && !missing) missing = name;
   if (missing)
     return Error(Errc::unavailable,
                  base::text("Library '{}' is no Slang compiler that wye knows: it has no function '{}'.",
@@ -244,53 +241,70 @@ class Compile {
     for (const SourceText& text : texts_)
       if (auto deep = too_deep(&text == &texts_.front() ? source_.text : text.text, text.shown))
         return compile_error(kernel_, {std::move(*deep)});
-    slang::Ref<slang::Session> session;
-    if (open(target, session) < 0) return fail("a session cannot be made");
-    slang::Module* const module = load(session.get());
-    if (!module) return fail("the module cannot be read");
     slang::Ref<slang::Blob> code;
     if (target == SlangCompiler::Target::module) {
-      if (slang::serialize(module, code.out()) < 0 || !code) return fail("the module cannot be written");
+      slang::Ref<slang::Session> session;
+      auto module = load(target, session);
+      if (!module) return std::move(module).error();
+      if (slang::serialize(*module, code.out()) < 0 || !code) return fail("the module cannot be written");
       return Made{.code = std::string(slang::text_of(code))};
     }
-    slang::Ref<slang::EntryPoint> entry;
-    if (auto done = find_entry(module, entry); !done) return std::move(done).error();
+    Linked linked;
+    if (auto done = link(target, linked); !done) return std::move(done).error();
+    if (library_.parameter_count(linked.layout) != 0) return refuse_global(linked.layout);
+    if (target == SlangCompiler::Target::cuda)
+      if (auto same = check_layouts(linked.layout); !same) return std::move(same).error();
 
-    std::vector<slang::Component*> parts{module, entry.get()};
-    if (!source_.constants.empty()) {
-      Said said;
-      parts.push_back(slang::load_text(session.get(), "wye_link_constants", "link constants.slang",
-                                       exported(source_.constants).c_str(), said.out()));
-      hear(said);
-      if (!parts.back()) return fail("the link-time constants cannot be read");
-    }
-    slang::Ref<slang::Component> composed, linked;
-    Said composing, linking, laying, coding;
-    const slang::Status whole =
-        slang::compose(session.get(), parts.data(), static_cast<std::int64_t>(parts.size()), composed.out(),
-                       composing.out());
-    hear(composing);
-    if (whole < 0 || !composed) return fail("its parts do not fit together");
-    const slang::Status linkage = slang::link(composed.get(), linked.out(), linking.out());
-    hear(linking);
-    if (linkage < 0 || !linked) return fail("it cannot be linked");
-
-    slang::Layout* const layout = slang::layout(linked.get(), 0, laying.out());
-    hear(laying);
-    if (!layout) return fail("its parameters have no layout");
-    if (library_.parameter_count(layout) != 0) return refuse_global(layout);
-
-    const slang::Status made = slang::entry_point_code(linked.get(), 0, 0, code.out(), coding.out());
+    Said coding;
+    const slang::Status made = slang::entry_point_code(linked.program.get(), 0, 0, code.out(), coding.out());
     hear(coding);
     if (made < 0 || !code) return fail("no code can be made of it");
     Made result{.code = std::string(slang::text_of(code))};
-    if (slang::Entry* const launched = library_.entry(layout, 0)) {
+    if (slang::Entry* const launched = library_.layouts.entry(linked.layout, 0)) {
       result.entry = library_.entry_name(launched);
       std::uint64_t size[3] = {1, 1, 1};
       library_.group_size(launched, 3, size);
       result.workgroup = Extent3(size[0], size[1], size[2]);
     }
     return result;
+  }
+
+  /// The program for a target, and what it is made in.
+  struct Linked {
+    slang::Ref<slang::Session> session = {};
+    slang::Ref<slang::Component> program = {};
+    slang::Layout* layout = nullptr;
+  };
+
+  Result<void> link(SlangCompiler::Target target, Linked& result) {
+    const auto module = load(target, result.session);
+    if (!module) return module.error();
+    slang::Session* const session = result.session.get();
+    slang::Ref<slang::EntryPoint> entry;
+    if (auto done = find_entry(*module, entry); !done) return done;
+
+    std::vector<slang::Component*> parts{*module, entry.get()};
+    if (!source_.constants.empty()) {
+      Said said;
+      parts.push_back(slang::load_text(session, "wye_link_constants", "link constants.slang",
+                                       exported(source_.constants).c_str(), said.out()));
+      hear(said);
+      if (!parts.back()) return fail("the link-time constants cannot be read");
+    }
+    slang::Ref<slang::Component> composed;
+    Said composing, linking, laying;
+    const slang::Status whole = slang::compose(session, parts.data(), static_cast<std::int64_t>(parts.size()),
+                                               composed.out(), composing.out());
+    hear(composing);
+    if (whole < 0 || !composed) return fail("its parts do not fit together");
+    const slang::Status linkage = slang::link(composed.get(), result.program.out(), linking.out());
+    hear(linking);
+    if (linkage < 0 || !result.program) return fail("it cannot be linked");
+
+    result.layout = slang::layout(result.program.get(), 0, laying.out());
+    hear(laying);
+    if (!result.layout) return fail("its parameters have no layout");
+    return {};
   }
 
   /// To Slang, an exported constant that nobody asks for is none of its business.
@@ -339,7 +353,9 @@ class Compile {
     return slang::create_session(global_, &wanted, session.out());
   }
 
-  slang::Module* load(slang::Session* session) {
+  Result<slang::Module*> load(SlangCompiler::Target target, slang::Ref<slang::Session>& made) {
+    if (open(target, made) < 0) return fail("a session cannot be made");
+    slang::Session* const session = made.get();
     Said said;
     slang::Module* module = nullptr;
     const std::string path = path_of(texts_.front());
@@ -350,6 +366,7 @@ class Compile {
       if (blob) module = slang::load_module(session, "wye_kernel", path.c_str(), blob.get(), said.out());
     }
     hear(said);
+    if (!module) return fail("the module cannot be read");
     return module;
   }
 
@@ -372,13 +389,26 @@ class Compile {
   /// On CUDA they would be one constant of the module, which two streams that launch it fight for.
   Error refuse_global(slang::Layout* layout) const {
     slang::Parameter* const first = library_.parameter(layout, 0);
-    slang::Variable* const variable = first ? library_.variable(first) : nullptr;
-    const char* const name = variable ? library_.variable_name(variable) : nullptr;
+    slang::Variable* const variable = first ? library_.layouts.variable(first) : nullptr;
+    const char* const name = variable ? library_.layouts.variable_name(variable) : nullptr;
     return Error(
         Errc::unsupported,
         base::text("Kernel '{}' has a parameter{} outside its entry point; wye takes parameters of the "
                    "entry point only.",
                    kernel_, base::parenthesized(name ? name : "")));
+  }
+
+  /// Structs have the layout of C, but what CUDA's compiler makes of 2- and 4-vectors lies otherwise. What is for CUDA only
+  /// has nothing to agree with.
+  Result<void> check_layouts(slang::Layout* cuda) {
+    const std::string said = said_;
+    Linked vulkan;
+    const bool linked = link(SlangCompiler::Target::spirv, vulkan).has_value();
+    said_ = said;
+    if (!linked) return {};
+    const std::string difference = library_.layouts.difference(vulkan.layout, cuda);
+    if (difference.empty()) return {};
+    return base::invalid(base::text("In the Slang source of kernel '{}', {}.", kernel_, difference));
   }
 
   void hear(const Said& said) {

@@ -24,7 +24,9 @@ struct Module : Component {};
 struct Layout;     // of a program
 struct Parameter;  // its layout
 struct Variable;
-struct Entry;  // an entry point of a layout
+struct Entry;       // an entry point of a layout
+struct TypeLayout;  // of one target
+struct Type;
 
 /// One function of a table, by its place. They are called directly: an object of Slang's has no type of ours that
 /// a sanitizer could compare.
@@ -103,6 +105,10 @@ inline constexpr std::int32_t compiler_glslang = 3, compiler_spirv_opt = 11;
 inline constexpr std::int32_t option_disable_warnings = 20, option_c_layout = 129, option_tabular = 143;
 inline constexpr std::uint32_t stage_compute = 6, no_line_directives = 1;
 inline constexpr std::int32_t language_cuda = 6;
+inline constexpr std::int32_t kind_struct = 1, kind_matrix = 3, kind_vector = 4, kind_scalar = 5,
+                              kind_resource = 7, kind_pointer = 18;
+inline constexpr std::int32_t category_bytes = 8;
+inline constexpr std::uint32_t rules_of_buffers = 2;
 
 inline constexpr Method<std::uint32_t(Object*)> release{2};
 inline constexpr Method<const char*(Blob*)> data{3};

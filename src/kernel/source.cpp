@@ -52,7 +52,7 @@ Result<Source> including_source(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     Source source;
     source.text = std::move(*text);
-    source.file = path;
+    source.file = source.path = path;
     source.include_directories = {slash == path.npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1))};
     return source;
   } catch (const std::bad_alloc&) {
@@ -72,6 +72,7 @@ Result<Ptx> Ptx::from_file(const std::string& path) {
     if (!text) return std::move(text).error();
     Ptx source;
     source.text = std::move(*text);
+    source.path = path;
     return source;
   } catch (const std::bad_alloc&) {
     return no_memory();
@@ -86,6 +87,7 @@ Result<Cubin> Cubin::from_file(const std::string& path) {
       return made_for.error().with_context(base::text("in file '{}'", path));
     Cubin source;
     source.bytes = std::move(*bytes);
+    source.path = path;
     return source;
   } catch (const std::bad_alloc&) {
     return no_memory();
@@ -104,10 +106,70 @@ Result<SpirV> SpirV::from_file(const std::string& path) {
         source.words[0] != 0x07230203)
       return Error(Errc::invalid_argument,
                    base::text("File '{}' is not SPIR-V in this machine's byte order.", path));
+    source.path = path;
     return source;
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
+}
+
+namespace {
+
+template <class Source>
+auto& content_of(Source& source) {
+  if constexpr (std::is_same_v<Source, SpirV>)
+    return source.words;
+  else if constexpr (std::is_same_v<Source, Cubin>)
+    return source.bytes;
+  else
+    return source.text;
+}
+
+constexpr const std::string* origin_of(const kernel::HostSource&) { return nullptr; }
+constexpr const std::string* origin_of(const kernel::NativeSource&) { return nullptr; }
+template <class Source>
+const std::string* origin_of(const Source& source) {
+  return source.path.empty() ? nullptr : &source.path;
+}
+
+}  // namespace
+
+bool kernel::is_from_file(const AnySource& source) {
+  return std::visit([](const auto& one) { return origin_of(one) != nullptr; }, source.data()->source);
+}
+
+Result<AnySource> kernel::read_again(const AnySource& source) {
+  return std::visit(
+      [&](const auto& before) -> Result<AnySource> {
+        using Source = std::decay_t<decltype(before)>;
+        const std::string* const path = origin_of(before);
+        if (!path) return source;
+        if constexpr (requires { Source::from_file(*path); }) {
+          auto now = Source::from_file(*path);
+          if (!now) return std::move(now).error();
+          Source again = before;
+          content_of(again) = std::move(content_of(*now));
+          return AnySource(std::move(again));
+        }
+        return source;
+      },
+      source.data()->source);
+}
+
+std::vector<std::string> kernel::files_of(const AnySource& source) {
+  std::vector<std::string> files;
+  std::visit(
+      [&](const auto& one) {
+        const std::string* const path = origin_of(one);
+        if (!path) return;
+        files.push_back(*path);
+        if constexpr (requires { one.include_directories; }) {
+          constexpr bool imports = std::is_same_v<std::decay_t<decltype(one)>, Slang>;
+          read_includes(IncludePlaces(one, imports), *path, &files);
+        }
+      },
+      source.data()->source);
+  return files;
 }
 
 std::uint32_t kernel::size_of(ElementType type) {

@@ -28,6 +28,16 @@ struct SourceData {
   std::variant<Glsl, Slang, SpirV, CudaCpp, Ptx, Cubin, HostSource, NativeSource> source;
 };
 
+bool is_from_file(const AnySource& source);
+
+/// A source as its file has it now; one that is from none as it is.
+/// Errors: those of `from_file`.
+Result<AnySource> read_again(const AnySource& source);
+
+/// The files on which it depends what a source from a file is: its own, and all places where what it includes is looked for,
+/// also those where nothing is.
+std::vector<std::string> files_of(const AnySource& source);
+
 /// Bytes of one number; 0 for `opaque`.
 std::uint32_t size_of(ElementType type);
 

@@ -134,6 +134,7 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
       fill(all.pool.cpu_threads, options.cpu_threads, environment, "WYE_CPU_THREADS"),
       fill(all.pool.validate_driver, options.validate_driver, environment, "WYE_VALIDATE"),
       fill(all.pool.cuda_driver, std::move(options.cuda_driver), environment, "WYE_CUDA_DRIVER"),
+      fill(all.hot_reload, options.hot_reload, environment, "WYE_HOT_RELOAD"),
       fill(all.cache.kernels, options.cached_kernels, environment, "WYE_CACHED_KERNELS"),
       fill(all.cache.memory, options.cache_memory, environment, "WYE_CACHE_MEMORY"),
       fill(all.cache.disk, options.cache_disk, environment, "WYE_CACHE_DISK"),
@@ -145,6 +146,7 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
     if (!one) return one.error();
   choose_directory(all, std::move(options.cache_directory), environment);
   all.pool.adopt = std::move(options.adopt);
+  all.on_reload = std::move(options.on_reload);
   all.cache.bundles = std::move(options.cache_bundles);
   all.cache.on_build = std::move(options.on_build);
   all.scheduler.preferences = std::move(options.preferences);

@@ -23,6 +23,8 @@ struct Resolved {
   PoolOptions pool;
   CacheOptions cache;
   SchedulerOptions scheduler;
+  bool hot_reload = false;
+  ReloadSink on_reload = {};
   bool is_default_directory = false;  ///< nobody named the cache's directory, so nobody needs it
 };
 

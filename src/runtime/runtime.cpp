@@ -11,6 +11,7 @@
 #include "data/array_state.hpp"
 #include "pool/pool.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/hot_reload.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye {
@@ -21,8 +22,10 @@ struct State {
   ContextPool pool;
   ShaderCache cache;
   Scheduler scheduler;
+  std::shared_ptr<HotReload> reload;  // null where it is off
 
   void close() {
+    if (reload) reload->stop();
     scheduler.close();
     pool.close();
   }
@@ -60,11 +63,20 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
     if (!pool) return std::move(pool).error();
     auto cache = runtime::open_cache(*resolved);
     if (!cache) return std::move(cache).error();
-    auto scheduler = Scheduler::open(*pool, *cache, std::move(resolved->scheduler));
+    std::shared_ptr<device::ExecutableProvider> kernels = *cache;
+    std::shared_ptr<runtime::HotReload> reload;
+    if (resolved->hot_reload) {
+      auto started = runtime::HotReload::start(
+          kernels, base::Logger(resolved->scheduler.log, {.level = LogLevel::trace, .rooms = {}}),
+          std::move(resolved->on_reload), cache::of(*cache).clock());
+      if (!started) return std::move(started).error();
+      kernels = reload = std::move(*started);
+    }
+    auto scheduler = Scheduler::open(*pool, std::move(kernels), std::move(resolved->scheduler));
     if (!scheduler) return std::move(scheduler).error();
     // Arrays and tickets may outlive the runtime; what ends with its last copy is that jobs can run.
     std::shared_ptr<runtime::State> state(
-        new runtime::State{std::move(*pool), std::move(*cache), std::move(*scheduler)},
+        new runtime::State{std::move(*pool), std::move(*cache), std::move(*scheduler), std::move(reload)},
         [](runtime::State* last) {
           last->close();
           delete last;

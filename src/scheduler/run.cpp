@@ -134,7 +134,7 @@ std::optional<Error> Core::refusal(const Record& record, std::size_t index) cons
   if (const Error* lost = device.base()->lost()) return *lost;
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
-    if (auto why = job[c].program()->refusal(*device.base())) return why;
+    if (auto why = job[c].program()->current().refusal(*device.base())) return why;
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;

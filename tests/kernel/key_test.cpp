@@ -8,6 +8,8 @@
 #include "kernel/program.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
+#include "support/slang.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace wye;
 using kernel::Ingredients;
@@ -148,6 +150,47 @@ TEST_CASE("keys of CUDA C++ are the same on every machine", "[kernel]") {
   CHECK(target != kernel::target_key(source, "NVRTC 13.0.88", "sm_80"));
   in.options = "workgroup 64 x 1 x 1, dynamic shared 0, registers 0, exact";
   CHECK(source != shader_key(in));
+}
+
+TEST_CASE("keys of Slang are the same on every machine", "[kernel][slang]") {
+  const auto source_in = [](const TemporaryFolder& folder) {
+    folder.put("more.slang", "import b.deep;");
+    return Slang{.text = "import a;\nimport more;\nimport gone;\n",
+                 .entry = "scale",
+                 .constants = {{"width", 16u}, {"bias", -1.5f}},
+                 .macros = macros,
+                 .tile = Extent3(0, 16),
+                 .includes = {{"a.slang", "module a;"}, {"b/deep.slang", "module deep;"}},
+                 .include_directories = {folder.path().string()}};
+  };
+  const TemporaryFolder here;
+  const Slang source = source_in(here);
+  const auto texts = kernel::read_imports(source, "/home/me/scale.slang");
+  Ingredients in = plain();
+  in.language = "Slang";
+  in.source = bytes(source.text);
+  in.entry = source.entry;
+  in.compiler = {};
+  in.constants = {};
+  in.tile = source.tile;
+  in.texts = texts;
+  in.link_constants = source.constants;
+  in.named_texts = true;
+  const Digest key = shader_key(in);
+  CHECK(key.hex() == "22d753a496d77dcd174474c25a6ccb00b6b167d1a5a8d2bb317a2d6e37bf7377");
+  const char* const release = "Slang 2026.12, C layout, row-major, SPIR-V, spirv-opt";
+  CHECK(kernel::target_key(key, release, "spirv").hex() ==
+        "39eaba7ff468f5e459b24d6034c58c05b831560e78d375589ece6c9e53bce17c");
+
+  // What a kernel does with it.
+  if (!test::has_slang()) return;
+  const TemporaryFolder there;
+  test::DoubleDevice gpu("vulkan:0", {"spirv"});
+  const auto build = kernel::SlangCompiler::share()->build_id(kernel::SlangCompiler::Target::spirv).value();
+  for (const TemporaryFolder* folder : {&here, &there}) {
+    const auto made = AnyKernel::make("scale", schema, {source_in(*folder)}).value();
+    CHECK(made.program()->key(gpu).value() == kernel::target_key(key, build, "spirv"));
+  }
 }
 
 TEST_CASE("the compiler's build is named, where there is one", "[kernel]") {

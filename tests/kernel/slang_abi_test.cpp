@@ -35,6 +35,11 @@ static_assert(own::format_spirv == SLANG_SPIRV && own::format_cuda == SLANG_CUDA
 static_assert(own::compiler_glslang == SLANG_PASS_THROUGH_GLSLANG &&
               own::compiler_spirv_opt == SLANG_PASS_THROUGH_SPIRV_OPT);
 static_assert(own::stage_compute == SLANG_STAGE_COMPUTE && own::language_cuda == SLANG_SOURCE_LANGUAGE_CUDA);
+static_assert(own::kind_struct == SLANG_TYPE_KIND_STRUCT && own::kind_matrix == SLANG_TYPE_KIND_MATRIX &&
+              own::kind_vector == SLANG_TYPE_KIND_VECTOR && own::kind_scalar == SLANG_TYPE_KIND_SCALAR &&
+              own::kind_resource == SLANG_TYPE_KIND_RESOURCE && own::kind_pointer == SLANG_TYPE_KIND_POINTER);
+static_assert(own::rules_of_buffers == SLANG_LAYOUT_RULES_DEFAULT_STRUCTURED_BUFFER);
+static_assert(own::category_bytes == SLANG_PARAMETER_CATEGORY_UNIFORM);
 static_assert(own::no_line_directives == SLANG_LINE_DIRECTIVE_MODE_NONE);
 static_assert(own::Target().flags == kDefaultTargetFlags);
 static_assert(own::option_c_layout == static_cast<int>(slang::CompilerOptionName::ForceCLayout));

@@ -534,3 +534,46 @@ TEST_CASE("of several languages a device takes the one that needs no compiler, t
   CHECK(key({slang, glsl}) == key({glsl}));
   CHECK(key({slang}) != key({glsl}));
 }
+
+TEST_CASE("structs that CUDA lays out otherwise are refused there, with the padding that mends it",
+          "[kernel][slang]") {
+  if (!has_slang()) return;
+  const auto said = [](const std::string& fields, const std::string& parameter, const std::string& value) {
+    const std::string text = slang_taking(parameter, value, "struct Q { " + fields + " };\n");
+    const Slang source{.text = text};
+    slang_made(source);  // Vulkan takes them all
+    const auto made = SlangCompiler::share()->cuda(source, kernel::read_imports(source, "k.slang"), "k");
+    return made ? std::string() : made.error().sentence();
+  };
+  const std::string buffer = "uniform StructuredBuffer<Q> q", by_value = "uniform Q q",
+                    pointer = "uniform Q* q";
+  const std::string first =
+      "In the Slang source of kernel 'k', 'b' of struct 'Q' is at byte 4 on Vulkan and at byte 8 on "
+      "CUDA; 4 bytes of padding before it would mend it.";
+  CHECK(said("uint a; float2 b; uint c; float4 d;", buffer, "q[0].b.x") == first);
+  CHECK(said("uint a; float2 b; uint c; float4 d;", by_value, "q.b.x") == first);
+  CHECK(said("uint a; float2 b; uint c; float4 d;", pointer, "q[0].b.x") == first);
+  CHECK(said("uint a; uint pad; float2 b; uint c; float4 d;", buffer, "q[0].b.x").find("'d'") !=
+        std::string::npos);
+  CHECK(said("uint a; uint pad; float2 b; uint c; uint pads[3]; float4 d;", buffer, "q[0].b.x") == "");
+  CHECK(said("float2 a; uint b;", buffer, "q[0].a.x") ==
+        "In the Slang source of kernel 'k', struct 'Q' has 12 bytes on Vulkan and 16 bytes on CUDA; 4 bytes "
+        "of padding at "
+        "its end would mend it.");
+  CHECK(said("uint a; float3 b; double c; float d[3]; int64_t e;", buffer, "q[0].b.x") == "");
+  CHECK(said("uint a; R r[2]; };\nstruct R { float2 b; float c;", buffer, "q[0].r[1].c")
+            .find("'r' of struct 'Q'") != std::string::npos);
+  CHECK(said("uint a; uint pad; R r[2]; };\nstruct R { float2 b; float c;", buffer, "q[0].r[1].c")
+            .find("struct 'R' has 12 bytes") != std::string::npos);
+  CHECK(said("float a; float2x2 m;", buffer, "q[0].m[0].x").find("'m' of struct 'Q'") != std::string::npos);
+}
+
+TEST_CASE("what Slang takes for CUDA only compiles for it", "[kernel][slang]") {
+  if (!has_slang()) return;
+  CHECK(slang_cuda({.text = slang_storing("clock_now()", R"slang(float clock_now() {
+  __target_switch {
+  case cuda: __intrinsic_asm "float(clock64())";
+  }
+})slang")})
+            .text.find("clock64") != std::string::npos);
+}

@@ -38,6 +38,7 @@ TEST_CASE("without options and environment the documented defaults hold", "[runt
   CHECK(all.scheduler.concurrent_jobs == 4);
   CHECK(all.scheduler.job_time_limit == 30s);
   CHECK(all.scheduler.fallback == Fallback::allow);
+  CHECK_FALSE(all.hot_reload);
   CHECK_FALSE(all.pool.log);
 }
 
@@ -56,6 +57,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                       {"WYE_JOBS", "9"},
                                       {"WYE_JOB_TIME_LIMIT", "2"},
                                       {"WYE_FALLBACK", "forbid"},
+                                      {"WYE_HOT_RELOAD", "1"},
                                       {"WYE_LOG", "info,cache=debug"}}))
                        .value();
   CHECK(all.pool.backends == std::vector<std::string>{"vulkan", "cpu"});
@@ -72,6 +74,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.scheduler.concurrent_jobs == 9);
   CHECK(all.scheduler.job_time_limit == 2s);
   CHECK(all.scheduler.fallback == Fallback::forbid);
+  CHECK(all.hot_reload);
   CHECK(all.pool.log);
 }
 

@@ -21,7 +21,7 @@ class WYE_API AnyKernel {
  public:
   /// Makes a kernel of its sources: at most one per language, of `Cubin` one per architecture and of native
   /// functions one per backend. What GLSL, Slang and CUDA C++ include is read now: the kernel stays what it was made
-  /// of. They are compiled, and seen to agree, when they are first needed; an include that is missing is an
+  /// of, hot reload apart. They are compiled, and seen to agree, when they are first needed; an include that is missing is an
   /// error only then, because the compiler may never come to it.
   /// Errors: invalid_argument (no name, no sources, an empty source, one larger than 4 MiB, two of one
   ///         language; SPIR-V, PTX or a cubin that is not valid or disagrees with `schema`, naming the

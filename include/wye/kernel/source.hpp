@@ -51,7 +51,8 @@ struct Include {
 };
 
 /// The host's own answer to an `#include`: the text of that name, nothing where it has none, or why it cannot
-/// be had. What it throws is such a reason. It is asked on the thread that makes a kernel, while it is made.
+/// be had. What it throws is such a reason. It is asked on the thread that makes a kernel, while it is made; with hot
+/// reload again, on a thread of the runtime's.
 using IncludeFinder = std::function<Result<std::optional<std::string>>(const std::string& name)>;
 
 /// A compute shader in GLSL, `#version 450` or `460`. Storage buffers are bound at set 0 in the order of the
@@ -72,6 +73,7 @@ struct Glsl {
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
@@ -105,7 +107,8 @@ struct LinkConstant {
 /// compiles. What it takes are `uniform` parameters of its
 /// entry point: `StructuredBuffer`s and `RWStructuredBuffer`s are the kernel's buffer parameters in order, the
 /// others its other parameters in order; a kernel without such buffers may take them as pointers. Parameters
-/// outside the entry point are refused. Structs have the layout that C gives them, matrices are row-major.
+/// outside the entry point are refused. Structs have the layout that C gives them, matrices are row-major. CUDA aligns
+/// 2- and 4-vectors: a struct that lies otherwise there is refused when it is compiled for CUDA, with the padding that mends it.
 ///
 /// `#include "x"`, `import x` and `__include x` are looked for as `Glsl` says of `#include "x"`, and are part of
 /// the key in the same way, with their names: `import a.b` means "a/b.slang".
@@ -122,6 +125,7 @@ struct Slang {
   IncludeFinder find_include = {};
   /// A module that Slang wrote, of the same release and without imports, in place of `text`.
   std::vector<std::byte> module = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
@@ -134,6 +138,7 @@ struct SpirV {
   std::string entry = "main";
   std::vector<SpecializationConstant> constants = {};
   std::optional<Extent3> tile = std::nullopt;
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a module from a file.
   /// Errors: not_found, io, invalid_argument (not SPIR-V in this machine's byte order).
@@ -162,6 +167,7 @@ struct CudaCpp {
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
@@ -176,6 +182,7 @@ struct Ptx {
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads PTX from a file.
   /// Errors: not_found, io, invalid_argument (empty, not UTF-8 text).
@@ -190,6 +197,7 @@ struct Cubin {
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
+  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a cubin from a file.
   /// Errors: not_found, io, invalid_argument (not machine code of an NVIDIA GPU).

@@ -5,6 +5,7 @@
 #include <wye/base/log.hpp>
 #include <wye/cache/shader_cache.hpp>
 #include <wye/device/native.hpp>
+#include <wye/runtime/reload.hpp>
 #include <wye/scheduler/job.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
@@ -40,6 +41,8 @@ inline namespace v0 {
 /// | validate_driver  | false           | WYE_VALIDATE       | 0, 1                                                 |
 /// | cuda_driver      | libcuda.so.1    | WYE_CUDA_DRIVER    | path or name of the library of CUDA's driver         |
 /// | adopt            | none            | -                  | devices that the host has opened (`interop`)         |
+/// | hot_reload       | false           | WYE_HOT_RELOAD     | 0, 1                                                 |
+/// | on_reload        | none            | -                  | what is told of each reload                          |
 /// | log              | none            | WYE_LOG            | a sink; with the variable alone, standard error      |
 /// | log_level        | warning         | WYE_LOG            | "warning", "warning,cache=debug"                     |
 /// | clock            | steady clock    | -                  | -                                                    |
@@ -47,6 +50,11 @@ inline namespace v0 {
 ///
 /// Kernels are kept in XDG_CACHE_HOME/wye, else HOME/.cache/wye; where that cannot be used, in memory only, with a
 /// warning. A directory that was named must be usable.
+///
+/// `hot_reload` is for development: kernels that jobs use, and whose sources are from files (`Glsl::from_file`), are made
+/// again when a file changes, theirs or one they include, compiled for the devices that use them, and used by the jobs that
+/// are prepared from then on. What does not compile, or has other parameters, is reported once, to `on_reload` and as a
+/// warning to `log`, and the kernel stays what it was. It costs a thread, parked between changes.
 struct RuntimeOptions {
   std::optional<std::vector<std::string>> backends = std::nullopt;
   std::optional<std::uint32_t> lanes_per_device = std::nullopt;
@@ -69,6 +77,8 @@ struct RuntimeOptions {
   std::optional<std::string> cuda_driver = std::nullopt;
   BuildSink on_build = {};
   std::vector<NativeDevice> adopt = {};
+  std::optional<bool> hot_reload = std::nullopt;
+  ReloadSink on_reload = {};
 };
 
 /// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.

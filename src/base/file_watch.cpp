@@ -1,0 +1,249 @@
+#include "base/file_watch.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "base/gate.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace base {
+namespace {
+
+/// How long nothing has to change before a burst is over: editors write a file in several steps.
+constexpr int quiet_ms = 20;
+/// How often files are looked at whose directories can't be watched.
+constexpr int look_ms = 500;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) noexcept : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int number() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+/// What a file looks like from outside.
+struct Look {
+  ino_t number = 0;
+  off_t bytes = -1;  // -1: there is none
+  std::array<long, 2> changed{};
+  friend bool operator==(const Look&, const Look&) = default;
+};
+
+Look look_at(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  return {found.st_ino, found.st_size, {found.st_mtim.tv_sec, found.st_mtim.tv_nsec}};
+}
+
+/// Where a path leads when its links are followed; itself where it leads nowhere.
+std::string followed(const std::string& path) {
+  char* const real = ::realpath(path.c_str(), nullptr);
+  if (!real) return path;
+  std::string result = real;
+  ::free(real);
+  return result;
+}
+
+/// Whether the system says what happens in a directory: of one on another machine, or of a program's, it says only what is
+/// done from here.
+bool tells(const std::string& directory) {
+  struct statfs found {};
+  if (::statfs(directory.c_str(), &found) != 0) return false;
+  constexpr std::array<std::uint32_t, 8> silent{
+      0x6969,     0x517b,     0xff534d42, 0xfe534d42,   // NFS, SMB, CIFS, SMB 2
+      0x01021997, 0x65735546, 0x00c36400, 0x5346414f};  // 9P, FUSE, Ceph, AFS
+  return std::find(silent.begin(), silent.end(), static_cast<std::uint32_t>(found.f_type)) == silent.end();
+}
+
+}  // namespace
+
+class FileWatch::Watcher {
+ public:
+  Watcher(Descriptor changes, Descriptor bell, std::function<void()> changed)
+      : changes_(std::move(changes)), bell_(std::move(bell)), changed_(std::move(changed)) {}
+
+  void watch(std::vector<std::string> paths) {
+    {
+      const Lock lock(mutex_);
+      wanted_ = std::move(paths);
+    }
+    ring();
+  }
+
+  void ring() {
+    const std::uint64_t one = 1;
+    (void)!::write(bell_.number(), &one, sizeof one);
+  }
+
+  void stop() {
+    {
+      const Lock lock(mutex_);
+      stopping_ = true;
+    }
+    ring();
+  }
+
+  /// What the thread does.
+  void work() {
+    bool pending = false;
+    while (true) {
+      std::array<pollfd, 2> waits{pollfd{bell_.number(), POLLIN, 0}, pollfd{changes_.number(), POLLIN, 0}};
+      const int timeout = pending ? quiet_ms : all_watched_ ? -1 : look_ms;
+      const int ready = ::poll(waits.data(), waits.size(), timeout);
+      if (ready < 0 && errno != EINTR) return;
+      bool changed = waits[0].revents != 0;
+      if (changed && !obey()) return;
+      changed |= waits[1].revents != 0 && read_changes();
+      if (!all_watched_) watch_directories();
+      changed |= looks_different();  // last: what is watched from here on may have changed before
+      if (pending && !changed && ready == 0) {
+        changed_();
+        pending = false;
+      } else {
+        pending = pending || changed;
+      }
+    }
+  }
+
+ private:
+  /// Takes over what is wanted; false where the thread is to end.
+  bool obey() {
+    std::uint64_t rings = 0;
+    (void)!::read(bell_.number(), &rings, sizeof rings);
+    const Lock lock(mutex_);
+    if (stopping_) return false;
+    if (!wanted_) return true;
+    files_.clear();
+    for (const std::string& path : *wanted_) files_.push_back({path, look_at(path)});
+    wanted_.reset();
+    all_watched_ = false;
+    return true;
+  }
+
+  /// Watches the directory of each file, and of what a link leads to.
+  void watch_directories() {
+    constexpr std::uint32_t events = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE |
+                                     IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+    all_watched_ = true;
+    const auto before = std::exchange(directories_, {});
+    for (const auto& [path, look] : files_)
+      for (const std::string& place : {path, followed(path)}) {
+        const std::size_t slash = place.rfind('/');
+        const std::string directory = slash == std::string::npos ? "." : place.substr(0, slash + 1);
+        const int number = ::inotify_add_watch(changes_.number(), directory.c_str(), events);
+        all_watched_ = all_watched_ && number >= 0 && tells(directory);
+        if (number < 0) continue;
+        directories_[number].push_back(place.substr(slash + 1));  // npos + 1 is 0
+      }
+    for (const auto& [number, names] : before)
+      if (!directories_.contains(number)) ::inotify_rm_watch(changes_.number(), number);
+  }
+
+  /// Reads what the system has to say; whether any of it is about a file that is watched.
+  bool read_changes() {
+    alignas(inotify_event) std::array<char, 4096> buffer;
+    bool ours = false;
+    ssize_t size = 0;
+    while ((size = ::read(changes_.number(), buffer.data(), buffer.size())) > 0) {
+      for (ssize_t at = 0; at < size;) {
+        inotify_event event;
+        std::memcpy(&event, buffer.data() + at, sizeof event);
+        const std::string name(event.len == 0 ? "" : buffer.data() + at + sizeof event);
+        at += static_cast<ssize_t>(sizeof event + event.len);
+        if (event.mask & (IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF | IN_Q_OVERFLOW)) {
+          ours = true;
+          all_watched_ = false;  // looked for again
+          if (event.mask & IN_IGNORED) directories_.erase(event.wd);
+        }
+        const auto directory = directories_.find(event.wd);
+        if (directory == directories_.end()) continue;
+        const std::vector<std::string>& names = directory->second;
+        ours = ours || std::find(names.begin(), names.end(), name) != names.end();
+      }
+    }
+    return ours;
+  }
+
+  /// Whether a file is not what it was when last looked at.
+  bool looks_different() {
+    bool different = false;
+    for (auto& [path, look] : files_) {
+      const Look now = look_at(path);
+      different = different || now != look;
+      look = now;
+    }
+    return different;
+  }
+
+  struct File {
+    std::string path;
+    Look look;
+  };
+
+  const Descriptor changes_;
+  const Descriptor bell_;
+  const std::function<void()> changed_;
+
+  std::mutex mutex_;
+  std::optional<std::vector<std::string>> wanted_;
+  bool stopping_ = false;
+
+  // Of the thread.
+  std::vector<File> files_;
+  std::map<int, std::vector<std::string>> directories_;  // names watched for, by the system's number
+  bool all_watched_ = true;
+};
+
+Result<FileWatch> FileWatch::start(std::function<void()> changed) {
+  Descriptor bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (bell.number() < 0) {
+    const std::error_code why(errno, std::generic_category());
+    return Error(Errc::io, text("Files cannot be watched: {}.", why.message()),
+                 NativeError{"eventfd", why.value(), ""});
+  }
+  Descriptor changes(
+      ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // a user has few: without one it looks at the files
+  FileWatch watch(std::make_shared<Watcher>(std::move(changes), std::move(bell), std::move(changed)));
+  auto worker = Worker::start("wye-files", [watcher = watch.watcher_] { watcher->work(); });
+  if (!worker) return std::move(worker).error();
+  watch.worker_.emplace(*std::move(worker));
+  return watch;
+}
+
+FileWatch::FileWatch(std::shared_ptr<Watcher> watcher) : watcher_(std::move(watcher)) {}
+
+void FileWatch::watch(std::vector<std::string> paths) { watcher_->watch(std::move(paths)); }
+void FileWatch::ring() { watcher_->ring(); }
+
+FileWatch::~FileWatch() {
+  if (watcher_) watcher_->stop();
+}
+
+}  // namespace base
+}  // namespace v0
+}  // namespace wye

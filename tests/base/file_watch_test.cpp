@@ -1,0 +1,170 @@
+#include "base/file_watch.hpp"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/gate.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace std::chrono_literals;
+using wye::base::FileWatch;
+
+namespace {
+
+/// A watch that counts its calls.
+class Bell {
+ public:
+  explicit Bell(std::vector<std::string> paths)
+      : watch_(FileWatch::start([this] {
+                 const wye::base::Lock lock(mutex_);
+                 ++rung_;
+                 gate_.wake_all();
+               }).value()) {
+    watch(std::move(paths));
+  }
+  void watch(std::vector<std::string> paths) {
+    watch_.watch(std::move(paths));
+    CHECK(rang());  // the thread has taken them over
+  }
+  void ring() { watch_.ring(); }
+
+  /// Whether it rang since the last question, within some seconds.
+  bool rang() {
+    wye::base::Lock lock(mutex_);
+    const bool rung = gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return rung_ > 0; });
+    rung_ = 0;
+    return rung;
+  }
+  /// Whether it stays silent for a while.
+  bool silent() {
+    std::this_thread::sleep_for(200ms);
+    const wye::base::Lock lock(mutex_);
+    return std::exchange(rung_, 0) == 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  wye::base::Gate gate_;
+  int rung_ = 0;
+  FileWatch watch_;
+};
+
+}  // namespace
+
+TEST_CASE("a file that changes rings", "[base]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.put("a.comp", "one");
+  folder.put("other.comp", "one");
+  Bell bell({file});
+  CHECK(bell.silent());
+  folder.put("a.comp", "two");  // written in place
+  CHECK(bell.rang());
+  CHECK(bell.silent());  // once
+  folder.put("other.comp", "two");
+  CHECK(bell.silent());
+  std::filesystem::rename(folder.put("a.comp~", "three"), file);  // replaced
+  CHECK(bell.rang());
+  std::filesystem::remove(file);
+  CHECK(bell.rang());
+  folder.put("a.comp", "four");
+  CHECK(bell.rang());
+}
+
+TEST_CASE("a watch that is rung calls once more", "[base]") {
+  const TemporaryFolder folder;
+  Bell bell({folder.put("a", "0")});
+  CHECK(bell.silent());
+  bell.ring();
+  CHECK(bell.rang());
+  CHECK(bell.silent());
+}
+
+TEST_CASE("files that the system does not watch are looked at", "[base]") {
+  // A user has few inotify instances: here none is left.
+  std::vector<int> taken;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("a", "0");
+  for (int one = 0; taken.size() < 4096 && (one = ::inotify_init1(IN_CLOEXEC)) >= 0;) taken.push_back(one);
+  const bool none_left = ::inotify_init1(IN_CLOEXEC) < 0 && errno == EMFILE;
+  Bell bell({file});
+  for (const int one : taken) ::close(one);
+  if (!none_left) WARN("This user has as many as they like.");
+  CHECK(bell.silent());
+  folder.put("a", "one");
+  CHECK(bell.rang());
+}
+
+TEST_CASE("a burst of changes rings once", "[base]") {
+  const TemporaryFolder folder;
+  const std::string a = folder.put("a", "0"), b = folder.put("b", "0");
+  Bell bell({a, b});
+  for (int i = 0; i < 50; ++i) {
+    folder.put("a", std::to_string(i));
+    folder.put("b", std::to_string(i));
+  }
+  CHECK(bell.rang());
+  CHECK(bell.silent());
+}
+
+TEST_CASE("what a link leads to rings", "[base]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.put("real/a.comp", "one");
+  std::filesystem::create_symlink(file, folder / "link.comp");
+  Bell bell({folder / "link.comp"});
+  folder.put("real/a.comp", "two");
+  CHECK(bell.rang());
+}
+
+TEST_CASE("a file whose folder is made later, removed and made again rings", "[base]") {
+  const TemporaryFolder folder;
+  Bell bell({folder / "later/a.comp"});
+  CHECK(bell.silent());
+  folder.put("later/a.comp", "one");
+  CHECK(bell.rang());
+  folder.put("later/a.comp", "two");
+  CHECK(bell.rang());
+  std::filesystem::remove_all(folder / "later");
+  CHECK(bell.rang());
+  folder.put("later/a.comp", "three");
+  CHECK(bell.rang());
+}
+
+TEST_CASE("only the files last asked for ring", "[base]") {
+  const TemporaryFolder folder;
+  const std::string a = folder.put("a", "0"), b = folder.put("b", "0");
+  Bell bell({a});
+  bell.watch({b});
+  folder.put("a", "1");
+  CHECK(bell.silent());
+  folder.put("b", "1");
+  CHECK(bell.rang());
+}
+
+TEST_CASE("a watch can end from inside its call", "[base]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.put("a", "0");
+  const int before = wye::base::Worker::alive();
+  std::optional<FileWatch> watch;
+  std::mutex mutex;
+  watch.emplace(FileWatch::start([&] {
+                  const wye::base::Lock lock(mutex);
+                  watch.reset();
+                }).value());
+  watch->watch({file});
+  const auto until = wye::Clock::steady().now() + 10s;
+  for (int i = 0; wye::base::Worker::alive() != before && wye::Clock::steady().now() < until; ++i) {
+    folder.put("a", std::to_string(i));
+    std::this_thread::sleep_for(60ms);
+  }
+  CHECK(wye::base::Worker::alive() == before);
+  const wye::base::Lock lock(mutex);
+  CHECK_FALSE(watch);
+}

@@ -1,0 +1,400 @@
+/// Kernels that follow their files, on real Vulkan devices.
+#include <wye/wye.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/gate.hpp"
+#include "base/worker.hpp"
+#include "kernel/glsl.hpp"
+#include "support/catch.hpp"
+#include "support/slang.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What was told of reloads, in order.
+class Told {
+ public:
+  void add(Reload reload) {
+    const base::Lock lock(mutex_);
+    reloads_.push_back(std::move(reload));
+    gate_.wake_all();
+  }
+  /// The next one; the test fails where none comes.
+  Reload next() {
+    base::Lock lock(mutex_);
+    if (!gate_.wait(lock, Clock::steady().now() + 30s, [&] { return !reloads_.empty(); }))
+      FAIL("Nothing was reloaded.");
+    Reload first = std::move(reloads_.front());
+    reloads_.pop_front();
+    return first;
+  }
+  /// The next one, which failed: its sentence, diagnostics and all.
+  std::string next_error() {
+    const Reload reload = next();
+    if (!reload.error) FAIL("Kernel '" << reload.kernel << "' was reloaded.");
+    return reload.error->describe();
+  }
+  void expect_success() {
+    if (const Reload reload = next(); reload.error) FAIL(reload.error->describe());
+  }
+  /// How many there are after a while.
+  std::size_t later() {
+    std::this_thread::sleep_for(300ms);
+    const base::Lock lock(mutex_);
+    return reloads_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  base::Gate gate_;
+  std::deque<Reload> reloads_;
+};
+
+/// A Vulkan runtime that follows files; none where there is no such device, and the test says so.
+std::optional<Runtime> open_following(Told& told, LogSink log = {}) {
+  auto opened = Runtime::open({.backends = {{"vulkan"}},
+                               .cache_directory = "",
+                               .log = std::move(log),
+                               .hot_reload = true,
+                               .on_reload = [&told](const Reload& reload) { told.add(reload); }});
+  if (opened) return std::move(*opened);
+  WARN("Skipped: " << opened.error().sentence());
+  return std::nullopt;
+}
+
+using Change = Kernel<ReadWrite<float>>;
+
+std::string glsl(const std::string& formula, const std::string& before = {}) {
+  return "#version 450\n" + before +
+         "layout(local_size_x = 64) in;\n"
+         "layout(set = 0, binding = 0) buffer X { float x[]; };\n"
+         "void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) " +
+         formula + "; }\n";
+}
+
+Change change_of(const std::string& file, const char* name = "change") {
+  return Change::make({.name = name, .sources = {Glsl::from_file(file).value()}}).value();
+}
+
+/// What a kernel makes of a 1.
+float of_one(Runtime& on, const Change& kernel) {
+  std::vector<float> x(100, 1.0f);
+  const auto done = on.submit(kernel(x)).wait();
+  if (!done) FAIL(done.error().describe());
+  CHECK(x.front() == x.back());
+  return x.front();
+}
+
+}  // namespace
+
+TEST_CASE("a file that is saved is what the next job runs, however it is saved", "[runtime][reload]") {
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
+  const Change kernel = change_of(file);
+  CHECK(of_one(*on, kernel) == 2);
+
+  folder.put("change.comp", glsl("x[i] += 2"));  // written in place
+  const Reload reload = told.next();
+  CHECK_FALSE(reload.error);
+  CHECK(reload.kernel == "change");
+  CHECK(of_one(*on, kernel) == 3);
+
+  std::filesystem::rename(folder.put("change.comp~", glsl("x[i] += 3")), file);  // replaced
+  told.expect_success();
+  CHECK(of_one(*on, kernel) == 4);
+
+  std::filesystem::remove(file);
+  CHECK(told.next_error().find("change.comp' does not exist") != std::string::npos);
+  CHECK(of_one(*on, kernel) == 4);
+  folder.put("change.comp", glsl("x[i] += 4"));  // and is back
+  told.expect_success();
+  CHECK(of_one(*on, kernel) == 5);
+
+  folder.put("change.comp", glsl("x[i] += 4"));  // saved, not changed
+  CHECK(told.later() == 0);
+}
+
+TEST_CASE("a syntax error is reported once, with file and line, and the kernel stays what it was",
+          "[runtime][reload]") {
+  std::atomic<int> warnings{0};
+  Told told;
+  auto on = open_following(told, [&](const LogRecord& record) {
+    warnings += record.level == LogLevel::warning && record.text.find("broken") != record.text.npos;
+  });
+  if (!on) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
+  const std::string other_file = folder.put("other.comp", glsl("x[i] += 10"));
+  const Change kernel = change_of(file), other = change_of(other_file, "other");
+  CHECK(of_one(*on, kernel) == 2);
+  CHECK(of_one(*on, other) == 11);
+
+  folder.put("change.comp", glsl("x[i] += broken"));
+  const Reload failed = told.next();
+  REQUIRE(failed.error);
+  CHECK(*failed.error == Errc::compile_failed);
+  REQUIRE(failed.error->diagnostics().size() >= 1);
+  CHECK(failed.error->diagnostics()[0].file == file);
+  CHECK(failed.error->diagnostics()[0].line == 4);
+  CHECK(failed.error->sentence().find("change.comp:4: ") != std::string::npos);
+  CHECK(failed.error->describe().find("kernel 'change', which stays what it was") != std::string::npos);
+  CHECK(of_one(*on, kernel) == 2);
+
+  folder.put("other.comp", glsl("x[i] += 20"));  // another burst
+  CHECK(told.next().kernel == "other");
+  CHECK(of_one(*on, other) == 21);
+  CHECK(told.later() == 0);
+  CHECK(warnings == 1);
+
+  folder.put("change.comp", glsl("x[i] += 1"));  // undone: that is told too
+  told.expect_success();
+  folder.put("change.comp", glsl("x[i] += 5"));
+  told.expect_success();
+  CHECK(of_one(*on, kernel) == 6);
+}
+
+TEST_CASE("other parameters are reported with both values, and the kernel stays what it was",
+          "[runtime][reload]") {
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
+  const Change kernel = change_of(file);
+  CHECK(of_one(*on, kernel) == 2);
+  folder.put("change.comp",
+             "#version 450\nlayout(local_size_x = 64) in;\n"
+             "layout(set = 0, binding = 0) buffer X { uint x[]; };\n"
+             "void main() { x[gl_GlobalInvocationID.x] += 1; }\n");
+  const std::string refused = told.next_error();
+  INFO(refused);
+  CHECK(refused.find("'x'") != std::string::npos);
+  CHECK(refused.find("float32") != std::string::npos);
+  CHECK(refused.find("uint32") != std::string::npos);
+  CHECK(of_one(*on, kernel) == 2);
+}
+
+TEST_CASE("an include that is saved, missing or made later reloads what includes it", "[runtime][reload]") {
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  folder.put("deep/amount.glsl", "#define amount 1\n");
+  folder.put("amount.glsl", "#include \"deep/amount.glsl\"\n");
+  const std::string a = folder.put("a.comp", glsl("x[i] += amount", "#include \"amount.glsl\"\n"));
+  const std::string b = folder.put("b.comp", glsl("x[i] *= amount", "#include \"amount.glsl\"\n"));
+  const Change add = change_of(a, "add"), multiply = change_of(b, "multiply");
+  CHECK(of_one(*on, add) == 2);
+  CHECK(of_one(*on, multiply) == 1);
+  CHECK(told.later() == 0);
+
+  folder.put("deep/amount.glsl", "#define amount 7\n");
+  told.expect_success();
+  told.expect_success();
+  CHECK(of_one(*on, add) == 8);
+  CHECK(of_one(*on, multiply) == 7);
+
+  folder.put("a.comp", glsl("x[i] += more", "#include \"amount.glsl\"\n#include \"more.glsl\"\n"));
+  CHECK(told.next_error().find("more.glsl") != std::string::npos);
+  CHECK(of_one(*on, add) == 8);
+  folder.put("more.glsl", "#define more (amount * 2)\n");
+  told.expect_success();
+  CHECK(of_one(*on, add) == 15);
+}
+
+TEST_CASE("saves in quick succession and many kernels of one file are each reloaded to the last",
+          "[runtime][reload]") {
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("change.comp", glsl("x[i] += 1 * by"));
+  std::vector<Change> kernels;
+  for (int by = 1; by <= 8; ++by) {
+    Glsl source = Glsl::from_file(file).value();
+    source.macros = {{"by", std::to_string(by)}};  // options stay what they were
+    kernels.push_back(Change::make({.name = "by" + std::to_string(by), .sources = {source}}).value());
+    CHECK(of_one(*on, kernels.back()) == static_cast<float>(1 + by));
+  }
+  constexpr int saves = 40;
+  for (int i = 1; i <= saves; ++i) folder.put("change.comp", glsl("x[i] += " + std::to_string(i) + " * by"));
+  const Instant until = Clock::steady().now() + 60s;
+  while (of_one(*on, kernels.back()) != 1 + 8 * saves && Clock::steady().now() < until) told.expect_success();
+  for (int by = 1; by <= 8; ++by)
+    CHECK(of_one(*on, kernels[static_cast<std::size_t>(by - 1)]) == static_cast<float>(1 + by * saves));
+}
+
+TEST_CASE("an executable that is held goes on after a reload", "[runtime][reload]") {
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
+  const Change kernel = change_of(file);
+  CHECK(of_one(*on, kernel) == 2);
+  auto lease = on->pool().lease();
+  REQUIRE(lease);
+  const auto before = on->cache().find_or_build(kernel, lease->device());
+  folder.put("change.comp", glsl("x[i] += 2"));
+  told.expect_success();
+  const auto after = on->cache().find_or_build(kernel, lease->device());
+  REQUIRE((before && after));
+  std::vector<float> x(100, 1.0f);
+  auto buffer = lease->buffer<float>(x.size());
+  REQUIRE(buffer);
+  lease->upload(x, *buffer);
+  lease->dispatch(*before, arguments(*buffer));
+  lease->dispatch(*after, arguments(*buffer));
+  lease->download(*buffer, x);
+  REQUIRE(lease->wait(30s));
+  CHECK(x.front() == 4);
+}
+
+TEST_CASE("jobs that run while a file is saved run one text or another", "[runtime][reload]") {
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("change.comp", glsl("x[i] = 1; x[i] += 1"));
+  const Change kernel = change_of(file);
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> hosts;
+  for (int h = 0; h < 3; ++h)
+    hosts.emplace_back([&] {
+      std::vector<float> x(64);
+      while (!stop) {
+        const auto done = on->submit(kernel(x)).wait();
+        const int value = static_cast<int>(x[0]);
+        wrong += !done || value < 2 || value > 11 || x[0] != x[63];
+      }
+    });
+  for (int i = 2; i <= 10; ++i) {
+    std::filesystem::rename(
+        folder.put("new", glsl(i % 3 == 0 ? "x[i] = oops" : "x[i] = 1; x[i] += " + std::to_string(i))), file);
+    told.next();
+  }
+  stop = true;
+  for (std::thread& host : hosts) host.join();
+  CHECK(wrong == 0);
+  CHECK(of_one(*on, kernel) == 11);
+}
+
+TEST_CASE("a module of SPIR-V is reloaded, and what is none is refused", "[runtime][reload]") {
+  const auto compiler = kernel::GlslCompiler::share();
+  if (!compiler) return;
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  const auto module = [&](const char* formula) {
+    const auto words = compiler->compile(Glsl{.text = glsl(formula)}, "change").value();
+    return std::string(reinterpret_cast<const char*>(words.data()), words.size() * 4);
+  };
+  const std::string file = folder.put("change.spv", module("x[i] += 1"));
+  const Change kernel = Change::make({.name = "change", .sources = {SpirV::from_file(file).value()}}).value();
+  CHECK(of_one(*on, kernel) == 2);
+  folder.put("change.spv", module("x[i] += 2"));
+  told.expect_success();
+  CHECK(of_one(*on, kernel) == 3);
+  folder.put("change.spv", module("x[i] += 3").substr(0, 400));  // its writer has not finished
+  CHECK_FALSE(told.next_error().empty());
+  CHECK(of_one(*on, kernel) == 3);
+  folder.put("change.spv", module("x[i] += 3"));
+  told.expect_success();
+  CHECK(of_one(*on, kernel) == 4);
+}
+
+TEST_CASE("a module that a kernel in Slang imports is reloaded", "[runtime][reload][slang]") {
+  if (!test::has_slang()) return;
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  folder.put("amount.slang", "module amount;\npublic static const float amount = 1;\n");
+  const std::string file = folder.put("change.slang", R"(import amount;
+[shader("compute")] [numthreads(64, 1, 1)]
+void change(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x) {
+  uint count, stride;
+  x.GetDimensions(count, stride);
+  if (id.x < count) x[id.x] += amount;
+})");
+  const Change kernel = Change::make({.name = "change", .sources = {Slang::from_file(file).value()}}).value();
+  CHECK(of_one(*on, kernel) == 2);
+  folder.put("amount.slang", "module amount;\npublic static const float amount = 2;\n");
+  told.expect_success();
+  CHECK(of_one(*on, kernel) == 3);
+  folder.put("amount.slang", "module amount;\npublic static const float amount = ;\n");
+  const Reload failed = told.next();
+  REQUIRE(failed.error);
+  REQUIRE(failed.error->diagnostics().size() >= 1);
+  CHECK(failed.error->diagnostics()[0].file.find("amount.slang") != std::string::npos);
+  CHECK(failed.error->diagnostics()[0].line == 2);
+  CHECK(failed.error->diagnostics()[0].column > 0);
+  CHECK(of_one(*on, kernel) == 3);
+}
+
+TEST_CASE("without hot reload a kernel stays what it was made of", "[runtime][reload]") {
+  auto on = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""});
+  if (!on) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
+  const Change kernel = change_of(file);
+  CHECK(of_one(*on, kernel) == 2);
+  const int threads = base::Worker::alive();
+  folder.put("change.comp", glsl("x[i] += 2"));
+  std::this_thread::sleep_for(200ms);
+  CHECK(of_one(*on, kernel) == 2);
+  CHECK(base::Worker::alive() == threads);
+}
+
+TEST_CASE("no thread is left of hot reload, also where its report ends the runtime", "[runtime][reload]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
+  const int threads = base::Worker::alive();
+  {
+    Told told;
+    auto on = open_following(told);
+    if (!on) return;
+    const Change kernel = change_of(file);
+    CHECK(of_one(*on, kernel) == 2);
+    CHECK(base::Worker::alive() > threads);
+    folder.put("change.comp", glsl("x[i] += 2"));  // ends while it is looked at, or before, or after
+  }
+  CHECK(base::Worker::alive() == threads);
+
+  std::mutex mutex;
+  std::optional<Runtime> on;
+  auto opened = Runtime::open(
+      {.backends = {{"vulkan"}}, .cache_directory = "", .hot_reload = true, .on_reload = [&](const Reload&) {
+         const base::Lock lock(mutex);
+         on.reset();
+       }});
+  REQUIRE(opened);
+  const Change kernel = change_of(file);
+  {
+    const base::Lock lock(mutex);
+    on = *opened;
+  }
+  CHECK(of_one(*opened, kernel) == 3);
+  { const Runtime last = std::move(*opened); }
+  folder.put("change.comp", glsl("x[i] += 3"));
+  const Instant until = Clock::steady().now() + 30s;
+  while (base::Worker::alive() != threads && Clock::steady().now() < until) std::this_thread::sleep_for(5ms);
+  CHECK(base::Worker::alive() == threads);
+}
