@@ -153,7 +153,7 @@ void Cache::empty(Slot& slot) noexcept {
 
 Cache::ExecutablePointer Cache::find_again(const device::Program& program,
                                            const device::DeviceBase& device) const {
-  const std::uint64_t id = program.id();
+  const std::uint64_t id = program.current().id();
   Reader& mine = reader();
   const Inside inside(mine);
   if (!inside) return nullptr;

@@ -72,7 +72,9 @@ void Lane::signal(const TimelinePoint& point) {
         Error(Errc::invalid_argument,
               base::text("A lane of device '{}' signals only points that were brought to this device.",
                          device()->info().id)));
-  give_open({.signals = std::span(&point, 1)});
+  Submission submission;
+  submission.signals = std::span(&point, 1);
+  give_open(std::move(submission));
 }
 
 void Lane::fail(Error error) {
@@ -80,7 +82,12 @@ void Lane::fail(Error error) {
 }
 
 TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
-  if (open_ && !open_->empty() && !failure_) give_open({.stop = stop, .caller_waits = caller_waits});
+  if (open_ && !open_->empty() && !failure_) {
+    Submission submission;
+    submission.stop = stop;
+    submission.caller_waits = caller_waits;
+    give_open(std::move(submission));
+  }
   return {base_->timeline(), last_};
 }
 

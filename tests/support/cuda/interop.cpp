@@ -8,7 +8,7 @@ namespace {
 CUresult EventQuery(CUevent event) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Event, its, event);
-  const std::shared_ptr<Mark> mark = its->mark;
+  const std::shared_ptr<Mark> mark = its->last();
   if (!mark) return CUDA_SUCCESS;
   const std::lock_guard lock(mark->mutex);
   return mark->reached ? state() : CUDA_ERROR_NOT_READY;
