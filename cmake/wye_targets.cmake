@@ -100,7 +100,7 @@ endfunction()
 set(wye_slang_folder ${PROJECT_SOURCE_DIR}/build/wheels/slang/slangpy)
 function(wye_find_slang)
   if(EXISTS ${wye_slang_folder})
-    set_tests_properties(${ARGN} PROPERTIES
-      ENVIRONMENT_MODIFICATION LD_LIBRARY_PATH=path_list_prepend:${wye_slang_folder})
+    set_property(TEST ${ARGN} APPEND PROPERTY ENVIRONMENT_MODIFICATION
+      LD_LIBRARY_PATH=path_list_prepend:${wye_slang_folder})
   endif()
 endfunction()

@@ -1,5 +1,5 @@
 // What only a card can show: its memory really runs out, its faults are real, its kernels outlast deadlines. Without a card
-// each case is skipped and says so; where WYE_REQUIRE_BACKENDS names cuda, it fails. A case with [fatal] ends CUDA in its
+// each case is skipped and says so; where WYE_REQUIRE_CARD is set, it fails. A case with [fatal] ends CUDA in its
 // process and is hidden: tests/gpu/run.sh gives each a process of its own.
 #include <wye/base/dynamic_library.hpp>
 #include <wye/wye.hpp>
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -18,10 +17,7 @@ namespace {
 using namespace wye::literals;
 using namespace std::chrono_literals;
 
-bool card_is_required() {
-  const char* names = std::getenv("WYE_REQUIRE_BACKENDS");
-  return names && std::string_view(names).find("cuda") != std::string_view::npos;
-}
+bool card_is_required() { return std::getenv("WYE_REQUIRE_CARD") != nullptr; }
 
 /// A runtime with a card, and a CPU to fall back to; none where there is no card. Where it `computes`, the stand-in for
 /// the driver, which has none of these kernels, is no card.

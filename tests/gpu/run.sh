@@ -23,7 +23,7 @@ for folder in "${CUDA_HOME:-}" "$(dirname "$(dirname "$(command -v nvcc 2>/dev/n
   done
 done
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$toolkit"
-export WYE_REQUIRE_BACKENDS=cuda
+export WYE_REQUIRE_BACKENDS=cuda WYE_REQUIRE_CARD=1
 export WYE_BACKENDS=cuda,cpu
 
 say() { echo "$@" | tee -a "$report"; }
