@@ -132,7 +132,7 @@ Result<std::optional<std::vector<std::byte>>> read_file(const std::string& path,
   return std::optional(std::move(content));
 }
 
-Result<void> write_file(const std::string& path, std::span<const std::byte> content) {
+Result<void> write_file(const std::string& path, std::span<const std::byte> content, Durability durability) {
   const std::size_t slash = path.rfind('/');
   const std::size_t name_at = slash == path.npos ? 0 : slash + 1;
   std::string beside = path.substr(0, name_at) + "." + path.substr(name_at) + ".XXXXXX.tmp";
@@ -141,6 +141,10 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> cont
 
   const char* api = "write";
   int number = write_all(file.get(), content);
+  if (number == 0 && durability == Durability::power_cut) {
+    api = "fsync";
+    number = ::fsync(file.get()) == 0 ? 0 : errno;
+  }
   if (number == 0) {
     api = "close";
     number = file.close();
@@ -149,9 +153,17 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> cont
     api = "rename";
     number = ::rename(beside.c_str(), path.c_str()) == 0 ? 0 : errno;
   }
-  if (number == 0) return {};
-  ::unlink(beside.c_str());
-  return refused("File", path, "written", api, number);
+  if (number != 0) {
+    ::unlink(beside.c_str());
+    return refused("File", path, "written", api, number);
+  }
+  if (durability == Durability::process) return {};
+  // Its name is its directory's.
+  const std::string folder = slash == path.npos ? "." : path.substr(0, name_at);
+  const File directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory || ::fsync(directory.get()) != 0)
+    return refused("Directory", folder, "synchronized", directory ? "fsync" : "open", errno);
+  return {};
 }
 
 Result<void> remove_file(const std::string& path) {

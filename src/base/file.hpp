@@ -21,11 +21,17 @@ namespace base {
 Result<std::optional<std::vector<std::byte>>> read_file(const std::string& path,
                                                         Bytes at_most = Bytes{~0ull});
 
+/// What a file outlasts.
+enum class Durability : std::uint8_t {
+  process,    ///< the end of who wrote it; after a power cut it may be empty
+  power_cut,  ///< who writes waits for the disk
+};
+
 /// Writes a file whole or not at all: to a temporary one beside it, ".<name>.<random>.tmp", then renamed. A
-/// process that dies meanwhile leaves the temporary one. Owner-only permissions. Not synchronized to the
-/// disk: after a power cut the file may be empty.
+/// process that dies meanwhile leaves the temporary one. Owner-only permissions.
 /// Errors: io.
-Result<void> write_file(const std::string& path, std::span<const std::byte> content);
+Result<void> write_file(const std::string& path, std::span<const std::byte> content,
+                        Durability durability = Durability::process);
 
 /// Removes a file; no error where there is none.
 Result<void> remove_file(const std::string& path);

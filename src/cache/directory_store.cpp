@@ -60,15 +60,17 @@ std::optional<Digest> DirectoryStore::key_of(std::string_view name, std::string_
   return key;
 }
 
-DirectoryStore::DirectoryStore(std::string directory, Bounds bounds)
+DirectoryStore::DirectoryStore(std::string directory, Bounds bounds, base::Durability durability)
     : directory_(std::move(directory)),
       bounds_(bounds),
+      durability_(durability),
       bound_{bounds.bytes.count / groups_for(bounds), bounds.files / groups_for(bounds)},
       groups_(groups_for(bounds)) {}
 
-Result<std::shared_ptr<DirectoryStore>> DirectoryStore::open(std::string directory, Bounds bounds) {
+Result<std::shared_ptr<DirectoryStore>> DirectoryStore::open(std::string directory, Bounds bounds,
+                                                             base::Durability durability) {
   if (auto made = base::make_private_directory(directory); !made) return std::move(made).error();
-  return std::shared_ptr<DirectoryStore>(new DirectoryStore(std::move(directory), bounds));
+  return std::shared_ptr<DirectoryStore>(new DirectoryStore(std::move(directory), bounds, durability));
 }
 
 std::string DirectoryStore::file(const Digest& key) const {
@@ -89,7 +91,7 @@ Result<void> DirectoryStore::put(const Digest& key, std::span<const std::byte> b
   if (blob.size() > bounds_.bytes.count || bounds_.files == 0) return {};
   const std::string hex = key.hex();
   if (auto made = base::make_private_directory(shard(hex)); !made) return made;
-  if (auto written = base::write_file(shard(hex) + "/" + hex, blob); !written) return written;
+  if (auto written = base::write_file(shard(hex) + "/" + hex, blob, durability_); !written) return written;
   return make_room(key, blob.size());
 }
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace cache {
@@ -32,7 +34,8 @@ class DirectoryStore final : public BlobStore {
  public:
   using Bounds = DiskBounds;
   /// Errors: io (the directory can't be made, is another user's, or others may write to it).
-  static Result<std::shared_ptr<DirectoryStore>> open(std::string directory, Bounds bounds = {});
+  static Result<std::shared_ptr<DirectoryStore>> open(
+      std::string directory, Bounds bounds = {}, base::Durability durability = base::Durability::process);
 
   Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override;
   /// A blob larger than all bounds is not stored, and that is no error.
@@ -66,7 +69,7 @@ class DirectoryStore final : public BlobStore {
     bool seen = false;
   };
 
-  DirectoryStore(std::string directory, Bounds bounds);
+  DirectoryStore(std::string directory, Bounds bounds, base::Durability durability);
   std::string shard(std::string_view hex) const { return directory_ + "/" + std::string(hex.substr(0, 2)); }
   std::string file(const Digest& key) const;
   Result<void> make_room(const Digest& key, std::uint64_t added);
@@ -74,6 +77,7 @@ class DirectoryStore final : public BlobStore {
 
   std::string directory_;
   const Bounds bounds_;
+  const base::Durability durability_;
   const Tally bound_;  ///< of each group
   std::mutex mutex_;
   std::vector<Group> groups_;  ///< under `mutex_`

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,20 @@ using namespace wye::base;
 using namespace wye::literals;
 using Content = std::vector<std::byte>;
 namespace fs = std::filesystem;
+
+namespace {
+
+/// The modes of what was synchronized with the disk.
+std::vector<mode_t> synchronized;
+
+}  // namespace
+
+/// Instead of the system's: what it was called for is seen.
+extern "C" int fsync(int file) {
+  struct stat status {};
+  if (::fstat(file, &status) == 0) synchronized.push_back(status.st_mode);
+  return static_cast<int>(::syscall(SYS_fsync, file));
+}
 
 namespace {
 
@@ -61,6 +76,21 @@ TEST_CASE("a file is read as it was written", "[base]") {
     REQUIRE(read->has_value());
     CHECK(**read == content);
   }
+}
+
+TEST_CASE("what is to outlast a power cut waits for the disk: the file, then its name", "[base]") {
+  const Scratch scratch;
+  const Content content = random_content(5000, 8);
+  synchronized.clear();
+  REQUIRE(write_file(scratch / "a", content));
+  CHECK(synchronized.empty());
+  REQUIRE(write_file(scratch / "a", content, Durability::power_cut));
+  REQUIRE(synchronized.size() == 2);
+  CHECK(S_ISREG(synchronized[0]));
+  CHECK(S_ISDIR(synchronized[1]));
+  const auto read = read_file(scratch / "a");
+  REQUIRE(read);
+  CHECK(**read == content);
 }
 
 TEST_CASE("a file that is not there is nothing, not an error", "[base]") {
