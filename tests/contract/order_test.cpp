@@ -7,8 +7,6 @@
 namespace wye::test {
 namespace {
 
-constexpr std::size_t length = 3000;
-
 /// Buffers of words with a model of what is in them. Each step is given to a lane and done to the model.
 class Program {
  public:

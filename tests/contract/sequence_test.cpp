@@ -6,8 +6,6 @@
 namespace wye::test {
 namespace {
 
-constexpr std::size_t length = 3000;
-
 SequenceState sequence_of(const Subject& subject) { return SequenceState(subject.device); }
 
 }  // namespace
