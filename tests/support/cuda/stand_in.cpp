@@ -176,8 +176,8 @@ WYE_EXPORT void wye_standin_seed(unsigned seed) { world().seed = seed; }
 // What its libraries ask of it.
 WYE_EXPORT int wye_standin_scripted(const char* name) { return scripted(name); }
 WYE_EXPORT int wye_standin_is_known(CUdeviceptr address, std::size_t size) { return is_known(address, size); }
-WYE_EXPORT int wye_standin_enqueue(CUstream stream, void (*function)(void*), void* data) {
-  Stream* const on = find<Stream>(stream);
+WYE_EXPORT int wye_standin_enqueue(void* stream, void (*function)(void*), void* data) {
+  Stream* const on = find<Stream>(static_cast<CUstream>(stream));
   if (!on || contexts.empty() || broken()) return 1;
   on->push([=] { function(data); });
   return 0;

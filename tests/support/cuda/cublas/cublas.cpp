@@ -16,7 +16,7 @@ enum Status { success = 0, not_initialized = 1, invalid_value = 7, execution_fai
 /// What the stand-in for the driver does for its libraries.
 struct Driver {
   int (*scripted)(const char* name) = nullptr;
-  int (*is_known)(std::uint64_t address, std::size_t size) = nullptr;
+  int (*is_known)(unsigned long long address, std::size_t size) = nullptr;
   /// 0: the function will be called when the stream has come to it.
   int (*enqueue)(void* stream, void (*function)(void*), void* data) = nullptr;
 };
