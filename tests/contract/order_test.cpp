@@ -16,7 +16,7 @@ class Program {
         add_(subject.kernel("add", twin)),
         iota_(subject.kernel("iota", twin)) {
     for (int i = 0; i < 4; ++i) {
-      model_.push_back(random_words(random_, length));
+      model_.push_back(random_words(random_, usual_length));
       buffers_.push_back(subject.buffer(model_.back()));
     }
   }
@@ -27,37 +27,38 @@ class Program {
     switch (random_() % 8) {
       case 0:
       case 1:
-        lane.dispatch(mix_, arguments_of(argument(buffers_[a]), argument(buffers_[b]), number), length);
-        for (std::size_t i = 0; i < length; ++i) model_[b][i] = model_[b][i] * 3 + model_[a][i] + number;
+        lane.dispatch(mix_, arguments_of(argument(buffers_[a]), argument(buffers_[b]), number), usual_length);
+        for (std::size_t i = 0; i < usual_length; ++i)
+          model_[b][i] = model_[b][i] * 3 + model_[a][i] + number;
         break;
       case 2:
-        lane.dispatch(add_, arguments_of(argument(buffers_[a]), number), length);
+        lane.dispatch(add_, arguments_of(argument(buffers_[a]), number), usual_length);
         for (Word& word : model_[a]) word += number;
         break;
       case 3:
-        lane.dispatch(iota_, arguments_of(argument(buffers_[a]), number), length);
-        for (Word i = 0; i < length; ++i) model_[a][i] = number + i;
+        lane.dispatch(iota_, arguments_of(argument(buffers_[a]), number), usual_length);
+        for (Word i = 0; i < usual_length; ++i) model_[a][i] = number + i;
         break;
       case 4:
         lane.copy(range(buffers_[a]), range(buffers_[b]));
         model_[b] = model_[a];
         break;
       case 5: {
-        const std::size_t first = random_() % length, count = random_() % (length - first);
+        const std::size_t first = random_() % usual_length, count = random_() % (usual_length - first);
         lane.fill(range(buffers_[a], first * 4, count * 4), number);
         std::fill_n(model_[a].begin() + static_cast<std::ptrdiff_t>(first), count, number);
         break;
       }
       case 6: {
-        const std::size_t first = random_() % length;
-        const std::vector<Word> words = random_words(random_, random_() % (length - first) + 1);
+        const std::size_t first = random_() % usual_length;
+        const std::vector<Word> words = random_words(random_, random_() % (usual_length - first) + 1);
         lane.upload(bytes_of(words), range(buffers_[a], first * 4, words.size() * 4));
         lane.submit();  // before `words` ends
         std::copy(words.begin(), words.end(), model_[a].begin() + static_cast<std::ptrdiff_t>(first));
         break;
       }
       case 7:
-        got_.push_back(std::make_unique<std::vector<Word>>(length));
+        got_.push_back(std::make_unique<std::vector<Word>>(usual_length));
         wanted_.push_back(model_[a]);
         lane.download(range(buffers_[a]), writable_bytes_of(*got_.back()));
         break;
@@ -115,21 +116,21 @@ CONTRACT_CASE("many lanes in many threads do each their own thing", {Ability::da
 CONTRACT_CASE("every hazard is kept in order: what is written is read, what is read is not yet overwritten",
               {Ability::data}) {
   // Each kind of write to `b` after each, then each kind of read of it, then a write again.
-  const std::vector<Word> source(length, 11), other(length, 22);
+  const std::vector<Word> source(usual_length, 11), other(usual_length, 22);
   for (Twin twin : twins(*subject.device)) {
     const auto add = subject.kernel("add", twin), mix = subject.kernel("mix", twin),
                iota = subject.kernel("iota", twin);
-    const auto a = subject.buffer(source), b = subject.words(length), c = subject.buffer(other);
+    const auto a = subject.buffer(source), b = subject.words(usual_length), c = subject.buffer(other);
     auto lane = subject.lane();
     const auto upload = [&](Word n) {
-      const std::vector<Word> words(length, n);
+      const std::vector<Word> words(usual_length, n);
       lane->upload(bytes_of(words), range(b));
       lane->submit();
     };
     // Each gives `b` a content that depends on `n` only, and returns its first word.
     const std::vector<std::function<Word(Word)>> writes = {
         [&](Word n) { return lane->fill(range(b), n), n; },
-        [&](Word n) { return lane->dispatch(iota, arguments_of(argument(b), n), length), n; },
+        [&](Word n) { return lane->dispatch(iota, arguments_of(argument(b), n), usual_length), n; },
         [&](Word n) { return upload(n), n; },
         [&](Word) { return lane->copy(range(a), range(b)), Word{11}; },
     };
@@ -144,10 +145,12 @@ CONTRACT_CASE("every hazard is kept in order: what is written is read, what is r
         [&] { return lane->copy(range(b), range(c)), download(c), Word{0}; },
         [&] {
           lane->fill(range(c), 2);
-          lane->dispatch(mix, arguments_of(argument(b), argument(c), Word{1}), length);
+          lane->dispatch(mix, arguments_of(argument(b), argument(c), Word{1}), usual_length);
           return download(c), Word{7};
         },
-        [&] { return lane->dispatch(add, arguments_of(argument(b), Word{5}), length), download(b), Word{5}; },
+        [&] {
+          return lane->dispatch(add, arguments_of(argument(b), Word{5}), usual_length), download(b), Word{5};
+        },
     };
     std::vector<Word> wanted;
     Word n = 1000;
@@ -186,53 +189,53 @@ CONTRACT_CASE("a thousand dependent dispatches in one submission keep their orde
 }
 
 CONTRACT_CASE("lanes hand a buffer to each other by timelines", {Ability::data, Ability::order}) {
-  const auto buffer = subject.buffer(std::vector<Word>(length, 1));
+  const auto buffer = subject.buffer(std::vector<Word>(usual_length, 1));
   const auto add = subject.kernel("add"), mix = subject.kernel("mix");
-  const auto other = subject.buffer(std::vector<Word>(length, 1));
+  const auto other = subject.buffer(std::vector<Word>(usual_length, 1));
   auto a = subject.lane(), b = subject.lane();
   Word x = 1, y = 1;
   for (Word i = 0; i < 50; ++i) {
-    a->dispatch(add, arguments_of(argument(buffer), i), length);
+    a->dispatch(add, arguments_of(argument(buffer), i), usual_length);
     b->wait_for(a->submit());
-    b->dispatch(mix, arguments_of(argument(buffer), argument(other), Word{1}), length);
+    b->dispatch(mix, arguments_of(argument(buffer), argument(other), Word{1}), usual_length);
     a->wait_for(b->submit());
     x += i;
     y = y * 3 + x + 1;
   }
   subject.settle(*b);
   subject.settle(*a);
-  CHECK(subject.read(buffer) == std::vector<Word>(length, x));
-  CHECK(subject.read(other) == std::vector<Word>(length, y));
+  CHECK(subject.read(buffer) == std::vector<Word>(usual_length, x));
+  CHECK(subject.read(other) == std::vector<Word>(usual_length, y));
 }
 
 CONTRACT_CASE("a lane may wait for a value that nobody has submitted yet", {Ability::data, Ability::order}) {
-  const auto buffer = subject.buffer(std::vector<Word>(length, 1));
+  const auto buffer = subject.buffer(std::vector<Word>(usual_length, 1));
   const auto add = subject.kernel("add"), iota = subject.kernel("iota");
   auto first = subject.lane(), second = subject.lane();
   first->fill(range(buffer), 5);
   const TimelinePoint now = first->submit();
   second->wait_for({now.timeline, now.value + 1});
-  second->dispatch(add, arguments_of(argument(buffer), Word{10}), length);
+  second->dispatch(add, arguments_of(argument(buffer), Word{10}), usual_length);
   second->submit();
   CHECK_FALSE(second->idle());
-  first->dispatch(iota, arguments_of(argument(buffer), Word{100}), length);
+  first->dispatch(iota, arguments_of(argument(buffer), Word{100}), usual_length);
   first->submit();
   subject.settle(*second);
   subject.settle(*first);
   const std::vector<Word> got = subject.read(buffer);
-  for (Word i = 0; i < length; ++i) REQUIRE(got[i] == 110 + i);
+  for (Word i = 0; i < usual_length; ++i) REQUIRE(got[i] == 110 + i);
 }
 
 CONTRACT_CASE(
     "the host holds a lane back and lets it go; a wait gives up at its deadline and may be repeated",
     {Ability::data, Ability::order}) {
   const auto gate = subject.timeline();
-  const auto buffer = subject.buffer(std::vector<Word>(length, 1));
+  const auto buffer = subject.buffer(std::vector<Word>(usual_length, 1));
   const auto add = subject.kernel("add");
-  std::vector<Word> got(length, 0xdeadbeef);
+  std::vector<Word> got(usual_length, 0xdeadbeef);
   auto lane = subject.lane(), bystander = subject.lane();
   lane->wait_for({gate, 3});
-  lane->dispatch(add, arguments_of(argument(buffer), Word{41}), length);
+  lane->dispatch(add, arguments_of(argument(buffer), Word{41}), usual_length);
   lane->download(range(buffer), writable_bytes_of(got));
   for (const Duration patience : {Duration(0), Duration(2ms)}) {
     auto waited = lane->wait(Clock::steady().now() + patience);
@@ -240,7 +243,7 @@ CONTRACT_CASE(
     CHECK(waited.error() == Errc::timed_out);
   }
   CHECK_FALSE(lane->idle());
-  CHECK(got == std::vector<Word>(length, 0xdeadbeef));
+  CHECK(got == std::vector<Word>(usual_length, 0xdeadbeef));
   REQUIRE(gate->signal(2));  // not enough
   bystander->fill(range(subject.words(10)), 1);
   subject.settle(*bystander);  // others go on
@@ -248,7 +251,7 @@ CONTRACT_CASE(
   REQUIRE(gate->signal(3));
   subject.settle(*lane);
   CHECK(lane->idle());
-  CHECK(got == std::vector<Word>(length, 42));
+  CHECK(got == std::vector<Word>(usual_length, 42));
 }
 
 CONTRACT_CASE("a submission waits for several timelines", {Ability::data, Ability::order}) {

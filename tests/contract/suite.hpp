@@ -25,7 +25,7 @@
 namespace wye::test {
 
 /// Words of a buffer, where nothing else is wanted: not a multiple of a workgroup.
-inline constexpr std::size_t length = 3000;
+inline constexpr std::size_t usual_length = 3000;
 
 using namespace device;
 using namespace std::chrono_literals;
