@@ -155,8 +155,9 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
                                                                        : record.started + record.time_limit;
   if (job.is_build()) until = std::min(until, record.deadline);
   const Instant park = base::parked_until(*clock_, until);
-  const Instant ready_by =
-      until == Instant::max() ? until : Deadline(until - clock_->now()).at(provider_->clock());
+  const Instant ready_by = until == Instant::max() || &provider_->clock() == clock_
+                               ? until
+                               : Deadline(until - clock_->now()).at(provider_->clock());
 
   std::vector<Executable> executables;
   executables.reserve(job.size());

@@ -109,14 +109,15 @@ struct Rig {
 
 CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
-/// Stream B copies what stream A writes. Returns whether it has it all.
-bool second_stream(bool waits) {
+/// Stream B copies what stream A writes, so much later. Returns whether it has it all.
+bool second_stream_after(bool waits, std::chrono::milliseconds later) {
   const Rig rig;
   WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
   if (waits) {
     WYE_CALL(EventRecord, 2000, rig.event, rig.a);
     WYE_CALL(StreamWaitEvent, 3020, rig.b, rig.event, 0);
   }
+  if (later.count() != 0) std::this_thread::sleep_for(later);
   WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, size, rig.b);
   rig.synchronize();
   const bool all = std::memcmp(rig.from, rig.to, size) == 0;
@@ -124,21 +125,11 @@ bool second_stream(bool waits) {
   return all;
 }
 
+/// Stream B copies what stream A writes. Returns whether it has it all.
+bool second_stream(bool waits) { return second_stream_after(waits, {}); }
+
 /// As second_stream, but B comes so much later that it always has it all: what orders A and B is missing as before.
-bool much_later(bool waits) {
-  const Rig rig;
-  WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
-  if (waits) {
-    WYE_CALL(EventRecord, 2000, rig.event, rig.a);
-    WYE_CALL(StreamWaitEvent, 3020, rig.b, rig.event, 0);
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, size, rig.b);
-  rig.synchronize();
-  const bool all = std::memcmp(rig.from, rig.to, size) == 0;
-  WYE_CALL(MemFreeAsync, 11020, rig.memory, rig.a);
-  return all;
-}
+bool much_later(bool waits) { return second_stream_after(waits, std::chrono::milliseconds(5)); }
 
 /// The host writes to what is copied. Returns whether the copy is what was there at the call.
 bool rewritten(bool waits) {
