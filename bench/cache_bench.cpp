@@ -44,6 +44,21 @@ struct Wye {
   auto find(std::size_t i) { return cache.find_or_build(all[i], device); }
 };
 
+/// By handles, which each thread has of its own.
+struct WyeByHandle {
+  static WyeByHandle& shared() {
+    static WyeByHandle one;
+    return one;
+  }
+  wye::Result<const wye::Executable*> find(std::size_t i) {
+    thread_local std::vector<wye::KernelHandle> handles;
+    while (handles.size() <= i)
+      handles.push_back(
+          Wye::shared().cache.handle(Wye::shared().all[handles.size()], Wye::shared().device).value());
+    return handles[i].find_or_build();
+  }
+};
+
 /// The least that a host would write by itself: who asks gets a handle, and the one used longest ago can be told.
 struct MutexAroundAMap {
   using Key = const void*;  // of a kernel, on the only device
@@ -104,7 +119,29 @@ void hit(benchmark::State& state) {
   }
 }
 
-// One thread: the same kernel again; four in turns.
+// By a handle: the same kernel again, four in turns, two threads with one each.
+BENCHMARK(hit<WyeByHandle, 1, false>)->Name("cache_handle/wye")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<MutexAroundAMap, 1, false>)
+    ->Name("cache_handle/mutex_around_a_map")
+    ->UseRealTime()
+    ->MinTime(0.1);
+BENCHMARK(hit<WyeByHandle, 4, false>)->Name("cache_handle_in_turns/wye")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<MutexAroundAMap, 4, false>)
+    ->Name("cache_handle_in_turns/mutex_around_a_map")
+    ->UseRealTime()
+    ->MinTime(0.1);
+BENCHMARK(hit<WyeByHandle, 1, false>)
+    ->Name("cache_handle_2_threads/wye")
+    ->Threads(2)
+    ->UseRealTime()
+    ->MinTime(0.1);
+BENCHMARK(hit<MutexAroundAMap, 1, false>)
+    ->Name("cache_handle_2_threads/mutex_around_a_map")
+    ->Threads(2)
+    ->UseRealTime()
+    ->MinTime(0.1);
+
+// By the kernel: one thread: the same kernel again; four in turns.
 BENCHMARK(hit<Wye, 1, false>)->Name("cache_hit/wye")->UseRealTime()->MinTime(0.1);
 BENCHMARK(hit<MutexAroundAMap, 1, false>)->Name("cache_hit/mutex_around_a_map")->UseRealTime()->MinTime(0.1);
 BENCHMARK(hit<Handle, 1, false>)->Name("cache_hit/copied_handle")->UseRealTime()->MinTime(0.1);
@@ -151,21 +188,38 @@ BENCHMARK(hit<MutexAroundAMap, 1, false>)
     ->UseRealTime()
     ->MinTime(0.1);
 
-// 4 KiB of source text: a kernel is made of it, and found by what it says.
+// 4 KiB of source text: a kernel is found by what it says. The descriptions are other ones than those it was made of; or they
+// are made of the text each time.
 
 struct WyeByText {
   std::string text = wye_bench::glsl_4KiB(0);
   wye::ContextPool pool = wye::ContextPool::open({.backends = {"null"}}).value();
   wye::ShaderCache cache = wye::ShaderCache::open().value();
   wye::Device device = pool.devices()[0];
+  std::vector<wye::KernelDescription> asked;
 
+  wye::KernelDescription describe() const {
+    return Scale::describe({.name = "scale", .sources = {wye::Glsl{.text = text}}});
+  }
+  WyeByText() {
+    (void)cache.find_or_build(describe(), device).has_value();
+    for (int i = 0; i < 4; ++i) asked.push_back(describe());
+  }
   static WyeByText& shared() {
     static WyeByText one;
     return one;
   }
+  auto find(std::size_t i) { return cache.find_or_build(asked[i], device); }
+};
+
+struct WyeDescribed {
+  static WyeDescribed& shared() {
+    static WyeDescribed one;
+    return one;
+  }
   auto find(std::size_t) {
-    return cache.find_or_build(Scale::make({.name = "scale", .sources = {wye::Glsl{.text = text}}}).value(),
-                               device);
+    WyeByText& wye = WyeByText::shared();
+    return wye.cache.find_or_build(wye.describe(), wye.device);
   }
 };
 
@@ -187,12 +241,16 @@ struct MutexAroundAMapOfTexts {
   }
 };
 
-BENCHMARK(hit<WyeByText, 1, false>)->Name("cache_hit_text_4KiB/wye")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<WyeByText, 4, false>)->Name("cache_hit_text_4KiB/wye")->UseRealTime()->MinTime(0.1);
+BENCHMARK(hit<WyeDescribed, 1, false>)
+    ->Name("cache_hit_text_4KiB/wye_described")
+    ->UseRealTime()
+    ->MinTime(0.1);
 BENCHMARK(hit<MutexAroundAMapOfTexts, 1, false>)
     ->Name("cache_hit_text_4KiB/mutex_around_a_map")
     ->UseRealTime()
     ->MinTime(0.1);
-BENCHMARK(hit<WyeByText, 1, false>)
+BENCHMARK(hit<WyeByText, 4, false>)
     ->Name("cache_hit_text_4KiB_2_threads/wye")
     ->Threads(2)
     ->UseRealTime()

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "cache/hold.hpp"
+#include "kernel/description.hpp"
 #include "kernel/program.hpp"
 
 namespace wye {
@@ -20,6 +22,8 @@ using namespace std::chrono_literals;
 constexpr Duration failure_life = 10min;
 /// Keys whose failure or fate is remembered.
 constexpr std::size_t past_limit = 512;
+/// What may be compared behind a door: some microseconds.
+constexpr Bytes most_compared{64ull << 10};
 /// Kernels of a run that are recorded.
 constexpr std::size_t used_limit = 10'000;
 
@@ -47,10 +51,37 @@ class Cache::Exclusive {
   explicit Exclusive(const Cache& cache) : doors_(cache) {
     for (Reader& reader : cache.readers_)
       for (Slot& slot : reader.slots) empty(slot);
+    for (Hold* hold : cache.holds_) hold->settle();
   }
 
  private:
   AllDoors doors_;
+};
+
+/// What the table keeps, the first to be evicted first: a heap, because mostly few are asked for.
+class Cache::Queue {
+ public:
+  explicit Queue(Table& table) {
+    for (auto entry = table.begin(); entry != table.end(); ++entry)
+      if (const Entry& e = entry->second; e.kept)
+        entries_.push_back({{e.is_protected, e.tally->used.load(std::memory_order_relaxed)}, entry});
+    std::make_heap(entries_.begin(), entries_.end(), is_later);
+  }
+  bool empty() const noexcept { return entries_.empty(); }
+  Table::iterator next() {
+    std::pop_heap(entries_.begin(), entries_.end(), is_later);
+    const Table::iterator entry = entries_.back().entry;
+    entries_.pop_back();
+    return entry;
+  }
+
+ private:
+  struct Place {
+    std::pair<bool, std::uint64_t> order;
+    Table::iterator entry;
+  };
+  static bool is_later(const Place& a, const Place& b) noexcept { return a.order > b.order; }
+  std::vector<Place> entries_;
 };
 
 std::size_t Cache::KeyHash::operator()(const Key& key) const noexcept {
@@ -109,25 +140,17 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::sha
   return std::make_shared<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
 }
 
-/// Makes `entry` the one used last and says when that was, for `raise`; 0 where it was the last one already.
-std::uint64_t Cache::touch(const Entry& entry) const noexcept {
-  if (entry.latest.load(std::memory_order_relaxed) == uses_.load(std::memory_order_relaxed)) return 0;
-  const std::uint64_t now = uses_.fetch_add(1, std::memory_order_relaxed) + 1;
-  entry.latest.store(now, std::memory_order_relaxed);
-  return now;
-}
-
-void Cache::raise(const Entry& entry, std::uint64_t now) noexcept {
-  std::uint64_t used = entry.used.load(std::memory_order_relaxed);
-  while (used < now && !entry.used.compare_exchange_weak(used, now, std::memory_order_relaxed)) {
+void Cache::raise(Tally& tally, std::uint64_t now) noexcept {
+  std::uint64_t used = tally.used.load(std::memory_order_relaxed);
+  while (used < now && !tally.used.compare_exchange_weak(used, now, std::memory_order_relaxed)) {
   }
 }
 
-/// Tells the entry what the slot counted.
+/// Tells the tally what the slot counted.
 void Cache::settle(Slot& slot) noexcept {
   if (!slot.pin) return;
-  raise(*slot.entry, slot.used);
-  slot.entry->hits.fetch_add(std::exchange(slot.hits, 0), std::memory_order_relaxed);
+  raise(*slot.tally, slot.used);
+  slot.tally->hits.fetch_add(std::exchange(slot.hits, 0), std::memory_order_relaxed);
 }
 
 /// Nothing ends here: the entry keeps what the slot pinned.
@@ -143,10 +166,26 @@ Cache::ExecutablePointer Cache::find_again(const device::Program& program,
   const Inside inside(mine);
   if (!inside) return nullptr;
   Slot& slot = mine.slot(id, &device);
-  if (!slot.holds(id, device)) return nullptr;
-  if (const std::uint64_t now = touch(*slot.entry)) slot.used = now;
+  return slot.holds(id, device) ? used_again(slot) : nullptr;
+}
+
+const Cache::ExecutablePointer& Cache::used_again(Slot& slot) const noexcept {
+  if (const std::uint64_t now = touch(*slot.tally)) slot.used = now;
   ++slot.hits;
   return slot.pin;
+}
+
+Cache::ExecutablePointer Cache::find_again(const KernelDescription& description, std::uint64_t sample,
+                                           const device::DeviceBase& device) const {
+  Reader& mine = reader();
+  const Inside inside(mine);
+  if (!inside) return nullptr;
+  const Described& said = mine.said(sample);
+  if (said.sample != sample || !said.program || !kernel::say_the_same(*said.description, description))
+    return nullptr;
+  const std::uint64_t id = said.program->id();
+  Slot& slot = mine.slot(id, &device);
+  return slot.holds(id, device) ? used_again(slot) : nullptr;
 }
 
 /// Finds `key` in the table, for `program`, by way of the door; null also where somebody is in the way, or the use
@@ -162,7 +201,7 @@ Cache::ExecutablePointer Cache::find_kept(const Key& key, std::uint64_t program)
   ExecutablePointer pin(std::make_shared<ExecutablePointer>(entry.kept), entry.kept.get());
   Slot& slot = mine.slot(program, key.device);
   empty(slot);
-  slot = {program, key.device, &entry, pin, touch(entry), 1};
+  slot = {program, key.device, entry.tally.get(), pin, touch(*entry.tally), 1};
   return pin;
 }
 
@@ -219,6 +258,23 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   return find_or_build({key, std::shared_ptr<const device::Program>(asked, &program), device, until, code});
 }
 
+Result<device::Provided> Cache::provide(const KernelDescription& description,
+                                        const std::shared_ptr<device::DeviceBase>& device, Instant until) {
+  if (!kernel::is_complete(description)) {
+    auto made = AnyKernel::make(description);
+    if (!made) return std::move(made).error();
+    return provide(made->program(), device, until);
+  }
+  auto described = descriptions_.find_or_make(description, kernel::sample(description));
+  if (!described) return std::move(described).error();
+  if (kernel::size_of(description) <= most_compared) {
+    Described before = *described;  // ends when the door is closed
+    Reader& mine = reader();
+    if (const Inside inside(mine); inside) std::swap(mine.said(before.sample), before);
+  }
+  return provide(described->program, device, until);
+}
+
 /// The entry under `key` if it lives, used once more; kept from now on, if the bounds have room.
 Cache::ExecutablePointer Cache::revive(const Key& key, Leaving& leaving) {
   const auto found = entries_.find(key);
@@ -226,13 +282,12 @@ Cache::ExecutablePointer Cache::revive(const Key& key, Leaving& leaving) {
   Entry& entry = found->second;
   ExecutablePointer executable = entry.alive.lock();
   if (!executable) return nullptr;
-  entry.hits.fetch_add(1, std::memory_order_relaxed);
+  entry.tally->hits.fetch_add(1, std::memory_order_relaxed);
+  raise(*entry.tally, touch(*entry.tally));
   const bool rises = options_.eviction == Eviction::slru && !entry.is_protected;
-  if (entry.kept && !rises) return raise(entry, touch(entry)), executable;
+  if (entry.kept && !rises) return executable;
   const Exclusive still(*this);
-  entry.is_protected |= rises;
-  raise(entry, touch(entry));
-  if (rises) demote();
+  if (rises) protect(entry);
   if (!entry.kept) {
     entry.kept = executable;
     trim(leaving);
@@ -269,7 +324,7 @@ void Cache::keep(const Key& key, Built& built, std::string label, Leaving& leavi
   entry.tier = built.tier;
   entry.took = built.took;
   entry.use = record(key, built, *built.executable->device());
-  raise(entry, touch(entry));
+  raise(*entry.tally, touch(*entry.tally));
   trim(leaving);
 }
 
@@ -333,7 +388,7 @@ bool Cache::exceeded(std::uint64_t kernels, Bytes bytes) const noexcept {
 
 void Cache::leave(Table::iterator place, Gone why, Leaving& leaving) {
   Entry& entry = place->second;
-  const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
+  const std::uint64_t hits = entry.tally->hits.load(std::memory_order_relaxed);
   counted_.hits += hits;
   counted_.saved += entry.took * hits;
   if (entry.use) {
@@ -347,18 +402,6 @@ void Cache::leave(Table::iterator place, Gone why, Leaving& leaving) {
   if (why != Gone::lost) remember(place->first, std::move(entry.device), why);
   if (entry.kept) leaving.push_back(std::move(entry.kept));
   entries_.erase(place);
-}
-
-/// What the table keeps, the first to be evicted first.
-std::vector<Cache::Table::iterator> Cache::kept_in_order() {
-  std::vector<Table::iterator> entries;
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
-    if (entry->second.kept) entries.push_back(entry);
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return std::pair(a->second.is_protected, a->second.used.load()) <
-           std::pair(b->second.is_protected, b->second.used.load());
-  });
-  return entries;
 }
 
 /// Brings the table back within its bounds: what is idle goes, used longest ago first. Where that is not
@@ -385,25 +428,31 @@ void Cache::trim(Leaving& leaving) {
   std::vector<Table::iterator> in_use;
   std::uint64_t kept_kernels = 0;
   Bytes kept_bytes;
-  for (const Table::iterator entry : kept_in_order()) {
+  for (Queue queue(entries_); !queue.empty();) {
+    const Table::iterator entry = queue.next();
     const Bytes size = entry->second.bytes;
     if (!is_idle(entry->second.kept)) {
       in_use.push_back(entry);
       ++kept_kernels;
       kept_bytes += size;
-    } else if (exceeded(kernels, bytes)) {
-      leave(entry, Gone::no_room, leaving);
-      --kernels;
-      bytes -= size;
+      continue;
     }
+    leave(entry, Gone::no_room, leaving);
+    --kernels;
+    bytes -= size;
+    if (!exceeded(kernels, bytes)) return;
   }
-  if (!exceeded(kernels, bytes)) return;
   for (const Table::iterator entry : in_use) {
     if (!exceeded(kept_kernels, kept_bytes)) return;
     leaving.push_back(std::move(entry->second.kept));
     --kept_kernels;
     kept_bytes -= entry->second.bytes;
   }
+}
+
+void Cache::protect(Entry& entry) {
+  entry.is_protected = true;
+  demote();
 }
 
 /// Leaves no more protected than have 80 % of the room: those used longest ago begin again, as if they were new.
@@ -418,14 +467,37 @@ void Cache::demote() {
     bytes += entry.bytes;
   }
   std::sort(entries.begin(), entries.end(),
-            [](const Entry* a, const Entry* b) { return a->used.load() < b->used.load(); });
+            [](const Entry* a, const Entry* b) { return a->tally->used.load() < b->tally->used.load(); });
   for (Entry* entry : entries) {
     if (kernels <= std::uint64_t{options_.kernels} * 4 / 5 && bytes.count <= options_.memory.count / 5 * 4)
       return;
     entry->is_protected = false;
-    entry->used.store(uses_.fetch_add(1) + 1);
+    entry->tally->used.store(uses_.fetch_add(1) + 1);
     --kernels;
     bytes -= entry->bytes;
+  }
+}
+
+void Cache::enter(Hold& hold) {
+  const base::Lock lock(mutex_);
+  const auto entry = entries_.find(hold.key());
+  hold.begin(entry == entries_.end() ? std::make_shared<Tally>()
+                                     : entry->second.tally);  // else its device is lost
+  holds_.insert(&hold);
+}
+
+void Cache::leave(Hold& hold) noexcept {
+  const base::Lock lock(mutex_);
+  holds_.erase(&hold);
+  hold.settle();
+  const auto entry = entries_.find(hold.key());
+  if (options_.eviction != Eviction::slru || entry == entries_.end() || entry->second.is_protected ||
+      !hold.was_used_again())
+    return;
+  const Exclusive still(*this);
+  try {
+    protect(entry->second);
+  } catch (const std::bad_alloc&) {  // then too many are protected for a while
   }
 }
 
@@ -445,8 +517,8 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
   Leaving leaving;
   const base::Lock lock(mutex_);
   const Exclusive still(*this);
-  for (const Table::iterator entry : kept_in_order()) {
-    if (freed >= wanted) break;
+  for (Queue queue(entries_); freed < wanted && !queue.empty();) {
+    const Table::iterator entry = queue.next();
     if (entry->first.device != &device || !is_idle(entry->second.kept)) continue;
     freed += entry->second.bytes;
     leave(entry, Gone::reclaimed, leaving);
@@ -456,12 +528,18 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
 
 void Cache::clear() {
   if (store_) store_->forgive();
+  descriptions_.clear();
   Leaving leaving;
+  std::vector<Described> described(readers_.size() * std::tuple_size_v<decltype(Reader::described)>);
   const base::Lock lock(mutex_);
   const Exclusive still(*this);
+  auto last = described.begin();
+  for (Reader& reader : readers_)
+    last = std::swap_ranges(reader.described.begin(), reader.described.end(), last);
   std::erase_if(past_, [](const auto& past) { return past.second.why == Gone::failed; });
-  for (const Table::iterator entry : kept_in_order())
-    if (is_idle(entry->second.kept)) leave(entry, Gone::cleared, leaving);
+  for (Queue queue(entries_); !queue.empty();)
+    if (const Table::iterator entry = queue.next(); is_idle(entry->second.kept))
+      leave(entry, Gone::cleared, leaving);
 }
 
 const Cache& of(const ShaderCache& cache) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "base/worker.hpp"
 #include "cache/artefact_store.hpp"
 #include "cache/bundle.hpp"
+#include "cache/descriptions.hpp"
 #include "cache/directory_store.hpp"
 #include "cache/driver_tier.hpp"
 #include "device/provider.hpp"
@@ -26,6 +28,15 @@
 namespace wye {
 inline namespace v0 {
 namespace cache {
+
+/// When an executable was used, and how often. It outlives the entry of its executable: handles have their own hold on it.
+struct Tally {
+  std::atomic<std::uint64_t> latest{0};  ///< a use; the last one, where it is the cache's
+  std::atomic<std::uint64_t> used{0};    ///< the last use, once slots and handles have told theirs
+  std::atomic<std::uint64_t> hits{0};    ///< the same
+};
+
+class Hold;
 
 /// Live executables by key and device, in memory; their artefacts in a store.
 ///
@@ -37,6 +48,9 @@ namespace cache {
 ///
 /// Who asks with a deadline may not be kept by a compiler, and no compiler can be told to stop: then the build has a
 /// thread of its own, and where the deadline passes first, it goes on for those who ask next.
+///
+/// Who asks with all that a kernel is made of, gets it by way of the same door: beside the executables lie the
+/// descriptions they were last found by, which are compared whole.
 /// Threads: thread-safe. Builds, drivers, the store and the ends of executables see no lock held but the claim
 ///          on the key between processes.
 class Cache final : public device::ExecutableProvider, public device::Reclaimable {
@@ -50,6 +64,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
 
   /// What this thread has found lately, if it is that; else null, whether it is ready or not.
   ExecutablePointer find_again(const device::Program& program, const device::DeviceBase& device) const;
+  ExecutablePointer find_again(const KernelDescription& description, std::uint64_t sample,
+                               const device::DeviceBase& device) const;
 
   std::optional<Duration> build_cost(const device::Program& program,
                                      const device::DeviceBase& device) const override;
@@ -58,6 +74,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Result<device::Provided> make_ready(const std::shared_ptr<const device::Program>& program,
                                       const std::shared_ptr<device::DeviceBase>& device,
                                       Instant until) override;
+  Result<device::Provided> provide(const KernelDescription& description,
+                                   const std::shared_ptr<device::DeviceBase>& device, Instant until);
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
   void clear();
@@ -82,12 +100,24 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
         std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles);  ///< for `open`
   ~Cache() override;
 
- private:
   struct Key {
     Digest digest;
-    const device::DeviceBase* device;
+    const device::DeviceBase* device = nullptr;
     friend bool operator==(const Key&, const Key&) = default;
   };
+  /// From now on `hold` counts for what has its key.
+  void enter(Hold& hold);
+  void leave(Hold& hold) noexcept;
+  /// Makes what is tallied the one used last and says when that was, for `raise`; 0 where it was the last one already.
+  std::uint64_t touch(Tally& tally) const noexcept {
+    if (tally.latest.load(std::memory_order_relaxed) == uses_.load(std::memory_order_relaxed)) return 0;
+    const std::uint64_t now = uses_.fetch_add(1, std::memory_order_relaxed) + 1;
+    tally.latest.store(now, std::memory_order_relaxed);
+    return now;
+  }
+  static void raise(Tally& tally, std::uint64_t now) noexcept;
+
+ private:
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept;
   };
@@ -110,11 +140,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
     std::string label;
     CacheTier tier = CacheTier::none;
     Duration took{};
-    Use* use = nullptr;                            ///< null where it is not recorded
-    bool is_protected = false;                     ///< of `Eviction::slru`: used again
-    mutable std::atomic<std::uint64_t> latest{0};  ///< a use; the last one, where it is `uses_`
-    mutable std::atomic<std::uint64_t> used{0};    ///< the last use, once slots have told theirs
-    mutable std::atomic<std::uint64_t> hits{0};    ///< the same
+    Use* use = nullptr;         ///< null where it is not recorded
+    bool is_protected = false;  ///< of `Eviction::slru`: used again
+    std::shared_ptr<Tally> tally = std::make_shared<Tally>();
   };
   using Table = std::unordered_map<Key, Entry, KeyHash>;
 
@@ -167,12 +195,11 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
     std::uint64_t order;
   };
 
-  /// An executable that was found behind this door. While there is a `pin`, `entry` is in the table and keeps
-  /// the same executable.
+  /// An executable that was found behind this door. While there is a `pin`, the table has it, and `tally` is its entry's.
   struct Slot {
     std::uint64_t program = 0;
     const device::DeviceBase* device = nullptr;
-    const Entry* entry = nullptr;
+    Tally* tally = nullptr;
     ExecutablePointer
         pin;  ///< counts its copies apart from those of other slots: counting is half a hit's cost
     std::uint64_t used = 0;
@@ -184,9 +211,13 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   struct alignas(64) Reader {
     base::Door door;
     std::array<Slot, 16> slots;
+    std::array<Described, 8> described;
     Slot& slot(std::uint64_t program, const device::DeviceBase* device) noexcept {
       return slots[(program + (reinterpret_cast<std::uintptr_t>(device) >> 6)) %
                    std::tuple_size_v<decltype(slots)>];
+    }
+    Described& said(std::uint64_t sample) noexcept {
+      return described[sample % std::tuple_size_v<decltype(described)>];
     }
   };
   static constexpr std::size_t reader_count = 32;
@@ -197,10 +228,10 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   class AllDoors;
   /// All doors, and no slot pins anything: the table may change.
   class Exclusive;
+  class Queue;
 
+  const ExecutablePointer& used_again(Slot& slot) const noexcept;
   Reader& reader() const noexcept { return readers_[base::thread_number() % reader_count]; }
-  std::uint64_t touch(const Entry& entry) const noexcept;
-  static void raise(const Entry& entry, std::uint64_t now) noexcept;
   static void settle(Slot& slot) noexcept;
   static void empty(Slot& slot) noexcept;
   ExecutablePointer find_kept(const Key& key, std::uint64_t program) const;
@@ -237,8 +268,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   // Under `mutex_` and all doors.
   bool exceeded(std::uint64_t kernels, Bytes bytes) const noexcept;
   void leave(Table::iterator entry, Gone why, Leaving& leaving);
-  std::vector<Table::iterator> kept_in_order();
   void trim(Leaving& leaving);
+  void protect(Entry& entry);
   void demote();
 
   const CacheOptions options_;
@@ -251,6 +282,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   const std::shared_ptr<const void> compilers_;  ///< loaded for as long as there is a cache to fill
 
   mutable std::array<Reader, reader_count> readers_;
+  Descriptions descriptions_;
   mutable std::mutex mutex_;
   Table entries_;  ///< changed under `mutex_` and all doors
   alignas(64) mutable std::atomic<std::uint64_t> uses_{1};
@@ -260,6 +292,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   std::unordered_map<Key, Past, KeyHash> past_;
   Uses used_;
   std::uint64_t remembered_ = 0;
+  std::unordered_set<Hold*> holds_;
   CacheMetrics counted_;   ///< without what the table and slots know
   std::list<Apart> late_;  ///< builds that nobody waited out
 };

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "cache/cache.hpp"
+#include "cache/hold.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -37,7 +38,8 @@ std::vector<std::string> Cache::contents() const {
     const Frozen still = freeze();
     settle();
     for (const auto& [key, entry] : entries_)
-      if (!entry.alive.expired()) found.push_back({{entry.is_protected, entry.used.load()}, entry.label});
+      if (!entry.alive.expired())
+        found.push_back({{entry.is_protected, entry.tally->used.load()}, entry.label});
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.order > b.order; });
   std::vector<std::string> labels;
@@ -63,7 +65,7 @@ std::string Cache::explain(const device::Program& asked, const device::DeviceBas
                         live.tier == CacheTier::disk || live.tier == CacheTier::bundle ? "loaded"
                         : live.tier == CacheTier::built                                ? "built"
                                                                                        : "made ready",
-                        in_words(live.took), live.hits.load(),
+                        in_words(live.took), live.tally->hits.load(),
                         live.kept ? "" : " There is no room for it: it ends with its last user.");
     }
     if (const auto flight = flights_.find(key); flight != flights_.end())
@@ -111,7 +113,7 @@ std::vector<Cache::Use> Cache::uses() const {
     std::map<const Use*, std::pair<std::uint64_t, Duration>> live;
     for (const auto& [key, entry] : entries_) {
       if (!entry.use) continue;
-      const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
+      const std::uint64_t hits = entry.tally->hits.load(std::memory_order_relaxed);
       auto& [uses, saved] = live[entry.use];
       uses += hits;
       saved += entry.took * hits;
@@ -146,13 +148,14 @@ std::vector<KernelMetrics> Cache::kernel_metrics() const {
 void Cache::settle() const noexcept {
   for (Reader& reader : readers_)
     for (Slot& slot : reader.slots) settle(slot);
+  for (Hold* hold : holds_) hold->settle();
 }
 
 CacheMetrics Cache::metrics_locked() const {
   CacheMetrics metrics = counted_;
   settle();
   for (const auto& [key, entry] : entries_) {
-    const std::uint64_t hits = entry.hits.load(std::memory_order_relaxed);
+    const std::uint64_t hits = entry.tally->hits.load(std::memory_order_relaxed);
     metrics.hits += hits;
     metrics.saved += entry.took * hits;
     if (entry.alive.expired()) {

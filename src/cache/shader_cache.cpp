@@ -7,8 +7,10 @@
 
 #include "base/version.hpp"
 #include "cache/cache.hpp"
+#include "cache/hold.hpp"
 #include "cache/prewarming.hpp"
 #include "device/contract.hpp"
+#include "kernel/description.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -18,6 +20,12 @@ namespace {
 cache::Cache& cache_of(const std::shared_ptr<device::ExecutableProvider>& provider) {
   return static_cast<cache::Cache&>(*provider);
 }
+
+Error no_memory() {
+  return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
+}
+
+Error no_device() { return Error(Errc::invalid_argument, "A kernel cannot be built for no device."); }
 
 Result<Prewarm> started(const std::shared_ptr<device::ExecutableProvider>& provider,
                         std::vector<cache::Prewarming::Item> items, std::size_t unmatched) {
@@ -45,7 +53,7 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
 
 Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Device& device,
                                               Deadline deadline) {
-  if (!device) return Error(Errc::invalid_argument, "A kernel cannot be built for no device.");
+  if (!device) return no_device();
   try {
     cache::Cache& cache = cache_of(provider_);
     if (!device.base()->lost())
@@ -55,7 +63,33 @@ Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Dev
     if (!provided) return std::move(provided).error();
     return std::move(provided->executable);
   } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
+    return no_memory();
+  }
+}
+
+Result<Executable> ShaderCache::find_or_build(const KernelDescription& description, const Device& device,
+                                              Deadline deadline) {
+  if (!device) return no_device();
+  try {
+    cache::Cache& cache = cache_of(provider_);
+    if (!device.base()->lost())
+      if (auto ready = cache.find_again(description, kernel::sample(description), *device.base()))
+        return Executable(std::move(ready));
+    auto provided = cache.provide(description, device.base(), deadline.at(cache.clock()));
+    if (!provided) return std::move(provided).error();
+    return std::move(provided->executable);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+Result<KernelHandle> ShaderCache::handle(const AnyKernel& kernel, const Device& device) {
+  if (!device) return no_device();
+  try {
+    return KernelHandle(std::make_unique<cache::Hold>(std::static_pointer_cast<cache::Cache>(provider_),
+                                                      kernel.program(), device.base()));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory left for the handle of a kernel.");
   }
 }
 

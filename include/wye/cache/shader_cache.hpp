@@ -4,6 +4,7 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
+#include <wye/cache/kernel_handle.hpp>
 #include <wye/cache/manifest.hpp>
 #include <wye/cache/prewarm.hpp>
 #include <wye/device/device.hpp>
@@ -125,8 +126,21 @@ class WYE_API ShaderCache {
   /// is refused to all of them until the kernel, its compiler or the driver changes, or until `clear`.
   /// Where `deadline` passes first, the build goes on, for who asks next.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
-  /// Cost:   where it is ready, less than two copies of the handle it returns (cache_bench): keep that handle.
+  /// Cost:   where it is ready, less than two copies of what it returns (cache_bench): keep that, or a `handle`.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
+
+  /// The same for what a kernel is made of, by a host that has the text of its kernels and keeps no kernels: one that says
+  /// the same is made once, and found again by comparing. Sources that include from directories or by a callback, or that
+  /// were read from files, are read each time; a host function is the same where the source is a copy.
+  /// The last 256 descriptions of up to 16 MiB are kept, up to `clear`.
+  /// Errors: those of `AnyKernel::make` too.
+  /// Cost:   where it is ready, some 100 ns for 4 KiB of text (bench/cache_bench.cpp).
+  Result<Executable> find_or_build(const KernelDescription& description, const Device& device,
+                                   Deadline deadline = {});
+
+  /// `kernel` on `device` for one thread that asks for it again and again. Nothing is built yet.
+  /// Errors: invalid_argument (no device), out_of_memory.
+  Result<KernelHandle> handle(const AnyKernel& kernel, const Device& device);
 
   /// Makes `kernels` ready on `devices` in the background, in this order, as far as there is room: nothing is
   /// evicted for it. Drivers make all of their code, also those that leave it for the first dispatch. Whoever asks for one meanwhile waits for the background.

@@ -15,6 +15,13 @@
 namespace wye {
 inline namespace v0 {
 
+/// All that a kernel is made of. Two that say the same are of one kernel to a ShaderCache.
+struct KernelDescription {
+  std::string name;
+  ParamSchema schema;
+  std::vector<AnySource> sources;
+};
+
 /// A kernel whose parameter types are known only at run time; `Kernel<P...>` is one.
 /// Threads: thread-safe; copies share one kernel.
 class WYE_API AnyKernel {
@@ -27,6 +34,9 @@ class WYE_API AnyKernel {
   ///         language; SPIR-V, PTX or a cubin that is not valid or disagrees with `schema`, naming the
   ///         parameter), unsupported (one that uses what wye does not offer, named).
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
+  static Result<AnyKernel> make(KernelDescription description) {
+    return make(std::move(description.name), std::move(description.schema), std::move(description.sources));
+  }
 
   const std::string& name() const noexcept;
   const ParamSchema& schema() const noexcept;
@@ -73,13 +83,20 @@ class Kernel : public AnyKernel {
     std::vector<std::string> parameters = {};  ///< their names, for messages; else those of the sources
   };
 
+  /// What `make` makes a kernel of, for `ShaderCache::find_or_build`.
+  static KernelDescription describe(Options options) {
+    KernelDescription description{std::move(options.name), {{detail::ParameterTraits<P>::slot()...}}, {}};
+    std::vector<Slot>& slots = description.schema.slots;
+    for (std::size_t i = 0; i < slots.size() && i < options.parameters.size(); ++i)
+      slots[i].name = std::move(options.parameters[i]);
+    description.sources.reserve(options.sources.size());
+    for (Source& source : options.sources) description.sources.push_back(std::move(source));
+    return description;
+  }
+
   /// Errors: those of `AnyKernel::make`.
   static Result<Kernel> make(Options options) {
-    ParamSchema schema{{detail::ParameterTraits<P>::slot()...}};
-    for (std::size_t i = 0; i < schema.slots.size() && i < options.parameters.size(); ++i)
-      schema.slots[i].name = std::move(options.parameters[i]);
-    std::vector<AnySource> sources(options.sources.begin(), options.sources.end());
-    auto made = AnyKernel::make(std::move(options.name), std::move(schema), std::move(sources));
+    auto made = AnyKernel::make(describe(std::move(options)));
     if (!made) return std::move(made).error();
     return Kernel(std::move(*made));
   }

@@ -1,0 +1,181 @@
+#include "kernel/description.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <variant>
+
+#include "kernel/source.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace kernel {
+
+namespace {
+
+template <class Source>
+constexpr bool is_function = std::is_same_v<Source, HostSource> || std::is_same_v<Source, NativeSource>;
+
+/// What a source is mostly made of.
+template <class Source>
+std::string_view code_of(const Source& source) {
+  if constexpr (is_function<Source>) {
+    return {};
+  } else if constexpr (std::is_same_v<Source, SpirV>) {
+    return {reinterpret_cast<const char*>(source.words.data()), source.words.size() * sizeof(std::uint32_t)};
+  } else if constexpr (std::is_same_v<Source, Cubin>) {
+    return {reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()};
+  } else if constexpr (std::is_same_v<Source, Slang>) {
+    if (!source.module.empty())
+      return {reinterpret_cast<const char*>(source.module.data()), source.module.size()};
+    return source.text;
+  } else {
+    return source.text;
+  }
+}
+
+bool same(const Macro& a, const Macro& b) { return a.name == b.name && a.value == b.value; }
+bool same(const Include& a, const Include& b) { return a.name == b.name && a.text == b.text; }
+bool same(const SpecializationConstant& a, const SpecializationConstant& b) {
+  return a.id == b.id && a.size == b.size && a.bits == b.bits;
+}
+bool same(const LinkConstant& a, const LinkConstant& b) {
+  return a.name == b.name && a.type == b.type && a.bits == b.bits;
+}
+template <class T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const T& x, const T& y) { return same(x, y); });
+}
+
+// All members but the code, and but what `is_complete` excludes.
+bool same_but_code(const Glsl& a, const Glsl& b) {
+  return std::tie(a.file, a.entry, a.tile) == std::tie(b.file, b.entry, b.tile) &&
+         same(a.constants, b.constants) && same(a.macros, b.macros) && same(a.includes, b.includes);
+}
+bool same_but_code(const Slang& a, const Slang& b) {
+  return std::tie(a.file, a.entry, a.tile) == std::tie(b.file, b.entry, b.tile) &&
+         a.module.empty() == b.module.empty() && same(a.constants, b.constants) && same(a.macros, b.macros) &&
+         same(a.includes, b.includes);
+}
+bool same_but_code(const SpirV& a, const SpirV& b) {
+  return std::tie(a.entry, a.tile) == std::tie(b.entry, b.tile) && same(a.constants, b.constants);
+}
+bool same_but_code(const CudaCpp& a, const CudaCpp& b) {
+  const auto tied = [](const CudaCpp& s) {
+    return std::tie(s.file, s.entry, s.workgroup, s.tile, s.dynamic_shared.count, s.max_registers,
+                    s.fast_math);
+  };
+  return tied(a) == tied(b) && same(a.macros, b.macros) && same(a.includes, b.includes);
+}
+template <class Module>
+bool same_but_code(const Module& a, const Module& b) {  // Ptx, Cubin
+  const auto tied = [](const Module& s) {
+    return std::tie(s.entry, s.workgroup, s.tile, s.dynamic_shared.count);
+  };
+  return tied(a) == tied(b);
+}
+
+bool are_same(const AnySource& a, const AnySource& b) {
+  const SourceData &left = *a.data(), &right = *b.data();
+  if (&left == &right) return true;
+  if (left.source.index() != right.source.index()) return false;
+  return std::visit(
+      [&](const auto& one) {
+        using Source = std::decay_t<decltype(one)>;
+        if constexpr (is_function<Source>) {
+          return false;
+        } else {
+          const Source& other = *std::get_if<Source>(&right.source);
+          return same_but_code(one, other) && code_of(one) == code_of(other);
+        }
+      },
+      left.source);
+}
+
+/// An odd number of 64 bits; products with it spread (D. E. Knuth, The Art of Computer Programming 3, 6.4).
+constexpr std::uint64_t spread = 0x9E3779B97F4A7C15u;
+
+std::uint64_t mixed(std::uint64_t state, std::uint64_t word) noexcept {
+  state = (state ^ word) * spread;
+  return state ^ (state >> 32);
+}
+
+std::uint64_t mixed(std::uint64_t state, std::string_view bytes) noexcept {
+  state = mixed(state, bytes.size());
+  if (bytes.size() < sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&word));
+    return mixed(state, word);
+  }
+  constexpr std::size_t words = 16;
+  const std::size_t last = bytes.size() - sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < words; ++i) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + last * i / (words - 1), sizeof(word));
+    state = mixed(state, word);
+  }
+  return state;
+}
+
+}  // namespace
+
+bool is_complete(const KernelDescription& description) {
+  return std::all_of(description.sources.begin(), description.sources.end(), [](const AnySource& source) {
+    return std::visit(
+        [](const auto& one) {
+          if constexpr (requires { one.find_include; })
+            return one.path.empty() && one.include_directories.empty() && !one.find_include;
+          else if constexpr (requires { one.path; })
+            return one.path.empty();
+          else
+            return true;
+        },
+        source.data()->source);
+  });
+}
+
+Bytes size_of(const KernelDescription& description) {
+  Bytes size;
+  for (const AnySource& source : description.sources)
+    std::visit(
+        [&](const auto& one) {
+          size.count += code_of(one).size();
+          if constexpr (requires { one.includes; })
+            for (const Include& include : one.includes) size.count += include.text.size();
+        },
+        source.data()->source);
+  return size;
+}
+
+std::uint64_t sample(const KernelDescription& description) {
+  std::uint64_t state = mixed(description.schema.slots.size(), description.name);
+  for (const AnySource& source : description.sources) {
+    const SourceData& data = *source.data();
+    state = mixed(state, data.source.index());
+    std::visit(
+        [&](const auto& one) {
+          if constexpr (is_function<std::decay_t<decltype(one)>>)
+            state = mixed(state, reinterpret_cast<std::uintptr_t>(&data));
+          else
+            state = mixed(state, code_of(one));
+          if constexpr (requires { one.macros; })
+            for (const Macro& macro : one.macros) state = mixed(mixed(state, macro.name), macro.value);
+          if constexpr (requires { one.constants; })
+            for (const auto& constant : one.constants) state = mixed(state, constant.bits);
+        },
+        data.source);
+  }
+  return state;
+}
+
+bool say_the_same(const KernelDescription& a, const KernelDescription& b) {
+  return a.name == b.name && a.schema == b.schema &&
+         std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), are_same);
+}
+
+}  // namespace kernel
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,26 @@
+#pragma once
+/// Comparing what kernels are made of.
+#include <wye/base/bytes.hpp>
+#include <wye/kernel/kernel.hpp>
+
+#include <cstdint>
+
+namespace wye {
+inline namespace v0 {
+namespace kernel {
+
+/// Whether a kernel made of it now and one made of it later are the same: nothing is read from elsewhere.
+bool is_complete(const KernelDescription& description);
+
+/// What its texts and modules take.
+Bytes size_of(const KernelDescription& description);
+
+/// Equal for descriptions that are; mostly different for others. Reads a few words of each text.
+std::uint64_t sample(const KernelDescription& description);
+
+/// Whether both say the same, byte for byte. Host and native functions are the same only in copies of one source.
+bool say_the_same(const KernelDescription& a, const KernelDescription& b);
+
+}  // namespace kernel
+}  // namespace v0
+}  // namespace wye
