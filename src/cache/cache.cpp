@@ -250,6 +250,7 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   }
   if (ExecutablePointer ready = find_again(program, *device))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
+  if (const auto observer = observer_.lock()) observer->used(asked, device);
   auto digest = program.key(*device);
   if (!digest) return std::move(digest).error();
   const Key key{*digest, device.get()};
@@ -544,6 +545,10 @@ void Cache::clear() {
 
 const Cache& of(const ShaderCache& cache) {
   return static_cast<const Cache&>(*cache.provider());  // `ShaderCache::open` is the only one to give it
+}
+
+std::shared_ptr<Cache> share(const ShaderCache& cache) {
+  return std::static_pointer_cast<Cache>(cache.provider());
 }
 
 }  // namespace cache

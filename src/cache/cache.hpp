@@ -62,6 +62,9 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   static Result<std::shared_ptr<Cache>> open(const CacheOptions& options,
                                              std::shared_ptr<BlobStore> store = nullptr);
 
+  /// Tells `observer` of every use that is not one of what was found lately. To be called before anything is used.
+  void tell(std::weak_ptr<device::UseObserver> observer) { observer_ = std::move(observer); }
+
   /// What this thread has found lately, if it is that; else null, whether it is ready or not.
   ExecutablePointer find_again(const device::Program& program, const device::DeviceBase& device) const;
   ExecutablePointer find_again(const KernelDescription& description, std::uint64_t sample,
@@ -279,6 +282,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   const std::unique_ptr<DriverTier> drivers_;   ///< the same
   const std::shared_ptr<const DirectoryStore> directory_;
   const std::vector<Bundle> bundles_;
+  std::weak_ptr<device::UseObserver> observer_;
   const std::shared_ptr<const void> compilers_;  ///< loaded for as long as there is a cache to fill
 
   mutable std::array<Reader, reader_count> readers_;
@@ -325,6 +329,7 @@ Digest build_name(const Digest& artefact, const device::DeviceBase& device);
 
 /// The cache behind a handle.
 const Cache& of(const ShaderCache& cache);
+std::shared_ptr<Cache> share(const ShaderCache& cache);
 
 }  // namespace cache
 }  // namespace v0

@@ -18,15 +18,20 @@ Hold::~Hold() { let_go(); }
 /// Finds what there is now, which is counted there.
 Result<const Executable*> Hold::find(Deadline deadline) {
   let_go();
-  const std::shared_ptr<const device::Program> now(program_, &program_->current());
-  auto provided = cache_->provide(now, device_, deadline.at(cache_->clock()));
+  const Instant until = deadline.at(cache_->clock());
+  const device::Program* now = &program_->current();
+  auto provided = cache_->provide(program_, device_, until);
+  while (now != &program_->current()) {  // it was replaced meanwhile
+    now = &program_->current();
+    provided = cache_->provide(program_, device_, until);
+  }
   if (!provided) return std::move(provided).error();
   auto digest = now->key(*device_);
   if (!digest) return std::move(digest).error();
   key_ = {*digest, device_.get()};
   cache_->enter(*this);
   executable_ = std::move(provided->executable);
-  found_ = now.get();
+  found_ = now;
   return &executable_;
 }
 

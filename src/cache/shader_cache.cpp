@@ -27,10 +27,9 @@ Error no_memory() {
 
 Error no_device() { return Error(Errc::invalid_argument, "A kernel cannot be built for no device."); }
 
-Result<Prewarm> started(const std::shared_ptr<device::ExecutableProvider>& provider,
-                        std::vector<cache::Prewarming::Item> items, std::size_t unmatched) {
-  auto prewarming =
-      cache::Prewarming::start(std::static_pointer_cast<cache::Cache>(provider), std::move(items), unmatched);
+Result<Prewarm> started(const ShaderCache& cache, std::vector<cache::Prewarming::Item> items,
+                        std::size_t unmatched) {
+  auto prewarming = cache::Prewarming::start(cache::share(cache), std::move(items), unmatched);
   if (!prewarming) return std::move(prewarming).error();
   return Prewarm(std::move(*prewarming));
 }
@@ -86,8 +85,7 @@ Result<Executable> ShaderCache::find_or_build(const KernelDescription& descripti
 Result<KernelHandle> ShaderCache::handle(const AnyKernel& kernel, const Device& device) {
   if (!device) return no_device();
   try {
-    return KernelHandle(std::make_unique<cache::Hold>(std::static_pointer_cast<cache::Cache>(provider_),
-                                                      kernel.program(), device.base()));
+    return KernelHandle(std::make_unique<cache::Hold>(cache::share(*this), kernel.program(), device.base()));
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left for the handle of a kernel.");
   }
@@ -101,7 +99,7 @@ Result<Prewarm> ShaderCache::prewarm(const std::vector<AnyKernel>& kernels,
       for (const Device& device : devices)
         if (device && !kernel.program()->current().refusal(*device.base()))
           items.push_back({kernel.program(), device.base()});
-    return started(provider_, std::move(items), 0);
+    return started(*this, std::move(items), 0);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
   }
@@ -127,7 +125,7 @@ Result<Prewarm> ShaderCache::prewarm(const Manifest& manifest, const std::vector
       if (!seen.insert(name).second) continue;
       for (auto item = first; item != last; ++item) items.push_back(item->second);
     }
-    return started(provider_, std::move(items), unmatched);
+    return started(*this, std::move(items), unmatched);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
   }

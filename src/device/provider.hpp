@@ -1,5 +1,5 @@
 #pragma once
-/// The two ports through which rooms that do not know each other meet.
+/// The ports through which rooms that do not know each other meet.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/digest.hpp>
@@ -66,6 +66,17 @@ class ExecutableProvider {
   /// As `provide`; and the driver makes all of its code now, where it would leave that for the first dispatch.
   virtual Result<Provided> make_ready(const std::shared_ptr<const Program>& program,
                                       const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
+};
+
+/// Is told which programs are used, and where.
+/// Threads: thread-safe.
+class UseObserver {
+ public:
+  virtual ~UseObserver() = default;
+  /// `program` is wanted on `device`: the first time on each thread, and now and then later. What was replaced is named, not
+  /// what replaced it.
+  virtual void used(const std::shared_ptr<const Program>& program,
+                    const std::shared_ptr<DeviceBase>& device) = 0;
 };
 
 /// Something that can give memory of a device back.

@@ -20,14 +20,15 @@ const kernel::KernelProgram& kernel_of(const device::Program& program) {
 
 }  // namespace
 
-Result<std::shared_ptr<HotReload>> HotReload::start(std::shared_ptr<device::ExecutableProvider> cache,
-                                                    base::Logger log, ReloadSink told, const Clock& clock) {
+Result<std::shared_ptr<HotReload>> HotReload::start(std::shared_ptr<cache::Cache> cache, base::Logger log,
+                                                    ReloadSink told, const Clock& clock) {
   std::shared_ptr<HotReload> made(new HotReload(std::move(cache), std::move(log), std::move(told), clock));
   auto watch = base::FileWatch::start([weak = std::weak_ptr(made)] {
     if (const auto self = weak.lock()) self->look();
   });
   if (!watch) return std::move(watch).error();
   made->watch_ = std::make_shared<base::FileWatch>(std::move(*watch));
+  made->cache_->tell(made);
   return made;
 }
 
@@ -37,27 +38,9 @@ void HotReload::stop() {
   ended = std::move(watch_);
 }
 
-std::optional<Duration> HotReload::build_cost(const device::Program& program,
-                                              const device::DeviceBase& device) const {
-  return cache_->build_cost(program, device);
-}
-
-Result<device::Provided> HotReload::provide(const std::shared_ptr<const device::Program>& program,
-                                            const std::shared_ptr<device::DeviceBase>& device,
-                                            Instant until) {
-  if (kernel_of(*program).is_from_files()) note(program, device);
-  return cache_->provide(program, device, until);
-}
-
-Result<device::Provided> HotReload::make_ready(const std::shared_ptr<const device::Program>& program,
-                                               const std::shared_ptr<device::DeviceBase>& device,
-                                               Instant until) {
-  if (kernel_of(*program).is_from_files()) note(program, device);
-  return cache_->make_ready(program, device, until);
-}
-
-void HotReload::note(const std::shared_ptr<const device::Program>& program,
+void HotReload::used(const std::shared_ptr<const device::Program>& program,
                      const std::shared_ptr<device::DeviceBase>& device) {
+  if (!kernel_of(*program).is_from_files() || program->id() == making_) return;
   std::shared_ptr<base::FileWatch> watch;
   {
     const base::Lock lock(mutex_);
@@ -82,7 +65,7 @@ std::shared_ptr<base::FileWatch> HotReload::watch() {
   return watch_;
 }
 
-std::vector<HotReload::Used> HotReload::used() {
+std::vector<HotReload::Used> HotReload::all_used() {
   std::vector<Used> used;
   const base::Lock lock(mutex_);
   std::erase_if(watched_, [](const auto& one) { return one.second.program.expired(); });
@@ -95,7 +78,7 @@ std::vector<HotReload::Used> HotReload::used() {
 void HotReload::look() {
   try {
     std::vector<std::string> files;
-    for (const Used& one : used()) {
+    for (const Used& one : all_used()) {
       if (!watch()) return;
       look_at(*one.watched, kernel_of(*one.program), one.devices);
       files.insert(files.end(), one.watched->files.begin(), one.watched->files.end());
@@ -139,6 +122,7 @@ void HotReload::look_at(Watched& watched, const kernel::KernelProgram& program, 
 /// Why it cannot be used where its predecessor is, or nothing.
 std::optional<Error> HotReload::compile(const std::shared_ptr<const kernel::KernelProgram>& program,
                                         const Devices& devices) {
+  making_ = program->id();
   for (const auto& one : devices) {
     const auto device = one.lock();
     if (!device || device->lost()) continue;

@@ -3,6 +3,7 @@
 #include <wye/base/result.hpp>
 #include <wye/runtime/reload.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "base/file_watch.hpp"
 #include "base/logger.hpp"
+#include "cache/cache.hpp"
 #include "device/provider.hpp"
 #include "kernel/program.hpp"
 
@@ -20,25 +22,19 @@ namespace wye {
 inline namespace v0 {
 namespace runtime {
 
-/// Stands before the cache, sees which kernels jobs use and on which devices, and replaces those whose files have changed.
+/// Is told by the cache which kernels are used and on which devices, and replaces those whose files have changed.
 /// Whether they have is told by what they contain.
 /// Threads: thread-safe. Everything but noting a kernel is done on the watch's thread, under no lock.
-class HotReload final : public device::ExecutableProvider, public std::enable_shared_from_this<HotReload> {
+class HotReload final : public device::UseObserver {
  public:
   /// Errors: unavailable (no thread can be started), io.
-  static Result<std::shared_ptr<HotReload>> start(std::shared_ptr<device::ExecutableProvider> cache,
-                                                  base::Logger log, ReloadSink told, const Clock& clock);
+  static Result<std::shared_ptr<HotReload>> start(std::shared_ptr<cache::Cache> cache, base::Logger log,
+                                                  ReloadSink told, const Clock& clock);
   /// Nothing is reloaded after it, and nothing is being reloaded (but by whom it is called).
   void stop();
 
-  std::optional<Duration> build_cost(const device::Program& program,
-                                     const device::DeviceBase& device) const override;
-  Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
-                                   const std::shared_ptr<device::DeviceBase>& device, Instant until) override;
-  Result<device::Provided> make_ready(const std::shared_ptr<const device::Program>& program,
-                                      const std::shared_ptr<device::DeviceBase>& device,
-                                      Instant until) override;
-  const Clock& clock() const noexcept override { return cache_->clock(); }
+  void used(const std::shared_ptr<const device::Program>& program,
+            const std::shared_ptr<device::DeviceBase>& device) override;
 
  private:
   using Devices = std::vector<std::weak_ptr<device::DeviceBase>>;
@@ -55,23 +51,22 @@ class HotReload final : public device::ExecutableProvider, public std::enable_sh
     Devices devices;
   };
 
-  HotReload(std::shared_ptr<device::ExecutableProvider> cache, base::Logger log, ReloadSink told,
-            const Clock& clock)
+  HotReload(std::shared_ptr<cache::Cache> cache, base::Logger log, ReloadSink told, const Clock& clock)
       : cache_(std::move(cache)), log_(std::move(log)), told_(std::move(told)), clock_(clock) {}
-  void note(const std::shared_ptr<const device::Program>& program,
-            const std::shared_ptr<device::DeviceBase>& device);
   std::shared_ptr<base::FileWatch> watch();
-  std::vector<Used> used();
+  std::vector<Used> all_used();
   void look();
   void look_at(Watched& watched, const kernel::KernelProgram& program, const Devices& devices);
   std::optional<Error> compile(const std::shared_ptr<const kernel::KernelProgram>& program,
                                const Devices& devices);
   void tell(const Reload& reload);
 
-  const std::shared_ptr<device::ExecutableProvider> cache_;
+  const std::shared_ptr<cache::Cache> cache_;
   const base::Logger log_;
   const ReloadSink told_;
   const Clock& clock_;
+  std::atomic<std::uint64_t> making_{
+      0};  ///< the number of what is compiled to replace another: nobody uses it yet
   std::mutex mutex_;
   std::map<std::uint64_t, Watched>
       watched_;                             ///< by the program's number; only the watch's thread removes any

@@ -63,16 +63,16 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
     if (!pool) return std::move(pool).error();
     auto cache = runtime::open_cache(*resolved);
     if (!cache) return std::move(cache).error();
-    std::shared_ptr<device::ExecutableProvider> kernels = *cache;
     std::shared_ptr<runtime::HotReload> reload;
     if (resolved->hot_reload) {
       auto started = runtime::HotReload::start(
-          kernels, base::Logger(resolved->scheduler.log, {.level = LogLevel::trace, .rooms = {}}),
+          cache::share(*cache),
+          base::Logger(resolved->scheduler.log, {.level = LogLevel::trace, .rooms = {}}),
           std::move(resolved->on_reload), cache::of(*cache).clock());
       if (!started) return std::move(started).error();
-      kernels = reload = std::move(*started);
+      reload = std::move(*started);
     }
-    auto scheduler = Scheduler::open(*pool, std::move(kernels), std::move(resolved->scheduler));
+    auto scheduler = Scheduler::open(*pool, *cache, std::move(resolved->scheduler));
     if (!scheduler) return std::move(scheduler).error();
     // Arrays and tickets may outlive the runtime; what ends with its last copy is that jobs can run.
     std::shared_ptr<runtime::State> state(

@@ -265,6 +265,29 @@ TEST_CASE("an executable that is held goes on after a reload", "[runtime][reload
   CHECK(x.front() == 4);
 }
 
+TEST_CASE("a kernel that only the cache was asked for is reloaded, for handles too", "[runtime][reload]") {
+  Told told;
+  auto on = open_following(told);
+  if (!on) return;
+  const TemporaryFolder folder;
+  const Change kernel = change_of(folder.put("change.comp", glsl("x[i] += 1")));
+  const Device device = on->devices()[0];
+  auto handle = on->cache().handle(kernel, device).value();
+  const auto before = handle.find_or_build().value()->base();
+  CHECK(handle.find_or_build().value()->base() == before);
+
+  folder.put("change.comp", glsl("x[i] += 2"));
+  told.expect_success();
+  const auto after = on->cache().find_or_build(kernel, device).value().base();
+  CHECK(after != before);
+  CHECK(handle.find_or_build().value()->base() == after);
+
+  folder.put("change.comp", glsl("x[i] += 3"));
+  told.expect_success();
+  CHECK(told.later() == 0);  // the new text is not watched apart from the old one
+  CHECK(of_one(*on, kernel) == 4);
+}
+
 TEST_CASE("jobs that run while a file is saved run one text or another", "[runtime][reload]") {
   Told told;
   auto on = open_following(told);
