@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "device/lane.hpp"
+#include "device/native.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -151,18 +152,35 @@ Result<ArrayState::Replica> ArrayState::on_device(device::DeviceBase& device) {
   return replicas_.try_emplace(&device, Replica{std::move(*buffer), false}).first->second;
 }
 
+std::shared_ptr<device::BufferBase> ArrayState::source_for(device::DeviceBase& device) const {
+  std::vector<std::shared_ptr<device::BufferBase>> valid;
+  {
+    const base::Lock lock(mutex_);
+    for (const auto& [at, replica] : replicas_)
+      if (at != &device && replica.valid) valid.push_back(replica.buffer);
+  }
+  for (auto& buffer : valid)
+    if (device::reaches(device, *buffer->device())) return std::move(buffer);
+  return nullptr;
+}
+
 Result<std::shared_ptr<device::BufferBase>> ArrayState::bring_to(device::DeviceBase& device, Instant until) {
   auto replica = on_device(device);
   if (!replica) return std::move(replica).error();
   if (replica->valid) return replica->buffer;
-  if (auto bytes = on_host(until); !bytes) return std::move(bytes).error();
+  const std::shared_ptr<device::BufferBase> source = failure() ? nullptr : source_for(device);
+  if (!source)
+    if (auto bytes = on_host(until); !bytes) return std::move(bytes).error();
   auto mine = begin_fill(device, until);
   if (!mine) return std::move(mine).error();
   if (!*mine) return replica->buffer;  // somebody else has done it meanwhile
   Result<void> done;
   if (auto lease = pool_->lease_for(device, until)) {
     device::Lane& lane = lease->state()->lane();
-    lane.upload(std::span(host_, bytes().count), {replica->buffer, Bytes{0}, bytes()});
+    if (source)
+      lane.copy({source, Bytes{0}, bytes()}, {replica->buffer, Bytes{0}, bytes()});
+    else
+      lane.upload(std::span(host_, bytes().count), {replica->buffer, Bytes{0}, bytes()});
     done = lane.wait(until);
   } else {
     done = std::move(lease).error();

@@ -74,6 +74,8 @@ class ArrayState final : public device::Retained {
     bool filling = false;  ///< somebody is copying the contents there
   };
   Result<Replica> on_device(device::DeviceBase& device);
+  /// A valid replica on another device that `device` copies out of by itself; null where there is none.
+  std::shared_ptr<device::BufferBase> source_for(device::DeviceBase& device) const;
   /// The replica on `device` with the contents in it. Only in one's turn.
   /// Errors: those of `on_host` and `on_device`.
   Result<std::shared_ptr<device::BufferBase>> bring_to(device::DeviceBase& device, Instant until);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "device/native.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -233,7 +234,9 @@ Result<void> check_command(const Recording& recording, const Command& command, c
       if (auto memory = check_memory(operands[0], "Source of a download", device); !memory) return memory;
       return check_host_side(command, operands[0], command.target, "Target of a download", device);
     case Command::Kind::copy:
-      if (auto memory = check_memory(operands[0], "Source of a copy", device); !memory) return memory;
+      if (auto memory = check_memory(operands[0], "Source of a copy", source_device(operands[0], device));
+          !memory)
+        return memory;
       if (auto memory = check_memory(operands[1], "Target of a copy", device); !memory) return memory;
       return check_copy(operands[0], operands[1], device);
     case Command::Kind::fill:

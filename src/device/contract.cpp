@@ -1,6 +1,7 @@
 #include "device/contract.hpp"
 
 #include "base/text.hpp"
+#include "device/native.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -56,6 +57,20 @@ Result<BufferView> view_of(const Operand& operand, const DeviceBase& device) {
     return refused(base::text("ends outside its buffer ({} bytes)", size));
   }
   return view;
+}
+
+bool NativeDoor::reaches(const DeviceBase&) const noexcept { return false; }
+
+bool reaches(DeviceBase& device, const DeviceBase& other) noexcept {
+  const NativeDoor* const door = device.native_door();
+  return door && door->reaches(other);
+}
+
+const DeviceBase& source_device(const Operand& source, const DeviceBase& device) {
+  if (source.kind != Operand::Kind::buffer || !source.object) return device;
+  const DeviceBase& other = *buffer_of(source)->device();
+  // A lane has its device to look at only here; the door is only asked.
+  return &other != &device && reaches(const_cast<DeviceBase&>(device), other) ? other : device;
 }
 
 BufferBase::BufferBase(std::shared_ptr<DeviceBase> device, const BufferRequest& request)

@@ -92,7 +92,7 @@ void Binding::find_arrays() {
 }
 
 Result<void> Binding::fetch(Instant until) {
-  for (const Use& use : arrays_) {
+  for (Use& use : arrays_) {
     if (!use.needed) continue;
     if (auto failure = use.array->failure())
       return failure->with_context(
@@ -101,6 +101,8 @@ Result<void> Binding::fetch(Instant until) {
       auto replica = use.array->on_device(*device_.base());
       if (!replica) return std::move(replica).error();
       if (replica->valid) continue;
+      use.source = use.array->source_for(*device_.base());
+      if (use.source) continue;
     }
     if (!use.array->valid_on_host()) moved_ += use.array->bytes();
     if (auto bytes = use.array->on_host(until); !bytes) return std::move(bytes).error();
@@ -129,7 +131,10 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
     auto replica = use.array->on_device(*device_.base());
     if (!replica) return std::move(replica).error();
     const Bytes bytes = use.array->bytes();
-    lane.upload({use.array->host_memory(), bytes.count}, {replica->buffer, Bytes{0}, bytes});
+    if (use.source)
+      lane.copy({use.source, Bytes{0}, bytes}, {replica->buffer, Bytes{0}, bytes});
+    else
+      lane.upload({use.array->host_memory(), bytes.count}, {replica->buffer, Bytes{0}, bytes});
     moved_ += bytes;
   }
   return {};

@@ -55,9 +55,10 @@ class Binding {
   };
   struct Use {  // of an array
     data::ArrayState* array = nullptr;
-    Access access = Access::none;  ///< of all its operands together
-    bool needed = false;           ///< what is in it matters
-    bool filling = false;          ///< this job copies it to the device
+    Access access = Access::none;                          ///< of all its operands together
+    bool needed = false;                                   ///< what is in it matters
+    std::shared_ptr<device::BufferBase> source = nullptr;  ///< on another device, where it is copied from
+    bool filling = false;                                  ///< this job copies it to the device
   };
   void find_regions();
   void find_arrays();

@@ -222,8 +222,6 @@ void Core::settle(Record& record, State from, std::optional<Error> error) {
   const auto keep = record.shared_from_this();
   record.ended = clock_->now();
   record.error = std::move(error);
-  std::optional<Job> job = std::move(record.job);  // ends last: it may hold the last handle of much
-  record.job.reset();
   {
     const base::Lock lock(mutex_);
     --(from == State::running ? metrics_.running : metrics_.queued);
@@ -241,6 +239,14 @@ void Core::settle(Record& record, State from, std::optional<Error> error) {
     } else {
       ++metrics_.failed;
     }
+  }
+  // What the caller lent it is given back before anybody hears that it is over. A job that never had its turn has only to
+  // say so when that comes.
+  record.job.reset();
+  if (from != State::waiting) {
+    for (const auto& array : record.outputs)
+      if (record.error) array->fail(*record.error);
+    record.outputs.clear();
   }
   std::vector<std::function<void(const Result<Outcome>&)>> thens;
   {

@@ -32,6 +32,7 @@ struct HostOptions {
   bool timeline_semaphore = true;
   bool buffer_device_address = true;
   bool one_by_one = false;  ///< features in structs of their own, as programs for Vulkan 1.1 have them
+  std::vector<const char*> extensions = {};
 };
 
 /// Threads: one thread at a time, but for the queue, which is used under `mutex`.
@@ -69,6 +70,9 @@ class VulkanHost {
     created.pNext = options.one_by_one ? static_cast<const void*>(&timelines) : &v12;
     created.queueCreateInfoCount = 1;
     created.pQueueCreateInfos = &wanted;
+    extensions = options.extensions;
+    created.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+    created.ppEnabledExtensionNames = extensions.data();
     REQUIRE(WYE_TEST_CALL(CreateDevice)(physical, &created, nullptr, &device) == VK_SUCCESS);
     WYE_TEST_CALL(GetDeviceQueue)(device, 0, 0, &queue);
   }
@@ -203,6 +207,7 @@ class VulkanHost {
 
  private:
   const float priority = 1;
+  std::vector<const char*> extensions;
   VkDeviceQueueCreateInfo wanted{};
   VkPhysicalDeviceVulkan12Features v12{};
   VkPhysicalDeviceTimelineSemaphoreFeatures timelines{};

@@ -27,7 +27,7 @@ const std::map<std::string, Names> arrows{
     {"data", {"base", "device", "pool"}},
     {"scheduler", {"base", "device", "kernel", "pool", "data"}},
     {"runtime", {"base", "device", "kernel", "cache", "pool", "data", "scheduler"}},
-    {"interop", {"base", "device", "data", "runtime"}},
+    {"interop", {"base", "device", "pool", "data", "runtime"}},
 };
 
 // These see public headers only, all of them.

@@ -42,9 +42,9 @@ WYE_API Result<DLManagedTensor*> export_dlpack_unversioned(const AnyArray& array
 /// The tensor as an array of T, in row-major order, without a copy: of the host (kDLCPU, kDLCUDAHost), or of a device that
 /// `runtime` has open: kDLCUDA by its ordinal; kDLVulkan by its place among the runtime's Vulkan devices, with a VkBuffer as
 /// data, which DLPack leaves open. Its deleter is called once, after the last use; not where this fails.
-/// That is on whatever thread lets go of it last, which may be a worker shortly after a ticket's wait has returned: until then
-/// the tensor stays. When `Runtime::close` has returned no job holds it. A tensor that is
-/// read-only makes an array that jobs may read only. On the host what jobs wrote is there after `read()`.
+/// That is on whatever thread lets go of it last, which may be a worker's: a job lets go of it before the wait for its ticket
+/// returns. A tensor that is read-only makes an array that jobs may read only. On the host what jobs wrote is there after
+/// `read()`.
 /// Shape:   any number of dimensions, contiguous; byte_offset is kept (of a VkBuffer it is 0).
 /// Errors:  invalid_argument (another element type, lanes, strides with a gap, misaligned, null), unsupported (a newer DLPack,
 ///          a device that `runtime` does not have open), timed_out.

@@ -224,6 +224,33 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::create_timeline() {
   return std::shared_ptr<device::Timeline>(std::move(*timeline));
 }
 
+bool CudaDevice::reaches(const device::DeviceBase& other) const noexcept {
+  if (other.info().backend != info().backend || lost() || other.lost()) return false;
+  const auto& peer = static_cast<const CudaDevice&>(other);
+  if (peer.driver_ != driver_) return false;
+  if (peer.handle_ == handle_) return true;
+  {
+    const std::lock_guard lock(peer.peers_mutex_);
+    if (const auto known = peer.peers_.find(handle_); known != peer.peers_.end()) return known->second;
+  }
+  int can = 0;
+  bool does = cu.DeviceCanAccessPeer(&can, handle_, peer.handle_) == CUDA_SUCCESS && can != 0;
+  if (does) {
+    // Memory of a pool is its own device's until others are let in.
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = handle_;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    does = cu.MemPoolSetAccess(peer.memory_pool_, &access, 1) == CUDA_SUCCESS;
+  }
+  try {
+    const std::lock_guard lock(peer.peers_mutex_);
+    peer.peers_.emplace(handle_, does);
+  } catch (...) {  // it is asked again
+  }
+  return does;
+}
+
 std::shared_ptr<device::ReplayBase> CudaDevice::create_replay() {
   return std::make_shared<CudaReplay>(self());
 }

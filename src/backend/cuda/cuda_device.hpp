@@ -3,6 +3,7 @@
 #include <wye/device/adapter.hpp>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -130,6 +131,12 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   Result<std::shared_ptr<device::BufferBase>> adopt_memory(const NativeMemory& memory,
                                                            Release release) override;
   Result<std::shared_ptr<device::Timeline>> adopt_timeline(const NativePoint& point) override;
+  Result<device::SharedBufferBase> create_shared(Bytes bytes) override;
+  Result<std::shared_ptr<device::BufferBase>> open_shared(device::SharedMemory& memory, Bytes bytes) override;
+  Result<device::SharedTimeline> create_shared_timeline() override;
+  Result<std::shared_ptr<device::Timeline>> open_shared_timeline(device::SharedTimeline& original) override;
+  bool reaches(const device::DeviceBase& other) const noexcept override;
+  bool has_attribute(CUdevice_attribute attribute) noexcept;
   void give_event(CUevent event) noexcept;
 
   std::shared_ptr<CudaDriver> driver_;
@@ -142,6 +149,9 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   CUevent memory_event_ = nullptr;
   std::atomic<std::uint64_t> memory_taken_{0};  // times; the event is behind the last
   std::atomic<std::uint64_t> in_use_{0};
+
+  mutable std::mutex peers_mutex_;
+  mutable std::map<CUdevice, bool> peers_;  // devices that were asked whether they reach this one's memory
 
   std::mutex idle_mutex_;
   std::vector<CUevent> idle_events_;

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/cuda_executable.hpp"
 #include "base/text.hpp"
+#include "device/native.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -41,7 +42,9 @@ void Encoder::add(Step step) {
 Result<void> Encoder::command(const device::Command& command, std::span<const Operand> operands) {
   barrier_ |= command.barrier;
   if (command.kind == CommandKind::dispatch) return dispatch(command, operands);
-  auto first = device::view_of(operands[0], device_);
+  const device::DeviceBase& source =
+      command.kind == CommandKind::copy ? device::source_device(operands[0], device_) : device_;
+  auto first = device::view_of(operands[0], source);
   if (!first) return std::move(first).error();
   if (command.kind == CommandKind::fill) {
     if ((first->offset | first->bytes) % 4 != 0)
@@ -67,6 +70,7 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
       add({.kind = Step::Kind::copy,
            .to = second->address(),
            .from = first->address(),
+           .peer = &source == &device_ ? nullptr : static_cast<const CudaDevice&>(source).context(),
            .bytes = first->bytes});
     return {};
   }

@@ -59,6 +59,18 @@ Result<NativePoint> CudaDevice::native_point(device::Timeline&, std::uint64_t) {
 
 Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) {
   auto& point = static_cast<CudaTimeline&>(timeline);
+  if (const CUexternalSemaphore semaphore = point.semaphore()) {
+    const CurrentContext current(*this);
+    if (!current) return current.error();
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS parameters{};
+    parameters.params.fence.value = value;
+    if (const CUresult r =
+            cu.WaitExternalSemaphoresAsync(&semaphore, &parameters, 1, handle_of<CUstream>(queue));
+        r != CUDA_SUCCESS)
+      return failed(r, "cuWaitExternalSemaphoresAsync",
+                    base::text("The host's stream cannot wait for device '{}'.", info().id));
+    return {};
+  }
   if (point.reached() >= value) return {};
   const EventHandle event = queue_.event_of(point, value);
   if (!event) {

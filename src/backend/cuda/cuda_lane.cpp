@@ -82,11 +82,13 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
       return Error(Errc::invalid_argument,
                    base::text("A lane of device '{}' cannot wait for a timeline of another device.",
                               device.info().id));
-  if (!submission.signals.empty())
-    return Error(
-        Errc::unsupported,
-        base::text("A lane of device '{}' signals nothing of the host's: a stream follows it instead.",
-                   device.info().id));
+  for (const device::TimelinePoint& point : submission.signals)
+    if (!point.timeline || point.timeline->owner() != &device ||
+        !static_cast<CudaTimeline&>(*point.timeline).semaphore())
+      return Error(
+          Errc::unsupported,
+          base::text("A lane of device '{}' signals nothing of the host's: a stream follows it instead.",
+                     device.info().id));
   auto ready = device.queue().ready(*stream_, submission.waits);
   if (!ready) return std::move(ready).error();
   const CurrentContext current(device);
@@ -110,7 +112,8 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   (*flight)->recording = submission.recording;
   (*flight)->waits.assign(submission.waits.begin(), submission.waits.end());
   const std::uint64_t before = last_;
-  auto done = *ready ? launch(*flight) : park(**flight);
+  if (!*ready) (*flight)->signals.assign(submission.signals.begin(), submission.signals.end());
+  auto done = *ready ? launch(*flight, submission.signals) : park(**flight);
   if (done) return last_;
   // Parts of large uploads may have gone ahead: nothing of this submission is left running.
   if (last_ != before) (void)stream_->timeline->wait(last_, Instant::max());
@@ -131,7 +134,7 @@ Result<void> CudaLane::stage(Flight& flight, Step& step) {
   return {};
 }
 
-Result<void> CudaLane::launch(Flight* flight) {
+Result<void> CudaLane::launch(Flight* flight, std::span<const device::TimelinePoint> signals) {
   auto done = stream_->give_waits(*flight);
   for (Step& step : plan_.steps) {
     if (!done) break;
@@ -144,6 +147,7 @@ Result<void> CudaLane::launch(Flight* flight) {
     if (done) done = stream_->give_step(*flight, plan_, step);
   }
   if (!done) return fall_back(*flight, std::move(done).error());
+  flight->signals.assign(signals.begin(), signals.end());  // behind the last part
   return finish(*flight);
 }
 
@@ -196,6 +200,7 @@ void CudaLane::discard(Flight& flight) noexcept {
   flight.downloads.clear();
   flight.recording.reset();
   flight.waits.clear();
+  flight.signals.clear();
   flight.plan.clear();
   flight.graph.reset();
   flight.event.reset();

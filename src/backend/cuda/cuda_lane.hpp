@@ -33,7 +33,7 @@ class CudaLane final : public device::LaneBase {
   /// Takes pinned memory for a step, and fills it for an upload.
   Result<void> stage(Flight& flight, Step& step);
   /// Gives the plan to the stream, in parts where it uploads much.
-  Result<void> launch(Flight* flight);
+  Result<void> launch(Flight* flight, std::span<const device::TimelinePoint> signals);
   /// Ends a flight that has been given as far as it goes.
   Result<void> finish(Flight& flight);
   /// Ends a part of a submission, and gives the flight to go on with when there is pinned memory for it.

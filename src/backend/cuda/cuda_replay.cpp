@@ -50,7 +50,8 @@ CUDA_MEMSET_NODE_PARAMS fill_of(const Step& step) {
 }
 
 bool fits_graph(const Step& step) {
-  return !step.source && !step.target && step.kind != Step::Kind::native && step.kind != Step::Kind::graph;
+  return !step.source && !step.target && !step.peer && step.kind != Step::Kind::native &&
+         step.kind != Step::Kind::graph;
 }
 
 /// Whether a node of `was` can be one of `is` with other arguments.

@@ -49,6 +49,17 @@ Result<void> CudaStream::give_waits(const Flight& flight) {
   if (auto ready = device.order_behind_memory(*this); !ready) return ready;
   for (const device::TimelinePoint& point : flight.waits) {
     auto& other = static_cast<CudaTimeline&>(*point.timeline);
+    if (other.semaphore()) {  // also where it is reached: what the other driver wrote comes with it
+      CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS parameters{};
+      parameters.params.fence.value = point.value;
+      const CUexternalSemaphore semaphore = other.semaphore();
+      if (const CUresult r = device.cu.WaitExternalSemaphoresAsync(&semaphore, &parameters, 1, handle);
+          r != CUDA_SUCCESS)
+        return device.failed(
+            r, "cuWaitExternalSemaphoresAsync",
+            base::text("A lane of device '{}' cannot wait for another driver's.", device.info().id));
+      continue;
+    }
     if (&other == timeline.get() || other.reached() >= point.value) continue;
     const EventHandle event = device.queue().event_of(other, point.value);
     if (!event) continue;  // reached meanwhile
@@ -65,6 +76,11 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
   const char* api = "";
   switch (step.kind) {
     case Step::Kind::copy:
+      if (step.peer) {
+        api = "cuMemcpyPeerAsync";
+        r = device.cu.MemcpyPeerAsync(step.to, device.context(), step.from, step.peer, step.bytes, handle);
+        break;
+      }
       api = "cuMemcpyAsync";
       r = device.cu.MemcpyAsync(step.to, step.from, step.bytes, handle);
       break;
@@ -109,6 +125,15 @@ Result<void> CudaStream::give_end(Flight& flight) {
     return device.failed(r, api,
                          base::text("Device '{}' does not take the end of a submission.", device.info().id));
   };
+  for (const device::TimelinePoint& point : flight.signals) {
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS parameters{};
+    parameters.params.fence.value = point.value;
+    const CUexternalSemaphore semaphore = static_cast<CudaTimeline&>(*point.timeline).semaphore();
+    if (const CUresult r = device.cu.SignalExternalSemaphoresAsync(&semaphore, &parameters, 1, handle);
+        r != CUDA_SUCCESS)
+      return refused(r, "cuSignalExternalSemaphoresAsync");
+    flight.begun = true;
+  }
   if (const CUresult r =
           device.cu.StreamWriteValue64(handle, timeline->word(), flight.value, CU_STREAM_WRITE_VALUE_DEFAULT);
       r != CUDA_SUCCESS)

@@ -29,6 +29,7 @@ struct Step {
   std::uint32_t pattern = 0;
   std::uint64_t to = 0;
   std::uint64_t from = 0;
+  CUcontext peer = nullptr;           ///< of another device that a copy is from
   std::uint64_t bytes = 0;            ///< of a copy or a fill
   const std::byte* source = nullptr;  ///< of an upload: what is to be staged
   std::byte* target = nullptr;        ///< of a download: where what was staged is to go
@@ -79,7 +80,8 @@ struct Flight {
   EventHandle event;        ///< recorded behind it
   std::shared_ptr<const device::Recording> recording;
   std::vector<device::TimelinePoint> waits;
-  Plan plan;  ///< of a flight that was parked
+  std::vector<device::TimelinePoint> signals;  ///< of other drivers
+  Plan plan;                                   ///< of a flight that was parked
   std::shared_ptr<const CudaGraph> graph;
   std::vector<Download> downloads;
   StagingUse staging;
@@ -95,7 +97,7 @@ struct CudaStream {
   // These are called with the context current.
   Result<void> give_waits(const Flight& flight);
   Result<void> give_step(Flight& flight, Plan& plan, const Step& step);
-  /// The value and the event behind it.
+  /// What is signalled, the value, and the event behind it.
   Result<void> give_end(Flight& flight);
 
   CudaDevice& device;

@@ -24,9 +24,13 @@ Result<std::shared_ptr<CudaTimeline>> CudaTimeline::create(std::shared_ptr<CudaD
 
 CudaTimeline::~CudaTimeline() {
   if (word_.host) device_->give_word(word_);
+  if (!semaphore_ || device_->lost()) return;
+  if (const CurrentContext current(*device_); current)
+    device_->heard(device_->cu.DestroyExternalSemaphore(semaphore_), "cuDestroyExternalSemaphore");
 }
 
 std::uint64_t CudaTimeline::reached() noexcept {
+  if (original_) return original_->reached();
   std::uint64_t seen = reached_.load(std::memory_order_acquire);
   if (by_ == MovedBy::others && seen == 0 && !device_->lost()) {
     query();
@@ -41,6 +45,7 @@ std::uint64_t CudaTimeline::reached() noexcept {
 
 Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
   if (const Error* lost = device_->lost()) return *lost;
+  if (original_) return original_->wait(value, until);
   if (reached() >= value) return {};
   if (scheduled() < value)
     if (auto scheduled = device_->queue().wait_scheduled(*this, value, until); !scheduled) return scheduled;

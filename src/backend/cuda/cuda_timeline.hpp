@@ -22,6 +22,9 @@ class CudaTimeline final : public device::Timeline {
   static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, MovedBy by);
   /// A timeline that any value of is reached with an event that was recorded for the host.
   static std::shared_ptr<CudaTimeline> adopt(std::shared_ptr<CudaDevice> device, EventHandle event);
+  /// A timeline of another driver whose semaphore this one has too. The other one says how far it is.
+  static std::shared_ptr<CudaTimeline> open(std::shared_ptr<CudaDevice> device, CUexternalSemaphore semaphore,
+                                            std::shared_ptr<device::Timeline> original);
   ~CudaTimeline() override;
 
   std::uint64_t reached() noexcept override;
@@ -33,6 +36,8 @@ class CudaTimeline final : public device::Timeline {
   /// The largest value that a stream was told to write, or the host has set: it will be reached unless the device is
   /// lost.
   std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
+  /// Null of all but those of another driver: these are waited for and signalled by it.
+  CUexternalSemaphore semaphore() const noexcept { return semaphore_; }
   /// Where the device writes the value.
   CUdeviceptr word() const noexcept { return word_.address; }
 
@@ -48,7 +53,9 @@ class CudaTimeline final : public device::Timeline {
   std::shared_ptr<CudaDevice> device_;
   const MovedBy by_;
   Word word_;
-  std::atomic<std::uint64_t> reached_{0};  // as far as anybody has seen
+  CUexternalSemaphore semaphore_ = nullptr;
+  std::shared_ptr<device::Timeline> original_;  // whose semaphore it is
+  std::atomic<std::uint64_t> reached_{0};       // as far as anybody has seen
   std::atomic<std::uint64_t> scheduled_{0};
   std::optional<Error> failure_;  // why no value above `scheduled_` will come; under the queue's lock
   std::deque<Mark> marks_;        // of values that may not be reached yet; under the queue's lock

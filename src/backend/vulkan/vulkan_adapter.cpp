@@ -172,6 +172,8 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
                                        made.with->ppEnabledExtensionNames + made.with->enabledExtensionCount)
                                : extensions_of(vk, handle);
   physical.has_memory_budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  physical.has_memory_files = has(extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+  physical.has_semaphore_files = has(extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   FeatureChain offered;
   if (made.with) {
     offered = enabled_in(*made.with);

@@ -32,6 +32,8 @@ struct PhysicalDevice {
   std::uint64_t largest_allocation = 0;
   std::uint32_t most_allocations = 0;
   bool has_memory_budget = false;
+  bool has_memory_files = false;                ///< VK_KHR_external_memory_fd
+  bool has_semaphore_files = false;             ///< VK_KHR_external_semaphore_fd
   VkPipelineCacheHeaderVersionOne pipelines{};  ///< how what the driver stores of pipelines begins
 };
 

@@ -26,13 +26,16 @@ VulkanBuffer::VulkanBuffer(std::shared_ptr<VulkanDevice> device, const device::B
 /// Makes a VkBuffer of this size, without memory.
 Result<void> VulkanBuffer::make() {
   VulkanDevice& device = vulkan();
+  const VkExternalMemoryBufferCreateInfo external{
+      .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+      .pNext = nullptr,
+      .handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
   const VkBufferCreateInfo info{
       .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-      .pNext = nullptr,
+      .pNext = is_shared_ ? &external : nullptr,
       .flags = 0,
       .size = std::max<std::uint64_t>(bytes().count, 4),  // a VkBuffer cannot be empty
-      .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-               VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
+      .usage = usage,
       .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
       .queueFamilyIndexCount = 0,
       .pQueueFamilyIndices = nullptr};
@@ -83,6 +86,7 @@ VulkanBuffer::~VulkanBuffer() {
   if (handle_ != VK_NULL_HANDLE && hosts_.buffer == 0)
     device.vk.DestroyBuffer(device.handle(), handle_, nullptr);
   if (memory_.block) device.heap().give(memory_);
+  device.heap().give_alone(alone_);
   if (release_) release_();
 }
 

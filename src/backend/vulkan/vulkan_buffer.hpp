@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -27,6 +28,17 @@ class VulkanBuffer final : public device::BufferBase {
   /// Errors: invalid_argument, out_of_memory, device_lost.
   static Result<std::shared_ptr<VulkanBuffer>> adopt(std::shared_ptr<VulkanDevice> device,
                                                      const NativeMemory& memory, Release release);
+  /// A buffer in memory that another driver opens, or, where `opened` is given, has made. Copies are staged: the host does
+  /// not know what the other device does to it.
+  /// Errors: unsupported, out_of_memory, device_lost; then `opened` is as it was.
+  static Result<std::shared_ptr<VulkanBuffer>> share(std::shared_ptr<VulkanDevice> device, Bytes bytes,
+                                                     device::SharedMemory* opened);
+  /// What another driver opens it by.
+  Result<device::SharedMemory> file();
+  /// What every one of them is for.
+  static constexpr VkBufferUsageFlags usage =
+      VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+      VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   ~VulkanBuffer() override;
   VulkanBuffer(std::shared_ptr<VulkanDevice> device, const device::BufferRequest& request);
 
@@ -74,6 +86,7 @@ class VulkanBuffer final : public device::BufferBase {
   Result<void> bind();
   Result<void> make();
   Result<void> use(const NativeMemory& memory);
+  Result<void> bind_shared(device::SharedMemory* opened);
   void ask_address();
   Error not_made(VkResult result, const char* api);
   Result<void> sync(std::uint64_t offset, std::uint64_t bytes, bool to_device);
@@ -81,8 +94,11 @@ class VulkanBuffer final : public device::BufferBase {
   VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
 
   VkBuffer handle_ = VK_NULL_HANDLE;
-  MemoryRange memory_;  // without a block where the memory is the host's
-  NativeMemory hosts_;  // what the host brought
+  MemoryRange memory_;            // without a block where the memory is the host's
+  NativeMemory hosts_;            // what the host brought
+  std::list<MemoryBlock> alone_;  // of one that is shared
+  bool is_shared_ = false;
+  bool is_dedicated_ = false;
   Release release_;
   std::uint64_t address_ = 0;
   std::byte* mapped_ = nullptr;

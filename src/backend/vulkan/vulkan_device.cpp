@@ -41,6 +41,8 @@ Result<void> VulkanDevice::create() {
                                       .queueCount = 1,
                                       .pQueuePriorities = &priority};
   std::vector<const char*> extensions;
+  if (physical_.has_memory_files) extensions.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+  if (physical_.has_semaphore_files) extensions.push_back(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   if (physical_.has_memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (physical_.enabled.has_atomic_float) extensions.push_back(VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
   VkDeviceCreateInfo info{};

@@ -55,6 +55,11 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   const VulkanOptions& options() const noexcept { return options_; }
   VulkanQueue& queue() noexcept { return *queue_; }
   VulkanMemory& heap() noexcept { return *memory_; }
+  /// Whether buffers that another driver has too must have their memory for themselves.
+  /// Errors: unsupported: what the driver cannot of `wanted`.
+  Result<bool> shares_buffers(VkExternalMemoryFeatureFlags wanted) const;
+  /// Errors: unsupported: why it gives no timeline to another driver.
+  Result<void> shares_timelines() const;
   /// A number that no other submission of this device has; 1 at least.
   std::uint64_t next_serial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::shared_ptr<VulkanDevice> self() { return std::static_pointer_cast<VulkanDevice>(shared_from_this()); }
@@ -76,6 +81,10 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   Result<std::shared_ptr<device::BufferBase>> adopt_memory(const NativeMemory& memory,
                                                            Release release) override;
   Result<std::shared_ptr<device::Timeline>> adopt_timeline(const NativePoint& point) override;
+  Result<device::SharedBufferBase> create_shared(Bytes bytes) override;
+  Result<std::shared_ptr<device::BufferBase>> open_shared(device::SharedMemory& memory, Bytes bytes) override;
+  Result<device::SharedTimeline> create_shared_timeline() override;
+  Result<std::shared_ptr<device::Timeline>> open_shared_timeline(device::SharedTimeline& original) override;
   Result<VkPipelineCache> make_pipelines(std::span<const std::byte> code);
 
   std::shared_ptr<VulkanInstance> instance_;

@@ -51,6 +51,10 @@ Result<DeviceTable> load_device(const InstanceTable& instance, VkDevice device, 
     return missing("vk" #name);
   WYE_VULKAN_DEVICE_FUNCTIONS(WYE_VULKAN_LOAD)
 #undef WYE_VULKAN_LOAD
+#define WYE_VULKAN_LOAD(name) \
+  put(table.name, "vk" #name, instance.GetDeviceProcAddr(device, "vk" #name), wrap);
+  WYE_VULKAN_SHARING_FUNCTIONS(WYE_VULKAN_LOAD)
+#undef WYE_VULKAN_LOAD
   return table;
 }
 

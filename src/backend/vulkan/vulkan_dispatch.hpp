@@ -26,7 +26,8 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
 #define WYE_VULKAN_INSTANCE_FUNCTIONS(X) \
   X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties) \
   X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties2) \
-  X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) X(GetDeviceProcAddr)
+  X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceExternalBufferProperties) \
+  X(GetPhysicalDeviceExternalSemaphoreProperties) X(CreateDevice) X(GetDeviceProcAddr)
 
 /// Present only where VK_EXT_debug_utils is enabled.
 #define WYE_VULKAN_MESSAGE_FUNCTIONS(X) \
@@ -45,6 +46,10 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
   X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) \
   X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) \
   X(CreateSemaphore) X(DestroySemaphore) X(GetSemaphoreCounterValue) X(WaitSemaphores) X(SignalSemaphore)
+
+/// Present only where VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd is enabled.
+#define WYE_VULKAN_SHARING_FUNCTIONS(X) \
+  X(GetMemoryFdKHR) X(GetSemaphoreFdKHR)
 // clang-format on
 
 #define WYE_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;
@@ -58,6 +63,7 @@ struct InstanceTable {
 };
 struct DeviceTable {
   WYE_VULKAN_DEVICE_FUNCTIONS(WYE_VULKAN_MEMBER)
+  WYE_VULKAN_SHARING_FUNCTIONS(WYE_VULKAN_MEMBER)
 };
 #undef WYE_VULKAN_MEMBER
 

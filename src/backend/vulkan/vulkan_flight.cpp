@@ -51,6 +51,7 @@ void Flight::retire(Staging& from) noexcept {
   for (const auto& buffer : buffers) buffer->uses.fetch_sub(1, std::memory_order_release);
   buffers.clear();
   recording.reset();
+  others.clear();
   from.give(staging);
   sets.reset();
 }

@@ -54,6 +54,7 @@ struct Flight {
   std::uint64_t serial = 0;  ///< different for every submission of the device
   std::shared_ptr<const device::Recording> recording;
   std::vector<std::shared_ptr<VulkanBuffer>> buffers;
+  std::vector<device::TimelinePoint> others;  ///< what others move: the driver may be at their semaphores
   std::vector<Upload> uploads;
   std::vector<Download> downloads;
   StagingUse staging;

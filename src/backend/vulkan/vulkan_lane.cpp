@@ -113,6 +113,9 @@ Result<void> VulkanLane::launch(Flight& flight, bool has_commands,
                                 std::span<const device::TimelinePoint> signals) {
   flight.value = last_ + 1;
   flight.promise(timeline_);
+  for (const auto points : {waits, signals})
+    for (const device::TimelinePoint& point : points)
+      if (point.timeline->is_foreign()) flight.others.push_back(point);
   auto taken = vulkan().queue().submit(timeline_, flight.value,
                                        has_commands ? flight.commands : VK_NULL_HANDLE, waits, signals);
   if (!taken) return discard(flight), taken;

@@ -93,7 +93,29 @@ Result<void> VulkanMemory::reserve(std::uint32_t type, std::uint64_t size) {
   return {};
 }
 
-Result<std::list<MemoryBlock>> VulkanMemory::allocate(std::uint32_t type, std::uint64_t size) {
+Result<std::list<MemoryBlock>> VulkanMemory::take_alone(const VkMemoryRequirements& needs, const void* next) {
+  for (const std::uint32_t type : device_.physical().types.of(device::MemoryUse::device)) {
+    if ((needs.memoryTypeBits & (1u << type)) == 0) continue;
+    auto made = allocate(type, needs.size, next);
+    if (!made) return made;  // the other driver has to find the type that this one is of
+    const std::lock_guard lock(mutex_);
+    heaps_[heap_of(type)].taken += needs.size;
+    return made;
+  }
+  return Error(Errc::unsupported,
+               base::text("Device '{}' has no memory type for buffers that are shared.", device_.info().id));
+}
+
+void VulkanMemory::give_alone(std::list<MemoryBlock>& block) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const MemoryBlock& one : block) heaps_[heap_of(one.type)].taken -= one.size;
+  }
+  end(block);
+}
+
+Result<std::list<MemoryBlock>> VulkanMemory::allocate(std::uint32_t type, std::uint64_t size,
+                                                      const void* next) {
   std::list<MemoryBlock> made;
   MemoryBlock& block = made.emplace_back(type, size);
   if (auto reserved = reserve(type, size); !reserved) return std::move(reserved).error();
@@ -105,7 +127,7 @@ Result<std::list<MemoryBlock>> VulkanMemory::allocate(std::uint32_t type, std::u
                    device_.info().id, size, use_of(heap_of(type)).held));
   };
   const VkMemoryAllocateFlagsInfo flags{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
-                                        .pNext = nullptr,
+                                        .pNext = next,
                                         .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
                                         .deviceMask = 0};
   const VkMemoryAllocateInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -118,7 +140,7 @@ Result<std::list<MemoryBlock>> VulkanMemory::allocate(std::uint32_t type, std::u
     return give_up(r, "vkAllocateMemory");
   block.memory = memory;
   const VkMemoryPropertyFlags properties = device_.physical().memory.memoryTypes[type].propertyFlags;
-  if ((properties & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0) {
+  if (!next && (properties & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0) {
     void* mapped = nullptr;
     if (const VkResult r = device_.vk.MapMemory(device_.handle(), memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         r != VK_SUCCESS)

@@ -57,6 +57,11 @@ class VulkanMemory {
   /// Gives it back; one empty block per type is kept, others go back to the driver.
   void give(const MemoryRange& range) noexcept;
 
+  /// An allocation for one thing alone, which is not mapped; `next` goes to the driver with it.
+  /// Errors: as above.
+  Result<std::list<MemoryBlock>> take_alone(const VkMemoryRequirements& needs, const void* next);
+  void give_alone(std::list<MemoryBlock>& block) noexcept;
+
   /// Of one heap: bytes in ranges that are taken, and bytes that the driver gave.
   struct Use {
     std::uint64_t taken = 0;
@@ -71,7 +76,7 @@ class VulkanMemory {
   };
   Result<MemoryRange> take(std::uint64_t size, std::uint64_t alignment, std::uint32_t type);
   MemoryRange take_of(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment);
-  Result<std::list<MemoryBlock>> allocate(std::uint32_t type, std::uint64_t size);
+  Result<std::list<MemoryBlock>> allocate(std::uint32_t type, std::uint64_t size, const void* next = nullptr);
   Result<void> reserve(std::uint32_t type, std::uint64_t size);
   void end(std::list<MemoryBlock>& blocks) noexcept;
   bool end_spares(std::uint32_t heap) noexcept;

@@ -26,9 +26,14 @@ Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr<V
   if (const Error* lost = device->lost()) return *lost;
   std::shared_ptr<VulkanTimeline> timeline(new VulkanTimeline(std::move(device), by));
   if (by == MovedBy::host) return timeline;
-  VulkanDevice& owner = *timeline->device_;
+  if (auto made = timeline->create_semaphore(nullptr); !made) return std::move(made).error();
+  return timeline;
+}
+
+Result<void> VulkanTimeline::create_semaphore(const void* next) {
+  VulkanDevice& owner = *device_;
   const VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-                                       .pNext = nullptr,
+                                       .pNext = next,
                                        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
                                        .initialValue = 0};
   const VkSemaphoreCreateInfo info{
@@ -38,20 +43,21 @@ Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr<V
       r != VK_SUCCESS)
     return owner.failed(r, "vkCreateSemaphore",
                         base::text("Device '{}' gives no semaphore.", owner.info().id));
-  timeline->semaphore_ = semaphore;
-  return timeline;
+  semaphore_ = semaphore;
+  return {};
 }
 
 std::shared_ptr<VulkanTimeline> VulkanTimeline::adopt(std::shared_ptr<VulkanDevice> device,
                                                       VkSemaphore semaphore) {
   std::shared_ptr<VulkanTimeline> timeline(new VulkanTimeline(std::move(device), MovedBy::others));
   timeline->semaphore_ = semaphore;
+  timeline->is_hosts_ = true;
   timeline->scheduled_ = std::numeric_limits<std::uint64_t>::max();
   return timeline;
 }
 
 VulkanTimeline::~VulkanTimeline() {
-  if (by_ == MovedBy::others) return;
+  if (is_hosts_) return;
   if (semaphore_ != VK_NULL_HANDLE) device_->vk.DestroySemaphore(device_->handle(), semaphore_, nullptr);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
+#include "base/descriptor.hpp"
 #include "device/contract.hpp"
 
 namespace wye {
@@ -23,6 +24,10 @@ class VulkanTimeline final : public device::Timeline {
   static Result<std::shared_ptr<VulkanTimeline>> create(std::shared_ptr<VulkanDevice> device, MovedBy by);
   /// A timeline over the host's own semaphore, which is not ended with it.
   static std::shared_ptr<VulkanTimeline> adopt(std::shared_ptr<VulkanDevice> device, VkSemaphore semaphore);
+  /// A timeline that lanes of another driver move too, which opens its semaphore by what `file` gives.
+  static Result<std::shared_ptr<VulkanTimeline>> share(std::shared_ptr<VulkanDevice> device);
+  /// Errors: out_of_memory, device_lost.
+  Result<base::Descriptor> file();
   ~VulkanTimeline() override;
 
   std::uint64_t reached() noexcept override;
@@ -40,11 +45,13 @@ class VulkanTimeline final : public device::Timeline {
  private:
   friend class VulkanQueue;
   VulkanTimeline(std::shared_ptr<VulkanDevice> device, MovedBy by) : device_(std::move(device)), by_(by) {}
+  Result<void> create_semaphore(const void* next);
   void raise(std::uint64_t value) noexcept;
 
   std::shared_ptr<VulkanDevice> device_;
   const MovedBy by_;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
+  bool is_hosts_ = false;                  // the host ends it
   std::atomic<std::uint64_t> reached_{0};  // as far as anybody has seen
   std::atomic<std::uint64_t> scheduled_{0};
   std::optional<Error> failure_;  // why no value above `scheduled_` will come; under the queue's lock

@@ -63,8 +63,8 @@ class StandIn {
   /// What was made and not given back.
   std::map<std::string, long> alive() const {
     std::map<std::string, long> all;
-    for (const char* what :
-         {"streams", "events", "pools", "libraries", "graphs", "partitions", "device", "pinned", "contexts"})
+    for (const char* what : {"streams", "events", "pools", "libraries", "graphs", "partitions", "device",
+                             "pinned", "contexts", "allocations", "reservations", "externals", "semaphores"})
       all[what] = call<long (*)(const char*)>("alive")(what);
     return all;
   }

@@ -1,5 +1,6 @@
 // Devices and their contexts.
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "support/cuda/memory.hpp"
@@ -29,6 +30,11 @@ CUresult DeviceGetName(char* name, int size, CUdevice) {
   return CUDA_SUCCESS;
 }
 CUresult DeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  if (const char* given = std::getenv("WYE_STANDIN_UUID"); given && device == 0 && std::strlen(given) == 32) {
+    for (std::size_t i = 0; i < 16; ++i)
+      uuid->bytes[i] = static_cast<char>(std::stoi(std::string(given + 2 * i, 2), nullptr, 16));
+    return CUDA_SUCCESS;
+  }
   for (std::size_t i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(i == 15 ? device + 1 : 0x57);
   return CUDA_SUCCESS;
 }
@@ -50,6 +56,11 @@ CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) 
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 65535; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 227 << 10; break;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+    case CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED:
+      *value = static_cast<int>(setting("WYE_STANDIN_TIMELINES", 1));
+      break;
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS: *value = 1; break;
@@ -60,14 +71,15 @@ CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) 
   }
   return CUDA_SUCCESS;
 }
-CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (broken()) return state();
+  if (device < 0 || device >= most_devices) return CUDA_ERROR_INVALID_DEVICE;
   const std::lock_guard lock(world().mutex);
   ++world().retained;
-  *context = primary();
+  *context = primary(device);
   return CUDA_SUCCESS;
 }
-/// With its last handle a context ends, and all that was made in it.
+/// With the last handle of all contexts they end, and all that was made in it.
 CUresult DevicePrimaryCtxRelease(CUdevice) {
   World& w = world();
   std::map<void*, Object> objects;

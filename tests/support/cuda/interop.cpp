@@ -13,11 +13,10 @@ CUresult EventQuery(CUevent event) {
   const std::lock_guard lock(mark->mutex);
   return mark->reached ? state() : CUDA_ERROR_NOT_READY;
 }
-/// There is one context, of the first device.
 CUresult CtxGetDevice(CUdevice* device) {
   WYE_NEEDS_CONTEXT;
-  if (contexts.back() != primary()) return CUDA_ERROR_INVALID_CONTEXT;
-  *device = 0;
+  if (contexts.back() != primary(current_device())) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = current_device();
   return CUDA_SUCCESS;
 }
 

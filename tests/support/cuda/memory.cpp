@@ -13,6 +13,8 @@ namespace {
 
 struct Pool {
   static constexpr std::string_view kind = "pools";
+  explicit Pool(int of) : device(of) {}
+  const int device;
   std::uint64_t threshold = 0;
 };
 
@@ -25,7 +27,8 @@ const Allocation* find(CUdeviceptr address, std::size_t size) {
              ? &next->second
              : nullptr;
 }
-/// Fresh memory is 0xcb and memory that was given back 0xdd: all of what is small, the ends of what is large.
+}  // namespace
+
 void poison(void* memory, std::size_t size, int with) {
   constexpr std::size_t most = 1u << 20;
   std::memset(memory, with, std::min(size, most));
@@ -33,6 +36,8 @@ void poison(void* memory, std::size_t size, int with) {
     std::memset(static_cast<std::byte*>(memory) + size - std::min(size - most, most), with,
                 std::min(size - most, most));
 }
+
+namespace {
 
 std::size_t mapped(std::size_t size) { return (size + 4095) & ~std::size_t{4095}; }
 
@@ -44,13 +49,26 @@ bool is_known(CUdeviceptr address, std::size_t size) {
   return find(address, size) != nullptr;
 }
 
-void* allocate(std::size_t size, bool pinned) {
+bool is_reached_by(int device, CUdeviceptr address, std::size_t size) {
+  const Unseen unseen;
+  const std::lock_guard lock(world().mutex);
+  const Allocation* const found = find(address, size);
+  return found && (found->pinned || found->device == device);
+}
+
+void show(CUdeviceptr address, const Allocation& seen) {
+  const std::lock_guard lock(world().mutex);
+  world().memory[address] = seen;
+  world().device_bytes += seen.size;
+}
+
+void* allocate(std::size_t size, bool pinned, int device) {
   void* memory =
       mmap(nullptr, mapped(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   poison(memory, size, 0xcb);
   const std::lock_guard lock(world().mutex);
-  world().memory[reinterpret_cast<CUdeviceptr>(memory)] = {size, pinned};
+  world().memory[reinterpret_cast<CUdeviceptr>(memory)] = {.size = size, .pinned = pinned, .device = device};
   if (!pinned) world().device_bytes += size;
   return memory;
 }
@@ -66,6 +84,10 @@ void release(CUdeviceptr address) {
     gone = known->second;
     world().memory.erase(known);
     if (!gone.pinned) world().device_bytes -= gone.size;
+  }
+  if (gone.file) {
+    munmap(gone.file, gone.file_size);
+    return;
   }
   poison(bytes(address), gone.size, 0xdd);
   const Unseen unseen;
@@ -98,7 +120,7 @@ CUresult MemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
       properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_INVALID_VALUE;
-  create<Pool>(pool);
+  create<Pool>(pool, properties->location.id);
   return CUDA_SUCCESS;
 }
 CUresult MemPoolDestroy(CUmemoryPool pool) {
@@ -136,7 +158,7 @@ CUresult MemAllocFromPoolAsync(CUdeviceptr* address, std::size_t size, CUmemoryP
     if (size > total_memory() - std::min<std::size_t>(total_memory(), world().device_bytes))
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  void* memory = allocate(size, false);
+  void* memory = allocate(size, false, its->device);
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<CUdeviceptr>(memory);
   // It is there for who comes behind it in the stream; what others have written by then is lost.
@@ -173,7 +195,8 @@ CUresult MemHostGetDevicePointer(CUdeviceptr* address, void* memory, unsigned) {
 CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
-  if (!is_known(to, size) || !is_known(from, size)) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_reached_by(on->device, to, size) || !is_reached_by(on->device, from, size))
+    return CUDA_ERROR_INVALID_VALUE;
   on->push([=] {
     if (broken()) return;
     if (!is_known(to, size) || !is_known(from, size))
@@ -183,7 +206,37 @@ CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstrea
   return CUDA_SUCCESS;
 }
 
-namespace {}  // namespace
+namespace {
+
+/// Between the memory of two devices: each is where its context is.
+CUresult MemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                         std::size_t size, CUstream stream) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, stream);
+  if (!is_reached_by(device_of(to_context), to, size) || !is_reached_by(device_of(from_context), from, size))
+    return CUDA_ERROR_INVALID_VALUE;
+  on->push([=] {
+    if (broken()) return;
+    if (!is_known(to, size) || !is_known(from, size))
+      return break_device(700, "a copy between devices begins when its memory has been given back");
+    std::memcpy(bytes(to), bytes(from), size);
+  });
+  return CUDA_SUCCESS;
+}
+CUresult DeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  *can = device != peer && setting("WYE_STANDIN_PEERS", 1) != 0;
+  return CUDA_SUCCESS;
+}
+CUresult MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* list, std::size_t count) {
+  WYE_NEEDS(Pool, its, pool);
+  for (std::size_t i = 0; i < count; ++i)
+    if (list[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || list[i].location.id == its->device ||
+        list[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+      return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
 
 CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUstream stream) {
   WYE_NEEDS_CONTEXT;
@@ -206,7 +259,9 @@ WYE_ENTRY_POINTS(WYE_OLDER(MemGetInfo, 2000), WYE_ENTRY(MemGetInfo, 3020), WYE_E
                  WYE_ENTRY(MemAllocFromPoolAsync, 11020), WYE_ENTRY(MemFreeAsync, 11020),
                  WYE_ENTRY(MemHostAlloc, 2020), WYE_ENTRY(MemFreeHost, 2000),
                  WYE_OLDER(MemHostGetDevicePointer, 2020), WYE_ENTRY(MemHostGetDevicePointer, 3020),
-                 WYE_ENTRY(MemcpyAsync, 4000), WYE_ENTRY(MemsetD32Async, 3020));
+                 WYE_ENTRY(MemcpyAsync, 4000), WYE_ENTRY(MemcpyPeerAsync, 4000),
+                 WYE_ENTRY(DeviceCanAccessPeer, 4000), WYE_ENTRY(MemPoolSetAccess, 11020),
+                 WYE_ENTRY(MemsetD32Async, 3020));
 
 }  // namespace
 }  // namespace standin

@@ -5,9 +5,15 @@
 namespace standin {
 
 /// Fresh memory, 0xcb, or null.
-void* allocate(std::size_t size, bool pinned);
+void* allocate(std::size_t size, bool pinned, int device = 0);
 /// Takes memory out of what is known, and poisons it with 0xdd.
 void release(CUdeviceptr address);
+/// Says what is seen at `address` of a file that others have too.
+void show(CUdeviceptr address, const Allocation& seen);
+/// Whether work of a device may use [address, address + size): memory of the host's, or its own.
+bool is_reached_by(int device, CUdeviceptr address, std::size_t size);
+/// Fresh memory is 0xcb and memory that was given back 0xdd: all of what is small, the ends of what is large.
+void poison(void* memory, std::size_t size, int with);
 /// Whether [address, address + size) is in one allocation.
 bool is_known(CUdeviceptr address, std::size_t size);
 inline std::byte* bytes(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }

@@ -5,8 +5,10 @@
 // The environment says what it is like: WYE_STANDIN_VERSION (13000), WYE_STANDIN_MEMORY (bytes), WYE_STANDIN_SEED (0: no
 // delays), WYE_STANDIN_ORDER (0: threads and blocks run as they are numbered; -1: the last first; others: at random, by this
 // seed), WYE_STANDIN_WORKERS (1: threads of the host that run a kernel's blocks; with ThreadSanitizer 2),
-// WYE_STANDIN_DEVICES (1), WYE_STANDIN_ARCHITECTURE (90), WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": what the n-th
-// call of a function answers).
+// WYE_STANDIN_DEVICES (1; at most 8), WYE_STANDIN_PEERS (1: devices reach each other's memory), WYE_STANDIN_UUID (32 hexadecimal
+// digits: the first device's), WYE_STANDIN_TIMELINES (1: it takes timeline semaphores), WYE_STANDIN_ARCHITECTURE (90),
+// WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": what the n-th call of a function
+// answers).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -57,8 +59,13 @@ World& world() {
   return *the_world;
 }
 
-int the_context;
-CUcontext primary() { return reinterpret_cast<CUcontext>(&the_context); }
+int the_contexts[most_devices];
+CUcontext primary(int device) { return reinterpret_cast<CUcontext>(&the_contexts[device]); }
+int device_of(CUcontext context) {
+  for (int device = 0; device < most_devices; ++device)
+    if (context == primary(device)) return device;
+  return 0;
+}
 
 /// Sticky codes answer every later call that needs the context.
 bool is_sticky(int code) {
@@ -152,6 +159,7 @@ WYE_EXPORT long wye_standin_alive(const char* what) {
   const std::lock_guard lock(w.mutex);
   const std::string_view name = what;
   if (name == "contexts") return w.retained;
+  if (name == "reservations") return static_cast<long>(w.reservations.size());
   if (name == "device" || name == "pinned")
     return std::count_if(w.memory.begin(), w.memory.end(),
                          [&](const auto& one) { return one.second.pinned == (name == "pinned"); });

@@ -90,7 +90,7 @@ CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int priority
   if (flags != CU_STREAM_NON_BLOCKING || priority > 0 || priority < highest_priority)
     return CUDA_ERROR_INVALID_VALUE;
   world().priority = priority;
-  create<Stream>(stream);
+  create<Stream>(stream, current_device());
   return CUDA_SUCCESS;
 }
 

@@ -46,10 +46,11 @@ class Queue {
 class Stream : public Queue {
  public:
   static constexpr std::string_view kind = "streams";
-  Stream() : Queue(true) {}
+  explicit Stream(int of = 0) : Queue(true), device(of) {}
   ~Stream() { end(); }
   /// Runs a kernel, on the stream's thread. Returns what went wrong.
   std::string run(const twin::Launch& launch);
+  const int device;
 
  private:
   std::vector<std::unique_ptr<Queue>> helpers_;

@@ -69,6 +69,10 @@ struct Fault {
 struct Allocation {
   std::size_t size = 0;
   bool pinned = false;
+  int device = 0;
+  /// Of memory that others have too: what of a file is seen here. Nothing else writes there but who is told to.
+  void* file = nullptr;
+  std::size_t file_size = 0;
 };
 
 /// A thing that a handle names.
@@ -84,6 +88,7 @@ struct World {
   std::map<std::string, Fault> faults;
   std::map<std::string, int> asked;
   std::map<CUdeviceptr, Allocation> memory;
+  std::map<CUdeviceptr, std::size_t> reservations;  // of addresses
   std::uint64_t device_bytes = 0;
   std::map<void*, Object> objects;
   int retained = 0;
@@ -116,9 +121,13 @@ class Contexts {
   CUcontext all_[most] = {};
   std::size_t size_ = 0;
 };
-/// This thread's, and the one context there is.
+/// This thread's, and the one that each device has.
 extern constinit thread_local Contexts contexts;
-CUcontext primary();
+constexpr int most_devices = 8;
+CUcontext primary(int device);
+/// Of a context; a part of a device is one of the first.
+int device_of(CUcontext context);
+inline int current_device() { return device_of(contexts.back()); }
 
 /// Breaks the device: from now on its context answers `code`.
 void break_device(int code, const char* what);
