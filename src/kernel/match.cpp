@@ -53,7 +53,7 @@ std::string member_text(const PushMember& member) {
 /// Whether both are whole numbers or both are not: PTX does not say which of the two kinds a whole number is.
 bool same_class(ElementType a, ElementType b) {
   const auto is_float = [](ElementType type) {
-    return type == ElementType::float16 || type == ElementType::float32 || type == ElementType::float64;
+    return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 || type == ElementType::float64;
   };
   return a == ElementType::opaque || b == ElementType::opaque || is_float(a) == is_float(b);
 }
@@ -170,13 +170,14 @@ class Matcher {
     return std::nullopt;
   }
 
-  /// Elements agree where their size and type do. Numbers may be read several at a time (a vec4 of float32),
-  /// and structs number by number.
+  /// Elements agree where their size and type do. Numbers may be read several at a time (a vec4 of float32), those of 8 and
+  /// 16 bits in words of 32, which need no feature of a device, and structs number by number.
   static bool same_elements(const Slot& slot, const Memory& memory) {
     if (memory.stride == 0) return true;
     if (slot.element == ElementType::opaque)
       return memory.stride == slot.size ||
              (memory.component != ElementType::opaque && slot.size % memory.stride == 0);
+    if (slot.size < 4 && memory.component == ElementType::uint32) return true;
     return memory.component == slot.element && memory.stride % slot.size == 0;
   }
 

@@ -71,12 +71,12 @@ TEST_CASE("matmul says what multiplies on CUDA, or why nothing else does", "[wor
 TEST_CASE("cuBLAS multiplies on CUDA, with a handle for each lane that ends with it", "[workloads][cublas]") {
   const auto driver = stand_in();
   if (!driver) return;
-  const long before = driver->calls("cublasSgemm_v2"), made = driver->calls("cublasCreate_v2"),
+  const long before = driver->calls("cublasGemmStridedBatchedEx"), made = driver->calls("cublasCreate_v2"),
              ended = driver->calls("cublasDestroy_v2");
   {
     Runtime runtime = new_runtime();
     for (int i = 0; i < 10; ++i) is_right(runtime);
-    CHECK(driver->calls("cublasSgemm_v2") == before + 10);
+    CHECK(driver->calls("cublasGemmStridedBatchedEx") == before + 10);
     CHECK(driver->calls("cublasCreate_v2") > made);
     CHECK(driver->calls("cublasCreate_v2") < made + 10);
   }
@@ -96,9 +96,9 @@ TEST_CASE("what cuBLAS refuses is the job's error, and it is asked again", "[wor
        {Refusal{"cublasCreate_v2", 1, Errc::unavailable, "CUBLAS_STATUS_NOT_INITIALIZED"},
         Refusal{"cublasSetStream_v2", 7, Errc::internal, "CUBLAS_STATUS_INVALID_VALUE"},
         Refusal{"cublasSetMathMode", 14, Errc::kernel_failed, "CUBLAS_STATUS_INTERNAL_ERROR"},
-        Refusal{"cublasSgemm_v2", 8, Errc::unsupported, "CUBLAS_STATUS_ARCH_MISMATCH"},
-        Refusal{"cublasSgemm_v2", 13, Errc::kernel_failed, "CUBLAS_STATUS_EXECUTION_FAILED"},
-        Refusal{"cublasSgemm_v2", 99, Errc::kernel_failed, "unknown"}}) {
+        Refusal{"cublasGemmStridedBatchedEx", 8, Errc::unsupported, "CUBLAS_STATUS_ARCH_MISMATCH"},
+        Refusal{"cublasGemmStridedBatchedEx", 13, Errc::kernel_failed, "CUBLAS_STATUS_EXECUTION_FAILED"},
+        Refusal{"cublasGemmStridedBatchedEx", 99, Errc::kernel_failed, "unknown"}}) {
     INFO(refusal.function << ": " << refusal.name);
     Runtime runtime = new_runtime();
     driver->fail(refusal.function, 1, refusal.number);
