@@ -53,7 +53,8 @@ std::string member_text(const PushMember& member) {
 /// Whether both are whole numbers or both are not: PTX does not say which of the two kinds a whole number is.
 bool same_class(ElementType a, ElementType b) {
   const auto is_float = [](ElementType type) {
-    return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 || type == ElementType::float64;
+    return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 ||
+           type == ElementType::float64;
   };
   return a == ElementType::opaque || b == ElementType::opaque || is_float(a) == is_float(b);
 }

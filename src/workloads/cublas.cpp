@@ -59,8 +59,8 @@ class Library {
   int (*destroy)(Handle) = nullptr;
   int (*set_stream)(Handle, void*) = nullptr;
   int (*set_math_mode)(Handle, int) = nullptr;
-  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, long long, const void*, int,
-              int, long long, const void*, void*, int, int, long long, int, int, int) = nullptr;
+  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, long long, const void*,
+              int, int, long long, const void*, void*, int, int, long long, int, int, int) = nullptr;
 
  private:
   explicit Library(DynamicLibrary library) : library_(std::move(library)) {}

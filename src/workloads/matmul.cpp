@@ -42,9 +42,9 @@ struct ProductKernels {
     std::vector<typename Kernel<Read<T>, Read<T>, C, Product>::Source> sources{
         host(static_cast<Multiply>(cpu::matmul), {.tile = Extent3(items_per_block)})};
     if (arithmetic && !cublas::absence())
-      sources.push_back(native(
-          "cuda", [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a,
-                                          DeviceSpan<const T> b, DeviceSpan<Sum> c, Product shape) {
+      sources.push_back(
+          native("cuda", [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a,
+                                                 DeviceSpan<const T> b, DeviceSpan<Sum> c, Product shape) {
             return cublas::multiply(lane, numbers, a.data, b.data, c.data, shape);
           }));
     return make_kernel<Read<T>, Read<T>, C, Product>(text, {"a", "b", "c", "shape"}, product_tiles,
@@ -59,12 +59,11 @@ const auto& float_kernels() {
 }
 /// Where there are no tensor cores for it, with the text for float.
 const auto& tf32_kernels() {
-  static const auto kernels = ProductKernels<float, float>::make(
-      {.name = "matmul_tf32",
-       .glsl = kernels::matmul.glsl,
-       .cuda = kernels::matmul_tf32.cuda,
-       .ptx = kernels::matmul_tf32.ptx},
-      cublas::Arithmetic::tf32);
+  static const auto kernels = ProductKernels<float, float>::make({.name = "matmul_tf32",
+                                                                  .glsl = kernels::matmul.glsl,
+                                                                  .cuda = kernels::matmul_tf32.cuda,
+                                                                  .ptx = kernels::matmul_tf32.ptx},
+                                                                 cublas::Arithmetic::tf32);
   return kernels;
 }
 const auto& kernels_of(const Read<half>&) {
@@ -161,9 +160,11 @@ std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uin
   // Shaders number tiles with 32 bits, and grids have 65,535 rows.
   const Product blocks{.rows = static_cast<std::uint32_t>(shape.rows),
                        .columns = static_cast<std::uint32_t>(shape.columns)};
-  const std::uint64_t most = flat_width * 65535 / items_per_block / std::max<std::uint64_t>(blocks_of(blocks), 1);
+  const std::uint64_t most =
+      flat_width * 65535 / items_per_block / std::max<std::uint64_t>(blocks_of(blocks), 1);
   if (one != 0 && options.batch > std::max<std::uint64_t>(most, 1))
-    return "Batch (" + std::to_string(options.batch) + ") of workload 'matmul' exceeds the limit for products of " +
+    return "Batch (" + std::to_string(options.batch) +
+           ") of workload 'matmul' exceeds the limit for products of " +
            dimensions(shape.rows, shape.columns) + " (" + std::to_string(most) + ").";
   return std::nullopt;
 }
@@ -206,7 +207,9 @@ Checked check(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape sha
   if (options.batch == 0) return {{}, "Batch (0) of workload 'matmul' is below the least (1)."};
   const bool given = shape != MatmulShape{} || a + b + c == 0;
   if (!given && options.batch > 1)
-    return {{}, "Batch (" + std::to_string(options.batch) + ") of workload 'matmul' has no shape: it is needed for more than (1)."};
+    return {{},
+            "Batch (" + std::to_string(options.batch) +
+                ") of workload 'matmul' has no shape: it is needed for more than (1)."};
   if (!given) {
     const auto found = shape_of(a, b, c);
     if (!found)
@@ -245,12 +248,14 @@ Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const 
   Product shape = checked.shape;
   const std::uint64_t one = std::uint64_t{shape.rows} * shape.columns;
   if (shape.batch > 1 && shape.c_step != one)
-    return refused_product("Matrices c of 16 bits of workload 'matmul' do not follow each other: their step (" +
-                           std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) + ").");
+    return refused_product(
+        "Matrices c of 16 bits of workload 'matmul' do not follow each other: their step (" +
+        std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) + ").");
   const Scratch<float> sums(c.size());
   Steps steps;
   add_products<T, float>(steps, kernels_of(a), a, b, sums, shape);
-  steps.add(narrow_kernel_of(c), flat(c.size() + 1), sums, c);  // in words, one more where c begins within one
+  steps.add(narrow_kernel_of(c), flat(c.size() + 1), sums,
+            c);  // in words, one more where c begins within one
   return std::move(steps).job("matmul", workload_types::matrix);
 }
 

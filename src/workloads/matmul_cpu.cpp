@@ -136,8 +136,8 @@ void multiply(const Block& block) {
 using Ints = hn::RebindToSigned<D>;
 V widened(D d, const half* from) {
   const hn::RebindToUnsigned<D> words;
-  const auto bits =
-      hn::PromoteTo(words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
+  const auto bits = hn::PromoteTo(
+      words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
   const auto size = hn::And(bits, hn::Set(words, 0x7fffu));
   const auto sign = hn::ShiftLeft<16>(hn::Xor(bits, size));
   // Above 2^-14 another exponent, that of infinity and NaN another again, and below a multiple of 2^-24.
@@ -146,13 +146,14 @@ V widened(D d, const half* from) {
   const V small = hn::Mul(hn::ConvertTo(d, hn::BitCast(Ints(), size)), hn::Set(d, 0x1p-24f));
   const auto is_finite = hn::Lt(hn::BitCast(Ints(), size), hn::Set(Ints(), 0x7c00));
   const auto is_small = hn::Lt(hn::BitCast(Ints(), size), hn::Set(Ints(), 0x400));
-  const auto value = hn::IfThenElse(hn::RebindMask(d, is_finite), hn::BitCast(d, finite), hn::BitCast(d, all));
+  const auto value =
+      hn::IfThenElse(hn::RebindMask(d, is_finite), hn::BitCast(d, finite), hn::BitCast(d, all));
   return hn::Or(hn::IfThenElse(hn::RebindMask(d, is_small), small, value), hn::BitCast(d, sign));
 }
 V widened(D d, const bfloat16* from) {
   const hn::RebindToUnsigned<D> words;
-  const auto bits =
-      hn::PromoteTo(words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
+  const auto bits = hn::PromoteTo(
+      words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 V widened(D d, const std::int8_t* from) {
@@ -172,7 +173,8 @@ void widen(const T* HWY_RESTRICT from, std::size_t rows, std::size_t columns, st
 void widen_half(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
   widen(from, rows, columns, step, to);
 }
-void widen_bfloat16(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+void widen_bfloat16(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step,
+                    float* to) {
   widen(from, rows, columns, step, to);
 }
 void widen_int8(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {

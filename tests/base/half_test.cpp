@@ -22,7 +22,8 @@ std::uint16_t nearest(double value) {
     if (!std::isinf(number)) return number;
     // Where the next number would be, had it one more exponent.
     const double last = static_cast<float>(T::from_bits(static_cast<std::uint16_t>(bits - 1)));
-    return 2 * last - static_cast<double>(static_cast<float>(T::from_bits(static_cast<std::uint16_t>(bits - 2))));
+    return 2 * last -
+           static_cast<double>(static_cast<float>(T::from_bits(static_cast<std::uint16_t>(bits - 2))));
   };
   const double size = std::abs(value);
   const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);

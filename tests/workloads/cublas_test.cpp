@@ -83,6 +83,48 @@ TEST_CASE("cuBLAS multiplies on CUDA, with a handle for each lane that ends with
   CHECK(driver->calls("cublasCreate_v2") - made == driver->calls("cublasDestroy_v2") - ended);
 }
 
+TEST_CASE(
+    "cuBLAS multiplies numbers of every kind and batches of them, bytes where they lie as it wants them",
+    "[workloads][cublas]") {
+  const auto driver = stand_in();
+  if (!driver) return;
+  Runtime runtime = new_runtime();
+  const workloads::MatmulShape shape{6, 8, 12};
+  const workloads::MatmulOptions options{.transposed_b = true, .batch = 2};
+  /// How often cuBLAS is called for products of `T`; they are right.
+  const auto calls = [&](auto type, auto sum, workloads::MatmulShape size, bool tf32 = false) {
+    using T = decltype(type);
+    std::vector<T> a, b;
+    for (std::uint64_t i = 0; i < 2 * size.rows * size.inner; ++i)
+      a.push_back(T(static_cast<float>(i % 7) - 3));
+    for (std::uint64_t i = 0; i < 2 * size.inner * size.columns; ++i)
+      b.push_back(T(static_cast<float>(i % 5) - 2));
+    std::vector<decltype(sum)> c(2 * size.rows * size.columns, decltype(sum)(77.0f));
+    workloads::MatmulOptions how = options;
+    how.tf32 = tf32;
+    const long before = driver->calls("cublasGemmStridedBatchedEx");
+    const auto done =
+        runtime.submit(workloads::matmul(a, b, c, size, how), {.fallback = Fallback::forbid, .on = "cuda"})
+            .wait();
+    if (!done) FAIL(done.error().describe());
+    // Small whole numbers: everything here has them exactly.
+    const auto exact = reference::matmul(a, b, size, how);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < c.size(); ++i)
+      if (static_cast<double>(static_cast<float>(c[i])) != static_cast<double>(exact[i])) ++wrong;
+    CHECK(wrong == 0);
+    return driver->calls("cublasGemmStridedBatchedEx") - before;
+  };
+  CHECK(calls(float(), float(), shape) == 1);
+  CHECK(calls(float(), float(), shape, true) == 1);
+  CHECK(calls(half(), float(), shape) == 1);
+  CHECK(calls(half(), half(), shape) == 1);
+  CHECK(calls(bfloat16(), float(), shape) == 1);
+  CHECK(calls(bfloat16(), bfloat16(), {5, 7, 9}) == 1);
+  CHECK(calls(std::int8_t(), std::int32_t(), shape) == 1);
+  CHECK(calls(std::int8_t(), std::int32_t(), {6, 8, 13}) == 0);
+}
+
 TEST_CASE("what cuBLAS refuses is the job's error, and it is asked again", "[workloads][cublas]") {
   const auto driver = stand_in();
   if (!driver) return;

@@ -146,7 +146,8 @@ TEST_CASE("every CUDA kernel compiles for every architecture, in its bound of re
   CHECK(kernels >= 20);
 }
 
-TEST_CASE("products of few bits are made by tensor cores, each on the oldest architecture that has them", "[workloads][cuda]") {
+TEST_CASE("products of few bits are made by tensor cores, each on the oldest architecture that has them",
+          "[workloads][cuda]") {
   if (!can_compile()) return;
   struct Instruction {
     const char* kernel;
@@ -161,7 +162,8 @@ TEST_CASE("products of few bits are made by tensor cores, each on the oldest arc
         Instruction{"matmul_int8", "compute_80", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"},
         Instruction{"matmul_tf32", "compute_80", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"}}) {
     INFO(wanted.kernel << " for " << wanted.target);
-    const CudaFile file{WYE_SOURCE_FOLDER "/shaders/matmul/" + std::string(wanted.kernel) + ".cu", wanted.kernel, {}};
+    const CudaFile file{
+        WYE_SOURCE_FOLDER "/shaders/matmul/" + std::string(wanted.kernel) + ".cu", wanted.kernel, {}};
     const auto text = compiled(file, "wye_" + file.name, wanted.target);
     if (!text) FAIL(text.error().describe());
     REQUIRE(text->ptx);

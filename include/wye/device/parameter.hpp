@@ -25,8 +25,8 @@ concept HasOperand = requires(const A& a) {
 
 /// That, of elements that are `T`, or that it does not know.
 template <class A, class T>
-concept HasOperandOf = HasOperand<A> &&
-    (!requires { typename A::value_type; } || requires { requires std::same_as<typename A::value_type, T>; });
+concept HasOperandOf = HasOperand<A> &&(
+    !requires { typename A::value_type; } || requires { requires std::same_as<typename A::value_type, T>; });
 
 /// Memory of the host that outlives the expression: an lvalue container, or a span.
 template <class A, class T>

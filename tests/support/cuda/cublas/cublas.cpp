@@ -13,7 +13,13 @@
 
 namespace {
 
-enum Status { success = 0, not_initialized = 1, invalid_value = 7, execution_failed = 13, not_supported = 15 };
+enum Status {
+  success = 0,
+  not_initialized = 1,
+  invalid_value = 7,
+  execution_failed = 13,
+  not_supported = 15
+};
 
 /// What the stand-in for the driver does for its libraries.
 struct Driver {
@@ -159,8 +165,9 @@ WYE_EXPORT int cublasSetMathMode(void*, int mode) {
 WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int m, int n, int k,
                                           const void* alpha, const void* a, int a_type, int a_step,
                                           long long a_apart, const void* b, int b_type, int b_step,
-                                          long long b_apart, const void* beta, void* c, int c_type, int c_step,
-                                          long long c_apart, int batch, int compute, int algorithm) {
+                                          long long b_apart, const void* beta, void* c, int c_type,
+                                          int c_step, long long c_apart, int batch, int compute,
+                                          int algorithm) {
   WYE_SCRIPTED("cublasGemmStridedBatchedEx");
   if (!handle || m < 0 || n < 0 || k < 0 || batch < 0 || of_a < 0 || of_a > 1 || of_b < 0 || of_b > 1 ||
       c_step < (m > 1 ? m : 1) || a_apart < 0 || b_apart < 0 || c_apart < 0)
@@ -169,7 +176,7 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
   if (a_step < (a_rows > 1 ? a_rows : 1) || b_step < (b_rows > 1 ? b_rows : 1)) return invalid_value;
   // Of what it can do, what is asked of it here.
   const bool whole = compute == compute_32i;
-  const bool real = a_type == real_32f   ? compute == compute_32f || compute == compute_32f_fast_tf32
+  const bool real = a_type == real_32f  ? compute == compute_32f || compute == compute_32f_fast_tf32
                     : a_type == real_8i ? false
                                         : compute == compute_32f;
   if (a_type != b_type || algorithm != -1 || c_type != (whole ? real_32i : real_32f) ||
@@ -190,19 +197,18 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
     return whole ? static_cast<double>(*static_cast<const std::int32_t*>(from))
                  : static_cast<double>(*static_cast<const float*>(from));
   };
-  auto* product =
-      new Product{{static_cast<const char*>(a), a_type, of_a != 0, size(a_step), size(a_apart)},
-                  {static_cast<const char*>(b), b_type, of_b != 0, size(b_step), size(b_apart)},
-                  m,
-                  n,
-                  k,
-                  batch,
-                  whole,
-                  factor(alpha),
-                  factor(beta),
-                  static_cast<char*>(c),
-                  size(c_step),
-                  size(c_apart)};
+  auto* product = new Product{{static_cast<const char*>(a), a_type, of_a != 0, size(a_step), size(a_apart)},
+                              {static_cast<const char*>(b), b_type, of_b != 0, size(b_step), size(b_apart)},
+                              m,
+                              n,
+                              k,
+                              batch,
+                              whole,
+                              factor(alpha),
+                              factor(beta),
+                              static_cast<char*>(c),
+                              size(c_step),
+                              size(c_apart)};
   if (driver()->enqueue(static_cast<Handle*>(handle)->stream, multiply, product) == 0) return success;
   delete product;
   return execution_failed;
