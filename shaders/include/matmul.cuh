@@ -1,20 +1,10 @@
 #pragma once
-// c = a b, or c += a b, over one stretch of the inner dimension. A block of 256 threads makes 128 x 128 elements of c, a thread
-// 8 x 8 of them in registers, as four tiles of 4 x 4 that lie 64 apart: a warp's loads of 128 bits from shared memory then
-// meet no bank twice. While 8 steps of the inner dimension are worked on, the next 8 are on their way into registers,
-// and from there go into the other half of the shared memory: one barrier for 8 steps.
-#include "quads.cuh"
+// Products of float32. A thread makes 8 x 8 elements of c in registers, as four tiles of 4 x 4 that lie 64 apart: a warp's loads
+// of 128 bits from shared memory then meet no bank twice. While 8 steps of the inner dimension are worked on, the next 8 are
+// on their way into registers, and from there go into the other half of the shared memory: one barrier for 8 steps.
+#include "product.cuh"
 
-struct Product {
-  unsigned rows;  // of c
-  unsigned columns;
-  unsigned inner;
-  unsigned first;  // the stretch: [first, last)
-  unsigned last;
-  unsigned transposed;  // whether b is given as columns x inner
-};
-
-constexpr unsigned tile_side = 128, tile_depth = 8;
+constexpr unsigned tile_depth = 8;
 // Four columns more than there are keep rows at multiples of 16 bytes, and the transposing stores apart.
 struct alignas(16) ProductTiles {
   float a[2][tile_depth][tile_side + 4];
@@ -76,8 +66,7 @@ __device__ void read_eight(const float* row, unsigned at, float (&to)[8]) {
   to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
 }
 
-template <bool add>
-__device__ void write_four(float* to, const float* sums, unsigned left, bool quads) {
+__device__ void write_four(float* to, const float* sums, unsigned left, bool quads, bool add) {
   if (quads && left >= 4) {
     Quad q = {sums[0], sums[1], sums[2], sums[3]};
     if (add) {
@@ -92,14 +81,13 @@ __device__ void write_four(float* to, const float* sums, unsigned left, bool qua
     if (i < left) to[i] = add ? to[i] + sums[i] : sums[i];
 }
 
-template <bool add>
 __device__ void multiply(const float* a, const float* b, float* c, const Product& shape, ProductTiles& tiles) {
-  // Tiles are numbered in blocks of 2 x 2, as the host's blocks of 256 x 256 are.
-  const Size number = flat_block(), block = number / 4;
-  const unsigned blocks_across = (shape.columns + 2 * tile_side - 1) / (2 * tile_side);
-  const unsigned row = unsigned(block / blocks_across * 2 + number / 2 % 2) * tile_side;
-  const unsigned column = unsigned(block % blocks_across * 2 + number % 2) * tile_side;
-  if (row >= shape.rows || column >= shape.columns) return;
+  Place place;
+  if (!find_place(shape, place)) return;
+  const unsigned row = place.row, column = place.column;
+  a += place.matrix * shape.a_step;
+  b += place.matrix * shape.b_step;
+  c += place.matrix * shape.c_step;
 
   const unsigned depth = shape.last - shape.first;
   const Bringer bring_a = bring_rows(a + shape.first, row, shape.rows, shape.inner, depth);
@@ -129,7 +117,7 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
     __syncthreads();
   }
 
-  const bool quads = has_quads(c) && shape.columns % 4 == 0;
+  const bool quads = has_quads(c) && shape.columns % 4 == 0, add = shape.first != 0;
   const unsigned first = row + y, at = column + x;
   const unsigned low = at < shape.columns ? shape.columns - at : 0, high = low > 64 ? low - 64 : 0;
   float* to = c + Size(first) * shape.columns + at;
@@ -137,8 +125,8 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
   for (unsigned r = 0; r < 8; ++r) {
     if (r == 4) to += Size(60) * shape.columns;
     if (first + r % 4 + r / 4 * 64 < shape.rows) {
-      write_four<add>(to, &sums[r][0], low, quads);
-      write_four<add>(to + 64, &sums[r][4], high, quads);
+      write_four(to, &sums[r][0], low, quads, add);
+      write_four(to + 64, &sums[r][4], high, quads, add);
     }
     to += shape.columns;
   }

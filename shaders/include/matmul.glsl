@@ -1,6 +1,6 @@
-// c = a b over one stretch of the inner dimension; with ADD, c += a b. A workgroup makes 64 x 64 elements of c, an
-// invocation 4 x 4 that lie 16 apart, in registers: no shared memory, which costs lavapipe ten times more than it saves,
-// and neighbours still load neighbours.
+// c = a b over one stretch of the inner dimension, and from the second stretch on, c += a b; of floats, or with HALF, BFLOAT16
+// or INT8 of these. A workgroup makes 64 x 64 elements of c, an invocation 4 x 4 that lie 16 apart, in registers: no shared
+// memory, which costs lavapipe ten times more than it saves, and neighbours still load neighbours.
 #include "span.glsl"
 #include "flat.glsl"
 
@@ -11,69 +11,118 @@ struct Product {
   uint first;  // the stretch: [first, last)
   uint last;
   uint transposed;  // whether b is given as columns x inner
+  uint batch;       // matrices
+  uint unused;
+  uvec2 a_step;  // from the first element of a matrix to that of the next
+  uvec2 b_step;
+  uvec2 c_step;
+};
+
+#if defined(HALF) || defined(BFLOAT16) || defined(INT8)
+#ifdef INT8
+#define PACKED_LOG2 2
+#else
+#define PACKED_LOG2 1
+#endif
+#include "packed.glsl"
+#define Elements ConstWords
+#define Line PackedLine
+Line line_of(uvec2 address, uvec2 index) { return packed_line(address, index); }
+#else
+#define Elements ConstFloats
+#define Line ConstFloats
+Line line_of(uvec2 address, uvec2 index) { return ConstFloats(element(address, index)); }
+#endif
+
+#ifdef INT8
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Ints { int at[]; };
+#define Results Ints
+#define Sums ivec4
+#define ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
+int at(Line line, uint i) { return bitfieldExtract(int(packed_at(line, i)), 0, 8); }
+#else
+#define Results Floats
+#define Sums vec4
+#define ADD_PRODUCT(a, b, c) fma(a, b, c)
+#if defined(HALF)
+float at(Line line, uint i) { return unpackHalf2x16(packed_at(line, i)).x; }
+#elif defined(BFLOAT16)
+float at(Line line, uint i) { return uintBitsToFloat(packed_at(line, i) << 16); }
+#else
+float at(Line line, uint i) { return line.at[i]; }
+#endif
+#endif
+
+struct ElementSpan {
+  Elements data;
+  uvec2 size;
+};
+struct ResultSpan {
+  Results data;
+  uvec2 size;
 };
 
 layout(push_constant) uniform Arguments {
-  ConstFloatSpan a;
-  ConstFloatSpan b;
-  FloatSpan c;
+  ElementSpan a;
+  ElementSpan b;
+  ResultSpan c;
   Product shape;
 };
 
-// Tiles are numbered in blocks of 4 x 4, which are near each other in caches and what the host works on.
-uvec2 tile_at(uint number) {
-  const uint block = number >> 4;
-  const uint across = (shape.columns + 255) / 256;
-  return uvec2(block % across, block / across) * 4 + uvec2(number & 3, number >> 2 & 3);
+uvec2 times(uvec2 step, uint n) { return plus(product(n, step.x), uvec2(0, n * step.y)); }
+
+Line a_row(uint n, uint row) {
+  return line_of(uvec2(a.data), plus(times(shape.a_step, n), plus(product(row, shape.inner), uvec2(shape.first, 0))));
 }
 
-ConstFloats a_row(uint row) {
-  return ConstFloats(element(uvec2(a.data), plus(product(row, shape.inner), uvec2(shape.first, 0))));
-}
-
-ConstFloats b_column(uint column) {
+Line b_column(uint n, uint column) {
   const uvec2 start = shape.transposed != 0 ? plus(product(column, shape.inner), uvec2(shape.first, 0))
                                             : plus(product(shape.first, shape.columns), uvec2(column, 0));
-  return ConstFloats(element(uvec2(b.data), start));
+  return line_of(uvec2(b.data), plus(times(shape.b_step, n), start));
 }
 
-void write_row(uint row, uint column, vec4 values) {
+void write_row(uint n, uint row, uint column, Sums values) {
   if (row >= shape.rows) return;
-  Floats to = Floats(element(uvec2(c.data), product(row, shape.columns)));
+  Results to = Results(element(uvec2(c.data), plus(times(shape.c_step, n), product(row, shape.columns))));
   for (uint i = 0; i < 4; ++i) {
     const uint at = column + 16 * i;
     if (at >= shape.columns) return;
-#ifdef ADD
-    to.at[at] += values[i];
-#else
-    to.at[at] = values[i];
-#endif
+    if (shape.first != 0)
+      to.at[at] += values[i];
+    else
+      to.at[at] = values[i];
   }
 }
 
 void main() {
-  const uvec2 tile = tile_at(flat_unit(8)) * 64;
+  // Tiles are numbered in blocks of 4 x 4, which are near each other in caches and what the host works on, and blocks matrix
+  // after matrix.
+  const uint number = flat_unit(8);
+  const uint across = (shape.columns + 255) / 256, blocks = across * ((shape.rows + 255) / 256);
+  if (blocks == 0) return;
+  const uint n = (number >> 4) / blocks, block = (number >> 4) % blocks;
+  const uvec2 tile = (uvec2(block % across, block / across) * 4 + uvec2(number & 3, number >> 2 & 3)) * 64;
   const uint column = tile.x + (gl_LocalInvocationID.x & 15);
   const uint row = tile.y + (gl_LocalInvocationID.x >> 4);
-  if (row >= shape.rows || column >= shape.columns) return;
+  if (n >= shape.batch || row >= shape.rows || column >= shape.columns) return;
 
   // Beyond the edge the last row and column are computed again, and not written.
   const uvec4 r = min(uvec4(row, row + 16, row + 32, row + 48), shape.rows - 1);
   const uvec4 s = min(uvec4(column, column + 16, column + 32, column + 48), shape.columns - 1);
-  ConstFloats a0 = a_row(r.x), a1 = a_row(r.y), a2 = a_row(r.z), a3 = a_row(r.w);
-  ConstFloats b0 = b_column(s.x), b1 = b_column(s.y), b2 = b_column(s.z), b3 = b_column(s.w);
+  Line a0 = a_row(n, r.x), a1 = a_row(n, r.y), a2 = a_row(n, r.z), a3 = a_row(n, r.w);
+  Line b0 = b_column(n, s.x), b1 = b_column(n, s.y), b2 = b_column(n, s.z), b3 = b_column(n, s.w);
   const uint step = shape.transposed != 0 ? 1 : shape.columns;
 
-  vec4 c0 = vec4(0.0), c1 = vec4(0.0), c2 = vec4(0.0), c3 = vec4(0.0);
+  Sums c0 = Sums(0), c1 = Sums(0), c2 = Sums(0), c3 = Sums(0);
   for (uint i = 0, k = 0; i < shape.last - shape.first; ++i, k += step) {
-    const vec4 right = vec4(b0.at[k], b1.at[k], b2.at[k], b3.at[k]);
-    c0 = fma(vec4(a0.at[i]), right, c0);
-    c1 = fma(vec4(a1.at[i]), right, c1);
-    c2 = fma(vec4(a2.at[i]), right, c2);
-    c3 = fma(vec4(a3.at[i]), right, c3);
+    const Sums right = Sums(at(b0, k), at(b1, k), at(b2, k), at(b3, k));
+    c0 = ADD_PRODUCT(Sums(at(a0, i)), right, c0);
+    c1 = ADD_PRODUCT(Sums(at(a1, i)), right, c1);
+    c2 = ADD_PRODUCT(Sums(at(a2, i)), right, c2);
+    c3 = ADD_PRODUCT(Sums(at(a3, i)), right, c3);
   }
-  write_row(row, column, c0);
-  write_row(row + 16, column, c1);
-  write_row(row + 32, column, c2);
-  write_row(row + 48, column, c3);
+  write_row(n, row, column, c0);
+  write_row(n, row + 16, column, c1);
+  write_row(n, row + 32, column, c2);
+  write_row(n, row + 48, column, c3);
 }

@@ -1,3 +1,3 @@
 #version 460
-// c = a b over one stretch of the inner dimension.
+// Products of float32.
 #include "matmul.glsl"

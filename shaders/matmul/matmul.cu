@@ -1,8 +1,8 @@
-// c = a b over one stretch of the inner dimension.
+// Products of float32.
 #include "matmul.cuh"
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     wye_matmul(wye_span<const float> a, wye_span<const float> b, wye_span<float> c, Product shape) {
   __shared__ ProductTiles tiles;
-  multiply<false>(a.data, b.data, c.data, shape, tiles);
+  multiply(a.data, b.data, c.data, shape, tiles);
 }

@@ -54,6 +54,7 @@ std::string_view name(ElementType type) noexcept {
     case ElementType::uint16: return "uint16";
     case ElementType::uint32: return "uint32";
     case ElementType::uint64: return "uint64";
+    case ElementType::bfloat16: return "bfloat16";
   }
   return "unknown";
 }

@@ -33,7 +33,8 @@ constexpr Row types[] = {{ElementType::float16, dl::real, 16},
                          {ElementType::uint8, dl::unsigned_integer, 8},
                          {ElementType::uint16, dl::unsigned_integer, 16},
                          {ElementType::uint32, dl::unsigned_integer, 32},
-                         {ElementType::uint64, dl::unsigned_integer, 64}};
+                         {ElementType::uint64, dl::unsigned_integer, 64},
+                         {ElementType::bfloat16, dl::bfloat, 16}};
 
 const Row* row_of(ElementType element) {
   const auto* found =

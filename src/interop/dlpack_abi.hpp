@@ -51,9 +51,10 @@ inline namespace v0 {
 namespace interop {
 
 namespace dl {
-inline constexpr std::int32_t cpu = 1, cuda = 2, cuda_host = 3, vulkan = 7;        // DLDeviceType
-inline constexpr std::uint8_t signed_integer = 0, unsigned_integer = 1, real = 2;  // DLDataTypeCode
-inline constexpr std::uint64_t read_only = 1;                                      // of `flags`
+inline constexpr std::int32_t cpu = 1, cuda = 2, cuda_host = 3, vulkan = 7;  // DLDeviceType
+inline constexpr std::uint8_t signed_integer = 0, unsigned_integer = 1, real = 2,
+                              bfloat = 4;      // DLDataTypeCode
+inline constexpr std::uint64_t read_only = 1;  // of `flags`
 inline constexpr DLPackVersion version{1, 0};
 }  // namespace dl
 

@@ -53,7 +53,8 @@ std::string member_text(const PushMember& member) {
 /// Whether both are whole numbers or both are not: PTX does not say which of the two kinds a whole number is.
 bool same_class(ElementType a, ElementType b) {
   const auto is_float = [](ElementType type) {
-    return type == ElementType::float16 || type == ElementType::float32 || type == ElementType::float64;
+    return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 ||
+           type == ElementType::float64;
   };
   return a == ElementType::opaque || b == ElementType::opaque || is_float(a) == is_float(b);
 }
@@ -91,7 +92,8 @@ class Matcher {
         if (slot.name.empty()) slot.name = binding.name;
         passing = {device::Passing::Kind::descriptor, binding.binding, 0};
         error = check_memory(i, slot, binding.memory,
-                             base::text("binding {}{}", binding.binding, base::parenthesized(binding.name)));
+                             base::text("binding {}{}", binding.binding, base::parenthesized(binding.name)),
+                             false);
       } else {
         const PushMember& member = source_.members[next];
         if (slot.name.empty()) slot.name = member.name;
@@ -158,25 +160,26 @@ class Matcher {
   }
 
   std::optional<Error> check_memory(std::size_t index, const Slot& slot, const Memory& memory,
-                                    const std::string& where) const {
+                                    const std::string& where, bool by_address) const {
     if (!writes(slot.access) && memory.written == Written::yes)
       return disagree(index, slot, base::text("{} of its source is written", where));
     if (slot.access == Access::read && !reads(memory.declared) && writes(memory.declared))
       return disagree(index, slot, base::text("{} of its source is writeonly", where));
     if (slot.access == Access::write && memory.written == Written::no)
       return disagree(index, slot, base::text("{} of its source is never written", where));
-    if (slot.kind == SlotKind::buffer && !same_elements(slot, memory))
+    if (slot.kind == SlotKind::buffer && !same_elements(slot, memory, by_address))
       return disagree(index, slot, base::text("{} of its source has {}", where, memory_text(memory)));
     return std::nullopt;
   }
 
-  /// Elements agree where their size and type do. Numbers may be read several at a time (a vec4 of float32),
-  /// and structs number by number.
-  static bool same_elements(const Slot& slot, const Memory& memory) {
+  /// Elements agree where their size and type do. Numbers may be read several at a time (a vec4 of float32), those of 8 and
+  /// 16 bits by their address in words of 32, which needs no feature of a device, and structs number by number.
+  static bool same_elements(const Slot& slot, const Memory& memory, bool by_address) {
     if (memory.stride == 0) return true;
     if (slot.element == ElementType::opaque)
       return memory.stride == slot.size ||
              (memory.component != ElementType::opaque && slot.size % memory.stride == 0);
+    if (by_address && slot.size < 4 && memory.component == ElementType::uint32) return true;
     return memory.component == slot.element && memory.stride % slot.size == 0;
   }
 
@@ -194,9 +197,10 @@ class Matcher {
     switch (slot.kind) {
       case SlotKind::buffer:
         if (!address) return refuse();
-        return check_memory(index, slot, member.memory, where);
+        return check_memory(index, slot, member.memory, where, true);
       case SlotKind::address:
-        if (member.kind == PushMember::Kind::pointer) return check_memory(index, slot, member.memory, where);
+        if (member.kind == PushMember::Kind::pointer)
+          return check_memory(index, slot, member.memory, where, true);
         if (address || member.size != 8) return refuse();
         if (member.element != ElementType::uint64 && member.element != ElementType::uint32) return refuse();
         return std::nullopt;

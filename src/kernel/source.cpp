@@ -178,6 +178,7 @@ std::uint32_t kernel::size_of(ElementType type) {
     case ElementType::int8:
     case ElementType::uint8: return 1;
     case ElementType::float16:
+    case ElementType::bfloat16:
     case ElementType::int16:
     case ElementType::uint16: return 2;
     case ElementType::float32:

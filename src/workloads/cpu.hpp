@@ -2,6 +2,7 @@
 /// The host code of the workloads. Functions that take a `Range` are kernel sources: they do its items, and are called
 /// from several threads with disjoint ranges.
 #include <wye/base/extent.hpp>
+#include <wye/base/half.hpp>
 #include <wye/workloads/pagerank.hpp>
 #include <wye/workloads/timeline.hpp>
 
@@ -48,11 +49,17 @@ void softmax_sums(Range range, std::span<const float> matrix, std::span<float> s
 void softmax_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split,
                    float scale);
 
-/// c = a b over one stretch of the inner dimension, and c += a b.
+/// c = a b over one stretch of the inner dimension, or c += a b. Of other numbers than float, by way of float.
 void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
             Product shape);
-void matmul_add(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
-                Product shape);
+void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<float> c, Product shape);
+void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> b, std::span<float> c,
+            Product shape);
+void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::int8_t> b,
+            std::span<std::int32_t> c, Product shape);
+/// Rounds to 16 bits.
+void narrow(Range range, std::span<const float> from, std::span<half> to);
+void narrow(Range range, std::span<const float> from, std::span<bfloat16> to);
 /// One block of a product by our own code, and by the BLAS that is installed where it is worth it.
 void multiply(const Block& block);
 bool blas_multiply(const Block& block);

@@ -3,6 +3,7 @@
 #include <wye/base/dynamic_library.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -58,8 +59,8 @@ class Library {
   int (*destroy)(Handle) = nullptr;
   int (*set_stream)(Handle, void*) = nullptr;
   int (*set_math_mode)(Handle, int) = nullptr;
-  int (*sgemm)(Handle, int, int, int, int, int, const float*, const float*, int, const float*, int,
-               const float*, float*, int) = nullptr;
+  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, long long, const void*,
+              int, int, long long, const void*, void*, int, int, long long, int, int, int) = nullptr;
 
  private:
   explicit Library(DynamicLibrary library) : library_(std::move(library)) {}
@@ -76,7 +77,7 @@ class Library {
     find(library.destroy, "cublasDestroy_v2");
     find(library.set_stream, "cublasSetStream_v2");
     find(library.set_math_mode, "cublasSetMathMode");
-    find(library.sgemm, "cublasSgemm_v2");
+    find(library.gemm, "cublasGemmStridedBatchedEx");
     if (missing)
       return Error(Errc::unavailable,
                    "Library '" + library.library_.name() + "' has no function '" + missing + "'.");
@@ -97,9 +98,9 @@ class LaneHandle {
       return made->handle_ = nullptr, failed("cublasCreate", status, lane.device);
     if (const int status = library.set_stream(made->handle_, lane.handle))
       return failed("cublasSetStream", status, lane.device);
-    // At least as many bits as float32 has: TF32 would have to be asked for.
-    constexpr int default_math = 0;
-    if (const int status = library.set_math_mode(made->handle_, default_math))
+    // Sums in no fewer bits than are asked for, those of parts of the inner dimension either; TF32 where a call asks for it.
+    constexpr int disallow_reduced_precision_reduction = 16;
+    if (const int status = library.set_math_mode(made->handle_, disallow_reduced_precision_reduction))
       return failed("cublasSetMathMode", status, lane.device);
     return made;
   }
@@ -129,27 +130,20 @@ Result<Library::Handle> handle_of(const std::shared_ptr<const Library>& library,
   return static_cast<const LaneHandle*>(kept.get())->get();
 }
 
-Result<void> enqueue(const NativeLane& lane, const float* a, const float* b, float* c, const Product& shape,
-                     float keep_of_c) {
-  if (shape.rows == 0 || shape.columns == 0) return {};
-  const auto& library = Library::shared();
-  if (!library) return library.error();
-  auto handle = handle_of(*library, lane);
-  if (!handle) return std::move(handle).error();
-  // cuBLAS goes down columns: it sees the transposes of what we have, and makes the transpose of c, b^T a^T. Dimensions are
-  // below 2^31.
-  constexpr int as_is = 0, transposed = 1;
-  const auto number = [](std::uint32_t n) { return static_cast<int>(std::max(n, 1u)); };
-  const float one = 1.0f;
-  const int status =
-      (*library)->sgemm(*handle, shape.transposed ? transposed : as_is, as_is, number(shape.columns),
-                        number(shape.rows), static_cast<int>(shape.last - shape.first), &one,
-                        b + std::size_t{shape.first} * (shape.transposed ? 1 : shape.columns),
-                        number(shape.transposed ? shape.inner : shape.columns), a + shape.first,
-                        number(shape.inner), &keep_of_c, c, number(shape.columns));
-  if (status) return failed("cublasSgemm", status, lane.device);
-  return {};
-}
+/// Arithmetic in cuBLAS's numbers: cudaDataType and cublasComputeType_t.
+struct Numbers {
+  int element;
+  std::size_t size;
+  int sum;
+  int compute;
+};
+constexpr int real_32f = 0, real_16f = 2, real_8i = 3, real_32i = 10, real_16bf = 14;
+constexpr int compute_32f = 68, compute_32i = 72, compute_32f_fast_tf32 = 77;
+constexpr Numbers numbers[] = {{real_32f, 4, real_32f, compute_32f},
+                               {real_32f, 4, real_32f, compute_32f_fast_tf32},
+                               {real_16f, 2, real_32f, compute_32f},
+                               {real_16bf, 2, real_32f, compute_32f},
+                               {real_8i, 1, real_32i, compute_32i}};
 
 }  // namespace
 
@@ -158,13 +152,37 @@ std::optional<Error> cublas::absence() {
   return library ? std::nullopt : std::optional(library.error());
 }
 
-Result<void> cublas::multiply(const NativeLane& lane, DeviceSpan<const float> a, DeviceSpan<const float> b,
-                              DeviceSpan<float> c, Product shape) {
-  return enqueue(lane, a.data, b.data, c.data, shape, 0.0f);
-}
-Result<void> cublas::multiply_add(const NativeLane& lane, DeviceSpan<const float> a,
-                                  DeviceSpan<const float> b, DeviceSpan<float> c, Product shape) {
-  return enqueue(lane, a.data, b.data, c.data, shape, 1.0f);
+Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, const void* a, const void* b,
+                              void* c, const Product& shape) {
+  if (shape.rows == 0 || shape.columns == 0) return {};
+  const auto& library = Library::shared();
+  if (!library) return library.error();
+  auto handle = handle_of(*library, lane);
+  if (!handle) return std::move(handle).error();
+  // cuBLAS goes down columns: it sees the transposes of what we have, and makes the transpose of c, b^T a^T. Dimensions are
+  // below 2^31.
+  constexpr int as_is = 0, transposed = 1, default_algorithm = -1;
+  const auto number = [](std::uint32_t n) { return static_cast<int>(std::max(n, 1u)); };
+  const auto step = [&](std::uint64_t n) { return shape.batch > 1 ? static_cast<long long>(n) : 0; };
+  const Numbers& type = numbers[static_cast<std::size_t>(arithmetic)];
+  const auto at = [&](const void* matrix, std::uint64_t element) {
+    return static_cast<const std::byte*>(matrix) + element * type.size;
+  };
+  // They are of the type of the sums.
+  const float one = 1.0f, keep = shape.first == 0 ? 0.0f : 1.0f;
+  const std::int32_t whole_one = 1, whole_keep = shape.first == 0 ? 0 : 1;
+  const bool whole = type.sum == real_32i;
+  const int status = (*library)->gemm(
+      *handle, shape.transposed ? transposed : as_is, as_is, number(shape.columns), number(shape.rows),
+      static_cast<int>(shape.last - shape.first),
+      whole ? static_cast<const void*>(&whole_one) : static_cast<const void*>(&one),
+      at(b, std::uint64_t{shape.first} * (shape.transposed ? 1 : shape.columns)), type.element,
+      number(shape.transposed ? shape.inner : shape.columns), step(shape.b_step), at(a, shape.first),
+      type.element, number(shape.inner), step(shape.a_step),
+      whole ? static_cast<const void*>(&whole_keep) : static_cast<const void*>(&keep), c, type.sum,
+      number(shape.columns), step(shape.c_step), number(shape.batch), type.compute, default_algorithm);
+  if (status) return failed("cublasGemmStridedBatchedEx", status, lane.device);
+  return {};
 }
 
 }  // namespace workloads

@@ -3,6 +3,7 @@
 #include <wye/base/result.hpp>
 #include <wye/device/native_code.hpp>
 
+#include <cstdint>
 #include <optional>
 
 #include "product.hpp"
@@ -16,12 +17,20 @@ namespace cublas {
 /// Threads: thread-safe.
 std::optional<Error> absence();
 
-/// Enqueues c = a b, or c += a b, for a stretch of the inner dimension. Native functions of a kernel.
+/// What is multiplied, and what it is added up in.
+enum class Arithmetic : std::uint8_t {
+  float32,   ///< in float32 throughout
+  tf32,      ///< float, which may be rounded to TF32
+  float16,   ///< half, in float32
+  bfloat16,  ///< in float32
+  int8,      ///< in int32: rows and matrices begin at multiples of 4
+};
+
+/// Enqueues c = a b for a stretch of the inner dimension, c += a b where that is not the first: what a native function of a
+/// kernel does.
 /// Errors: what cuBLAS says, as native(); unsupported where a lane keeps no handles.
-Result<void> multiply(const NativeLane& lane, DeviceSpan<const float> a, DeviceSpan<const float> b,
-                      DeviceSpan<float> c, Product shape);
-Result<void> multiply_add(const NativeLane& lane, DeviceSpan<const float> a, DeviceSpan<const float> b,
-                          DeviceSpan<float> c, Product shape);
+Result<void> multiply(const NativeLane& lane, Arithmetic arithmetic, const void* a, const void* b, void* c,
+                      const Product& shape);
 
 }  // namespace cublas
 }  // namespace workloads

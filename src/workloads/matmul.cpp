@@ -1,8 +1,10 @@
 #include <wye/workloads/matmul.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,30 +20,87 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// `sources`, and cuBLAS's function where there is cuBLAS: that is then what CUDA takes.
-template <class... P, class F>
-std::vector<typename Kernel<P...>::Source> with_cublas(F multiply,
-                                                       std::vector<typename Kernel<P...>::Source> sources) {
-  if (!cublas::absence()) sources.push_back(native("cuda", multiply));
-  return sources;
-}
-
 /// A block of CUDA's makes 128 x 128 elements of c: four of the tiles that a workgroup of GLSL makes.
 constexpr Tiles product_tiles{.cuda = Extent3(1024)};
 
-const auto& write_kernel() {
-  static const auto kernel = make_kernel<Read<float>, Read<float>, Write<float>, Product>(
-      kernels::matmul, {"a", "b", "c", "shape"}, product_tiles,
-      with_cublas<Read<float>, Read<float>, Write<float>, Product>(
-          cublas::multiply, {host(cpu::matmul, {.tile = Extent3(items_per_block)})}));
-  return kernel;
+/// The kernels of products of `T`: one that sets c, and one that leaves some of it as it is.
+template <class T, class Sum>
+struct ProductKernels {
+  Result<Kernel<Read<T>, Read<T>, Write<Sum>, Product>> set;
+  Result<Kernel<Read<T>, Read<T>, ReadWrite<Sum>, Product>> add;
+
+  /// Of `text`, and of what cuBLAS has of this arithmetic, where there is cuBLAS: that is then what CUDA takes.
+  static ProductKernels make(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic) {
+    return {kernel<Write<Sum>>(text, arithmetic), kernel<ReadWrite<Sum>>(text, arithmetic)};
+  }
+
+ private:
+  template <class C>
+  static Result<Kernel<Read<T>, Read<T>, C, Product>> kernel(const KernelText& text,
+                                                             std::optional<cublas::Arithmetic> arithmetic) {
+    using Multiply = void (*)(Range, std::span<const T>, std::span<const T>, std::span<Sum>, Product);
+    std::vector<typename Kernel<Read<T>, Read<T>, C, Product>::Source> sources{
+        host(static_cast<Multiply>(cpu::matmul), {.tile = Extent3(items_per_block)})};
+    if (arithmetic && !cublas::absence())
+      sources.push_back(
+          native("cuda", [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a,
+                                                 DeviceSpan<const T> b, DeviceSpan<Sum> c, Product shape) {
+            return cublas::multiply(lane, numbers, a.data, b.data, c.data, shape);
+          }));
+    return make_kernel<Read<T>, Read<T>, C, Product>(text, {"a", "b", "c", "shape"}, product_tiles,
+                                                     std::move(sources));
+  }
+};
+
+const auto& float_kernels() {
+  static const auto kernels =
+      ProductKernels<float, float>::make(kernels::matmul, cublas::Arithmetic::float32);
+  return kernels;
+}
+/// Where there are no tensor cores for it, with the text for float.
+const auto& tf32_kernels() {
+  static const auto kernels = ProductKernels<float, float>::make({.name = "matmul_tf32",
+                                                                  .glsl = kernels::matmul.glsl,
+                                                                  .cuda = kernels::matmul_tf32.cuda,
+                                                                  .ptx = kernels::matmul_tf32.ptx},
+                                                                 cublas::Arithmetic::tf32);
+  return kernels;
+}
+const auto& kernels_of(const Read<half>&) {
+  static const auto kernels =
+      ProductKernels<half, float>::make(kernels::matmul_half, cublas::Arithmetic::float16);
+  return kernels;
+}
+const auto& kernels_of(const Read<bfloat16>&) {
+  static const auto kernels =
+      ProductKernels<bfloat16, float>::make(kernels::matmul_bfloat16, cublas::Arithmetic::bfloat16);
+  return kernels;
+}
+const auto& int8_kernels() {
+  static const auto kernels =
+      ProductKernels<std::int8_t, std::int32_t>::make(kernels::matmul_int8, cublas::Arithmetic::int8);
+  return kernels;
+}
+const auto& own_int8_kernels() {
+  static const auto kernels =
+      ProductKernels<std::int8_t, std::int32_t>::make(kernels::matmul_int8, std::nullopt);
+  return kernels;
 }
 
-const auto& add_kernel() {
-  static const auto kernel = make_kernel<Read<float>, Read<float>, ReadWrite<float>, Product>(
-      kernels::matmul_add, {"a", "b", "c", "shape"}, product_tiles,
-      with_cublas<Read<float>, Read<float>, ReadWrite<float>, Product>(
-          cublas::multiply_add, {host(cpu::matmul_add, {.tile = Extent3(items_per_block)})}));
+/// A workgroup covers 512 elements.
+template <class T>
+auto narrow_kernel(const KernelText& text) {
+  using Narrow = void (*)(Range, std::span<const float>, std::span<T>);
+  return make_kernel<Read<float>, Write<T>>(
+      text, {"from", "to"}, {.glsl = Extent3(512), .cuda = Extent3(1024)},
+      {host(static_cast<Narrow>(cpu::narrow), {.tile = Extent3(65536)})});
+}
+const auto& narrow_kernel_of(const Write<half>&) {
+  static const auto kernel = narrow_kernel<half>(kernels::narrow_half);
+  return kernel;
+}
+const auto& narrow_kernel_of(const Write<bfloat16>&) {
+  static const auto kernel = narrow_kernel<bfloat16>(kernels::narrow_bfloat16);
   return kernel;
 }
 
@@ -68,44 +127,151 @@ std::string dimensions(std::uint64_t rows, std::uint64_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
-bool is(std::uint64_t size, std::uint64_t rows, std::uint64_t columns) {
-  std::uint64_t product = 0;
-  return !__builtin_mul_overflow(rows, columns, &product) && product == size;
-}
-
-/// Why there is no such product; nothing where there is.
-std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape shape) {
-  const auto wrong = [](const char* which, std::uint64_t size, std::uint64_t rows, std::uint64_t columns) {
-    return "Matrix " + std::string(which) + " (" + std::to_string(size) +
-           " elements) of workload 'matmul' is not " + dimensions(rows, columns) + ".";
-  };
+/// Why there are no such products; nothing where there are.
+std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape shape,
+                                      const MatmulOptions& options) {
   if (const std::uint64_t most = std::max({shape.rows, shape.columns, shape.inner}); most > largest_dimension)
     return "Dimension (" + std::to_string(most) + ") of workload 'matmul' exceeds the limit (" +
            std::to_string(largest_dimension) + ").";
-  if (!is(a, shape.rows, shape.inner)) return wrong("a", a, shape.rows, shape.inner);
-  if (!is(b, shape.inner, shape.columns)) return wrong("b", b, shape.inner, shape.columns);
-  if (!is(c, shape.rows, shape.columns)) return wrong("c", c, shape.rows, shape.columns);
+  const auto wrong = [&](const char* which, std::uint64_t size, std::uint64_t rows, std::uint64_t columns,
+                         const std::optional<std::uint64_t>& step) -> std::optional<std::string> {
+    // Below 2^62, and so are their rows.
+    const std::uint64_t one = rows * columns;
+    const bool steps = step && options.batch > 1;
+    std::uint64_t all = 0;
+    const bool fits = !__builtin_mul_overflow(options.batch - 1, step.value_or(one), &all) &&
+                      !__builtin_add_overflow(all, one, &all) && (steps ? all <= size : all == size);
+    if (fits) return std::nullopt;
+    const std::string matrix = "Matrix " + std::string(which) + " (" + std::to_string(size) +
+                               " elements) of workload 'matmul' is not ";
+    if (options.batch == 1) return matrix + dimensions(rows, columns) + ".";
+    return matrix + std::to_string(options.batch) + " of " + dimensions(rows, columns) +
+           (steps ? ", " + std::to_string(*step) + " apart." : ".");
+  };
+  if (auto why = wrong("a", a, shape.rows, shape.inner, options.a_step)) return why;
+  if (auto why = options.transposed_b ? wrong("b", b, shape.columns, shape.inner, options.b_step)
+                                      : wrong("b", b, shape.inner, shape.columns, options.b_step))
+    return why;
+  const std::uint64_t one = shape.rows * shape.columns;
+  if (options.batch > 1 && options.c_step.value_or(one) < one)
+    return "Matrices c of workload 'matmul' overlap: their step (" + std::to_string(*options.c_step) +
+           ") is below their size (" + std::to_string(one) + ").";
+  if (auto why = wrong("c", c, shape.rows, shape.columns, options.c_step)) return why;
+  // Shaders number tiles with 32 bits, and grids have 65,535 rows.
+  const Product blocks{.rows = static_cast<std::uint32_t>(shape.rows),
+                       .columns = static_cast<std::uint32_t>(shape.columns)};
+  const std::uint64_t most =
+      flat_width * 65535 / items_per_block / std::max<std::uint64_t>(blocks_of(blocks), 1);
+  if (one != 0 && options.batch > std::max<std::uint64_t>(most, 1))
+    return "Batch (" + std::to_string(options.batch) +
+           ") of workload 'matmul' exceeds the limit for products of " +
+           dimensions(shape.rows, shape.columns) + " (" + std::to_string(most) + ").";
   return std::nullopt;
+}
+
+/// The steps of products, by `kernels`.
+template <class T, class Sum>
+void add_products(Steps& steps, const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<T>& b,
+                  const Write<Sum>& c, Product shape) {
+  const Extent3 items = flat(blocks_of(shape) * items_per_block);
+  // A stretch at a time: loops stay short, and indexes into a stretch of b below 2^31. cuBLAS wants stretches of bytes to begin
+  // at multiples of 4.
+  const std::uint64_t step = shape.transposed ? 1 : std::max<std::uint64_t>(shape.columns, 1);
+  auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(16384, largest_dimension / step));
+  if (stretch >= 4) stretch -= stretch % 4;
+  const bool gaps = shape.batch > 1 && shape.c_step > std::uint64_t{shape.rows} * shape.columns;
+  shape.first = 0;
+  shape.last = std::min(stretch, shape.inner);
+  if (gaps)
+    steps.add(kernels.add, items, a, b, Memory(c), shape);
+  else
+    steps.add(kernels.set, items, a, b, c, shape);
+  while (shape.last < shape.inner) {
+    shape.first = shape.last;
+    shape.last = shape.first + std::min(stretch, shape.inner - shape.first);
+    steps.add(kernels.add, items, a, b, Memory(c), shape);
+  }
+}
+
+Job refused_product(std::string sentence) {
+  return refused("matmul", workload_types::matrix, std::move(sentence));
+}
+
+/// The product as kernels take it, or why there is none.
+struct Checked {
+  Product shape;
+  std::optional<std::string> refusal;
+};
+Checked check(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape shape,
+              const MatmulOptions& options) {
+  if (options.batch == 0) return {{}, "Batch (0) of workload 'matmul' is below the least (1)."};
+  const bool given = shape != MatmulShape{} || a + b + c == 0;
+  if (!given && options.batch > 1)
+    return {{},
+            "Batch (" + std::to_string(options.batch) +
+                ") of workload 'matmul' has no shape: it is needed for more than (1)."};
+  if (!given) {
+    const auto found = shape_of(a, b, c);
+    if (!found)
+      return {{},
+              "Matrices a (" + std::to_string(a) + " elements), b (" + std::to_string(b) +
+                  " elements) and c (" + std::to_string(c) +
+                  " elements) of workload 'matmul' fit no shape, and theirs is not given."};
+    shape = *found;
+  }
+  if (auto why = no_product(a, b, c, shape, options)) return {{}, std::move(why)};
+  const bool any = shape.rows * shape.columns != 0;
+  return {{.rows = static_cast<std::uint32_t>(shape.rows),
+           .columns = static_cast<std::uint32_t>(shape.columns),
+           .inner = static_cast<std::uint32_t>(shape.inner),
+           .transposed = options.transposed_b,
+           .batch = any ? static_cast<std::uint32_t>(options.batch) : 1,
+           .a_step = options.a_step.value_or(shape.rows * shape.inner),
+           .b_step = options.b_step.value_or(shape.inner * shape.columns),
+           .c_step = options.c_step.value_or(shape.rows * shape.columns)},
+          std::nullopt};
+}
+
+template <class T, class Sum>
+Job product(const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<T>& b, const Write<Sum>& c,
+            const Checked& checked) {
+  if (checked.refusal) return refused_product(*checked.refusal);
+  Steps steps;
+  add_products(steps, kernels, a, b, c, checked.shape);
+  return std::move(steps).job("matmul", workload_types::matrix);
+}
+
+/// Products of 16 bits: added up in memory of their own, then rounded.
+template <class T>
+Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const Checked& checked) {
+  if (checked.refusal) return refused_product(*checked.refusal);
+  Product shape = checked.shape;
+  const std::uint64_t one = std::uint64_t{shape.rows} * shape.columns;
+  if (shape.batch > 1 && shape.c_step != one)
+    return refused_product(
+        "Matrices c of 16 bits of workload 'matmul' do not follow each other: their step (" +
+        std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) + ").");
+  const Scratch<float> sums(c.size());
+  Steps steps;
+  add_products<T, float>(steps, kernels_of(a), a, b, sums, shape);
+  steps.add(narrow_kernel_of(c), flat(c.size() + 1), sums,
+            c);  // in words, one more where c begins within one
+  return std::move(steps).job("matmul", workload_types::matrix);
+}
+
+/// Whether cuBLAS takes rows and matrices of bytes that lie so: at multiples of 4.
+bool lies_for_cublas(const Operand& matrix, std::uint64_t row, std::uint64_t step) {
+  const auto begin = matrix.kind == Operand::Kind::host
+                         ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(matrix.data))
+                         : matrix.offset;
+  return (begin | row | step) % 4 == 0;
 }
 
 }  // namespace
 
 void add_matmul(Steps& steps, const Read<float>& a, const Read<float>& b, const Write<float>& c,
                 Product shape) {
-  const std::uint64_t across = (shape.columns + block_side - 1) / block_side;
-  const std::uint64_t down = (shape.rows + block_side - 1) / block_side;
-  const Extent3 items = flat(across * down * items_per_block);
-  // A stretch at a time: loops stay short, and indexes into a stretch of b below 2^31.
-  const std::uint64_t step = shape.transposed ? 1 : std::max<std::uint64_t>(shape.columns, 1);
-  const auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(16384, largest_dimension / step));
-  shape.first = 0;
-  shape.last = std::min(stretch, shape.inner);
-  steps.add(write_kernel(), items, a, b, c, shape);
-  while (shape.last < shape.inner) {
-    shape.first = shape.last;
-    shape.last = shape.first + std::min(stretch, shape.inner - shape.first);
-    steps.add(add_kernel(), items, a, b, Memory(c), shape);
-  }
+  add_products(steps, float_kernels(), a, b, c, shape);
 }
 
 std::string matmul_on_cuda() {
@@ -114,24 +280,34 @@ std::string matmul_on_cuda() {
 }
 
 Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape) {
-  const bool given = shape != MatmulShape{} || a.size() + b.size() + c.size() == 0;
-  if (!given) {
-    const auto found = shape_of(a.size(), b.size(), c.size());
-    if (!found)
-      return refused("matmul", workload_types::matrix,
-                     "Matrices a (" + std::to_string(a.size()) + " elements), b (" +
-                         std::to_string(b.size()) + " elements) and c (" + std::to_string(c.size()) +
-                         " elements) of workload 'matmul' fit no shape, and theirs is not given.");
-    shape = *found;
-  }
-  if (auto why = no_product(a.size(), b.size(), c.size(), shape))
-    return refused("matmul", workload_types::matrix, *std::move(why));
-  Steps steps;
-  add_matmul(steps, a, b, c,
-             {.rows = static_cast<std::uint32_t>(shape.rows),
-              .columns = static_cast<std::uint32_t>(shape.columns),
-              .inner = static_cast<std::uint32_t>(shape.inner)});
-  return std::move(steps).job("matmul", workload_types::matrix);
+  return product(float_kernels(), a, b, c, check(a.size(), b.size(), c.size(), shape, {}));
+}
+Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape, const MatmulOptions& options) {
+  return product(options.tf32 ? tf32_kernels() : float_kernels(), a, b, c,
+                 check(a.size(), b.size(), c.size(), shape, options));
+}
+Job matmul(Read<half> a, Read<half> b, Write<float> c, MatmulShape shape, const MatmulOptions& options) {
+  return product(kernels_of(a), a, b, c, check(a.size(), b.size(), c.size(), shape, options));
+}
+Job matmul(Read<half> a, Read<half> b, Write<half> c, MatmulShape shape, const MatmulOptions& options) {
+  return narrow_product(a, b, c, check(a.size(), b.size(), c.size(), shape, options));
+}
+Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<float> c, MatmulShape shape,
+           const MatmulOptions& options) {
+  return product(kernels_of(a), a, b, c, check(a.size(), b.size(), c.size(), shape, options));
+}
+Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<bfloat16> c, MatmulShape shape,
+           const MatmulOptions& options) {
+  return narrow_product(a, b, c, check(a.size(), b.size(), c.size(), shape, options));
+}
+Job matmul(Read<std::int8_t> a, Read<std::int8_t> b, Write<std::int32_t> c, MatmulShape shape,
+           const MatmulOptions& options) {
+  const Checked checked = check(a.size(), b.size(), c.size(), shape, options);
+  const Product& lies = checked.shape;
+  const bool library = lies_for_cublas(a.operand(), lies.inner, lies.batch > 1 ? lies.a_step : 0) &&
+                       lies_for_cublas(b.operand(), lies.transposed ? lies.inner : lies.columns,
+                                       lies.batch > 1 ? lies.b_step : 0);
+  return product(library ? int8_kernels() : own_int8_kernels(), a, b, c, checked);
 }
 
 }  // namespace workloads

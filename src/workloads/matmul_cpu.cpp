@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu.hpp"
 
@@ -131,6 +132,55 @@ void multiply(const Block& block) {
   }
 }
 
+/// Numbers of other types, as floats that are the same.
+using Ints = hn::RebindToSigned<D>;
+V widened(D d, const half* from) {
+  const hn::RebindToUnsigned<D> words;
+  const auto bits = hn::PromoteTo(
+      words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
+  const auto size = hn::And(bits, hn::Set(words, 0x7fffu));
+  const auto sign = hn::ShiftLeft<16>(hn::Xor(bits, size));
+  // Above 2^-14 another exponent, that of infinity and NaN another again, and below a multiple of 2^-24.
+  const auto finite = hn::Add(hn::ShiftLeft<13>(size), hn::Set(words, 0x3800'0000u));
+  const auto all = hn::Or(hn::ShiftLeft<13>(size), hn::Set(words, 0x7f80'0000u));
+  const V small = hn::Mul(hn::ConvertTo(d, hn::BitCast(Ints(), size)), hn::Set(d, 0x1p-24f));
+  const auto is_finite = hn::Lt(hn::BitCast(Ints(), size), hn::Set(Ints(), 0x7c00));
+  const auto is_small = hn::Lt(hn::BitCast(Ints(), size), hn::Set(Ints(), 0x400));
+  const auto value =
+      hn::IfThenElse(hn::RebindMask(d, is_finite), hn::BitCast(d, finite), hn::BitCast(d, all));
+  return hn::Or(hn::IfThenElse(hn::RebindMask(d, is_small), small, value), hn::BitCast(d, sign));
+}
+V widened(D d, const bfloat16* from) {
+  const hn::RebindToUnsigned<D> words;
+  const auto bits = hn::PromoteTo(
+      words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
+  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+}
+V widened(D d, const std::int8_t* from) {
+  return hn::ConvertTo(d, hn::PromoteTo(Ints(), hn::LoadU(hn::Rebind<std::int8_t, D>(), from)));
+}
+
+template <class T>
+void widen(const T* HWY_RESTRICT from, std::size_t rows, std::size_t columns, std::size_t step,
+           float* HWY_RESTRICT to) {
+  const D d;
+  for (; rows != 0; --rows, from += step, to += columns) {
+    std::size_t i = 0;
+    for (; i + hn::Lanes(d) <= columns; i += hn::Lanes(d)) hn::StoreU(widened(d, from + i), d, to + i);
+    for (; i < columns; ++i) to[i] = static_cast<float>(from[i]);
+  }
+}
+void widen_half(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+  widen(from, rows, columns, step, to);
+}
+void widen_bfloat16(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step,
+                    float* to) {
+  widen(from, rows, columns, step, to);
+}
+void widen_int8(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+  widen(from, rows, columns, step, to);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
 }  // namespace workloads
@@ -146,30 +196,97 @@ namespace cpu {
 namespace {
 
 HWY_EXPORT(multiply);
+HWY_EXPORT(widen_half);
+HWY_EXPORT(widen_bfloat16);
+HWY_EXPORT(widen_int8);
+
+void widen(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+  HWY_DYNAMIC_DISPATCH(widen_half)(from, rows, columns, step, to);
+}
+void widen(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+  HWY_DYNAMIC_DISPATCH(widen_bfloat16)(from, rows, columns, step, to);
+}
+void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+  HWY_DYNAMIC_DISPATCH(widen_int8)(from, rows, columns, step, to);
+}
+
+void multiply_any(const Block& block) {
+  if (!blas_multiply(block)) multiply(block);
+}
+
+/// Makes floats of a stretch of the block's rows and columns, and multiplies those. Sums of 512 products of 8 bits each are below
+/// 2^24: float has them exactly.
+template <class T, class Sum>
+void multiply_any(const BlockOf<T, Sum>& block) {
+  constexpr std::size_t stretch = 512, side = block_side;
+  constexpr bool whole = !std::is_same_v<Sum, float>;
+  const auto memory = hwy::AllocateAligned<float>(2 * stretch * side + (whole ? side * side : 0));
+  float *const a = memory.get(), *const b = a + stretch * side, *const sums = b + stretch * side;
+  for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
+    const std::size_t inner = std::min(stretch, block.inner - first);
+    const bool add = block.add || first > 0;
+    widen(block.a + first, block.rows, inner, block.a_step, a);
+    if (block.transposed)
+      widen(block.b + first, block.columns, inner, block.b_step, b);
+    else
+      widen(block.b + first * block.b_step, inner, block.columns, block.b_step, b);
+    Block part{.rows = block.rows,
+               .columns = block.columns,
+               .inner = inner,
+               .a = a,
+               .a_step = std::max<std::size_t>(inner, 1),
+               .b = b,
+               .b_step = block.transposed ? std::max<std::size_t>(inner, 1) : block.columns,
+               .transposed = block.transposed};
+    if constexpr (whole) {
+      part.c = sums;
+      part.c_step = block.columns;
+      multiply_any(part);
+      for (std::size_t i = 0; i < block.rows; ++i)
+        for (std::size_t j = 0; j < block.columns; ++j) {
+          Sum& c = block.c[i * block.c_step + j];
+          const auto sum = static_cast<std::uint32_t>(static_cast<Sum>(sums[i * block.columns + j]));
+          c = static_cast<Sum>((add ? static_cast<std::uint32_t>(c) : 0) + sum);  // wraps around
+        }
+    } else {
+      part.c = block.c;
+      part.c_step = block.c_step;
+      part.add = add;
+      multiply_any(part);
+    }
+  }
+}
 
 /// Makes the blocks of c that `range` covers.
-void multiply_blocks(Range range, const float* a, const float* b, float* c, Product shape, bool add) {
+template <class T, class Sum>
+void multiply_blocks(Range range, const T* a, const T* b, Sum* c, const Product& shape) {
   const std::uint64_t across = (shape.columns + block_side - 1) / block_side;
   const std::uint64_t down = (shape.rows + block_side - 1) / block_side;
-  const Range items = below(range, across * down * items_per_block);
+  const Range items = below(range, blocks_of(shape) * items_per_block);
   for (std::uint64_t number = items.first / items_per_block; number < items.last / items_per_block;
        ++number) {
-    const std::uint64_t row = number / across * block_side, column = number % across * block_side;
+    const std::uint64_t n = number / (across * down), at = number % (across * down);
+    const std::uint64_t row = at / across * block_side, column = at % across * block_side;
     const std::uint64_t b_start = shape.transposed ? column * shape.inner + shape.first
                                                    : std::uint64_t{shape.first} * shape.columns + column;
-    const Block block{.rows = std::min<std::size_t>(block_side, shape.rows - row),
-                      .columns = std::min<std::size_t>(block_side, shape.columns - column),
-                      .inner = shape.last - shape.first,
-                      .a = a + row * shape.inner + shape.first,
-                      .a_step = shape.inner,
-                      .b = b + b_start,
-                      .b_step = shape.transposed ? shape.inner : shape.columns,
-                      .transposed = shape.transposed != 0,
-                      .c = c + row * shape.columns + column,
-                      .c_step = shape.columns,
-                      .add = add};
-    if (!blas_multiply(block)) multiply(block);
+    multiply_any(BlockOf<T, Sum>{.rows = std::min<std::size_t>(block_side, shape.rows - row),
+                                 .columns = std::min<std::size_t>(block_side, shape.columns - column),
+                                 .inner = shape.last - shape.first,
+                                 .a = a + n * shape.a_step + row * shape.inner + shape.first,
+                                 .a_step = shape.inner,
+                                 .b = b + n * shape.b_step + b_start,
+                                 .b_step = shape.transposed ? shape.inner : shape.columns,
+                                 .transposed = shape.transposed != 0,
+                                 .c = c + n * shape.c_step + row * shape.columns + column,
+                                 .c_step = shape.columns,
+                                 .add = shape.first > 0});
   }
+}
+
+template <class T>
+void narrow_all(Range range, std::span<const float> from, std::span<T> to) {
+  const Range items = below(range, to.size());
+  for (std::uint64_t i = items.first; i < items.last; ++i) to[i] = T(from[i]);
 }
 
 }  // namespace
@@ -178,13 +295,23 @@ void multiply(const Block& block) { HWY_DYNAMIC_DISPATCH(multiply)(block); }
 
 void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
             Product shape) {
-  multiply_blocks(range, a.data(), b.data(), c.data(), shape, false);
+  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
+}
+void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<float> c,
+            Product shape) {
+  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
+}
+void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> b, std::span<float> c,
+            Product shape) {
+  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
+}
+void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::int8_t> b,
+            std::span<std::int32_t> c, Product shape) {
+  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
 }
 
-void matmul_add(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
-                Product shape) {
-  multiply_blocks(range, a.data(), b.data(), c.data(), shape, true);
-}
+void narrow(Range range, std::span<const float> from, std::span<half> to) { narrow_all(range, from, to); }
+void narrow(Range range, std::span<const float> from, std::span<bfloat16> to) { narrow_all(range, from, to); }
 
 }  // namespace cpu
 }  // namespace workloads

@@ -7,7 +7,8 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// A kernel parameter; `shaders/matmul/matmul.comp` reads it.
+/// A kernel parameter; `shaders/include/matmul.glsl` and `.cuh` read it. c is set by the stretch that begins at 0, and added to
+/// by others.
 struct Product {
   std::uint32_t rows = 0;  ///< of c
   std::uint32_t columns = 0;
@@ -15,27 +16,41 @@ struct Product {
   std::uint32_t first = 0;  ///< the stretch of the inner dimension: [first, last)
   std::uint32_t last = 0;
   std::uint32_t transposed = 0;  ///< whether b is given as columns x inner
+  std::uint32_t batch = 1;       ///< matrices
+  std::uint32_t unused = 0;
+  std::uint64_t a_step = 0;  ///< elements from the beginning of a matrix to that of the next
+  std::uint64_t b_step = 0;
+  std::uint64_t c_step = 0;
 };
+static_assert(sizeof(Product) == 56);
 
 /// Rows and columns that one call on the host makes: 4 x 4 tiles of 64 x 64, of which a shader's workgroup makes one.
 /// Blocks are always the same, whoever makes them, and with them the bits of the answer.
 inline constexpr std::uint32_t block_side = 256;
 inline constexpr std::uint32_t items_per_block = 16 * 256;
 
+/// Blocks of c, all matrices together.
+constexpr std::uint64_t blocks_of(const Product& shape) {
+  const std::uint64_t side = block_side;
+  return (shape.columns + side - 1) / side * ((shape.rows + side - 1) / side) * shape.batch;
+}
+
 /// c = a b, or c += a b, for a block of c. Steps are in elements.
-struct Block {
+template <class T, class Sum>
+struct BlockOf {
   std::size_t rows = 0;
   std::size_t columns = 0;
   std::size_t inner = 0;
-  const float* a = nullptr;
+  const T* a = nullptr;
   std::size_t a_step = 0;  ///< from row to row
-  const float* b = nullptr;
+  const T* b = nullptr;
   std::size_t b_step = 0;  ///< from row to row as it is stored
   bool transposed = false;
-  float* c = nullptr;
+  Sum* c = nullptr;
   std::size_t c_step = 0;
   bool add = false;
 };
+using Block = BlockOf<float, float>;
 
 }  // namespace workloads
 }  // namespace v0

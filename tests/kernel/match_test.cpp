@@ -167,6 +167,19 @@ TEST_CASE("numbers may be read several at a time, structs number by number", "[k
       refused({{buffer("x", Access::read)}}, bound(memory(Written::no, ElementType::opaque, 8))).empty());
 }
 
+TEST_CASE("elements of 8 and 16 bits may be read by their address in words, those of 32 as no others",
+          "[kernel]") {
+  const Memory words = memory(Written::no, ElementType::uint32, 4);
+  for (const bool span : {false, true}) {
+    matched({{buffer("x", Access::read, ElementType::float16, 2)}}, pushed(pointer("x", 0, words, span)));
+    matched({{buffer("x", Access::read, ElementType::bfloat16, 2)}}, pushed(pointer("x", 0, words, span)));
+    matched({{buffer("x", Access::read, ElementType::int8, 1)}}, pushed(pointer("x", 0, words, span)));
+    refused({{buffer("x", Access::read)}}, pushed(pointer("x", 0, words, span)));
+  }
+  // A descriptor may end within a word.
+  refused({{buffer("x", Access::read, ElementType::float16, 2)}}, bound(words));
+}
+
 TEST_CASE("elements the walk cannot tell are not held against the source", "[kernel]") {
   matched({{buffer("x", Access::read)}}, bound(memory(Written::no, ElementType::opaque, 0)));
 }

@@ -71,16 +71,58 @@ TEST_CASE("matmul says what multiplies on CUDA, or why nothing else does", "[wor
 TEST_CASE("cuBLAS multiplies on CUDA, with a handle for each lane that ends with it", "[workloads][cublas]") {
   const auto driver = stand_in();
   if (!driver) return;
-  const long before = driver->calls("cublasSgemm_v2"), made = driver->calls("cublasCreate_v2"),
+  const long before = driver->calls("cublasGemmStridedBatchedEx"), made = driver->calls("cublasCreate_v2"),
              ended = driver->calls("cublasDestroy_v2");
   {
     Runtime runtime = new_runtime();
     for (int i = 0; i < 10; ++i) is_right(runtime);
-    CHECK(driver->calls("cublasSgemm_v2") == before + 10);
+    CHECK(driver->calls("cublasGemmStridedBatchedEx") == before + 10);
     CHECK(driver->calls("cublasCreate_v2") > made);
     CHECK(driver->calls("cublasCreate_v2") < made + 10);
   }
   CHECK(driver->calls("cublasCreate_v2") - made == driver->calls("cublasDestroy_v2") - ended);
+}
+
+TEST_CASE(
+    "cuBLAS multiplies numbers of every kind and batches of them, bytes where they lie as it wants them",
+    "[workloads][cublas]") {
+  const auto driver = stand_in();
+  if (!driver) return;
+  Runtime runtime = new_runtime();
+  const workloads::MatmulShape shape{6, 8, 12};
+  const workloads::MatmulOptions options{.transposed_b = true, .batch = 2};
+  /// How often cuBLAS is called for products of `T`; they are right.
+  const auto calls = [&](auto type, auto sum, workloads::MatmulShape size, bool tf32 = false) {
+    using T = decltype(type);
+    std::vector<T> a, b;
+    for (std::uint64_t i = 0; i < 2 * size.rows * size.inner; ++i)
+      a.push_back(T(static_cast<float>(i % 7) - 3));
+    for (std::uint64_t i = 0; i < 2 * size.inner * size.columns; ++i)
+      b.push_back(T(static_cast<float>(i % 5) - 2));
+    std::vector<decltype(sum)> c(2 * size.rows * size.columns, decltype(sum)(77.0f));
+    workloads::MatmulOptions how = options;
+    how.tf32 = tf32;
+    const long before = driver->calls("cublasGemmStridedBatchedEx");
+    const auto done =
+        runtime.submit(workloads::matmul(a, b, c, size, how), {.fallback = Fallback::forbid, .on = "cuda"})
+            .wait();
+    if (!done) FAIL(done.error().describe());
+    // Small whole numbers: everything here has them exactly.
+    const auto exact = reference::matmul(a, b, size, how);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < c.size(); ++i)
+      if (static_cast<double>(static_cast<float>(c[i])) != static_cast<double>(exact[i])) ++wrong;
+    CHECK(wrong == 0);
+    return driver->calls("cublasGemmStridedBatchedEx") - before;
+  };
+  CHECK(calls(float(), float(), shape) == 1);
+  CHECK(calls(float(), float(), shape, true) == 1);
+  CHECK(calls(half(), float(), shape) == 1);
+  CHECK(calls(half(), half(), shape) == 1);
+  CHECK(calls(bfloat16(), float(), shape) == 1);
+  CHECK(calls(bfloat16(), bfloat16(), {5, 7, 9}) == 1);
+  CHECK(calls(std::int8_t(), std::int32_t(), shape) == 1);
+  CHECK(calls(std::int8_t(), std::int32_t(), {6, 8, 13}) == 0);
 }
 
 TEST_CASE("what cuBLAS refuses is the job's error, and it is asked again", "[workloads][cublas]") {
@@ -96,9 +138,9 @@ TEST_CASE("what cuBLAS refuses is the job's error, and it is asked again", "[wor
        {Refusal{"cublasCreate_v2", 1, Errc::unavailable, "CUBLAS_STATUS_NOT_INITIALIZED"},
         Refusal{"cublasSetStream_v2", 7, Errc::internal, "CUBLAS_STATUS_INVALID_VALUE"},
         Refusal{"cublasSetMathMode", 14, Errc::kernel_failed, "CUBLAS_STATUS_INTERNAL_ERROR"},
-        Refusal{"cublasSgemm_v2", 8, Errc::unsupported, "CUBLAS_STATUS_ARCH_MISMATCH"},
-        Refusal{"cublasSgemm_v2", 13, Errc::kernel_failed, "CUBLAS_STATUS_EXECUTION_FAILED"},
-        Refusal{"cublasSgemm_v2", 99, Errc::kernel_failed, "unknown"}}) {
+        Refusal{"cublasGemmStridedBatchedEx", 8, Errc::unsupported, "CUBLAS_STATUS_ARCH_MISMATCH"},
+        Refusal{"cublasGemmStridedBatchedEx", 13, Errc::kernel_failed, "CUBLAS_STATUS_EXECUTION_FAILED"},
+        Refusal{"cublasGemmStridedBatchedEx", 99, Errc::kernel_failed, "unknown"}}) {
     INFO(refusal.function << ": " << refusal.name);
     Runtime runtime = new_runtime();
     driver->fail(refusal.function, 1, refusal.number);

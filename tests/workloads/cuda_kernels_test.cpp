@@ -146,6 +146,32 @@ TEST_CASE("every CUDA kernel compiles for every architecture, in its bound of re
   CHECK(kernels >= 20);
 }
 
+TEST_CASE("products of few bits are made by tensor cores, each on the oldest architecture that has them",
+          "[workloads][cuda]") {
+  if (!can_compile()) return;
+  struct Instruction {
+    const char* kernel;
+    const char* target;
+    const char* name;
+  };
+  for (const Instruction& wanted :
+       {Instruction{"matmul_half", "compute_75", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"},
+        Instruction{"matmul_half", "compute_80", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"},
+        Instruction{"matmul_bfloat16", "compute_80", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
+        Instruction{"matmul_int8", "compute_75", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32"},
+        Instruction{"matmul_int8", "compute_80", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"},
+        Instruction{"matmul_tf32", "compute_80", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"}}) {
+    INFO(wanted.kernel << " for " << wanted.target);
+    const CudaFile file{
+        WYE_SOURCE_FOLDER "/shaders/matmul/" + std::string(wanted.kernel) + ".cu", wanted.kernel, {}};
+    const auto text = compiled(file, "wye_" + file.name, wanted.target);
+    if (!text) FAIL(text.error().describe());
+    REQUIRE(text->ptx);
+    CHECK(text->ptx->text.find(wanted.name) != std::string::npos);
+    CHECK(text->ptx->text.find("ldmatrix.sync.aligned.m8n8.x4.shared.b16") != std::string::npos);
+  }
+}
+
 TEST_CASE("a spill is seen in the machine code", "[workloads][cuda]") {
   if (!can_compile()) return;
   const std::string text = R"(extern "C" __global__ void k(wye_span<float> x) {

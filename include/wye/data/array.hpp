@@ -89,6 +89,7 @@ class Array : public AnyArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
+  using value_type = T;
   using AnyArray::AnyArray;
   /// Waits for the last writer, moves what is missing to the host, and holds it still while the view is in
   /// scope.

@@ -105,6 +105,7 @@ class Scratch {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
+  using value_type = T;
   /// Errors: none here; a job whose scratch does not fit answers out_of_memory or over_budget.
   explicit Scratch(std::uint64_t count) : count_(count), id_(detail_next()) {}
   std::uint64_t size() const { return count_; }

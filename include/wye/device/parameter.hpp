@@ -23,6 +23,11 @@ concept HasOperand = requires(const A& a) {
   { a.operand(Access::read) } -> std::same_as<Operand>;
 };
 
+/// That, of elements that are `T`, or that it does not know.
+template <class A, class T>
+concept HasOperandOf = HasOperand<A> &&(
+    !requires { typename A::value_type; } || requires { requires std::same_as<typename A::value_type, T>; });
+
 /// Memory of the host that outlives the expression: an lvalue container, or a span.
 template <class A, class T>
 concept HostMemory = !HasOperand<std::remove_cvref_t<A>> && std::ranges::contiguous_range<A> &&
@@ -43,7 +48,7 @@ class Parameter {
   Parameter(A&& memory)  // NOLINT
       : operand_(Operand::host_span(std::span<Element>(std::ranges::data(memory), std::ranges::size(memory)),
                                     access)) {}
-  template <HasOperand A>
+  template <HasOperandOf<T> A>
   Parameter(const A& object) : operand_(object.operand(access)) {}  // NOLINT
 
   const Operand& operand() const { return operand_; }

@@ -1,6 +1,7 @@
 #pragma once
 /// The parameters of a kernel: one ordered list that every source of the kernel must agree with.
 #include <wye/base/extent.hpp>
+#include <wye/base/half.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/feature.hpp>
 
@@ -42,6 +43,7 @@ enum class ElementType : std::uint8_t {
   uint16,
   uint32,
   uint64,
+  bfloat16,
 };
 /// "float32".
 WYE_API std::string_view name(ElementType type) noexcept;
@@ -54,6 +56,10 @@ constexpr ElementType element_type() {
     return ElementType::float32;
   else if constexpr (std::is_same_v<U, double>)
     return ElementType::float64;
+  else if constexpr (std::is_same_v<U, half>)
+    return ElementType::float16;
+  else if constexpr (std::is_same_v<U, bfloat16>)
+    return ElementType::bfloat16;
   else if constexpr (std::is_integral_v<U> && !std::is_same_v<U, bool>) {
     constexpr bool is_signed = std::is_signed_v<U>;
     if constexpr (sizeof(U) == 1)

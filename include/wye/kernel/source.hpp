@@ -58,7 +58,8 @@ using IncludeFinder = std::function<Result<std::optional<std::string>>(const std
 /// A compute shader in GLSL, `#version 450` or `460`. Storage buffers are bound at set 0 in the order of the
 /// kernel's buffer parameters; the other parameters are the members of the push-constant block, in order. A
 /// shader without bound buffers takes them there too, as structs of {buffer_reference, uvec2 count} or bare
-/// buffer_references.
+/// buffer_references. Elements of 8 and 16 bits behind those may be declared as uint, several to a word: that needs no feature
+/// of a device, but an address that begins within a word is for the shader to see.
 ///
 /// `#include "x"` is looked for beside what includes it, then, as `#include <x>`, among `includes`, below
 /// each of `include_directories` and by `find_include`, in this order. All of it is read once, when a kernel

@@ -2,16 +2,24 @@
 // cuBLAS is, by its name: whoever has its folder among the loader's. Its functions are scripted as the driver's are.
 #include <dlfcn.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <set>
+#include <cstring>
 #include <string>
+#include <type_traits>
 
 namespace {
 
-enum Status { success = 0, not_initialized = 1, invalid_value = 7, execution_failed = 13 };
+enum Status {
+  success = 0,
+  not_initialized = 1,
+  invalid_value = 7,
+  execution_failed = 13,
+  not_supported = 15
+};
 
 /// What the stand-in for the driver does for its libraries.
 struct Driver {
@@ -45,35 +53,87 @@ struct Handle {
   void* stream = nullptr;
 };
 
-struct Product {
-  bool transposed_a, transposed_b;
-  int m, n, k;
-  float alpha, beta;
-  const float *a, *b;
-  std::size_t a_step, b_step, c_step;
-  float* c;
+/// cudaDataType, as far as it is known here.
+enum Type { real_32f = 0, real_16f = 2, real_8i = 3, real_32i = 10, real_16bf = 14 };
+/// cublasComputeType_t.
+enum Compute { compute_32f = 68, compute_32i = 72, compute_32f_fast_tf32 = 77 };
+
+struct Matrix {
+  const char* begin;
+  int type;
+  bool transposed;
+  std::size_t step, matrices_apart;
 };
+
+std::size_t size_of(int type) { return type == real_8i ? 1 : type == real_16f || type == real_16bf ? 2 : 4; }
+
+/// A number of any of the types: double has them all.
+double number_at(const Matrix& m, std::size_t matrix, std::size_t row, std::size_t column) {
+  const std::size_t at =
+      matrix * m.matrices_apart + (m.transposed ? row * m.step + column : column * m.step + row);
+  const char* const from = m.begin + at * size_of(m.type);
+  const auto read = [from](auto value) {
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  };
+  switch (m.type) {
+    case real_16f: {
+      const unsigned bits = read(std::uint16_t{}), exponent = bits >> 10 & 31u, fraction = bits & 1023u;
+      const double size = exponent == 31  ? (fraction != 0 ? std::nan("") : HUGE_VAL)
+                          : exponent == 0 ? std::ldexp(fraction, -24)
+                                          : std::ldexp(1024 + fraction, static_cast<int>(exponent) - 25);
+      return bits >> 15 != 0 ? -size : size;
+    }
+    case real_16bf: {
+      const std::uint32_t bits = std::uint32_t{read(std::uint16_t{})} << 16;
+      float value = 0;
+      std::memcpy(&value, &bits, sizeof(value));
+      return value;
+    }
+    case real_8i: return read(std::int8_t{});
+    default: return read(float{});
+  }
+}
+
+struct Product {
+  Matrix a, b;
+  int m, n, k, batch;
+  bool whole;
+  double alpha, beta;
+  char* c;
+  std::size_t c_step, c_matrices_apart;
+};
+
+template <class Sum>
+void set(const Product& p, std::size_t matrix, std::size_t i, std::size_t j) {
+  Sum sum = 0;
+  for (std::size_t l = 0; l < static_cast<std::size_t>(p.k); ++l) {
+    const double product = number_at(p.a, matrix, i, l) * number_at(p.b, matrix, l, j);
+    if constexpr (std::is_same_v<Sum, float>)
+      sum += static_cast<float>(product);
+    else
+      sum += static_cast<Sum>(static_cast<std::int32_t>(product));  // wraps around
+  }
+  Sum& c = reinterpret_cast<Sum*>(p.c)[matrix * p.c_matrices_apart + j * p.c_step + i];
+  c = static_cast<Sum>(p.alpha) * sum + (p.beta == 0 ? 0 : static_cast<Sum>(p.beta) * c);
+}
 
 /// By columns, as cuBLAS has matrices. Where beta is 0, c is not read.
 void multiply(void* data) {
   const Product* const p = static_cast<Product*>(data);
-  for (std::size_t j = 0; j < static_cast<std::size_t>(p->n); ++j)
-    for (std::size_t i = 0; i < static_cast<std::size_t>(p->m); ++i) {
-      float sum = 0;
-      for (std::size_t l = 0; l < static_cast<std::size_t>(p->k); ++l)
-        sum += p->a[p->transposed_a ? i * p->a_step + l : l * p->a_step + i] *
-               p->b[p->transposed_b ? l * p->b_step + j : j * p->b_step + l];
-      float& c = p->c[j * p->c_step + i];
-      c = p->alpha * sum + (p->beta == 0 ? 0 : p->beta * c);
-    }
+  for (std::size_t matrix = 0; matrix < static_cast<std::size_t>(p->batch); ++matrix)
+    for (std::size_t j = 0; j < static_cast<std::size_t>(p->n); ++j)
+      for (std::size_t i = 0; i < static_cast<std::size_t>(p->m); ++i)
+        p->whole ? set<std::uint32_t>(*p, matrix, i, j) : set<float>(*p, matrix, i, j);
   delete p;
 }
 
-bool is_known(const float* matrix, int rows, int columns, int step) {
-  if (rows == 0 || columns == 0) return true;
-  const std::size_t size =
-      static_cast<std::size_t>(step) * static_cast<std::size_t>(columns - 1) + static_cast<std::size_t>(rows);
-  return driver()->is_known(reinterpret_cast<std::uint64_t>(matrix), size * sizeof(float)) != 0;
+bool is_known(const void* matrix, int type, int rows, int columns, std::size_t step, std::size_t apart,
+              int batch) {
+  if (rows == 0 || columns == 0 || batch == 0) return true;
+  const std::size_t size = static_cast<std::size_t>(batch - 1) * apart +
+                           step * static_cast<std::size_t>(columns - 1) + static_cast<std::size_t>(rows);
+  return driver()->is_known(reinterpret_cast<std::uint64_t>(matrix), size * size_of(type)) != 0;
 }
 
 }  // namespace
@@ -100,35 +160,55 @@ WYE_EXPORT int cublasSetStream_v2(void* handle, void* stream) {
 }
 WYE_EXPORT int cublasSetMathMode(void*, int mode) {
   WYE_SCRIPTED("cublasSetMathMode");
-  return mode == 0 || mode == 2 ? success : invalid_value;
+  return mode == 0 || mode == 2 || mode == 16 ? success : invalid_value;
 }
-WYE_EXPORT int cublasSgemm_v2(void* handle, int of_a, int of_b, int m, int n, int k, const float* alpha,
-                              const float* a, int a_step, const float* b, int b_step, const float* beta,
-                              float* c, int c_step) {
-  WYE_SCRIPTED("cublasSgemm_v2");
-  if (!handle || m < 0 || n < 0 || k < 0 || of_a < 0 || of_a > 1 || of_b < 0 || of_b > 1 ||
-      c_step < (m > 1 ? m : 1))
+WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int m, int n, int k,
+                                          const void* alpha, const void* a, int a_type, int a_step,
+                                          long long a_apart, const void* b, int b_type, int b_step,
+                                          long long b_apart, const void* beta, void* c, int c_type,
+                                          int c_step, long long c_apart, int batch, int compute,
+                                          int algorithm) {
+  WYE_SCRIPTED("cublasGemmStridedBatchedEx");
+  if (!handle || m < 0 || n < 0 || k < 0 || batch < 0 || of_a < 0 || of_a > 1 || of_b < 0 || of_b > 1 ||
+      c_step < (m > 1 ? m : 1) || a_apart < 0 || b_apart < 0 || c_apart < 0)
     return invalid_value;
   const int a_rows = of_a ? k : m, b_rows = of_b ? n : k;
   if (a_step < (a_rows > 1 ? a_rows : 1) || b_step < (b_rows > 1 ? b_rows : 1)) return invalid_value;
-  if (!is_known(a, a_rows, of_a ? m : k, a_step) || !is_known(b, b_rows, of_b ? k : n, b_step) ||
-      !is_known(c, m, n, c_step)) {
+  // Of what it can do, what is asked of it here.
+  const bool whole = compute == compute_32i;
+  const bool real = a_type == real_32f  ? compute == compute_32f || compute == compute_32f_fast_tf32
+                    : a_type == real_8i ? false
+                                        : compute == compute_32f;
+  if (a_type != b_type || algorithm != -1 || c_type != (whole ? real_32i : real_32f) ||
+      (whole ? a_type != real_8i : !real))
+    return not_supported;
+  const auto is_word = [](auto number) { return (unsigned long long)(number) % 4 == 0; };
+  if (whole && (!is_word(a) || !is_word(b) || !is_word(a_step) || !is_word(b_step) || !is_word(a_apart) ||
+                !is_word(b_apart)))
+    return not_supported;
+  const auto size = [](auto number) { return static_cast<std::size_t>(number); };
+  if (!is_known(a, a_type, a_rows, of_a ? m : k, size(a_step), size(a_apart), batch) ||
+      !is_known(b, b_type, b_rows, of_b ? k : n, size(b_step), size(b_apart), batch) ||
+      !is_known(c, c_type, m, n, size(c_step), size(c_apart), batch)) {
     std::fprintf(stderr, "stand-in: a product has a matrix that is not in the device's memory.\n");
     return execution_failed;
   }
-  auto* product = new Product{of_a != 0,
-                              of_b != 0,
+  const auto factor = [whole](const void* from) {
+    return whole ? static_cast<double>(*static_cast<const std::int32_t*>(from))
+                 : static_cast<double>(*static_cast<const float*>(from));
+  };
+  auto* product = new Product{{static_cast<const char*>(a), a_type, of_a != 0, size(a_step), size(a_apart)},
+                              {static_cast<const char*>(b), b_type, of_b != 0, size(b_step), size(b_apart)},
                               m,
                               n,
                               k,
-                              *alpha,
-                              *beta,
-                              a,
-                              b,
-                              static_cast<std::size_t>(a_step),
-                              static_cast<std::size_t>(b_step),
-                              static_cast<std::size_t>(c_step),
-                              c};
+                              batch,
+                              whole,
+                              factor(alpha),
+                              factor(beta),
+                              static_cast<char*>(c),
+                              size(c_step),
+                              size(c_apart)};
   if (driver()->enqueue(static_cast<Handle*>(handle)->stream, multiply, product) == 0) return success;
   delete product;
   return execution_failed;

@@ -1,0 +1,359 @@
+#pragma once
+// Products by tensor cores. Elements travel as words of 32 bits that hold neighbours along the inner dimension: two of 16 bits,
+// four of 8, one of 32. What a warp multiplies is then the same for all of them, 16 rows by 8 words by 8 columns, and lies
+// in its registers the same way. A warp makes 32 x 64 elements of c, 2 x 8 such pieces. While 8 words of each line are
+// worked on, the next are on their way into registers, and from there go into the other half of the shared memory.
+//
+// Sources: PTX ISA 8.2, 9.7.13 (mma, ldmatrix and how their operands lie).
+#include "product.cuh"
+
+constexpr unsigned stage_words = 8;
+// Four words more than there are: eight rows of four words, which one instruction takes, then meet no bank twice.
+constexpr unsigned row_words = stage_words + 4;
+
+// Where the instructions are, a lane has of the 16 x 8 words a[0] at (g, t), a[1] at (g + 8, t), a[2] at (g, t + 4) and a[3] at
+// (g + 8, t + 4), with g = lane / 4 and t = lane % 4; of the 8 columns of 8 words b[0] at (g, t) and b[1] at (g, t + 4); of the sums
+// (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1). Where they are not, the same by way of shared memory.
+template <class T>
+__device__ void multiply_plainly(typename T::Sum (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                                 unsigned (*exchange)[32]) {
+  const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) exchange[i][lane] = a[i];
+  exchange[4][lane] = b0;
+  exchange[5][lane] = b1;
+  __syncwarp();
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned column = lane % 4 * 2 + i % 2;
+#pragma unroll 1
+    for (unsigned w = 0; w < 8; ++w)
+      sums[i] = T::add(sums[i], exchange[w / 4 * 2 + i / 2][lane / 4 * 4 + w % 4], exchange[4 + w / 4][column * 4 + w % 4]);
+  }
+  __syncwarp();
+}
+
+__device__ float value_of_half(unsigned bits) {
+  const unsigned size = bits & 0x7fffu;
+  const float value = size >= 0x7c00u  ? __uint_as_float(0x7f800000u | size << 13)
+                      : size >= 0x400u ? __uint_as_float(0x38000000u + (size << 13))
+                                       : float(size) * (1.0f / 16777216.0f);
+  return (bits & 0x8000u) != 0 ? -value : value;
+}
+__device__ unsigned bits_of(unsigned short number) { return number; }
+__device__ unsigned bits_of(signed char number) { return (unsigned char)number; }
+__device__ unsigned bits_of(float number) { return __float_as_uint(number); }
+
+struct Half {
+  typedef unsigned short Number;
+  typedef float Sum;
+  static constexpr unsigned per_word = 2;
+#ifdef __CUDA_ARCH__
+  static constexpr bool plain = false;
+#else
+  static constexpr bool plain = true;
+#endif
+  __device__ static unsigned stored(unsigned word) { return word; }
+  __device__ static float add(float sum, unsigned a, unsigned b) {
+    sum = fmaf(value_of_half(a & 0xffffu), value_of_half(b & 0xffffu), sum);
+    return fmaf(value_of_half(a >> 16), value_of_half(b >> 16), sum);
+  }
+  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, unsigned (*exchange)[32]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#elif defined(__CUDA_ARCH__)
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b0));
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[2]), "r"(a[3]), "r"(b1));
+#else
+    multiply_plainly<Half>(c, a, b0, b1, exchange);
+#endif
+  }
+};
+
+struct Bfloat16 {
+  typedef unsigned short Number;
+  typedef float Sum;
+  static constexpr unsigned per_word = 2;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  static constexpr bool plain = false;
+#else
+  static constexpr bool plain = true;
+#endif
+  __device__ static unsigned stored(unsigned word) { return word; }
+  __device__ static float add(float sum, unsigned a, unsigned b) {
+    sum = fmaf(__uint_as_float(a << 16), __uint_as_float(b << 16), sum);
+    return fmaf(__uint_as_float(a & 0xffff0000u), __uint_as_float(b & 0xffff0000u), sum);
+  }
+  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, unsigned (*exchange)[32]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    multiply_plainly<Bfloat16>(c, a, b0, b1, exchange);
+#endif
+  }
+};
+
+struct Tf32 {
+  typedef float Number;
+  typedef float Sum;
+  static constexpr unsigned per_word = 1;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  static constexpr bool plain = false;
+#else
+  static constexpr bool plain = true;
+#endif
+  // To the nearest number of 11 bits.
+  __device__ static unsigned stored(unsigned word) {
+    const bool nan = (word & 0x7fffffffu) > 0x7f800000u;
+    return (nan ? word | 0x400000u : word + 0x1000u) & 0xffffe000u;
+  }
+  __device__ static float add(float sum, unsigned a, unsigned b) { return fmaf(__uint_as_float(a), __uint_as_float(b), sum); }
+  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, unsigned (*exchange)[32]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    multiply_plainly<Tf32>(c, a, b0, b1, exchange);
+#endif
+  }
+};
+
+struct Int8 {
+  typedef signed char Number;
+  typedef int Sum;
+  static constexpr unsigned per_word = 4;
+  static constexpr bool plain = Half::plain;
+  __device__ static unsigned stored(unsigned word) { return word; }
+  __device__ static int add(int sum, unsigned a, unsigned b) {
+    unsigned wraps = unsigned(sum);
+    for (unsigned i = 0; i < 32; i += 8) wraps += unsigned(int((signed char)(a >> i)) * int((signed char)(b >> i)));
+    return int(wraps);
+  }
+  __device__ static void multiply(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, unsigned (*exchange)[32]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#elif defined(__CUDA_ARCH__)
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i)
+      asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                   : "+r"(c[i % 2 * 2]), "+r"(c[i % 2 * 2 + 1])
+                   : "r"(a[i]), "r"(i < 2 ? b0 : b1));
+#else
+    multiply_plainly<Int8>(c, a, b0, b1, exchange);
+#endif
+  }
+};
+
+template <class T>
+struct TensorTiles {
+  alignas(16) unsigned a[2][tile_side][row_words];
+  alignas(16) unsigned b[2][tile_side][row_words];
+  unsigned exchange[T::plain ? 8 : 1][6][32];
+};
+
+// Of 16 rows from `rows` on, a lane's words at (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4).
+__device__ void load_pieces(unsigned (&to)[4], const unsigned (*rows)[row_words]) {
+  const unsigned lane = threadIdx.x % 32;
+#ifdef __CUDA_ARCH__
+  // Each lane says where one row of four words begins.
+  const unsigned from = unsigned(__cvta_generic_to_shared(&rows[lane % 16][lane / 16 * 4]));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+#else
+  for (unsigned i = 0; i < 4; ++i) to[i] = rows[lane / 4 + i % 2 * 8][i / 2 * 4 + lane % 4];
+#endif
+}
+
+template <unsigned count>
+struct alignas(4 * count) Words {
+  unsigned word[count];
+};
+
+// A matrix's part of the stretch, on its way into shared memory: 128 lines of 8 words, of which a thread brings four. Lines are
+// rows of a and columns of b; what lies beyond the matrix is zero. Where lines are `turned`, they lie one after the other in
+// memory, and a thread brings four words of one; else it brings one word of four lines, whose elements lie in per_word rows.
+template <class T>
+struct WordBringer {
+  typedef typename T::Number Number;
+  static constexpr unsigned per_word = T::per_word, bits = 32 / per_word;
+
+  const Number* from;  // the thread's first element at the beginning of the stretch
+  unsigned stride;     // from one step of the inner dimension to the next
+  unsigned end;        // of the steps, from that of the thread's first element on; 0 where it has no line
+  unsigned width;      // lines from the first one of the thread on
+  bool turned;
+  bool aligned;  // whether four of its elements, or words, begin where vectors do
+
+  // k is in elements.
+  __device__ void load(unsigned k, unsigned (&words)[4]) const {
+    const unsigned left = k < end ? end - k : 0;
+    const Number* const here = from + Size(k) * stride;
+    if (turned) {
+      if (aligned && left >= 4 * per_word) return load_words<4>(here, words, 0);
+#pragma unroll
+      for (unsigned i = 0; i < 4; ++i) words[i] = word_of(here + i * per_word, left > i * per_word ? left - i * per_word : 0);
+      return;
+    }
+#pragma unroll
+    for (unsigned row = 0; row < per_word; ++row) {
+      const Number* const line = here + Size(row) * stride;
+      constexpr unsigned per_row = 4 / per_word;  // words
+      if (aligned && row < left && width >= 4) {
+        load_words<per_row>(line, words, row * per_row);
+        continue;
+      }
+#pragma unroll
+      for (unsigned i = 0; i < per_row; ++i)
+        words[row * per_row + i] = word_of(line + i * per_word, row < left && width > i * per_word ? width - i * per_word : 0);
+    }
+  }
+
+  __device__ void store(unsigned (*to)[row_words], const unsigned (&words)[4]) const {
+    if (turned) {
+      *reinterpret_cast<Words<4>*>(&to[threadIdx.x / 2][threadIdx.x % 2 * 4]) = {
+          {T::stored(words[0]), T::stored(words[1]), T::stored(words[2]), T::stored(words[3])}};
+      return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) {
+      unsigned word = 0;
+#pragma unroll
+      for (unsigned row = 0; row < per_word; ++row) {
+        const unsigned element = words[(row * 4 + i) / per_word] >> (i % per_word * bits);
+        word |= (element & mask) << (row * bits);
+      }
+      to[threadIdx.x / 8 * 4 + i][threadIdx.x % 8] = T::stored(word);
+    }
+  }
+
+ private:
+  static constexpr unsigned mask = ~0u >> (32 - bits);
+
+  // The first `left` of a word's elements, and zeros.
+  __device__ static unsigned word_of(const Number* from, unsigned left) {
+    unsigned word = 0;
+#pragma unroll
+    for (unsigned e = 0; e < per_word; ++e)
+      if (e < left) word |= bits_of(from[e]) << (e * bits);
+    return word;
+  }
+  template <unsigned count>
+  __device__ static void load_words(const Number* from, unsigned (&words)[4], unsigned at) {
+    const Words<count> loaded = *reinterpret_cast<const Words<count>*>(from);
+#pragma unroll
+    for (unsigned i = 0; i < count; ++i) words[at + i] = loaded.word[i];
+  }
+};
+
+// Of a matrix of `lines` rows of `inner` numbers.
+template <class T>
+__device__ WordBringer<T> bring_word_rows(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned inner,
+                                          unsigned depth) {
+  const unsigned at = threadIdx.x % 2 * 4 * T::per_word;
+  const unsigned line = first_line + threadIdx.x / 2;
+  const typename T::Number* const from = data + Size(line) * inner + at;
+  return {from, 1, line < lines && at < depth ? depth - at : 0, 0, true, has_quads(from)};
+}
+// Of a matrix of `lines` columns.
+template <class T>
+__device__ WordBringer<T> bring_word_columns(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned depth) {
+  const unsigned at = threadIdx.x % 8 * T::per_word;
+  const unsigned line = first_line + threadIdx.x / 8 * 4;
+  return {data + Size(at) * lines + line, lines, line < lines && at < depth ? depth - at : 0, line < lines ? lines - line : 0, false,
+          has_quads(data) && lines % 4 == 0};
+}
+
+template <class Sum>
+struct alignas(8) SumPair {
+  Sum x, y;
+};
+__device__ float plus(float a, float b) { return a + b; }
+__device__ int plus(int a, int b) { return int(unsigned(a) + unsigned(b)); }
+
+template <class T>
+__device__ void multiply_words(const typename T::Number* a, const typename T::Number* b, typename T::Sum* c, const Product& shape,
+                               TensorTiles<T>& tiles) {
+  typedef typename T::Sum Sum;
+  Place place;
+  if (!find_place(shape, place)) return;
+  a += place.matrix * shape.a_step + shape.first;
+  b += place.matrix * shape.b_step;
+  c += place.matrix * shape.c_step;
+
+  const unsigned depth = shape.last - shape.first;
+  const WordBringer<T> bring_a = bring_word_rows<T>(a, place.row, shape.rows, shape.inner, depth);
+  const WordBringer<T> bring_b =
+      shape.transposed != 0 ? bring_word_rows<T>(b + shape.first, place.column, shape.columns, shape.inner, depth)
+                            : bring_word_columns<T>(b + Size(shape.first) * shape.columns, place.column, shape.columns, depth);
+  const unsigned warp = threadIdx.x / 32, down = warp / 2 * 32, right = warp % 2 * 64;
+  const bool inside = place.row + down < shape.rows && place.column + right < shape.columns;
+  unsigned(*const exchange)[32] = tiles.exchange[T::plain ? warp : 0];
+
+  Sum sums[2][8][4] = {};
+  unsigned next_a[4], next_b[4];
+  bring_a.load(0, next_a);
+  bring_b.load(0, next_b);
+  bring_a.store(tiles.a[0], next_a);
+  bring_b.store(tiles.b[0], next_b);
+  __syncthreads();
+  constexpr unsigned stage = stage_words * T::per_word;
+  for (unsigned k = 0, half = 0; k < depth; k += stage, half ^= 1) {
+    bring_a.load(k + stage, next_a);
+    bring_b.load(k + stage, next_b);
+    if (inside) {
+      unsigned left[2][4];
+      load_pieces(left[0], &tiles.a[half][down]);
+      load_pieces(left[1], &tiles.a[half][down + 16]);
+#pragma unroll
+      for (unsigned n = 0; n < 8; n += 2) {
+        unsigned both[4];
+        load_pieces(both, &tiles.b[half][right + n * 8]);
+#pragma unroll
+        for (unsigned m = 0; m < 2; ++m) {
+          T::multiply(sums[m][n], left[m], both[0], both[2], exchange);
+          T::multiply(sums[m][n + 1], left[m], both[1], both[3], exchange);
+        }
+      }
+    }
+    bring_a.store(tiles.a[half ^ 1], next_a);
+    bring_b.store(tiles.b[half ^ 1], next_b);
+    __syncthreads();
+  }
+
+  const bool add = shape.first != 0, pairs = reinterpret_cast<Size>(c) % sizeof(SumPair<Sum>) == 0 && shape.columns % 2 == 0;
+  const unsigned lane = threadIdx.x % 32, row = place.row + down + lane / 4, column = place.column + right + lane % 4 * 2;
+#pragma unroll
+  for (unsigned m = 0; m < 4; ++m) {
+    if (row + m * 8 >= shape.rows) continue;
+    Sum* const line = c + Size(row + m * 8) * shape.columns;
+#pragma unroll
+    for (unsigned n = 0; n < 8; ++n) {
+      const unsigned at = column + n * 8;
+      SumPair<Sum> pair = {sums[m / 2][n][m % 2 * 2], sums[m / 2][n][m % 2 * 2 + 1]};
+      if (pairs && at < shape.columns) {
+        SumPair<Sum>* const to = reinterpret_cast<SumPair<Sum>*>(line + at);
+        if (add) pair = {plus(to->x, pair.x), plus(to->y, pair.y)};
+        *to = pair;
+      } else {
+        if (at < shape.columns) line[at] = add ? plus(line[at], pair.x) : pair.x;
+        if (at + 1 < shape.columns) line[at + 1] = add ? plus(line[at + 1], pair.y) : pair.y;
+      }
+    }
+  }
+}

@@ -1,8 +1,0 @@
-// c += a b over one stretch of the inner dimension.
-#include "matmul.cuh"
-
-extern "C" __global__ void __launch_bounds__(256, 2)
-    wye_matmul_add(wye_span<const float> a, wye_span<const float> b, wye_span<float> c, Product shape) {
-  __shared__ ProductTiles tiles;
-  multiply<true>(a.data, b.data, c.data, shape, tiles);
-}

@@ -1,0 +1,8 @@
+// Products of bfloat16.
+#include "tensor.cuh"
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    wye_matmul_bfloat16(wye_span<const unsigned short> a, wye_span<const unsigned short> b, wye_span<float> c, Product shape) {
+  __shared__ TensorTiles<Bfloat16> tiles;
+  multiply_words<Bfloat16>(a.data, b.data, c.data, shape, tiles);
+}

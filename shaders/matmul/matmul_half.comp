@@ -1,0 +1,4 @@
+#version 460
+// Products of half.
+#define HALF
+#include "matmul.glsl"

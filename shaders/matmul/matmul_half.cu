@@ -1,0 +1,8 @@
+// Products of half.
+#include "tensor.cuh"
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    wye_matmul_half(wye_span<const unsigned short> a, wye_span<const unsigned short> b, wye_span<float> c, Product shape) {
+  __shared__ TensorTiles<Half> tiles;
+  multiply_words<Half>(a.data, b.data, c.data, shape, tiles);
+}

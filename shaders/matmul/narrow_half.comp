@@ -1,0 +1,3 @@
+#version 460
+// To half.
+#include "narrow.glsl"

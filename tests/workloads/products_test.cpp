@@ -1,0 +1,289 @@
+// Products of other numbers than float32, and many at a time.
+#include <wye/workloads/matmul.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <random>
+#include <type_traits>
+
+#include "workloads/legs.hpp"
+
+using namespace wye;
+using namespace wye::test;
+namespace reference = wye::workloads::reference;
+using workloads::MatmulOptions;
+using workloads::MatmulShape;
+
+namespace {
+
+template <class T>
+std::vector<T> of(const std::vector<float>& values) {
+  std::vector<T> made;
+  for (float value : values) made.push_back(T(value));
+  return made;
+}
+template <class T>
+std::vector<T> some(std::size_t count, std::uint32_t seed) {
+  return of<T>(numbers(count, seed));
+}
+template <>
+std::vector<std::int8_t> some(std::size_t count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::int8_t> made(count);
+  for (std::int8_t& number : made) number = static_cast<std::int8_t>(random() >> 24);
+  return made;
+}
+
+template <class T>
+std::vector<T> sizes_of(std::vector<T> values) {
+  for (T& value : values) value = T(std::abs(static_cast<float>(value)));
+  return values;
+}
+
+template <class T>
+std::vector<float> floats(const std::vector<T>& values) {
+  std::vector<float> made;
+  for (T value : values) made.push_back(static_cast<float>(value));
+  return made;
+}
+
+/// What the documentation says: of the product, then of what c is rounded to.
+template <class T, class C>
+struct Bounds {
+  double product = std::is_same_v<T, float> ? 0x1p-10 + 0x1p-22 : 0;  // TF32
+  double relative = std::is_same_v<C, half> ? 0x1p-11 : std::is_same_v<C, bfloat16> ? 0x1p-8 : 0;
+  double absolute = std::is_same_v<C, half> ? 0x1p-25 : 1e-37;
+};
+
+template <class T>
+struct Problem {
+  MatmulShape shape;
+  MatmulOptions options;
+  std::vector<T> a, b;
+};
+
+template <class T>
+Problem<T> problem(MatmulShape shape, MatmulOptions options = {}) {
+  const auto size = [&](std::uint64_t one, std::optional<std::uint64_t> step) {
+    return (options.batch - 1) * step.value_or(one) + one;
+  };
+  return {shape, options, some<T>(size(shape.rows * shape.inner, options.a_step), 1),
+          some<T>(size(shape.inner * shape.columns, options.b_step), 2)};
+}
+
+std::uint64_t size_of_c(MatmulShape shape, const MatmulOptions& options) {
+  const std::uint64_t one = shape.rows * shape.columns;
+  return (options.batch - 1) * options.c_step.value_or(one) + one;
+}
+
+template <class T, class C>
+std::string difference_of(const Problem<T>& p, const std::string& leg) {
+  std::vector<C> c = of<C>(poisoned(size_of_c(p.shape, p.options)));
+  run(workloads::matmul(p.a, p.b, c, p.shape, p.options), leg);
+  const std::vector<double> exact = reference::matmul(p.a, p.b, p.shape, p.options),
+                            sizes = reference::matmul(sizes_of(p.a), sizes_of(p.b), p.shape, p.options);
+  const Bounds<T, C> bounds;
+  // Between the matrices nothing is written.
+  std::vector<float> got = floats(c);
+  const std::uint64_t one = p.shape.rows * p.shape.columns, step = p.options.c_step.value_or(one);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (step == one || i % step < one) continue;
+    if (got[i] != static_cast<float>(C(-54321.0f)))
+      return "something between the matrices at " + std::to_string(i);
+    got[i] = 0;
+  }
+  return difference(got, exact, [&](std::size_t i) {
+    const double sum = (static_cast<double>(p.shape.inner + 2) * 0x1p-23 + bounds.product) * sizes[i];
+    return sum + bounds.relative * (std::abs(exact[i]) + sum) + bounds.absolute;
+  });
+}
+
+std::string difference_of(const Problem<std::int8_t>& p, const std::string& leg) {
+  std::vector<std::int32_t> c(size_of_c(p.shape, p.options), -54321);
+  run(workloads::matmul(p.a, p.b, c, p.shape, p.options), leg);
+  std::vector<std::int64_t> exact = reference::matmul(p.a, p.b, p.shape, p.options);
+  const std::uint64_t one = p.shape.rows * p.shape.columns, step = p.options.c_step.value_or(one);
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    if (step != one && i % step >= one) exact[i] = -54321;
+    if (c[i] != static_cast<std::int32_t>(static_cast<std::uint32_t>(exact[i])))
+      return std::to_string(c[i]) + " instead of " + std::to_string(exact[i]) + " at " + std::to_string(i);
+  }
+  return "";
+}
+
+/// Of every kind of number.
+void all_are_right(MatmulShape shape, MatmulOptions options = {}) {
+  for (const std::string& leg : legs()) {
+    INFO(leg << ", " << options.batch << " of " << shape.rows << " x " << shape.columns << " x "
+             << shape.inner << (options.transposed_b ? ", b transposed" : ""));
+    CHECK(difference_of<half, float>(problem<half>(shape, options), leg) == "");
+    CHECK(difference_of<bfloat16, float>(problem<bfloat16>(shape, options), leg) == "");
+    CHECK(difference_of(problem<std::int8_t>(shape, options), leg) == "");
+    options.tf32 = true;
+    CHECK(difference_of<float, float>(problem<float>(shape, options), leg) == "");
+    options.tf32 = false;
+    if (options.batch > 1) CHECK(difference_of<float, float>(problem<float>(shape, options), leg) == "");
+    if (options.c_step) continue;
+    CHECK(difference_of<half, half>(problem<half>(shape, options), leg) == "");
+    CHECK(difference_of<bfloat16, bfloat16>(problem<bfloat16>(shape, options), leg) == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("matmul multiplies numbers of 16 and 8 bits and in TF32, in any shape", "[workloads][products]") {
+  for (const MatmulShape& shape : {MatmulShape{1, 1, 1}, {16, 8, 16}, {130, 20, 31}, {33, 67, 65}})
+    all_are_right(shape);
+  for (const MatmulShape& shape : {MatmulShape{5, 1, 7}, {17, 9, 33}, {9, 260, 40}, {3, 70, 64}})
+    all_are_right(shape, {.transposed_b = true});
+}
+
+TEST_CASE("matmul of other numbers writes zeros where there is nothing to add up", "[workloads][products]") {
+  for (const MatmulShape& shape : {MatmulShape{3, 5, 0}, {0, 4, 5}, {3, 0, 5}, {0, 0, 0}})
+    all_are_right(shape);
+}
+
+TEST_CASE("matmul makes batches, with matrices apart and one for all", "[workloads][products]") {
+  const MatmulShape shape{7, 10, 12};
+  all_are_right(shape, {.batch = 3});
+  all_are_right(shape, {.transposed_b = true, .batch = 4, .a_step = 0});
+  all_are_right(shape, {.batch = 3, .a_step = 100, .b_step = 0, .c_step = 83});
+  all_are_right({1, 1, 3}, {.batch = 9});
+}
+
+TEST_CASE("matmul of other numbers is right beyond one stretch of the inner dimension",
+          "[workloads][products]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    CHECK(difference_of<half, half>(problem<half>({2, 3, 17000}), leg) == "");
+    CHECK(difference_of(problem<std::int8_t>({3, 2, 17001}, {.transposed_b = true}), leg) == "");
+  }
+}
+
+TEST_CASE("matmul takes and writes parts of arrays of 16 bits wherever they begin", "[workloads][products]") {
+  const MatmulShape shape{5, 7, 9};
+  const Problem<half> p = problem<half>(shape);
+  const std::vector<double> exact = reference::matmul(p.a, p.b, shape);
+  for (const std::string& leg : legs())
+    for (std::size_t begin : {0u, 1u, 2u, 3u}) {
+      INFO(leg << ", from " << begin);
+      Array<half> a = the_runtime().array<half>(60), b = the_runtime().array<half>(80),
+                  c = the_runtime().array(std::vector<half>(50, half(77.0f)));
+      std::copy(p.a.begin(), p.a.end(), a.write().value().begin() + begin);
+      std::copy(p.b.begin(), p.b.end(), b.write().value().begin() + begin);
+      run(workloads::matmul(Read<half>(a).slice(begin, 45), Read<half>(b).slice(begin, 63),
+                            Write<half>(c).slice(begin, 35), shape),
+          leg);
+      const auto view = c.read().value();
+      std::vector<float> got;
+      for (std::size_t i = 0; i < 35; ++i) got.push_back(static_cast<float>(view.begin()[begin + i]));
+      CHECK(difference(got, exact, [&](std::size_t i) { return 0x1p-10 * (std::abs(exact[i]) + 1); }) == "");
+    }
+}
+
+TEST_CASE("matmul of half passes NaN and infinities on, and takes subnormals for what they are",
+          "[workloads][products]") {
+  const half least = half::from_bits(1), large = half(60000.0f), huge = half(infinity),
+             none = half(undefined);
+  // The products of what is below 2^-14, of which sums in half would have nothing.
+  const Problem<half> p{{3, 2, 3},
+                        {},
+                        {least, least, half(0.0f), huge, half(1.0f), half(0.0f), large, large, half(1.0f)},
+                        {half(3.0f), none, half(1024.0f), half(1.0f), half(2.0f), half(-1.0f)}};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    CHECK(difference_of<half, float>(p, leg) == "");
+    // Beyond 65504 there is infinity.
+    const std::vector<half> a{large, large, half(-60000.0f), half(1.0f)}, b{half(1.0f), half(0.125f)};
+    std::vector<half> c(2);
+    run(workloads::matmul(a, b, c, {2, 1, 2}), leg);
+    CHECK(static_cast<float>(c[0]) == infinity);
+    CHECK(static_cast<float>(c[1]) == -60000.0f);
+  }
+}
+
+TEST_CASE("what matmul rounds to 16 bits has the bits that the host gives it", "[workloads][products]") {
+  // One product each, of float's own rounding none: 1 x 1 x 1, as a column times a row.
+  std::vector<bfloat16> a, b{bfloat16(1.0f), bfloat16(1.00390625f), bfloat16(-0x1p-8f)};
+  for (std::uint32_t bits = 0x0400; bits < 0x7f00; bits += 517)
+    a.push_back(bfloat16::from_bits(static_cast<std::uint16_t>(bits)));
+  const MatmulShape shape{a.size(), b.size(), 1};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    std::vector<bfloat16> c(a.size() * b.size());
+    run(workloads::matmul(a, b, c, shape), leg);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      for (std::size_t j = 0; j < b.size(); ++j)
+        if (const bfloat16 exact(static_cast<float>(a[i]) * static_cast<float>(b[j]));
+            std::abs(static_cast<float>(exact)) > 1e-37f && c[i * b.size() + j].bits != exact.bits)
+          ++wrong;
+    CHECK(wrong == 0);
+
+    std::vector<half> left, right{half(1.0f), half(1.00390625f), half(0x1p-9f)}, to;
+    for (std::uint32_t bits = 0; bits < 0x7c00; bits += 173)
+      left.push_back(half::from_bits(static_cast<std::uint16_t>(bits)));
+    to.resize(left.size() * right.size());
+    run(workloads::matmul(left, right, to, {left.size(), right.size(), 1}), leg);
+    wrong = 0;
+    for (std::size_t i = 0; i < left.size(); ++i)
+      for (std::size_t j = 0; j < right.size(); ++j)
+        if (to[i * right.size() + j].bits !=
+            half(static_cast<float>(left[i]) * static_cast<float>(right[j])).bits)
+          ++wrong;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("sums of bytes that int32 does not have wrap around", "[workloads][products]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    // The first sum that int32 does not have is that of 131,072 largest products; these are four more.
+    const std::uint64_t inner = 131076;
+    const std::vector<std::int8_t> least(inner, std::int8_t{-128});
+    std::vector<std::int32_t> c(1);
+    run(workloads::matmul(least, least, c, {1, 1, inner}), leg);
+    CHECK(c[0] == static_cast<std::int32_t>(static_cast<std::uint32_t>(inner << 14)));
+  }
+}
+
+TEST_CASE("TF32 is used where it is asked for only, and NaN stays NaN in it", "[workloads][products]") {
+  // 1 + 2^-12 needs one bit more than TF32 has.
+  const std::vector<float> a{1.0f + 0x1p-12f}, b{1.0f};
+  const std::vector<float> nan{std::bit_cast<float>(0x7fff'ffffu), std::bit_cast<float>(0x7f80'0001u)},
+      one{1.0f};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    std::vector<float> c(1), d(2);
+    run(workloads::matmul(a, b, c, {1, 1, 1}, {.tf32 = false}), leg);
+    CHECK(c[0] == a[0]);
+    run(workloads::matmul(nan, one, d, {2, 1, 1}, {.tf32 = true}), leg);
+    CHECK(std::isnan(d[0]));
+    CHECK(std::isnan(d[1]));
+  }
+}
+
+TEST_CASE("matmul refuses batches that cannot be", "[workloads][products]") {
+  std::vector<half> a(12), b(12), c(8);
+  std::vector<float> d(8);
+  const auto refused = [&](MatmulShape shape, const MatmulOptions& options) {
+    return refusal(workloads::matmul(a, b, d, shape, options));
+  };
+  CHECK(refused({2, 2, 3}, {.batch = 2}) == "not refused");
+  CHECK(refused({2, 2, 3}, {.batch = 0}) == "Batch (0) of workload 'matmul' is below the least (1).");
+  CHECK(refused({}, {.batch = 2}) ==
+        "Batch (2) of workload 'matmul' has no shape: it is needed for more than (1).");
+  CHECK(refused({2, 2, 3}, {.batch = 3}) == "Matrix a (12 elements) of workload 'matmul' is not 3 of 2 x 3.");
+  CHECK(refused({2, 2, 3}, {.batch = 2, .b_step = 7}) ==
+        "Matrix b (12 elements) of workload 'matmul' is not 2 of 3 x 2, 7 apart.");
+  CHECK(refused({2, 2, 3}, {.batch = 2, .c_step = 3}) ==
+        "Matrices c of workload 'matmul' overlap: their step (3) is below their size (4).");
+  CHECK(refusal(workloads::matmul(a, b, c, {2, 1, 3}, {.batch = 2, .b_step = 3, .c_step = 6})) ==
+        "Matrices c of 16 bits of workload 'matmul' do not follow each other: their step (6) is not their "
+        "size (2).");
+  std::vector<float> one(1), none;
+  CHECK(refusal(workloads::matmul(one, one, one, {1, 1, 1},
+                                  {.batch = std::uint64_t{1} << 40, .a_step = 0, .b_step = 0})) ==
+        "Matrix c (1 elements) of workload 'matmul' is not 1099511627776 of 1 x 1.");
+}
