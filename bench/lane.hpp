@@ -21,15 +21,19 @@ inline bool small = false;
 /// `full`, or what stands in for it.
 inline std::size_t sized(std::size_t full, std::size_t little) { return small ? little : full; }
 
-/// Numbers from 1 to 2, and from 0 to 2^20; the same each time.
+/// Numbers from 1 to 2, or from 0 to 2^20; the same each time. Where there are many, they come again after a prime number.
 template <class T>
 std::vector<T> random_values(std::size_t n, unsigned seed = 1) {
+  constexpr std::size_t period = 1'000'003;
   std::mt19937 random(seed);
   std::vector<T> values(n);
-  for (T& value : values) {
+  for (std::size_t i = 0; i < std::min(n, period); ++i) {
     const auto drawn = random() >> 12;
-    value = std::is_floating_point_v<T> ? 1 + static_cast<T>(drawn) / (1u << 20) : static_cast<T>(drawn);
+    values[i] = std::is_floating_point_v<T> ? 1 + static_cast<T>(drawn) / (1u << 20) : static_cast<T>(drawn);
   }
+  for (std::size_t done = period; done < n; done += period)
+    std::copy_n(values.begin(), std::min(period, n - done),
+                values.begin() + static_cast<std::ptrdiff_t>(done));
   return values;
 }
 

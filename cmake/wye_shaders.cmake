@@ -22,10 +22,7 @@ function(wye_embed_shaders target)
   file(GLOB folders LIST_DIRECTORIES ON CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*)
   set(output_folder ${PROJECT_BINARY_DIR}/shaders)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake)
-  # The sanitizers' build would take what NVRTC leaves behind for wyec's, and where it opens libraries, NVRTC does not find its own.
-  cmake_path(GET WYE_PTX_NVRTC PARENT_PATH nvrtc_folder)
-  set(wyec ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 --modify LD_LIBRARY_PATH=path_list_prepend:${nvrtc_folder}
-    $<TARGET_FILE:wye::wyec>)
+  wye_wyec_command(wyec "${WYE_PTX_NVRTC}")
   foreach(folder IN LISTS folders)
     cmake_path(GET folder FILENAME workload)
     file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.comp ${folder}/*.cu)

@@ -213,7 +213,8 @@ bool RawCuda::mark() {
   const Driver& cu = state_->driver;
   if (!state_->event) {
     state_->word = memory(sizeof(std::uint64_t));
-    if (state_->word == 0 || cu.cuEventCreate_(&state_->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+    if (state_->word == 0 ||
+        cu.cuEventCreate_(&state_->event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) != CUDA_SUCCESS)
       return false;
   }
   return cu.cuStreamWriteValue64_(state_->stream, state_->word, ++state_->value,

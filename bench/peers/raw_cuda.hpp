@@ -35,7 +35,7 @@ class RawCuda {
   bool launch_graph();
 
   // The calls that wye makes around a submission: it makes the context current, and then what was; it puts a value and an
-  // event behind, and waits for the event.
+  // event behind, and waits for the event, asleep; `wait` does as the context does, which may be to spin.
   bool enter();
   bool leave();
   bool mark();
