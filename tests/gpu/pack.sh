@@ -1,11 +1,11 @@
 #!/bin/sh
 # tests/gpu/pack.sh [ARCHIVE]: builds what runs on a card and packs it, for a machine that has a driver and nothing to build
-# with: copy the archive there, `tar xf` it, and run `wye-gpu/run.sh`. ARCHIVE: build/wye-gpu.tar.xz. The folder of the same name
+# with: copy the archive there, `tar xzf` it, and run `wye-gpu/run.sh`. ARCHIVE: build/wye-gpu.tar.gz. The folder of the same name
 # beside it can be taken as it is. What the programs need beside glibc and libstdc++ goes with them; the machine's must be as
 # new as this one's.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-archive=${1:-$root/build/wye-gpu.tar.xz}
+archive=${1:-$root/build/wye-gpu.tar.gz}
 folder=$root/build/wye-gpu
 cd "$root"
 tests="contract gpu workloads interop data scheduler runtime"
@@ -28,5 +28,5 @@ cp build/gpu/tests/support/cuda/libraries/none/* "$folder/no-cublas"
 cp -L /usr/share/common-licenses/* LICENSE "$folder/documents"
 cp tests/gpu/run.sh tests/support/steps.sh "$folder"
 git describe --always --dirty >"$folder/commit.txt" 2>/dev/null || echo unknown >"$folder/commit.txt"
-XZ_OPT=-T2 tar -C "$root/build" -cJf "$archive" wye-gpu
+tar -C "$root/build" -czf "$archive" wye-gpu
 ls -l "$archive" | awk '{printf "%s: %.1f MiB\n", $NF, $5 / 1048576}'
