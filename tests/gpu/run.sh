@@ -34,12 +34,14 @@ for folder in "${CUDA_HOME:-}" "$(dirname "$(dirname "$(command -v nvcc 2>/dev/n
 done
 small=
 mode=
+times=1  # what a step may take longer
 if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
   # As the system's driver, and cuBLAS, for who looks for these.
   driver=$(dirname "$WYE_CUDA_DRIVER")
   cublas=$driver/libraries/standin/libcublas.so.13
   toolkit=:$driver:$driver/libraries/standin$toolkit
   small="--small --benchmark_min_time=0.01"
+  times=4
   mode=", a rehearsal on '${WYE_CUDA_DRIVER##*/}', which is no card"
 else
   export WYE_REQUIRE_CARD=1
@@ -54,7 +56,7 @@ say() { echo "$@" | tee -a "$report"; }
 begin=$(date +%s)
 # part LIMIT NAME PROGRAM ARGUMENT...: a step that has so many seconds, its last words in the report
 part() {
-  limit=$1
+  limit=$(($1 * times))
   name=$2
   shift 2
   if [ -n "$seconds" ]; then
@@ -68,13 +70,19 @@ part() {
   grep -hE '^contract:|assertions|test cases|passed|largest|^wye_bench|skipped|ERROR SUMMARY' "$step_log" |
     tail -n 6 | cut -c1-200 | sed 's/^/            /' >>"$report"
 }
-# figures NAME LIMIT ENVIRONMENT... -- ARGUMENT...: benchmarks; what they print goes to the end of the report
+# figures LIMIT NAME [VARIABLE=VALUE...] PROGRAM ARGUMENT...: benchmarks; what they print goes to the end of the report
 figures() {
-  figures_name=$1
-  limit=$2
+  figures_limit=$1
+  figures_name=$2
   shift 2
-  part "$limit" "$figures_name" env "$@"
+  begun=$steps_passed.$steps_failed
+  part "$figures_limit" "$figures_name" env "$@"
+  if [ "$begun" = "$steps_passed.$steps_failed" ]; then return; fi  # left out
   sed 's/^/    /' "$step_log" >>"$logs/figures.txt"
+  if grep -E "ERROR OCCURRED: '(failed|.*something else)" "$step_log" >>"$report"; then
+    say "FAILED           $figures_name: a result is wrong"
+    steps_failed=$((steps_failed + 1))
+  fi
 }
 
 : >"$report"
@@ -89,14 +97,15 @@ only_cuda="env WYE_BACKENDS=cuda,cpu"
 part 120 "card: what it is, its memory, its deadlines" $only_cuda programs/wye_gpu_tests
 part 240 "contract suite" programs/wye_contract_tests
 part 240 "workloads against their references" $only_cuda programs/wye_workloads_tests "~[cuda]"
-figures "benchmarks" 300 programs/wye_bench --benchmark_filter='^cuda_' $small --benchmark_repetitions=5
-figures "benchmarks of wye's own product, without cuBLAS" 120 WYE_BENCH_CUBLAS="$cublas" \
+figures 300 "benchmarks" programs/wye_bench --benchmark_filter='^cuda_' $small --benchmark_repetitions=5
+figures 120 "benchmarks of wye's own product, without cuBLAS" WYE_BENCH_CUBLAS="$cublas" \
   LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH" programs/wye_bench \
   --benchmark_filter='^cuda_matmul_own' $small --benchmark_repetitions=5
 part 120 "main job on the card, beside the CPU" $only_cuda programs/document_network --documents documents \
   --backend cuda --compare --out "$logs/report"
 # Each ends CUDA in its process.
-programs/wye_gpu_tests "[fatal]" --list-tests --verbosity quiet | sed 's/^ *//' | grep . >"$logs/fatal.txt"
+programs/wye_gpu_tests "[fatal]" --list-tests --verbosity quiet |
+  grep -Ev '^(Matching|All available) |^[0-9]+ matching|^ *\[|^ *$' | sed 's/^ *//' >"$logs/fatal.txt"
 while read -r fault <&3; do part 60 "fault: $fault" $only_cuda programs/wye_gpu_tests "$fault"; done 3<"$logs/fatal.txt"
 part 60 "interop, with a card" programs/wye_interop_tests
 for room in data scheduler runtime; do part 60 "$room room, with a card" "programs/wye_${room}_tests"; done
@@ -112,7 +121,7 @@ else
   say "left out: compute-sanitizer is not on the PATH"
 fi
 say ""
-tee -a "$report" <"$logs/figures.txt"
+if [ -f "$logs/figures.txt" ]; then tee -a "$report" <"$logs/figures.txt"; fi
 say ""
 say "$steps_passed passed, $steps_failed failed, $(($(date +%s) - begin)) s"
 if [ -n "${OUT:-}" ]; then tar -C "$here" -czf "$OUT/gpu-logs.tar.gz" logs; fi
