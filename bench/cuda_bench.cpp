@@ -1,61 +1,41 @@
-// CUDA: what wye adds to the bare driver, and how near its kernels come to what the card can. On a machine without a card each
-// is skipped; tests/gpu/run.sh runs them where there is one.
-#include <benchmark/benchmark.h>
+// CUDA: what wye adds to the bare driver, and how near its kernels come to what the card can. Each gives right results for
+// random numbers before it is timed. On a machine without a card each is skipped; tests/gpu/run.sh runs them where there is one.
+// On the stand-in for the driver (tests/with-stand-in-cuda.sh, --small) they show what wye's own code costs: "host_ns", this
+// thread's time for a launch, beside "same_calls", which calls the same functions of the driver and does nothing else.
+#include <unistd.h>
+#include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/axpy.hpp>
 #include <wye/workloads/matmul.hpp>
-#include <wye/wye.hpp>
+#include <wye/workloads/normalize.hpp>
+#include <wye/workloads/softmax.hpp>
 
-#include <cstdlib>
-#include <cstring>
+#include <cmath>
+#include <fstream>
 #include <memory>
-#include <optional>
-#include <vector>
 
+#include "lane.hpp"
 #include "peers/raw_cuda.hpp"
 
 namespace {
 
 using wye::Bytes;
+using wye_bench::HostTime;
+using wye_bench::random_values;
+using wye_bench::sized;
 
 constexpr char cuda_cpp[] = R"(extern "C" __global__ void add(wye_span<unsigned> x, unsigned by) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < x.size) x[i] += by;
 })";
-constexpr std::uint64_t small = 64;
+constexpr std::size_t few = 64;
+constexpr unsigned block = 256;  // as wye has blocks that nobody chose
 
-struct AddParameters {
-  std::uint64_t address, size;
-  unsigned by;
-};
-
-// A CUDA lane with the kernel and a buffer.
-struct Lane {
-  wye::ContextPool pool;
-  wye::ShaderCache cache;
-  wye::Lease lease;
-  wye::Executable executable;
-  wye::Buffer buffer;
-
-  static std::optional<Lane> open(benchmark::State& state) {
-    auto pool = wye::ContextPool::open({.backends = {"cuda"}, .cuda_driver = driver()});
-    if (!pool) return state.SkipWithError("no card"), std::nullopt;
-    static const auto kernel = wye::Kernel<wye::ReadWrite<std::uint32_t>, std::uint32_t>::make(
-        {.name = "add", .sources = {wye::CudaCpp{.text = cuda_cpp}}});
-    auto cache = wye::ShaderCache::open().value();
-    auto lease = pool->lease().value();
-    auto executable = cache.find_or_build(*kernel, lease.device());
-    if (!executable) return state.SkipWithError(executable.error().sentence().c_str()), std::nullopt;
-    auto buffer = lease.buffer<std::uint32_t>(small).value();
-    lease.upload(std::vector<std::uint32_t>(small, 3), buffer);
-    lease.wait().value();
-    return Lane{std::move(*pool), std::move(cache), std::move(lease), *std::move(executable),
-                std::move(buffer)};
-  }
-  static std::string driver() {
-    const char* named = std::getenv("WYE_CUDA_DRIVER");
-    return named ? named : "";
-  }
-};
+std::optional<wye_bench::Lane<std::uint32_t>> open_lane(benchmark::State& state, std::size_t n = few) {
+  static const auto kernel = wye::Kernel<wye::ReadWrite<std::uint32_t>, std::uint32_t>::make(
+      {.name = "add", .sources = {wye::CudaCpp{.text = cuda_cpp}}});
+  return wye_bench::Lane<std::uint32_t>::open(
+      state, "cuda", *kernel, 1u, [](std::uint32_t x, std::uint32_t by) { return x + by; }, n);
+}
 
 std::unique_ptr<wye_bench::RawCuda> raw(benchmark::State& state) {
   std::string why;
@@ -64,160 +44,288 @@ std::unique_ptr<wye_bench::RawCuda> raw(benchmark::State& state) {
   return peer;
 }
 
-// The same, and the kernel.
+struct AddParameters {
+  std::uint64_t address, size;
+  unsigned by;
+};
+
+// The bare driver, and the kernel.
 struct RawAdd {
   std::unique_ptr<wye_bench::RawCuda> cuda;
   wye::Cubin cubin;
   AddParameters parameters{};
 
   static std::optional<RawAdd> open(benchmark::State& state) {
+    const auto refused = [&](const std::string& why) {
+      return state.SkipWithError(why.c_str()), std::nullopt;
+    };
     auto cuda = raw(state);
     if (!cuda) return std::nullopt;
     auto compiled =
         wye::compile(wye::CudaCpp{.text = cuda_cpp}, {.name = "add", .target = cuda->architecture()});
-    if (!compiled) return state.SkipWithError(compiled.error().sentence().c_str()), std::nullopt;
+    if (!compiled) return refused(compiled.error().sentence());
     RawAdd add{std::move(cuda), *compiled->cubin};
-    if (!add.cuda->load(add.cubin.bytes.data(), "add"))
-      return state.SkipWithError("the cubin is refused"), std::nullopt;
-    add.parameters = {add.cuda->memory(small * sizeof(std::uint32_t)), small, 1};
+    if (!add.cuda->load(add.cubin.bytes.data(), "add")) return refused("the cubin is refused");
+    auto x = random_values<std::uint32_t>(few);
+    add.parameters = {add.cuda->memory(few * sizeof(x[0])), few, 1};
+    if (!add.cuda->write(add.parameters.address, x.data(), few * sizeof(x[0])) || !add.launch())
+      return refused("no launch");
+    if (!add.has_added(x, 1)) return refused("the kernel gives something else");
     return add;
   }
-  bool launch() { return cuda->launch(1, 64, &parameters, 20); }
+  bool launch() { return cuda->launch(1, block, &parameters, 20); }
+  bool has_added(std::vector<std::uint32_t> x, unsigned by) {
+    std::vector<std::uint32_t> now(few);
+    for (auto& one : x) one += by;
+    return cuda->read(now.data(), parameters.address, few * sizeof(x[0])) && now == x;
+  }
 };
 
-void dispatch_wye(benchmark::State& state) {
-  auto lane = Lane::open(state);
-  if (!lane) return;
-  const auto arguments = wye::arguments(lane->buffer, 1u);
-  for (auto _ : state) {
-    lane->lease.dispatch(lane->executable, arguments);
-    if (!lane->lease.wait()) state.SkipWithError("failed");
-  }
-}
-BENCHMARK(dispatch_wye)->Name("cuda_dispatch_sync/wye")->UseRealTime()->MinTime(0.3);
-
-void dispatch_raw(benchmark::State& state) {
-  auto add = RawAdd::open(state);
-  if (!add) return;
-  for (auto _ : state)
-    if (!add->launch() || !add->cuda->wait()) state.SkipWithError("failed");
-}
-BENCHMARK(dispatch_raw)->Name("cuda_dispatch_sync/raw_cuda")->UseRealTime()->MinTime(0.3);
+// --- Launches
 
 constexpr int batch = 1000;
 
-void batch_wye(benchmark::State& state) {
-  auto lane = Lane::open(state);
+void dispatch_wye(benchmark::State& state, int times) {
+  auto lane = open_lane(state);
   if (!lane) return;
-  const auto arguments = wye::arguments(lane->buffer, 1u);
-  for (auto _ : state) {
-    for (int i = 0; i < batch; ++i) lane->lease.dispatch(lane->executable, arguments);
-    if (!lane->lease.wait()) state.SkipWithError("failed");
-  }
-  state.SetItemsProcessed(state.iterations() * batch);
+  const HostTime time(state, times);
+  lane->dispatch_and_wait(state, times);
 }
-BENCHMARK(batch_wye)->Name("cuda_dispatch_batch/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-void batch_raw(benchmark::State& state) {
+void dispatch_raw(benchmark::State& state, int times) {
   auto add = RawAdd::open(state);
   if (!add) return;
+  const HostTime time(state, times);
   for (auto _ : state) {
-    for (int i = 0; i < batch; ++i)
-      if (!add->launch()) state.SkipWithError("failed");
-    if (!add->cuda->wait()) state.SkipWithError("failed");
+    bool ok = true;
+    for (int i = 0; i < times; ++i) ok = ok && add->launch();
+    if (!ok || !add->cuda->wait()) state.SkipWithError("failed");
   }
-  state.SetItemsProcessed(state.iterations() * batch);
-}
-BENCHMARK(batch_raw)->Name("cuda_dispatch_batch/raw_cuda")->UseRealTime()->Unit(benchmark::kMicrosecond);
-
-std::vector<float> values(std::size_t n) {
-  std::vector<float> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = 0.5f + static_cast<float>(i % 977) * 0.001f;
-  return v;
+  state.SetItemsProcessed(state.iterations() * times);
 }
 
-std::optional<wye::Runtime> with_card(benchmark::State& state) {
-  auto runtime = wye::Runtime::open({.backends = {{"cuda"}}, .lane_memory = Bytes{4ull << 30}});
-  if (!runtime) return state.SkipWithError("no card"), std::nullopt;
-  return *runtime;
+/// `submission` between the calls that wye makes around one.
+template <class F>
+void as_wye_calls(benchmark::State& state, wye_bench::RawCuda& cuda, int times, F submission) {
+  cuda.leave();
+  {
+    const HostTime time(state, times);
+    for (auto _ : state) {
+      bool ok = cuda.enter() && submission() && cuda.mark() && cuda.leave();
+      ok = ok && cuda.enter() && cuda.wait_for_mark() && cuda.leave();
+      if (!ok) state.SkipWithError("failed");
+    }
+  }
+  cuda.enter();
+  state.SetItemsProcessed(state.iterations() * times);
 }
 
-// Runs a job over and over on arrays that stay on the card.
-void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job) {
-  if (auto first = runtime.run(job); !first) return state.SkipWithError(first.error().sentence().c_str());
+void dispatch_same_calls(benchmark::State& state, int times) {
+  auto add = RawAdd::open(state);
+  if (!add) return;
+  as_wye_calls(state, *add->cuda, times, [&] {
+    bool ok = true;
+    for (int i = 0; i < times; ++i) ok = ok && add->launch();
+    return ok;
+  });
+}
+
+BENCHMARK_CAPTURE(dispatch_wye, sync, 1)->Name("cuda_dispatch_sync/wye")->UseRealTime()->MinTime(0.3);
+BENCHMARK_CAPTURE(dispatch_raw, sync, 1)->Name("cuda_dispatch_sync/raw_cuda")->UseRealTime()->MinTime(0.3);
+BENCHMARK_CAPTURE(dispatch_same_calls, sync, 1)
+    ->Name("cuda_dispatch_sync/same_calls")
+    ->UseRealTime()
+    ->MinTime(0.3);
+BENCHMARK_CAPTURE(dispatch_wye, batch, batch)->Name("cuda_dispatch_batch/wye")->UseRealTime();
+BENCHMARK_CAPTURE(dispatch_raw, batch, batch)->Name("cuda_dispatch_batch/raw_cuda")->UseRealTime();
+BENCHMARK_CAPTURE(dispatch_same_calls, batch, batch)->Name("cuda_dispatch_batch/same_calls")->UseRealTime();
+
+// --- A graph of launches, each after the one before
+
+constexpr int in_graph = 32;
+
+void replay_wye(benchmark::State& state) {
+  auto lane = open_lane(state);
+  if (!lane) return;
+  const auto x = random_values<std::uint32_t>(few);
+  auto expected = x;
+  for (auto& one : expected) one += in_graph;
+  std::vector<std::uint32_t> now(few);
+  wye::Sequence sequence(lane->lease.device());
+  for (int i = 0; i < in_graph; ++i)
+    sequence.dispatch(lane->executable, wye::arguments(lane->buffer, lane->by));
+  lane->lease.upload(x, lane->buffer);
+  lane->lease.submit(sequence);
+  lane->lease.download(lane->buffer, now);
+  if (!lane->lease.wait() || now != expected) return state.SkipWithError("the sequence gives something else");
+  const HostTime time(state);
+  for (auto _ : state) {
+    lane->lease.submit(sequence);
+    if (!lane->lease.wait()) state.SkipWithError("failed");
+  }
+}
+BENCHMARK(replay_wye)->Name("cuda_replay/wye")->UseRealTime()->MinTime(0.3);
+
+std::optional<RawAdd> raw_graph(benchmark::State& state) {
+  auto add = RawAdd::open(state);
+  if (!add) return add;
+  const auto x = random_values<std::uint32_t>(few);
+  if (!add->cuda->record(in_graph, 1, block, &add->parameters, 20) ||
+      !add->cuda->write(add->parameters.address, x.data(), few * sizeof(x[0])) ||
+      !add->cuda->launch_graph() || !add->has_added(x, in_graph))
+    return state.SkipWithError("the graph gives something else"), std::nullopt;
+  return add;
+}
+
+void replay_raw(benchmark::State& state) {
+  auto add = raw_graph(state);
+  if (!add) return;
+  const HostTime time(state);
   for (auto _ : state)
-    if (!runtime.run(job)) state.SkipWithError("failed");
+    if (!add->cuda->launch_graph() || !add->cuda->wait()) state.SkipWithError("failed");
+}
+BENCHMARK(replay_raw)->Name("cuda_replay/raw_cuda")->UseRealTime()->MinTime(0.3);
+
+void replay_same_calls(benchmark::State& state) {
+  if (auto add = raw_graph(state))
+    as_wye_calls(state, *add->cuda, 1, [&] { return add->cuda->launch_graph(); });
+}
+BENCHMARK(replay_same_calls)->Name("cuda_replay/same_calls")->UseRealTime()->MinTime(0.3);
+
+// --- Lanes
+
+/// Two submissions of a fill, to two lanes or both to one.
+void lane_switch(benchmark::State& state, bool another) {
+  auto lane = open_lane(state);
+  if (!lane) return;
+  auto second = lane->pool.lease();
+  if (!second) return state.SkipWithError(second.error().sentence().c_str());
+  const auto buffer = second->buffer<std::uint32_t>(few).value();
+  wye::Lease& other = another ? *second : lane->lease;
+  int n = 0;
+  for (auto _ : state) {
+    lane->lease.fill(lane->buffer, 1);
+    lane->lease.submit();
+    other.fill(buffer, 2);
+    other.submit();
+    if (++n % 128 != 0) continue;
+    state.PauseTiming();
+    if (!lane->lease.wait() || !second->wait()) state.SkipWithError("failed");
+    state.ResumeTiming();
+  }
+}
+BENCHMARK_CAPTURE(lane_switch, two, true)->Name("cuda_lane_switch/wye");
+BENCHMARK_CAPTURE(lane_switch, one, false)->Name("cuda_lane_switch/one_lane");
+
+const char* named_driver() {
+  const char* named = std::getenv("WYE_CUDA_DRIVER");
+  return named ? named : "";
 }
 
-// What a card that is small, or stands in for one, can take.
-constexpr std::size_t vector_bytes = 256u << 20;
-
-void axpy_wye(benchmark::State& state) {
-  auto runtime = with_card(state);
-  if (!runtime) return;
-  const auto host = values(vector_bytes / sizeof(float));
-  auto x = runtime->array(host), y = runtime->array(host);
-  run_job(state, *runtime, wye::workloads::axpy(1e-6f, x, y));
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(3 * vector_bytes));
+double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  double all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
-BENCHMARK(axpy_wye)->Name("cuda_axpy_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-// A copy that moves as many bytes: a half of them read, a half written.
-void axpy_copy(benchmark::State& state) {
+/// What a lane takes that has been used.
+void lane_wye(benchmark::State& state) {
+  constexpr std::uint32_t lanes = 64;
+  auto pool = wye::ContextPool::open(
+      {.backends = {"cuda"}, .lanes_per_device = lanes + 1, .cuda_driver = named_driver()});
+  if (!pool) return state.SkipWithError("no card");
+  auto first = pool->lease().value();
+  const auto buffer = first.buffer<std::uint32_t>(few).value();
+  first.fill(buffer, 0);
+  first.wait().value();
+  const double host = resident_bytes();
+  const auto device = static_cast<double>(first.device().memory().available.count);
+  for (auto _ : state) {
+    std::vector<wye::Lease> leases;
+    for (std::uint32_t i = 0; i < lanes; ++i) {
+      leases.push_back(pool->lease().value());
+      leases.back().fill(buffer, i);
+      leases.back().wait().value();
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * lanes);
+  const auto left = static_cast<double>(first.device().memory().available.count);
+  state.counters["host_bytes"] = (resident_bytes() - host) / lanes;
+  state.counters["device_bytes"] = (device - left) / lanes;
+}
+BENCHMARK(lane_wye)->Name("cuda_lane/wye")->Iterations(1)->UseRealTime()->Unit(benchmark::kMicrosecond);
+
+/// Opening the card, and what is then in use of it, whoever holds it.
+void open_wye(benchmark::State& state) {
+  for (auto _ : state) {
+    auto pool = wye::ContextPool::open({.backends = {"cuda"}, .cuda_driver = named_driver()});
+    auto lease = pool ? pool->lease() : pool.error();
+    if (!lease) return state.SkipWithError("no card");
+    const auto memory = lease->device().memory();
+    state.counters["card_bytes"] = static_cast<double>(memory.total.count - memory.available.count);
+  }
+}
+BENCHMARK(open_wye)->Name("cuda_open/wye")->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void open_raw(benchmark::State& state) {
+  for (auto _ : state) {
+    const auto cuda = raw(state);
+    if (!cuda) return;
+    state.counters["card_bytes"] = static_cast<double>(cuda->memory_in_use());
+  }
+}
+BENCHMARK(open_raw)->Name("cuda_open/raw_cuda")->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// --- Copies
+
+std::size_t large() { return sized(256u << 20, 1u << 20); }
+
+void copy_wye(benchmark::State& state) {
+  auto lane = open_lane(state, large() / sizeof(std::uint32_t));
+  if (!lane) return;
+  const auto x = random_values<std::uint32_t>(lane->buffer.size(), 3);
+  std::vector<std::uint32_t> back(x.size());
+  const auto target = lane->lease.buffer<std::uint32_t>(x.size());
+  if (!target) return state.SkipWithError(target.error().sentence().c_str());
+  const auto copy = [&] { lane->lease.copy(lane->buffer, *target, Bytes{large()}); };
+  lane->lease.upload(x, lane->buffer);
+  copy();
+  lane->lease.download(*target, back);
+  if (!lane->lease.wait() || back != x) return state.SkipWithError("the copy is something else");
+  for (auto _ : state) {
+    copy();
+    if (!lane->lease.wait()) state.SkipWithError("failed");
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(2 * large()));
+}
+BENCHMARK(copy_wye)->Name("cuda_copy_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+
+/// Copies `halves` halves of what is `large`: as many bytes are read, and as many written.
+void copy_raw(benchmark::State& state, int halves) {
   auto cuda = raw(state);
   if (!cuda) return;
-  constexpr std::size_t bytes = vector_bytes * 3 / 2;
+  const std::size_t bytes = large() / 2 * static_cast<std::size_t>(halves);
+  const auto x = random_values<std::uint32_t>(bytes / sizeof(std::uint32_t), 3);
+  std::vector<std::uint32_t> back(x.size());
   const std::uint64_t from = cuda->memory(bytes), to = cuda->memory(bytes);
   if (from == 0 || to == 0) return state.SkipWithError("no room");
+  if (!cuda->write(from, x.data(), bytes) || !cuda->copy(to, from, bytes) ||
+      !cuda->read(back.data(), to, bytes) || back != x)
+    return state.SkipWithError("the copy is something else");
   for (auto _ : state)
     if (!cuda->copy(to, from, bytes) || !cuda->wait()) state.SkipWithError("failed");
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(2 * bytes));
 }
-BENCHMARK(axpy_copy)->Name("cuda_axpy_256MiB/device_copy")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, all, 2)
+    ->Name("cuda_copy_256MiB/raw_cuda")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
 
-constexpr int side = 4096;
-
-void matmul_wye(benchmark::State& state) {
-  auto runtime = with_card(state);
-  if (!runtime) return;
-  const auto host = values(std::size_t{side} * side);
-  auto a = runtime->array(host), b = runtime->array(host);
-  auto c = runtime->array<float>(host.size());
-  run_job(state, *runtime, wye::workloads::matmul(a, b, c));
-}
-BENCHMARK(matmul_wye)->Name("cuda_matmul_4096/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
-
-void matmul_cublas(benchmark::State& state) {
-  auto cuda = raw(state);
-  if (!cuda) return;
-  if (std::string why; !cuda->open_cublas(why)) return state.SkipWithError(why.c_str());
-  constexpr std::size_t bytes = std::size_t{side} * side * sizeof(float);
-  const std::uint64_t a = cuda->memory(bytes), b = cuda->memory(bytes), c = cuda->memory(bytes);
-  std::byte* host = cuda->pinned(bytes);
-  if (a == 0 || b == 0 || c == 0 || !host) return state.SkipWithError("no room");
-  std::memcpy(host, values(std::size_t{side} * side).data(), bytes);
-  for (const std::uint64_t to : {a, b})
-    if (!cuda->copy(to, reinterpret_cast<std::uint64_t>(host), bytes) || !cuda->wait())
-      return state.SkipWithError("failed");
-  for (auto _ : state)
-    if (!cuda->multiply(a, b, c, side) || !cuda->wait()) state.SkipWithError("failed");
-}
-BENCHMARK(matmul_cublas)->Name("cuda_matmul_4096/cublas")->UseRealTime()->Unit(benchmark::kMicrosecond);
-
-constexpr std::size_t roundtrip = 64u << 20;
+std::size_t roundtrip() { return sized(64u << 20, 1u << 20); }
 
 void roundtrip_wye(benchmark::State& state) {
-  auto lane = Lane::open(state);
-  if (!lane) return;
-  const auto source = values(roundtrip / sizeof(float));
-  std::vector<float> target(source.size(), 1.0f);
-  const auto buffer = lane->lease.buffer<float>(source.size()).value();
-  for (auto _ : state) {
-    lane->lease.upload(source, buffer);
-    lane->lease.download(buffer, target);
-    if (!lane->lease.wait()) state.SkipWithError("failed");
-  }
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(2 * roundtrip));
+  if (auto lane = open_lane(state, roundtrip() / sizeof(std::uint32_t))) lane->go_and_return(state);
 }
 BENCHMARK(roundtrip_wye)->Name("cuda_roundtrip_64MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
 
@@ -225,21 +333,178 @@ BENCHMARK(roundtrip_wye)->Name("cuda_roundtrip_64MiB/wye")->UseRealTime()->Unit(
 void roundtrip_raw(benchmark::State& state) {
   auto cuda = raw(state);
   if (!cuda) return;
-  const auto source = values(roundtrip / sizeof(float));
-  std::vector<float> target(source.size(), 1.0f);
-  std::byte* there = cuda->pinned(roundtrip);
-  std::byte* back = cuda->pinned(roundtrip);
-  const std::uint64_t memory = cuda->memory(roundtrip);
+  const std::size_t bytes = roundtrip();
+  const auto source = random_values<std::uint32_t>(bytes / sizeof(std::uint32_t), 2);
+  std::vector<std::uint32_t> target(source.size(), 1);
+  std::byte* there = cuda->pinned(bytes);
+  std::byte* back = cuda->pinned(bytes);
+  const std::uint64_t memory = cuda->memory(bytes);
   if (!there || !back || memory == 0) return state.SkipWithError("no room");
   for (auto _ : state) {
-    std::memcpy(there, source.data(), roundtrip);
-    if (!cuda->copy(memory, reinterpret_cast<std::uint64_t>(there), roundtrip) ||
-        !cuda->copy(reinterpret_cast<std::uint64_t>(back), memory, roundtrip) || !cuda->wait())
+    std::memcpy(there, source.data(), bytes);
+    if (!cuda->copy(memory, reinterpret_cast<std::uint64_t>(there), bytes) ||
+        !cuda->copy(reinterpret_cast<std::uint64_t>(back), memory, bytes) || !cuda->wait())
       state.SkipWithError("failed");
-    std::memcpy(target.data(), back, roundtrip);
+    std::memcpy(target.data(), back, bytes);
   }
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(2 * roundtrip));
+  if (target != source) state.SkipWithError("what comes back is something else");
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(2 * bytes));
 }
 BENCHMARK(roundtrip_raw)->Name("cuda_roundtrip_64MiB/raw_cuda")->UseRealTime()->Unit(benchmark::kMicrosecond);
+
+// --- Workloads on arrays that stay on the card
+
+std::optional<wye::Runtime> with_card(benchmark::State& state) {
+  auto runtime = wye::Runtime::open({.backends = {{"cuda"}}, .lane_memory = Bytes{4ull << 30}});
+  if (!runtime) return state.SkipWithError("no card"), std::nullopt;
+  return *runtime;
+}
+
+/// Whether numbers here and there are the reference's, to `bound` of the largest; the reference knows the first ones.
+bool is_near(const wye::Array<float>& array, const std::vector<double>& expected, double bound) {
+  const auto now = array.read();
+  if (!now) return false;
+  double largest = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    error = std::max(error, std::abs(expected[i] - static_cast<double>((*now)[i])));
+    if (std::isnan((*now)[i])) return false;
+  }
+  return error <= bound * largest;
+}
+
+/// Runs a job once, looks at `result`, and runs it over and over.
+void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job,
+             const wye::Array<float>& result, const std::vector<double>& expected, double bound) {
+  if (auto first = runtime.run(job); !first) return state.SkipWithError(first.error().sentence().c_str());
+  if (!is_near(result, expected, bound)) return state.SkipWithError("the result is something else");
+  for (auto _ : state)
+    if (!runtime.run(job)) state.SkipWithError("failed");
+}
+
+void axpy_wye(benchmark::State& state) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto x = random_values<float>(large() / sizeof(float), 4), y = random_values<float>(x.size(), 5);
+  std::vector<double> expected(std::min<std::size_t>(x.size(), 1u << 22));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expected[i] = 0.25 * static_cast<double>(x[i]) + static_cast<double>(y[i]);
+  auto on_x = runtime->array(x), on_y = runtime->array(y);
+  run_job(state, *runtime, wye::workloads::axpy(0.25f, on_x, on_y), on_y, expected, 1e-6);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(3 * large()));
+}
+BENCHMARK(axpy_wye)->Name("cuda_axpy_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+// A copy that moves as many bytes as two vectors that are read and one that is written.
+BENCHMARK_CAPTURE(copy_raw, three_halves, 3)
+    ->Name("cuda_axpy_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+constexpr std::uint64_t columns = 1024;
+
+/// A job on rows in place: what it must move is once read and once written.
+template <class Make, class Expected>
+void rows_wye(benchmark::State& state, Make job, Expected reference) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto matrix = random_values<float>(large() / sizeof(float), 6);
+  const auto first = std::span(matrix).first(std::min<std::size_t>(matrix.size(), 64 * columns));
+  auto array = runtime->array(matrix);
+  run_job(state, *runtime, job(array), array, reference(first), 1e-4);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(2 * large()));
+}
+
+void normalize_wye(benchmark::State& state) {
+  rows_wye(
+      state, [](auto& array) { return wye::workloads::normalize(array, columns); },
+      [](auto matrix) { return wye::workloads::reference::normalize(matrix, columns); });
+}
+BENCHMARK(normalize_wye)->Name("cuda_normalize_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, normalize, 2)
+    ->Name("cuda_normalize_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+void softmax_wye(benchmark::State& state) {
+  rows_wye(
+      state, [](auto& array) { return wye::workloads::softmax(array, columns); },
+      [](auto matrix) { return wye::workloads::reference::softmax(matrix, columns); });
+}
+BENCHMARK(softmax_wye)->Name("cuda_softmax_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, softmax, 2)
+    ->Name("cuda_softmax_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+void attention_wye(benchmark::State& state) {
+  const wye::workloads::AttentionOptions options{.columns = columns, .head_size = 64};
+  rows_wye(
+      state, [&](auto& array) { return wye::workloads::attention_weights(array, options); },
+      [&](auto matrix) { return wye::workloads::reference::attention_weights(matrix, options); });
+}
+BENCHMARK(attention_wye)->Name("cuda_attention_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, attention, 2)
+    ->Name("cuda_attention_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+// --- Products: cuBLAS through wye, and wye's own kernel, where wye finds no cuBLAS (tests/gpu/run.sh hides it)
+
+std::size_t side() { return sized(4096, 96); }
+
+/// The first row of the product.
+std::vector<double> first_row(const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<double> row(side(), 0.0);
+  for (std::size_t k = 0; k < side(); ++k)
+    for (std::size_t j = 0; j < side(); ++j)
+      row[j] += static_cast<double>(a[k]) * static_cast<double>(b[k * side() + j]);
+  return row;
+}
+
+void matmul_wye(benchmark::State& state, bool by_cublas) {
+  const std::string by = wye::workloads::matmul_on_cuda();
+  if ((by == "cuBLAS") != by_cublas)
+    return state.SkipWithError(by_cublas ? by.c_str() : "wye takes cuBLAS, which is there");
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto a = random_values<float>(side() * side(), 7), b = random_values<float>(a.size(), 8);
+  auto on_a = runtime->array(a), on_b = runtime->array(b);
+  auto c = runtime->array<float>(a.size());
+  run_job(state, *runtime, wye::workloads::matmul(on_a, on_b, c), c, first_row(a, b), 1e-4);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * side() * side() * side()));
+}
+
+void matmul_cublas(benchmark::State& state) {
+  auto cuda = raw(state);
+  if (!cuda) return;
+  if (std::string why; !cuda->open_cublas(why)) return state.SkipWithError(why.c_str());
+  const std::size_t bytes = side() * side() * sizeof(float);
+  const auto x = random_values<float>(side() * side(), 7), y = random_values<float>(x.size(), 8);
+  std::vector<float> row(side());
+  const std::uint64_t a = cuda->memory(bytes), b = cuda->memory(bytes), c = cuda->memory(bytes);
+  if (a == 0 || b == 0 || c == 0) return state.SkipWithError("no room");
+  const auto multiply = [&] { return cuda->multiply(a, b, c, static_cast<int>(side())); };
+  if (!cuda->write(a, x.data(), bytes) || !cuda->write(b, y.data(), bytes) || !multiply() ||
+      !cuda->read(row.data(), c, side() * sizeof(float)))
+    return state.SkipWithError("failed");
+  const auto expected = first_row(x, y);
+  for (std::size_t j = 0; j < side(); ++j)
+    if (!(std::abs(static_cast<double>(row[j]) - expected[j]) <= 1e-4 * expected[j]))
+      return state.SkipWithError("the product is something else");
+  for (auto _ : state)
+    if (!multiply() || !cuda->wait()) state.SkipWithError("failed");
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * side() * side() * side()));
+}
+
+BENCHMARK_CAPTURE(matmul_wye, cublas, true)
+    ->Name("cuda_matmul_4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(matmul_cublas)->Name("cuda_matmul_4096/cublas")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(matmul_wye, own, false)
+    ->Name("cuda_matmul_own_4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(matmul_cublas)->Name("cuda_matmul_own_4096/cublas")->UseRealTime()->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "lane.hpp"
 #include "peers/raw_vulkan.hpp"
 
 namespace {
@@ -31,27 +32,10 @@ const wye::Kernel<wye::ReadWrite<float>, float>& kernel() {
   return *scale;
 }
 
-// A Vulkan lane with a kernel and a buffer; benchmarks of it are skipped where there is no Vulkan device.
-struct Lane {
-  wye::ContextPool pool;
-  wye::ShaderCache cache;
-  wye::Lease lease;
-  wye::Executable executable;
-  wye::Buffer buffer;
-
-  static std::optional<Lane> open(benchmark::State& state, std::uint64_t n) {
-    auto pool = wye::ContextPool::open({.backends = {"vulkan"}, .lane_memory = wye::Bytes{1ull << 30}});
-    if (!pool) return state.SkipWithError("no Vulkan device"), std::nullopt;
-    auto cache = wye::ShaderCache::open().value();
-    auto lease = pool->lease().value();
-    auto executable = cache.find_or_build(kernel(), lease.device()).value();
-    auto buffer = lease.buffer<float>(n).value();
-    lease.upload(values(n), buffer);
-    lease.wait().value();
-    return Lane{std::move(*pool), std::move(cache), std::move(lease), std::move(executable),
-                std::move(buffer)};
-  }
-};
+auto open_lane(benchmark::State& state, std::uint64_t n = count) {
+  return wye_bench::Lane<float>::open(
+      state, "vulkan", kernel(), factor, [](float x, float s) { return x * s; }, n);
+}
 
 std::unique_ptr<wye_bench::RawVulkan> raw(benchmark::State& state, std::uint32_t dispatches) {
   auto peer = wye_bench::RawVulkan::open(glsl, count * sizeof(float));
@@ -64,13 +48,7 @@ std::unique_ptr<wye_bench::RawVulkan> raw(benchmark::State& state, std::uint32_t
 }
 
 void dispatch_sync_wye(benchmark::State& state) {
-  auto lane = Lane::open(state, count);
-  if (!lane) return;
-  const auto arguments = wye::arguments(lane->buffer, factor);
-  for (auto _ : state) {
-    lane->lease.dispatch(lane->executable, arguments);
-    if (!lane->lease.wait()) state.SkipWithError("failed");
-  }
+  if (auto lane = open_lane(state)) lane->dispatch_and_wait(state);
 }
 BENCHMARK(dispatch_sync_wye)->Name("dispatch_sync/wye")->UseRealTime()->MinTime(0.3);
 
@@ -98,14 +76,7 @@ BENCHMARK(dispatch_job_raw)->Name("dispatch_job/raw_vulkan")->UseRealTime()->Min
 constexpr int batch = 10'000;
 
 void dispatch_batch_wye(benchmark::State& state) {
-  auto lane = Lane::open(state, count);
-  if (!lane) return;
-  const auto arguments = wye::arguments(lane->buffer, factor);
-  for (auto _ : state) {
-    for (int i = 0; i < batch; ++i) lane->lease.dispatch(lane->executable, arguments);
-    if (!lane->lease.wait()) state.SkipWithError("failed");
-  }
-  state.SetItemsProcessed(state.iterations() * batch);
+  if (auto lane = open_lane(state)) lane->dispatch_and_wait(state, batch);
 }
 BENCHMARK(dispatch_batch_wye)->Name("dispatch_batch/wye")->UseRealTime()->Unit(benchmark::kMillisecond);
 
@@ -126,16 +97,7 @@ BENCHMARK(dispatch_batch_raw)
 constexpr std::uint64_t roundtrip = 16u << 20;  // floats: 64 MiB
 
 void roundtrip_wye(benchmark::State& state) {
-  auto lane = Lane::open(state, roundtrip);
-  if (!lane) return;
-  const auto source = values(roundtrip);
-  std::vector<float> target(roundtrip, 1.0f);
-  for (auto _ : state) {
-    lane->lease.upload(source, lane->buffer);
-    lane->lease.download(lane->buffer, target);
-    if (!lane->lease.wait()) state.SkipWithError("failed");
-  }
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(roundtrip * sizeof(float)) * 2);
+  if (auto lane = open_lane(state, roundtrip)) lane->go_and_return(state);
 }
 BENCHMARK(roundtrip_wye)->Name("roundtrip_64MiB/wye")->UseRealTime()->Unit(benchmark::kMillisecond);
 

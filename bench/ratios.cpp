@@ -59,10 +59,19 @@ constexpr Bar bars[] = {
     {"normalize_10M_cpu", "memory_floor", 1.2},
     {"softmax_4096x1024_cpu", "memory_floor", 1.2},
     {"cuda_dispatch_sync", "raw_cuda", 1.05},
+    {"cuda_dispatch_sync", "same_calls", 1.05},
     {"cuda_dispatch_batch", "raw_cuda", 1.1},
+    {"cuda_replay", "raw_cuda", 1.05},
+    {"cuda_replay", "same_calls", 1.05},
+    {"cuda_copy_256MiB", "raw_cuda", 1 / 0.95},
+    {"cuda_roundtrip_64MiB", "raw_cuda", 1 / 0.95},
     {"cuda_axpy_256MiB", "device_copy", 1 / 0.85},
+    {"cuda_normalize_256MiB", "device_copy", 1 / 0.85},
+    {"cuda_softmax_256MiB", "device_copy", 1 / 0.85},
     {"cuda_matmul_4096", "cublas", 1 / 0.95},
-    {"cuda_roundtrip_64MiB", "raw_cuda", 1.1},
+    {"cuda_matmul_own_4096", "cublas", 1 / 0.7},
+    {"cuda_lane.host_bytes", "256 KiB", 1.0, 256 * 1024},
+    {"cuda_lane.device_bytes", "256 KiB", 1.0, 256 * 1024},
 };
 
 double quantile(std::vector<double> values, double q) {
@@ -121,7 +130,7 @@ std::vector<Ratio> Collector::ratios() const {
           of(work, std::string(bar.peer), times, std::vector<double>(times.size(), bar.fixed), bar.bar));
     }
     for (const auto& [who, theirs] : by_whom) {
-      if (who == "wye") continue;
+      if (who == "wye" || std::count(theirs.wall.begin(), theirs.wall.end(), 0.0) != 0) continue;
       const auto bar = std::find_if(
           std::begin(bars), std::end(bars),
           [&, &who = who, &work = work](const Bar& b) { return b.work == work && b.peer == who; });

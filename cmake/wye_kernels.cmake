@@ -1,15 +1,28 @@
 # wye_add_kernels(<target> <file>... [NAMESPACE <name>] [INCLUDE_DIRECTORIES <folder>...] [DEFINITIONS <macro>[=<value>]...]
-#   [TEXT] [ARCHITECTURES <architecture>...])
+#   [TEXT] [ARCHITECTURES <architecture>...] [NVRTC <file>])
 # Compiles kernels while a target is built, and gives it a header for each: scale.comp, or scale.slang, becomes <kernels/scale.hpp> with the
 # function kernels::scale, which gives a wye::Kernel, and kernels::scale_source, its wye::SpirV. Files that differ in their
 # endings only, scale.comp and scale.cu, are sources of one kernel. NAMESPACE app::gpu makes it <app/gpu/scale.hpp> and
 # app::gpu::scale. With TEXT the header has the text, checked now and compiled at run time: its source is a wye::Glsl or wye::Slang. CUDA C++
 # (.cu) is such a text too, unless ARCHITECTURES says what it is to be compiled for: sm_80 sm_90 (machine code) compute_90 (PTX).
+# NVRTC is the library that compiles it, else the newest that is found: drivers take no PTX of one that is newer than they are.
 # A change of a file, or of what it includes, compiles it again.
 cmake_policy(VERSION 3.25)
 
+# wye_wyec_command(<variable> <nvrtc>): how to call wyec with a certain NVRTC, or with "" with whatever there is.
+function(wye_wyec_command variable nvrtc)
+  set(command wye::wyec)
+  if(nvrtc)
+    # NVRTC opens a library of its own, which is found where the loader looks. What NVRTC leaves behind is not wyec's.
+    cmake_path(GET nvrtc PARENT_PATH folder)
+    set(command ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 --modify LD_LIBRARY_PATH=path_list_prepend:${folder}
+      $<TARGET_FILE:wye::wyec>)
+  endif()
+  set(${variable} ${command} PARENT_SCOPE)
+endfunction()
+
 function(wye_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXT" "NAMESPACE" "INCLUDE_DIRECTORIES;DEFINITIONS;ARCHITECTURES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXT" "NAMESPACE;NVRTC" "INCLUDE_DIRECTORIES;DEFINITIONS;ARCHITECTURES")
   if(arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "wye_add_kernels: ${arg_KEYWORDS_MISSING_VALUES} has no value.")
   endif()
@@ -34,6 +47,10 @@ function(wye_add_kernels target)
   foreach(definition IN LISTS arg_DEFINITIONS)
     list(APPEND options -D ${definition})
   endforeach()
+  if(arg_NVRTC AND NOT EXISTS ${arg_NVRTC})
+    message(FATAL_ERROR "wye_add_kernels: there is no NVRTC '${arg_NVRTC}'.")
+  endif()
+  wye_wyec_command(wyec "${arg_NVRTC}")
   set(architectures "")
   foreach(architecture IN LISTS arg_ARCHITECTURES)
     list(APPEND architectures --target ${architecture})
@@ -57,15 +74,18 @@ function(wye_add_kernels target)
     list(APPEND files_${name} ${kernel})
     if(kernel MATCHES "\\.cu$")
       set(targets_${name} ${architectures})
+      if(arg_NVRTC)
+        list(APPEND targets_${name} --nvrtc ${arg_NVRTC})
+      endif()
     endif()
   endforeach()
   foreach(name IN LISTS names)
     set(header ${root}/${folder}/${name}.hpp)
     add_custom_command(
       OUTPUT ${header}
-      COMMAND wye::wyec embed ${files_${name}} -o ${header} --depfile ${header}.d --name ${name} ${options}
+      COMMAND ${wyec} embed ${files_${name}} -o ${header} --depfile ${header}.d --name ${name} ${options}
         ${targets_${name}}
-      DEPENDS ${files_${name}} $<TARGET_FILE:wye::wyec>
+      DEPENDS ${files_${name}} $<TARGET_FILE:wye::wyec> ${arg_NVRTC}
       DEPFILE ${header}.d
       COMMENT "Compiling the kernel ${name}"
       VERBATIM)

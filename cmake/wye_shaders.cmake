@@ -1,13 +1,14 @@
 # wye_embed_shaders(<target>): gives a target every kernel in shaders/<workload>/ as a header <workload>_kernels.hpp, with one
 # `wye::workloads::KernelText wye::workloads::kernels::<stem>` for <stem>.comp and <stem>.cu. The GLSL is not compiled by wyec,
 # as wye_add_kernels does it for others: its text alone is wanted, and a wye for another machine, or one without a GLSL
-# compiler, would first have to be built for this one to have a wyec. The CUDA C++ is there as text, and as PTX where the NVRTC
-# that makes it is.
+# compiler, would first have to be built for this one to have a wyec. The CUDA C++ is there as text, and where the NVRTC
+# that makes them is, as PTX and as machine code of WYE_CUDA_ARCHITECTURES.
 set(wye_ptx_nvrtc_hint ${PROJECT_SOURCE_DIR}/build/wheels/ptx/nvidia/cuda_nvrtc/lib)
 find_file(WYE_PTX_NVRTC NAMES libnvrtc.so.12 PATHS ${wye_ptx_nvrtc_hint} NO_DEFAULT_PATH
   DOC "The NVRTC that makes PTX of wye's own kernels: drivers that are older than it do not take that")
 mark_as_advanced(WYE_PTX_NVRTC)
 set(wye_ptx_architecture compute_75)
+set(WYE_CUDA_ARCHITECTURES "" CACHE STRING "Architectures that wye's own kernels are machine code for, too: sm_80;sm_90")
 
 function(wye_embed_shaders target)
   set(makes_ptx OFF)
@@ -22,10 +23,7 @@ function(wye_embed_shaders target)
   file(GLOB folders LIST_DIRECTORIES ON CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*)
   set(output_folder ${PROJECT_BINARY_DIR}/shaders)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake)
-  # The sanitizers' build would take what NVRTC leaves behind for wyec's, and where it opens libraries, NVRTC does not find its own.
-  cmake_path(GET WYE_PTX_NVRTC PARENT_PATH nvrtc_folder)
-  set(wyec ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 --modify LD_LIBRARY_PATH=path_list_prepend:${nvrtc_folder}
-    $<TARGET_FILE:wye::wyec>)
+  wye_wyec_command(wyec "${WYE_PTX_NVRTC}")
   foreach(folder IN LISTS folders)
     cmake_path(GET folder FILENAME workload)
     file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.comp ${folder}/*.cu)
@@ -36,16 +34,21 @@ function(wye_embed_shaders target)
     foreach(kernel IN LISTS kernels)
       cmake_path(GET kernel STEM name)
       if(makes_ptx AND kernel MATCHES "\\.cu$")
-        set(ptx ${output_folder}/${name}.ptx)
-        # Of wyec it depends as a target only: that is not other PTX when the library is built again.
-        add_custom_command(
-          OUTPUT ${ptx}
-          COMMAND ${wyec} compile ${kernel} -I ${include} --entry wye_${name} --target ${wye_ptx_architecture}
-            --nvrtc ${WYE_PTX_NVRTC} -o ${ptx}
-          DEPENDS ${kernel} ${shared} ${WYE_PTX_NVRTC}
-          COMMENT "Compiling ${workload}/${name}.cu to PTX"
-          VERBATIM)
-        list(APPEND files ${ptx})
+        foreach(target IN ITEMS ${wye_ptx_architecture} ${WYE_CUDA_ARCHITECTURES})
+          set(code ${output_folder}/${name}.${target}.cubin)
+          if(target MATCHES "^compute_")
+            set(code ${output_folder}/${name}.ptx)
+          endif()
+          # Of wyec it depends as a target only: that is not other code when the library is built again.
+          add_custom_command(
+            OUTPUT ${code}
+            COMMAND ${wyec} compile ${kernel} -I ${include} --entry wye_${name} --target ${target}
+              --nvrtc ${WYE_PTX_NVRTC} -o ${code}
+            DEPENDS ${kernel} ${shared} ${WYE_PTX_NVRTC}
+            COMMENT "Compiling ${workload}/${name}.cu for ${target}"
+            VERBATIM)
+          list(APPEND files ${code})
+        endforeach()
       endif()
     endforeach()
     set(output ${output_folder}/${workload}_kernels.hpp)

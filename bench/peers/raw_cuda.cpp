@@ -4,31 +4,46 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace wye_bench {
 namespace {
 
-#define WYE_PEER_FUNCTIONS(X)   \
-  X(cuInit)                     \
-  X(cuDeviceGet)                \
-  X(cuDeviceGetAttribute)       \
-  X(cuDevicePrimaryCtxRetain)   \
-  X(cuDevicePrimaryCtxRelease)  \
-  X(cuCtxPushCurrent)           \
-  X(cuCtxPopCurrent)            \
-  X(cuStreamCreateWithPriority) \
-  X(cuStreamDestroy)            \
-  X(cuStreamSynchronize)        \
-  X(cuMemAlloc)                 \
-  X(cuMemFree)                  \
-  X(cuMemHostAlloc)             \
-  X(cuMemFreeHost)              \
-  X(cuMemcpyAsync)              \
-  X(cuLibraryLoadData)          \
-  X(cuLibraryUnload)            \
-  X(cuLibraryGetKernel)         \
-  X(cuLaunchKernel)
+#define WYE_PEER_FUNCTIONS(X)    \
+  X(cuInit)                      \
+  X(cuDeviceGet)                 \
+  X(cuDeviceGetAttribute)        \
+  X(cuDevicePrimaryCtxRetain)    \
+  X(cuDevicePrimaryCtxRelease)   \
+  X(cuCtxGetCurrent)             \
+  X(cuCtxPushCurrent)            \
+  X(cuCtxPopCurrent)             \
+  X(cuStreamCreateWithPriority)  \
+  X(cuStreamDestroy)             \
+  X(cuStreamSynchronize)         \
+  X(cuStreamWriteValue64)        \
+  X(cuEventCreate)               \
+  X(cuEventRecord)               \
+  X(cuEventSynchronize)          \
+  X(cuEventDestroy)              \
+  X(cuMemGetInfo)                \
+  X(cuMemAlloc)                  \
+  X(cuMemFree)                   \
+  X(cuMemHostAlloc)              \
+  X(cuMemFreeHost)               \
+  X(cuMemcpyAsync)               \
+  X(cuLibraryLoadData)           \
+  X(cuLibraryUnload)             \
+  X(cuLibraryGetKernel)          \
+  X(cuKernelGetFunction)         \
+  X(cuLaunchKernel)              \
+  X(cuGraphCreate)               \
+  X(cuGraphDestroy)              \
+  X(cuGraphAddKernelNode)        \
+  X(cuGraphInstantiateWithFlags) \
+  X(cuGraphExecDestroy)          \
+  X(cuGraphLaunch)
 
 struct Driver {
 #define WYE_PEER_MEMBER(name) decltype(&name) name##_ = nullptr;
@@ -54,7 +69,12 @@ struct RawCuda::State {
   CUcontext context = nullptr;
   CUstream stream = nullptr;
   CUlibrary code = nullptr;
-  CUkernel kernel = nullptr;
+  CUfunction kernel = nullptr;
+  CUevent event = nullptr;
+  CUdeviceptr word = 0;
+  std::uint64_t value = 0;
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
   std::string architecture;
   std::vector<CUdeviceptr> allocations;
   std::vector<void*> pinned;
@@ -67,6 +87,9 @@ struct RawCuda::State {
     if (context) {
       if (stream) driver.cuStreamSynchronize_(stream);
       if (blas) blas_destroy(blas);
+      if (executable) driver.cuGraphExecDestroy_(executable);
+      if (graph) driver.cuGraphDestroy_(graph);
+      if (event) driver.cuEventDestroy_(event);
       for (const CUdeviceptr memory : allocations) driver.cuMemFree_(memory);
       for (void* memory : pinned) driver.cuMemFreeHost_(memory);
       if (code) driver.cuLibraryUnload_(code);
@@ -121,9 +144,11 @@ const std::string& RawCuda::architecture() const { return state_->architecture; 
 
 bool RawCuda::load(const std::byte* cubin, const char* name) {
   const Driver& cu = state_->driver;
+  CUkernel kernel = nullptr;
   return cu.cuLibraryLoadData_(&state_->code, cubin, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
              CUDA_SUCCESS &&
-         cu.cuLibraryGetKernel_(&state_->kernel, state_->code, name) == CUDA_SUCCESS;
+         cu.cuLibraryGetKernel_(&kernel, state_->code, name) == CUDA_SUCCESS &&
+         cu.cuKernelGetFunction_(&state_->kernel, kernel) == CUDA_SUCCESS;
 }
 
 std::uint64_t RawCuda::memory(std::size_t bytes) {
@@ -144,8 +169,78 @@ std::byte* RawCuda::pinned(std::size_t bytes) {
 bool RawCuda::launch(unsigned blocks, unsigned threads, void* parameters, std::size_t bytes) {
   void* packed[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                     CU_LAUNCH_PARAM_END};
-  return state_->driver.cuLaunchKernel_(reinterpret_cast<CUfunction>(state_->kernel), blocks, 1, 1, threads,
-                                        1, 1, 0, state_->stream, nullptr, packed) == CUDA_SUCCESS;
+  return state_->driver.cuLaunchKernel_(state_->kernel, blocks, 1, 1, threads, 1, 1, 0, state_->stream,
+                                        nullptr, packed) == CUDA_SUCCESS;
+}
+
+bool RawCuda::record(int times, unsigned blocks, unsigned threads, void* parameters, std::size_t bytes) {
+  const Driver& cu = state_->driver;
+  void* packed[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                    CU_LAUNCH_PARAM_END};
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = state_->kernel;
+  kernel.gridDimX = blocks;
+  kernel.blockDimX = threads;
+  kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.extra = packed;
+  if (cu.cuGraphCreate_(&state_->graph, 0) != CUDA_SUCCESS) return false;
+  CUgraphNode before = nullptr;
+  for (int i = 0; i < times; ++i) {
+    CUgraphNode node = nullptr;
+    if (cu.cuGraphAddKernelNode_(&node, state_->graph, &before, before ? 1 : 0, &kernel) != CUDA_SUCCESS)
+      return false;
+    before = node;
+  }
+  return cu.cuGraphInstantiateWithFlags_(&state_->executable, state_->graph, 0) == CUDA_SUCCESS;
+}
+
+bool RawCuda::launch_graph() {
+  return state_->driver.cuGraphLaunch_(state_->executable, state_->stream) == CUDA_SUCCESS;
+}
+
+bool RawCuda::enter() {
+  CUcontext was = nullptr;
+  return state_->driver.cuCtxGetCurrent_(&was) == CUDA_SUCCESS &&
+         state_->driver.cuCtxPushCurrent_(state_->context) == CUDA_SUCCESS;
+}
+
+bool RawCuda::leave() {
+  CUcontext ours = nullptr;
+  return state_->driver.cuCtxPopCurrent_(&ours) == CUDA_SUCCESS;
+}
+
+bool RawCuda::mark() {
+  const Driver& cu = state_->driver;
+  if (!state_->event) {
+    state_->word = memory(sizeof(std::uint64_t));
+    if (state_->word == 0 ||
+        cu.cuEventCreate_(&state_->event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) != CUDA_SUCCESS)
+      return false;
+  }
+  return cu.cuStreamWriteValue64_(state_->stream, state_->word, ++state_->value,
+                                  CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS &&
+         cu.cuEventRecord_(state_->event, state_->stream) == CUDA_SUCCESS;
+}
+
+bool RawCuda::wait_for_mark() { return state_->driver.cuEventSynchronize_(state_->event) == CUDA_SUCCESS; }
+
+bool RawCuda::write(std::uint64_t to, const void* from, std::size_t bytes) {
+  std::byte* const through = pinned(bytes);
+  if (!through) return false;
+  std::memcpy(through, from, bytes);
+  return copy(to, reinterpret_cast<std::uintptr_t>(through), bytes) && wait();
+}
+
+bool RawCuda::read(void* to, std::uint64_t from, std::size_t bytes) {
+  std::byte* const through = pinned(bytes);
+  if (!through || !copy(reinterpret_cast<std::uintptr_t>(through), from, bytes) || !wait()) return false;
+  std::memcpy(to, through, bytes);
+  return true;
+}
+
+std::uint64_t RawCuda::memory_in_use() {
+  std::size_t free = 0, total = 0;
+  return state_->driver.cuMemGetInfo_(&free, &total) == CUDA_SUCCESS ? total - free : 0;
 }
 
 bool RawCuda::copy(std::uint64_t to, std::uint64_t from, std::size_t bytes) {
@@ -155,7 +250,9 @@ bool RawCuda::copy(std::uint64_t to, std::uint64_t from, std::size_t bytes) {
 bool RawCuda::wait() { return state_->driver.cuStreamSynchronize_(state_->stream) == CUDA_SUCCESS; }
 
 bool RawCuda::open_cublas(std::string& why) {
-  for (const char* name : {"libcublas.so.13", "libcublas.so.12"})
+  // Where wye is to do without it, another library has its name: then this says where it is.
+  const char* named = std::getenv("WYE_BENCH_CUBLAS");
+  for (const char* name : {named ? named : "libcublas.so.13", "libcublas.so.12"})
     if (!state_->blas_library) state_->blas_library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!state_->blas_library) return why = "no cuBLAS", false;
   const auto create = reinterpret_cast<Create>(dlsym(state_->blas_library, "cublasCreate_v2"));

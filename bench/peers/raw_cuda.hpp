@@ -26,6 +26,23 @@ class RawCuda {
   bool launch(unsigned blocks, unsigned threads, void* parameters, std::size_t bytes);
   bool copy(std::uint64_t to, std::uint64_t from, std::size_t bytes);
   bool wait();
+  /// Copies between memory of the card and any memory of the host, and waits.
+  bool write(std::uint64_t to, const void* from, std::size_t bytes);
+  bool read(void* to, std::uint64_t from, std::size_t bytes);
+
+  /// Makes a graph of so many launches, one after the other.
+  bool record(int times, unsigned blocks, unsigned threads, void* parameters, std::size_t bytes);
+  bool launch_graph();
+
+  // The calls that wye makes around a submission: it makes the context current, and then what was; it puts a value and an
+  // event behind, and waits for the event, asleep; `wait` does as the context does, which may be to spin.
+  bool enter();
+  bool leave();
+  bool mark();
+  bool wait_for_mark();
+
+  /// Of the card's memory, what anybody holds.
+  std::uint64_t memory_in_use();
 
   /// c = a b, row after row, by cuBLAS in float32; false, and why, where there is no cuBLAS.
   bool open_cublas(std::string& why);

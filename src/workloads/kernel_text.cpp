@@ -19,6 +19,11 @@ Ptx ptx_source(const KernelText& text, std::optional<Extent3> tile) {
   return {.text = std::string(text.ptx), .entry = std::string("wye_") + text.name, .tile = tile};
 }
 
+Cubin cubin_source(const KernelText& text, std::span<const unsigned char> code, std::optional<Extent3> tile) {
+  const auto bytes = std::as_bytes(code);
+  return {.bytes = {bytes.begin(), bytes.end()}, .entry = std::string("wye_") + text.name, .tile = tile};
+}
+
 }  // namespace workloads
 }  // namespace v0
 }  // namespace wye

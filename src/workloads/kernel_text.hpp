@@ -3,6 +3,7 @@
 #include <wye/kernel/kernel.hpp>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,13 +13,14 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// What `shaders/<workload>/<name>.*` hold. The function of the CUDA C++ is called wye_<name>, and so in its PTX; a text that the
-/// build did not have is empty.
+/// What `shaders/<workload>/<name>.*` hold. The function of the CUDA C++ is called wye_<name>, and so in what was compiled of it; what
+/// the build did not have is empty.
 struct KernelText {
   const char* name;
   std::string_view glsl;
   std::string_view cuda;
   std::string_view ptx;
+  std::span<const std::span<const unsigned char>> cubins;  ///< of one architecture each
 };
 
 /// Items that one workgroup covers, where that is not one for each of its invocations.
@@ -27,11 +29,12 @@ struct Tiles {
   std::optional<Extent3> cuda = std::nullopt;
 };
 
-/// A text as a source. The room of kernels takes CUDA C++ where it can be compiled for the device itself, and else the PTX,
-/// which the driver compiles.
+/// A text as a source. The room of kernels takes a cubin that the device runs, then CUDA C++ where it can be compiled for the
+/// device itself, and else the PTX, which the driver compiles.
 Glsl glsl_source(const KernelText& text, std::optional<Extent3> tile);
 CudaCpp cuda_source(const KernelText& text, std::optional<Extent3> tile);
 Ptx ptx_source(const KernelText& text, std::optional<Extent3> tile);
+Cubin cubin_source(const KernelText& text, std::span<const unsigned char> code, std::optional<Extent3> tile);
 
 /// A kernel called as `text` is, with its sources and `others`: a function of the host, for one.
 template <class... P>
@@ -39,6 +42,7 @@ Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string
                                  std::vector<typename Kernel<P...>::Source> others) {
   if (!text.glsl.empty()) others.push_back(glsl_source(text, tiles.glsl));
   if (!text.cuda.empty()) others.push_back(cuda_source(text, tiles.cuda));
+  for (const auto& code : text.cubins) others.push_back(cubin_source(text, code, tiles.cuda));
   if (!text.ptx.empty()) others.push_back(ptx_source(text, tiles.cuda));
   return Kernel<P...>::make(
       {.name = text.name, .sources = std::move(others), .parameters = std::move(parameters)});

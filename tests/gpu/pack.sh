@@ -1,25 +1,32 @@
 #!/bin/sh
 # tests/gpu/pack.sh [ARCHIVE]: builds what runs on a card and packs it, for a machine that has a driver and nothing to build
-# with: copy the archive there, `tar xf` it, and run `wye-gpu/run.sh`. ARCHIVE: build/wye-gpu.tar.xz. What the programs need
-# beside glibc and libstdc++ goes with them.
+# with: copy the archive there, `tar xzf` it, and run `wye-gpu/run.sh`. ARCHIVE: build/wye-gpu.tar.gz. The folder of the same name
+# beside it can be taken as it is. What the programs need beside glibc and libstdc++ goes with them; the machine's must be as
+# new as this one's.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-archive=${1:-$root/build/wye-gpu.tar.xz}
+archive=${1:-$root/build/wye-gpu.tar.gz}
 folder=$root/build/wye-gpu
 cd "$root"
+tests="contract gpu workloads interop data scheduler runtime"
 cmake --preset gpu --log-level=WARNING
-cmake --build --preset gpu
+cmake --build --preset gpu --parallel "${JOBS:-$(nproc)}" --target wye_bench wye_example_document_network wye_no_cublas \
+  $(printf 'wye_%s_tests ' $tests)
 rm -rf "$folder"
-mkdir -p "$folder/programs" "$folder/lib"
-for name in wye_contract_tests wye_workloads_tests wye_gpu_tests wye_runtime_tests wye_data_tests wye_scheduler_tests \
-  document_network wye_bench; do
+mkdir -p "$folder/programs" "$folder/lib" "$folder/no-cublas" "$folder/documents"
+for name in wye_bench document_network $(printf 'wye_%s_tests ' $tests); do
   program=$(find build/gpu -name "$name" -type f -perm -u+x | head -n 1)
   [ -n "$program" ] || { echo "pack.sh: the build made no '$name': is WYE_CUDA OFF?" >&2; exit 1; }
   strip -o "$folder/programs/$name" "$program"
   ldd "$program" | awk '$2 == "=>" {print $3}' | grep -Ev '/(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)\.so' |
     xargs -r cp -L -t "$folder/lib"
 done
+# Opened by its name, where the driver brings only what it loads.
+loader=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '$1 == "libvulkan.so.1" {print $NF; exit}')
+if [ -n "$loader" ]; then cp -L "$loader" "$folder/lib"; fi
+cp build/gpu/tests/support/cuda/libraries/none/* "$folder/no-cublas"
+cp -L /usr/share/common-licenses/* LICENSE "$folder/documents"
 cp tests/gpu/run.sh tests/support/steps.sh "$folder"
 git describe --always --dirty >"$folder/commit.txt" 2>/dev/null || echo unknown >"$folder/commit.txt"
-XZ_OPT=-T2 tar -C "$root/build" -cJf "$archive" wye-gpu
+tar -C "$root/build" -czf "$archive" wye-gpu
 ls -l "$archive" | awk '{printf "%s: %.1f MiB\n", $NF, $5 / 1048576}'

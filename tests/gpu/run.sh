@@ -1,70 +1,128 @@
 #!/bin/sh
-# tests/gpu/run.sh [REPORT]: everything that needs a card, on a machine that has one and its driver, offline: the contract suite,
-# the workloads, the main job, real faults, the compute sanitizer where the toolkit has one, benchmarks. Runs the programs
-# beside it (tests/gpu/pack.sh), else builds them. REPORT (gpu-report.txt): card, driver, date, each step, the figures.
+# tests/gpu/run.sh [--seconds N] [REPORT]: everything that needs a card, on a machine that has one and its driver, offline: the
+# contract suite, the workloads, benchmarks, the main job, real faults, the compute sanitizer where the toolkit has one. What says
+# most comes first; each step has a limit, and with --seconds all of them have one together: what is left out then is said. Runs
+# the programs beside it (tests/gpu/pack.sh), else builds them.
+# REPORT (gpu-report.txt, in the folder OUT where that is set): card, driver, date, each step, the figures. It is written as it goes.
+# Where WYE_CUDA_DRIVER names the stand-in for the driver, this is a rehearsal: all of it runs, and nothing is said of a card.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-report=${1:-gpu-report.txt}
+seconds=
+if [ "${1:-}" = --seconds ]; then seconds=$2 && shift 2; fi
+report=${1:-${OUT:+$OUT/}gpu-report.txt}
 if [ ! -d "$here/programs" ]; then
   "$here/pack.sh" || exit 1
-  exec "$here/../../build/wye-gpu/run.sh" "$report"
+  exec "$here/../../build/wye-gpu/run.sh" ${seconds:+--seconds "$seconds"} "$report"
 fi
 case $report in /*) ;; *) report=$PWD/$report ;; esac
 cd "$here" || exit 1
 logs=$here/logs
+rm -rf "$logs"
 . ./steps.sh
 
 # NVRTC, cuBLAS: of the toolkit, wherever it is.
 toolkit=
+cublas=
 for folder in "${CUDA_HOME:-}" "$(dirname "$(dirname "$(command -v nvcc 2>/dev/null || echo /usr/local/cuda/bin/nvcc)")")" \
   /usr/local/cuda /opt/cuda; do
   for lib in "$folder/lib64" "$folder/targets/x86_64-linux/lib"; do
     if [ -d "$lib" ]; then toolkit=$toolkit:$lib; fi
+    for file in "$lib/libcublas.so.13" "$lib/libcublas.so.12"; do
+      if [ -z "$cublas" ] && [ -e "$file" ]; then cublas=$file; fi
+    done
   done
 done
-export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$toolkit"
-export WYE_REQUIRE_BACKENDS=cuda WYE_REQUIRE_CARD=1
-export WYE_BACKENDS=cuda,cpu
+small=
+mode=
+times=1  # what a step may take longer
+if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
+  # As the system's driver, and cuBLAS, for who looks for these.
+  driver=$(dirname "$WYE_CUDA_DRIVER")
+  cublas=$driver/libraries/standin/libcublas.so.13
+  toolkit=:$driver:$driver/libraries/standin$toolkit
+  small="--small --benchmark_min_time=0.01"
+  times=4
+  mode=", a rehearsal on '${WYE_CUDA_DRIVER##*/}', which is no card"
+else
+  export WYE_REQUIRE_CARD=1
+fi
+export LD_LIBRARY_PATH="$here/lib$toolkit${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export WYE_REQUIRE_BACKENDS=cuda
+for icd in /usr/share/vulkan/icd.d /etc/vulkan/icd.d /usr/local/nvidia/share/vulkan/icd.d; do
+  if [ -z "${VK_DRIVER_FILES:-}" ] && [ -e "$icd/nvidia_icd.json" ]; then export VK_DRIVER_FILES="$icd/nvidia_icd.json"; fi
+done
 
 say() { echo "$@" | tee -a "$report"; }
-# part NAME PROGRAM ARGUMENT...: a step with a limit, its last words in the report
+begin=$(date +%s)
+# part LIMIT NAME PROGRAM ARGUMENT...: a step that has so many seconds, its last words in the report
 part() {
-  part_name=$1
-  shift
-  step "$part_name" timeout 500 "$@" | tee "$logs/step.txt" | tee -a "$report"
-  if grep -q '^FAILED' "$logs/step.txt"; then failed=$((failed + 1)); else passed=$((passed + 1)); fi
-  grep -E '^contract:|assertions|test cases|passed|largest' \
-    "$logs/$(echo "$part_name" | tr -c 'A-Za-z0-9\n' '_').log" | tail -n 4 | sed 's/^/            /' >>"$report"
+  limit=$(($1 * times))
+  name=$2
+  shift 2
+  if [ -n "$seconds" ]; then
+    left=$((begin + seconds - $(date +%s)))
+    if [ "$left" -lt 10 ]; then say "left out: $name: the time is over" && return; fi
+    if [ "$left" -lt "$limit" ]; then limit=$left; fi
+  fi
+  echo "        $name, $limit s at most" >&2
+  step "$name" timeout "$limit" "$@" >"$logs/step.txt"
+  tee -a "$report" <"$logs/step.txt"
+  grep -hE '^contract:|assertions|test cases|passed|largest|^wye_bench|skipped|ERROR SUMMARY' "$step_log" |
+    tail -n 6 | cut -c1-200 | sed 's/^/            /' >>"$report"
 }
-passed=0
-failed=0
+# figures LIMIT NAME [VARIABLE=VALUE...] PROGRAM ARGUMENT...: benchmarks; what they print goes to the end of the report
+figures() {
+  figures_limit=$1
+  figures_name=$2
+  shift 2
+  begun=$steps_passed.$steps_failed
+  part "$figures_limit" "$figures_name" env "$@"
+  if [ "$begun" = "$steps_passed.$steps_failed" ]; then return; fi  # left out
+  sed 's/^/    /' "$step_log" >>"$logs/figures.txt"
+  if grep -E "ERROR OCCURRED: '(failed|.*something else)" "$step_log" >>"$report"; then
+    say "FAILED           $figures_name: a result is wrong"
+    steps_failed=$((steps_failed + 1))
+  fi
+}
 
 : >"$report"
-say "wye $(cat commit.txt) on a card, $(date -u '+%Y-%m-%d %H:%M UTC')"
+say "wye $(cat commit.txt) on a card, $(date -u '+%Y-%m-%d %H:%M UTC')$mode"
 say "card: $(nvidia-smi --query-gpu=name,memory.total,driver_version,clocks.max.sm --format=csv,noheader 2>/dev/null ||
   echo "${WYE_CUDA_DRIVER:-nvidia-smi does not say}")"
 say "host: $(uname -sr), $(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //'), $(nproc) processors"
+say "cuBLAS: ${cublas:-none}"
 say ""
 
-part "card: what it is, its memory, its deadlines" programs/wye_gpu_tests
-part "contract suite" programs/wye_contract_tests
-part "workloads against their references" programs/wye_workloads_tests
-for room in data scheduler runtime; do part "$room room, with a card" "programs/wye_${room}_tests"; done
-part "main job on the card, beside the CPU" programs/document_network --backend cuda --compare --out "$logs/report"
+only_cuda="env WYE_BACKENDS=cuda,cpu"
+part 120 "card: what it is, its memory, its deadlines" $only_cuda programs/wye_gpu_tests
+part 240 "contract suite" programs/wye_contract_tests
+part 240 "workloads against their references" $only_cuda programs/wye_workloads_tests "~[cuda]"
+figures 300 "benchmarks" programs/wye_bench --benchmark_filter='^cuda_' $small --benchmark_repetitions=5
+figures 120 "benchmarks of wye's own product, without cuBLAS" WYE_BENCH_CUBLAS="$cublas" \
+  LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH" programs/wye_bench \
+  --benchmark_filter='^cuda_matmul_own' $small --benchmark_repetitions=5
+part 120 "main job on the card, beside the CPU" $only_cuda programs/document_network --documents documents \
+  --backend cuda --compare --out "$logs/report"
 # Each ends CUDA in its process.
-programs/wye_gpu_tests "[fatal]" --list-tests --verbosity quiet | sed 's/^ *//' | grep . >"$logs/fatal.txt"
-while read -r name; do part "fault: $name" programs/wye_gpu_tests "$name"; done <"$logs/fatal.txt"
-if command -v compute-sanitizer >/dev/null; then
+programs/wye_gpu_tests "[fatal]" --list-tests --verbosity quiet |
+  grep -Ev '^(Matching|All available) |^[0-9]+ matching|^ *\[|^ *$' | sed 's/^ *//' >"$logs/fatal.txt"
+while read -r fault <&3; do part 60 "fault: $fault" $only_cuda programs/wye_gpu_tests "$fault"; done 3<"$logs/fatal.txt"
+part 60 "interop, with a card" programs/wye_interop_tests
+for room in data scheduler runtime; do part 60 "$room room, with a card" "programs/wye_${room}_tests"; done
+PATH=$PATH:/usr/local/cuda/bin
+if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
+  say "left out: compute-sanitizer, which needs a driver"
+elif command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck synccheck; do
-    part "compute-sanitizer $tool, contract suite" compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      programs/wye_contract_tests
+    part 300 "compute-sanitizer $tool, contract suite" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      programs/wye_contract_tests -c "on cuda:0"
   done
 else
   say "left out: compute-sanitizer is not on the PATH"
 fi
-part "benchmarks" programs/wye_bench --benchmark_filter=cuda --benchmark_repetitions=5
 say ""
-sed -n '1,400p' "$logs/benchmarks.log" >>"$report"
+if [ -f "$logs/figures.txt" ]; then tee -a "$report" <"$logs/figures.txt"; fi
 say ""
-say "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+say "$steps_passed passed, $steps_failed failed, $(($(date +%s) - begin)) s"
+if [ -n "${OUT:-}" ]; then tar -C "$here" -czf "$OUT/gpu-logs.tar.gz" logs; fi
+[ "$steps_failed" = 0 ]

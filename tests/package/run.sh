@@ -74,7 +74,9 @@ other_version() {
 
 kernels() { # a copy of the project, of which files are changed
   project=$work/kernels-$flavour
-  cp -r "$here/kernels" "$project" && foreign_program "$project" "$project/build" && before=$("$build/program") || return
+  nvrtc=$root/build/wheels/ptx/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
+  [ -e "$nvrtc" ] || nvrtc=
+  cp -r "$here/kernels" "$project" && foreign_program "$project" "$project/build" -DNVRTC="$nvrtc" && before=$("$build/program") || return
   cmake --build "$build" | grep -F "no work to do" || return
   sed -i 's/2\.0/3.0/' "$project/shaders/factor.glsl"
   cmake --build "$build" && after=$("$build/program") || return

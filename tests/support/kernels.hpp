@@ -1,11 +1,15 @@
 #pragma once
 /// Kernels that tests of several rooms use, with all their sources.
+#include <wye/device/device.hpp>
 #include <wye/kernel/kernel.hpp>
 
 #include <span>
 #include <stdexcept>
 
 namespace wye::test {
+
+/// Whether a device runs kernels in GLSL and on the host.
+inline bool runs_glsl_or_host(const Device& device) { return device.info().backend != "cuda"; }
 
 inline constexpr char scale_glsl[] = R"(#version 450
 layout(local_size_x = 64) in;

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#if __has_include(<app/cuda/scale.hpp>)
+#include <app/cuda/scale.hpp>
+#endif
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -213,6 +216,18 @@ TEST_CASE("wyec embeds CUDA C++ as text or for several architectures", "[wyec]")
 }
 
 #if WYE_WITH_GLSL
+
+#if __has_include(<app/cuda/scale.hpp>)
+TEST_CASE("wye_add_kernels compiles for several architectures, with the NVRTC that it is given", "[wyec]") {
+  const auto kernel = app::cuda::scale<wye::ReadWrite<float>, float>();
+  REQUIRE(kernel);
+  CHECK(kernel->languages() == "Cubin, Ptx");
+  CHECK(has(app::cuda::scale_compute_75_source().text, "release 12.2"));
+  const auto now = app::cuda::scale_sm_80_source().bytes, then = app::cuda::scale_sm_90_source().bytes;
+  CHECK(now.size() > 1000);
+  CHECK(now != then);
+}
+#endif
 
 TEST_CASE("files of several languages are sources of one kernel, typed by the shader", "[wyec]") {
   if (!has_nvrtc()) return;

@@ -3,6 +3,10 @@
 #include <kernels/move.hpp>
 #include <kernels/scale.hpp>
 
+#ifdef HAS_CUDA_CODE
+#include <app/cuda/scale.hpp>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -39,6 +43,10 @@ int main() {
     return 1;
   if (!made(kernels::move<wye::ReadWrite<Particle>>(), "SpirV")) return 1;
   if (kernels::move<wye::ReadWrite<double>>()) return 1;
+#ifdef HAS_CUDA_CODE
+  const auto code = app::cuda::scale<wye::ReadWrite<float>, float>();
+  if (!made(code, "Cubin, Ptx")) return 1;
+#endif
   const bool two = has(2.0f), three = has(3.0f);
   if (two == three) return 1;
   std::printf("factor %d\n", two ? 2 : 3);

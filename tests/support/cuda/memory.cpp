@@ -108,6 +108,11 @@ std::size_t total_memory() { return static_cast<std::size_t>(setting("WYE_STANDI
 
 namespace {
 
+bool has_room(std::size_t size) {
+  const std::lock_guard lock(world().mutex);
+  return size <= total_memory() - std::min<std::size_t>(total_memory(), world().device_bytes);
+}
+
 CUresult MemGetInfo(std::size_t* free, std::size_t* total) {
   WYE_NEEDS_CONTEXT;
   const std::lock_guard lock(world().mutex);
@@ -153,11 +158,7 @@ CUresult MemAllocFromPoolAsync(CUdeviceptr* address, std::size_t size, CUmemoryP
   WYE_NEEDS(Pool, its, pool);
   WYE_NEEDS(Stream, on, stream);
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
-  {
-    const std::lock_guard lock(world().mutex);
-    if (size > total_memory() - std::min<std::size_t>(total_memory(), world().device_bytes))
-      return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (!has_room(size)) return CUDA_ERROR_OUT_OF_MEMORY;
   void* memory = allocate(size, false, its->device);
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<CUdeviceptr>(memory);
@@ -171,6 +172,28 @@ CUresult MemFreeAsync(CUdeviceptr address, CUstream stream) {
   if (!is_known(address, 1)) return CUDA_ERROR_INVALID_VALUE;
   on->push([address] { release(address); });
   return CUDA_SUCCESS;
+}
+CUresult MemAlloc(CUdeviceptr* address, std::size_t size) {
+  WYE_NEEDS_CONTEXT;
+  if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!has_room(size)) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* memory = allocate(size, false, current_device());
+  *address = reinterpret_cast<CUdeviceptr>(memory);
+  return memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+/// Waits for all that the device has been given.
+CUresult MemFree(CUdeviceptr address) {
+  WYE_NEEDS_CONTEXT;
+  if (!is_known(address, 1)) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<std::shared_ptr<Mark>> ends;
+  {
+    const std::lock_guard lock(world().mutex);
+    for (const auto& [object, its] : world().objects)
+      if (its.kind == Stream::kind) ends.push_back(static_cast<Stream*>(object)->mark());
+  }
+  for (const auto& end : ends) (void)wait_for(*end);
+  release(address);
+  return state();
 }
 CUresult MemHostAlloc(void** memory, std::size_t size, unsigned) {
   WYE_NEEDS_CONTEXT;
@@ -253,11 +276,12 @@ CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUs
 
 namespace {
 
-WYE_ENTRY_POINTS(WYE_OLDER(MemGetInfo, 2000), WYE_ENTRY(MemGetInfo, 3020), WYE_ENTRY(MemPoolCreate, 11020),
-                 WYE_ENTRY(MemPoolDestroy, 11020), WYE_ENTRY(MemPoolSetAttribute, 11020),
-                 WYE_ENTRY(MemPoolGetAttribute, 11020), WYE_ENTRY(MemPoolTrimTo, 11020),
-                 WYE_ENTRY(MemAllocFromPoolAsync, 11020), WYE_ENTRY(MemFreeAsync, 11020),
-                 WYE_ENTRY(MemHostAlloc, 2020), WYE_ENTRY(MemFreeHost, 2000),
+WYE_ENTRY_POINTS(WYE_OLDER(MemGetInfo, 2000), WYE_ENTRY(MemGetInfo, 3020), WYE_OLDER(MemAlloc, 2000),
+                 WYE_ENTRY(MemAlloc, 3020), WYE_OLDER(MemFree, 2000), WYE_ENTRY(MemFree, 3020),
+                 WYE_ENTRY(MemPoolCreate, 11020), WYE_ENTRY(MemPoolDestroy, 11020),
+                 WYE_ENTRY(MemPoolSetAttribute, 11020), WYE_ENTRY(MemPoolGetAttribute, 11020),
+                 WYE_ENTRY(MemPoolTrimTo, 11020), WYE_ENTRY(MemAllocFromPoolAsync, 11020),
+                 WYE_ENTRY(MemFreeAsync, 11020), WYE_ENTRY(MemHostAlloc, 2020), WYE_ENTRY(MemFreeHost, 2000),
                  WYE_OLDER(MemHostGetDevicePointer, 2020), WYE_ENTRY(MemHostGetDevicePointer, 3020),
                  WYE_ENTRY(MemcpyAsync, 4000), WYE_ENTRY(MemcpyPeerAsync, 4000),
                  WYE_ENTRY(DeviceCanAccessPeer, 4000), WYE_ENTRY(MemPoolSetAccess, 11020),

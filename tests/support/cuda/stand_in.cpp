@@ -123,9 +123,10 @@ __attribute__((visibility("default"))) CUresult CUDAAPI cuGetProcAddress_v2(
       if (row.since <= version && row.since <= mine && (!found || found->since < row.since)) found = &row;
     }
   *function = found ? found->function : nullptr;
-  *status = found   ? CU_GET_PROC_ADDRESS_SUCCESS
-            : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  if (status)
+    *status = found   ? CU_GET_PROC_ADDRESS_SUCCESS
+              : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                      : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

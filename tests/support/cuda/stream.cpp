@@ -83,8 +83,6 @@ CUresult wait_for(Mark& mark) {
   return state();
 }
 
-namespace {}  // namespace
-
 CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
   WYE_NEEDS_CONTEXT;
   if (flags != CU_STREAM_NON_BLOCKING || priority > 0 || priority < highest_priority)
