@@ -9,6 +9,7 @@ constexpr unsigned tile_depth = 8;
 struct alignas(16) ProductTiles {
   float a[2][tile_depth][tile_side + 4];
   float b[2][tile_depth][tile_side + 4];
+  Place place;  // of this tile: registers are all taken
 };
 
 // A matrix's part of the stretch, on its way into shared memory: 8 steps x 128 lines, of which a thread brings four neighbours
@@ -85,9 +86,9 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
   Place place;
   if (!find_place(shape, place)) return;
   const unsigned row = place.row, column = place.column;
+  if (threadIdx.x == 0) tiles.place = place;
   a += place.matrix * shape.a_step;
   b += place.matrix * shape.b_step;
-  c += place.matrix * shape.c_step;
 
   const unsigned depth = shape.last - shape.first;
   const Bringer bring_a = bring_rows(a + shape.first, row, shape.rows, shape.inner, depth);
@@ -117,8 +118,9 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
     __syncthreads();
   }
 
+  c += tiles.place.matrix * shape.c_step;
   const bool quads = has_quads(c) && shape.columns % 4 == 0, add = shape.first != 0;
-  const unsigned first = row + y, at = column + x;
+  const unsigned first = tiles.place.row + y, at = tiles.place.column + x;
   const unsigned low = at < shape.columns ? shape.columns - at : 0, high = low > 64 ? low - 64 : 0;
   float* to = c + Size(first) * shape.columns + at;
 #pragma unroll
