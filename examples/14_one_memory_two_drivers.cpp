@@ -11,9 +11,9 @@ int fail(const wye::Error& error) { return std::puts(error.describe().c_str()), 
 }  // namespace
 
 int main() {
-  auto pool = wye::ContextPool::open({.backends = {"cuda", "vulkan"}});
-  if (!pool) return std::puts("This machine has neither CUDA nor Vulkan."), 0;
-  const auto& devices = pool->devices();
+  auto runtime = wye::Runtime::open({.backends = {{"cuda", "vulkan"}}});
+  if (!runtime) return std::puts("This machine has neither CUDA nor Vulkan."), 0;
+  const auto devices = runtime->devices();
   if (devices.size() < 2) return std::puts("This machine has one device only."), 0;
 
   // Where the two are no pair this still works: `why_copied` says why, and each turn copies.
@@ -24,8 +24,8 @@ int main() {
   if (!memory->why_waited().empty())
     std::printf("the host waits at each turn: %s\n", memory->why_waited().c_str());
 
-  auto first = pool->lease({.on = devices.front().id()});
-  auto second = pool->lease({.on = devices.back().id()});
+  auto first = runtime->pool().lease({.on = devices.front().id()});
+  auto second = runtime->pool().lease({.on = devices.back().id()});
   if (!first) return fail(first.error());
   if (!second) return fail(second.error());
 
