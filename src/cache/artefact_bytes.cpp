@@ -61,6 +61,12 @@ std::vector<std::byte> encode_payload(const device::Artefact& a) {
     if (a.needs.has(static_cast<Feature>(bit))) needs |= std::uint64_t{1} << bit;
   out.number(needs, 8);
   out.number(a.dynamic_shared, 4);
+  // What is launched as usual is stored as it was before there were these.
+  if (const LaunchOptions& launch = a.launch; launch != LaunchOptions()) {
+    out.extent(launch.cluster.value_or(Extent3(0)));
+    out.number(launch.cooperative ? 1 : 0, 4);
+    out.number(launch.shared_carveout ? *launch.shared_carveout + 1 : 0, 4);
+  }
   return out.take();
 }
 
@@ -99,6 +105,11 @@ std::optional<device::Artefact> decode_payload(std::span<const std::byte> bytes)
   for (unsigned bit = 0; bit < feature_bits; ++bit)
     if (needs >> bit & 1) a.needs.add(static_cast<Feature>(bit));
   a.dynamic_shared = in.number32();
+  if (!in.at_end()) {
+    if (const Extent3 cluster = in.extent(); cluster.count() != 0) a.launch.cluster = cluster;
+    a.launch.cooperative = in.number32() != 0;
+    if (const std::uint32_t carveout = in.number32(); carveout != 0) a.launch.shared_carveout = carveout - 1;
+  }
   if (!in.at_end() || a.passing.size() != a.schema.slots.size()) return std::nullopt;
   return a;
 }

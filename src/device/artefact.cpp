@@ -68,6 +68,16 @@ Result<void> check_passing(const Artefact& artefact, std::string_view devices,
   return {};
 }
 
+Result<void> check_plain_launch(const Artefact& artefact, std::string_view devices) {
+  const std::string_view wanted = artefact.launch.cluster       ? "clusters of workgroups"
+                                  : artefact.launch.cooperative ? "all its workgroups at once"
+                                  : artefact.dynamic_shared     ? "dynamic shared memory"
+                                                                : "";
+  if (wanted.empty()) return {};
+  return Error(Errc::unsupported, base::text("Kernel '{}' is to be launched with {}, which no {} offers.",
+                                             artefact.kernel, wanted, devices));
+}
+
 Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits& limits,
                            const std::string& device_id) {
   const Extent3 groups(pieces(items.x, artefact.tile.x), pieces(items.y, artefact.tile.y),

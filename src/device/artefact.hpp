@@ -6,6 +6,7 @@
 #include <wye/device/adapter.hpp>
 #include <wye/device/feature.hpp>
 #include <wye/device/host_code.hpp>
+#include <wye/device/launch.hpp>
 #include <wye/device/native_code.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
@@ -66,12 +67,17 @@ struct Artefact {
   Features needs;
   std::uint32_t dynamic_shared = 0;  ///< bytes of shared memory that a launch adds to what the code says
   Digest key;                        ///< what it was built from
+  LaunchOptions launch = {};         ///< of "cubin" and "ptx" only
 };
 
 /// Checks that every slot can be passed the way the artefact says. `devices` are what takes `kinds`: "Vulkan device".
 /// Errors: invalid_argument (slots without a way, or that end outside the block), unsupported (no such device takes it).
 Result<void> check_passing(const Artefact& artefact, std::string_view devices,
                            std::initializer_list<Passing::Kind> kinds);
+
+/// Checks that nothing is asked of a launch that no such device offers; hints are passed over.
+/// Errors: unsupported, naming it.
+Result<void> check_plain_launch(const Artefact& artefact, std::string_view devices);
 
 /// Workgroups that cover `items`.
 /// Errors: unsupported, naming the dimension, the number and the limit.

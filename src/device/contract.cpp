@@ -1,5 +1,8 @@
 #include "device/contract.hpp"
 
+#include <algorithm>
+
+#include "base/sizes.hpp"
 #include "base/text.hpp"
 #include "device/native.hpp"
 
@@ -18,10 +21,12 @@ Backend::~Backend() = default;
 Result<void> MemoryAccount::reserve(Bytes bytes) {
   std::uint64_t held = held_.load(std::memory_order_relaxed);
   do {
-    if (held > limit_ || bytes.count > limit_ - held)
+    if (held > limit_ || bytes.count > limit_ - held) {
+      const base::Sizes size(bytes, Bytes{limit_ - std::min(held, limit_)});
       return Error(Errc::over_budget,
                    base::text("Allocation ({}) exceeds what is left of the budget of '{}' ({} held of {}).",
-                              to_string(bytes), owner_, to_string(Bytes{held}), to_string(Bytes{limit_})));
+                              size(bytes), owner_, size(Bytes{held}), size(Bytes{limit_})));
+    }
   } while (!held_.compare_exchange_weak(held, held + bytes.count, std::memory_order_relaxed));
   return {};
 }
@@ -99,6 +104,19 @@ Digest DeviceBase::driver_identity() const {
       .add(i.driver_version)
       .add(std::string_view(i.api))
       .finish();
+}
+
+Monitoring unmonitored(std::string device, const std::string& why) {
+  Monitoring none;
+  none.device = std::move(device);
+  none.memory_total.absence = none.memory_used.absence = why;
+  none.utilization.absence = none.temperature.absence = why;
+  none.corrected_errors.absence = none.uncorrected_errors.absence = why;
+  return none;
+}
+
+Monitoring DeviceBase::monitor() {
+  return unmonitored(info_.id, base::text("Backend '{}' has no monitor of its devices.", info_.backend));
 }
 
 Result<Discovered> Backend::adopt(const NativeDevice&, std::string id, const BackendOptions&) {

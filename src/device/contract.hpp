@@ -7,6 +7,7 @@
 #include <wye/base/result.hpp>
 #include <wye/base/stop.hpp>
 #include <wye/device/adapter.hpp>
+#include <wye/device/monitoring.hpp>
 #include <wye/device/native.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
@@ -144,6 +145,8 @@ class ExecutableBase {
   const Artefact& artefact() const noexcept { return artefact_; }
   /// Memory it takes, as far as the driver tells.
   virtual Bytes bytes() const noexcept = 0;
+  /// Workgroups of it that the device runs at the same time when it runs nothing else; 0 where nobody says.
+  virtual std::uint64_t resident_groups() const noexcept { return 0; }
 
  protected:
   ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact);
@@ -217,6 +220,9 @@ class LaneBase {
   std::shared_ptr<DeviceBase> device_;
 };
 
+/// No numbers, all for one reason.
+Monitoring unmonitored(std::string device, const std::string& why);
+
 /// An opened adapter.
 /// Threads: thread-safe.
 class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
@@ -226,6 +232,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Languages of artefacts it can run, preferred first: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
+  /// What the hardware's own monitor says; a reason for each number that it does not say, which is all of them here.
+  virtual Monitoring monitor();
   /// The failure that ended this device, or null.
   virtual const Error* lost() const noexcept = 0;
   /// Names the device and the exact build of its driver, the same in every process. What a driver made is of use to no

@@ -33,6 +33,8 @@ Operand Buffer::operand(Access access, std::uint64_t first, std::uint64_t count)
   return o;
 }
 
+std::uint64_t Executable::resident_groups() const noexcept { return base_ ? base_->resident_groups() : 0; }
+
 const std::string& Executable::name() const {
   static const std::string none;
   return base_ ? base_->artefact().kernel : none;
@@ -53,6 +55,11 @@ Result<void> SyncPoint::wait(Deadline deadline) const {
 const AdapterInfo& Device::info() const {
   static const AdapterInfo none;
   return base_ ? base_->info() : none;
+}
+
+Monitoring Device::monitor() const {
+  return base_ ? base_->monitor()
+               : device::unmonitored({}, "A device handle that holds no device has no monitor.");
 }
 
 MemoryInfo Device::memory() const { return base_ ? base_->memory() : MemoryInfo{}; }

@@ -107,8 +107,7 @@ Result<Compiled> compiled_cuda(const CudaCpp& source, std::optional<kernel::Cuda
                                const CompileOptions& options) {
   const std::string& name = options.name;
   if (auto done = kernel::check(source, name); !done) return std::move(done).error();
-  if (auto done = kernel::check_launch(source.workgroup, source.dynamic_shared, name); !done)
-    return std::move(done).error();
+  if (auto done = kernel::check_launch(source, name); !done) return std::move(done).error();
   auto compiler =
       options.nvrtc.empty() ? kernel::CudaCompiler::share() : kernel::CudaCompiler::open(options.nvrtc);
   if (!compiler) return std::move(compiler).error();
@@ -132,14 +131,16 @@ Result<Compiled> compiled_cuda(const CudaCpp& source, std::optional<kernel::Cuda
                   .entry = entry,
                   .workgroup = source.workgroup,
                   .tile = source.tile,
-                  .dynamic_shared = source.dynamic_shared};
+                  .dynamic_shared = source.dynamic_shared,
+                  .launch = source.launch};
     done = describe(kernel::reflect_ptx(out.ptx->text, entry), source, name, out);
   } else {
     out.cubin = Cubin{.bytes = std::move(*code),
                       .entry = entry,
                       .workgroup = source.workgroup,
                       .tile = source.tile,
-                      .dynamic_shared = source.dynamic_shared};
+                      .dynamic_shared = source.dynamic_shared,
+                      .launch = source.launch};
     done = describe(kernel::reflect_cubin(out.cubin->bytes, entry), source, name, out);
   }
   if (!done) return std::move(done).error();
@@ -168,8 +169,7 @@ template <class Source>
 Result<Compiled> read_cuda(const Source& source, const std::optional<kernel::CudaTarget>& target,
                            const std::string& name) {
   const std::string& entry = kernel::kernel_entry(source, name);
-  if (auto done = kernel::check_launch(source.workgroup, source.dynamic_shared, name); !done)
-    return std::move(done).error();
+  if (auto done = kernel::check_launch(source, name); !done) return std::move(done).error();
   Compiled out;
   Result<kernel::CudaCode> code = [&] {
     if constexpr (std::is_same_v<Source, Ptx>)

@@ -435,7 +435,7 @@ class CubinReader {
 }  // namespace
 
 Result<void> check_launch(const std::optional<Extent3>& workgroup, Bytes dynamic_shared,
-                          const std::string& kernel) {
+                          const LaunchOptions& launch, const std::string& kernel) {
   constexpr Extent3 most{1024, 1024, 64};
   if (workgroup && (workgroup->count() == 0 || workgroup->x > most.x || workgroup->y > most.y ||
                     workgroup->z > most.z || workgroup->count() > most.x))
@@ -445,6 +445,15 @@ Result<void> check_launch(const std::optional<Extent3>& workgroup, Bytes dynamic
   if (dynamic_shared.count > std::numeric_limits<std::uint32_t>::max())
     return base::invalid(base::text("The dynamic shared memory of kernel '{}' ({}) exceeds 4 GiB.", kernel,
                                     to_string(dynamic_shared)));
+  constexpr std::uint64_t most_of_cluster = 16;
+  if (const auto& cluster = launch.cluster;
+      cluster && (cluster->count() == 0 || cluster->count() > most_of_cluster))
+    return base::invalid(base::text("The cluster of kernel '{}' ({} x {} x {}) is not of 1 to {} workgroups.",
+                                    kernel, cluster->x, cluster->y, cluster->z, most_of_cluster));
+  if (launch.shared_carveout > 100u)
+    return base::invalid(
+        base::text("The share of shared memory that kernel '{}' prefers ({} %) exceeds 100 %.", kernel,
+                   *launch.shared_carveout));
   return {};
 }
 

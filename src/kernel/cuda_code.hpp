@@ -3,6 +3,7 @@
 #include <wye/base/bytes.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
+#include <wye/device/launch.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +47,11 @@ struct CudaCode {
 /// Whether any device can launch this.
 /// Errors: invalid_argument.
 Result<void> check_launch(const std::optional<Extent3>& workgroup, Bytes dynamic_shared,
-                          const std::string& kernel);
+                          const LaunchOptions& launch, const std::string& kernel);
+template <class Source>
+Result<void> check_launch(const Source& source, const std::string& kernel) {
+  return check_launch(source.workgroup, source.dynamic_shared, source.launch, kernel);
+}
 
 /// The block that code is launched with: the declared one, else the one it requires, else of 256 threads, or
 /// of as many as it allows.

@@ -48,7 +48,14 @@ std::string launch_options(const Source& source) {
   const auto text = [](const std::optional<Extent3>& e) {
     return e ? base::text("{} x {} x {}", e->x, e->y, e->z) : std::string("unset");
   };
-  return base::text("workgroup {}, dynamic shared {}", text(source.workgroup), source.dynamic_shared.count);
+  std::string options =
+      base::text("workgroup {}, dynamic shared {}", text(source.workgroup), source.dynamic_shared.count);
+  // What is launched as usual has the key it had before there were these.
+  if (const LaunchOptions& launch = source.launch; launch != LaunchOptions())
+    options +=
+        base::text(", cluster {}, cooperative {}, carveout {}", text(launch.cluster), launch.cooperative,
+                   launch.shared_carveout ? std::to_string(*launch.shared_carveout) : "unset");
+  return options;
 }
 
 /// "Cubin, CudaCpp or Ptx".
@@ -210,7 +217,7 @@ Result<void> KernelProgram::add_spirv(const SpirV& source) {
 
 Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& data, const CudaCpp& source) {
   if (auto done = check(source, name_); !done) return done;
-  if (auto done = check_launch(source.workgroup, source.dynamic_shared, name_); !done) return done;
+  if (auto done = check_launch(source, name_); !done) return done;
   auto texts = std::make_shared<const std::vector<SourceText>>(
       read_includes(IncludePlaces(source), CudaCompiler::shown_name(source, name_)));
   const std::string options = base::text("{}, registers {}, {}", launch_options(source), source.max_registers,
@@ -227,7 +234,7 @@ Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& da
 template <class Source>
 Result<void> KernelProgram::add_cuda_code(std::string_view language, std::span<const std::byte> code,
                                           const Source& source, Architecture architecture) {
-  if (auto done = check_launch(source.workgroup, source.dynamic_shared, name_); !done) return done;
+  if (auto done = check_launch(source, name_); !done) return done;
   const std::string options = launch_options(source);
   Ingredients in = ingredients(language, code, kernel_entry(source, name_), source.tile);
   in.options = options;
@@ -556,6 +563,7 @@ Result<device::Artefact> KernelProgram::cuda_artefact(std::span<const std::byte>
   artefact.workgroup = *block;
   artefact.tile = source.tile.value_or(*block);
   artefact.dynamic_shared = static_cast<std::uint32_t>(source.dynamic_shared.count);
+  artefact.launch = source.launch;
   artefact.key = key;
   return artefact;
 }

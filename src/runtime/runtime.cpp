@@ -98,6 +98,8 @@ const std::vector<AdapterInfo>& Runtime::adapters() const { return state_->pool.
 const std::vector<Device>& Runtime::devices() const { return state_->pool.devices(); }
 
 Metrics Runtime::metrics() const {
+  std::vector<Monitoring> devices;  // by calls of drivers: before anything is held
+  for (const Device& device : state_->pool.devices()) devices.push_back(device.monitor());
   // One moment: all three rooms hold still. They never take each other's locks, so this order cannot meet another one.
   const auto& core = *state_->scheduler.state();
   const auto& pool = *state_->pool.state();
@@ -105,7 +107,8 @@ Metrics Runtime::metrics() const {
   const auto jobs_still = core.freeze();
   const auto pool_still = pool.freeze();
   const auto cache_still = cache.freeze();
-  return {pool.metrics_locked(), cache.metrics_locked(), core.metrics_locked(), pool.contexts_locked()};
+  return {pool.metrics_locked(), cache.metrics_locked(), core.metrics_locked(), pool.contexts_locked(),
+          std::move(devices)};
 }
 
 ContextPool& Runtime::pool() { return state_->pool; }

@@ -44,6 +44,7 @@ void check_same(const device::Artefact& a, const device::Artefact& b) {
   CHECK(a.tile == b.tile);
   CHECK(a.needs == b.needs);
   CHECK(a.dynamic_shared == b.dynamic_shared);
+  CHECK(a.launch == b.launch);
   CHECK(a.key == b.key);
 }
 
@@ -60,6 +61,20 @@ TEST_CASE("an artefact comes back from its bytes as it was", "[cache]") {
   const auto still_empty = decode(encode(empty), empty.key);
   REQUIRE(still_empty);
   check_same(empty, *still_empty);
+}
+
+TEST_CASE("how an artefact is launched comes back with it, and takes no bytes where it is as usual",
+          "[cache]") {
+  for (const LaunchOptions& launch :
+       {LaunchOptions{.cluster = Extent3(2, 4)}, LaunchOptions{.cooperative = true},
+        LaunchOptions{.shared_carveout = 0}, LaunchOptions{Extent3(8), true, 100}}) {
+    device::Artefact a = rich();
+    a.launch = launch;
+    CHECK(encode(a).size() > encode(rich()).size());
+    const auto again = decode(encode(a), a.key);
+    REQUIRE(again);
+    check_same(a, *again);
+  }
 }
 
 TEST_CASE("the stored form is the same on every machine, until its version moves", "[cache]") {

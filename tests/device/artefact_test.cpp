@@ -104,4 +104,22 @@ TEST_CASE("a slot that cannot be passed as its artefact says is refused by name"
   CHECK(answer().error().sentence() == "Kernel 'k' has 2 parameters, and says of 1 how they are passed.");
 }
 
+TEST_CASE("a launch that asks for what a device does not offer is refused by name, and a hint is passed over",
+          "[device]") {
+  Artefact artefact;
+  artefact.kernel = "k";
+  artefact.launch.shared_carveout = 50;
+  CHECK(check_plain_launch(artefact, "toy device"));
+  artefact.dynamic_shared = 4;
+  CHECK(check_plain_launch(artefact, "toy device").error() == Errc::unsupported);
+  CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
+        "Kernel 'k' is to be launched with dynamic shared memory, which no toy device offers.");
+  artefact.launch.cooperative = true;
+  CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
+        "Kernel 'k' is to be launched with all its workgroups at once, which no toy device offers.");
+  artefact.launch.cluster = Extent3(2);
+  CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
+        "Kernel 'k' is to be launched with clusters of workgroups, which no toy device offers.");
+}
+
 }  // namespace wye::test

@@ -98,7 +98,7 @@ void check_that_only_cuda_died(Runtime& runtime) {
                                  [](const AdapterInfo& a) { return a.backend == "cuda"; });
   REQUIRE(cuda != adapters.end());
   CHECK_FALSE(cuda->usable);
-  CHECK(cuda->reason == "An error has ended CUDA for this process.");
+  CHECK(cuda->reason.find("An error has ended CUDA for this process: ") == 0);
 }
 
 /// Several jobs are in flight on both lanes when `kernel` faults, which the driver calls one of `codes`.

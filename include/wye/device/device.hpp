@@ -4,6 +4,7 @@
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
 #include <wye/device/buffer.hpp>
+#include <wye/device/monitoring.hpp>
 
 #include <memory>
 #include <string>
@@ -28,6 +29,10 @@ class WYE_API Device {
   /// "vulkan:0".
   const std::string& id() const { return info().id; }
   MemoryInfo memory() const;
+  /// Asks the hardware's own monitor (NVIDIA's NVML, opened at run time where it is installed) for memory, utilization,
+  /// temperature and errors. What it does not say has a reason.
+  /// Cost: calls of the driver, some of them milliseconds on some hardware; no context is made or touched.
+  Monitoring monitor() const;
 
   /// Allocates `count` elements, uninitialized.
   /// Errors: invalid_argument (the size overflows), out_of_memory (larger than the device's limit, or no room),

@@ -36,6 +36,10 @@ class WYE_API Executable {
   explicit operator bool() const noexcept { return base_ != nullptr; }
   const std::string& name() const;
   const ParamSchema& schema() const;
+  /// Workgroups of it that the device runs at the same time when it runs nothing else: as many as a kernel needs whose
+  /// workgroups go on to further items, and the most that a cooperative launch may have. 0 where the driver does not say: on
+  /// all devices but CUDA's, and of native functions.
+  std::uint64_t resident_groups() const noexcept;
   const std::shared_ptr<device::ExecutableBase>& base() const noexcept { return base_; }
 
  private:

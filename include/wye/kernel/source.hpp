@@ -3,6 +3,7 @@
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/host_code.hpp>
+#include <wye/device/launch.hpp>
 #include <wye/device/native_code.hpp>
 #include <wye/device/parameter.hpp>
 
@@ -169,6 +170,7 @@ struct CudaCpp {
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
   std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  LaunchOptions launch = {};
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
@@ -184,6 +186,7 @@ struct Ptx {
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
   std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  LaunchOptions launch = {};
 
   /// Reads PTX from a file.
   /// Errors: not_found, io, invalid_argument (empty, not UTF-8 text).
@@ -199,6 +202,7 @@ struct Cubin {
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
   std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  LaunchOptions launch = {};
 
   /// Reads a cubin from a file.
   /// Errors: not_found, io, invalid_argument (not machine code of an NVIDIA GPU).

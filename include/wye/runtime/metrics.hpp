@@ -2,6 +2,7 @@
 /// Numbers about a runtime, all from one moment.
 #include <wye/base/bytes.hpp>
 #include <wye/cache/shader_cache.hpp>
+#include <wye/device/monitoring.hpp>
 #include <wye/pool/context_pool.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
@@ -15,6 +16,7 @@ struct Metrics {
   CacheMetrics cache;
   SchedulerMetrics jobs;
   std::vector<ContextInfo> contexts;
+  std::vector<Monitoring> devices;  ///< of each open device, asked just before that moment
   /// Bytes held: by contexts and by the cache together.
   Bytes bytes() const { return pool.bytes + cache.bytes; }
 };

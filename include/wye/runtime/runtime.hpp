@@ -63,6 +63,7 @@ class WYE_API Runtime {
   /// Everything that was looked for, with the reason where it cannot be used.
   const std::vector<AdapterInfo>& adapters() const;
   const std::vector<Device>& devices() const;
+  /// Cost: that of `Device::monitor` for each device.
   Metrics metrics() const;
 
   ContextPool& pool();

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_lane.hpp"
 #include "base/host_info.hpp"
+#include "base/sizes.hpp"
 #include "base/text.hpp"
 #include "device/host_timeline.hpp"
 
@@ -36,10 +37,11 @@ class CpuBuffer final : public BufferBase {
     }
     if (!memory) {
       if (request.account) request.account->release(request.bytes);
+      const Bytes held = device_memory.held(), limit = device_memory.limit();
+      const base::Sizes size(request.bytes, Bytes{limit.count - std::min(held.count, limit.count)});
       return Error(Errc::out_of_memory,
                    base::text("Buffer size ({}) exceeds what is left on '{}' now ({} of {} in use).",
-                              to_string(request.bytes), info.id, to_string(device_memory.held()),
-                              to_string(device_memory.limit())));
+                              size(request.bytes), info.id, size(held), size(limit)));
     }
     return std::shared_ptr<BufferBase>(std::make_shared<CpuBuffer>(std::move(device), device_memory, request,
                                                                    static_cast<std::byte*>(memory)));

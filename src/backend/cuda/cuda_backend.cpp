@@ -107,6 +107,10 @@ PhysicalDevice describe(const CudaDriver& driver, int index) {
   info.id = base::text("cuda:{}", index);
   info.backend = "cuda";
   info.driver = base::text("CUDA driver {}", version_text(driver.version()));
+  if (driver.nvml())
+    if (const std::string version = (*driver.nvml())->driver_version(); !version.empty())
+      info.driver = base::text("NVIDIA {}, CUDA {}", version, version_text(driver.version()));
+  info.driver_version = static_cast<std::uint64_t>(driver.version());
   info.api = "CUDA " + version_text(driver.version());
   const DriverTable& cu = driver.cu;
   CUresult failed = CUDA_SUCCESS;
@@ -165,7 +169,7 @@ PhysicalDevice describe(const CudaDriver& driver, int index) {
     info.reason = base::text("The CUDA driver does not describe its device {} ({} -> {} ({})).", index,
                              failed_call, meaning(failed).name, static_cast<int>(failed));
   else if (driver.dead())
-    info.reason = "An error has ended CUDA for this process.";
+    info.reason = driver.cause_of_death();
   else if (mode == CU_COMPUTEMODE_PROHIBITED)
     info.reason = base::text("The compute mode of '{}' forbids contexts.", info.name);
   else if (!has_pools)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
+#include "base/sizes.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -30,14 +31,19 @@ Result<void> CudaBuffer::take(device::MemoryUse use) {
   const CurrentContext current(device);
   if (!current) return current.error();
   const auto refused = [&](CUresult r, const char* api) {
-    const MemoryInfo memory = r == CUDA_ERROR_OUT_OF_MEMORY ? device.memory() : MemoryInfo{};
+    if (r != CUDA_ERROR_OUT_OF_MEMORY)
+      return device.failed(
+          r, api, base::text("Device '{}' gives no buffer of {}.", device.info().id, to_string(bytes())));
+    const MemoryInfo memory = device.memory();
+    const base::Sizes size(bytes(), memory.available);
+    // What is left may be enough, and not in one piece.
     return device.failed(
         r, api,
-        r == CUDA_ERROR_OUT_OF_MEMORY
+        bytes() > memory.available
             ? base::text("Buffer size ({}) exceeds what is left on '{}' now ({} available of {}).",
-                         to_string(bytes()), device.info().id, to_string(memory.available),
-                         to_string(memory.total))
-            : base::text("Device '{}' gives no buffer of {}.", device.info().id, to_string(bytes())));
+                         size(bytes()), device.info().id, size(memory.available), size(memory.total))
+            : base::text("Device '{}' has no room for a buffer of {} now, in one piece ({} available of {}).",
+                         device.info().id, size(bytes()), size(memory.available), size(memory.total)));
   };
   const std::size_t size = std::max<std::size_t>(bytes().count, 16);  // the driver knows no empty memory
   if (use == device::MemoryUse::transfer) {

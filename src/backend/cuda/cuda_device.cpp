@@ -67,16 +67,20 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver>
                                                      const device::BackendOptions& options) {
   if (driver->dead())
     return Error(Errc::unavailable,
-                 base::text("Device '{}' cannot be opened: an error has ended CUDA for this process.",
-                            physical.info.id));
+                 base::text("Device '{}' cannot be opened. {}", physical.info.id, driver->cause_of_death()));
   std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(driver), physical));
   if (auto created = device->create(options); !created) return std::move(created).error();
   return device;
 }
 
 Error CudaDevice::refused(CUresult result, const char* api) {
-  return failed(result, api,
-                base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
+  return failed(
+      result, api,
+      result == CUDA_ERROR_DEVICE_UNAVAILABLE
+          ? base::text(
+                "Device '{}' ({}) is taken: its compute mode lets one process have it, and another has.",
+                info().id, info().name)
+          : base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
 }
 
 Result<void> CudaDevice::create(const device::BackendOptions& options) {
@@ -94,6 +98,13 @@ Result<void> CudaDevice::create(const device::BackendOptions& options) {
 Result<void> CudaDevice::furnish() {
   const CurrentContext current(*this);
   if (!current) return current.error();
+  int count = 0, clusters = 0, cooperative = 0;
+  for (const auto& [attribute, value] : {std::pair{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &count},
+                                         std::pair{CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, &clusters},
+                                         std::pair{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative}})
+    if (const CUresult r = cu.DeviceGetAttribute(value, attribute, handle_); r != CUDA_SUCCESS)
+      return refused(r, "cuDeviceGetAttribute");
+  processors_ = {partition_ ? processors_.count : count, clusters != 0, cooperative != 0};
   auto stream = create_stream(device::LanePriority::normal);
   if (!stream) return std::move(stream).error();
   memory_stream_ = *stream;
@@ -148,6 +159,7 @@ Result<void> CudaDevice::divide(unsigned units) {
       r != CUDA_SUCCESS)
     return refused(r, "cuGreenCtxCreate");
   partition_ = partition;
+  processors_.count = static_cast<int>(part.sm.smCount);
   CUcontext context = nullptr;
   if (const CUresult r = cu.CtxFromGreenCtx(&context, partition_); r != CUDA_SUCCESS)
     return refused(r, "cuCtxFromGreenCtx");
@@ -199,6 +211,12 @@ MemoryInfo CudaDevice::memory() {
   memory.available =
       Bytes{std::min<std::uint64_t>(free + (reserved - std::min(used, reserved)), memory.total.count)};
   return memory;
+}
+
+Monitoring CudaDevice::monitor() {
+  const auto& nvml = driver_->nvml();
+  return nvml ? (*nvml)->read(info().id, info().device_uuid)
+              : device::unmonitored(info().id, nvml.error().sentence());
 }
 
 Result<std::shared_ptr<device::BufferBase>> CudaDevice::create_buffer(const device::BufferRequest& request) {
@@ -375,12 +393,13 @@ const Error& CudaDevice::lose(CUresult result, const char* api, Place place) noe
     const std::lock_guard lock(lost_mutex_);
     if (!lost()) {
       try {
-        lost_error_ = Error(Errc::device_lost, lost_error_.sentence(),
+        lost_error_ = Error(Errc::device_lost,
+                            base::clause(lost_error_.sentence()) + std::string(misdeed(result)) + ".",
                             NativeError{api, result, std::string(meaning(result).name)}, place);
       } catch (...) {  // no memory for the details: it is lost all the same
       }
       lost_.store(&lost_error_, std::memory_order_release);
-      if (meaning(result).reach == Reach::process) driver_->die();
+      if (meaning(result).reach == Reach::process) driver_->die(result, api);
     }
   }
   queue_.give_up();

@@ -53,6 +53,13 @@ struct Word {
   CUdeviceptr address = 0;
 };
 
+/// What runs kernels.
+struct Processors {
+  int count = 0;             ///< multiprocessors
+  bool clusters = false;     ///< they run clusters of blocks
+  bool cooperative = false;  ///< they run all blocks of a launch at the same time, if asked
+};
+
 /// What is known of a device of the driver.
 struct PhysicalDevice {
   CUdevice handle = 0;
@@ -77,6 +84,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
 
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
+  Monitoring monitor() override;
   const Error* lost() const noexcept override { return lost_.load(std::memory_order_acquire); }
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(
@@ -88,6 +96,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
 
   const DriverTable& cu;
   CUcontext context() const noexcept { return context_; }
+  /// What of it kernels run on: of a partition, its own.
+  const Processors& processors() const noexcept { return processors_; }
   /// Where memory is taken and given back. Nothing else is in it, so that it never has to be waited for long.
   CUstream memory_stream() const noexcept { return memory_stream_; }
   CUmemoryPool memory_pool() const noexcept { return memory_pool_; }
@@ -143,7 +153,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   CUdevice handle_;
   CUcontext context_ = nullptr;
   CUgreenCtx partition_ = nullptr;  // whose context it is, where the device was divided
-  bool retained_ = false;           // the primary context: a host's own is the host's to end
+  Processors processors_;
+  bool retained_ = false;  // the primary context: a host's own is the host's to end
   CUstream memory_stream_ = nullptr;
   CUmemoryPool memory_pool_ = nullptr;
   CUevent memory_event_ = nullptr;

@@ -116,6 +116,7 @@ Result<void> Encoder::dispatch(const device::Command& command, std::span<const O
   } else {
     auto groups = device::groups_for(artefact, command.items, device_.info().limits, device_.info().id);
     if (!groups) return std::move(groups).error();
+    if (auto checked = executable.check_grid(*groups); !checked) return checked;
     step.kind = Step::Kind::launch;
     step.grid = *groups;
     step.parameters = (plan_.parameters.size() + 15) & ~std::size_t{15};

@@ -129,6 +129,21 @@ const ResultMeaning& meaning(CUresult result) noexcept {
   return row != std::end(rows) && row->result == result ? *row : unheard_of;
 }
 
+std::string_view misdeed(CUresult result) noexcept {
+  switch (static_cast<int>(result)) {
+    case 700: return ": a kernel used an address that is in no memory of the device";
+    case 702: return ": a kernel ran for longer than the system allows";
+    case 710: return ": an assert() of a kernel failed";
+    case 714: return ": a kernel's stack was damaged or too small";
+    case 715: return ": a kernel came to an instruction that the device does not have";
+    case 716:
+      return ": a kernel used an address that is not a multiple of the size of what it reads or writes there";
+    case 717: return ": a kernel used an address of another kind of memory than the instruction takes";
+    case 718: return ": a kernel jumped to where no code is";
+    default: return "";
+  }
+}
+
 Error failure(CUresult result, std::string_view api, std::string sentence, Place place) {
   const ResultMeaning& m = meaning(result);
   return Error(m.code, std::move(sentence), NativeError{std::string(api), result, std::string(m.name)},

@@ -32,6 +32,8 @@ struct ResultMeaning {
 /// A code that is not in the table is of a driver newer than it: the device is given up, for nothing says that it is well.
 const ResultMeaning& meaning(CUresult result) noexcept;
 std::span<const ResultMeaning> meanings() noexcept;
+/// What a kernel did that ended with this code: how a sentence about the device goes on. Empty for other codes.
+std::string_view misdeed(CUresult result) noexcept;
 /// Whether the device cannot be used after.
 inline bool ends_device(CUresult result) noexcept { return meaning(result).reach >= Reach::device; }
 

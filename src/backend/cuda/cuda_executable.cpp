@@ -10,6 +10,26 @@
 namespace wye {
 inline namespace v0 {
 namespace cuda {
+namespace {
+
+std::string sides(Extent3 extent) { return base::text("{} x {} x {}", extent.x, extent.y, extent.z); }
+
+/// A launch of one cluster, for the driver to look at.
+CUlaunchConfig launch_shape(const device::Artefact& artefact, Extent3 cluster) {
+  const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
+  CUlaunchConfig shape{};
+  shape.gridDimX = narrow(cluster.x);
+  shape.gridDimY = narrow(cluster.y);
+  shape.gridDimZ = narrow(cluster.z);
+  shape.blockDimX = narrow(artefact.workgroup.x);
+  shape.blockDimY = narrow(artefact.workgroup.y);
+  shape.blockDimZ = narrow(artefact.workgroup.z);
+  shape.sharedMemBytes = artefact.dynamic_shared;
+  return shape;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<CudaDevice> device,
                                                                const device::Artefact& artefact) {
   if (const Error* lost = device->lost()) return *lost;
@@ -42,6 +62,7 @@ Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<C
   if (!current) return current.error();
   if (auto loaded = executable->load(artefact); !loaded) return std::move(loaded).error();
   if (auto checked = executable->check_limits(); !checked) return std::move(checked).error();
+  if (auto prepared = executable->prepare_launches(); !prepared) return std::move(prepared).error();
   return executable;
 }
 
@@ -94,9 +115,10 @@ Result<void> CudaExecutable::load(const device::Artefact& artefact) {
 
 Result<void> CudaExecutable::check_limits() {
   CudaDevice& device = cuda();
-  int threads = 0, shared = 0;
+  int threads = 0, shared = 0, registers = 0;
   for (const auto& [attribute, value] : {std::pair{CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads},
-                                         std::pair{CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &shared}})
+                                         std::pair{CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &shared},
+                                         std::pair{CU_FUNC_ATTRIBUTE_NUM_REGS, &registers}})
     if (const CUresult r = device.cu.FuncGetAttribute(value, attribute, function_); r != CUDA_SUCCESS)
       return device.failed(r, "cuFuncGetAttribute",
                            base::text("The driver of device '{}' does not say what kernel '{}' needs.",
@@ -104,9 +126,10 @@ Result<void> CudaExecutable::check_limits() {
   if (artefact().workgroup.count() > static_cast<std::uint64_t>(threads))
     return Error(
         Errc::unsupported,
-        base::text("The workgroup of kernel '{}' ({} invocations) is larger than its registers allow on "
-                   "device '{}' ({}).",
-                   artefact().kernel, artefact().workgroup.count(), device.info().id, threads));
+        base::text(
+            "The workgroup of kernel '{}' ({} invocations of {} registers) is larger than its code and "
+            "its registers allow on device '{}' ({} invocations).",
+            artefact().kernel, artefact().workgroup.count(), registers, device.info().id, threads));
   const std::uint64_t all = static_cast<std::uint64_t>(shared) + artefact().dynamic_shared;
   if (all > device.info().limits.shared_memory.count)
     return Error(
@@ -122,6 +145,136 @@ Result<void> CudaExecutable::check_limits() {
     return device.failed(r, "cuFuncSetAttribute",
                          base::text("Device '{}' gives kernel '{}' no {} bytes of dynamic shared memory.",
                                     device.info().id, artefact().kernel, artefact().dynamic_shared));
+  return {};
+}
+
+Result<void> CudaExecutable::prepare_launches() {
+  CudaDevice& device = cuda();
+  const LaunchOptions& launch = artefact().launch;
+  if (launch.shared_carveout)  // a hint
+    device.heard(device.cu.FuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                            static_cast<int>(*launch.shared_carveout)),
+                 "cuFuncSetAttribute");
+  if (const Error* lost = device.lost()) return *lost;
+  if (auto prepared = prepare_clusters(); !prepared) return prepared;
+  if (launch.cooperative) {
+    if (!device.processors().cooperative)
+      return Error(Errc::unsupported,
+                   base::text("Kernel '{}' is to be launched with all its workgroups at once, which device "
+                              "'{}' ({}) does not do.",
+                              artefact().kernel, device.info().id, device.info().name));
+    CUlaunchAttribute& attribute = attributes_[attribute_count_++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+  }
+  return count_resident();
+}
+
+Result<Extent3> CudaExecutable::required_cluster() {
+  CudaDevice& device = cuda();
+  int x = 0, y = 0, z = 0;
+  for (const auto& [attribute, value] : {std::pair{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, &x},
+                                         std::pair{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, &y},
+                                         std::pair{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, &z}})
+    if (const CUresult r = device.cu.FuncGetAttribute(value, attribute, function_); r != CUDA_SUCCESS)
+      return device.failed(
+          r, "cuFuncGetAttribute",
+          base::text("The driver of device '{}' does not say which clusters kernel '{}' needs.",
+                     device.info().id, artefact().kernel));
+  return x > 0 ? Extent3(static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(std::max(y, 1)),
+                         static_cast<std::uint64_t>(std::max(z, 1)))
+               : Extent3(0);
+}
+
+Result<void> CudaExecutable::prepare_clusters() {
+  CudaDevice& device = cuda();
+  const auto& declared = artefact().launch.cluster;
+  if (!device.processors().clusters) {
+    if (!declared || declared->count() == 1) return {};
+    return Error(
+        Errc::unsupported,
+        base::text("Kernel '{}' is to be launched in clusters of {} workgroups, and device '{}' ({}, "
+                   "{}) has none: they came with sm_90.",
+                   artefact().kernel, declared->count(), device.info().id, device.info().name,
+                   device.info().architecture));
+  }
+  auto required = required_cluster();
+  if (!required) return std::move(required).error();
+  if (declared && required->count() != 0 && *declared != *required)
+    return Error(Errc::invalid_argument,
+                 base::text("The cluster of kernel '{}' ({}) is not the one its code requires ({}).",
+                            artefact().kernel, sides(*declared), sides(*required)));
+  cluster_ = declared ? *declared : required->count() != 0 ? *required : Extent3();
+  if (!declared || cluster_.count() == 1) return {};
+  constexpr std::uint64_t portable = 8;
+  const auto refused = [&](CUresult r, const char* api) {
+    return device.failed(r, api,
+                         base::text("Device '{}' does not launch kernel '{}' in clusters of {} workgroups.",
+                                    device.info().id, artefact().kernel, cluster_.count()));
+  };
+  if (cluster_.count() > portable)
+    if (const CUresult r =
+            device.cu.FuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+        r != CUDA_SUCCESS)
+      return refused(r, "cuFuncSetAttribute");
+  int most = 0;
+  const CUlaunchConfig shape = launch_shape(artefact(), cluster_);
+  if (const CUresult r = device.cu.OccupancyMaxPotentialClusterSize(&most, function_, &shape);
+      r != CUDA_SUCCESS)
+    return refused(r, "cuOccupancyMaxPotentialClusterSize");
+  if (cluster_.count() > static_cast<std::uint64_t>(std::max(most, 0)))
+    return Error(
+        Errc::unsupported,
+        base::text("The cluster of kernel '{}' ({} workgroups) exceeds the limit of device '{}' ({}).",
+                   artefact().kernel, cluster_.count(), device.info().id, most));
+  CUlaunchAttribute& attribute = attributes_[attribute_count_++];
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attribute.value.clusterDim = {static_cast<unsigned>(cluster_.x), static_cast<unsigned>(cluster_.y),
+                                static_cast<unsigned>(cluster_.z)};
+  return {};
+}
+
+Result<void> CudaExecutable::count_resident() {
+  CudaDevice& device = cuda();
+  int count = 0;
+  CUresult r = CUDA_SUCCESS;
+  const char* api = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
+  if (cluster_.count() > 1) {
+    api = "cuOccupancyMaxActiveClusters";
+    CUlaunchConfig shape = launch_shape(artefact(), cluster_);
+    CUlaunchAttribute cluster{};
+    cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    cluster.value.clusterDim = {shape.gridDimX, shape.gridDimY, shape.gridDimZ};
+    shape.attrs = &cluster;
+    shape.numAttrs = 1;
+    r = device.cu.OccupancyMaxActiveClusters(&count, function_, &shape);
+  } else {
+    r = device.cu.OccupancyMaxActiveBlocksPerMultiprocessor(
+        &count, function_, static_cast<int>(artefact().workgroup.count()), artefact().dynamic_shared);
+  }
+  if (r != CUDA_SUCCESS)
+    return device.failed(
+        r, api,
+        base::text("The driver of device '{}' does not say how many workgroups of kernel '{}' "
+                   "run at once.",
+                   device.info().id, artefact().kernel));
+  const auto each = static_cast<std::uint64_t>(std::max(count, 0));
+  resident_ = cluster_.count() > 1 ? each * cluster_.count()
+                                   : each * static_cast<std::uint64_t>(device.processors().count);
+  return {};
+}
+
+Result<void> CudaExecutable::check_grid(Extent3 groups) const {
+  if (groups.x % cluster_.x != 0 || groups.y % cluster_.y != 0 || groups.z % cluster_.z != 0)
+    return Error(Errc::unsupported,
+                 base::text("Grid of kernel '{}' ({} workgroups) on device '{}' is not a multiple of its "
+                            "cluster ({}).",
+                            artefact().kernel, sides(groups), cuda().info().id, sides(cluster_)));
+  if (artefact().launch.cooperative && groups.count() > resident_)
+    return Error(Errc::unsupported,
+                 base::text("Grid of kernel '{}' ({} workgroups), which are to run all at once, exceeds what "
+                            "device '{}' runs at once ({}).",
+                            artefact().kernel, groups.count(), cuda().info().id, resident_));
   return {};
 }
 

@@ -2,7 +2,9 @@
 /// A kernel that a context has loaded, or a function of the host that enqueues.
 #include <wye/base/result.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "backend/cuda/cuda_device.hpp"
 #include "device/contract.hpp"
@@ -24,14 +26,29 @@ class CudaExecutable final : public device::ExecutableBase {
   Bytes bytes() const noexcept override { return bytes_; }
   bool is_native() const noexcept { return function_ == nullptr; }
   CUfunction function() const noexcept { return function_; }
+  std::uint64_t resident_groups() const noexcept override { return resident_; }
+  /// What a launch says beside its sizes; empty where it says nothing.
+  std::span<const CUlaunchAttribute> attributes() const noexcept { return {attributes_, attribute_count_}; }
+  /// Errors: unsupported: such a grid cannot be launched.
+  Result<void> check_grid(Extent3 groups) const;
 
  private:
   Result<void> load(const device::Artefact& artefact);
   Result<void> check_limits();
+  /// Asks what launches may be, and makes the attributes that they have.
+  Result<void> prepare_launches();
+  /// The cluster that the code requires, {0} where it does not.
+  Result<Extent3> required_cluster();
+  Result<void> prepare_clusters();
+  Result<void> count_resident();
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   Bytes bytes_;
   CUlibrary library_ = nullptr;
   CUfunction function_ = nullptr;
+  CUlaunchAttribute attributes_[2] = {};
+  std::size_t attribute_count_ = 0;
+  Extent3 cluster_;
+  std::uint64_t resident_ = 0;
 };
 
 }  // namespace cuda

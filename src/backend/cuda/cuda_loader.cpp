@@ -59,7 +59,21 @@ Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
       default: return failure(r, "cuInit", "The CUDA driver cannot be initialized.");
     }
   }
+  driver->nvml_ = Nvml::open();
   return driver;
+}
+
+std::string CudaDriver::cause_of_death() const {
+  return base::text("An error has ended CUDA for this process: {} -> {} ({}).", died_of_,
+                    meaning(died_with_).name, static_cast<int>(died_with_));
+}
+
+void CudaDriver::die(CUresult result, const char* api) noexcept {
+  const std::lock_guard lock(death_);
+  if (dead()) return;
+  died_of_ = api;
+  died_with_ = result;
+  dead_.store(true, std::memory_order_release);
 }
 
 Result<void> CudaDriver::load() {

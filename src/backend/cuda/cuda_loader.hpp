@@ -10,89 +10,96 @@
 #include <mutex>
 #include <string>
 
+#include "backend/cuda/cuda_nvml.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace cuda {
 
 /// Every function that is called, with the version of the interface that it is called by: a function is asked for with the
 /// version in the name of its type, never with the newest that the headers know, for that may be another function.
-#define WYE_CUDA_FUNCTIONS(X)             \
-  X(Init, 2000)                           \
-  X(DriverGetVersion, 2020)               \
-  X(DeviceGetCount, 2000)                 \
-  X(DeviceGet, 2000)                      \
-  X(DeviceGetName, 2000)                  \
-  X(DeviceGetUuid, 11040)                 \
-  X(DeviceTotalMem, 3020)                 \
-  X(DeviceGetAttribute, 2000)             \
-  X(DevicePrimaryCtxRetain, 7000)         \
-  X(DevicePrimaryCtxRelease, 11000)       \
-  X(CtxPushCurrent, 4000)                 \
-  X(CtxPopCurrent, 4000)                  \
-  X(CtxGetCurrent, 4000)                  \
-  X(CtxGetDevice, 2000)                   \
-  X(CtxGetStreamPriorityRange, 5050)      \
-  X(StreamCreateWithPriority, 5050)       \
-  X(StreamDestroy, 4000)                  \
-  X(StreamSynchronize, 2000)              \
-  X(StreamWaitEvent, 3020)                \
-  X(StreamWriteValue64, 11070)            \
-  X(EventCreate, 2000)                    \
-  X(EventRecord, 2000)                    \
-  X(EventQuery, 2000)                     \
-  X(EventSynchronize, 2000)               \
-  X(EventDestroy, 4000)                   \
-  X(MemGetInfo, 3020)                     \
-  X(MemPoolCreate, 11020)                 \
-  X(MemPoolDestroy, 11020)                \
-  X(MemPoolSetAttribute, 11020)           \
-  X(MemPoolGetAttribute, 11020)           \
-  X(MemPoolTrimTo, 11020)                 \
-  X(MemAllocFromPoolAsync, 11020)         \
-  X(MemFreeAsync, 11020)                  \
-  X(MemHostAlloc, 2020)                   \
-  X(MemFreeHost, 2000)                    \
-  X(MemHostGetDevicePointer, 3020)        \
-  X(MemcpyAsync, 4000)                    \
-  X(MemsetD32Async, 3020)                 \
-  X(LibraryLoadData, 12000)               \
-  X(LibraryUnload, 12000)                 \
-  X(LibraryGetKernel, 12000)              \
-  X(KernelGetFunction, 12000)             \
-  X(FuncGetAttribute, 2020)               \
-  X(FuncSetAttribute, 9000)               \
-  X(LaunchKernel, 4000)                   \
-  X(GraphCreate, 10000)                   \
-  X(GraphDestroy, 10000)                  \
-  X(GraphAddKernelNode, 12000)            \
-  X(GraphAddMemcpyNode, 10000)            \
-  X(GraphAddMemsetNode, 10000)            \
-  X(GraphAddEmptyNode, 10000)             \
-  X(GraphInstantiateWithFlags, 11040)     \
-  X(GraphExecKernelNodeSetParams, 12000)  \
-  X(GraphExecMemcpyNodeSetParams, 10020)  \
-  X(GraphExecMemsetNodeSetParams, 10020)  \
-  X(GraphExecDestroy, 10000)              \
-  X(GraphLaunch, 10000)                   \
-  X(MemGetAllocationGranularity, 10020)   \
-  X(MemCreate, 10020)                     \
-  X(MemRelease, 10020)                    \
-  X(MemExportToShareableHandle, 10020)    \
-  X(MemAddressReserve, 10020)             \
-  X(MemAddressFree, 10020)                \
-  X(MemMap, 10020)                        \
-  X(MemUnmap, 10020)                      \
-  X(MemSetAccess, 10020)                  \
-  X(MemFree, 3020)                        \
-  X(ImportExternalMemory, 10000)          \
-  X(ExternalMemoryGetMappedBuffer, 10000) \
-  X(DestroyExternalMemory, 10000)         \
-  X(ImportExternalSemaphore, 10000)       \
-  X(SignalExternalSemaphoresAsync, 10000) \
-  X(WaitExternalSemaphoresAsync, 10000)   \
-  X(DestroyExternalSemaphore, 10000)      \
-  X(DeviceCanAccessPeer, 4000)            \
-  X(MemPoolSetAccess, 11020)              \
+#define WYE_CUDA_FUNCTIONS(X)                        \
+  X(Init, 2000)                                      \
+  X(DriverGetVersion, 2020)                          \
+  X(DeviceGetCount, 2000)                            \
+  X(DeviceGet, 2000)                                 \
+  X(DeviceGetName, 2000)                             \
+  X(DeviceGetUuid, 11040)                            \
+  X(DeviceTotalMem, 3020)                            \
+  X(DeviceGetAttribute, 2000)                        \
+  X(DevicePrimaryCtxRetain, 7000)                    \
+  X(DevicePrimaryCtxRelease, 11000)                  \
+  X(CtxPushCurrent, 4000)                            \
+  X(CtxPopCurrent, 4000)                             \
+  X(CtxGetCurrent, 4000)                             \
+  X(CtxGetDevice, 2000)                              \
+  X(CtxGetStreamPriorityRange, 5050)                 \
+  X(StreamCreateWithPriority, 5050)                  \
+  X(StreamDestroy, 4000)                             \
+  X(StreamSynchronize, 2000)                         \
+  X(StreamWaitEvent, 3020)                           \
+  X(StreamWriteValue64, 11070)                       \
+  X(EventCreate, 2000)                               \
+  X(EventRecord, 2000)                               \
+  X(EventQuery, 2000)                                \
+  X(EventSynchronize, 2000)                          \
+  X(EventDestroy, 4000)                              \
+  X(MemGetInfo, 3020)                                \
+  X(MemPoolCreate, 11020)                            \
+  X(MemPoolDestroy, 11020)                           \
+  X(MemPoolSetAttribute, 11020)                      \
+  X(MemPoolGetAttribute, 11020)                      \
+  X(MemPoolTrimTo, 11020)                            \
+  X(MemAllocFromPoolAsync, 11020)                    \
+  X(MemFreeAsync, 11020)                             \
+  X(MemHostAlloc, 2020)                              \
+  X(MemFreeHost, 2000)                               \
+  X(MemHostGetDevicePointer, 3020)                   \
+  X(MemcpyAsync, 4000)                               \
+  X(MemsetD32Async, 3020)                            \
+  X(LibraryLoadData, 12000)                          \
+  X(LibraryUnload, 12000)                            \
+  X(LibraryGetKernel, 12000)                         \
+  X(KernelGetFunction, 12000)                        \
+  X(FuncGetAttribute, 2020)                          \
+  X(FuncSetAttribute, 9000)                          \
+  X(LaunchKernel, 4000)                              \
+  X(LaunchKernelEx, 11060)                           \
+  X(OccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
+  X(OccupancyMaxPotentialClusterSize, 11070)         \
+  X(OccupancyMaxActiveClusters, 11070)               \
+  X(GraphCreate, 10000)                              \
+  X(GraphDestroy, 10000)                             \
+  X(GraphAddKernelNode, 12000)                       \
+  X(GraphKernelNodeSetAttribute, 11000)              \
+  X(GraphAddMemcpyNode, 10000)                       \
+  X(GraphAddMemsetNode, 10000)                       \
+  X(GraphAddEmptyNode, 10000)                        \
+  X(GraphInstantiateWithFlags, 11040)                \
+  X(GraphExecKernelNodeSetParams, 12000)             \
+  X(GraphExecMemcpyNodeSetParams, 10020)             \
+  X(GraphExecMemsetNodeSetParams, 10020)             \
+  X(GraphExecDestroy, 10000)                         \
+  X(GraphLaunch, 10000)                              \
+  X(MemGetAllocationGranularity, 10020)              \
+  X(MemCreate, 10020)                                \
+  X(MemRelease, 10020)                               \
+  X(MemExportToShareableHandle, 10020)               \
+  X(MemAddressReserve, 10020)                        \
+  X(MemAddressFree, 10020)                           \
+  X(MemMap, 10020)                                   \
+  X(MemUnmap, 10020)                                 \
+  X(MemSetAccess, 10020)                             \
+  X(MemFree, 3020)                                   \
+  X(ImportExternalMemory, 10000)                     \
+  X(ExternalMemoryGetMappedBuffer, 10000)            \
+  X(DestroyExternalMemory, 10000)                    \
+  X(ImportExternalSemaphore, 10000)                  \
+  X(SignalExternalSemaphoresAsync, 10000)            \
+  X(WaitExternalSemaphoresAsync, 10000)              \
+  X(DestroyExternalSemaphore, 10000)                 \
+  X(DeviceCanAccessPeer, 4000)                       \
+  X(MemPoolSetAccess, 11020)                         \
   X(MemcpyPeerAsync, 4000)
 /// Functions that the oldest driver wye works with does not have: null there.
 #define WYE_CUDA_NEWER_FUNCTIONS(X)   \
@@ -133,7 +140,13 @@ class CudaDriver {
   int version() const noexcept { return version_; }
   /// Whether an error has ended CUDA for this process; no device of this driver can be opened after.
   bool dead() const noexcept { return dead_.load(std::memory_order_acquire); }
-  void die() noexcept { dead_.store(true, std::memory_order_release); }
+  /// What has: "An error has ended CUDA for this process: cuLaunchKernel -> CUDA_ERROR_LAUNCH_FAILED (719)." Only where it is
+  /// dead.
+  std::string cause_of_death() const;
+  /// Says that an error has. Only the first is heard.
+  void die(CUresult result, const char* api) noexcept;
+  /// NVIDIA's monitor, or why there is none: opened with the driver.
+  const Result<std::shared_ptr<const Nvml>>& nvml() const noexcept { return nvml_; }
 
  private:
   explicit CudaDriver(DynamicLibrary library) : library_(std::move(library)) {}
@@ -141,6 +154,10 @@ class CudaDriver {
   Result<void> load();
   DynamicLibrary library_;
   int version_ = 0;
+  Result<std::shared_ptr<const Nvml>> nvml_ = Error(Errc::unavailable, "NVML was not opened.");
+  std::mutex death_;
+  const char* died_of_ = "";  // a call; written once, before `dead_`
+  CUresult died_with_ = CUDA_SUCCESS;
   std::atomic<bool> dead_{false};
 };
 

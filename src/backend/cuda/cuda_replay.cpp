@@ -121,7 +121,10 @@ CUresult CudaGraph::add(CUgraphNode& node, std::span<const CUgraphNode> after, P
   }
   LaunchBlock block(plan.parameters.data() + step.parameters, step.parameter_count);
   const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block);
-  return cu.GraphAddKernelNode(&node, graph_, after.data(), after.size(), &kernel);
+  CUresult r = cu.GraphAddKernelNode(&node, graph_, after.data(), after.size(), &kernel);
+  for (const CUlaunchAttribute& attribute : step.executable->attributes())
+    if (r == CUDA_SUCCESS) r = cu.GraphKernelNodeSetAttribute(node, attribute.id, &attribute.value);
+  return r;
 }
 
 CUresult CudaGraph::set(std::size_t i, Plan& plan, const Step& step) const {

@@ -29,6 +29,8 @@ Result<std::shared_ptr<VulkanExecutable>> VulkanExecutable::create(std::shared_p
     return Error(Errc::unsupported,
                  base::text("Kernel '{}' needs {}, which device '{}' does not offer.", artefact.kernel,
                             to_string(artefact.needs.without(info.features)), info.id));
+  if (auto plain = device::check_plain_launch(artefact, "Vulkan device"); !plain)
+    return std::move(plain).error();
   if (auto checked = device::check_passing(artefact, "Vulkan device",
                                            {Kind::descriptor, Kind::bytes, Kind::address, Kind::span});
       !checked)

@@ -150,7 +150,14 @@ TEST_CASE("a fatal error ends the device at once, for everybody, and CUDA for th
   auto again = found[0].adapter->open();
   REQUIRE_FALSE(again);
   CHECK(again.error() == Errc::unavailable);
-  CHECK(again.error().sentence().find("for this process") != std::string::npos);
+  CHECK(again.error().sentence() ==
+        "Device 'cuda:0' cannot be opened. An error has ended CUDA for this process: cuMemsetD32Async -> "
+        "CUDA_ERROR_ILLEGAL_ADDRESS (700).");
+  const auto later = discover();
+  REQUIRE(later.size() == 1);
+  CHECK_FALSE(later[0].info.usable);
+  CHECK(later[0].info.reason ==
+        "An error has ended CUDA for this process: cuMemsetD32Async -> CUDA_ERROR_ILLEGAL_ADDRESS (700).");
 }
 
 TEST_CASE("who waits for little does not wait for who waits for much", "[cuda]") {

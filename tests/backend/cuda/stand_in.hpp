@@ -53,10 +53,12 @@ class StandIn {
     return call<int (*)(const char*)>("asked")(function.c_str());
   }
   int priority() const { return call<int (*)()>("priority")(); }
+  int function_attribute(int attribute) const { return call<int (*)(int)>("function_attribute")(attribute); }
   long depth() const { return call<long (*)()>("depth")(); }
   void* current() const { return call<void* (*)()>("current")(); }
   void push(void* context) const { call<void (*)(void*)>("push")(context); }
   void pop() const { call<void (*)()>("pop")(); }
+  void order(long order) const { call<void (*)(long)>("order")(order); }
   void seed(unsigned seed) const { call<void (*)(unsigned)>("seed")(seed); }
   /// Objects that were there when a context ended that was not broken.
   long left_behind() const { return call<long (*)()>("left_behind")(); }

@@ -13,6 +13,7 @@ struct Kernel {
   const twin::Kernel* twin = nullptr;
   std::size_t fixed_shared = 0;
   int dynamic_shared = 48 << 10;  // at most
+  bool large_clusters = false;    // of more than 8 blocks
 };
 
 struct Library {
@@ -23,8 +24,16 @@ struct Library {
 /// Reads the kernels of a cubin or of a text of PTX, as NVRTC makes them.
 CUresult read_code(const void* code, Library& library);
 
-// Entry points that a graph is made of.
-CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                      unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra);
+/// How a kernel is launched, beside its sizes.
+struct LaunchKind {
+  dim3 cluster{};
+  bool cooperative = false;
+  unsigned blocks() const { return cluster.x * cluster.y * cluster.z; }
+};
+/// Takes one attribute. False: it is not known.
+bool read_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchKind& kind);
+/// Gives a stream a launch; the attributes of `config` are not looked at.
+CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function, void** parameters,
+                void** extra);
 
 }  // namespace standin

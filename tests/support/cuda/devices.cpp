@@ -10,6 +10,8 @@ namespace {
 
 CUresult Init(unsigned) {
   world().initialized = true;
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible && *visible == '\0')
+    return CUDA_ERROR_NO_DEVICE;
   return static_cast<CUresult>(setting("WYE_STANDIN_INIT", 0));
 }
 CUresult DriverGetVersion(int* version) {
@@ -26,7 +28,8 @@ CUresult DeviceGet(CUdevice* device, int index) {
   return CUDA_SUCCESS;
 }
 CUresult DeviceGetName(char* name, int size, CUdevice) {
-  std::snprintf(name, static_cast<std::size_t>(size), "wye stand-in");
+  std::snprintf(name, static_cast<std::size_t>(size), "wye stand-in%s",
+                setting("WYE_STANDIN_MIG", 0) ? " MIG 1g.1gb" : "");
   return CUDA_SUCCESS;
 }
 CUresult DeviceGetUuid(CUuuid* uuid, CUdevice device) {
@@ -61,6 +64,11 @@ CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) 
       break;
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = multiprocessors(); break;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: *value = architecture() >= 90 ? 1 : 0; break;
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+      *value = static_cast<int>(setting("WYE_STANDIN_COOPERATIVE", 1));
+      break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS: *value = 1; break;
@@ -72,6 +80,7 @@ CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) 
   return CUDA_SUCCESS;
 }
 CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  if (setting("WYE_STANDIN_TAKEN", 0)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (broken()) return state();
   if (device < 0 || device >= most_devices) return CUDA_ERROR_INVALID_DEVICE;
   const std::lock_guard lock(world().mutex);

@@ -119,7 +119,10 @@ struct Fiber {
   }
 };
 
-enum class State : unsigned char { runs, at_barrier, at_warp, ended };
+enum class State : unsigned char { runs, at_barrier, at_cluster, at_grid, at_warp, ended };
+bool waits_for_block(State state) {
+  return state == State::at_barrier || state == State::at_cluster || state == State::at_grid;
+}
 
 struct Thread {
   State state = State::runs;
@@ -137,6 +140,16 @@ std::string hex(unsigned mask) {
   return text;
 }
 
+/// A block that has begun and not ended: it can be left while it waits for others, and be gone on with.
+struct Block {
+  uint3 at{};
+  std::uint64_t number = 0, phase = 0;
+  std::vector<Thread> threads;
+  unsigned ended = 0;
+  State waits = State::runs;      // for its cluster or its grid; `ended` when it has
+  std::vector<std::byte> shared;  // its shared memory while it is left
+};
+
 /// The one of a thread of the host.
 class Engine {
  public:
@@ -149,18 +162,24 @@ class Engine {
       }
   }
 
-  std::string run_block(const Launch& launch, uint3 block, std::uint64_t number) {
+  /// Runs a block from its beginning, or from where it waited for others: to its end, or until it waits for others again.
+  std::string run_block(const Launch& launch, Block& block) {
     launch_ = &launch;
-    self = {{}, block, launch.block, launch.grid};
+    self = {{}, block.at, launch.block, launch.grid, launch.cluster};
     count_ = launch.block.x * launch.block.y * launch.block.z;
-    ended_ = 0;
+    ended_ = block.ended;
     failure_.clear();
+    waits_ = State::runs;
+    if (block.waits != State::runs) threads_.swap(block.threads);
     threads_.resize(count_);
     for (Thread& thread : threads_) thread.state = State::runs;
     release(&begin_);
-    for (std::uint64_t phase = 0; ended_ != count_; ++phase) {
-      const Order warps = order_of((count_ + warp_size - 1) / warp_size, launch.order, number * 31 + phase),
-                  lanes = order_of(warp_size, launch.order, number * 37 + phase);
+    release(&others_);
+    while (ended_ != count_ && waits_ == State::runs) {
+      const std::uint64_t phase = block.phase++;
+      const Order warps =
+                      order_of((count_ + warp_size - 1) / warp_size, launch.order, block.number * 31 + phase),
+                  lanes = order_of(warp_size, launch.order, block.number * 37 + phase);
       for (std::uint64_t w = 0; w < warps.count; ++w) run_warp(static_cast<unsigned>(warps.at(w)), lanes);
       if (failure_.empty() && ended_ != count_) look_at_waiting();
       if (!failure_.empty()) {
@@ -169,10 +188,26 @@ class Engine {
       }
     }
     acquire(&end_);
+    block.ended = ended_;
+    block.waits = ended_ == count_ ? State::ended : waits_;
+    if (block.waits != State::ended) threads_.swap(block.threads);
     return failure_;
   }
 
   void sync_threads(int line) { wait(State::at_barrier, line, &barrier_); }
+  void sync_cluster(int line) {
+    const dim3& cluster = launch_->cluster;
+    if (cluster.x * cluster.y * cluster.z == 1) return sync_threads(line);
+    wait(State::at_cluster, line, &others_);
+  }
+  void sync_grid(int line) {
+    if (!launch_->cooperative) {
+      fail("Threads" + of_block() + " wait for the whole grid at line " + std::to_string(line) +
+           ", which was not launched as a cooperative one.");
+      wait(State::at_warp, line, nullptr);
+    }
+    wait(State::at_grid, line, &others_);
+  }
 
   std::uint64_t sync_warp(Combine combine, unsigned mask, std::uint64_t value, unsigned argument, int line) {
     const unsigned me = running_, lane = me % warp_size, base = me - lane;
@@ -292,15 +327,20 @@ class Engine {
       const Thread& thread = threads_[i];
       if (thread.state == State::at_warp) return absent_lanes(i);
       if (thread.state == State::ended) ended = std::min(ended, i);
-      if (thread.state != State::at_barrier) continue;
+      if (!waits_for_block(thread.state)) continue;
       if (first == count_) first = i;
-      if (thread.line != threads_[first].line && failure_.empty())
+      const Thread& other = threads_[first];
+      if ((thread.line != other.line || thread.state != other.state) && failure_.empty())
         fail("Threads" + of_block() + " wait at different barriers: " + at(first) + ", " + at(i) + ".");
     }
     if (!failure_.empty()) return;
     if (ended != count_)
       return fail("Threads" + of_block() + " wait at a barrier (" + at(first) + ") that thread " +
                   std::to_string(ended) + " never comes to.");
+    if (threads_[0].state != State::at_barrier) {
+      waits_ = threads_[0].state;
+      return;
+    }
     for (Thread& thread : threads_) thread.state = State::runs;
   }
   void absent_lanes(unsigned waiting) {
@@ -331,13 +371,14 @@ class Engine {
   std::vector<std::unique_ptr<Fiber>> idle_;  // the first ready_fiber_ of them; under TSan by thread
   std::size_t ready_fiber_ = 0;
   std::string failure_;
+  State waits_ = State::runs;  // what the block that runs waits for, of other blocks
 
   Fiber* fiber_ = nullptr;
   void* end_of_stack_ = nullptr;
   void *fake_stack_ = nullptr, *tsan_ = nullptr;
   const void* bottom_ = nullptr;
   std::size_t size_ = 0;
-  char begin_ = 0, barrier_ = 0, warp_ = 0, end_ = 0;  // for TSan: what is handed on where
+  char begin_ = 0, barrier_ = 0, warp_ = 0, end_ = 0, others_ = 0;  // for TSan: what is handed on where
 };
 
 Engine& engine() {
@@ -396,7 +437,90 @@ char fences;
 
 }  // namespace
 
+/// The shared memory of a kernel on this thread, in pieces: what is in between is not used.
+class SharedMemory {
+ public:
+  explicit SharedMemory(const Launch& launch)
+      : dynamic_(launch.kernel->dynamic_shared()),  // and this thread has its shared memory now
+        unused_(dynamic_ + launch.shared),
+        unused_size_(most_shared - launch.shared),
+        all_(shared_of(*launch.kernel)) {
+    poison(unused_, unused_size_, true);
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  ~SharedMemory() { poison(unused_, unused_size_, false); }
+  /// What a block finds in its shared memory is no number.
+  void clear() const {
+    std::memset(all_.begin, 0xff, before());
+    std::memset(unused_ + unused_size_, 0xff, after());
+  }
+  void save(std::vector<std::byte>& to) const {
+    to.resize(before() + after());
+    std::memcpy(to.data(), all_.begin, before());
+    std::memcpy(to.data() + before(), unused_ + unused_size_, after());
+  }
+  void restore(const std::vector<std::byte>& from) const {
+    std::memcpy(all_.begin, from.data(), before());
+    std::memcpy(unused_ + unused_size_, from.data() + before(), after());
+  }
+
+ private:
+  std::size_t before() const { return static_cast<std::size_t>(unused_ - all_.begin); }
+  std::size_t after() const {
+    return static_cast<std::size_t>(all_.begin + all_.size - (unused_ + unused_size_));
+  }
+  std::byte *dynamic_, *unused_;
+  std::size_t unused_size_;
+  Shared all_;
+};
+
+/// Runs blocks that wait for each other: one after the other, each until it waits, until all have ended.
+std::string run_together(const Launch& launch, const SharedMemory& shared, std::vector<Block>& blocks) {
+  const auto cluster_of = [&](const Block& block) {
+    const dim3 &grid = launch.grid, &cluster = launch.cluster;
+    return (std::uint64_t{block.at.z / cluster.z} * grid.y + block.at.y / cluster.y) * grid.x +
+           block.at.x / cluster.x;
+  };
+  for (std::size_t left = blocks.size(); left != 0;) {
+    bool moved = false;
+    for (Block& block : blocks) {
+      if (block.waits == State::ended) continue;
+      // It goes on when all it waits for wait as it does.
+      bool ready = true;
+      for (const Block& other : blocks)
+        if (block.waits != State::runs && other.waits != block.waits && other.number != block.number &&
+            (block.waits == State::at_grid || cluster_of(other) == cluster_of(block)))
+          ready = false;
+      if (!ready) continue;
+      // All of them, before any can come to the next barrier.
+      const State was = block.waits;
+      const std::uint64_t cluster = cluster_of(block);
+      for (Block& other : blocks) {
+        if (was == State::runs
+                ? &other != &block
+                : other.waits != was || (was == State::at_cluster && cluster_of(other) != cluster))
+          continue;
+        if (was == State::runs)
+          shared.clear();
+        else
+          shared.restore(other.shared);
+        if (std::string failure = engine().run_block(launch, other); !failure.empty()) return failure;
+        if (other.waits == State::ended)
+          --left;
+        else
+          shared.save(other.shared);
+      }
+      moved = true;
+      break;
+    }
+    if (!moved) return "Blocks wait for others at a barrier that not all of them come to.";
+  }
+  return {};
+}
+
 void sync_threads(int line) { engine().sync_threads(line); }
+void sync_cluster(int line) { engine().sync_cluster(line); }
+void sync_grid(int line) { engine().sync_grid(line); }
 std::uint64_t sync_warp(Combine combine, unsigned mask, std::uint64_t value, unsigned argument, int line) {
   return engine().sync_warp(combine, mask, value, argument, line);
 }
@@ -406,25 +530,29 @@ void fence() {
 }
 
 std::string run(const Launch& launch, std::uint64_t first, std::uint64_t step) {
-  const dim3& grid = launch.grid;
+  const dim3 &grid = launch.grid, &cluster = launch.cluster;
   const Order blocks = order_of(std::uint64_t{grid.x} * grid.y * grid.z, launch.order, 1);
-  std::byte* const dynamic = launch.kernel->dynamic_shared();  // and this thread has its shared memory now
-  const Shared shared = shared_of(*launch.kernel);
-  std::byte* const unused = dynamic + launch.shared;
-  poison(unused, most_shared - launch.shared, true);
-  std::string failure;
-  for (std::uint64_t i = first; i < blocks.count && failure.empty(); i += step) {
-    // What a block finds in its shared memory is no number.
-    std::memset(shared.begin, 0xff, static_cast<std::size_t>(dynamic - shared.begin));
-    std::memset(dynamic, 0xff, launch.shared);
-    std::byte* const rest = dynamic + most_shared;
-    std::memset(rest, 0xff, static_cast<std::size_t>(shared.begin + shared.size - rest));
+  const SharedMemory shared(launch);
+  const auto block_at = [&](std::uint64_t i) {
     const std::uint64_t at = blocks.at(i);
-    const uint3 block{static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
-                      static_cast<unsigned>(at / grid.x / grid.y)};
-    failure = engine().run_block(launch, block, at);
+    Block block;
+    block.at = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
+                static_cast<unsigned>(at / grid.x / grid.y)};
+    block.number = at;
+    return block;
+  };
+  std::string failure;
+  if (launch.cooperative || cluster.x * cluster.y * cluster.z > 1) {
+    if (first != 0) return failure;
+    std::vector<Block> all;
+    for (std::uint64_t i = 0; i < blocks.count; ++i) all.push_back(block_at(i));
+    return run_together(launch, shared, all);
   }
-  poison(unused, most_shared - launch.shared, false);
+  for (std::uint64_t i = first; i < blocks.count && failure.empty(); i += step) {
+    shared.clear();
+    Block block = block_at(i);
+    failure = engine().run_block(launch, block);
+  }
   return failure;
 }
 

@@ -20,7 +20,7 @@ namespace twin {
 /// The thread of a kernel that runs, on this thread of the host.
 struct Self {
   uint3 thread{}, block{};
-  dim3 block_dim{}, grid_dim{};
+  dim3 block_dim{}, grid_dim{}, cluster_dim{};
 };
 extern constinit thread_local Self self WYE_ENGINE;
 
@@ -35,6 +35,9 @@ using Combine = std::uint64_t (*)(const std::uint64_t* values, unsigned mask, un
 /// Waits for the lanes of `mask`, which do the same with the same mask. Orders memory where `combine` is null.
 WYE_ENGINE std::uint64_t sync_warp(Combine combine, unsigned mask, std::uint64_t value, unsigned argument,
                                    int line);
+/// The same for all threads of the cluster that the block is in, or of the whole launch, which has to be a cooperative one.
+WYE_ENGINE void sync_cluster(int line);
+WYE_ENGINE void sync_grid(int line);
 /// Orders what threads of any block write before with what others read after theirs.
 WYE_ENGINE void fence();
 /// The place of a thread in its block.
@@ -68,9 +71,12 @@ struct Launch {
   std::size_t shared;  // dynamic, in bytes
   /// In which order threads and blocks run. 0: as they are numbered; -1: the last first; others: at random, by this seed.
   long order;
+  dim3 cluster{};  // in blocks
+  bool cooperative = false;
 };
 
-/// Runs every `step`-th block of the launch, from the `first` on. Returns what went wrong, or nothing.
+/// Runs every `step`-th block of the launch, from the `first` on; of one whose blocks wait for each other all, with the first.
+/// Returns what went wrong, or nothing.
 WYE_ENGINE std::string run(const Launch& launch, std::uint64_t first, std::uint64_t step);
 
 }  // namespace twin

@@ -19,6 +19,7 @@ struct GraphNode {
   std::vector<std::byte> block;
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS fill{};
+  LaunchKind launched{};
 };
 
 /// A graph, to be launched or not. A node's handle is its number and one.
@@ -59,6 +60,8 @@ CUresult read_fill(GraphNode& node, const CUDA_MEMSET_NODE_PARAMS& given) {
   node.fill = given;
   return CUDA_SUCCESS;
 }
+thread_local Graph* last_graph = nullptr;
+
 CUresult add_node(CUgraphNode* handle, Graph& graph, const CUgraphNode* after, std::size_t count,
                   GraphNode node) {
   auto& nodes = graph.nodes;
@@ -68,6 +71,7 @@ CUresult add_node(CUgraphNode* handle, Graph& graph, const CUgraphNode* after, s
     node.after.push_back(before);
   }
   nodes.push_back(std::move(node));
+  last_graph = &graph;
   *handle = reinterpret_cast<CUgraphNode>(nodes.size());
   return CUDA_SUCCESS;
 }
@@ -91,6 +95,13 @@ CUresult GraphAddKernelNode(CUgraphNode* handle, CUgraph graph, const CUgraphNod
   GraphNode node;
   if (const CUresult r = read_kernel(node, *given); r != CUDA_SUCCESS) return r;
   return add_node(handle, *its, after, count, std::move(node));
+}
+/// Of a node of the graph that nodes were added to last: a handle does not say of which it is.
+CUresult GraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
+                                     const CUkernelNodeAttrValue* value) {
+  WYE_NEEDS_CONTEXT;
+  GraphNode* const node = last_graph ? node_of(*last_graph, handle, GraphNode::Kind::kernel) : nullptr;
+  return node && read_attribute(id, *value, node->launched) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult GraphAddMemcpyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* after, std::size_t count,
                             const CUDA_MEMCPY3D* given, CUcontext) {
@@ -156,8 +167,12 @@ CUresult do_node(GraphNode& node, CUstream stream) {
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, node.block.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                    CU_LAUNCH_PARAM_END};
   const CUDA_KERNEL_NODE_PARAMS& k = node.kernel;
-  return LaunchKernel(k.func, k.gridDimX, k.gridDimY, k.gridDimZ, k.blockDimX, k.blockDimY, k.blockDimZ,
-                      k.sharedMemBytes, stream, nullptr, size == 0 ? nullptr : extra);
+  CUlaunchConfig config{};
+  config.gridDimX = k.gridDimX, config.gridDimY = k.gridDimY, config.gridDimZ = k.gridDimZ;
+  config.blockDimX = k.blockDimX, config.blockDimY = k.blockDimY, config.blockDimZ = k.blockDimZ;
+  config.sharedMemBytes = k.sharedMemBytes;
+  config.hStream = stream;
+  return launch(config, node.launched, k.func, nullptr, size == 0 ? nullptr : extra);
 }
 CUresult GraphLaunch(CUgraphExec handle, CUstream stream) {
   WYE_NEEDS_CONTEXT;
@@ -182,9 +197,9 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream) {
 
 WYE_ENTRY_POINTS(WYE_ENTRY(GraphCreate, 10000), WYE_ENTRY(GraphDestroy, 10000),
                  WYE_OLDER(GraphAddKernelNode, 10000), WYE_ENTRY(GraphAddKernelNode, 12000),
-                 WYE_ENTRY(GraphAddMemcpyNode, 10000), WYE_ENTRY(GraphAddMemsetNode, 10000),
-                 WYE_ENTRY(GraphAddEmptyNode, 10000), WYE_ENTRY(GraphInstantiateWithFlags, 11040),
-                 WYE_OLDER(GraphExecKernelNodeSetParams, 10010),
+                 WYE_ENTRY(GraphKernelNodeSetAttribute, 11000), WYE_ENTRY(GraphAddMemcpyNode, 10000),
+                 WYE_ENTRY(GraphAddMemsetNode, 10000), WYE_ENTRY(GraphAddEmptyNode, 10000),
+                 WYE_ENTRY(GraphInstantiateWithFlags, 11040), WYE_OLDER(GraphExecKernelNodeSetParams, 10010),
                  WYE_ENTRY(GraphExecKernelNodeSetParams, 12000),
                  WYE_ENTRY(GraphExecMemcpyNodeSetParams, 10020),
                  WYE_ENTRY(GraphExecMemsetNodeSetParams, 10020), WYE_ENTRY(GraphExecDestroy, 10000),

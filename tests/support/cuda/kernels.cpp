@@ -1,4 +1,5 @@
 // Kernels: loading, asking, launching.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -7,6 +8,12 @@
 
 namespace standin {
 namespace {
+
+bool read_attributes(const CUlaunchConfig& config, LaunchKind& kind) {
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    if (!read_attribute(config.attrs[i].id, config.attrs[i].value, kind)) return false;
+  return true;
+}
 
 bool lie_alike(const twin::Kernel& twin, const Kernel& kernel) {
   bool same = twin.parameters == kernel.parameters.size();
@@ -77,10 +84,53 @@ CUresult KernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* off
   *size = parameters[index].second;
   return CUDA_SUCCESS;
 }
+/// Of one thread, of which a processor has 65536.
+int registers() { return static_cast<int>(setting("WYE_STANDIN_REGISTERS", 32)); }
+/// Threads that have room in one processor's registers, in whole warps.
+int threads_of_processor() { return std::min(2048, 65536 / registers() / 32 * 32); }
+
+CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* count, CUfunction function, int threads,
+                                                   std::size_t shared) {
+  WYE_NEEDS_CONTEXT;
+  if (threads < 1) return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t each = reinterpret_cast<Kernel*>(function)->fixed_shared + shared + (1u << 10);
+  *count = std::min(
+      {32, threads_of_processor() / ((threads + 31) / 32 * 32), static_cast<int>((228u << 10) / each)});
+  return CUDA_SUCCESS;
+}
+CUresult OccupancyMaxPotentialClusterSize(int* size, CUfunction function, const CUlaunchConfig*) {
+  WYE_NEEDS_CONTEXT;
+  if (architecture() < 90) return CUDA_ERROR_NOT_SUPPORTED;
+  *size = reinterpret_cast<Kernel*>(function)->large_clusters ? 12 : 8;
+  return CUDA_SUCCESS;
+}
+CUresult OccupancyMaxActiveClusters(int* count, CUfunction function, const CUlaunchConfig* config) {
+  WYE_NEEDS_CONTEXT;
+  int blocks = 0;
+  if (const CUresult r = OccupancyMaxActiveBlocksPerMultiprocessor(
+          &blocks, function, static_cast<int>(config->blockDimX * config->blockDimY * config->blockDimZ),
+          config->sharedMemBytes);
+      r != CUDA_SUCCESS)
+    return r;
+  LaunchKind kind;
+  if (!read_attributes(*config, kind) || kind.blocks() == 0) return CUDA_ERROR_INVALID_VALUE;
+  *count = blocks * multiprocessors() / static_cast<int>(kind.blocks());
+  return CUDA_SUCCESS;
+}
 CUresult FuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   WYE_NEEDS_CONTEXT;
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = registers(); return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = std::min(1024, threads_of_processor());
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      if (architecture() < 90) return CUDA_ERROR_INVALID_VALUE;
+      *value = static_cast<int>(setting("WYE_STANDIN_REQUIRED_CLUSTER", 0));
+      if (*value != 0 && attribute != CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) *value = 1;
+      return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
       *value = static_cast<int>(reinterpret_cast<Kernel*>(function)->fixed_shared);
       return CUDA_SUCCESS;
@@ -89,6 +139,14 @@ CUresult FuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction
 }
 CUresult FuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   WYE_NEEDS_CONTEXT;
+  world().function_attributes[attribute] = value;
+  if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+    return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    if (architecture() < 90) return CUDA_ERROR_NOT_SUPPORTED;
+    reinterpret_cast<Kernel*>(function)->large_clusters = value != 0;
+    return CUDA_SUCCESS;
+  }
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
       static_cast<std::size_t>(value) + reinterpret_cast<Kernel*>(function)->fixed_shared > twin::most_shared)
     return CUDA_ERROR_INVALID_VALUE;
@@ -97,28 +155,56 @@ CUresult FuncSetAttribute(CUfunction function, CUfunction_attribute attribute, i
 }
 }  // namespace
 
-CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                      unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra) {
+bool read_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchKind& kind) {
+  if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+    kind.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+  else if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+    kind.cooperative = value.cooperative != 0;
+  else
+    return false;
+  return true;
+}
+
+CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function, void** parameters,
+                void** extra) {
   WYE_NEEDS_CONTEXT;
-  WYE_NEEDS(Stream, on, stream);
+  WYE_NEEDS(Stream, on, config.hStream);
   const Kernel& kernel = *reinterpret_cast<Kernel*>(function);
-  if (parameters || gx == 0 || gy == 0 || gz == 0 || gy > 65535 || gz > 65535 || bx == 0 || by == 0 ||
-      bz == 0 || bx > 1024 || by > 1024 || bz > 64 || bx * by * bz > 1024 ||
-      shared > static_cast<unsigned>(kernel.dynamic_shared))
+  const dim3 grid{config.gridDimX, config.gridDimY, config.gridDimZ},
+      block{config.blockDimX, config.blockDimY, config.blockDimZ};
+  const unsigned shared = config.sharedMemBytes;
+  if (parameters || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535 ||
+      block.x == 0 || block.y == 0 || block.z == 0 || block.x > 1024 || block.y > 1024 || block.z > 64 ||
+      block.x * block.y * block.z > 1024 || shared > static_cast<unsigned>(kernel.dynamic_shared))
     return CUDA_ERROR_INVALID_VALUE;
-  std::vector<std::byte> block;
+  if (static_cast<int>(block.x * block.y * block.z) > threads_of_processor())
+    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (kind.blocks() != 1) {
+    if (kind.blocks() == 0 || architecture() < 90 || kind.blocks() > (kernel.large_clusters ? 12 : 8) ||
+        grid.x % kind.cluster.x != 0 || grid.y % kind.cluster.y != 0 || grid.z % kind.cluster.z != 0)
+      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  if (kind.cooperative) {
+    int most = 0;
+    (void)OccupancyMaxActiveBlocksPerMultiprocessor(&most, function,
+                                                    static_cast<int>(block.x * block.y * block.z), shared);
+    if (std::uint64_t{grid.x} * grid.y * grid.z > static_cast<std::uint64_t>(most * multiprocessors()))
+      return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  }
+  std::vector<std::byte> bytes;
   if (extra) {
     if (extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE ||
         extra[4] != CU_LAUNCH_PARAM_END)
       return CUDA_ERROR_INVALID_VALUE;
-    block.resize(*static_cast<std::size_t*>(extra[3]));
-    std::memcpy(block.data(), extra[1], block.size());
+    bytes.resize(*static_cast<std::size_t*>(extra[3]));
+    std::memcpy(bytes.data(), extra[1], bytes.size());
   }
-  if (block.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
   const twin::Kernel* const code = kernel.twin;  // the library may be unloaded when it runs
-  on->push([=, parameters = std::move(block)] {
+  on->push([=, parameters = std::move(bytes)] {
     if (broken()) return;
-    const twin::Launch launch{code, parameters.data(), {gx, gy, gz}, {bx, by, bz}, shared, world().order};
+    const twin::Launch launch{code,   parameters.data(), grid,         block,
+                              shared, world().order,     kind.cluster, kind.cooperative};
     const std::string wrong = on->run(launch);
     if (!wrong.empty()) break_device(719, wrong.c_str());
   });
@@ -127,10 +213,28 @@ CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz
 
 namespace {
 
+CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra) {
+  CUlaunchConfig config{};
+  config.gridDimX = gx, config.gridDimY = gy, config.gridDimZ = gz;
+  config.blockDimX = bx, config.blockDimY = by, config.blockDimZ = bz;
+  config.sharedMemBytes = shared;
+  config.hStream = stream;
+  return launch(config, {}, function, parameters, extra);
+}
+CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+  LaunchKind kind;
+  if (!read_attributes(*config, kind)) return CUDA_ERROR_INVALID_VALUE;
+  return launch(*config, kind, function, parameters, extra);
+}
+
 WYE_ENTRY_POINTS(WYE_ENTRY(LibraryLoadData, 12000), WYE_ENTRY(LibraryUnload, 12000),
                  WYE_ENTRY(LibraryGetKernel, 12000), WYE_ENTRY(KernelGetFunction, 12000),
                  WYE_ENTRY(KernelGetParamInfo, 12040), WYE_ENTRY(FuncGetAttribute, 2020),
-                 WYE_ENTRY(FuncSetAttribute, 9000), WYE_ENTRY(LaunchKernel, 4000));
+                 WYE_ENTRY(FuncSetAttribute, 9000), WYE_ENTRY(LaunchKernel, 4000),
+                 WYE_ENTRY(LaunchKernelEx, 11060), WYE_ENTRY(OccupancyMaxActiveBlocksPerMultiprocessor, 6050),
+                 WYE_ENTRY(OccupancyMaxPotentialClusterSize, 11070),
+                 WYE_ENTRY(OccupancyMaxActiveClusters, 11070));
 
 }  // namespace
 }  // namespace standin

@@ -7,7 +7,6 @@
 namespace standin {
 namespace {
 
-constexpr unsigned multiprocessors = 132;
 struct GreenContext {
   static constexpr std::string_view kind = "partitions";
   unsigned multiprocessors = 0;
@@ -16,7 +15,7 @@ struct GreenContext {
 CUresult DeviceGetDevResource(CUdevice, CUdevResource* resource, CUdevResourceType type) {
   if (type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   resource->type = type;
-  resource->sm.smCount = multiprocessors;
+  resource->sm.smCount = static_cast<unsigned>(multiprocessors());
   return CUDA_SUCCESS;
 }
 CUresult DevSmResourceSplitByCount(CUdevResource* result, unsigned* groups, const CUdevResource* input,

@@ -7,6 +7,9 @@
 // seed), WYE_STANDIN_WORKERS (1: threads of the host that run a kernel's blocks; with ThreadSanitizer 2),
 // WYE_STANDIN_DEVICES (1; at most 8), WYE_STANDIN_PEERS (1: devices reach each other's memory), WYE_STANDIN_UUID (32 hexadecimal
 // digits: the first device's), WYE_STANDIN_TIMELINES (1: it takes timeline semaphores), WYE_STANDIN_ARCHITECTURE (90),
+// WYE_STANDIN_MULTIPROCESSORS (132), WYE_STANDIN_REGISTERS (32: of one thread of any kernel), WYE_STANDIN_COOPERATIVE (1: there are
+// cooperative launches), WYE_STANDIN_REQUIRED_CLUSTER (0: the width of the cluster that all code requires), WYE_STANDIN_MIG (0; 1:
+// a device is a part of one), WYE_STANDIN_TAKEN (0; 1: another process has the devices),
 // WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": what the n-th call of a function
 // answers).
 #include <dlfcn.h>
@@ -178,6 +181,11 @@ WYE_EXPORT void wye_standin_push(void* context) { contexts.push_back(static_cast
 WYE_EXPORT void* wye_standin_current() { return contexts.empty() ? nullptr : contexts.back(); }
 WYE_EXPORT void wye_standin_pop() {
   if (!contexts.empty()) contexts.pop_back();
+}
+/// What an attribute of a function was set to last; -1000: it never was.
+WYE_EXPORT int wye_standin_function_attribute(int attribute) {
+  const auto found = world().function_attributes.find(attribute);
+  return found == world().function_attributes.end() ? -1000 : found->second;
 }
 /// The priority of the stream that was made last.
 WYE_EXPORT int wye_standin_priority() { return world().priority; }

@@ -59,6 +59,7 @@ class Unseen {
 /// A variable of the environment: the page of stand_in.cpp says which there are.
 long long setting(const char* name, long long otherwise);
 /// Of its devices: 90 is sm_90.
+inline int multiprocessors() { return static_cast<int>(setting("WYE_STANDIN_MULTIPROCESSORS", 132)); }
 inline int architecture() { return static_cast<int>(setting("WYE_STANDIN_ARCHITECTURE", 90)); }
 
 struct Fault {
@@ -98,6 +99,7 @@ struct World {
   std::atomic<unsigned> seed{0};
   std::atomic<int> priority{0};  // of the stream that was made last
   std::atomic<long> order{0};
+  std::map<int, int> function_attributes;                         // that were set last, of any function
   std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library of them
 
   World();

@@ -1,0 +1,25 @@
+#pragma once
+/// Sizes in sentences.
+#include <wye/base/bytes.hpp>
+
+#include <string>
+
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace base {
+
+/// Says sizes in a sentence that compares two of them: rounded, but to the byte where both would read alike.
+class Sizes {
+ public:
+  Sizes(Bytes a, Bytes b) : exact_(a != b && to_string(a) == to_string(b)) {}
+  std::string operator()(Bytes size) const { return exact_ ? text("{} bytes", size.count) : to_string(size); }
+
+ private:
+  bool exact_;
+};
+
+}  // namespace base
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,107 @@
+// A stand-in for NVML: the functions that are called, about the devices that the stand-in driver has. It is found as NVML is, by its
+// name: whoever has its folder among the loader's.
+//
+// The environment says what it is like: WYE_STANDIN_DEVICES (1), WYE_STANDIN_MIG (0; 1: its devices are parts of one),
+// WYE_STANDIN_NVML ("nvmlInit_v2:9,...": what a function answers).
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+enum Code { success = 0, invalid_argument = 2, not_supported = 3, not_found = 6 };
+
+struct Device {
+  int number;
+  bool is_part;
+};
+Device devices[2][16] = {};  // the whole ones, and their parts
+int begun = 0;
+
+long setting(const char* name, long otherwise) {
+  const char* value = std::getenv(name);
+  return value && *value ? std::atol(value) : otherwise;
+}
+
+int scripted(const std::string& function) {
+  const char* script = std::getenv("WYE_STANDIN_NVML");
+  const char* found = script ? std::strstr(script, (function + ":").c_str()) : nullptr;
+  return found ? std::atoi(found + function.size() + 1) : success;
+}
+
+}  // namespace
+
+#define WYE_EXPORT extern "C" __attribute__((visibility("default")))
+#define WYE_SCRIPTED(name)                          \
+  if (const int code = scripted(name)) return code; \
+  if (begun == 0) return 1
+
+WYE_EXPORT int nvmlInit_v2() {
+  if (const int code = scripted("nvmlInit_v2")) return code;
+  return ++begun, success;
+}
+WYE_EXPORT int nvmlShutdown() {
+  WYE_SCRIPTED("nvmlShutdown");
+  return --begun, success;
+}
+WYE_EXPORT const char* nvmlErrorString(int code) {
+  switch (code) {
+    case not_supported: return "Not Supported";
+    case not_found: return "Not Found";
+    case 9: return "Driver Not Loaded";
+    default: return "Unknown Error";
+  }
+}
+WYE_EXPORT int nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  WYE_SCRIPTED("nvmlSystemGetDriverVersion");
+  std::snprintf(text, size, "999.12.34");
+  return success;
+}
+WYE_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, Device** device) {
+  WYE_SCRIPTED("nvmlDeviceGetHandleByUUID");
+  const long parts = setting("WYE_STANDIN_MIG", 0);
+  for (long i = 0; i < setting("WYE_STANDIN_DEVICES", 1); ++i) {
+    char name[64];
+    std::snprintf(name, sizeof(name), "%s-57575757-5757-5757-5757-5757575757%02lx", parts ? "MIG" : "GPU",
+                  i + 1);
+    if (std::strcmp(name, uuid) != 0) continue;
+    *device = &devices[parts][i];
+    **device = {static_cast<int>(i), parts != 0};
+    return success;
+  }
+  return not_found;
+}
+WYE_EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device* part, Device** device) {
+  WYE_SCRIPTED("nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
+  if (!part->is_part) return invalid_argument;
+  *device = &devices[0][part->number];
+  **device = {part->number, false};
+  return success;
+}
+WYE_EXPORT int nvmlDeviceGetMemoryInfo(Device* device, unsigned long long* memory) {
+  WYE_SCRIPTED("nvmlDeviceGetMemoryInfo");
+  const unsigned long long total = (device->is_part ? 1ull : 8ull) << 30, used = 3ull << 20;
+  memory[0] = total, memory[1] = total - used, memory[2] = used;
+  return success;
+}
+WYE_EXPORT int nvmlDeviceGetUtilizationRates(Device* device, unsigned* percent) {
+  WYE_SCRIPTED("nvmlDeviceGetUtilizationRates");
+  if (setting("WYE_STANDIN_MIG", 0)) return not_supported;  // nor does the whole have it, then
+  percent[0] = 25u + static_cast<unsigned>(device->number), percent[1] = 7;
+  return success;
+}
+WYE_EXPORT int nvmlDeviceGetTemperature(Device* device, int sensor, unsigned* celsius) {
+  WYE_SCRIPTED("nvmlDeviceGetTemperature");
+  if (device->is_part) return not_supported;
+  if (sensor != 0) return invalid_argument;
+  *celsius = 41;
+  return success;
+}
+WYE_EXPORT int nvmlDeviceGetTotalEccErrors(Device* device, int kind, int counter, unsigned long long* count) {
+  WYE_SCRIPTED("nvmlDeviceGetTotalEccErrors");
+  if (device->is_part) return not_supported;
+  if (kind < 0 || kind > 1 || counter != 0) return invalid_argument;
+  *count = kind == 0 ? 5 : 1;
+  return success;
+}
