@@ -20,7 +20,6 @@ namespace {
 /// What the pool keeps of memory that was given back. The driver's own default is nothing: then every wait for the device
 /// gives it back to the system, and taking it again costs hundreds of microseconds.
 constexpr cuuint64_t kept_by_pool = 512u << 20;
-constexpr std::size_t words_of_page = 512;
 
 }  // namespace
 
@@ -169,7 +168,6 @@ CudaDevice::~CudaDevice() {
       if (memory_event_) heard(cu.EventDestroy(memory_event_), "cuEventDestroy");
       if (memory_pool_) heard(cu.MemPoolDestroy(memory_pool_), "cuMemPoolDestroy");
       for (const CUevent event : idle_events_) heard(cu.EventDestroy(event), "cuEventDestroy");
-      for (void* page : word_pages_) heard(cu.MemFreeHost(page), "cuMemFreeHost");
     }
   }
   if (partition_ && !lost()) heard(cu.GreenCtxDestroy(partition_), "cuGreenCtxDestroy");
@@ -299,39 +297,6 @@ Result<EventHandle> CudaDevice::take_event() {
 void CudaDevice::give_event(CUevent event) noexcept {
   const std::lock_guard lock(idle_mutex_);
   idle_events_.push_back(event);
-}
-
-Result<Word> CudaDevice::take_word() {
-  const std::lock_guard lock(idle_mutex_);
-  if (idle_words_.empty()) {
-    void* page = nullptr;
-    CUdeviceptr address = 0;
-    const auto refused = [&](CUresult r, const char* api) {
-      return failed(r, api, base::text("Device '{}' gives no pinned memory for a timeline.", info().id));
-    };
-    if (const CUresult r = cu.MemHostAlloc(&page, words_of_page * sizeof(std::uint64_t),
-                                           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-        r != CUDA_SUCCESS)
-      return refused(r, "cuMemHostAlloc");
-    if (const CUresult r = cu.MemHostGetDevicePointer(&address, page, 0); r != CUDA_SUCCESS) {
-      heard(cu.MemFreeHost(page), "cuMemFreeHost");
-      return refused(r, "cuMemHostGetDevicePointer");
-    }
-    word_pages_.push_back(page);
-    idle_words_.reserve(word_pages_.size() * words_of_page);
-    for (std::size_t i = words_of_page; i-- > 0;)
-      idle_words_.push_back({static_cast<std::uint64_t*>(page) + i, address + i * sizeof(std::uint64_t)});
-  }
-  const Word word = idle_words_.back();
-  idle_words_.pop_back();
-  std::atomic_ref(*word.host).store(0, std::memory_order_release);
-  return word;
-}
-
-void CudaDevice::give_word(Word word) noexcept {
-  if (lost()) return;
-  const std::lock_guard lock(idle_mutex_);
-  idle_words_.push_back(word);
 }
 
 Error CudaDevice::failed(CUresult result, const char* api, std::string sentence, Place place) {

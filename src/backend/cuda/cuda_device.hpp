@@ -46,12 +46,6 @@ struct CudaEvent {
 };
 using EventHandle = std::shared_ptr<CudaEvent>;
 
-/// A number in memory of the host that the device writes.
-struct Word {
-  std::uint64_t* host = nullptr;
-  CUdeviceptr address = 0;
-};
-
 /// What is known of a device of the driver.
 struct PhysicalDevice {
   CUdevice handle = 0;
@@ -87,6 +81,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
 
   const DriverTable& cu;
   CUcontext context() const noexcept { return context_; }
+  const std::shared_ptr<CudaDriver>& driver() const noexcept { return driver_; }
   /// Where memory is taken and given back. Nothing else is in it, so that it never has to be waited for long.
   CUstream memory_stream() const noexcept { return memory_stream_; }
   CUmemoryPool memory_pool() const noexcept { return memory_pool_; }
@@ -104,10 +99,6 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   Result<void> order_behind_memory(CudaStream& stream);
   /// The context is current.
   Result<EventHandle> take_event();
-  /// A word that is 0. The context is current.
-  Result<Word> take_word();
-  /// Takes it back; the device does not write it any more.
-  void give_word(Word word) noexcept;
 
   /// The error of a driver's call that failed. Some failures end the device.
   Error failed(CUresult result, const char* api, std::string sentence, Place place = Place::here());
@@ -146,8 +137,6 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   std::mutex idle_mutex_;
   std::vector<CUevent> idle_events_;
   std::size_t events_ = 0;
-  std::vector<Word> idle_words_;
-  std::vector<void*> word_pages_;
 
   std::mutex lost_mutex_;
   Error lost_error_;  // as it will be given; written once, under the mutex

@@ -58,6 +58,10 @@ class StandIn {
   void push(void* context) const { call<void (*)(void*)>("push")(context); }
   void pop() const { call<void (*)()>("pop")(); }
   void seed(unsigned seed) const { call<void (*)(unsigned)>("seed")(seed); }
+  /// Has a stream call a function of the test's, in its order.
+  void enqueue(CUstream stream, void (*function)(void*), void* data) const {
+    REQUIRE(call<int (*)(void*, void (*)(void*), void*)>("enqueue")(stream, function, data) == 0);
+  }
   /// Objects that were there when a context ended that was not broken.
   long left_behind() const { return call<long (*)()>("left_behind")(); }
   /// What was made and not given back.
