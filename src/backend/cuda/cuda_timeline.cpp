@@ -48,7 +48,7 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
       if (!current) return current.error();
       r = device_->cu.EventSynchronize(mark.event->handle);
     } else if (reached() < value && until > Clock::steady().now()) {
-      auto heard = device_->waiter().wait(*this, mark.value, mark.event, until);
+      auto heard = device_->waiter().wait(id_, mark.value, mark.event, until);
       if (!heard) return std::move(heard).error();
       r = *heard;
     }

@@ -30,6 +30,8 @@ class CudaTimeline final : public device::Timeline {
   const device::DeviceBase* owner() const noexcept override { return device_.get(); }
 
   bool is_foreign() const noexcept override { return by_ == MovedBy::others; }
+  /// Different for every timeline of this process.
+  std::uint64_t id() const noexcept { return id_; }
   /// What is known to be reached. Asks nobody.
   std::uint64_t seen() const noexcept { return reached_.load(std::memory_order_acquire); }
   /// The largest value that a stream was given the event of, or the host has set: it will be reached unless the device is
@@ -44,6 +46,8 @@ class CudaTimeline final : public device::Timeline {
 
   std::shared_ptr<CudaDevice> device_;
   const MovedBy by_;
+  static inline std::atomic<std::uint64_t> made_{0};
+  const std::uint64_t id_ = ++made_;
   std::atomic<std::uint64_t> reached_{0};  // as far as anybody has seen
   std::atomic<std::uint64_t> scheduled_{0};
   std::optional<Error> failure_;  // why no value above `scheduled_` will come; under the queue's lock

@@ -15,7 +15,7 @@ namespace cuda {
 
 /// Somebody who waits.
 struct CudaWaiter::Request {
-  const CudaTimeline* timeline;
+  std::uint64_t timeline;  // by its number: it may have gone before its event comes
   std::uint64_t value;
   EventHandle event;
   bool watched = false;  // a thread sleeps for it
@@ -96,10 +96,10 @@ void CudaWaiter::Shared::run() {
 
 CudaWaiter::CudaWaiter(CudaDevice& device) : device_(device), shared_(std::make_shared<Shared>()) {}
 
-Result<std::optional<CUresult>> CudaWaiter::wait(const CudaTimeline& timeline, std::uint64_t value,
+Result<std::optional<CUresult>> CudaWaiter::wait(std::uint64_t timeline, std::uint64_t value,
                                                  const EventHandle& event, Instant until) {
   auto request = std::make_shared<Request>();
-  request->timeline = &timeline;
+  request->timeline = timeline;
   request->value = value;
   request->event = event;
   Shared& shared = *shared_;

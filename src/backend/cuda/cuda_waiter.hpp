@@ -14,7 +14,6 @@ inline namespace v0 {
 namespace cuda {
 
 class CudaDevice;
-class CudaTimeline;
 struct CudaEvent;
 
 /// Threads that sleep in the driver for events; who waits is parked until its event has come or its deadline has passed. There
@@ -27,10 +26,10 @@ class CudaWaiter {
   static constexpr std::size_t most_threads = 64;
   explicit CudaWaiter(CudaDevice& device);
   CudaWaiter(const CudaWaiter&) = delete;
-  /// What the driver said when the event behind `value` of `timeline` came; nothing where `until` passed before, or the device
+  /// What the driver said when the event behind `value` of a timeline came; nothing where `until` passed before, or the device
   /// was lost.
   /// Errors: unavailable: the system gives no thread.
-  Result<std::optional<CUresult>> wait(const CudaTimeline& timeline, std::uint64_t value,
+  Result<std::optional<CUresult>> wait(std::uint64_t timeline, std::uint64_t value,
                                        const std::shared_ptr<CudaEvent>& event, Instant until);
   /// Wakes who waits: the device is lost.
   void give_up() noexcept;

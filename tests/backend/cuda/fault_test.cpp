@@ -271,6 +271,32 @@ TEST_CASE("those who wait for a lane share a thread, and the older value comes f
   REQUIRE(lane.wait(Instant::max()));
 }
 
+TEST_CASE("what was waited for in vain, and has gone, answers for nobody else", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  Barrier old(stand_in), now(stand_in);
+  {
+    const TimelinePoint gone = old.point(*device);
+    CHECK_FALSE(gone.timeline->wait(gone.value, Clock::steady().now() + std::chrono::milliseconds(20)));
+  }
+  const TimelinePoint point = now.point(*device);  // where the other was, perhaps
+  const long slept = stand_in.calls("cuEventSynchronize");
+  std::atomic<bool> ended{false}, reached{false};
+  std::thread waits([&] {
+    reached = point.timeline->wait(point.value, in_a_minute()).has_value();
+    ended = true;
+  });
+  CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
+  old.open();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  CHECK_FALSE(ended);
+  now.open();
+  waits.join();
+  CHECK(reached);
+}
+
 TEST_CASE("a lost device that still hangs holds up neither who waits nor who ends", "[cuda]") {
   const StandIn stand_in;
   const int before = base::Worker::alive();
