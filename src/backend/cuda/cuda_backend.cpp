@@ -35,7 +35,7 @@ class CudaAdapter final : public device::Adapter {
         context_(context) {}
   const AdapterInfo& info() const noexcept override { return physical_.info; }
   Result<std::shared_ptr<device::DeviceBase>> open() override {
-    auto opened = context_ ? CudaDevice::adopt(driver_, physical_, context_)
+    auto opened = context_ ? CudaDevice::adopt(driver_, physical_, context_, options_)
                            : CudaDevice::open(driver_, physical_, options_);
     if (!opened) return std::move(opened).error();
     return std::shared_ptr<device::DeviceBase>(*std::move(opened));

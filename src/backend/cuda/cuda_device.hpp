@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_loader.hpp"
+#include "backend/cuda/cuda_pool.hpp"
 #include "backend/cuda/cuda_queue.hpp"
 #include "backend/cuda/cuda_waiter.hpp"
 #include "device/contract.hpp"
@@ -64,7 +65,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
                                                   const device::BackendOptions& options);
   /// The same in a context that the host has made and keeps.
   static Result<std::shared_ptr<CudaDevice>> adopt(std::shared_ptr<CudaDriver> driver,
-                                                   const PhysicalDevice& physical, CUcontext context);
+                                                   const PhysicalDevice& physical, CUcontext context,
+                                                   const device::BackendOptions& options);
   /// Lanes, buffers and executables have ended: each keeps its device alive.
   ~CudaDevice() override;
 
@@ -84,7 +86,10 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   const std::shared_ptr<CudaDriver>& driver() const noexcept { return driver_; }
   /// Where memory is taken and given back. Nothing else is in it, so that it never has to be waited for long.
   CUstream memory_stream() const noexcept { return memory_stream_; }
-  CUmemoryPool memory_pool() const noexcept { return memory_pool_; }
+  CudaPools& pools() noexcept { return pools_; }
+  /// What a pool holds on to.
+  Bytes kept_memory() const noexcept { return kept_memory_; }
+  CUdevice handle() const noexcept { return handle_; }
   /// What buffers hold, of either kind of memory.
   std::atomic<std::uint64_t>& in_use() noexcept { return in_use_; }
   CudaQueue& queue() noexcept { return queue_; }
@@ -110,8 +115,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
  private:
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
   Result<void> create(const device::BackendOptions& options);
-  /// Makes the context that of a partition of at least `units` multiprocessors.
-  Result<void> divide(unsigned units);
+  /// Makes the context that of a partition.
+  Result<void> divide(Partition wish);
   Result<void> furnish();
   Error refused(CUresult result, const char* api);
   NativeDevice native_device() override;
@@ -129,7 +134,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   CUgreenCtx partition_ = nullptr;  // whose context it is, where the device was divided
   bool retained_ = false;           // the primary context: a host's own is the host's to end
   CUstream memory_stream_ = nullptr;
-  CUmemoryPool memory_pool_ = nullptr;
+  Bytes kept_memory_ = device::BackendOptions().kept_memory;
   CUevent memory_event_ = nullptr;
   std::atomic<std::uint64_t> memory_taken_{0};  // times; the event is behind the last
   std::atomic<std::uint64_t> in_use_{0};
@@ -142,6 +147,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   Error lost_error_;  // as it will be given; written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};
 
+  CudaPools pools_;
   CudaQueue queue_;
   CudaWaiter waiter_;
 };

@@ -13,8 +13,10 @@ inline namespace v0 {
 namespace cuda {
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::adopt(std::shared_ptr<CudaDriver> driver,
-                                                      const PhysicalDevice& physical, CUcontext context) {
+                                                      const PhysicalDevice& physical, CUcontext context,
+                                                      const device::BackendOptions& options) {
   std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(driver), physical));
+  device->kept_memory_ = options.kept_memory;
   device->context_ = context;
   {
     const CurrentContext current(*device);

@@ -4,8 +4,8 @@
 
 namespace standin {
 
-/// Fresh memory, 0xcb, or null.
-void* allocate(std::size_t size, bool pinned);
+/// What a driver does at each wait: pools give back what they keep above their threshold.
+void give_back_kept();
 /// Takes memory out of what is known, and poisons it with 0xdd.
 void release(CUdeviceptr address);
 /// Whether [address, address + size) is in one allocation.

@@ -154,7 +154,7 @@ WYE_EXPORT long wye_standin_alive(const char* what) {
   if (name == "contexts") return w.retained;
   if (name == "device" || name == "pinned")
     return std::count_if(w.memory.begin(), w.memory.end(),
-                         [&](const auto& one) { return one.second.pinned == (name == "pinned"); });
+                         [&](const auto& one) { return one.second.is_pinned() == (name == "pinned"); });
   return std::count_if(w.objects.begin(), w.objects.end(),
                        [&](const auto& one) { return one.second.kind == name; });
 }
@@ -172,6 +172,13 @@ WYE_EXPORT void wye_standin_pop() {
 }
 /// The priority of the stream that was made last.
 WYE_EXPORT int wye_standin_priority() { return world().priority; }
+/// The size of the partition that was made last.
+WYE_EXPORT int wye_standin_multiprocessors() { return world().multiprocessors; }
+/// Device memory that pools use or keep.
+WYE_EXPORT long wye_standin_reserved() {
+  const std::lock_guard lock(world().mutex);
+  return static_cast<long>(world().device_bytes);
+}
 WYE_EXPORT void wye_standin_seed(unsigned seed) { world().seed = seed; }
 // What its libraries ask of it.
 WYE_EXPORT int wye_standin_scripted(const char* name) { return scripted(name); }

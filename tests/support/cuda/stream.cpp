@@ -109,7 +109,9 @@ CUresult StreamDestroy(CUstream stream) {
 CUresult StreamSynchronize(CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
-  return wait_for(*on->mark());
+  const CUresult r = wait_for(*on->mark());
+  give_back_kept();
+  return r;
 }
 CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   WYE_NEEDS_CONTEXT;
@@ -135,7 +137,9 @@ CUresult EventSynchronize(CUevent event) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Event, its, event);
   const std::shared_ptr<Mark> mark = its->last();
-  return mark ? wait_for(*mark) : CUDA_SUCCESS;
+  const CUresult r = mark ? wait_for(*mark) : CUDA_SUCCESS;
+  give_back_kept();
+  return r;
 }
 CUresult EventDestroy(CUevent event) {
   WYE_NEEDS_CONTEXT;

@@ -66,9 +66,18 @@ struct Fault {
   int code = 0;
 };
 
+/// What a pool has of the device's memory. The world is locked.
+struct PoolMemory {
+  std::uint64_t threshold = 0;
+  std::uint64_t used = 0;
+  std::uint64_t reserved = 0;
+  bool ended = false;
+};
+
 struct Allocation {
   std::size_t size = 0;
-  bool pinned = false;
+  std::shared_ptr<PoolMemory> pool;  // null: pinned memory of the host
+  bool is_pinned() const { return pool == nullptr; }
 };
 
 /// A thing that a handle names.
@@ -84,14 +93,15 @@ struct World {
   std::map<std::string, Fault> faults;
   std::map<std::string, int> asked;
   std::map<CUdeviceptr, Allocation> memory;
-  std::uint64_t device_bytes = 0;
+  std::uint64_t device_bytes = 0;  // of all pools, that they use or keep
   std::map<void*, Object> objects;
   int retained = 0;
   long left_behind = 0;  // objects of contexts that ended, but for broken ones
   bool initialized = false;
   std::atomic<int> sticky{0};
   std::atomic<unsigned> seed{0};
-  std::atomic<int> priority{0};  // of the stream that was made last
+  std::atomic<int> priority{0};         // of the stream that was made last
+  std::atomic<int> multiprocessors{0};  // of the partition that was made last
   std::atomic<long> order{0};
   std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library of them
 
