@@ -18,7 +18,7 @@ struct CudaEvent;
 
 /// Threads that sleep in the driver for events; who waits is parked until its event has come or its deadline has passed. There
 /// is one for each lane that is waited for, up to `most_threads`: the values of a lane come in order, and one thread for all
-/// lanes would hold up who waits for little behind who waits for much. With nothing to wait for they are parked. (README.md has
+/// lanes would hold up who waits for little behind who waits for much. With nothing to wait for they are parked. (WAITING.md has
 /// what was measured beside it.)
 /// Threads: thread-safe.
 class CudaWaiter {
