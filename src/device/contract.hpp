@@ -7,6 +7,7 @@
 #include <wye/base/result.hpp>
 #include <wye/base/stop.hpp>
 #include <wye/device/adapter.hpp>
+#include <wye/device/isolation.hpp>
 #include <wye/device/monitoring.hpp>
 #include <wye/device/native.hpp>
 #include <wye/device/operand.hpp>
@@ -276,12 +277,6 @@ class Adapter {
   virtual Result<std::shared_ptr<DeviceBase>> open() = 0;
 };
 
-/// What of a device an opened one may use.
-enum class Isolation : std::uint8_t {
-  shared,     ///< all of it, as everybody else
-  partition,  ///< some of its multiprocessors, which others leave alone: CUDA's green contexts
-};
-
 /// What a backend may be told.
 struct BackendOptions {
   unsigned cpu_threads = 0;      ///< size of the CPU team; 0: one per processor
@@ -290,7 +285,10 @@ struct BackendOptions {
   std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
   /// Devices that cannot be divided are not opened with `partition`, and say so; the CPU has its threads for that.
   Isolation isolation = Isolation::shared;
-  unsigned partition = 0;  ///< multiprocessors of a partition, at least; 0: half of the device
+  Partition partition = {};  ///< checked: not both, and a share that there is
+  /// Device memory that each account's buffers hold on to, those that ended included, as far as its limit goes; the rest
+  /// goes back to the system. A driver that gives memory back at each wait takes hundreds of microseconds to take it again.
+  Bytes kept_memory = Bytes{512ull << 20};
 };
 
 /// What a backend found: one entry per adapter, usable or not. A missing driver is one entry with its reason.

@@ -29,6 +29,22 @@ Result<void> check(const PoolOptions& options) {
                  base::text("The lease timeout ({} s) is negative.", seconds(options.lease_timeout)));
   if (options.lane_memory.count == 0)
     return Error(Errc::invalid_argument, "The memory of a lane is zero bytes: no job could run on it.");
+  const Partition& part = options.partition;
+  if (options.isolation == Isolation::shared && part != Partition{})
+    return Error(
+        Errc::invalid_argument,
+        base::text("A partition of {} is asked for, but the isolation is 'shared', which makes none.",
+                   part.percent != 0 ? base::text("{} %", part.percent)
+                                     : base::text("{} multiprocessors", part.multiprocessors)));
+  if (part.percent != 0 && part.multiprocessors != 0)
+    return Error(
+        Errc::invalid_argument,
+        base::text("A partition is asked for both as a number of multiprocessors ({}) and as a share "
+                   "of them ({} %): one of the two says all.",
+                   part.multiprocessors, part.percent));
+  if (part.percent > 100)
+    return Error(Errc::invalid_argument,
+                 base::text("The share of a partition ({} %) is not in the range 1 to 100.", part.percent));
   return {};
 }
 
@@ -43,7 +59,10 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
                                   {.cpu_threads = options.cpu_threads,
                                    .validate = options.validate_driver,
                                    .log = options.log,
-                                   .cuda_driver = options.cuda_driver},
+                                   .cuda_driver = options.cuda_driver,
+                                   .isolation = options.isolation,
+                                   .partition = options.partition,
+                                   .kept_memory = options.kept_memory},
                                   options.adopt);
   if (!inventory) return std::move(inventory).error();
 

@@ -73,6 +73,23 @@ Result<void> read(const char* variable, std::string_view text, Fallback& out) {
   return refuse(variable, text, "allow, warn or forbid");
 }
 
+Result<void> read(const char* variable, std::string_view text, Isolation& out) {
+  if (text != "shared" && text != "partition") return refuse(variable, text, "shared or partition");
+  out = text == "shared" ? Isolation::shared : Isolation::partition;
+  return {};
+}
+
+Result<void> read(const char* variable, std::string_view text, Partition& out) {
+  const bool is_share = text.ends_with('%');
+  const std::string_view number = is_share ? text.substr(0, text.size() - 1) : text;
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size() || value == 0 || (is_share && value > 100))
+    return refuse(variable, text, "a number of multiprocessors such as 32, or a share from 1% to 100%");
+  out = is_share ? Partition{.percent = value} : Partition{.multiprocessors = value};
+  return {};
+}
+
 Result<void> read(const char* variable, std::string_view text, std::vector<std::string>& out) {
   out.clear();
   for (std::size_t first = 0; first <= text.size();) {
@@ -134,6 +151,9 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
       fill(all.pool.cpu_threads, options.cpu_threads, environment, "WYE_CPU_THREADS"),
       fill(all.pool.validate_driver, options.validate_driver, environment, "WYE_VALIDATE"),
       fill(all.pool.cuda_driver, std::move(options.cuda_driver), environment, "WYE_CUDA_DRIVER"),
+      fill(all.pool.isolation, options.isolation, environment, "WYE_ISOLATION"),
+      fill(all.pool.partition, options.partition, environment, "WYE_PARTITION"),
+      fill(all.pool.kept_memory, options.kept_memory, environment, "WYE_KEPT_MEMORY"),
       fill(all.hot_reload, options.hot_reload, environment, "WYE_HOT_RELOAD"),
       fill(all.cache.kernels, options.cached_kernels, environment, "WYE_CACHED_KERNELS"),
       fill(all.cache.memory, options.cache_memory, environment, "WYE_CACHE_MEMORY"),

@@ -139,6 +139,43 @@ TEST_CASE("options out of range are refused, and so is a backend that does not e
             .error() == Errc::unsupported);
 }
 
+TEST_CASE("a partition that cannot be meant is refused with what was asked", "[pool]") {
+  const auto sentence = [](Isolation isolation, Partition part) {
+    auto pool = ContextPool::open({.backends = {"cpu"}, .isolation = isolation, .partition = part});
+    REQUIRE_FALSE(pool);
+    CHECK(pool.error() == Errc::invalid_argument);
+    return pool.error().sentence();
+  };
+  CHECK(sentence(Isolation::shared, {.percent = 50}) ==
+        "A partition of 50 % is asked for, but the isolation is 'shared', which makes none.");
+  CHECK(sentence(Isolation::shared, {.multiprocessors = 8}) ==
+        "A partition of 8 multiprocessors is asked for, but the isolation is 'shared', which makes none.");
+  CHECK(sentence(Isolation::partition, {.percent = 101}) ==
+        "The share of a partition (101 %) is not in the range 1 to 100.");
+  CHECK(sentence(Isolation::partition, {.multiprocessors = 8, .percent = 50}) ==
+        "A partition is asked for both as a number of multiprocessors (8) and as a share of them (50 %): one "
+        "of the two says all.");
+  // The CPU's part is its number of threads.
+  ContextPool pool =
+      open({.backends = {"cpu"}, .isolation = Isolation::partition, .partition = {.percent = 50}});
+  CHECK(pool.lease().value().buffer<float>(10));
+}
+
+TEST_CASE("a device that cannot be divided is not opened as a part, and says so", "[pool]") {
+  const ContextPool whole = open({.backends = {"vulkan", "cpu"}});
+  const ContextPool part = open({.backends = {"vulkan", "cpu"}, .isolation = Isolation::partition});
+  REQUIRE(part.adapters().size() == whole.adapters().size());
+  for (std::size_t i = 0; i < part.adapters().size(); ++i) {
+    const AdapterInfo &one = part.adapters()[i], &before = whole.adapters()[i];
+    INFO(one.id << ": " << one.reason);
+    if (one.backend == "cpu") CHECK(one.usable);
+    if (one.backend != "vulkan" || !before.usable) continue;
+    CHECK_FALSE(one.usable);
+    CHECK(one.reason.find("cannot be divided") != std::string::npos);
+    CHECK(one.reason.find(one.name) != std::string::npos);
+  }
+}
+
 TEST_CASE("a context has its memory limit", "[pool]") {
   ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1, .lane_memory = 1_MiB});
   auto lease = pool.lease().value();

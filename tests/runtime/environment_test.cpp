@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "base/text.hpp"
 #include "support/catch.hpp"
 
 using namespace wye;
@@ -31,6 +32,9 @@ TEST_CASE("without options and environment the documented defaults hold", "[runt
   CHECK(all.pool.cpu_threads == 0);
   CHECK_FALSE(all.pool.validate_driver);
   CHECK(all.pool.cuda_driver.empty());
+  CHECK(all.pool.isolation == Isolation::shared);
+  CHECK(all.pool.partition == Partition{});
+  CHECK(all.pool.kept_memory == 512_MiB);
   CHECK(all.cache.kernels == 1000);
   CHECK(all.cache.memory == 256_MiB);
   CHECK(all.cache.directory.empty());
@@ -51,6 +55,9 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                       {"WYE_CPU_THREADS", "3"},
                                       {"WYE_VALIDATE", "1"},
                                       {"WYE_CUDA_DRIVER", "/opt/libcuda.so.1"},
+                                      {"WYE_ISOLATION", "partition"},
+                                      {"WYE_PARTITION", "37%"},
+                                      {"WYE_KEPT_MEMORY", "32MiB"},
                                       {"WYE_CACHED_KERNELS", "12"},
                                       {"WYE_CACHE_MEMORY", "1.5 GiB"},
                                       {"WYE_CACHE_DIR", "/somewhere"},
@@ -69,6 +76,11 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.pool.cpu_threads == 3);
   CHECK(all.pool.validate_driver);
   CHECK(all.pool.cuda_driver == "/opt/libcuda.so.1");
+  CHECK(all.pool.isolation == Isolation::partition);
+  CHECK(all.pool.partition == Partition{.percent = 37});
+  CHECK(resolve({}, table({{"WYE_PARTITION", "16"}})).value().pool.partition ==
+        Partition{.multiprocessors = 16});
+  CHECK(all.pool.kept_memory == 32_MiB);
   CHECK(all.cache.kernels == 12);
   CHECK(all.cache.memory == 1536_MiB);
   CHECK(all.cache.directory == "/somewhere");
@@ -128,6 +140,17 @@ TEST_CASE("a value that cannot be meant is an error with the variable's name", "
   CHECK(sentence("WYE_LEASE_TIMEOUT", "nan") ==
         "Environment variable WYE_LEASE_TIMEOUT ('nan') is not a number of seconds such as 5 or 500ms.");
   CHECK(sentence("WYE_VALIDATE", "yes") == "Environment variable WYE_VALIDATE ('yes') is not 0 or 1.");
+  CHECK(sentence("WYE_ISOLATION", "process") ==
+        "Environment variable WYE_ISOLATION ('process') is not shared or partition.");
+  for (const char* part : {"0", "0%", "101%", "half", "12.5%", "%", "-3", "16 %", "99999999999"})
+    CHECK(
+        sentence("WYE_PARTITION", part) ==
+        base::text("Environment variable WYE_PARTITION ('{}') is not a number of multiprocessors such as 32, "
+                   "or a share from 1% to 100%.",
+                   part));
+  CHECK(
+      sentence("WYE_KEPT_MEMORY", "much") ==
+      "Environment variable WYE_KEPT_MEMORY ('much') is not a number of bytes such as 536870912 or 512MiB.");
   CHECK(sentence("WYE_FALLBACK", "maybe") ==
         "Environment variable WYE_FALLBACK ('maybe') is not allow, warn or forbid.");
   CHECK(sentence("WYE_BACKENDS", "cpu,,vulkan") ==

@@ -6,6 +6,7 @@
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
 #include <wye/device/device.hpp>
+#include <wye/device/isolation.hpp>
 #include <wye/device/native.hpp>
 #include <wye/pool/lease.hpp>
 
@@ -37,6 +38,12 @@ struct PoolOptions {
   const Clock* clock = nullptr;          ///< null: the steady clock
   std::string cuda_driver = {};          ///< the library to open as CUDA's driver; empty: the system's
   std::vector<NativeDevice> adopt = {};  ///< devices that the host has opened: used instead of wye's own
+  /// Devices that cannot be divided are not opened with `partition`, and have that for a reason. The CPU's part is
+  /// `cpu_threads`; devices of the host's are what the host has made them.
+  Isolation isolation = Isolation::shared;
+  Partition partition = {};  ///< of `Isolation::partition`; by default half of the device
+  Bytes kept_memory =
+      Bytes{512ull << 20};  ///< of CUDA's devices, that a context holds on to, `lane_memory` at most
 };
 
 /// What a lease is wanted for.

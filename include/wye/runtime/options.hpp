@@ -4,6 +4,7 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/cache/shader_cache.hpp>
+#include <wye/device/isolation.hpp>
 #include <wye/device/native.hpp>
 #include <wye/runtime/reload.hpp>
 #include <wye/scheduler/job.hpp>
@@ -41,6 +42,9 @@ inline namespace v0 {
 /// | cpu_threads      | 0               | WYE_CPU_THREADS    | threads, the caller's included; 0: one per processor |
 /// | validate_driver  | false           | WYE_VALIDATE       | 0, 1                                                 |
 /// | cuda_driver      | libcuda.so.1    | WYE_CUDA_DRIVER    | path or name of the library of CUDA's driver         |
+/// | isolation        | shared          | WYE_ISOLATION      | shared, partition: see `Isolation`                   |
+/// | partition        | half            | WYE_PARTITION      | multiprocessors, or a share: 50%                     |
+/// | kept_memory      | 512 MiB         | WYE_KEPT_MEMORY    | bytes, or with KiB, MiB, GiB; of each CUDA context   |
 /// | adopt            | none            | -                  | devices that the host has opened (`interop`)         |
 /// | hot_reload       | false           | WYE_HOT_RELOAD     | 0, 1                                                 |
 /// | on_reload        | none            | -                  | what is told of each reload                          |
@@ -51,6 +55,11 @@ inline namespace v0 {
 ///
 /// Kernels are kept in XDG_CACHE_HOME/wye, else HOME/.cache/wye; where that cannot be used, in memory only, with a
 /// warning. A directory that was named must be usable.
+///
+/// With `isolation` partition, the runtime uses some multiprocessors of each CUDA device and no others, and its CPU's threads as
+/// `cpu_threads` says. Devices that cannot be divided are not used: those of Vulkan, and CUDA's under a driver without green
+/// contexts (12.5 or newer has them); `Runtime::adapters` has the reason. `kept_memory` is what a context holds on to of the
+/// memory that it used, at most `lane_memory`: more makes allocation quicker, less leaves more to other programs.
 ///
 /// `hot_reload` is for development: kernels that jobs use, and whose sources are from files (`Glsl::from_file`), are made
 /// again when a file changes, theirs or one they include, compiled for the devices that use them, and used by the jobs that
@@ -81,6 +90,9 @@ struct RuntimeOptions {
   std::optional<bool> hot_reload = std::nullopt;
   ReloadSink on_reload = {};
   std::optional<bool> cache_durable = std::nullopt;
+  std::optional<Isolation> isolation = std::nullopt;
+  std::optional<Partition> partition = std::nullopt;
+  std::optional<Bytes> kept_memory = std::nullopt;
 };
 
 /// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.

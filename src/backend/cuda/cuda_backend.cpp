@@ -35,7 +35,7 @@ class CudaAdapter final : public device::Adapter {
         context_(context) {}
   const AdapterInfo& info() const noexcept override { return physical_.info; }
   Result<std::shared_ptr<device::DeviceBase>> open() override {
-    auto opened = context_ ? CudaDevice::adopt(driver_, physical_, context_)
+    auto opened = context_ ? CudaDevice::adopt(driver_, physical_, context_, options_)
                            : CudaDevice::open(driver_, physical_, options_);
     if (!opened) return std::move(opened).error();
     return std::shared_ptr<device::DeviceBase>(*std::move(opened));
@@ -163,7 +163,6 @@ PhysicalDevice describe(const CudaDriver& driver, int index) {
                    Feature::atomics_int64, Feature::atomics_float32};
   const bool has_pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
   const bool has_addresses = attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) != 0;
-  const bool writes_values = attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
   const int mode = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
   if (failed != CUDA_SUCCESS)
     info.reason = base::text("The CUDA driver does not describe its device {} ({} -> {} ({})).", index,
@@ -176,8 +175,6 @@ PhysicalDevice describe(const CudaDriver& driver, int index) {
     info.reason = base::text("The driver of '{}' has no memory pools.", info.name);
   else if (!has_addresses)
     info.reason = base::text("'{}' has no addresses in common with the host.", info.name);
-  else if (!writes_values)
-    info.reason = base::text("'{}' does not write values of 64 bits in the order of a stream.", info.name);
   info.usable = info.reason.empty();
   return physical;
 }

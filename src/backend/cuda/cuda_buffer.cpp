@@ -17,7 +17,7 @@ Result<std::shared_ptr<device::BufferBase>> CudaBuffer::create(std::shared_ptr<C
   if (auto fitting = device::fits(request.bytes, device->info()); !fitting) return std::move(fitting).error();
   if (auto charged = charge(request); !charged) return std::move(charged).error();
   auto buffer = std::make_shared<CudaBuffer>(std::move(device), request);
-  if (auto taken = buffer->take(request.use); !taken) return std::move(taken).error();
+  if (auto taken = buffer->take(request); !taken) return std::move(taken).error();
   return std::shared_ptr<device::BufferBase>(std::move(buffer));
 }
 
@@ -26,7 +26,7 @@ CudaBuffer::CudaBuffer(std::shared_ptr<CudaDevice> device, const device::BufferR
   device->in_use().fetch_add(bytes().count, std::memory_order_relaxed);
 }
 
-Result<void> CudaBuffer::take(device::MemoryUse use) {
+Result<void> CudaBuffer::take(const device::BufferRequest& request) {
   CudaDevice& device = cuda();
   const CurrentContext current(device);
   if (!current) return current.error();
@@ -46,7 +46,7 @@ Result<void> CudaBuffer::take(device::MemoryUse use) {
                          device.info().id, size(bytes()), size(memory.available), size(memory.total)));
   };
   const std::size_t size = std::max<std::size_t>(bytes().count, 16);  // the driver knows no empty memory
-  if (use == device::MemoryUse::transfer) {
+  if (request.use == device::MemoryUse::transfer) {
     void* host = nullptr;
     if (const CUresult r =
             device.cu.MemHostAlloc(&host, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
@@ -57,13 +57,16 @@ Result<void> CudaBuffer::take(device::MemoryUse use) {
       return refused(r, "cuMemHostGetDevicePointer");
     return {};
   }
+  auto pool = device.pools().of(request.account);
+  if (!pool) return std::move(pool).error();
+  pool_ = *std::move(pool);
   const auto allocate = [&] {
-    return device.cu.MemAllocFromPoolAsync(&address_, size, device.memory_pool(), device.memory_stream());
+    return device.cu.MemAllocFromPoolAsync(&address_, size, pool_->handle(), device.memory_stream());
   };
   CUresult r = allocate();
-  // What is being given back, and in one piece what the pool kept in several.
+  // What is being given back, in one piece what the pool kept in several, and what other lanes keep and do not use.
   if (r == CUDA_ERROR_OUT_OF_MEMORY && device.cu.StreamSynchronize(device.memory_stream()) == CUDA_SUCCESS &&
-      device.cu.MemPoolTrimTo(device.memory_pool(), 0) == CUDA_SUCCESS)
+      device.pools().trim() == CUDA_SUCCESS)
     r = allocate();
   if (r != CUDA_SUCCESS) return address_ = 0, refused(r, "cuMemAllocFromPoolAsync");
   return device.memory_taken();  // nobody waits for it: lanes begin behind it

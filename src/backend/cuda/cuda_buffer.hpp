@@ -25,11 +25,12 @@ class CudaBuffer final : public device::BufferBase {
   std::byte* host() const noexcept override { return host_; }
 
  private:
-  Result<void> take(device::MemoryUse use);
+  Result<void> take(const device::BufferRequest& request);
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   CUdeviceptr address_ = 0;
   std::byte* host_ = nullptr;
-  bool is_hosts_ = false;  // the host frees it
+  std::shared_ptr<CudaPool> pool_;  // that it is of
+  bool is_hosts_ = false;           // the host frees it
   Release release_;
 };
 

@@ -15,15 +15,6 @@
 namespace wye {
 inline namespace v0 {
 namespace cuda {
-namespace {
-
-/// What the pool keeps of memory that was given back. The driver's own default is nothing: then every wait for the device
-/// gives it back to the system, and taking it again costs hundreds of microseconds.
-constexpr cuuint64_t kept_by_pool = 512u << 20;
-constexpr std::size_t words_of_page = 512;
-
-}  // namespace
-
 CurrentContext::CurrentContext(CudaDevice& device) noexcept : device_(device) {
   CUcontext before = nullptr;
   result_ = device.cu.CtxGetCurrent(&before);
@@ -59,6 +50,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice&
       handle_(physical.handle),
       lost_error_(Errc::device_lost,
                   base::text("Device '{}' ({}) is lost.", physical.info.id, physical.info.name)),
+      pools_(*this),
       queue_(*this),
       waiter_(*this) {}
 
@@ -89,7 +81,8 @@ Result<void> CudaDevice::create(const device::BackendOptions& options) {
     return refused(r, "cuDevicePrimaryCtxRetain");
   context_ = context;
   retained_ = true;
-  if (options.isolation == device::Isolation::partition)
+  kept_memory_ = options.kept_memory;
+  if (options.isolation == Isolation::partition)
     if (auto divided = divide(options.partition); !divided) return divided;
   return furnish();
 }
@@ -112,22 +105,10 @@ Result<void> CudaDevice::furnish() {
   if (const CUresult r = cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING); r != CUDA_SUCCESS)
     return refused(r, "cuEventCreate");
   memory_event_ = event;
-  CUmemPoolProps properties{};
-  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  properties.location.id = handle_;
-  CUmemoryPool pool = nullptr;
-  if (const CUresult r = cu.MemPoolCreate(&pool, &properties); r != CUDA_SUCCESS)
-    return refused(r, "cuMemPoolCreate");
-  memory_pool_ = pool;
-  cuuint64_t threshold = kept_by_pool;
-  if (const CUresult r = cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
-      r != CUDA_SUCCESS)
-    return refused(r, "cuMemPoolSetAttribute");
   return {};
 }
 
-Result<void> CudaDevice::divide(unsigned units) {
+Result<void> CudaDevice::divide(Partition wish) {
   if (!cu.DeviceGetDevResource || !cu.DevSmResourceSplitByCount || !cu.DevResourceGenerateDesc ||
       !cu.GreenCtxCreate || !cu.GreenCtxDestroy || !cu.CtxFromGreenCtx || !cu.GreenCtxStreamCreate)
     return Error(
@@ -142,7 +123,9 @@ Result<void> CudaDevice::divide(unsigned units) {
   CUdevResource all{}, part{}, rest{};
   if (const CUresult r = cu.DeviceGetDevResource(handle_, &all, CU_DEV_RESOURCE_TYPE_SM); r != CUDA_SUCCESS)
     return refused(r, "cuDeviceGetDevResource");
-  const unsigned wanted = units != 0 ? units : std::max(1u, all.sm.smCount / 2);
+  const std::uint64_t percent = wish.percent != 0 ? wish.percent : 50;
+  const auto share = static_cast<unsigned>((all.sm.smCount * percent + 99) / 100);
+  const unsigned wanted = wish.multiprocessors != 0 ? wish.multiprocessors : share;
   if (wanted > all.sm.smCount)
     return Error(Errc::unsupported,
                  base::text("A partition of {} multiprocessors is more than device '{}' ({}) has ({}).",
@@ -179,11 +162,10 @@ CudaDevice::~CudaDevice() {
         heard(cu.StreamDestroy(memory_stream_), "cuStreamDestroy");
       }
       if (memory_event_) heard(cu.EventDestroy(memory_event_), "cuEventDestroy");
-      if (memory_pool_) heard(cu.MemPoolDestroy(memory_pool_), "cuMemPoolDestroy");
       for (const CUevent event : idle_events_) heard(cu.EventDestroy(event), "cuEventDestroy");
-      for (void* page : word_pages_) heard(cu.MemFreeHost(page), "cuMemFreeHost");
     }
   }
+  pools_.end();
   if (partition_ && !lost()) heard(cu.GreenCtxDestroy(partition_), "cuGreenCtxDestroy");
   if (retained_) (void)cu.DevicePrimaryCtxRelease(handle_);
 }
@@ -203,13 +185,8 @@ MemoryInfo CudaDevice::memory() {
   std::size_t free = 0, total = 0;
   if (const CUresult r = cu.MemGetInfo(&free, &total); r != CUDA_SUCCESS)
     return heard(r, "cuMemGetInfo"), memory;
-  // What the driver gave the pool and nobody has taken is available too.
-  cuuint64_t reserved = 0, used = 0;
-  if (cu.MemPoolGetAttribute(memory_pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS ||
-      cu.MemPoolGetAttribute(memory_pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
-    reserved = used = 0;
-  memory.available =
-      Bytes{std::min<std::uint64_t>(free + (reserved - std::min(used, reserved)), memory.total.count)};
+  // What pools keep goes to whoever needs it.
+  memory.available = std::min(Bytes{free} + pools_.idle(), memory.total);
   return memory;
 }
 
@@ -252,21 +229,15 @@ bool CudaDevice::reaches(const device::DeviceBase& other) const noexcept {
     if (const auto known = peer.peers_.find(handle_); known != peer.peers_.end()) return known->second;
   }
   int can = 0;
-  bool does = cu.DeviceCanAccessPeer(&can, handle_, peer.handle_) == CUDA_SUCCESS && can != 0;
-  if (does) {
-    // Memory of a pool is its own device's until others are let in.
-    CUmemAccessDesc access{};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = handle_;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    does = cu.MemPoolSetAccess(peer.memory_pool_, &access, 1) == CUDA_SUCCESS;
-  }
   try {
+    const bool does = cu.DeviceCanAccessPeer(&can, handle_, peer.handle_) == CUDA_SUCCESS && can != 0 &&
+                      peer.pools_.let_in(handle_) == CUDA_SUCCESS;
     const std::lock_guard lock(peer.peers_mutex_);
     peer.peers_.emplace(handle_, does);
+    return does;
   } catch (...) {  // it is asked again
+    return false;
   }
-  return does;
 }
 
 std::shared_ptr<device::ReplayBase> CudaDevice::create_replay() {
@@ -344,39 +315,6 @@ Result<EventHandle> CudaDevice::take_event() {
 void CudaDevice::give_event(CUevent event) noexcept {
   const std::lock_guard lock(idle_mutex_);
   idle_events_.push_back(event);
-}
-
-Result<Word> CudaDevice::take_word() {
-  const std::lock_guard lock(idle_mutex_);
-  if (idle_words_.empty()) {
-    void* page = nullptr;
-    CUdeviceptr address = 0;
-    const auto refused = [&](CUresult r, const char* api) {
-      return failed(r, api, base::text("Device '{}' gives no pinned memory for a timeline.", info().id));
-    };
-    if (const CUresult r = cu.MemHostAlloc(&page, words_of_page * sizeof(std::uint64_t),
-                                           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-        r != CUDA_SUCCESS)
-      return refused(r, "cuMemHostAlloc");
-    if (const CUresult r = cu.MemHostGetDevicePointer(&address, page, 0); r != CUDA_SUCCESS) {
-      heard(cu.MemFreeHost(page), "cuMemFreeHost");
-      return refused(r, "cuMemHostGetDevicePointer");
-    }
-    word_pages_.push_back(page);
-    idle_words_.reserve(word_pages_.size() * words_of_page);
-    for (std::size_t i = words_of_page; i-- > 0;)
-      idle_words_.push_back({static_cast<std::uint64_t*>(page) + i, address + i * sizeof(std::uint64_t)});
-  }
-  const Word word = idle_words_.back();
-  idle_words_.pop_back();
-  std::atomic_ref(*word.host).store(0, std::memory_order_release);
-  return word;
-}
-
-void CudaDevice::give_word(Word word) noexcept {
-  if (lost()) return;
-  const std::lock_guard lock(idle_mutex_);
-  idle_words_.push_back(word);
 }
 
 Error CudaDevice::failed(CUresult result, const char* api, std::string sentence, Place place) {

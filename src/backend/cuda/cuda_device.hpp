@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_loader.hpp"
+#include "backend/cuda/cuda_pool.hpp"
 #include "backend/cuda/cuda_queue.hpp"
 #include "backend/cuda/cuda_waiter.hpp"
 #include "device/contract.hpp"
@@ -47,12 +48,6 @@ struct CudaEvent {
 };
 using EventHandle = std::shared_ptr<CudaEvent>;
 
-/// A number in memory of the host that the device writes.
-struct Word {
-  std::uint64_t* host = nullptr;
-  CUdeviceptr address = 0;
-};
-
 /// What runs kernels.
 struct Processors {
   int count = 0;             ///< multiprocessors
@@ -78,7 +73,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
                                                   const device::BackendOptions& options);
   /// The same in a context that the host has made and keeps.
   static Result<std::shared_ptr<CudaDevice>> adopt(std::shared_ptr<CudaDriver> driver,
-                                                   const PhysicalDevice& physical, CUcontext context);
+                                                   const PhysicalDevice& physical, CUcontext context,
+                                                   const device::BackendOptions& options);
   /// Lanes, buffers and executables have ended: each keeps its device alive.
   ~CudaDevice() override;
 
@@ -98,9 +94,13 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   CUcontext context() const noexcept { return context_; }
   /// What of it kernels run on: of a partition, its own.
   const Processors& processors() const noexcept { return processors_; }
+  const std::shared_ptr<CudaDriver>& driver() const noexcept { return driver_; }
   /// Where memory is taken and given back. Nothing else is in it, so that it never has to be waited for long.
   CUstream memory_stream() const noexcept { return memory_stream_; }
-  CUmemoryPool memory_pool() const noexcept { return memory_pool_; }
+  CudaPools& pools() noexcept { return pools_; }
+  /// What a pool holds on to.
+  Bytes kept_memory() const noexcept { return kept_memory_; }
+  CUdevice handle() const noexcept { return handle_; }
   /// What buffers hold, of either kind of memory.
   std::atomic<std::uint64_t>& in_use() noexcept { return in_use_; }
   CudaQueue& queue() noexcept { return queue_; }
@@ -115,10 +115,6 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   Result<void> order_behind_memory(CudaStream& stream);
   /// The context is current.
   Result<EventHandle> take_event();
-  /// A word that is 0. The context is current.
-  Result<Word> take_word();
-  /// Takes it back; the device does not write it any more.
-  void give_word(Word word) noexcept;
 
   /// The error of a driver's call that failed. Some failures end the device.
   Error failed(CUresult result, const char* api, std::string sentence, Place place = Place::here());
@@ -130,8 +126,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
  private:
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
   Result<void> create(const device::BackendOptions& options);
-  /// Makes the context that of a partition of at least `units` multiprocessors.
-  Result<void> divide(unsigned units);
+  /// Makes the context that of a partition.
+  Result<void> divide(Partition wish);
   Result<void> furnish();
   Error refused(CUresult result, const char* api);
   NativeDevice native_device() override;
@@ -156,7 +152,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   Processors processors_;
   bool retained_ = false;  // the primary context: a host's own is the host's to end
   CUstream memory_stream_ = nullptr;
-  CUmemoryPool memory_pool_ = nullptr;
+  Bytes kept_memory_ = device::BackendOptions().kept_memory;
   CUevent memory_event_ = nullptr;
   std::atomic<std::uint64_t> memory_taken_{0};  // times; the event is behind the last
   std::atomic<std::uint64_t> in_use_{0};
@@ -167,13 +163,12 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   std::mutex idle_mutex_;
   std::vector<CUevent> idle_events_;
   std::size_t events_ = 0;
-  std::vector<Word> idle_words_;
-  std::vector<void*> word_pages_;
 
   std::mutex lost_mutex_;
   Error lost_error_;  // as it will be given; written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};
 
+  mutable CudaPools pools_;
   CudaQueue queue_;
   CudaWaiter waiter_;
 };

@@ -13,8 +13,10 @@ inline namespace v0 {
 namespace cuda {
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::adopt(std::shared_ptr<CudaDriver> driver,
-                                                      const PhysicalDevice& physical, CUcontext context) {
+                                                      const PhysicalDevice& physical, CUcontext context,
+                                                      const device::BackendOptions& options) {
   std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(driver), physical));
+  device->kept_memory_ = options.kept_memory;
   device->context_ = context;
   {
     const CurrentContext current(*device);
@@ -72,8 +74,8 @@ Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline,
     return {};
   }
   if (point.reached() >= value) return {};
-  const EventHandle event = queue_.event_of(point, value);
-  if (!event) {
+  const Mark mark = queue_.mark_of(point, value);
+  if (!mark) {
     if (point.reached() >= value) return {};
     return Error(
         Errc::unavailable,
@@ -82,7 +84,8 @@ Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline,
   }
   const CurrentContext current(*this);
   if (!current) return current.error();
-  if (const CUresult r = cu.StreamWaitEvent(handle_of<CUstream>(queue), event->handle, CU_EVENT_WAIT_DEFAULT);
+  if (const CUresult r =
+          cu.StreamWaitEvent(handle_of<CUstream>(queue), mark.event->handle, CU_EVENT_WAIT_DEFAULT);
       r != CUDA_SUCCESS)
     return failed(r, "cuStreamWaitEvent",
                   base::text("The host's stream cannot wait for device '{}'.", info().id));
@@ -114,17 +117,6 @@ std::shared_ptr<CudaTimeline> CudaTimeline::adopt(std::shared_ptr<CudaDevice> de
   timeline->marks_.push_back({any, std::move(event)});
   timeline->scheduled_.store(any, std::memory_order_release);
   return timeline;
-}
-
-/// Asks the driver about the event of a timeline that others move.
-void CudaTimeline::query() noexcept {
-  const CurrentContext current(*device_);
-  if (!current) return;
-  const CUresult r = device_->cu.EventQuery(marks_.front().event->handle);
-  if (r == CUDA_SUCCESS)
-    reached_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_release);
-  else if (r != CUDA_ERROR_NOT_READY)
-    device_->heard(r, "cuEventQuery");
 }
 
 Result<std::shared_ptr<device::BufferBase>> CudaDevice::adopt_memory(const NativeMemory& memory,

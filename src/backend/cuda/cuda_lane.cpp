@@ -36,9 +36,11 @@ CudaLane::~CudaLane() {
   CudaDevice& device = cuda();
   abandon();
   if (stream_->handle) {
-    // What is parked is given or fails; what the device has must end before its memory goes. A wait that fails is tried
-    // again; a device that cannot even be waited for is as good as lost.
-    (void)stream_->timeline->wait(last_, Instant::max());
+    // What is parked is given or fails; what the device has must end before its memory goes. Not in the driver: there nobody
+    // could say that the device is lost. A wait that fails is tried again; a device that cannot even be waited for is as good
+    // as lost.
+    constexpr Instant for_ever = Instant::max() - Duration(1);
+    (void)stream_->timeline->wait(last_, for_ever);
     device.queue().close(*stream_);
     const CurrentContext current(device);
     CUresult r = CUDA_ERROR_INVALID_CONTEXT;

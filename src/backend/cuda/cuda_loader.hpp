@@ -38,7 +38,6 @@ namespace cuda {
   X(StreamDestroy, 4000)                             \
   X(StreamSynchronize, 2000)                         \
   X(StreamWaitEvent, 3020)                           \
-  X(StreamWriteValue64, 11070)                       \
   X(EventCreate, 2000)                               \
   X(EventRecord, 2000)                               \
   X(EventQuery, 2000)                                \

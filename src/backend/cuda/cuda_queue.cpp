@@ -44,8 +44,7 @@ Result<bool> CudaQueue::ready(const CudaStream& stream, std::span<const device::
 
 void CudaQueue::schedule(CudaStream& stream, const Flight& flight) {
   CudaTimeline& timeline = *stream.timeline;
-  const std::uint64_t reached = timeline.reached();
-  while (!timeline.marks_.empty() && timeline.marks_.front().value <= reached) timeline.marks_.pop_front();
+  drop_reached(timeline);
   timeline.marks_.push_back({flight.value, flight.event});
   timeline.scheduled_.store(flight.value, std::memory_order_release);
   changed_.wake_all();
@@ -134,11 +133,22 @@ Result<void> CudaQueue::wait_scheduled(CudaTimeline& timeline, std::uint64_t val
                           value, device_.info().id));
 }
 
-EventHandle CudaQueue::event_of(CudaTimeline& timeline, std::uint64_t value) {
+Mark CudaQueue::mark_of(CudaTimeline& timeline, std::uint64_t value) {
   const base::Lock lock(mutex_);
-  for (const CudaTimeline::Mark& mark : timeline.marks_)
-    if (mark.value >= value) return mark.event;
-  return nullptr;
+  for (const Mark& mark : timeline.marks_)
+    if (mark.value >= value) return mark;
+  return {};
+}
+
+Mark CudaQueue::first_mark(CudaTimeline& timeline) noexcept {
+  const base::Lock lock(mutex_);
+  drop_reached(timeline);
+  return timeline.marks_.empty() ? Mark{} : timeline.marks_.front();
+}
+
+void CudaQueue::drop_reached(CudaTimeline& timeline) noexcept {
+  while (!timeline.marks_.empty() && timeline.marks_.front().value <= timeline.seen())
+    timeline.marks_.pop_front();
 }
 
 void CudaQueue::close(CudaStream& stream) {

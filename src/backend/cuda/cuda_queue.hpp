@@ -22,6 +22,13 @@ class CudaTimeline;
 struct CudaEvent;
 struct Flight;
 
+/// An event, and the value that is reached with it.
+struct Mark {
+  std::uint64_t value = 0;
+  std::shared_ptr<CudaEvent> event;
+  explicit operator bool() const noexcept { return event != nullptr; }
+};
+
 /// Keeps the order between lanes. A stream can wait for what another stream has been given, and for nothing else: waiting
 /// for an event that nobody has recorded is no wait at all. So a submission that waits for a value nobody has submitted,
 /// or for the host's, is parked here until it has come, and given to its stream by whoever brought it.
@@ -44,8 +51,10 @@ class CudaQueue {
   Result<void> signal(CudaTimeline& timeline, std::uint64_t value);
   /// Waits until `value` has been given to a stream, or reached where the host moves the timeline.
   Result<void> wait_scheduled(CudaTimeline& timeline, std::uint64_t value, Instant until);
-  /// The event behind `value`, which was given; null where it has been reached.
-  std::shared_ptr<CudaEvent> event_of(CudaTimeline& timeline, std::uint64_t value);
+  /// What is behind `value`, which was given; nothing where it has been reached.
+  Mark mark_of(CudaTimeline& timeline, std::uint64_t value);
+  /// The first mark that is not known to be reached; nothing where all are.
+  Mark first_mark(CudaTimeline& timeline) noexcept;
   /// Says that a lane has ended, when nobody gives to its stream any more.
   void close(CudaStream& stream);
   /// Drops what is parked and wakes who waits: the device is lost.
@@ -56,6 +65,7 @@ class CudaQueue {
   static const Error* hopeless(std::span<const device::TimelinePoint> waits);
   /// Notes that `flight` was given.
   void schedule(CudaStream& stream, const Flight& flight);
+  static void drop_reached(CudaTimeline& timeline) noexcept;
   void fail_locked(CudaStream& stream, Error error);
   /// Gives whatever has become ready, as long as there is something. `lock` is released meanwhile.
   void advance(base::Lock& lock);

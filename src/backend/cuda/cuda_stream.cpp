@@ -60,10 +60,10 @@ Result<void> CudaStream::give_waits(const Flight& flight) {
             base::text("A lane of device '{}' cannot wait for another driver's.", device.info().id));
       continue;
     }
-    if (&other == timeline.get() || other.reached() >= point.value) continue;
-    const EventHandle event = device.queue().event_of(other, point.value);
-    if (!event) continue;  // reached meanwhile
-    if (const CUresult r = device.cu.StreamWaitEvent(handle, event->handle, CU_EVENT_WAIT_DEFAULT);
+    if (&other == timeline.get() || other.seen() >= point.value) continue;
+    const Mark mark = device.queue().mark_of(other, point.value);
+    if (!mark) continue;  // reached meanwhile
+    if (const CUresult r = device.cu.StreamWaitEvent(handle, mark.event->handle, CU_EVENT_WAIT_DEFAULT);
         r != CUDA_SUCCESS)
       return device.failed(r, "cuStreamWaitEvent",
                            base::text("A lane of device '{}' cannot wait for another.", device.info().id));
@@ -151,11 +151,6 @@ Result<void> CudaStream::give_end(Flight& flight) {
       return refused(r, "cuSignalExternalSemaphoresAsync");
     flight.begun = true;
   }
-  if (const CUresult r =
-          device.cu.StreamWriteValue64(handle, timeline->word(), flight.value, CU_STREAM_WRITE_VALUE_DEFAULT);
-      r != CUDA_SUCCESS)
-    return refused(r, "cuStreamWriteValue64");
-  flight.begun = true;
   if (const CUresult r = device.cu.EventRecord(flight.event->handle, handle); r != CUDA_SUCCESS)
     return refused(r, "cuEventRecord");
   return {};

@@ -97,7 +97,7 @@ struct CudaStream {
   // These are called with the context current.
   Result<void> give_waits(const Flight& flight);
   Result<void> give_step(Flight& flight, Plan& plan, const Step& step);
-  /// What is signalled, the value, and the event behind it.
+  /// What is signalled, and the event that its value is reached with.
   Result<void> give_end(Flight& flight);
 
   CudaDevice& device;

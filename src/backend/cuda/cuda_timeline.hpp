@@ -13,8 +13,8 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// A lane's timeline is a word that its stream writes, and an event behind each value. The host's is a number: what waits
-/// for it is not given to a stream before it is reached (see CudaQueue).
+/// A lane's timeline is an event behind each value. The host's is a number: what waits for it is not given to a stream before it
+/// is reached (see CudaQueue).
 /// Threads: thread-safe.
 class CudaTimeline final : public device::Timeline {
  public:
@@ -27,32 +27,31 @@ class CudaTimeline final : public device::Timeline {
                                             std::shared_ptr<device::Timeline> original);
   ~CudaTimeline() override;
 
+  /// Cost: none where all that was submitted is known to be reached, else a question to the driver or two.
   std::uint64_t reached() noexcept override;
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   const device::DeviceBase* owner() const noexcept override { return device_.get(); }
 
   bool is_foreign() const noexcept override { return by_ == MovedBy::others; }
-  /// The largest value that a stream was told to write, or the host has set: it will be reached unless the device is
+  /// What is known to be reached. Asks nobody.
+  std::uint64_t seen() const noexcept { return reached_.load(std::memory_order_acquire); }
+  /// The largest value that a stream was given the event of, or the host has set: it will be reached unless the device is
   /// lost.
   std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
   /// Null of all but those of another driver: these are waited for and signalled by it.
   CUexternalSemaphore semaphore() const noexcept { return semaphore_; }
-  /// Where the device writes the value.
-  CUdeviceptr word() const noexcept { return word_.address; }
 
  private:
   friend class CudaQueue;
-  struct Mark {
-    std::uint64_t value;
-    EventHandle event;
-  };
-  void query() noexcept;
+  /// Notes that `value` is reached.
+  void raise(std::uint64_t value) noexcept;
   CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by) : device_(std::move(device)), by_(by) {}
 
   std::shared_ptr<CudaDevice> device_;
   const MovedBy by_;
-  Word word_;
+  static inline std::atomic<std::uint64_t> made_{0};
+  const std::uint64_t id_ = ++made_;  // different for every timeline of this process
   CUexternalSemaphore semaphore_ = nullptr;
   std::shared_ptr<device::Timeline> original_;  // whose semaphore it is
   std::atomic<std::uint64_t> reached_{0};       // as far as anybody has seen

@@ -1,65 +1,149 @@
 #include "backend/cuda/cuda_waiter.hpp"
 
+#include <algorithm>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "backend/cuda/cuda_device.hpp"
+#include "base/gate.hpp"
+#include "base/worker.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-Result<std::optional<CUresult>> CudaWaiter::wait(EventHandle event, Instant until) {
-  auto request = std::make_shared<Request>(Request{std::move(event), std::nullopt});
-  base::Lock lock(mutex_);
-  if (requests_.size() >= idle_ && threads_.size() < most_threads) {
-    auto started = base::Worker::start("wye-cuda-wait", [this] { run(); });
-    if (started)
-      threads_.push_back(*std::move(started));
-    else if (threads_.empty())
-      return std::move(started).error();
+/// Somebody who waits.
+struct CudaWaiter::Request {
+  std::uint64_t timeline;  // by its number: it may have gone before its event comes
+  std::uint64_t value;
+  EventHandle event;
+  bool watched = false;  // a thread sleeps for it
+  std::optional<CUresult> result;
+  base::Gate answered;
+};
+
+/// What the threads have in common with who waits. It lives as long as one of them: one that sleeps for a lost device may do so
+/// when the device has gone, and has no more than this then.
+struct CudaWaiter::Shared {
+  std::shared_ptr<CudaDriver> driver;
+  CUcontext context = nullptr;
+  std::mutex mutex;
+  base::Gate asked;
+  std::vector<std::shared_ptr<Request>> requests;  // that are not answered, in the order they came
+  bool ending = false;
+  std::size_t idle = 0;  // threads that are parked, or on their way to a request
+  std::vector<base::Worker> threads;
+
+  /// Whether a thread sleeps for the same lane, for what comes not later.
+  bool is_covered(const Request& request) const {
+    return std::any_of(requests.begin(), requests.end(), [&](const auto& other) {
+      return other->watched && other->timeline == request.timeline && other->value <= request.value;
+    });
   }
-  requests_.push_back(request);
-  asked_.wake_one();
-  answered_.wait(lock, until, [&] { return request->result || device_.lost(); });
+  /// A request that wants a thread: of its lane, the one that comes first.
+  std::shared_ptr<Request> next() const {
+    std::shared_ptr<Request> first;
+    for (const auto& one : requests) {
+      if (one->watched || (first && (one->timeline != first->timeline || one->value >= first->value)))
+        continue;
+      if (!is_covered(*one)) first = one;
+    }
+    return first;
+  }
+  /// How many requests want a thread.
+  std::size_t wanting() const {
+    return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(), [&](const auto& one) {
+      return !one->watched && !is_covered(*one);
+    }));
+  }
+  CUresult sleep(CUevent event);
+  void run();
+};
+
+/// Waits for an event, on a thread that is wye's own.
+CUresult CudaWaiter::Shared::sleep(CUevent event) {
+  if (const CUresult r = driver->cu.CtxPushCurrent(context); r != CUDA_SUCCESS) return r;
+  const CUresult r = driver->cu.EventSynchronize(event);
+  CUcontext popped = nullptr;
+  const CUresult after = driver->cu.CtxPopCurrent(&popped);
+  return r != CUDA_SUCCESS ? r : after;
+}
+
+void CudaWaiter::Shared::run() {
+  base::Lock lock(mutex);
+  for (;;) {
+    std::shared_ptr<Request> request;
+    ++idle;
+    asked.wait(lock, Instant::max(), [&] { return ending || (request = next()); });
+    --idle;
+    if (ending) return;
+    request->watched = true;
+    const CUevent event = request->event->handle;
+    lock.unlock();
+    const CUresult r = sleep(event);
+    lock.lock();
+    // Whoever waits for a value of this lane that comes not later is answered with it.
+    const auto answered = [&](const std::shared_ptr<Request>& one) {
+      if (one->timeline != request->timeline || one->value > request->value) return false;
+      one->result = r;
+      one->answered.wake_all();
+      return true;
+    };
+    requests.erase(std::remove_if(requests.begin(), requests.end(), answered), requests.end());
+  }
+}
+
+CudaWaiter::CudaWaiter(CudaDevice& device) : device_(device), shared_(std::make_shared<Shared>()) {}
+
+Result<std::optional<CUresult>> CudaWaiter::wait(std::uint64_t timeline, std::uint64_t value,
+                                                 const EventHandle& event, Instant until) {
+  auto request = std::make_shared<Request>();
+  request->timeline = timeline;
+  request->value = value;
+  request->event = event;
+  Shared& shared = *shared_;
+  base::Lock lock(shared.mutex);
+  if (!shared.driver) {
+    shared.driver = device_.driver();
+    shared.context = device_.context();
+  }
+  if (!shared.is_covered(*request)) {
+    if (shared.wanting() < shared.idle) {
+      shared.asked.wake_one();
+    } else if (shared.threads.size() < most_threads) {
+      auto started = base::Worker::start("wye-cuda-wait", [keep = shared_] { keep->run(); });
+      if (started)
+        shared.threads.push_back(*std::move(started));
+      else if (shared.threads.empty())
+        return std::move(started).error();
+    }
+  }
+  shared.requests.push_back(request);
+  request->answered.wait(lock, until, [&] { return request->result || device_.lost(); });
+  if (!request->result && !request->watched) std::erase(shared.requests, request);
   return request->result;
 }
 
-void CudaWaiter::run() {
-  base::Lock lock(mutex_);
-  for (;;) {
-    ++idle_;
-    asked_.wait(lock, Instant::max(), [this] { return ending_ || !requests_.empty(); });
-    --idle_;
-    if (ending_) return;
-    const std::shared_ptr<Request> request = std::move(requests_.front());
-    requests_.pop_front();
-    if (request.use_count() == 1) continue;  // its deadline has passed
-    lock.unlock();
-    CUresult r = CUDA_SUCCESS;
-    {
-      const CurrentContext current(device_);
-      r = current ? device_.cu.EventSynchronize(request->event->handle) : current.result();
-    }
-    lock.lock();
-    request->result = r;
-    request->event.reset();
-    answered_.wake_all();
-  }
-}
-
 void CudaWaiter::give_up() noexcept {
-  const base::Lock lock(mutex_);
-  answered_.wake_all();
+  const base::Lock lock(shared_->mutex);
+  for (const auto& request : shared_->requests) request->answered.wake_all();
 }
 
 void CudaWaiter::end() noexcept {
+  std::vector<base::Worker> threads;
   {
-    const base::Lock lock(mutex_);
-    ending_ = true;
-    requests_.clear();
-    asked_.wake_all();
+    const base::Lock lock(shared_->mutex);
+    shared_->ending = true;
+    shared_->asked.wake_all();
+    // A thread that sleeps for a lost device keeps `Shared` until it wakes, its own handle in there too; the events are of
+    // the device, which does not last so long.
+    if (device_.lost() && !shared_->requests.empty()) {
+      for (const auto& request : shared_->requests) request->event.reset();
+      return;
+    }
+    threads.swap(shared_->threads);
   }
-  threads_.clear();
 }
 
 }  // namespace cuda

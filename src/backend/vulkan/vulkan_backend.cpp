@@ -48,6 +48,13 @@ class VulkanBackend final : public device::Backend {
       PhysicalDevice physical =
           describe(instance->vk, handle, base::text("vulkan:{}", found.size()), options_);
       device::Discovered& entry = found.emplace_back();
+      if (physical.info.usable && backend.isolation == Isolation::partition) {
+        // Own queues would be no part of a device either: it serves them by turns.
+        physical.info.usable = false;
+        physical.info.reason = base::text(
+            "Device '{}' ({}) cannot be divided: Vulkan has no way to use a part of a device only.",
+            physical.info.id, physical.info.name);
+      }
       entry.info = physical.info;
       if (physical.info.usable)
         entry.adapter = std::make_shared<VulkanAdapter>(instance, std::move(physical), options_);

@@ -70,6 +70,16 @@ TEST_CASE("the oldest driver there may be is enough", "[cuda]") {
   CHECK(found[0].adapter->open());
 }
 
+TEST_CASE("a device that writes no memory in the order of a stream is as good as any", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].info.usable);
+  for (const char* function : {"cuStreamWriteValue32", "cuStreamWriteValue64", "cuStreamWaitValue32",
+                               "cuStreamWaitValue64", "cuStreamBatchMemOp"})
+    CHECK(stand_in.asked(function) == 0);
+}
+
 TEST_CASE("no devices, and one that takes no contexts, are reasons", "[cuda]") {
   const StandIn stand_in;
   {

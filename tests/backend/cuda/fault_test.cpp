@@ -1,11 +1,14 @@
 // Any call of the driver may fail at any time: nothing crashes, hangs, leaks, changes the current context, or gives stale data
 // for a result.
+#include <array>
+#include <atomic>
 #include <ctime>
 #include <thread>
 
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/rig.hpp"
 #include "base/worker.hpp"
+#include "device/native.hpp"
 
 namespace wye::test {
 namespace {
@@ -182,6 +185,163 @@ TEST_CASE("who waits for little does not wait for who waits for much", "[cuda]")
   REQUIRE(quick.wait(Clock::steady().now() + std::chrono::seconds(60)));
   CHECK(end.timeline->reached() < end.value);
   REQUIRE(slow.wait(Instant::max()));
+}
+
+namespace {
+
+/// A stream of the host's that stands still until it is opened, in a context that the host keeps as well.
+class Barrier {
+ public:
+  explicit Barrier(const StandIn& stand_in) : driver_(good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA))) {
+    REQUIRE(driver_->cu.DevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS);
+    REQUIRE(driver_->cu.CtxPushCurrent(context_) == CUDA_SUCCESS);
+    REQUIRE(driver_->cu.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    stand_in.enqueue(
+        stream_, [](void* open) { static_cast<std::atomic<bool>*>(open)->wait(false); }, &open_);
+    CUcontext popped = nullptr;
+    REQUIRE(driver_->cu.CtxPopCurrent(&popped) == CUDA_SUCCESS);
+  }
+  Barrier(const Barrier&) = delete;
+  ~Barrier() {
+    open();
+    (void)driver_->cu.DevicePrimaryCtxRelease(0);
+  }
+  void open() {
+    open_ = true;
+    open_.notify_all();
+  }
+  /// What is reached when it is open.
+  TimelinePoint point(DeviceBase& device) const {
+    NativePoint native{.backend = "cuda"};
+    native.queue = reinterpret_cast<std::uintptr_t>(stream_);
+    return {good(device.native_door()->adopt_timeline(native)), 1};
+  }
+
+ private:
+  std::shared_ptr<cuda::CudaDriver> driver_;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::atomic<bool> open_{false};
+};
+
+Instant in_a_minute() { return Clock::steady().now() + std::chrono::seconds(60); }
+
+/// Waits, a minute at most, until something is as it should be.
+template <class Check>
+bool becomes(Check check) {
+  for (const Instant until = in_a_minute(); Clock::steady().now() < until;) {
+    if (check()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("those who wait for a lane share a thread, and the older value comes first", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  const int before = base::Worker::alive();
+  std::array<std::optional<Barrier>, 3> barriers;
+  Lane lane(good(device->create_lane()));
+  std::array<TimelinePoint, 3> points;
+  const auto buffer = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    lane.wait_for(barriers[i].emplace(stand_in).point(*device));
+    lane.fill(range(buffer), 1);
+    points[i] = lane.submit();
+  }
+  std::array<std::atomic<bool>, 3> ended{};
+  std::vector<std::thread> waiting;
+  const auto wait_for = [&](std::size_t i) {
+    waiting.emplace_back(
+        [&, i] { ended[i] = points[i].timeline->wait(points[i].value, in_a_minute()).has_value(); });
+  };
+  const long slept = stand_in.calls("cuEventSynchronize");
+  wait_for(1);
+  CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
+  wait_for(2);  // comes later: nobody sleeps for it yet
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  CHECK(base::Worker::alive() == before + 1);
+  wait_for(0);  // comes sooner: nobody is to wait longer than he must
+  CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 2; }));
+  CHECK(base::Worker::alive() == before + 2);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    CHECK_FALSE(ended[i]);
+    barriers[i]->open();
+    CHECK(becomes([&] { return ended[i].load(); }));
+  }
+  CHECK(base::Worker::alive() == before + 2);
+  for (std::thread& one : waiting) one.join();
+  REQUIRE(lane.wait(Instant::max()));
+}
+
+TEST_CASE("what was waited for in vain, and has gone, answers for nobody else", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  Barrier old(stand_in), now(stand_in);
+  {
+    const TimelinePoint gone = old.point(*device);
+    CHECK_FALSE(gone.timeline->wait(gone.value, Clock::steady().now() + std::chrono::milliseconds(20)));
+  }
+  const TimelinePoint point = now.point(*device);  // where the other was, perhaps
+  const long slept = stand_in.calls("cuEventSynchronize");
+  std::atomic<bool> ended{false}, reached{false};
+  std::thread waits([&] {
+    reached = point.timeline->wait(point.value, in_a_minute()).has_value();
+    ended = true;
+  });
+  CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
+  old.open();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  CHECK_FALSE(ended);
+  now.open();
+  waits.join();
+  CHECK(reached);
+}
+
+TEST_CASE("a lost device that still hangs holds up neither who waits nor who ends", "[cuda]") {
+  const StandIn stand_in;
+  const int before = base::Worker::alive();
+  Barrier barrier(stand_in);
+  {
+    auto found = discover();
+    REQUIRE(found.at(0).adapter);
+    auto device = good(found[0].adapter->open());
+    auto buffer = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+    auto hanging = std::make_unique<Lane>(good(device->create_lane()));
+    auto ending = std::make_unique<Lane>(good(device->create_lane()));
+    auto failing = std::make_unique<Lane>(good(device->create_lane()));
+    for (Lane* lane : {hanging.get(), ending.get()}) {
+      lane->wait_for(barrier.point(*device));
+      lane->fill(range(buffer), 1);
+      lane->submit();
+    }
+    CHECK(hanging->wait(Clock::steady().now() + std::chrono::milliseconds(20)).error() == Errc::timed_out);
+    std::optional<Error> heard;
+    std::thread waits([&] { heard = hanging->wait(in_a_minute()).error(); });
+    std::thread ends([&] { ending.reset(); });
+    CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") >= 2; }));
+    stand_in.fail("cuMemsetD32Async", 1, 719);
+    failing->fill(range(buffer), 2);
+    failing->submit();
+    waits.join();
+    ends.join();
+    REQUIRE(heard);
+    CHECK(*heard == Errc::device_lost);
+    hanging.reset();
+    failing.reset();
+    buffer.reset();
+    device.reset();
+  }
+  CHECK(base::Worker::alive() > before);  // asleep in the driver
+  barrier.open();
+  CHECK(becomes([&] { return base::Worker::alive() == before; }));
+  stand_in.reset();  // what is left is the context's to free
 }
 
 TEST_CASE("who waits with a deadline costs nothing while waiting", "[cuda]") {

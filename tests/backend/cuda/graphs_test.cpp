@@ -116,8 +116,8 @@ TEST_CASE("taking memory waits for nothing, and lanes begin behind it", "[cuda]"
 
 namespace {
 
-Result<std::shared_ptr<DeviceBase>> open_partition(unsigned units) {
-  return discover(WYE_STAND_IN_CUDA, Isolation::partition, units).at(0).adapter->open();
+Result<std::shared_ptr<DeviceBase>> open_partition(Partition part) {
+  return discover(WYE_STAND_IN_CUDA, Isolation::partition, part).at(0).adapter->open();
 }
 
 }  // namespace
@@ -125,8 +125,12 @@ Result<std::shared_ptr<DeviceBase>> open_partition(unsigned units) {
 TEST_CASE("a partition is a green context: all of the device's work is in it", "[cuda]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
-  for (const unsigned units : {0u, 16u}) {
-    const auto device = good(open_partition(units));
+  const auto took = [&] { return stand_in.multiprocessors(); };
+  for (const auto& [part, multiprocessors] :
+       {std::pair{Partition{}, 72}, std::pair{Partition{.multiprocessors = 16}, 16},
+        std::pair{Partition{.percent = 25}, 40}, std::pair{Partition{.percent = 1}, 8}}) {
+    const auto device = good(open_partition(part));
+    CHECK(took() == multiprocessors);  // of 132, in steps of 8
     CHECK(stand_in.alive()["partitions"] == 1);
     const auto a = good(device->create_buffer({.bytes = Bytes{4 * length}, .account = nullptr}));
     Lane lane(good(device->create_lane({.priority = LanePriority::high})));
@@ -139,14 +143,14 @@ TEST_CASE("a partition is a green context: all of the device's work is in it", "
     REQUIRE(lane.wait(Instant::max()));
     CHECK(got == std::vector<Word>(length, 5));
   }
-  CHECK(stand_in.calls("cuGreenCtxCreate") == 2);
+  CHECK(stand_in.calls("cuGreenCtxCreate") == 4);
   CHECK(stand_in.alive()["partitions"] == 0);
   CHECK(stand_in.left_behind() == 0);
 }
 
 TEST_CASE("a partition that cannot be is refused, with the limit or what is missing", "[cuda]") {
   const StandIn stand_in;
-  auto much = open_partition(1000);
+  auto much = open_partition({.multiprocessors = 1000});
   REQUIRE_FALSE(much);
   CHECK(much.error() == Errc::unsupported);
   CHECK(much.error().sentence().find("1000") != std::string::npos);
@@ -155,7 +159,7 @@ TEST_CASE("a partition that cannot be is refused, with the limit or what is miss
        {"cuDeviceGetDevResource", "cuDevSmResourceSplitByCount", "cuDevResourceGenerateDesc",
         "cuGreenCtxCreate", "cuCtxFromGreenCtx", "cuGreenCtxStreamCreate"}) {
     stand_in.fail(function, 1, CUDA_ERROR_NOT_SUPPORTED);
-    auto refused = open_partition(0);
+    auto refused = open_partition({});
     INFO(function);
     REQUIRE_FALSE(refused);
     CHECK(refused.error() == Errc::unsupported);
@@ -163,7 +167,7 @@ TEST_CASE("a partition that cannot be is refused, with the limit or what is miss
     CHECK(stand_in.left_behind() == 0);
   }
   const Setting old("WYE_STANDIN_VERSION", "12020");
-  auto missing = open_partition(0);
+  auto missing = open_partition({});
   REQUIRE_FALSE(missing);
   CHECK(missing.error() == Errc::unsupported);
   CHECK(missing.error().sentence().find("green contexts") != std::string::npos);

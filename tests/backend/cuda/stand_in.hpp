@@ -52,6 +52,9 @@ class StandIn {
   int asked(const std::string& function) const {
     return call<int (*)(const char*)>("asked")(function.c_str());
   }
+  int multiprocessors() const { return call<int (*)()>("multiprocessors")(); }
+  /// Device memory that pools use or keep.
+  Bytes reserved() const { return Bytes{static_cast<std::uint64_t>(call<long (*)()>("reserved")())}; }
   int priority() const { return call<int (*)()>("priority")(); }
   int function_attribute(int attribute) const { return call<int (*)(int)>("function_attribute")(attribute); }
   long depth() const { return call<long (*)()>("depth")(); }
@@ -60,6 +63,10 @@ class StandIn {
   void pop() const { call<void (*)()>("pop")(); }
   void order(long order) const { call<void (*)(long)>("order")(order); }
   void seed(unsigned seed) const { call<void (*)(unsigned)>("seed")(seed); }
+  /// Has a stream call a function of the test's, in its order.
+  void enqueue(CUstream stream, void (*function)(void*), void* data) const {
+    REQUIRE(call<int (*)(void*, void (*)(void*), void*)>("enqueue")(stream, function, data) == 0);
+  }
   /// Objects that were there when a context ended that was not broken.
   long left_behind() const { return call<long (*)()>("left_behind")(); }
   /// What was made and not given back.
@@ -79,17 +86,18 @@ class StandIn {
   DynamicLibrary library_;
 };
 
-inline std::vector<Discovered> discover(const std::string& driver = WYE_STAND_IN_CUDA,
-                                        Isolation isolation = Isolation::shared, unsigned partition = 0) {
+inline std::vector<Discovered> discover(const BackendOptions& options) {
   for (const BackendEntry& entry : backend_table())
-    if (entry.name == "cuda") {
-      BackendOptions options;
-      options.cuda_driver = driver;
-      options.isolation = isolation;
-      options.partition = partition;
-      return entry.make()->discover(options);
-    }
+    if (entry.name == "cuda") return entry.make()->discover(options);
   return {};
+}
+inline std::vector<Discovered> discover(const std::string& driver = WYE_STAND_IN_CUDA,
+                                        Isolation isolation = Isolation::shared, Partition partition = {}) {
+  BackendOptions options;
+  options.cuda_driver = driver;
+  options.isolation = isolation;
+  options.partition = partition;
+  return discover(options);
 }
 
 /// Whether there are kernels to run; says so where there are none.

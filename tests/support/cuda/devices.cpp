@@ -70,8 +70,10 @@ CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) 
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: *value = 1; break;
+    // As under MPS and on virtual GPUs: whoever needs operations on memory in a stream's order is found out.
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1: *value = 0; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
       *value = static_cast<int>(setting("WYE_STANDIN_COMPUTE_MODE", 0));
       break;

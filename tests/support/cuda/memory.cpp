@@ -11,11 +11,24 @@
 namespace standin {
 namespace {
 
+/// Has a pool give back what it does not use, down to `least`. The world is locked.
+void shrink(PoolMemory& pool, std::uint64_t least) {
+  const std::uint64_t left = std::min(pool.reserved, std::max(pool.used, least));
+  world().device_bytes -= pool.reserved - left;
+  pool.reserved = left;
+}
+
 struct Pool {
   static constexpr std::string_view kind = "pools";
   explicit Pool(int of) : device(of) {}
+  Pool(const Pool&) = delete;
+  ~Pool() {
+    const std::lock_guard lock(world().mutex);
+    memory->ended = true;
+    shrink(*memory, 0);
+  }
+  const std::shared_ptr<PoolMemory> memory = std::make_shared<PoolMemory>();
   const int device;
-  std::uint64_t threshold = 0;
 };
 
 /// The allocation that [address, address + size) is in, or null. The world is locked.
@@ -62,14 +75,25 @@ void show(CUdeviceptr address, const Allocation& seen) {
   world().device_bytes += seen.size;
 }
 
-void* allocate(std::size_t size, bool pinned, int device) {
+void* allocate(std::size_t size, Allocation from) {
   void* memory =
       mmap(nullptr, mapped(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   poison(memory, size, 0xcb);
   const std::lock_guard lock(world().mutex);
-  world().memory[reinterpret_cast<CUdeviceptr>(memory)] = {.size = size, .pinned = pinned, .device = device};
-  if (!pinned) world().device_bytes += size;
+  from.size = size;
+  if (PoolMemory* const pool = from.pool.get()) {
+    const std::uint64_t kept = pool->reserved - pool->used;
+    const std::uint64_t more = size - std::min<std::uint64_t>(size, kept);
+    if (more > total_memory() - std::min<std::size_t>(total_memory(), world().device_bytes))
+      return munmap(memory, mapped(size)), nullptr;
+    pool->used += size;
+    pool->reserved += more;
+    world().device_bytes += more;
+  } else if (!from.pinned) {
+    world().device_bytes += size;
+  }
+  world().memory[reinterpret_cast<CUdeviceptr>(memory)] = std::move(from);
   return memory;
 }
 
@@ -83,7 +107,12 @@ void release(CUdeviceptr address) {
     if (known == world().memory.end()) return;
     gone = known->second;
     world().memory.erase(known);
-    if (!gone.pinned) world().device_bytes -= gone.size;
+    if (gone.pool) {
+      gone.pool->used -= gone.size;
+      if (gone.pool->ended) shrink(*gone.pool, 0);
+    } else if (!gone.pinned) {
+      world().device_bytes -= gone.size;
+    }
   }
   if (gone.file) {
     munmap(gone.file, gone.file_size);
@@ -102,6 +131,16 @@ void release(CUdeviceptr address) {
     kept -= old.front().second;
     old.pop_front();
   }
+}
+
+void give_back_kept() {
+  const Unseen unseen;
+  const std::lock_guard lock(world().mutex);
+  for (const auto& [object, its] : world().objects)
+    if (its.kind == Pool::kind) {
+      PoolMemory& pool = *static_cast<Pool*>(object)->memory;
+      shrink(pool, pool.threshold);
+    }
 }
 
 std::size_t total_memory() { return static_cast<std::size_t>(setting("WYE_STANDIN_MEMORY", 8ll << 30)); }
@@ -136,7 +175,8 @@ CUresult MemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, v
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Pool, its, pool);
   if (attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) return CUDA_ERROR_INVALID_VALUE;
-  its->threshold = *static_cast<cuuint64_t*>(value);
+  const std::lock_guard lock(world().mutex);
+  its->memory->threshold = *static_cast<cuuint64_t*>(value);
   return CUDA_SUCCESS;
 }
 CUresult MemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
@@ -145,12 +185,15 @@ CUresult MemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, v
   if (attribute != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT && attribute != CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
     return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(world().mutex);
-  *static_cast<cuuint64_t*>(value) = world().device_bytes;
+  *static_cast<cuuint64_t*>(value) =
+      attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ? its->memory->used : its->memory->reserved;
   return CUDA_SUCCESS;
 }
-CUresult MemPoolTrimTo(CUmemoryPool pool, std::size_t) {
+CUresult MemPoolTrimTo(CUmemoryPool pool, std::size_t least) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Pool, its, pool);
+  const std::lock_guard lock(world().mutex);
+  shrink(*its->memory, least);
   return CUDA_SUCCESS;
 }
 CUresult MemAllocFromPoolAsync(CUdeviceptr* address, std::size_t size, CUmemoryPool pool, CUstream stream) {
@@ -158,8 +201,7 @@ CUresult MemAllocFromPoolAsync(CUdeviceptr* address, std::size_t size, CUmemoryP
   WYE_NEEDS(Pool, its, pool);
   WYE_NEEDS(Stream, on, stream);
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!has_room(size)) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* memory = allocate(size, false, its->device);
+  void* memory = allocate(size, {.device = its->device, .pool = its->memory});
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<CUdeviceptr>(memory);
   // It is there for who comes behind it in the stream; what others have written by then is lost.
@@ -177,7 +219,7 @@ CUresult MemAlloc(CUdeviceptr* address, std::size_t size) {
   WYE_NEEDS_CONTEXT;
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
   if (!has_room(size)) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* memory = allocate(size, false, current_device());
+  void* memory = allocate(size, {.device = current_device()});
   *address = reinterpret_cast<CUdeviceptr>(memory);
   return memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -198,7 +240,7 @@ CUresult MemFree(CUdeviceptr address) {
 CUresult MemHostAlloc(void** memory, std::size_t size, unsigned) {
   WYE_NEEDS_CONTEXT;
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
-  *memory = allocate(size, true);
+  *memory = allocate(size, {.pinned = true});
   return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult MemFreeHost(void* memory) {

@@ -4,8 +4,10 @@
 
 namespace standin {
 
-/// Fresh memory, 0xcb, or null.
-void* allocate(std::size_t size, bool pinned, int device = 0);
+/// Fresh memory, 0xcb, or null: where a pool finds no room too.
+void* allocate(std::size_t size, Allocation from);
+/// What a driver does at each wait: pools give back what they keep above their threshold.
+void give_back_kept();
 /// Takes memory out of what is known, and poisons it with 0xdd.
 void release(CUdeviceptr address);
 /// Says what is seen at `address` of a file that others have too.

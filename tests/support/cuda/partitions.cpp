@@ -35,6 +35,7 @@ CUresult DevResourceGenerateDesc(CUdevResourceDesc* description, CUdevResource* 
 CUresult GreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc description, CUdevice, unsigned flags) {
   if (broken()) return state();
   if (flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
+  world().multiprocessors = static_cast<int>(reinterpret_cast<std::uintptr_t>(description));
   create<GreenContext>(context,
                        GreenContext{static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(description))});
   return CUDA_SUCCESS;

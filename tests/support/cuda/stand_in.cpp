@@ -189,6 +189,13 @@ WYE_EXPORT int wye_standin_function_attribute(int attribute) {
 }
 /// The priority of the stream that was made last.
 WYE_EXPORT int wye_standin_priority() { return world().priority; }
+/// The size of the partition that was made last.
+WYE_EXPORT int wye_standin_multiprocessors() { return world().multiprocessors; }
+/// Device memory that pools use or keep.
+WYE_EXPORT long wye_standin_reserved() {
+  const std::lock_guard lock(world().mutex);
+  return static_cast<long>(world().device_bytes);
+}
 WYE_EXPORT void wye_standin_seed(unsigned seed) { world().seed = seed; }
 // What its libraries ask of it.
 WYE_EXPORT int wye_standin_scripted(const char* name) { return scripted(name); }

@@ -107,7 +107,9 @@ CUresult StreamDestroy(CUstream stream) {
 CUresult StreamSynchronize(CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
-  return wait_for(*on->mark());
+  const CUresult r = wait_for(*on->mark());
+  give_back_kept();
+  return r;
 }
 CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   WYE_NEEDS_CONTEXT;
@@ -115,16 +117,6 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   WYE_NEEDS(Event, its, event);
   const std::shared_ptr<Mark> mark = its->last();  // as it is now
   if (mark) on->push([mark] { (void)wait_for(*mark); });
-  return CUDA_SUCCESS;
-}
-CUresult StreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
-  WYE_NEEDS_CONTEXT;
-  WYE_NEEDS(Stream, on, stream);
-  if (address % 8 != 0 || !is_known(address, 8)) return CUDA_ERROR_INVALID_VALUE;
-  on->push([=] {
-    if (!broken())
-      std::atomic_ref(*reinterpret_cast<cuuint64_t*>(address)).store(value, std::memory_order_release);
-  });
   return CUDA_SUCCESS;
 }
 CUresult EventCreate(CUevent* event, unsigned) {
@@ -143,7 +135,9 @@ CUresult EventSynchronize(CUevent event) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Event, its, event);
   const std::shared_ptr<Mark> mark = its->last();
-  return mark ? wait_for(*mark) : CUDA_SUCCESS;
+  const CUresult r = mark ? wait_for(*mark) : CUDA_SUCCESS;
+  give_back_kept();
+  return r;
 }
 CUresult EventDestroy(CUevent event) {
   WYE_NEEDS_CONTEXT;
@@ -153,7 +147,6 @@ CUresult EventDestroy(CUevent event) {
 WYE_ENTRY_POINTS(WYE_ENTRY(CtxGetStreamPriorityRange, 5050), WYE_ENTRY(StreamCreateWithPriority, 5050),
                  WYE_OLDER(StreamDestroy, 2000), WYE_ENTRY(StreamDestroy, 4000),
                  WYE_ENTRY(StreamSynchronize, 2000), WYE_ENTRY(StreamWaitEvent, 3020),
-                 WYE_OLDER(StreamWriteValue64, 9000), WYE_ENTRY(StreamWriteValue64, 11070),
                  WYE_ENTRY(EventCreate, 2000), WYE_ENTRY(EventRecord, 2000),
                  WYE_ENTRY(EventSynchronize, 2000), WYE_OLDER(EventDestroy, 2000),
                  WYE_ENTRY(EventDestroy, 4000));

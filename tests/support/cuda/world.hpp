@@ -67,10 +67,19 @@ struct Fault {
   int code = 0;
 };
 
+/// What a pool has of the device's memory. The world is locked.
+struct PoolMemory {
+  std::uint64_t threshold = 0;
+  std::uint64_t used = 0;
+  std::uint64_t reserved = 0;
+  bool ended = false;
+};
+
 struct Allocation {
   std::size_t size = 0;
-  bool pinned = false;
-  int device = 0;
+  bool pinned = false;                         // memory of the host
+  int device = 0;                              // whose it is, else
+  std::shared_ptr<PoolMemory> pool = nullptr;  // what it is of
   /// Of memory that others have too: what of a file is seen here. Nothing else writes there but who is told to.
   void* file = nullptr;
   std::size_t file_size = 0;
@@ -90,14 +99,15 @@ struct World {
   std::map<std::string, int> asked;
   std::map<CUdeviceptr, Allocation> memory;
   std::map<CUdeviceptr, std::size_t> reservations;  // of addresses
-  std::uint64_t device_bytes = 0;
+  std::uint64_t device_bytes = 0;                   // that are used, or that pools keep
   std::map<void*, Object> objects;
   int retained = 0;
   long left_behind = 0;  // objects of contexts that ended, but for broken ones
   bool initialized = false;
   std::atomic<int> sticky{0};
   std::atomic<unsigned> seed{0};
-  std::atomic<int> priority{0};  // of the stream that was made last
+  std::atomic<int> priority{0};         // of the stream that was made last
+  std::atomic<int> multiprocessors{0};  // of the partition that was made last
   std::atomic<long> order{0};
   std::map<int, int> function_attributes;                         // that were set last, of any function
   std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library of them
