@@ -20,7 +20,7 @@ struct KernelText {
   std::string_view glsl;
   std::string_view cuda;
   std::string_view ptx;
-  std::span<const std::span<const unsigned char>> cubins;  ///< of one architecture each
+  std::span<const std::span<const unsigned char>> cubins = {};  ///< of one architecture each
 };
 
 /// Items that one workgroup covers, where that is not one for each of its invocations.
