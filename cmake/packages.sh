@@ -7,10 +7,10 @@ packages() {
   case $1 in
     build) echo g++ cmake ninja-build pkg-config libfmt-dev libsodium-dev libvulkan-dev libhwy-dev \
       libshaderc-dev glslang-dev spirv-tools ;;
-    run) echo libvulkan1 mesa-vulkan-drivers libopenblas0-serial ;;
+    run) echo libvulkan1 mesa-vulkan-drivers ;;
     examples) echo libcairo2-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
-    bench) echo libbenchmark-dev ;;
+    bench) echo libbenchmark-dev libopenblas0-serial ;;
     ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils ;;
     wheels) echo python3-pip ;;
     nightly) echo debootstrap ;;

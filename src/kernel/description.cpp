@@ -103,21 +103,26 @@ std::uint64_t mixed(std::uint64_t state, std::uint64_t word) noexcept {
   return state ^ (state >> 32);
 }
 
+/// The beginning, where generators of text put what differs, and words from all over; in lanes that do not wait for each other.
 std::uint64_t mixed(std::uint64_t state, std::string_view bytes) noexcept {
-  state = mixed(state, bytes.size());
-  if (bytes.size() < sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&word));
-    return mixed(state, word);
+  constexpr std::size_t word = sizeof(std::uint64_t), words = 16;
+  std::uint64_t lanes[4] = {mixed(state, bytes.size()), 1, 2, 3};
+  const auto take = [&](std::size_t lane, std::size_t at, std::size_t size) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + at, size);
+    lanes[lane] = mixed(lanes[lane], bits);
+  };
+  if (bytes.size() <= words * word) {
+    for (std::size_t at = 0; at < bytes.size(); at += word) take(0, at, std::min(word, bytes.size() - at));
+  } else {
+    for (std::size_t i = 0; i < words; i += 2) {
+      take(0, i * word, word);
+      take(1, i * word + word, word);
+      take(2, (bytes.size() - word) * i / (words - 1), word);
+      take(3, (bytes.size() - word) * (i + 1) / (words - 1), word);
+    }
   }
-  constexpr std::size_t words = 16;
-  const std::size_t last = bytes.size() - sizeof(std::uint64_t);
-  for (std::size_t i = 0; i < words; ++i) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + last * i / (words - 1), sizeof(word));
-    state = mixed(state, word);
-  }
-  return state;
+  return mixed(mixed(lanes[0], lanes[1]), mixed(lanes[2], lanes[3]));
 }
 
 }  // namespace

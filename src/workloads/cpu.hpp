@@ -60,9 +60,9 @@ void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::in
 /// Rounds to 16 bits.
 void narrow(Range range, std::span<const float> from, std::span<half> to);
 void narrow(Range range, std::span<const float> from, std::span<bfloat16> to);
-/// One block of a product by our own code, and by the BLAS that is installed where it is worth it.
+/// One block of a product. Not by an installed BLAS: the threaded ones start threads of their own, and the serial OpenBLAS of
+/// Debian 12 (0.3.21, built without locks) gives wrong sums where two threads call it at once.
 void multiply(const Block& block);
-bool blas_multiply(const Block& block);
 
 void timeline(Range range, std::span<const Evidence> evidence, std::span<TimelinePoint> points, float now,
               float decay);

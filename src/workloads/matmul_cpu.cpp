@@ -210,9 +210,7 @@ void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::
   HWY_DYNAMIC_DISPATCH(widen_int8)(from, rows, columns, step, to);
 }
 
-void multiply_any(const Block& block) {
-  if (!blas_multiply(block)) multiply(block);
-}
+void multiply_any(const Block& block) { multiply(block); }
 
 /// Makes floats of a stretch of the block's rows and columns, and multiplies those. Sums of 512 products of 8 bits each are below
 /// 2^24: float has them exactly.

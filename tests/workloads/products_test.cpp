@@ -287,3 +287,8 @@ TEST_CASE("matmul refuses batches that cannot be", "[workloads][products]") {
                                   {.batch = std::uint64_t{1} << 40, .a_step = 0, .b_step = 0})) ==
         "Matrix c (1 elements) of workload 'matmul' is not 1099511627776 of 1 x 1.");
 }
+
+TEST_CASE("small products on several threads at once do not disturb each other", "[workloads][products]") {
+  for (int round = 0; round < 30; ++round)
+    CHECK(difference_of<float, float>(problem<float>({2, 3, 5}, {.batch = 64}), "cpu") == "");
+}

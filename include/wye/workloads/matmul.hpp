@@ -41,9 +41,8 @@ struct MatmulOptions {
 ///          none is zero. Where `inner` is zero, c becomes zero. Dimensions are below 2^31.
 /// Bound:   (inner + 2) 2^-24 (|a| |b|), the last factor being the product of the absolute values. NaN and infinities
 ///          as the sums of products have them; nothing is skipped because it meets a zero.
-/// Bits:    the same device gives the same bits, on the CPU with the same BLAS.
-/// Cost:    on the CPU, the OpenBLAS that is installed where its serial flavour is and where its vectors are as wide as
-///          the processor's; else our own code, which reaches about 80 % of what the processor can. On CUDA, `matmul_on_cuda`.
+/// Bits:    the same device gives the same bits.
+/// Cost:    on the CPU about 80 % of what the processor can (bench/workloads_bench.cpp). On CUDA, `matmul_on_cuda`.
 /// Errors:  invalid_argument (sizes that do not match the shape, or each other).
 WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape = {});
 

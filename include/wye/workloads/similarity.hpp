@@ -15,7 +15,7 @@ namespace workloads {
 /// Shape:   `matrix` is rows x columns, row after row; `result` is rows x rows.
 /// Bound:   2e-5 + (columns + 2) 2^-24. A cosine may exceed 1 by that much. The cosine with a row of zeros is 0; with a
 ///          row that has a NaN or an infinity, NaN.
-/// Bits:    the same device gives the same bits, on the CPU with the same BLAS.
+/// Bits:    the same device gives the same bits.
 /// Cost:    a product of the matrix with its transpose, and device memory for a copy of the matrix.
 /// Errors:  invalid_argument (sizes that do not match, dimensions of 2^31 or more).
 WYE_API Job similarity(Read<float> matrix, Write<float> result, std::uint64_t columns);
