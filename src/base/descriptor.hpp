@@ -1,5 +1,5 @@
 #pragma once
-/// What drivers pass memory on by.
+/// What the system knows open files by.
 #include <wye/base/config.hpp>
 
 #include <utility>

@@ -19,6 +19,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/gate.hpp"
 #include "base/text.hpp"
 
@@ -31,20 +32,6 @@ namespace {
 constexpr int quiet_ms = 20;
 /// How often files are looked at whose directories can't be watched.
 constexpr int look_ms = 500;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) noexcept : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int number() const noexcept { return number_; }
-
- private:
-  int number_;
-};
 
 /// What a file looks like from outside.
 struct Look {

@@ -35,7 +35,7 @@ bool has_glsl() {
   return built.has_value();
 }
 
-const device::Program* program(cache::Descriptions& descriptions, const KernelDescription& description) {
+const device::Program* made(cache::Descriptions& descriptions, const KernelDescription& description) {
   auto found = descriptions.find_or_make(description, kernel::sample(description));
   if (!found) FAIL(found.error().describe());
   CHECK(kernel::say_the_same(*found->description, description));
@@ -46,32 +46,32 @@ const device::Program* program(cache::Descriptions& descriptions, const KernelDe
 
 TEST_CASE("one program is made of descriptions that say the same", "[cache]") {
   cache::Descriptions descriptions;
-  const auto* one = program(descriptions, describe(1));
-  CHECK(program(descriptions, describe(1)) == one);
-  CHECK(program(descriptions, describe(2)) != one);
-  CHECK(program(descriptions, describe(1)) == one);
+  const auto* one = made(descriptions, describe(1));
+  CHECK(made(descriptions, describe(1)) == one);
+  CHECK(made(descriptions, describe(2)) != one);
+  CHECK(made(descriptions, describe(1)) == one);
 }
 
 TEST_CASE("the 256 descriptions used last are kept", "[cache]") {
   cache::Descriptions descriptions;
   std::vector<std::uint64_t> ids;
-  for (int i = 0; i < 256; ++i) ids.push_back(program(descriptions, describe(i))->id());
-  CHECK(program(descriptions, describe(0))->id() == ids[0]);
-  program(descriptions, describe(256));  // in place of 1
-  CHECK(program(descriptions, describe(0))->id() == ids[0]);
-  CHECK(program(descriptions, describe(2))->id() == ids[2]);
-  CHECK(program(descriptions, describe(1))->id() != ids[1]);
+  for (int i = 0; i < 256; ++i) ids.push_back(made(descriptions, describe(i))->id());
+  CHECK(made(descriptions, describe(0))->id() == ids[0]);
+  made(descriptions, describe(256));  // in place of 1
+  CHECK(made(descriptions, describe(0))->id() == ids[0]);
+  CHECK(made(descriptions, describe(2))->id() == ids[2]);
+  CHECK(made(descriptions, describe(1))->id() != ids[1]);
 }
 
 TEST_CASE("descriptions of 16 MiB are kept", "[cache]") {
   cache::Descriptions descriptions;
   constexpr std::size_t size = 4 << 20;
   std::vector<std::uint64_t> ids;
-  for (int i = 0; i < 4; ++i) ids.push_back(program(descriptions, describe(i, size))->id());
-  CHECK(program(descriptions, describe(0, size))->id() == ids[0]);
-  program(descriptions, describe(4, size));
-  CHECK(program(descriptions, describe(0, size))->id() == ids[0]);
-  CHECK(program(descriptions, describe(1, size))->id() != ids[1]);
+  for (int i = 0; i < 4; ++i) ids.push_back(made(descriptions, describe(i, size))->id());
+  CHECK(made(descriptions, describe(0, size))->id() == ids[0]);
+  made(descriptions, describe(4, size));
+  CHECK(made(descriptions, describe(0, size))->id() == ids[0]);
+  CHECK(made(descriptions, describe(1, size))->id() != ids[1]);
 }
 
 TEST_CASE("a description of which no kernel can be made says why each time", "[cache]") {

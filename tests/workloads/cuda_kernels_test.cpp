@@ -119,7 +119,7 @@ constexpr unsigned most_registers = 64, most_registers_of_products = 128;
 }  // namespace
 
 TEST_CASE("every CUDA kernel compiles for every architecture, in its bound of registers and without spills",
-          "[workloads][cuda]") {
+          "[workloads][cuda][large]") {
   if (!can_compile()) return;
   std::size_t kernels = 0;
   for (const CudaFile& file : cuda_files()) {
@@ -147,7 +147,7 @@ TEST_CASE("every CUDA kernel compiles for every architecture, in its bound of re
 }
 
 TEST_CASE("products of few bits are made by tensor cores, each on the oldest architecture that has them",
-          "[workloads][cuda]") {
+          "[workloads][cuda][large]") {
   if (!can_compile()) return;
   struct Instruction {
     const char* kernel;
@@ -172,7 +172,7 @@ TEST_CASE("products of few bits are made by tensor cores, each on the oldest arc
   }
 }
 
-TEST_CASE("a spill is seen in the machine code", "[workloads][cuda]") {
+TEST_CASE("a spill is seen in the machine code", "[workloads][cuda][large]") {
   if (!can_compile()) return;
   const std::string text = R"(extern "C" __global__ void k(wye_span<float> x) {
     float values[64];

@@ -42,7 +42,7 @@ TEST_CASE("normalize is right for rows of several pieces", "[workloads][normaliz
     }
 }
 
-TEST_CASE("normalize is right where its grid has more than one row", "[workloads][normalize]") {
+TEST_CASE("normalize is right where its grid has more than one row", "[workloads][normalize][large]") {
   const std::size_t rows = (std::size_t{1} << 23) + 301;
   for (const std::string& leg : legs()) {
     INFO(leg);

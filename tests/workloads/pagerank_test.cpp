@@ -89,7 +89,7 @@ TEST_CASE("PageRank ranks random graphs", "[workloads][pagerank]") {
 }
 
 TEST_CASE("PageRank is right for a node with more links than one loop of a shader may do",
-          "[workloads][pagerank]") {
+          "[workloads][pagerank][large]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
     // Enough links that leaving out those beyond 65,535 moves a tenth of all rank.

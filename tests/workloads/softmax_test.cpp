@@ -39,7 +39,7 @@ TEST_CASE("softmax is right for rows of several pieces", "[workloads][softmax]")
     }
 }
 
-TEST_CASE("softmax is right where its grid has more than one row", "[workloads][softmax]") {
+TEST_CASE("softmax is right where its grid has more than one row", "[workloads][softmax][large]") {
   const std::size_t rows = (std::size_t{1} << 22) + 301;
   for (const std::string& leg : legs()) {
     INFO(leg);
