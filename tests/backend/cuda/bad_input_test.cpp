@@ -8,14 +8,6 @@
 namespace wye::test {
 namespace {
 
-void says(const std::string& text, std::initializer_list<std::string_view> parts) {
-  INFO(text);
-  for (const std::string_view part : parts) {
-    INFO(part);
-    CHECK(text.find(part) != std::string::npos);
-  }
-}
-
 /// A runtime that looks for CUDA and has the CPU anyway; it computes.
 Runtime with_cpu() {
   RuntimeOptions options;

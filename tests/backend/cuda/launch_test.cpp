@@ -37,14 +37,6 @@ std::string error_of(Runtime& runtime, J&& call, Errc code) {
   CHECK(done.error() == code);
   return done.error().describe();
 }
-void says(const std::string& text, std::initializer_list<std::string_view> parts) {
-  INFO(text);
-  for (const std::string_view part : parts) {
-    INFO(part);
-    CHECK(text.find(part) != std::string::npos);
-  }
-}
-
 std::vector<Word> passed_on(std::vector<Word> x, Word rounds) {
   for (Word round = 0; round < rounds; ++round) {
     std::vector<Word> next(x.size());

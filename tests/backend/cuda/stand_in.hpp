@@ -3,9 +3,11 @@
 #include <wye/base/dynamic_library.hpp>
 
 #include <cstdlib>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/cuda/cuda_loader.hpp"
@@ -23,6 +25,15 @@ template <class T>
 T good(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().describe());
   return *std::move(result);
+}
+
+/// Checks that a message names all of it.
+inline void says(const std::string& text, std::initializer_list<std::string_view> parts) {
+  INFO(text);
+  for (const std::string_view part : parts) {
+    INFO(part);
+    CHECK(text.find(part) != std::string::npos);
+  }
 }
 
 /// A variable of the environment, while it is in scope.
