@@ -22,7 +22,6 @@ namespace {
   X(cuStreamCreateWithPriority)  \
   X(cuStreamDestroy)             \
   X(cuStreamSynchronize)         \
-  X(cuStreamWriteValue64)        \
   X(cuEventCreate)               \
   X(cuEventRecord)               \
   X(cuEventSynchronize)          \
@@ -71,8 +70,6 @@ struct RawCuda::State {
   CUlibrary code = nullptr;
   CUfunction kernel = nullptr;
   CUevent event = nullptr;
-  CUdeviceptr word = 0;
-  std::uint64_t value = 0;
   CUgraph graph = nullptr;
   CUgraphExec executable = nullptr;
   std::string architecture;
@@ -211,15 +208,10 @@ bool RawCuda::leave() {
 
 bool RawCuda::mark() {
   const Driver& cu = state_->driver;
-  if (!state_->event) {
-    state_->word = memory(sizeof(std::uint64_t));
-    if (state_->word == 0 ||
-        cu.cuEventCreate_(&state_->event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) != CUDA_SUCCESS)
-      return false;
-  }
-  return cu.cuStreamWriteValue64_(state_->stream, state_->word, ++state_->value,
-                                  CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS &&
-         cu.cuEventRecord_(state_->event, state_->stream) == CUDA_SUCCESS;
+  if (!state_->event &&
+      cu.cuEventCreate_(&state_->event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) != CUDA_SUCCESS)
+    return false;
+  return cu.cuEventRecord_(state_->event, state_->stream) == CUDA_SUCCESS;
 }
 
 bool RawCuda::wait_for_mark() { return state_->driver.cuEventSynchronize_(state_->event) == CUDA_SUCCESS; }

@@ -34,8 +34,8 @@ class RawCuda {
   bool record(int times, unsigned blocks, unsigned threads, void* parameters, std::size_t bytes);
   bool launch_graph();
 
-  // The calls that wye makes around a submission: it makes the context current, and then what was; it puts a value and an
-  // event behind, and waits for the event, asleep; `wait` does as the context does, which may be to spin.
+  // The calls that wye makes around a submission: it makes the context current, and then what was; it puts an event
+  // behind, and waits for that, asleep; `wait` does as the context does, which may be to spin.
   bool enter();
   bool leave();
   bool mark();
