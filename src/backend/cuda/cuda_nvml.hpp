@@ -14,9 +14,10 @@ namespace cuda {
 
 /// The functions that are called, with the types of NVML's reference manual (version 2 of its interface, which does not
 /// change). Its header is not part of what the build fetches, so they are declared here: results are `nvmlReturn_t`, 0 for
-/// success; a device is an opaque pointer.
+/// success; a device is an opaque pointer. Structures are passed as pointers to nothing known: a sanitizer compares types by their
+/// names, and these are not NVML's.
 struct NvmlTable {
-  using Device = struct NvmlDevice*;
+  using Device = void*;
   /// nvmlMemory_t: bytes.
   struct Memory {
     unsigned long long total, free, used;
@@ -25,13 +26,13 @@ struct NvmlTable {
   struct Utilization {
     unsigned gpu, memory;
   };
-  int (*init)() = nullptr;                                       ///< nvmlInit_v2
-  int (*shutdown)() = nullptr;                                   ///< nvmlShutdown
-  const char* (*error_string)(int) = nullptr;                    ///< nvmlErrorString
-  int (*driver_version)(char* text, unsigned size) = nullptr;    ///< nvmlSystemGetDriverVersion
-  int (*by_uuid)(const char* uuid, Device* device) = nullptr;    ///< nvmlDeviceGetHandleByUUID
-  int (*memory)(Device device, Memory* memory) = nullptr;        ///< nvmlDeviceGetMemoryInfo
-  int (*utilization)(Device device, Utilization* of) = nullptr;  ///< nvmlDeviceGetUtilizationRates
+  int (*init)() = nullptr;                                     ///< nvmlInit_v2
+  int (*shutdown)() = nullptr;                                 ///< nvmlShutdown
+  const char* (*error_string)(int) = nullptr;                  ///< nvmlErrorString
+  int (*driver_version)(char* text, unsigned size) = nullptr;  ///< nvmlSystemGetDriverVersion
+  int (*by_uuid)(const char* uuid, Device* device) = nullptr;  ///< nvmlDeviceGetHandleByUUID
+  int (*memory)(Device device, void* memory) = nullptr;        ///< `Memory`, nvmlDeviceGetMemoryInfo
+  int (*utilization)(Device device, void* of) = nullptr;  ///< `Utilization`, nvmlDeviceGetUtilizationRates
   /// nvmlDeviceGetTemperature; sensor 0 is the processor's.
   int (*temperature)(Device device, int sensor, unsigned* celsius) = nullptr;
   /// nvmlDeviceGetTotalEccErrors; kind 0: corrected, 1: uncorrected; counter 0: since the driver was loaded.

@@ -19,6 +19,8 @@ struct Device {
 Device devices[2][16] = {};  // the whole ones, and their parts
 int begun = 0;
 
+const Device& the(void* handle) { return *static_cast<const Device*>(handle); }
+
 long setting(const char* name, long otherwise) {
   const char* value = std::getenv(name);
   return value && *value ? std::atol(value) : otherwise;
@@ -58,7 +60,7 @@ WYE_EXPORT int nvmlSystemGetDriverVersion(char* text, unsigned size) {
   std::snprintf(text, size, "999.12.34");
   return success;
 }
-WYE_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, Device** device) {
+WYE_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
   WYE_SCRIPTED("nvmlDeviceGetHandleByUUID");
   const long parts = setting("WYE_STANDIN_MIG", 0);
   for (long i = 0; i < setting("WYE_STANDIN_DEVICES", 1); ++i) {
@@ -66,41 +68,44 @@ WYE_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, Device** device) {
     std::snprintf(name, sizeof(name), "%s-57575757-5757-5757-5757-5757575757%02lx", parts ? "MIG" : "GPU",
                   i + 1);
     if (std::strcmp(name, uuid) != 0) continue;
+    devices[parts][i] = {static_cast<int>(i), parts != 0};
     *device = &devices[parts][i];
-    **device = {static_cast<int>(i), parts != 0};
     return success;
   }
   return not_found;
 }
-WYE_EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device* part, Device** device) {
+WYE_EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void* handle, void** device) {
   WYE_SCRIPTED("nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
-  if (!part->is_part) return invalid_argument;
-  *device = &devices[0][part->number];
-  **device = {part->number, false};
+  const Device& part = the(handle);
+  if (!part.is_part) return invalid_argument;
+  devices[0][part.number] = {part.number, false};
+  *device = &devices[0][part.number];
   return success;
 }
-WYE_EXPORT int nvmlDeviceGetMemoryInfo(Device* device, unsigned long long* memory) {
+WYE_EXPORT int nvmlDeviceGetMemoryInfo(void* device, void* memory) {
   WYE_SCRIPTED("nvmlDeviceGetMemoryInfo");
-  const unsigned long long total = (device->is_part ? 1ull : 8ull) << 30, used = 3ull << 20;
-  memory[0] = total, memory[1] = total - used, memory[2] = used;
+  const unsigned long long total = (the(device).is_part ? 1ull : 8ull) << 30, used = 3ull << 20;
+  const unsigned long long said[] = {total, total - used, used};
+  std::memcpy(memory, said, sizeof(said));
   return success;
 }
-WYE_EXPORT int nvmlDeviceGetUtilizationRates(Device* device, unsigned* percent) {
+WYE_EXPORT int nvmlDeviceGetUtilizationRates(void* device, void* percent) {
   WYE_SCRIPTED("nvmlDeviceGetUtilizationRates");
   if (setting("WYE_STANDIN_MIG", 0)) return not_supported;  // nor does the whole have it, then
-  percent[0] = 25u + static_cast<unsigned>(device->number), percent[1] = 7;
+  const unsigned said[] = {25u + static_cast<unsigned>(the(device).number), 7};
+  std::memcpy(percent, said, sizeof(said));
   return success;
 }
-WYE_EXPORT int nvmlDeviceGetTemperature(Device* device, int sensor, unsigned* celsius) {
+WYE_EXPORT int nvmlDeviceGetTemperature(void* device, int sensor, unsigned* celsius) {
   WYE_SCRIPTED("nvmlDeviceGetTemperature");
-  if (device->is_part) return not_supported;
+  if (the(device).is_part) return not_supported;
   if (sensor != 0) return invalid_argument;
   *celsius = 41;
   return success;
 }
-WYE_EXPORT int nvmlDeviceGetTotalEccErrors(Device* device, int kind, int counter, unsigned long long* count) {
+WYE_EXPORT int nvmlDeviceGetTotalEccErrors(void* device, int kind, int counter, unsigned long long* count) {
   WYE_SCRIPTED("nvmlDeviceGetTotalEccErrors");
-  if (device->is_part) return not_supported;
+  if (the(device).is_part) return not_supported;
   if (kind < 0 || kind > 1 || counter != 0) return invalid_argument;
   *count = kind == 0 ? 5 : 1;
   return success;
