@@ -9,20 +9,20 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-const auto& whole_kernel() {
+const auto& normalize_whole() {
   static const auto kernel = make_kernel<ReadWrite<float>, RowSplit>(
       kernels::normalize, {"matrix", "split"}, {}, {host(cpu::normalize, {.tile = row_tile})});
   return kernel;
 }
 
-const auto& sums_kernel() {
+const auto& normalize_sums() {
   static const auto kernel =
       make_kernel<Read<float>, Write<float>, RowSplit>(kernels::normalize_sums, {"matrix", "sums", "split"},
                                                        {}, {host(cpu::normalize_sums, {.tile = piece_tile})});
   return kernel;
 }
 
-const auto& apply_kernel() {
+const auto& normalize_apply() {
   static const auto kernel = make_kernel<ReadWrite<float>, Read<float>, RowSplit>(
       kernels::normalize_apply, {"matrix", "sums", "split"}, {},
       {host(cpu::normalize_apply, {.tile = piece_tile})});
@@ -32,10 +32,10 @@ const auto& apply_kernel() {
 }  // namespace
 
 void add_normalize(Steps& steps, const ReadWrite<float>& matrix, RowSplit split) {
-  if (split.pieces == 1) return steps.add(whole_kernel(), split.items(), matrix, split);
+  if (split.pieces == 1) return steps.add(normalize_whole(), split.items(), matrix, split);
   const Scratch<float> sums(3 * split.all_pieces());
-  steps.add(sums_kernel(), split.items(), Memory(matrix), sums, split);
-  steps.add(apply_kernel(), split.items(), matrix, sums, split);
+  steps.add(normalize_sums(), split.items(), Memory(matrix), sums, split);
+  steps.add(normalize_apply(), split.items(), matrix, sums, split);
 }
 
 Job normalize(ReadWrite<float> matrix, std::uint64_t columns) {

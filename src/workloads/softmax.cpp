@@ -9,20 +9,20 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-const auto& whole_kernel() {
+const auto& softmax_whole() {
   static const auto kernel = make_kernel<ReadWrite<float>, RowSplit, float>(
       kernels::softmax, {"matrix", "split", "scale"}, {}, {host(cpu::softmax, {.tile = row_tile})});
   return kernel;
 }
 
-const auto& sums_kernel() {
+const auto& softmax_sums() {
   static const auto kernel = make_kernel<Read<float>, Write<float>, RowSplit, float>(
       kernels::softmax_sums, {"matrix", "sums", "split", "scale"}, {},
       {host(cpu::softmax_sums, {.tile = piece_tile})});
   return kernel;
 }
 
-const auto& apply_kernel() {
+const auto& softmax_apply() {
   static const auto kernel = make_kernel<ReadWrite<float>, Read<float>, RowSplit, float>(
       kernels::softmax_apply, {"matrix", "sums", "split", "scale"}, {},
       {host(cpu::softmax_apply, {.tile = piece_tile})});
@@ -32,10 +32,10 @@ const auto& apply_kernel() {
 }  // namespace
 
 void add_softmax(Steps& steps, const ReadWrite<float>& matrix, RowSplit split, float scale) {
-  if (split.pieces == 1) return steps.add(whole_kernel(), split.items(), matrix, split, scale);
+  if (split.pieces == 1) return steps.add(softmax_whole(), split.items(), matrix, split, scale);
   const Scratch<float> sums(2 * split.all_pieces());
-  steps.add(sums_kernel(), split.items(), Memory(matrix), sums, split, scale);
-  steps.add(apply_kernel(), split.items(), matrix, sums, split, scale);
+  steps.add(softmax_sums(), split.items(), Memory(matrix), sums, split, scale);
+  steps.add(softmax_apply(), split.items(), matrix, sums, split, scale);
 }
 
 Job softmax(ReadWrite<float> matrix, std::uint64_t columns) {

@@ -213,3 +213,10 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
   delete product;
   return execution_failed;
 }
+/// What the benchmarks compare with.
+WYE_EXPORT int cublasSgemm_v2(void* handle, int of_a, int of_b, int m, int n, int k, const float* alpha,
+                              const float* a, int a_step, const float* b, int b_step, const float* beta,
+                              float* c, int c_step) {
+  return cublasGemmStridedBatchedEx(handle, of_a, of_b, m, n, k, alpha, a, real_32f, a_step, 0, b, real_32f,
+                                    b_step, 0, beta, c, real_32f, c_step, 0, 1, compute_32f, -1);
+}
