@@ -259,19 +259,19 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   return find_or_build({key, std::shared_ptr<const device::Program>(asked, &program), device, until, code});
 }
 
-Result<device::Provided> Cache::provide(const KernelDescription& description,
+Result<device::Provided> Cache::provide(const KernelDescription& description, std::uint64_t sample,
                                         const std::shared_ptr<device::DeviceBase>& device, Instant until) {
   if (!kernel::is_complete(description)) {
     auto made = AnyKernel::make(description);
     if (!made) return std::move(made).error();
     return provide(made->program(), device, until);
   }
-  auto described = descriptions_.find_or_make(description, kernel::sample(description));
+  auto described = descriptions_.find_or_make(description, sample);
   if (!described) return std::move(described).error();
   if (kernel::size_of(description) <= most_compared) {
     Described before = *described;  // ends when the door is closed
     Reader& mine = reader();
-    if (const Inside inside(mine); inside) std::swap(mine.said(before.sample), before);
+    if (const Inside inside(mine); inside) std::swap(mine.said(sample), before);
   }
   return provide(described->program, device, until);
 }

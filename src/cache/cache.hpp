@@ -77,7 +77,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Result<device::Provided> make_ready(const std::shared_ptr<const device::Program>& program,
                                       const std::shared_ptr<device::DeviceBase>& device,
                                       Instant until) override;
-  Result<device::Provided> provide(const KernelDescription& description,
+  /// `sample` is `kernel::sample` of the description, here and above.
+  Result<device::Provided> provide(const KernelDescription& description, std::uint64_t sample,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until);
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 

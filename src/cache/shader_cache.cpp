@@ -27,6 +27,21 @@ Error no_memory() {
 
 Error no_device() { return Error(Errc::invalid_argument, "A kernel cannot be built for no device."); }
 
+/// What `find` finds of late, else what `provide` gives.
+template <class Find, class Provide>
+Result<Executable> ready_on(const Device& device, Find find, Provide provide) {
+  if (!device) return no_device();
+  try {
+    if (!device.base()->lost())
+      if (auto ready = find()) return Executable(std::move(ready));
+    auto provided = provide();
+    if (!provided) return std::move(provided).error();
+    return std::move(provided->executable);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
 Result<Prewarm> started(const ShaderCache& cache, std::vector<cache::Prewarming::Item> items,
                         std::size_t unmatched) {
   auto prewarming = cache::Prewarming::start(cache::share(cache), std::move(items), unmatched);
@@ -52,34 +67,19 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
 
 Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Device& device,
                                               Deadline deadline) {
-  if (!device) return no_device();
-  try {
-    cache::Cache& cache = cache_of(provider_);
-    if (!device.base()->lost())
-      if (auto ready = cache.find_again(*kernel.program(), *device.base()))
-        return Executable(std::move(ready));
-    auto provided = cache.provide(kernel.program(), device.base(), deadline.at(cache.clock()));
-    if (!provided) return std::move(provided).error();
-    return std::move(provided->executable);
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
+  cache::Cache& cache = cache_of(provider_);
+  return ready_on(
+      device, [&] { return cache.find_again(*kernel.program(), *device.base()); },
+      [&] { return cache.provide(kernel.program(), device.base(), deadline.at(cache.clock())); });
 }
 
 Result<Executable> ShaderCache::find_or_build(const KernelDescription& description, const Device& device,
                                               Deadline deadline) {
-  if (!device) return no_device();
-  try {
-    cache::Cache& cache = cache_of(provider_);
-    if (!device.base()->lost())
-      if (auto ready = cache.find_again(description, kernel::sample(description), *device.base()))
-        return Executable(std::move(ready));
-    auto provided = cache.provide(description, device.base(), deadline.at(cache.clock()));
-    if (!provided) return std::move(provided).error();
-    return std::move(provided->executable);
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
+  cache::Cache& cache = cache_of(provider_);
+  const std::uint64_t sample = kernel::sample(description);
+  return ready_on(
+      device, [&] { return cache.find_again(description, sample, *device.base()); },
+      [&] { return cache.provide(description, sample, device.base(), deadline.at(cache.clock())); });
 }
 
 Result<KernelHandle> ShaderCache::handle(const AnyKernel& kernel, const Device& device) {

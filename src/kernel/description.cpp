@@ -36,46 +36,33 @@ std::string_view code_of(const Source& source) {
   }
 }
 
-bool same(const Macro& a, const Macro& b) { return a.name == b.name && a.value == b.value; }
-bool same(const Include& a, const Include& b) { return a.name == b.name && a.text == b.text; }
-bool same(const SpecializationConstant& a, const SpecializationConstant& b) {
-  return a.id == b.id && a.size == b.size && a.bits == b.bits;
+// All but the code. Every member is named, so that nobody adds one and forgets it here.
+auto rest_of(const Glsl& source) {
+  const auto& [text, file, entry, constants, macros, tile, includes, directories, find, path] = source;
+  return std::tuple_cat(std::tie(file, entry, constants, macros, tile, includes, directories, path),
+                        std::tuple(find != nullptr));
 }
-bool same(const LinkConstant& a, const LinkConstant& b) {
-  return a.name == b.name && a.type == b.type && a.bits == b.bits;
+auto rest_of(const Slang& source) {
+  const auto& [text, file, entry, constants, macros, tile, includes, directories, find, module, path] =
+      source;
+  return std::tuple_cat(std::tie(file, entry, constants, macros, tile, includes, directories, path),
+                        std::tuple(find != nullptr, module.empty()));
 }
-template <class T>
-bool same(const std::vector<T>& a, const std::vector<T>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const T& x, const T& y) { return same(x, y); });
+auto rest_of(const SpirV& source) {
+  const auto& [words, entry, constants, tile, path] = source;
+  return std::tie(entry, constants, tile, path);
 }
-
-// All members but the code, and but what `is_complete` excludes.
-bool same_but_code(const Glsl& a, const Glsl& b) {
-  return std::tie(a.file, a.entry, a.tile) == std::tie(b.file, b.entry, b.tile) &&
-         same(a.constants, b.constants) && same(a.macros, b.macros) && same(a.includes, b.includes);
-}
-bool same_but_code(const Slang& a, const Slang& b) {
-  return std::tie(a.file, a.entry, a.tile) == std::tie(b.file, b.entry, b.tile) &&
-         a.module.empty() == b.module.empty() && same(a.constants, b.constants) && same(a.macros, b.macros) &&
-         same(a.includes, b.includes);
-}
-bool same_but_code(const SpirV& a, const SpirV& b) {
-  return std::tie(a.entry, a.tile) == std::tie(b.entry, b.tile) && same(a.constants, b.constants);
-}
-bool same_but_code(const CudaCpp& a, const CudaCpp& b) {
-  const auto tied = [](const CudaCpp& s) {
-    return std::tie(s.file, s.entry, s.workgroup, s.tile, s.dynamic_shared.count, s.max_registers,
-                    s.fast_math);
-  };
-  return tied(a) == tied(b) && same(a.macros, b.macros) && same(a.includes, b.includes);
+auto rest_of(const CudaCpp& source) {
+  const auto& [text, file, entry, macros, workgroup, tile, dynamic_shared, registers, fast_math, includes,
+               directories, find, path, launch] = source;
+  return std::tuple_cat(std::tie(file, entry, macros, workgroup, tile, dynamic_shared, registers, fast_math,
+                                 includes, directories, path, launch),
+                        std::tuple(find != nullptr));
 }
 template <class Module>
-bool same_but_code(const Module& a, const Module& b) {  // Ptx, Cubin
-  const auto tied = [](const Module& s) {
-    return std::tie(s.entry, s.workgroup, s.tile, s.dynamic_shared.count);
-  };
-  return tied(a) == tied(b);
+auto rest_of(const Module& source) {  // Ptx, Cubin
+  const auto& [code, entry, workgroup, tile, dynamic_shared, path, launch] = source;
+  return std::tie(entry, workgroup, tile, dynamic_shared, path, launch);
 }
 
 bool are_same(const AnySource& a, const AnySource& b) {
@@ -89,7 +76,7 @@ bool are_same(const AnySource& a, const AnySource& b) {
           return false;
         } else {
           const Source& other = *std::get_if<Source>(&right.source);
-          return same_but_code(one, other) && code_of(one) == code_of(other);
+          return rest_of(one) == rest_of(other) && code_of(one) == code_of(other);
         }
       },
       left.source);

@@ -53,6 +53,11 @@ TEST_CASE("descriptions say the same where every part does", "[kernel]") {
   differs<Glsl>("macro's name", glsl(), [](Glsl& s) { s.macros[0].name = "B"; });
   differs<Glsl>("tile", glsl(), [](Glsl& s) { s.tile = Extent3(4); });
   differs<Glsl>("include", glsl(), [](Glsl& s) { s.includes[0].text = "int g();"; });
+  differs<Glsl>("directory", glsl(), [](Glsl& s) { s.include_directories = {"shaders"}; });
+  differs<Glsl>("file it is from", glsl(), [](Glsl& s) { s.path = "a.comp"; });
+  differs<Glsl>("callback", glsl(), [](Glsl& s) {
+    s.find_include = [](const std::string&) { return std::optional<std::string>(); };
+  });
   differs<Slang>("text", slang(), [](Slang& s) { s.text += ' '; });
   differs<Slang>("constant's type", slang(), [](Slang& s) { s.constants = {{"tile", 16}}; });
   differs<Slang>("module", slang(), [](Slang& s) {
@@ -64,6 +69,11 @@ TEST_CASE("descriptions say the same where every part does", "[kernel]") {
   differs<CudaCpp>("dynamic shared memory", cuda(), [](CudaCpp& s) { s.dynamic_shared = Bytes{16}; });
   differs<CudaCpp>("registers", cuda(), [](CudaCpp& s) { s.max_registers = 32; });
   differs<CudaCpp>("fast math", cuda(), [](CudaCpp& s) { s.fast_math = true; });
+  differs<CudaCpp>("cluster", cuda(), [](CudaCpp& s) { s.launch.cluster = Extent3(2); });
+  differs<Ptx>("cooperative launch", Ptx{.text = ".version 8.2"},
+               [](Ptx& s) { s.launch.cooperative = true; });
+  differs<Cubin>("carve-out", Cubin{.bytes = {std::byte{1}}},
+                 [](Cubin& s) { s.launch.shared_carveout = 50; });
   differs<Ptx>("entry", Ptx{.text = ".version 8.2"}, [](Ptx& s) { s.entry = "scale"; });
   differs<Cubin>("bytes", Cubin{.bytes = {std::byte{1}}}, [](Cubin& s) { s.bytes[0] = std::byte{2}; });
   differs<SpirV>("words", SpirV{.words = {1, 2, 3}}, [](SpirV& s) { s.words[1] = 4; });

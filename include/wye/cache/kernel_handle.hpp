@@ -34,7 +34,7 @@ class WYE_API KernelHandle {
   /// (hot reload). Every call is a use, for metrics and for the order of eviction. It is held, and so never evicted, and may be
   /// used through the pointer, until the next call or the handle's end.
   /// Errors: those of `ShaderCache::find_or_build`; closed (moved from).
-  /// Cost:   a quarter of copying an `Executable` (bench/cache_bench.cpp).
+  /// Cost:   about half of copying an `Executable` (bench/cache_bench.cpp).
   Result<const Executable*> find_or_build(Deadline deadline = {});
 
  private:

@@ -37,18 +37,21 @@ struct SpecializationConstant {
   std::uint32_t id;
   std::uint32_t size;
   std::uint64_t bits = 0;
+  friend bool operator==(const SpecializationConstant&, const SpecializationConstant&) = default;
 };
 
 /// A preprocessor macro.
 struct Macro {
   std::string name;
   std::string value;
+  friend bool operator==(const Macro&, const Macro&) = default;
 };
 
 /// A text that others include by its name.
 struct Include {
   std::string name;  ///< "lib/span.glsl"
   std::string text;
+  friend bool operator==(const Include&, const Include&) = default;
 };
 
 /// The host's own answer to an `#include`: the text of that name, nothing where it has none, or why it cannot
@@ -102,6 +105,7 @@ struct LinkConstant {
   std::string name;
   std::string_view type;  ///< as Slang calls it; the constant has the same
   std::uint64_t bits = 0;
+  friend bool operator==(const LinkConstant&, const LinkConstant&) = default;
 };
 
 /// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) where the machine has it; where
