@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/checksum.hpp"
 #include "cache/byte_fields.hpp"
 #include "kernel/key.hpp"
 
@@ -22,7 +23,7 @@ constexpr RecordKind kernel_record{"wye kernel", kernel::abi_version};
 constexpr RecordKind driver_record{"wye driver", 1};
 constexpr std::size_t magic_bytes = 10;
 static_assert(kernel_record.magic.size() == magic_bytes && driver_record.magic.size() == magic_bytes);
-constexpr std::size_t checksum_bytes = sizeof(Digest::bytes);
+constexpr std::size_t checksum_bytes = sizeof(base::Checksum);
 constexpr std::size_t header_bytes = magic_bytes + 8 + sizeof(Digest::bytes) + 8;
 
 constexpr unsigned feature_bits = 64;
@@ -114,10 +115,6 @@ std::optional<device::Artefact> decode_payload(std::span<const std::byte> bytes)
   return a;
 }
 
-Digest checksum(std::span<const std::byte> header, std::span<const std::byte> payload) {
-  return Hasher().add(header).add(payload).finish();
-}
-
 std::vector<std::byte> seal(const RecordKind& kind, const Digest& key, std::span<const std::byte> payload) {
   ByteWriter header;
   header.bytes(std::as_bytes(std::span(kind.magic)));
@@ -125,9 +122,9 @@ std::vector<std::byte> seal(const RecordKind& kind, const Digest& key, std::span
   header.bytes(key.bytes);
   header.number(payload.size(), 8);
   std::vector<std::byte> record = header.take();
-  const Digest sum = checksum(record, payload);
+  const base::Checksum sum = base::checksum(record, payload);
   record.reserve(record.size() + checksum_bytes + payload.size());
-  record.insert(record.end(), sum.bytes.begin(), sum.bytes.end());
+  record.insert(record.end(), sum.begin(), sum.end());
   record.insert(record.end(), payload.begin(), payload.end());
   return record;
 }
@@ -139,7 +136,7 @@ std::optional<std::span<const std::byte>> unseal(const RecordKind& kind, const D
   const auto header = bytes.first(header_bytes);
   const auto sum = bytes.subspan(header_bytes, checksum_bytes);
   const auto payload = bytes.subspan(header_bytes + checksum_bytes);
-  if (!std::ranges::equal(checksum(header, payload).bytes, sum)) return std::nullopt;
+  if (!std::ranges::equal(base::checksum(header, payload), sum)) return std::nullopt;
 
   ByteReader in(header);
   if (!std::ranges::equal(in.take(magic_bytes), std::as_bytes(std::span(kind.magic)))) return std::nullopt;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checksum.hpp"
 #include "cache/byte_fields.hpp"
 
 namespace wye {
@@ -20,6 +21,7 @@ constexpr std::uint64_t places = 4096;
 /// A divisor of a page: a mark is written at once or not at all.
 constexpr std::size_t mark_bytes = 64;
 constexpr std::string_view mark_magic = "wye mark";
+constexpr std::size_t deaths_at = mark_magic.size() + sizeof(Digest::bytes);
 
 std::uint64_t mark_place(const Digest& what) {
   std::uint64_t bits = 0;
@@ -27,7 +29,7 @@ std::uint64_t mark_place(const Digest& what) {
   return bits % places * mark_bytes;
 }
 
-/// A mark as it is written: magic, key, deaths, whether it is set, the beginning of a digest of all that, zeros. What a
+/// A mark as it is written: magic, key, deaths, whether it is set, a checksum of all that, zeros. What a
 /// disk makes of it must not pass for a death.
 std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, bool is_set) {
   ByteWriter out;
@@ -36,11 +38,9 @@ std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, b
   out.number(deaths, 1);
   out.number(is_set, 1);
   std::vector<std::byte> fields = out.take();
-  const Digest sum = Hasher().add(std::span(std::as_const(fields))).finish();
   std::array<std::byte, mark_bytes> bytes{};
   std::ranges::copy(fields, bytes.begin());
-  std::ranges::copy(std::span(sum.bytes).first(16),
-                    bytes.begin() + static_cast<std::ptrdiff_t>(fields.size()));
+  std::ranges::copy(base::checksum(fields), bytes.begin() + static_cast<std::ptrdiff_t>(fields.size()));
   return bytes;
 }
 
@@ -62,10 +62,10 @@ Result<std::optional<BuildMarks::Mark>> BuildMarks::read(const Digest& what) con
   std::array<std::byte, mark_bytes> bytes{};
   auto got = file_.read(mark_place(what), bytes);
   if (!got) return std::move(got).error();
-  for (unsigned deaths = 0; deaths <= most_deaths; ++deaths)
-    for (const bool is_set : {false, true})
-      if (bytes == mark_of(what, deaths, is_set)) return std::optional(Mark{deaths, is_set});
-  return std::optional<Mark>();
+  const Mark mark{std::to_integer<unsigned>(bytes[deaths_at]), bytes[deaths_at + 1] != std::byte{0}};
+  if (mark.deaths > most_deaths || bytes != mark_of(what, mark.deaths, mark.is_set))
+    return std::optional<Mark>();
+  return std::optional(mark);
 }
 
 Result<void> BuildMarks::write(const Digest& what, const Mark& mark) {

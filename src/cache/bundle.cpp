@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "cache/artefact_bytes.hpp"
 #include "cache/byte_fields.hpp"
@@ -46,16 +47,15 @@ Result<Bundle> Bundle::open(const std::string& path) {
   const std::uint64_t count = sizes.number(8);
   if (count > size->count / line_bytes) return damaged_bundle(path, "is cut off");
 
-  std::vector<std::byte> list(static_cast<std::size_t>(count) * line_bytes + sizeof(Digest::bytes));
+  std::vector<std::byte> list(static_cast<std::size_t>(count) * line_bytes + sizeof(base::Checksum));
   const auto listed = file->read(title_bytes, list);
   if (!listed) return listed.error();
   if (*listed != list.size()) return damaged_bundle(path, "is cut off");
   const std::span<const std::byte> lines =
-      std::span(std::as_const(list)).first(list.size() - sizeof(Digest::bytes));
-  const Digest sum = Hasher().add(std::span(std::as_const(title))).add(lines).finish();
-  if (version != bundle_version ||
-      std::memcmp(sum.bytes.data(), list.data() + lines.size(), sum.bytes.size()) != 0)
-    return damaged_bundle(path, "is not what was written: the digest of its list does not fit");
+      std::span(std::as_const(list)).first(list.size() - sizeof(base::Checksum));
+  const base::Checksum sum = base::checksum(title, lines);
+  if (version != bundle_version || std::memcmp(sum.data(), list.data() + lines.size(), sum.size()) != 0)
+    return damaged_bundle(path, "is not what was written: the checksum of its list does not fit");
 
   Bundle bundle(std::move(*file), path);
   bundle.entries_.resize(static_cast<std::size_t>(count));
@@ -82,7 +82,7 @@ Result<void> Bundle::write(const std::string& path, std::vector<std::vector<std:
   head.bytes(std::as_bytes(std::span(bundle_magic)));
   head.number(bundle_version, 8);
   head.number(records.size(), 8);
-  std::uint64_t offset = title_bytes + records.size() * line_bytes + sizeof(Digest::bytes);
+  std::uint64_t offset = title_bytes + records.size() * line_bytes + sizeof(base::Checksum);
   for (const std::size_t i : order) {
     head.bytes(keys[i].bytes);
     head.number(offset, 8);
@@ -90,9 +90,8 @@ Result<void> Bundle::write(const std::string& path, std::vector<std::vector<std:
     offset += records[i].size();
   }
   std::vector<std::byte> content = head.take();
-  const std::span<const std::byte> listed(content);
-  const Digest sum = Hasher().add(listed.first(title_bytes)).add(listed.subspan(title_bytes)).finish();
-  content.insert(content.end(), sum.bytes.begin(), sum.bytes.end());
+  const base::Checksum sum = base::checksum(content);
+  content.insert(content.end(), sum.begin(), sum.end());
   for (const std::size_t i : order) content.insert(content.end(), records[i].begin(), records[i].end());
   return base::write_file(path, content);
 }

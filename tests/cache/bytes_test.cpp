@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "base/checksum.hpp"
 #include "support/catch.hpp"
 
 using namespace wye;
@@ -115,13 +116,12 @@ TEST_CASE("a payload that says nonsense under a right checksum is refused too", 
     std::vector<std::byte> record(whole.begin(), whole.begin() + header);
     for (unsigned i = 0; i < 8; ++i)
       record[header - 8 + i] = static_cast<std::byte>(std::uint64_t{payload.size()} >> (8 * i));
-    const Digest sum =
-        Hasher().add(std::span(std::as_const(record))).add(std::span(std::as_const(payload))).finish();
-    record.insert(record.end(), sum.bytes.begin(), sum.bytes.end());
+    const base::Checksum sum = base::checksum(record, payload);
+    record.insert(record.end(), sum.begin(), sum.end());
     record.insert(record.end(), payload.begin(), payload.end());
     return record;
   };
-  const std::vector<std::byte> payload(whole.begin() + header + 32, whole.end());
+  const std::vector<std::byte> payload(whole.begin() + header + sizeof(base::Checksum), whole.end());
   REQUIRE(decode(sealed(payload), full.key));
   std::size_t accepted = 0;
   for (std::size_t length = 0; length < payload.size(); ++length)

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/checksum.hpp"
 #include "cache/artefact_bytes.hpp"
 #include "cache/bundle.hpp"
 #include "fuzz/edits.hpp"
@@ -62,11 +63,9 @@ void sign(std::vector<std::byte>& bytes) {
   for (std::size_t i = 0; i < 8; ++i) count |= std::to_integer<std::uint64_t>(bytes[18 + i]) << (8 * i);
   if (count > bytes.size() / line_bytes) return;
   const std::size_t end = title_bytes + static_cast<std::size_t>(count) * line_bytes;
-  if (bytes.size() < end + sizeof(Digest::bytes)) return;
-  const std::span<const std::byte> all(bytes);
-  const Digest sum =
-      Hasher().add(all.first(title_bytes)).add(all.subspan(title_bytes, end - title_bytes)).finish();
-  std::ranges::copy(sum.bytes, bytes.begin() + static_cast<std::ptrdiff_t>(end));
+  if (bytes.size() < end + sizeof(base::Checksum)) return;
+  std::ranges::copy(base::checksum(std::span(bytes).first(end)),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
 }  // namespace

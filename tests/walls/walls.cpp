@@ -75,6 +75,7 @@ const std::vector<Words>& vocabulary() {
       {"sockets", std::regex(R"((::)?(socket|getaddrinfo)|sockaddr\w*|<(netinet/.*|arpa/.*|netdb\.h)>)"), {}},
       {"fmt", std::regex(R"(fmt::.*|<fmt/.*>)"), {"src/base/text."}},
       {"libsodium", std::regex(R"(crypto_\w+|sodium_\w+|<sodium.*>)"), {"src/base/"}},
+      {"xxHash", std::regex(R"(XXH\w+|<xxhash\.h>)"), {"src/base/"}},
       {"shaderc", std::regex(R"(shaderc(_\w+|::.*)|<shaderc/.*>)"), {"src/kernel/"}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
       {"printing",

@@ -1,0 +1,20 @@
+#pragma once
+/// Whether bytes are those that were written.
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace wye {
+inline namespace v0 {
+namespace base {
+
+/// XXH3 with 128 bits, most significant byte first: the same on every machine.
+using Checksum = std::array<std::byte, 16>;
+
+/// Of `head` and, behind it, `rest`. Tells damage; what somebody wants to pass for something else takes a `Digest`.
+/// Source: Y. Collet, xxHash specification, XXH3.
+Checksum checksum(std::span<const std::byte> head, std::span<const std::byte> rest = {}) noexcept;
+
+}  // namespace base
+}  // namespace v0
+}  // namespace wye
