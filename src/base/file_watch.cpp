@@ -33,20 +33,6 @@ constexpr int quiet_ms = 20;
 /// How often files are looked at whose directories can't be watched.
 constexpr int look_ms = 500;
 
-/// What a file looks like from outside.
-struct Look {
-  ino_t number = 0;
-  off_t bytes = -1;  // -1: there is none
-  std::array<long, 2> changed{};
-  friend bool operator==(const Look&, const Look&) = default;
-};
-
-Look look_at(const std::string& path) {
-  struct stat found {};
-  if (::stat(path.c_str(), &found) != 0) return {};
-  return {found.st_ino, found.st_size, {found.st_mtim.tv_sec, found.st_mtim.tv_nsec}};
-}
-
 /// Where a path leads when its links are followed; itself where it leads nowhere.
 std::string followed(const std::string& path) {
   char* const real = ::realpath(path.c_str(), nullptr);
@@ -185,6 +171,20 @@ class FileWatch::Watcher {
       look = now;
     }
     return different;
+  }
+
+  /// What a file looks like from outside.
+  struct Look {
+    ino_t number = 0;
+    off_t bytes = -1;  // -1: there is none
+    std::array<long, 2> changed{};
+    friend bool operator==(const Look&, const Look&) = default;
+  };
+
+  static Look look_at(const std::string& path) {
+    struct stat found {};
+    if (::stat(path.c_str(), &found) != 0) return {};
+    return {found.st_ino, found.st_size, {found.st_mtim.tv_sec, found.st_mtim.tv_nsec}};
   }
 
   struct File {

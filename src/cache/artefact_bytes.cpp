@@ -5,7 +5,6 @@
 
 #include "base/checksum.hpp"
 #include "cache/byte_fields.hpp"
-#include "kernel/key.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -19,8 +18,8 @@ struct RecordKind {
   std::string_view magic;
   std::uint64_t format;
 };
-constexpr RecordKind kernel_record{"wye kernel", kernel::abi_version};
-constexpr RecordKind driver_record{"wye driver", 1};
+constexpr RecordKind kernel_record{"wye kernel", 2};  // the kernel ABI is part of the key
+constexpr RecordKind driver_record{"wye driver", 2};
 constexpr std::size_t magic_bytes = 10;
 static_assert(kernel_record.magic.size() == magic_bytes && driver_record.magic.size() == magic_bytes);
 constexpr std::size_t checksum_bytes = sizeof(base::Checksum);

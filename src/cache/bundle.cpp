@@ -18,7 +18,7 @@ namespace cache {
 namespace {
 
 constexpr std::string_view bundle_magic = "wye bundle";
-constexpr std::uint64_t bundle_version = 1;
+constexpr std::uint64_t bundle_version = 2;
 constexpr std::size_t title_bytes = bundle_magic.size() + 8 + 8;
 constexpr std::size_t line_bytes = sizeof(Digest::bytes) + 8 + 8;
 
@@ -40,7 +40,7 @@ Result<Bundle> Bundle::open(const std::string& path) {
     return damaged_bundle(path, "is none");
   ByteReader sizes(std::span(std::as_const(title)).subspan(bundle_magic.size()));
   const std::uint64_t version = sizes.number(8);
-  if (version > bundle_version)
+  if (version != bundle_version)
     return Error(Errc::unsupported,
                  base::text("Bundle '{}' has version {}, and this build of wye reads version {}.", path,
                             version, bundle_version));
@@ -54,7 +54,7 @@ Result<Bundle> Bundle::open(const std::string& path) {
   const std::span<const std::byte> lines =
       std::span(std::as_const(list)).first(list.size() - sizeof(base::Checksum));
   const base::Checksum sum = base::checksum(title, lines);
-  if (version != bundle_version || std::memcmp(sum.data(), list.data() + lines.size(), sum.size()) != 0)
+  if (std::memcmp(sum.data(), list.data() + lines.size(), sum.size()) != 0)
     return damaged_bundle(path, "is not what was written: the checksum of its list does not fit");
 
   Bundle bundle(std::move(*file), path);

@@ -142,24 +142,26 @@ Bytes size_of(const KernelDescription& description) {
   return size;
 }
 
+std::uint64_t sample(const OneSource& source) {
+  std::uint64_t state = mixed(0, source.index());
+  std::visit(
+      [&](const auto& one) {
+        if constexpr (is_function<std::decay_t<decltype(one)>>)
+          state = mixed(state, reinterpret_cast<std::uintptr_t>(one.code.get()));
+        else
+          state = mixed(state, code_of(one));
+        if constexpr (requires { one.macros; })
+          for (const Macro& macro : one.macros) state = mixed(mixed(state, macro.name), macro.value);
+        if constexpr (requires { one.constants; })
+          for (const auto& constant : one.constants) state = mixed(state, constant.bits);
+      },
+      source);
+  return state;
+}
+
 std::uint64_t sample(const KernelDescription& description) {
   std::uint64_t state = mixed(description.schema.slots.size(), description.name);
-  for (const AnySource& source : description.sources) {
-    const SourceData& data = *source.data();
-    state = mixed(state, data.source.index());
-    std::visit(
-        [&](const auto& one) {
-          if constexpr (is_function<std::decay_t<decltype(one)>>)
-            state = mixed(state, reinterpret_cast<std::uintptr_t>(&data));
-          else
-            state = mixed(state, code_of(one));
-          if constexpr (requires { one.macros; })
-            for (const Macro& macro : one.macros) state = mixed(mixed(state, macro.name), macro.value);
-          if constexpr (requires { one.constants; })
-            for (const auto& constant : one.constants) state = mixed(state, constant.bits);
-        },
-        data.source);
-  }
+  for (const AnySource& source : description.sources) state = mixed(state, source.data()->sample);
   return state;
 }
 

@@ -15,7 +15,7 @@ bool is_complete(const KernelDescription& description);
 /// What its texts and modules take.
 Bytes size_of(const KernelDescription& description);
 
-/// Equal for descriptions that are; mostly different for others. Reads a few words of each text.
+/// Equal for descriptions that are; mostly different for others: `sample` of each source.
 std::uint64_t sample(const KernelDescription& description);
 
 /// Whether both say the same, byte for byte. Host and native functions are the same only in copies of one source.

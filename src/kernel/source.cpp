@@ -290,29 +290,18 @@ Result<void> kernel::check(const Slang& source, const std::string& kernel) {
   return {};
 }
 
-AnySource::AnySource(Glsl source)
-    : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
-
-AnySource::AnySource(Slang source)
-    : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
-
-AnySource::AnySource(SpirV source)
-    : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
-
-AnySource::AnySource(CudaCpp source)
-    : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
-
-AnySource::AnySource(Ptx source) : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
-
-AnySource::AnySource(Cubin source)
-    : data_(std::make_shared<const SourceData>(SourceData{std::move(source)})) {}
+AnySource::AnySource(Glsl source) : data_(std::make_shared<const SourceData>(std::move(source))) {}
+AnySource::AnySource(Slang source) : data_(std::make_shared<const SourceData>(std::move(source))) {}
+AnySource::AnySource(SpirV source) : data_(std::make_shared<const SourceData>(std::move(source))) {}
+AnySource::AnySource(CudaCpp source) : data_(std::make_shared<const SourceData>(std::move(source))) {}
+AnySource::AnySource(Ptx source) : data_(std::make_shared<const SourceData>(std::move(source))) {}
+AnySource::AnySource(Cubin source) : data_(std::make_shared<const SourceData>(std::move(source))) {}
 
 AnySource::AnySource(std::shared_ptr<const device::NativeCode> code, std::string backend)
-    : data_(std::make_shared<const SourceData>(
-          SourceData{kernel::NativeSource{std::move(code), std::move(backend)}})) {}
+    : data_(std::make_shared<const SourceData>(kernel::NativeSource{std::move(code), std::move(backend)})) {}
 
 AnySource::AnySource(std::shared_ptr<const device::HostCode> code, HostOptions options)
-    : data_(std::make_shared<const SourceData>(SourceData{kernel::HostSource{std::move(code), options}})) {}
+    : data_(std::make_shared<const SourceData>(kernel::HostSource{std::move(code), options})) {}
 
 std::string_view AnySource::language() const noexcept {
   struct Name {

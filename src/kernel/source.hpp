@@ -2,7 +2,10 @@
 /// What an `AnySource` holds.
 #include <wye/kernel/source.hpp>
 
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -24,8 +27,15 @@ struct NativeSource {
   std::string backend;
 };
 
+using OneSource = std::variant<Glsl, Slang, SpirV, CudaCpp, Ptx, Cubin, HostSource, NativeSource>;
+
+/// Equal for sources that say the same; mostly different for others. Reads a few words of each text.
+std::uint64_t sample(const OneSource& source);
+
 struct SourceData {
-  std::variant<Glsl, Slang, SpirV, CudaCpp, Ptx, Cubin, HostSource, NativeSource> source;
+  explicit SourceData(OneSource given) : source(std::move(given)), sample(kernel::sample(source)) {}
+  const OneSource source;
+  const std::uint64_t sample;
 };
 
 bool is_from_file(const AnySource& source);

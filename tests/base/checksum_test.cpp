@@ -33,6 +33,6 @@ TEST_CASE("the checksum of two pieces is that of them one behind the other", "[b
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i);
   const std::span<const std::byte> all(bytes);
   const auto whole = checksum(all);
-  for (const std::size_t cut : {0, 1, 16, 17, 240, 241, 599, 600})
+  for (const std::size_t cut : {0u, 1u, 16u, 17u, 240u, 241u, 599u, 600u})
     CHECK(checksum(all.first(cut), all.subspan(cut)) == whole);
 }

@@ -109,7 +109,7 @@ TEST_CASE("a damaged entry is a miss, and the others are not", "[cache]") {
   CHECK(metrics(*cache).misses_corrupt == 1);
 }
 
-TEST_CASE("a bundle that is none, cut, newer or not there is refused in a sentence", "[cache]") {
+TEST_CASE("a bundle that is none, cut, of another version or not there is refused in a sentence", "[cache]") {
   const Directory directory;
   const std::string path = pack(directory, {"a", "b"});
   const auto whole = test::read(path);
@@ -122,9 +122,11 @@ TEST_CASE("a bundle that is none, cut, newer or not there is refused in a senten
   };
   CHECK(ShaderCache::open({.bundles = {path + "s"}}).error() == Errc::not_found);
   CHECK(ShaderCache::open({.bundles = {directory.cache()}}).error() == Errc::io);
-  std::vector<char> newer = whole;
-  newer[10] = 2;
-  CHECK(refusal(newer) == Errc::unsupported);
+  for (const char version : {'\1', '\3'}) {
+    std::vector<char> other = whole;
+    other[10] = version;
+    CHECK(refusal(other) == Errc::unsupported);
+  }
   CHECK(refusal({}) == Errc::corrupt);
   for (std::size_t length = 0; length < whole.size(); length += 5)
     if (refusal({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)}) != Errc::corrupt)
