@@ -1,11 +1,11 @@
 #include "base/worker.hpp"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -36,35 +36,52 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+struct Task {
+  std::string name;
+  std::function<void()> body;
+};
+
+void* run_task(void* given) noexcept {
+  {
+    const std::unique_ptr<Task> task(static_cast<Task*>(given));
+    pthread_setname_np(pthread_self(), task->name.c_str());
+    task->body();
+  }  // what it holds ends before the thread counts as ended
+  alive_count.fetch_sub(1);
+  return nullptr;
+}
+
 }  // namespace
 
-Result<Worker> Worker::start(std::string name, std::function<void()> body) {
+Result<Worker> Worker::start(std::string name, std::function<void()> body, Bytes stack) {
   if (name.size() > 15) name.resize(15);
-  const SignalsBlocked blocked;
+  auto task = std::make_unique<Task>(Task{name, std::move(body)});
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  int refused = stack.count == 0 ? 0 : pthread_attr_setstacksize(&attributes, stack.count);
+  pthread_t thread{};
   alive_count.fetch_add(1);
-  try {
-    return Worker(std::thread([name, body = std::move(body)]() mutable {
-      pthread_setname_np(pthread_self(), name.c_str());
-      body();
-      body = nullptr;  // what it holds ends before the thread counts as ended
-      alive_count.fetch_sub(1);
-    }));
-  } catch (const std::system_error& error) {
-    alive_count.fetch_sub(1);
-    return Error(Errc::unavailable, text("Thread '{}' cannot be started: {}.", name, error.code().message()),
-                 NativeError{"pthread_create", error.code().value(), ""});
-  } catch (...) {
-    alive_count.fetch_sub(1);
-    throw;
+  if (refused == 0) {
+    const SignalsBlocked blocked;
+    refused = pthread_create(&thread, &attributes, run_task, task.get());
   }
+  pthread_attr_destroy(&attributes);
+  if (refused != 0) {
+    alive_count.fetch_sub(1);
+    return Error(Errc::unavailable,
+                 text("Thread '{}' cannot be started: {}.", name, std::generic_category().message(refused)),
+                 NativeError{"pthread_create", refused, ""});
+  }
+  (void)task.release();  // the thread's now
+  return Worker(thread);
 }
 
 Worker::~Worker() {
-  if (!thread_.joinable()) return;
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
+  if (!thread_) return;
+  if (pthread_equal(*thread_, pthread_self()) != 0) {
+    pthread_detach(*thread_);
   } else {
-    thread_.join();
+    pthread_join(*thread_, nullptr);
   }
 }
 

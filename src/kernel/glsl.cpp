@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "kernel/diagnostics.hpp"
+#include "kernel/nesting.hpp"
 
 #if WYE_WITH_GLSL
 #include <glslang/build_info.h>
@@ -271,12 +272,17 @@ class Shaderc final : public GlslCompiler {
     // GLSL has one entry point, main; a function of another name becomes it by being called so.
     if (source.entry != "main") options.AddMacroDefinition(source.entry, "main");
 
-    const auto result = compiler_.CompileGlslToSpv(
-        source.text.data(), source.text.size(), shaderc_compute_shader, source_name.data(), "main", options);
-    if (result.GetCompilationStatus() != shaderc_compilation_status_success)
-      return failure(result.GetErrorMessage(), texts, kernel, asked.ended());
-    if (warnings) *warnings = parse(result.GetErrorMessage(), texts, Diagnostic::Severity::warning);
-    return std::vector<std::uint32_t>(result.begin(), result.end());
+    if (auto bearable = check_nesting(source.text, texts, kernel); !bearable)
+      return std::move(bearable).error();
+    return run_compiler([&]() -> Result<std::vector<std::uint32_t>> {
+      const auto result =
+          compiler_.CompileGlslToSpv(source.text.data(), source.text.size(), shaderc_compute_shader,
+                                     source_name.data(), "main", options);
+      if (result.GetCompilationStatus() != shaderc_compilation_status_success)
+        return failure(result.GetErrorMessage(), texts, kernel, asked.ended());
+      if (warnings) *warnings = parse(result.GetErrorMessage(), texts, Diagnostic::Severity::warning);
+      return std::vector<std::uint32_t>(result.begin(), result.end());
+    });
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "kernel/diagnostics.hpp"
 #include "kernel/glsl.hpp"
 #include "kernel/key.hpp"
+#include "kernel/nesting.hpp"
 
 #if WYE_WITH_CUDA
 #include <nvrtc.h>
@@ -234,14 +235,21 @@ class Nvrtc final : public CudaCompiler {
     if (source.max_registers != 0) options.push_back(base::text("--maxrregcount={}", source.max_registers));
     if (source.fast_math) options.push_back("--use_fast_math");
     if (!warnings) options.push_back("--disable-warnings");
-    Told told;
-    if (has_minimal_) {
-      options.push_back("--minimal");
-      told = run(prepared, options, target.ptx);
-      options.pop_back();
-    }
-    // The few sources that use textures or functions of the runtime need all of the language.
-    if (!has_minimal_ || told.result == NVRTC_ERROR_COMPILATION) told = run(prepared, options, target.ptx);
+    if (auto bearable = check_nesting(source.text, texts, kernel); !bearable)
+      return std::move(bearable).error();
+    auto ran = run_compiler([&]() -> Result<Told> {
+      Told told;
+      if (has_minimal_) {
+        options.push_back("--minimal");
+        told = run(prepared, options, target.ptx);
+        options.pop_back();
+      }
+      // The few sources that use textures or functions of the runtime need all of the language.
+      if (!has_minimal_ || told.result == NVRTC_ERROR_COMPILATION) told = run(prepared, options, target.ptx);
+      return told;
+    });
+    if (!ran) return std::move(ran).error();
+    Told& told = *ran;
 
     const Log log(texts, prepared.missing, toolkit_);
     if (told.result == NVRTC_ERROR_OUT_OF_MEMORY)

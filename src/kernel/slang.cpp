@@ -17,6 +17,7 @@
 #include "base/file.hpp"
 #include "kernel/diagnostics.hpp"
 #include "kernel/glsl.hpp"
+#include "kernel/nesting.hpp"
 #include "kernel/slang_abi.hpp"
 #include "kernel/slang_layout.hpp"
 #endif
@@ -160,37 +161,6 @@ void* const Files::functions[5] = {reinterpret_cast<void*>(&query), reinterpret_
                                    reinterpret_cast<void*>(&count), reinterpret_cast<void*>(&cast),
                                    reinterpret_cast<void*>(&load)};
 
-/// What is nested deeper than Slang can bear, which calls itself for every bracket and operator within another: 5,000
-/// of them end the process, where its stack is of 8 MiB. Macros can still make what is not seen here.
-std::optional<Diagnostic> too_deep(const std::string& text, const std::string& shown) {
-  constexpr std::size_t most_brackets = 500, most_tokens = 2'000;  // in each other; without a separator
-  std::size_t brackets = 0, tokens = 0;
-  for (std::size_t at = skip_blank(text, 0); at < text.size(); at = skip_blank(text, at)) {
-    const std::string_view separators = "([{;,}])";
-    const std::size_t kind = separators.find(text[at]);
-    if (kind < 3) ++brackets;
-    if (kind > 4 && kind != separators.npos && brackets > 0) --brackets;
-    tokens = kind == separators.npos ? tokens + 1 : 0;
-    if (brackets > most_brackets || tokens > most_tokens) {
-      const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-      return Diagnostic{.file = shown,
-                        .line = static_cast<std::uint32_t>(line),
-                        .text = brackets > most_brackets
-                                    ? base::text("brackets are nested deeper than {}", most_brackets)
-                                    : base::text("an expression has more than {} parts", most_tokens)};
-    }
-    if (text[at] == '"') {
-      for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at) at += text[at] == '\\';
-      at = std::min(at + 1, text.size());
-    } else if (is_word(text[at])) {
-      while (at < text.size() && is_word(text[at])) ++at;
-    } else {
-      ++at;
-    }
-  }
-  return std::nullopt;
-}
-
 /// A link-time constant as Slang reads it.
 std::string literal(const LinkConstant& constant) {
   if (constant.type == "bool") return constant.bits != 0 ? "true" : "false";
@@ -238,9 +208,8 @@ class Compile {
 
   Result<Made> make(SlangCompiler::Target target) {
     if (auto known = check_constants(); !known) return std::move(known).error();
-    for (const SourceText& text : texts_)
-      if (auto deep = too_deep(&text == &texts_.front() ? source_.text : text.text, text.shown))
-        return compile_error(kernel_, {std::move(*deep)});
+    if (auto bearable = check_nesting(source_.text, texts_, kernel_); !bearable)
+      return std::move(bearable).error();
     slang::Ref<slang::Blob> code;
     if (target == SlangCompiler::Target::module) {
       slang::Ref<slang::Session> session;
@@ -529,12 +498,14 @@ class OpenedSlang final : public SlangCompiler {
                        Target target, std::vector<Diagnostic>* warnings) const override {
     const Result<Library>& library = opened();
     if (!library) return library.error();
-    const std::lock_guard lock(compiling_);  // Slang asks for it: two sessions of one global session race
-    if (!global_)
-      if (auto made = make_global(*library); !made) return std::move(made).error();
-    auto made = Compile(*library, global_.get(), source, texts, kernel).run(target, warnings);
-    if (made && target == Target::cuda) made->prelude = prelude_;
-    return made;
+    return run_compiler([&]() -> Result<Made> {
+      const std::lock_guard lock(compiling_);  // Slang asks for it: two sessions of one global session race
+      if (!global_)
+        if (auto made = make_global(*library); !made) return std::move(made).error();
+      auto made = Compile(*library, global_.get(), source, texts, kernel).run(target, warnings);
+      if (made && target == Target::cuda) made->prelude = prelude_;
+      return made;
+    });
   }
 
  private:

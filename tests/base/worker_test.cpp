@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@
 
 using wye::base::Gate;
 using wye::base::Lock;
+using wye::base::on_stack;
 using wye::base::Worker;
 
 TEST_CASE("a worker is named, counted and joined", "[base]") {
@@ -115,4 +117,26 @@ TEST_CASE("time of a host's clock is parked for on the steady clock", "[base]") 
   const wye::Instant until = wye::base::parked_until(clock, clock.now() + 5s);
   CHECK(until >= now + 5s);
   CHECK(until <= steady.now() + 5s);
+}
+
+TEST_CASE("a worker has the stack it was started with", "[base]") {
+  const auto stack_of_this = [] {
+    pthread_attr_t attributes;
+    REQUIRE(pthread_getattr_np(pthread_self(), &attributes) == 0);
+    std::size_t bytes = 0;
+    pthread_attr_getstacksize(&attributes, &bytes);
+    pthread_attr_destroy(&attributes);
+    return wye::Result<std::size_t>(bytes);
+  };
+  CHECK(on_stack(wye::Bytes{48ull << 20}, "wye-deep", stack_of_this).value() == 48u << 20);
+  CHECK(on_stack({}, "wye-usual", stack_of_this).value() != 48u << 20);
+  CHECK(on_stack(wye::Bytes{1}, "wye-none", stack_of_this).error().sentence() ==
+        "Thread 'wye-none' cannot be started: Invalid argument.");
+}
+
+TEST_CASE("what is thrown on a stack of its own arrives where it was asked for", "[base]") {
+  const int before = Worker::alive();
+  const auto refuse = []() -> wye::Result<int> { throw std::bad_alloc(); };
+  CHECK_THROWS_AS(on_stack({}, "wye-throws", refuse), std::bad_alloc);
+  CHECK(Worker::alive() == before);
 }
