@@ -42,6 +42,15 @@ bool seen_before_parking(Ready ready) {
   return false;
 }
 
+/// Locks a mutex that nobody holds for longer than parking costs: looks again before it parks.
+inline Lock lock_soon(std::mutex& mutex) {
+  for (int i = 0; i < 32; ++i) {
+    if (mutex.try_lock()) return Lock(mutex, std::adopt_lock);
+    relax();
+  }
+  return Lock(mutex);
+}
+
 /// The instant of the steady clock at which `clock` will show `until`, if it runs: what to park until when
 /// time is told by a clock of the host's.
 inline Instant parked_until(const Clock& clock, Instant until) noexcept {

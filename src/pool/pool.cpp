@@ -128,10 +128,10 @@ Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
 }
 
 Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant until) {
-  Waiter waiter{&devices};
+  Waiter waiter(devices);
   std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
   {
-    base::Lock lock(mutex_);
+    base::Lock lock = base::lock_soon(mutex_);
     finished = dig();
     if (closed_) return Error(Errc::closed, "The context pool is closed.");
     // Nobody is overtaken: what comes back goes to a waiter at once, so nobody waits for what is idle.
@@ -140,7 +140,11 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
       const Instant asked = clock_->now();
       if (until <= asked) return nothing_free(devices, Duration::zero(), until != Instant::min());
       waiters_.push_back(&waiter);
-      changed_.wait(lock, base::parked_until(*clock_, until), [&] { return waiter.given || closed_; });
+      lock.unlock();
+      (void)base::seen_before_parking(
+          [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
+      lock.lock();
+      waiter.answered.wait(lock, base::parked_until(*clock_, until), [&] { return waiter.given || closed_; });
       if (!waiter.given) {
         waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
         if (closed_) return Error(Errc::closed, "The context pool was closed while a lease was waited for.");
@@ -149,7 +153,7 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
       }
     }
   }
-  return hand_out(*waiter.given);
+  return hand_out(*waiter.given.load());
 }
 
 Context* Pool::take_idle(const std::vector<std::size_t>& devices) {
@@ -191,18 +195,18 @@ void Pool::give_back(Context& context) noexcept {
   if (retired) retired->abandon();
   std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
   {
-    base::Lock lock(mutex_);
+    base::Lock lock = base::lock_soon(mutex_);
     if (retired) unfinished_.push_back(std::move(retired));
     finished = dig();
     context.leased = false;
     auto waiter = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
-      return std::find(w->devices->begin(), w->devices->end(), context.device) != w->devices->end();
+      return std::find(w->devices.begin(), w->devices.end(), context.device) != w->devices.end();
     });
     if (waiter != waiters_.end()) {
-      (*waiter)->given = &context;
       begin(context);
+      (*waiter)->given = &context;
+      (*waiter)->answered.wake_one();  // under the lock: it ends with its thread's call
       waiters_.erase(waiter);
-      changed_.wake_all();
     }
   }
 }
@@ -267,9 +271,9 @@ PoolMetrics Pool::metrics_locked() const {
 }
 
 void Pool::close() {
-  base::Lock lock(mutex_);
+  base::Lock lock = base::lock_soon(mutex_);
   closed_ = true;
-  changed_.wake_all();
+  for (Waiter* const waiter : waiters_) waiter->answered.wake_one();
 }
 
 }  // namespace pool

@@ -2,6 +2,7 @@
 /// The state behind a ContextPool.
 #include <wye/pool/context_pool.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -58,8 +59,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
  private:
   struct Waiter {
-    const std::vector<std::size_t>* devices;
-    Context* given = nullptr;
+    explicit Waiter(const std::vector<std::size_t>& wanted) : devices(wanted) {}
+    const std::vector<std::size_t>& devices;
+    std::atomic<Context*> given{nullptr};  ///< changed under the mutex
+    base::Gate answered;
   };
 
   explicit Pool(PoolOptions options);
@@ -78,7 +81,6 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::vector<Device> devices_;
 
   mutable std::mutex mutex_;
-  base::Gate changed_;
   std::vector<std::vector<std::unique_ptr<Context>>> contexts_;  // per device
   std::deque<Waiter*> waiters_;                                  // first come, first served
   std::vector<std::unique_ptr<device::Lane>> unfinished_;        // lanes given back with work in flight

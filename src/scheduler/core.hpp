@@ -2,6 +2,8 @@
 /// The state behind a Scheduler: the queue, the threads that serve it, and how one job is placed and run.
 #include <wye/scheduler/scheduler.hpp>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -56,7 +58,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void leave(Record& record, const std::optional<Error>& error);
   void make_ready(const std::shared_ptr<Record>& record);
   void work();
-  void call_worker(base::Lock& lock);
+  void call_worker(base::Lock lock);
   bool run_if_room(Record& record);
   std::shared_ptr<Record> pop_locked();
 
@@ -79,9 +81,17 @@ class Core : public std::enable_shared_from_this<Core> {
   mutable std::mutex mutex_;
   base::Gate work_;
   base::Gate quiet_;
-  std::vector<std::shared_ptr<Record>> queue_;  // a heap: highest priority, then first submitted
+  struct Ready {
+    Priority priority;
+    std::uint64_t sequence;
+    std::shared_ptr<Record> record;
+  };
+  std::vector<Ready> queue_;           // a heap: highest priority, then first submitted
+  std::atomic<std::size_t> ready_{0};  // in it, for those who look
   std::vector<base::Worker> workers_;
   std::uint32_t parked_ = 0;   // workers that wait for work
+  bool called_ = false;        // one of them is on its way
+  std::uint32_t looking_ = 0;  // workers that look for work before they park
   std::uint32_t running_ = 0;  // jobs that count against `concurrent_jobs`
   std::uint64_t sequence_ = 0;
   bool closing_ = false;

@@ -18,10 +18,10 @@ namespace {
 /// that works for it, runs it on top, without a slot of its own: else `concurrent_jobs` jobs that each wait for one more would wait for ever.
 thread_local int jobs_on_this_thread = 0;
 
-bool later(const std::shared_ptr<Record>& a, const std::shared_ptr<Record>& b) {
-  if (a->priority != b->priority) return a->priority < b->priority;
-  return a->sequence > b->sequence;
-}
+/// Of queue entries, which have their order with them: the records lie all over memory.
+constexpr auto later = [](const auto& a, const auto& b) {
+  return a.priority != b.priority ? a.priority < b.priority : a.sequence > b.sequence;
+};
 
 }  // namespace
 
@@ -109,7 +109,7 @@ bool Core::enter(const std::shared_ptr<Record>& record) {
   std::optional<Error> error = record->job->error();
   {
     // Several arrays are lined up for at one moment, or two jobs could each come first at one of them.
-    const base::Lock lock(mutex_);
+    const base::Lock lock = base::lock_soon(mutex_);
     record->sequence = ++sequence_;
     ++metrics_.submitted;
     if (closing_)
@@ -159,22 +159,28 @@ Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
 }
 
 void Core::make_ready(const std::shared_ptr<Record>& record) {
-  base::Lock lock(mutex_);
+  base::Lock lock = base::lock_soon(mutex_);
   if (closing_) {
     lock.unlock();
     return settle(
         *record, State::queued,
         Error(Errc::closed, base::text("Job '{}' was not ready when the scheduler closed.", record->name)));
   }
-  queue_.push_back(record);
+  queue_.push_back({record->priority, record->sequence, record});
   std::push_heap(queue_.begin(), queue_.end(), later);
-  call_worker(lock);
+  ready_.store(queue_.size(), std::memory_order_relaxed);
+  call_worker(std::move(lock));
 }
 
-/// Sees to it that somebody takes the next job.
-void Core::call_worker(base::Lock& lock) {
-  if (queue_.empty() || running_ >= options_.concurrent_jobs) return;
-  if (parked_ > 0) return work_.wake_one();
+/// Sees to it that somebody takes the next job, and unlocks. One worker is called at a time: who comes calls the next one, if
+/// there is something left by then.
+void Core::call_worker(base::Lock lock) {
+  if (called_ || looking_ > 0 || queue_.empty() || running_ >= options_.concurrent_jobs) return;
+  if (parked_ > 0) {
+    called_ = true;
+    lock.unlock();  // or who is woken would wait for it
+    return work_.wake_one();
+  }
   if (workers_.size() >= options_.concurrent_jobs) return;
   auto worker = base::Worker::start("wye-jobs", [this] { work(); });
   if (worker) return workers_.push_back(std::move(*worker));
@@ -183,39 +189,48 @@ void Core::call_worker(base::Lock& lock) {
   lock.unlock();
   if (record)
     settle(*record, State::queued, worker.error().with_context("while starting a thread for queued jobs"));
-  lock.lock();
 }
 
 std::shared_ptr<Record> Core::pop_locked() {
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end(), later);
-    auto record = std::move(queue_.back());
+    auto record = std::move(queue_.back().record);
     queue_.pop_back();
+    ready_.store(queue_.size(), std::memory_order_relaxed);
     if (record->state == State::queued) return record;  // else somebody ran or cancelled it already
   }
   return nullptr;
 }
 
 void Core::work() {
-  base::Lock lock(mutex_);
+  base::Lock lock = base::lock_soon(mutex_);
+  const auto is_called = [&] {
+    return closing_ || called_ || (!queue_.empty() && running_ < options_.concurrent_jobs);
+  };
   for (;;) {
+    if (!is_called()) {
+      ++looking_;
+      lock.unlock();
+      (void)base::seen_before_parking([&] { return ready_.load(std::memory_order_relaxed) > 0; });
+      lock.lock();
+      --looking_;
+    }
     ++parked_;
-    work_.wait(lock, Instant::max(),
-               [&] { return closing_ || (!queue_.empty() && running_ < options_.concurrent_jobs); });
+    work_.wait(lock, Instant::max(), is_called);
     --parked_;
+    called_ = false;
     if (closing_) return;
     auto record = pop_locked();
     if (!record || !record->advance(State::queued, State::running)) continue;
     ++running_;
     --metrics_.queued;
     ++metrics_.running;
-    call_worker(lock);  // there may be room for one more
-    lock.unlock();
+    call_worker(std::move(lock));  // there may be room for one more
     ++jobs_on_this_thread;
     run(*record);
     record.reset();
     --jobs_on_this_thread;
-    lock.lock();
+    lock = base::lock_soon(mutex_);
     --running_;
     quiet_.wake_all();
   }
@@ -225,7 +240,7 @@ void Core::work() {
 bool Core::run_if_room(Record& record) {
   const bool nested = jobs_on_this_thread > 0 || base::Team::inside();
   {
-    const base::Lock lock(mutex_);
+    const base::Lock lock = base::lock_soon(mutex_);
     if (!nested && running_ >= options_.concurrent_jobs) return false;
     if (!record.advance(State::queued, State::running)) return false;
     running_ += nested ? 0 : 1;
@@ -236,10 +251,10 @@ bool Core::run_if_room(Record& record) {
   run(record);
   --jobs_on_this_thread;
   if (nested) return true;
-  base::Lock lock(mutex_);
+  base::Lock lock = base::lock_soon(mutex_);
   --running_;
   quiet_.wake_all();
-  call_worker(lock);
+  call_worker(std::move(lock));
   return true;
 }
 
@@ -247,9 +262,12 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
   // A thread that will wait as long as it takes may as well do it.
   if (deadline.is_never()) run_if_room(record);
+  if (record.is_settled) return record.result();
   const Instant start_by = base::parked_until(*clock_, record.deadline);
+  if (until > Clock::steady().now())
+    (void)base::seen_before_parking([&] { return record.is_settled.load(std::memory_order_relaxed); });
   base::Lock lock(record.mutex);
-  if (!record.gate.wait(lock, std::min(until, start_by), [&] { return record.is_settled; })) {
+  if (!record.gate.wait(lock, std::min(until, start_by), [&] { return record.is_settled.load(); })) {
     lock.unlock();
     if (start_by <= until) {
       // Nobody started it in time. Where somebody just did, it goes on.
@@ -258,7 +276,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
             record, from,
             Error(Errc::timed_out, base::text("Job '{}' did not start before its deadline.", record.name)));
       lock.lock();
-      record.gate.wait(lock, until, [&] { return record.is_settled; });
+      record.gate.wait(lock, until, [&] { return record.is_settled.load(); });
     } else {
       lock.lock();
     }
@@ -280,24 +298,24 @@ void Core::release(const std::shared_ptr<Record>& record) noexcept {
   if (!record->borrows) return;  // it goes on alone: what it uses it holds
   cancel(*record);
   base::Lock lock(record->mutex);
-  record->gate.wait(lock, Instant::max(), [&] { return record->is_settled; });
+  record->gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
 }
 
 void Core::close() {
   std::vector<base::Worker> workers;
-  std::vector<std::shared_ptr<Record>> waiting;
+  std::vector<Ready> waiting;
   {
-    base::Lock lock(mutex_);
+    base::Lock lock = base::lock_soon(mutex_);
     closing_ = true;
     work_.wake_all();
     waiting.swap(queue_);
   }
-  for (const auto& record : waiting)
+  for (const auto& [priority, sequence, record] : waiting)
     settle(*record, State::queued,
            Error(Errc::closed,
                  base::text("Job '{}' had not started when the scheduler was closed.", record->name)));
   {
-    base::Lock lock(mutex_);
+    base::Lock lock = base::lock_soon(mutex_);
     const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
     quiet_.wait(lock, Instant::max(), [&] { return running_ <= own; });
     workers.swap(workers_);

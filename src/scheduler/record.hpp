@@ -73,7 +73,7 @@ struct Record : std::enable_shared_from_this<Record> {
 
   mutable std::mutex mutex;  ///< for what follows
   mutable base::Gate gate;
-  bool is_settled = false;
+  std::atomic<bool> is_settled{false};  ///< others than those who park may look without the mutex
   std::vector<std::function<void(const Result<Outcome>&)>> thens;
 
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }

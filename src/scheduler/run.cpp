@@ -79,7 +79,7 @@ std::optional<Error> Core::place(Record& record) {
         record.decisions.push_back({rest, verdict, std::move(why)});
       }
       if (fell) {
-        const base::Lock lock(mutex_);
+        const base::Lock lock = base::lock_soon(mutex_);
         ++metrics_.fallbacks;
       }
       return std::nullopt;
@@ -223,7 +223,7 @@ void Core::settle(Record& record, State from, std::optional<Error> error) {
   record.ended = clock_->now();
   record.error = std::move(error);
   {
-    const base::Lock lock(mutex_);
+    const base::Lock lock = base::lock_soon(mutex_);
     --(from == State::running ? metrics_.running : metrics_.queued);
     auto found = metrics_.by_type.find(record.type.name);
     if (found == metrics_.by_type.end())
