@@ -11,7 +11,7 @@ using namespace wye;
 
 namespace {
 
-std::string times(int count, const std::string& text) {
+std::string repeated(int count, const std::string& text) {
   std::string all;
   for (int i = 0; i < count; ++i) all += text;
   return all;
@@ -19,19 +19,19 @@ std::string times(int count, const std::string& text) {
 
 // Kernels that store `expression`, which may use `a`, on line 2; `before` comes first.
 
-Glsl glsl(const std::string& expression, const std::string& before = {}) {
+Glsl nested_glsl(const std::string& expression, const std::string& before = {}) {
   return {.text =
               "#version 450\nlayout(local_size_x = 64) in; layout(set = 0, binding = 0) buffer X { float "
               "v[]; } x;" +
               before + "\nvoid main() { float a = x.v[0]; x.v[0] = " + expression + "; }\n"};
 }
 
-CudaCpp cuda(const std::string& expression, const std::string& before = {}) {
+CudaCpp nested_cuda(const std::string& expression, const std::string& before = {}) {
   return {.text = before + "\nextern \"C\" __global__ void k(wye_span<float> x) { float a = x[0]; x[0] = " +
                   expression + "; }\n"};
 }
 
-Slang slang(const std::string& expression, const std::string& before = {}) {
+Slang nested_slang(const std::string& expression, const std::string& before = {}) {
   return {.text =
               before +
               "\n[shader(\"compute\")] [numthreads(64, 1, 1)] void k(uniform RWStructuredBuffer<float> x) "
@@ -41,7 +41,7 @@ Slang slang(const std::string& expression, const std::string& before = {}) {
 
 /// What becomes of a source on a thread with little stack; empty where it compiles, or where there is no compiler.
 template <class Source>
-std::string error_of(Source source) {
+std::string nested_error(Source source) {
   const auto small =
       base::on_stack(Bytes{256u << 10}, "small", [&] { return compile(source, {.name = "k"}); });
   return small || small.error() == Errc::unavailable || small.error() == Errc::unsupported
@@ -50,36 +50,38 @@ std::string error_of(Source source) {
 }
 
 template <class Make>
-void check_nesting(Make kernel, const std::string& file, int line) {
+void check_nested(Make kernel, const std::string& file, int line) {
   const std::string place = "Kernel 'k' does not compile: " + file + ":" + std::to_string(line) + ": ";
-  CHECK(error_of(kernel(times(20'000, "(") + "a" + times(20'000, ")"))) ==
+  CHECK(nested_error(kernel(repeated(20'000, "(") + "a" + repeated(20'000, ")"))) ==
         place + "brackets are nested deeper than 1000.");
-  CHECK(error_of(kernel(times(4'000, "-(") + "a" + times(4'000, ")"))) ==
+  CHECK(nested_error(kernel(repeated(4'000, "-(") + "a" + repeated(4'000, ")"))) ==
         place + "brackets are nested deeper than 1000.");
-  CHECK(error_of(kernel("a" + times(20'000, " + a"))) == place + "an expression has more than 10000 parts.");
-  CHECK(error_of(kernel(times(20'000, "a ? a :") + "a")) ==
+  CHECK(nested_error(kernel("a" + repeated(20'000, " + a"))) ==
+        place + "an expression has more than 10000 parts.");
+  CHECK(nested_error(kernel(repeated(20'000, "a ? a :") + "a")) ==
         place + "an expression has more than 10000 parts.");
   // What is allowed does not end it, and neither do comments, statements and lines of macros.
-  CHECK(error_of(kernel(times(400, "-(") + "a" + times(400, ")"))) == "");
-  CHECK(error_of(kernel("a" + times(4'900, " + a"))) == "");
-  CHECK(error_of(kernel("a", "/*" + times(5'000, "(") + "*/ // " + times(5'000, "("))) == "");
-  CHECK(error_of(kernel("a" + times(10'000, ";\na"))) == "");
-  CHECK(error_of(kernel("ONE", "\n" + times(5'000, "#define ONE 1.0f\n"))) == "");
+  CHECK(nested_error(kernel(repeated(400, "-(") + "a" + repeated(400, ")"))) == "");
+  CHECK(nested_error(kernel("a" + repeated(4'900, " + a"))) == "");
+  CHECK(nested_error(kernel("a", "/*" + repeated(5'000, "(") + "*/ // " + repeated(5'000, "("))) == "");
+  CHECK(nested_error(kernel("a" + repeated(10'000, ";\na"))) == "");
+  CHECK(nested_error(kernel("ONE", "\n" + repeated(5'000, "#define ONE 1.0f\n"))) == "");
 }
 
 }  // namespace
 
 TEST_CASE("GLSL that is nested too deep is refused before it ends the process", "[kernel]") {
-  check_nesting([](auto... what) { return glsl(what...); }, "k.comp", 3);
+  check_nested([](auto... what) { return nested_glsl(what...); }, "k.comp", 3);
   // Macros make more of it than is seen: there is room for that.
-  CHECK(error_of(glsl("a" + times(2'000, " TEN"), "\n#define TEN" + times(10, " +a"))) == "");
+  CHECK(nested_error(nested_glsl("a" + repeated(2'000, " TEN"), "\n#define TEN" + repeated(10, " +a"))) ==
+        "");
 }
 
 TEST_CASE("CUDA C++ that is nested too deep is refused before it ends the process", "[kernel]") {
-  check_nesting([](auto... what) { return cuda(what...); }, "k.cu", 2);
+  check_nested([](auto... what) { return nested_cuda(what...); }, "k.cu", 2);
 }
 
 TEST_CASE("Slang that is nested too deep is refused before it ends the process", "[kernel][slang]") {
   if (!test::has_slang()) return;
-  check_nesting([](auto... what) { return slang(what...); }, "k.slang", 2);
+  check_nested([](auto... what) { return nested_slang(what...); }, "k.slang", 2);
 }

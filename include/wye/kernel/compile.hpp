@@ -49,7 +49,7 @@ struct Compiled {
 /// Threads: thread-safe.
 /// Errors: compile_failed with its diagnostics, invalid_argument, unsupported (a function of the host's, a
 ///         target that is not known or not for this language, what wye does not offer, a build without the
-///         compiler), unavailable (NVRTC or Slang cannot be opened).
+///         compiler), unavailable (NVRTC or Slang cannot be opened; no thread can be started to compile on).
 /// Cost:   the first GLSL of a process some 70 ms, later ones 0.5 ms and more; CUDA C++ 20 ms and more;
 ///         the first Slang some 200 ms, later ones 7 ms and more.
 WYE_API Result<Compiled> compile(const AnySource& source, const CompileOptions& options = {});
