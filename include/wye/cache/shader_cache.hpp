@@ -134,7 +134,8 @@ class WYE_API ShaderCache {
   /// were read from files, are read each time; a host function is the same where the source is a copy.
   /// The last 256 descriptions of up to 16 MiB are kept, up to `clear`.
   /// Errors: those of `AnyKernel::make` too.
-  /// Cost:   where it is ready, some 200 ns for 4 KiB of text (bench/cache_bench.cpp).
+  /// Cost:   where it is ready, some 100 ns for 4 KiB of text, where the description is kept; that of making one anew comes on top
+  ///         (bench/cache_bench.cpp).
   Result<Executable> find_or_build(const KernelDescription& description, const Device& device,
                                    Deadline deadline = {});
 
