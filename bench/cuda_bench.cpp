@@ -362,21 +362,24 @@ std::optional<wye::Runtime> with_card(benchmark::State& state) {
 }
 
 /// Whether numbers here and there are the reference's, to `bound` of the largest; the reference knows the first ones.
-bool is_near(const wye::Array<float>& array, const std::vector<double>& expected, double bound) {
+template <class T>
+bool is_near(const wye::Array<T>& array, const std::vector<double>& expected, double bound) {
   const auto now = array.read();
   if (!now) return false;
   double largest = 0, error = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(expected[i]));
-    error = std::max(error, std::abs(expected[i] - static_cast<double>((*now)[i])));
-    if (std::isnan((*now)[i])) return false;
+    const auto number = static_cast<float>((*now)[i]);
+    error = std::max(error, std::abs(expected[i] - static_cast<double>(number)));
+    if (std::isnan(number)) return false;
   }
   return error <= bound * largest;
 }
 
 /// Runs a job once, looks at `result`, and runs it over and over.
-void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job,
-             const wye::Array<float>& result, const std::vector<double>& expected, double bound) {
+template <class T>
+void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const wye::Array<T>& result,
+             const std::vector<double>& expected, double bound) {
   if (auto first = runtime.run(job); !first) return state.SkipWithError(first.error().sentence().c_str());
   if (!is_near(result, expected, bound)) return state.SkipWithError("the result is something else");
   for (auto _ : state)
@@ -563,15 +566,7 @@ void fused_attention_of_half(benchmark::State& state) {
   };
   auto q = narrow(queries()), k = narrow(keys()), v = narrow(values_of_keys());
   auto out = runtime->array<wye::half>(numbers_of_heads());
-  const wye::Job job = wye::workloads::attention(q, k, v, out, heads());
-  if (auto first = runtime->run(job); !first) return state.SkipWithError(first.error().sentence().c_str());
-  const auto expected = first_query();
-  const auto now = out.read();
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    if (!now || !(std::abs(static_cast<double>(static_cast<float>((*now)[i])) - expected[i]) <= 4e-3))
-      return state.SkipWithError("the result is something else");
-  for (auto _ : state)
-    if (!runtime->run(job)) state.SkipWithError("failed");
+  run_job(state, *runtime, wye::workloads::attention(q, k, v, out, heads()), out, first_query(), 4e-3);
   count_operations(state);
 }
 

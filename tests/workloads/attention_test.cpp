@@ -15,14 +15,7 @@ using workloads::AttentionShape;
 namespace {
 
 template <class T>
-std::vector<T> of(const std::vector<float>& values) {
-  std::vector<T> made;
-  for (float value : values) made.push_back(T(value));
-  return made;
-}
-
-template <class T>
-struct Problem {
+struct Heads {
   AttentionShape shape;
   AttentionOptions options;
   std::vector<T> q, k, v;
@@ -30,7 +23,7 @@ struct Problem {
 
 /// `size`: how far from 0 queries and keys are.
 template <class T>
-Problem<T> problem(AttentionShape shape, AttentionOptions options = {}, float size = 1) {
+Heads<T> heads(AttentionShape shape, AttentionOptions options = {}, float size = 1) {
   const std::uint64_t queries = shape.heads * shape.queries * shape.head_size,
                       keys = shape.heads * shape.keys * shape.head_size;
   return {shape, options, of<T>(numbers(queries, 1, -size, size)), of<T>(numbers(keys, 2, -size, size)),
@@ -38,19 +31,17 @@ Problem<T> problem(AttentionShape shape, AttentionOptions options = {}, float si
 }
 
 template <class T>
-std::vector<float> attended(const Problem<T>& p, const std::string& leg) {
+std::vector<float> attended(const Heads<T>& p, const std::string& leg) {
   std::vector<T> out = of<T>(poisoned(p.q.size()));
   run(workloads::attention(p.q, p.k, p.v, out, p.shape, p.options), leg);
-  std::vector<float> got;
-  for (T value : out) got.push_back(static_cast<float>(value));
-  return got;
+  return floats(out);
 }
 
 /// What the documentation says of each number.
 template <class T>
-Bound bound_of(const Problem<T>& p, const std::vector<double>& exact) {
+Bound bound_of(const Heads<T>& p, const std::vector<double>& exact) {
   constexpr bool is_half = std::is_same_v<T, half>, is_bfloat16 = std::is_same_v<T, bfloat16>;
-  const auto [heads, queries, keys, size] = p.shape;
+  const auto [count, queries, keys, size] = p.shape;
   std::vector<T> sizes_of_v;
   for (T value : p.v) sizes_of_v.push_back(T(std::abs(static_cast<float>(value))));
   const std::vector<double> sizes = reference::attention(p.q, p.k, sizes_of_v, p.shape, p.options);
@@ -58,7 +49,7 @@ Bound bound_of(const Problem<T>& p, const std::vector<double>& exact) {
                                        : 1 / std::sqrt(static_cast<double>(size));
   const auto number = [](T value) { return std::abs(static_cast<double>(static_cast<float>(value))); };
   std::vector<double> bounds(exact.size());
-  for (std::size_t row = 0; row < heads * queries; ++row) {
+  for (std::size_t row = 0; row < count * queries; ++row) {
     const std::size_t begin = row / queries * keys * size;
     double largest = 0;
     for (std::size_t j = 0; j < keys; ++j) {
@@ -84,19 +75,19 @@ Bound bound_of(const Problem<T>& p, const std::vector<double>& exact) {
 }
 
 template <class T>
-std::string difference_of(const Problem<T>& p, const std::string& leg) {
+std::string difference_of(const Heads<T>& p, const std::string& leg) {
   const std::vector<double> exact = reference::attention(p.q, p.k, p.v, p.shape, p.options);
   return difference(attended(p, leg), exact, bound_of(p, exact));
 }
 
 /// Of every kind of number.
-void all_are_right(AttentionShape shape, AttentionOptions options = {}) {
+void attention_is_right(AttentionShape shape, AttentionOptions options = {}) {
   for (const std::string& leg : legs()) {
     INFO(leg << ", " << shape.heads << " heads, " << shape.queries << " queries, " << shape.keys
              << " keys of " << shape.head_size << (options.causal ? ", causal" : ""));
-    CHECK(difference_of(problem<float>(shape, options), leg) == "");
-    CHECK(difference_of(problem<half>(shape, options), leg) == "");
-    CHECK(difference_of(problem<bfloat16>(shape, options), leg) == "");
+    CHECK(difference_of(heads<float>(shape, options), leg) == "");
+    CHECK(difference_of(heads<half>(shape, options), leg) == "");
+    CHECK(difference_of(heads<bfloat16>(shape, options), leg) == "");
   }
 }
 
@@ -110,19 +101,19 @@ TEST_CASE("attention is right for any number of heads, queries and keys", "[work
                                       {2, 64, 64, 64},
                                       {3, 65, 33, 40},
                                       {1, 17, 300, 80}})
-    all_are_right(shape);
+    attention_is_right(shape);
 }
 
 TEST_CASE("attention is right for heads of any size", "[workloads][attention]") {
   for (std::uint64_t size : {2u, 7u, 16u, 31u, 63u, 100u, 128u, 129u, 200u, 255u, 256u})
-    all_are_right({2, 9, 35, size});
+    attention_is_right({2, 9, 35, size});
 }
 
 TEST_CASE("the queries of causal attention see what is not after them, the last one all keys",
           "[workloads][attention]") {
   for (const AttentionShape& shape :
        {AttentionShape{1, 1, 5, 4}, {2, 5, 5, 4}, {2, 70, 70, 20}, {2, 40, 100, 16}, {1, 100, 40, 16}})
-    all_are_right(shape, {.causal = true});
+    attention_is_right(shape, {.causal = true});
   // One key, which every query but the last does not see.
   const std::vector<float> q(6, 1.0f), k{1.0f, 2.0f}, v{3.0f, 4.0f};
   for (const std::string& leg : legs()) {
@@ -137,7 +128,7 @@ TEST_CASE("what causal attention does not see makes no difference", "[workloads]
   const AttentionShape shape{1, 3, 3, 2};
   for (const std::string& leg : legs()) {
     INFO(leg);
-    Problem<float> p = problem<float>(shape, {.causal = true});
+    Heads<float> p = heads<float>(shape, {.causal = true});
     const std::vector<float> before = attended(p, leg);
     // The last key: only the last query sees it.
     p.k[4] = undefined;
@@ -150,19 +141,19 @@ TEST_CASE("what causal attention does not see makes no difference", "[workloads]
 }
 
 TEST_CASE("attention takes a scale, and scores of 1e4 and more", "[workloads][attention]") {
-  all_are_right({1, 9, 40, 24}, {.scale = 0.0f});
-  all_are_right({1, 9, 40, 24}, {.scale = -0.3f});
+  attention_is_right({1, 9, 40, 24}, {.scale = 0.0f});
+  attention_is_right({1, 9, 40, 24}, {.scale = -0.3f});
   const AttentionShape shape{2, 20, 90, 16};
   for (const std::string& leg : legs()) {
     INFO(leg);
     // Products up to 1e4, of which the largest takes all.
-    CHECK(difference_of(problem<float>(shape, {.scale = 1.0f}, 25), leg) == "");
-    CHECK(difference_of(problem<half>(shape, {.scale = 1.0f}, 25), leg) == "");
-    CHECK(difference_of(problem<bfloat16>(shape, {.scale = 1.0f}, 25), leg) == "");
+    CHECK(difference_of(heads<float>(shape, {.scale = 1.0f}, 25), leg) == "");
+    CHECK(difference_of(heads<half>(shape, {.scale = 1.0f}, 25), leg) == "");
+    CHECK(difference_of(heads<bfloat16>(shape, {.scale = 1.0f}, 25), leg) == "");
     // Equal scores share equally, whatever their size: the mean of v.
     for (const float number : {100.0f, 6e4f, 1e15f, -1e15f}) {
       INFO(number);
-      Problem<float> p = problem<float>({1, 2, 100, 3});
+      Heads<float> p = heads<float>({1, 2, 100, 3});
       std::fill(p.q.begin(), p.q.end(), number);
       std::fill(p.k.begin(), p.k.end(), 1.1f * number);
       std::vector<double> mean(6);
@@ -177,7 +168,7 @@ TEST_CASE("attention gives -infinity no weight, and makes NaN what has no weight
           "[workloads][attention]") {
   // Of four queries: 1, NaN, infinity, -infinity. Keys: 1, 0.5 and 2, of which one is then replaced.
   const AttentionShape shape{1, 4, 3, 1};
-  const Problem<float> plain{
+  const Heads<float> plain{
       shape, {}, {1.0f, undefined, infinity, -infinity}, {1.0f, 0.5f, 2.0f}, {1.0f, 2.0f, 4.0f}};
   for (const std::string& leg : legs()) {
     INFO(leg);
@@ -186,7 +177,7 @@ TEST_CASE("attention gives -infinity no weight, and makes NaN what has no weight
                                 (std::exp(1.0f) + std::exp(0.5f) + std::exp(2.0f))) < 1e-3f);
     for (std::size_t i : {1u, 2u, 3u}) CHECK(std::isnan(got[i]));  // the last: nothing but -infinity
 
-    Problem<float> p = plain;
+    Heads<float> p = plain;
     p.k[1] = -infinity;
     CHECK(std::abs(attended(p, leg)[0] -
                    (std::exp(1.0f) + 4 * std::exp(2.0f)) / (std::exp(1.0f) + std::exp(2.0f))) < 1e-3f);
@@ -209,20 +200,20 @@ TEST_CASE("attention of 16 bits knows NaN and infinities", "[workloads][attentio
   const AttentionShape shape{1, 2, 40, 3};
   for (const std::string& leg : legs()) {
     INFO(leg);
-    Problem<half> p = problem<half>(shape);
+    Heads<half> p = heads<half>(shape);
     p.k[3 * 39] = half(undefined);
     for (float number : attended(p, leg)) CHECK(std::isnan(number));
-    p = problem<half>(shape);
+    p = heads<half>(shape);
     p.v[3 * 39] = half(infinity);
     const std::vector<float> got = attended(p, leg);
     CHECK(got[0] == infinity);
     CHECK(got[3] == infinity);
     CHECK(std::isfinite(got[1]));
     // Beyond 65504 there is infinity, but not on the way.
-    p = problem<half>({1, 1, 2, 1});
+    p = heads<half>({1, 1, 2, 1});
     p.v = {half(60000.0f), half(65504.0f)};
     CHECK(attended(p, leg)[0] > 60000.0f);
-    Problem<bfloat16> large = problem<bfloat16>({1, 1, 2, 1});
+    Heads<bfloat16> large = heads<bfloat16>({1, 1, 2, 1});
     large.v = {bfloat16(1e38f), bfloat16(2e38f)};
     CHECK(attended(large, leg)[0] > 1e38f);
   }
@@ -233,25 +224,25 @@ TEST_CASE("attention gives zeros where there are no keys, and nothing where ther
   for (const std::string& leg : legs())
     for (const bool causal : {false, true}) {
       INFO(leg);
-      const Problem<float> p = problem<float>({2, 3, 0, 5}, {.causal = causal});
+      const Heads<float> p = heads<float>({2, 3, 0, 5}, {.causal = causal});
       CHECK(attended(p, leg) == std::vector<float>(30, 0.0f));
-      CHECK(attended(problem<half>({2, 3, 0, 5}), leg) == std::vector<float>(30, 0.0f));
-      CHECK(attended(problem<float>({2, 0, 3, 5}, {.causal = causal}), leg).empty());
-      CHECK(attended(problem<bfloat16>({0, 4, 3, 5}), leg).empty());
+      CHECK(attended(heads<half>({2, 3, 0, 5}), leg) == std::vector<float>(30, 0.0f));
+      CHECK(attended(heads<float>({2, 0, 3, 5}, {.causal = causal}), leg).empty());
+      CHECK(attended(heads<bfloat16>({0, 4, 3, 5}), leg).empty());
     }
 }
 
 TEST_CASE("attention is right beyond one stretch of the keys", "[workloads][attention]") {
   // Of 16384 keys.
-  all_are_right({1, 3, 16385, 5});
-  all_are_right({1, 2, 33000, 3}, {.causal = true});
-  all_are_right({1, 1, 16400, 130});
+  attention_is_right({1, 3, 16385, 5});
+  attention_is_right({1, 2, 33000, 3}, {.causal = true});
+  attention_is_right({1, 1, 16400, 130});
 }
 
 TEST_CASE("attention takes and writes parts of arrays of 16 bits wherever they begin",
           "[workloads][attention]") {
   const AttentionShape shape{2, 3, 4, 7};
-  const Problem<half> p = problem<half>(shape);
+  const Heads<half> p = heads<half>(shape);
   const std::vector<double> exact = reference::attention(p.q, p.k, p.v, shape);
   for (const std::string& leg : legs())
     for (std::size_t begin : {0u, 1u, 2u, 3u}) {
@@ -278,7 +269,7 @@ TEST_CASE("attention gives the same bits again, whatever else is asked for with 
           "[workloads][attention]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    const Problem<float> p = problem<float>({3, 150, 90, 24});
+    const Heads<float> p = heads<float>({3, 150, 90, 24});
     const std::vector<float> all = attended(p, leg);
     CHECK(same_bits(all, attended(p, leg)));
     // The second head alone.
@@ -287,7 +278,7 @@ TEST_CASE("attention gives the same bits again, whatever else is asked for with 
       const auto begin = of.begin() + static_cast<std::ptrdiff_t>(count);
       return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count));
     };
-    const Problem<float> one{{1, 150, 90, 24}, {}, part(p.q, queries), part(p.k, keys), part(p.v, keys)};
+    const Heads<float> one{{1, 150, 90, 24}, {}, part(p.q, queries), part(p.k, keys), part(p.v, keys)};
     CHECK(same_bits(attended(one, leg), part(all, queries)));
   }
 }
