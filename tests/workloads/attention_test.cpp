@@ -235,8 +235,12 @@ TEST_CASE("attention gives zeros where there are no keys, and nothing where ther
 TEST_CASE("attention is right beyond one stretch of the keys", "[workloads][attention]") {
   // Of 16384 keys.
   attention_is_right({1, 3, 16385, 5});
-  attention_is_right({1, 2, 33000, 3}, {.causal = true});
-  attention_is_right({1, 1, 16400, 130});
+  attention_is_right({2, 2, 16400, 3}, {.causal = true});
+}
+
+TEST_CASE("attention is right beyond two stretches of the keys, for heads of two turns",
+          "[workloads][attention][large]") {
+  attention_is_right({1, 2, 32769, 129}, {.causal = true});
 }
 
 TEST_CASE("attention takes and writes parts of arrays of 16 bits wherever they begin",
