@@ -3,6 +3,7 @@
 // On the stand-in for the driver (tests/with-stand-in-cuda.sh, --small) they show what wye's own code costs: "host_ns", this
 // thread's time for a launch, beside "same_calls", which calls the same functions of the driver and does nothing else.
 #include <unistd.h>
+#include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/axpy.hpp>
 #include <wye/workloads/matmul.hpp>
@@ -361,21 +362,24 @@ std::optional<wye::Runtime> with_card(benchmark::State& state) {
 }
 
 /// Whether numbers here and there are the reference's, to `bound` of the largest; the reference knows the first ones.
-bool is_near(const wye::Array<float>& array, const std::vector<double>& expected, double bound) {
+template <class T>
+bool is_near(const wye::Array<T>& array, const std::vector<double>& expected, double bound) {
   const auto now = array.read();
   if (!now) return false;
   double largest = 0, error = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(expected[i]));
-    error = std::max(error, std::abs(expected[i] - static_cast<double>((*now)[i])));
-    if (std::isnan((*now)[i])) return false;
+    const auto number = static_cast<float>((*now)[i]);
+    error = std::max(error, std::abs(expected[i] - static_cast<double>(number)));
+    if (std::isnan(number)) return false;
   }
   return error <= bound * largest;
 }
 
 /// Runs a job once, looks at `result`, and runs it over and over.
-void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job,
-             const wye::Array<float>& result, const std::vector<double>& expected, double bound) {
+template <class T>
+void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const wye::Array<T>& result,
+             const std::vector<double>& expected, double bound) {
   if (auto first = runtime.run(job); !first) return state.SkipWithError(first.error().sentence().c_str());
   if (!is_near(result, expected, bound)) return state.SkipWithError("the result is something else");
   for (auto _ : state)
@@ -437,14 +441,17 @@ BENCHMARK_CAPTURE(copy_raw, softmax, 2)
     ->Unit(benchmark::kMicrosecond);
 
 void attention_wye(benchmark::State& state) {
-  const wye::workloads::AttentionOptions options{.columns = columns, .head_size = 64};
+  const wye::workloads::AttentionWeightsOptions options{.columns = columns, .head_size = 64};
   rows_wye(
       state, [&](auto& array) { return wye::workloads::attention_weights(array, options); },
       [&](auto matrix) { return wye::workloads::reference::attention_weights(matrix, options); });
 }
-BENCHMARK(attention_wye)->Name("cuda_attention_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK(attention_wye)
+    ->Name("cuda_attention_weights_256MiB/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(copy_raw, attention, 2)
-    ->Name("cuda_attention_256MiB/device_copy")
+    ->Name("cuda_attention_weights_256MiB/device_copy")
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
@@ -506,5 +513,106 @@ BENCHMARK_CAPTURE(matmul_wye, own, false)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK(matmul_cublas)->Name("cuda_matmul_own_4096/cublas")->UseRealTime()->Unit(benchmark::kMicrosecond);
+
+// --- Attention in one pass, beside cuBLAS's products with the weights of a matrix of scores in between
+
+wye::workloads::AttentionShape heads() {
+  return {.heads = sized(16, 2), .queries = sized(4096, 70), .keys = sized(4096, 70), .head_size = 64};
+}
+std::size_t numbers_of_heads() { return heads().heads * heads().queries * heads().head_size; }
+
+/// Queries, keys and values: the first from 1/16 to 1/8, so that no key has all the weight.
+std::vector<float> queries() {
+  auto q = random_values<float>(numbers_of_heads(), 9);
+  for (float& number : q) number /= 16;
+  return q;
+}
+std::vector<float> keys() { return random_values<float>(numbers_of_heads(), 10); }
+std::vector<float> values_of_keys() { return random_values<float>(numbers_of_heads(), 11); }
+
+/// Of the first query alone.
+std::vector<double> first_query() {
+  const auto shape = heads();
+  const auto q = queries(), k = keys(), v = values_of_keys();
+  const auto one = [&](const std::vector<float>& rows, std::size_t count) {
+    return std::span(rows).first(count * shape.head_size);
+  };
+  return wye::workloads::reference::attention(one(q, 1), one(k, shape.keys), one(v, shape.keys),
+                                              {1, 1, shape.keys, shape.head_size});
+}
+
+void count_operations(benchmark::State& state) {
+  const auto shape = heads();
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(4 * shape.heads * shape.queries *
+                                                                         shape.keys * shape.head_size));
+}
+
+void fused_attention(benchmark::State& state) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  auto q = runtime->array(queries()), k = runtime->array(keys()), v = runtime->array(values_of_keys());
+  auto out = runtime->array<float>(numbers_of_heads());
+  run_job(state, *runtime, wye::workloads::attention(q, k, v, out, heads()), out, first_query(), 1e-4);
+  count_operations(state);
+}
+
+void fused_attention_of_half(benchmark::State& state) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto narrow = [&](const std::vector<float>& numbers) {
+    std::vector<wye::half> made;
+    for (const float number : numbers) made.emplace_back(number);
+    return runtime->array(made);
+  };
+  auto q = narrow(queries()), k = narrow(keys()), v = narrow(values_of_keys());
+  auto out = runtime->array<wye::half>(numbers_of_heads());
+  run_job(state, *runtime, wye::workloads::attention(q, k, v, out, heads()), out, first_query(), 4e-3);
+  count_operations(state);
+}
+
+/// In float32, or in TF32: cuBLAS has no softmax for what it multiplies in half.
+void attention_by_cublas(benchmark::State& state, bool tf32) {
+  if (const std::string by = wye::workloads::matmul_on_cuda(); by != "cuBLAS")
+    return state.SkipWithError(by.c_str());
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto shape = heads();
+  auto q = runtime->array(queries()), k = runtime->array(keys()), v = runtime->array(values_of_keys());
+  auto scores = runtime->array<float>(shape.heads * shape.queries * shape.keys);
+  auto out = runtime->array<float>(numbers_of_heads());
+  const wye::Job steps[] = {
+      wye::workloads::matmul(q, k, scores, {shape.queries, shape.keys, shape.head_size},
+                             {.transposed_b = true, .tf32 = tf32, .batch = shape.heads}),
+      wye::workloads::attention_weights(scores, {.columns = shape.keys, .head_size = shape.head_size}),
+      wye::workloads::matmul(scores, v, out, {shape.queries, shape.head_size, shape.keys},
+                             {.tf32 = tf32, .batch = shape.heads})};
+  const auto once = [&] {
+    return std::all_of(std::begin(steps), std::end(steps),
+                       [&](const wye::Job& step) { return runtime->run(step).has_value(); });
+  };
+  if (!once()) return state.SkipWithError("failed");
+  if (!is_near(out, first_query(), tf32 ? 4e-3 : 1e-4))
+    return state.SkipWithError("the result is something else");
+  for (auto _ : state)
+    if (!once()) state.SkipWithError("failed");
+  count_operations(state);
+}
+
+BENCHMARK(fused_attention)
+    ->Name("cuda_attention_16x4096x64/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(attention_by_cublas, float32, false)
+    ->Name("cuda_attention_16x4096x64/cublas_and_softmax")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(fused_attention_of_half)
+    ->Name("cuda_attention_half_16x4096x64/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(attention_by_cublas, tf32, true)
+    ->Name("cuda_attention_half_16x4096x64/cublas_in_tf32")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The workloads on the CPU beside their obvious alternative.
 #include <benchmark/benchmark.h>
 #include <wye/base/dynamic_library.hpp>
+#include <wye/workloads/attention.hpp>
+#include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/matmul.hpp>
 #include <wye/workloads/normalize.hpp>
 #include <wye/workloads/pagerank.hpp>
@@ -118,6 +120,35 @@ void softmax_floor(benchmark::State& state) {
   for (auto _ : state) touch(v);
 }
 BENCHMARK(softmax_floor)->Name("softmax_4096x1024_cpu/memory_floor")->UseRealTime();
+
+// --- attention: 8 heads of 1024 queries and keys of 64 numbers, beside the three workloads that make the same by way of scores
+
+constexpr workloads::AttentionShape heads{.heads = 8, .queries = 1024, .keys = 1024, .head_size = 64};
+constexpr std::size_t numbers_of_heads = heads.heads * heads.queries * heads.head_size;
+
+void attention_wye(benchmark::State& state) {
+  const auto q = values(numbers_of_heads, 8), k = values(numbers_of_heads, 9),
+             v = values(numbers_of_heads, 10);
+  std::vector<float> out(numbers_of_heads);
+  run(state, workloads::attention(q, k, v, out, heads));
+}
+BENCHMARK(attention_wye)->Name("attention_8x1024x64_cpu/wye")->UseRealTime();
+
+void attention_by_scores(benchmark::State& state) {
+  const auto q = values(numbers_of_heads, 8), k = values(numbers_of_heads, 9),
+             v = values(numbers_of_heads, 10);
+  std::vector<float> out(numbers_of_heads), scores(heads.heads * heads.queries * heads.keys);
+  const wye::Job steps[] = {
+      workloads::matmul(q, k, scores, {heads.queries, heads.keys, heads.head_size},
+                        {.transposed_b = true, .batch = heads.heads}),
+      workloads::attention_weights(scores, {.columns = heads.keys, .head_size = heads.head_size}),
+      workloads::matmul(scores, v, out, {heads.queries, heads.head_size, heads.keys},
+                        {.batch = heads.heads})};
+  for (auto _ : state)
+    for (const wye::Job& step : steps)
+      if (auto done = runtime().run(step); !done) state.SkipWithError(done.error().sentence().c_str());
+}
+BENCHMARK(attention_by_scores)->Name("attention_8x1024x64_cpu/three_workloads")->UseRealTime();
 
 // --- PageRank: 20 iterations, beside as many products of the matrix and a vector as scipy makes them
 

@@ -18,45 +18,19 @@ struct Product {
   uvec2 c_step;
 };
 
-#if defined(HALF) || defined(BFLOAT16) || defined(INT8)
-#ifdef INT8
-#define PACKED_LOG2 2
-#else
-#define PACKED_LOG2 1
-#endif
-#include "packed.glsl"
-#define Elements ConstWords
-#define Line PackedLine
-Line line_of(uvec2 address, uvec2 index) { return packed_line(address, index); }
-#else
-#define Elements ConstFloats
-#define Line ConstFloats
-Line line_of(uvec2 address, uvec2 index) { return ConstFloats(element(address, index)); }
-#endif
+#include "elements.glsl"
 
 #ifdef INT8
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Ints { int at[]; };
 #define Results Ints
 #define Sums ivec4
 #define ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
-int at(Line line, uint i) { return bitfieldExtract(int(packed_at(line, i)), 0, 8); }
 #else
 #define Results Floats
 #define Sums vec4
 #define ADD_PRODUCT(a, b, c) fma(a, b, c)
-#if defined(HALF)
-float at(Line line, uint i) { return unpackHalf2x16(packed_at(line, i)).x; }
-#elif defined(BFLOAT16)
-float at(Line line, uint i) { return uintBitsToFloat(packed_at(line, i) << 16); }
-#else
-float at(Line line, uint i) { return line.at[i]; }
-#endif
 #endif
 
-struct ElementSpan {
-  Elements data;
-  uvec2 size;
-};
 struct ResultSpan {
   Results data;
   uvec2 size;
@@ -68,8 +42,6 @@ layout(push_constant) uniform Arguments {
   ResultSpan c;
   Product shape;
 };
-
-uvec2 times(uvec2 step, uint n) { return plus(product(n, step.x), uvec2(0, n * step.y)); }
 
 Line a_row(uint n, uint row) {
   return line_of(uvec2(a.data), plus(times(shape.a_step, n), plus(product(row, shape.inner), uvec2(shape.first, 0))));

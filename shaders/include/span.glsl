@@ -27,6 +27,8 @@ uvec2 product(uint a, uint b) {
   return uvec2(low, high);
 }
 
+uvec2 times(uvec2 step, uint n) { return plus(product(n, step.x), uvec2(0, n * step.y)); }
+
 bool is_less(uvec2 a, uvec2 b) { return a.y < b.y || (a.y == b.y && a.x < b.x); }
 
 // The address of the 4-byte element `index` of the memory that begins at `address`.

@@ -23,13 +23,12 @@ __device__ void multiply_plainly(typename T::Sum (&sums)[4], const unsigned (&a)
   exchange[4][lane] = b0;
   exchange[5][lane] = b1;
   __syncwarp();
-#pragma unroll
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned column = lane % 4 * 2 + i % 2;
 #pragma unroll 1
-    for (unsigned w = 0; w < 8; ++w)
-      sums[i] = T::add(sums[i], exchange[w / 4 * 2 + i / 2][lane / 4 * 4 + w % 4], exchange[4 + w / 4][column * 4 + w % 4]);
-  }
+  for (unsigned w = 0; w < 8; ++w)
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i)
+      sums[i] = T::add(sums[i], exchange[w / 4 * 2 + i / 2][lane / 4 * 4 + w % 4],
+                       exchange[4 + w / 4][(lane % 4 * 2 + i % 2) * 4 + w % 4]);
   __syncwarp();
 }
 
@@ -165,18 +164,19 @@ struct TensorTiles {
   unsigned exchange[T::plain ? 8 : 1][6][32];
 };
 
-// Of 16 rows from `rows` on, a lane's words at (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4).
-__device__ void load_pieces(unsigned (&to)[4], const unsigned (*rows)[row_words]) {
+// Of 16 rows from `rows` on, and eight words of each from `word` on, a lane's at (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4).
+template <unsigned pitch>
+__device__ void load_pieces(unsigned (&to)[4], const unsigned (*rows)[pitch], unsigned word = 0) {
   const unsigned lane = threadIdx.x % 32;
 #ifdef __CUDA_ARCH__
   // Each lane says where one row of four words begins.
-  const unsigned from = unsigned(__cvta_generic_to_shared(&rows[lane % 16][lane / 16 * 4]));
+  const unsigned from = unsigned(__cvta_generic_to_shared(&rows[lane % 16][word + lane / 16 * 4]));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(from)
                : "memory");
 #else
-  for (unsigned i = 0; i < 4; ++i) to[i] = rows[lane / 4 + i % 2 * 8][i / 2 * 4 + lane % 4];
+  for (unsigned i = 0; i < 4; ++i) to[i] = rows[lane / 4 + i % 2 * 8][word + i / 2 * 4 + lane % 4];
 #endif
 }
 
@@ -199,6 +199,15 @@ struct WordBringer {
   unsigned width;      // lines from the first one of the thread on
   bool turned;
   bool aligned;  // whether four of its elements, or words, begin where vectors do
+
+  // The first `left` of a word's elements, and zeros.
+  __device__ static unsigned word_of(const Number* from, unsigned left) {
+    unsigned word = 0;
+#pragma unroll
+    for (unsigned e = 0; e < per_word; ++e)
+      if (e < left) word |= bits_of(from[e]) << (e * bits);
+    return word;
+  }
 
   // k is in elements.
   __device__ void load(unsigned k, unsigned (&words)[4]) const {
@@ -245,14 +254,6 @@ struct WordBringer {
  private:
   static constexpr unsigned mask = ~0u >> (32 - bits);
 
-  // The first `left` of a word's elements, and zeros.
-  __device__ static unsigned word_of(const Number* from, unsigned left) {
-    unsigned word = 0;
-#pragma unroll
-    for (unsigned e = 0; e < per_word; ++e)
-      if (e < left) word |= bits_of(from[e]) << (e * bits);
-    return word;
-  }
   template <unsigned count>
   __device__ static void load_words(const Number* from, unsigned (&words)[4], unsigned at) {
     const Words<count> loaded = *reinterpret_cast<const Words<count>*>(from);

@@ -9,7 +9,7 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-Job attention_weights(ReadWrite<float> scores, AttentionOptions options) {
+Job attention_weights(ReadWrite<float> scores, AttentionWeightsOptions options) {
   const std::string name = "attention_weights";
   std::uint64_t columns = options.columns;
   if (columns == 0) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "attention_stretch.hpp"
 #include "product.hpp"
 #include "rows.hpp"
 
@@ -48,6 +49,17 @@ void softmax_sums(Range range, std::span<const float> matrix, std::span<float> s
                   float scale);
 void softmax_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split,
                    float scale);
+/// Replaces x by exp(x scale - most), where most is the largest of x scale and the given one: with their sum, what it returns.
+ExponentSum exponentiate(std::span<float> x, float scale, float most);
+
+/// Heads of attention over one stretch of the keys.
+void attention(Range range, std::span<const float> q, std::span<const float> k, std::span<const float> v,
+               std::span<float> result, std::span<float> state, AttentionStretch stretch);
+void attention(Range range, std::span<const half> q, std::span<const half> k, std::span<const half> v,
+               std::span<half> result, std::span<float> state, AttentionStretch stretch);
+void attention(Range range, std::span<const bfloat16> q, std::span<const bfloat16> k,
+               std::span<const bfloat16> v, std::span<bfloat16> result, std::span<float> state,
+               AttentionStretch stretch);
 
 /// c = a b over one stretch of the inner dimension, or c += a b. Of other numbers than float, by way of float.
 void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
@@ -60,6 +72,10 @@ void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::in
 /// Rounds to 16 bits.
 void narrow(Range range, std::span<const float> from, std::span<half> to);
 void narrow(Range range, std::span<const float> from, std::span<bfloat16> to);
+/// Makes floats of rows that begin `step` apart; they follow each other in `to`.
+void widen(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
+void widen(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
+void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
 /// One block of a product. Not by an installed BLAS: the threaded ones start threads of their own, and the serial OpenBLAS of
 /// Debian 12 (0.3.21, built without locks) gives wrong sums where two threads call it at once.
 void multiply(const Block& block);

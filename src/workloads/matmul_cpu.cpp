@@ -200,16 +200,6 @@ HWY_EXPORT(widen_half);
 HWY_EXPORT(widen_bfloat16);
 HWY_EXPORT(widen_int8);
 
-void widen(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
-  HWY_DYNAMIC_DISPATCH(widen_half)(from, rows, columns, step, to);
-}
-void widen(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
-  HWY_DYNAMIC_DISPATCH(widen_bfloat16)(from, rows, columns, step, to);
-}
-void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
-  HWY_DYNAMIC_DISPATCH(widen_int8)(from, rows, columns, step, to);
-}
-
 void multiply_any(const Block& block) { multiply(block); }
 
 /// Makes floats of a stretch of the block's rows and columns, and multiplies those. Sums of 512 products of 8 bits each are below
@@ -290,6 +280,16 @@ void narrow_all(Range range, std::span<const float> from, std::span<T> to) {
 }  // namespace
 
 void multiply(const Block& block) { HWY_DYNAMIC_DISPATCH(multiply)(block); }
+
+void widen(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+  HWY_DYNAMIC_DISPATCH(widen_half)(from, rows, columns, step, to);
+}
+void widen(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+  HWY_DYNAMIC_DISPATCH(widen_bfloat16)(from, rows, columns, step, to);
+}
+void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to) {
+  HWY_DYNAMIC_DISPATCH(widen_int8)(from, rows, columns, step, to);
+}
 
 void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
             Product shape) {

@@ -108,6 +108,11 @@ ExponentSum sum_of_piece(const float* x, std::size_t n, float scale) {
   return {most, exponentials<false>(x, nullptr, n, scale, most)};
 }
 
+ExponentSum exponentiate(float* x, std::size_t n, float scale, float most) {
+  most = std::max(most, largest(x, n, scale));
+  return {most, exponentials<true>(x, x, n, scale, most)};
+}
+
 void apply(float* x, std::size_t n, float scale, ExponentSum row) {
   (void)exponentials<true>(x, x, n, scale, row.most);
   share(x, n, row.sum);
@@ -128,6 +133,7 @@ namespace cpu {
 
 HWY_EXPORT(whole_rows);
 HWY_EXPORT(sum_of_piece);
+HWY_EXPORT(exponentiate);
 HWY_EXPORT(apply);
 
 void softmax(Range range, std::span<float> matrix, RowSplit split, float scale) {
@@ -157,6 +163,10 @@ void softmax_apply(Range range, std::span<float> matrix, std::span<const float> 
       row.sum += pieces[k + 1] * std::exp(pieces[k] - row.most);
     HWY_DYNAMIC_DISPATCH(apply)(matrix.data() + p.first, p.size, scale, row);
   }
+}
+
+ExponentSum exponentiate(std::span<float> x, float scale, float most) {
+  return HWY_DYNAMIC_DISPATCH(exponentiate)(x.data(), x.size(), scale, most);
 }
 
 }  // namespace cpu

@@ -5,11 +5,12 @@
 using namespace wye;
 using namespace wye::test;
 namespace reference = wye::workloads::reference;
-using workloads::AttentionOptions;
+using workloads::AttentionWeightsOptions;
 
 namespace {
 
-std::string difference_of(std::vector<float> scores, AttentionOptions options, const std::string& leg) {
+std::string difference_of(std::vector<float> scores, AttentionWeightsOptions options,
+                          const std::string& leg) {
   const std::vector<double> exact = reference::attention_weights(scores, options);
   run(workloads::attention_weights(scores, options), leg);
   return difference(scores, exact,

@@ -138,8 +138,8 @@ TEST_CASE("every CUDA kernel compiles for every architecture, in its bound of re
       const Needs needs = needs_of(machine->cubin->bytes);
       CHECK(needs.stack == 0);
       CHECK(needs.registers > 0);
-      CHECK(needs.registers <=
-            (file.name.starts_with("matmul") ? most_registers_of_products : most_registers));
+      const bool products = file.name.starts_with("matmul") || file.name.starts_with("attention");
+      CHECK(needs.registers <= (products ? most_registers_of_products : most_registers));
       CHECK(layout(*machine) == layout(*text));
     }
   }
@@ -150,20 +150,25 @@ TEST_CASE("products of few bits are made by tensor cores, each on the oldest arc
           "[workloads][cuda][large]") {
   if (!can_compile()) return;
   struct Instruction {
-    const char* kernel;
+    std::string kernel;
     const char* target;
     const char* name;
   };
   for (const Instruction& wanted :
-       {Instruction{"matmul_half", "compute_75", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"},
+       {Instruction{"attention_half", "compute_75", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"},
+        Instruction{"attention_half", "compute_80", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"},
+        Instruction{"attention_bfloat16", "compute_80",
+                    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
+        Instruction{"matmul_half", "compute_75", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"},
         Instruction{"matmul_half", "compute_80", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"},
         Instruction{"matmul_bfloat16", "compute_80", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
         Instruction{"matmul_int8", "compute_75", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32"},
         Instruction{"matmul_int8", "compute_80", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"},
         Instruction{"matmul_tf32", "compute_80", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"}}) {
     INFO(wanted.kernel << " for " << wanted.target);
+    const std::string folder = wanted.kernel.substr(0, wanted.kernel.find('_'));
     const CudaFile file{
-        WYE_SOURCE_FOLDER "/shaders/matmul/" + std::string(wanted.kernel) + ".cu", wanted.kernel, {}};
+        WYE_SOURCE_FOLDER "/shaders/" + folder + "/" + wanted.kernel + ".cu", wanted.kernel, {}};
     const auto text = compiled(file, "wye_" + file.name, wanted.target);
     if (!text) FAIL(text.error().describe());
     REQUIRE(text->ptx);

@@ -35,6 +35,20 @@ std::vector<float> numbers(std::size_t count, std::uint32_t seed, float low = -1
 /// Numbers that no job leaves where it should have written.
 std::vector<float> poisoned(std::size_t count);
 
+/// The same numbers as others, rounded where those have fewer bits, and as floats again.
+template <class T>
+std::vector<T> of(const std::vector<float>& values) {
+  std::vector<T> made;
+  for (float value : values) made.push_back(T(value));
+  return made;
+}
+template <class T>
+std::vector<float> floats(const std::vector<T>& values) {
+  std::vector<float> made;
+  for (T value : values) made.push_back(static_cast<float>(value));
+  return made;
+}
+
 /// How far a number may be from the exact one at the same place.
 using Bound = std::function<double(std::size_t place)>;
 

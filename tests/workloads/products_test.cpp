@@ -18,12 +18,6 @@ using workloads::MatmulShape;
 namespace {
 
 template <class T>
-std::vector<T> of(const std::vector<float>& values) {
-  std::vector<T> made;
-  for (float value : values) made.push_back(T(value));
-  return made;
-}
-template <class T>
 std::vector<T> some(std::size_t count, std::uint32_t seed) {
   return of<T>(numbers(count, seed));
 }
@@ -39,13 +33,6 @@ template <class T>
 std::vector<T> sizes_of(std::vector<T> values) {
   for (T& value : values) value = T(std::abs(static_cast<float>(value)));
   return values;
-}
-
-template <class T>
-std::vector<float> floats(const std::vector<T>& values) {
-  std::vector<float> made;
-  for (T value : values) made.push_back(static_cast<float>(value));
-  return made;
 }
 
 /// What the documentation says: of the product, then of what c is rounded to.

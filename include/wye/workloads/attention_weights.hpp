@@ -11,7 +11,7 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-struct AttentionOptions {
+struct AttentionWeightsOptions {
   std::uint64_t columns =
       0;  ///< scores of one query; 0: there are as many queries as keys, the scores are square
   std::uint64_t head_size = 0;  ///< scores are divided by its square root; 0: taken as they are
@@ -23,11 +23,12 @@ struct AttentionOptions {
 /// Bits:    the same device gives the same bits.
 /// Errors:  invalid_argument (a length that is no square number, or no multiple of `columns`).
 /// Source:  Vaswani et al., Attention is all you need, arXiv:1706.03762, section 3.2.1.
-WYE_API Job attention_weights(ReadWrite<float> scores, AttentionOptions options = {});
+WYE_API Job attention_weights(ReadWrite<float> scores, AttentionWeightsOptions options = {});
 
 namespace reference {
 /// The same in float64, on this thread.
-WYE_API std::vector<double> attention_weights(std::span<const float> scores, AttentionOptions options = {});
+WYE_API std::vector<double> attention_weights(std::span<const float> scores,
+                                              AttentionWeightsOptions options = {});
 }  // namespace reference
 
 }  // namespace workloads

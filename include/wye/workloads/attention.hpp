@@ -1,0 +1,75 @@
+#pragma once
+/// Attention: from queries, keys and values to what the queries find, without a matrix of scores in between.
+#include <wye/base/half.hpp>
+#include <wye/device/parameter.hpp>
+#include <wye/scheduler/job.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// Each head has `queries` rows of q and out, and `keys` rows of k and v, all of `head_size` numbers.
+struct AttentionShape {
+  std::uint64_t heads = 0;  ///< of all sequences of a batch together
+  std::uint64_t queries = 0;
+  std::uint64_t keys = 0;
+  std::uint64_t head_size = 0;
+  friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
+};
+
+struct AttentionOptions {
+  std::optional<float> scale = std::nullopt;  ///< of scores; unset: 1 / sqrt(head_size)
+  /// The last query sees all keys, the one before it all but the last, and so on: query i those below i + 1 + keys - queries.
+  bool causal = false;
+};
+
+/// Sets out to softmax(q k^T scale) v, head by head; the softmax is over the keys that a query sees.
+/// Shape:   head after head, row after row. Head sizes from 1 to 256; other dimensions below 2^31. A query that sees no key gets
+///          zeros.
+/// Bound:   (5e-5 + 2 e + (keys + 2) 2^-23) (w |v|) of each number, w being its weights, and e how far its scores may be off:
+///          (head_size + 4) 2^-23 times the largest |scale| (|q| |k|) among them. Values are added up before they are divided by
+///          the sum of the exponentials, the largest of which is 1: from 2^128 on that is infinity.
+///          A query with a score that is NaN or +infinity, or with no other than -infinity, becomes NaN; else -infinity has the
+///          weight 0. NaN and infinities of v count where their weight is not 0; where it is, or is below exp(-87) of the
+///          query's largest, or the key is not seen at all, they may make NaN in their column or not.
+/// Bits:    the same device gives the same bits.
+/// Cost:    memory for what it reads and writes, and beyond 16,384 keys for 4 (head_size + 2) bytes per query. One pass over the
+///          keys for 64 queries at least (bench/workloads_bench.cpp); on CUDA two where head_size is above 128.
+/// Errors:  invalid_argument (sizes that do not match the shape, a head size or dimension beyond its limit, a scale that is not
+///          finite).
+/// Source:  Dao et al., FlashAttention, arXiv:2205.14135; Milakov and Gimelshein, Online normalizer calculation for softmax,
+///          arXiv:1805.02867.
+WYE_API Job attention(Read<float> q, Read<float> k, Read<float> v, Write<float> out, AttentionShape shape,
+                      AttentionOptions options = {});
+
+/// The same of numbers of 16 bits, in float32 but for what is said here.
+/// Bound:   weights may be rounded to the type before they meet v: of half, 2^-11 (w |v|) + 2^-25 (sum of |v|) more, of bfloat16
+///          2^-8 (w |v|). Each number of out is rounded once, at the end: of half 2^-11 |out| + 2^-25 more, and infinity from 65520
+///          on; of bfloat16 2^-8 |out|. Of bfloat16, numbers and products below 2^-126 may count as zero.
+/// Cost:    on CUDA, tensor cores, of bfloat16 from Ampere on. On the CPU the numbers are made float32, a tile at a time.
+WYE_API Job attention(Read<half> q, Read<half> k, Read<half> v, Write<half> out, AttentionShape shape,
+                      AttentionOptions options = {});
+WYE_API Job attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Write<bfloat16> out,
+                      AttentionShape shape, AttentionOptions options = {});
+
+namespace reference {
+/// The same in float64, on this thread.
+WYE_API std::vector<double> attention(std::span<const float> q, std::span<const float> k,
+                                      std::span<const float> v, AttentionShape shape,
+                                      AttentionOptions options = {});
+WYE_API std::vector<double> attention(std::span<const half> q, std::span<const half> k,
+                                      std::span<const half> v, AttentionShape shape,
+                                      AttentionOptions options = {});
+WYE_API std::vector<double> attention(std::span<const bfloat16> q, std::span<const bfloat16> k,
+                                      std::span<const bfloat16> v, AttentionShape shape,
+                                      AttentionOptions options = {});
+}  // namespace reference
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

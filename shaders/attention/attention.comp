@@ -1,0 +1,3 @@
+#version 460
+// Attention of float32.
+#include "attention.glsl"

@@ -1,0 +1,4 @@
+#version 460
+// Attention of half.
+#define HALF
+#include "attention.glsl"

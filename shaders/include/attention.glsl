@@ -1,0 +1,153 @@
+// softmax(q k^T scale) v over one stretch of the keys, head by head: of floats, or with HALF or BFLOAT16 of these. A workgroup
+// works on 8 queries of one head, with 32 invocations for each: on 32 keys at a time, each invocation on one of them for its
+// score, and then on every 32nd column of v. Source: Dao et al., FlashAttention, arXiv:2205.14135.
+#include "span.glsl"
+#include "flat.glsl"
+#include "elements.glsl"
+#include "exponents.glsl"
+
+struct Stretch {
+  uint heads;
+  uint queries;  // of a head
+  uint keys;
+  uint head_size;
+  uint first;  // the stretch of the keys: [first, last)
+  uint last;
+  uint causal;
+  float scale;
+};
+
+#if defined(HALF) || defined(BFLOAT16)
+#include "words.glsl"
+#define Results WordSpan
+#else
+#define Results FloatSpan
+#endif
+
+layout(push_constant) uniform Arguments {
+  ElementSpan q;
+  ElementSpan k;
+  ElementSpan v;
+  Results result;
+  FloatSpan state;  // of each query from stretch to stretch: its largest score, the sum of exponentials, sums of values
+  Stretch stretch;
+};
+
+shared float scores[256];
+shared float weights[256];
+
+// Keys that a query sees, from the first one on.
+uint seen_by(uint query) {
+  if (stretch.causal == 0) return stretch.keys;
+  const uint ahead = query + 1 + stretch.keys;
+  return ahead > stretch.queries ? ahead - stretch.queries : 0;
+}
+
+vec4 four(Line line, uint i) { return vec4(at(line, i), at(line, i + 1), at(line, i + 2), at(line, i + 3)); }
+
+// Eight steps at a time: lavapipe counts the steps of all loops together.
+float product_of(Line a, Line b) {
+  vec4 sums = vec4(0.0);
+  uint i = 0;
+  for (; i + 8 <= stretch.head_size; i += 8)
+    sums = fma(four(a, i + 4), four(b, i + 4), fma(four(a, i), four(b, i), sums));
+  float sum = (sums.x + sums.y) + (sums.z + sums.w);
+  for (; i < stretch.head_size; ++i) sum = fma(at(a, i), at(b, i), sum);
+  return sum;
+}
+
+// Sums of this invocation's columns, lane + 32 i of them: those beyond the head are the last one's again, and not written.
+vec4 low = vec4(0.0), high = vec4(0.0);
+uvec4 low_columns, high_columns;
+
+// Nothing is read where the weight is 0: there is not always a key.
+void add_values(float weight, uvec2 keys, uint key) {
+  if (weight == 0.0) return;
+  Line row = line_of(uvec2(v.data), plus(keys, product(key, stretch.head_size)));
+  low.x = fma(weight, at(row, low_columns.x), low.x);
+  if (stretch.head_size > 32) low.y = fma(weight, at(row, low_columns.y), low.y);
+  if (stretch.head_size > 64)
+    low.zw = fma(vec2(weight), vec2(at(row, low_columns.z), at(row, low_columns.w)), low.zw);
+  if (stretch.head_size > 128)
+    high = fma(vec4(weight),
+               vec4(at(row, high_columns.x), at(row, high_columns.y), at(row, high_columns.z), at(row, high_columns.w)), high);
+}
+
+void write(uvec2 index, float value) {
+#if defined(HALF) || defined(BFLOAT16)
+  const uvec2 address = plus(uvec2(result.data), uvec2(index.x << 1, index.y << 1 | index.x >> 31));
+  set_half_of(Word(uvec2(address.x & ~3u, address.y)), (address.x & 2u) << 3, narrow(floatBitsToUint(value)));
+#else
+  Floats(element(uvec2(result.data), index)).at[0] = value;
+#endif
+}
+
+void main() {
+  // Heads begin at multiples of 64 queries.
+  const uint number = flat_unit(8), groups = (stretch.queries + 63) / 64 * 8;
+  if (groups == 0) return;
+  const uint head = number / groups, first_query = number % groups * 8;
+  if (head >= stretch.heads || first_query >= stretch.queries) return;
+  const uint me = gl_LocalInvocationID.x, lane = me & 31, team = me - lane;
+  const uint last_query = stretch.queries - 1, query = min(first_query + (me >> 5), last_query);
+  const uint seen = seen_by(query), end = min(stretch.last, seen_by(min(first_query + 7, last_query)));
+
+  const uvec2 keys = times(product(stretch.keys, stretch.head_size), head);
+  const uvec2 row = plus(times(product(stretch.queries, stretch.head_size), head), product(query, stretch.head_size));
+  Line query_line = line_of(uvec2(q.data), row);
+  Floats kept = Floats(element(uvec2(state.data), plus(times(product(stretch.queries, stretch.head_size + 2), head),
+                                                       product(query, stretch.head_size + 2))));
+  low_columns = min(uvec4(lane) + uvec4(0, 32, 64, 96), uvec4(stretch.head_size - 1));
+  high_columns = min(uvec4(lane) + uvec4(128, 160, 192, 224), uvec4(stretch.head_size - 1));
+
+  vec2 sum = nothing;
+  if (stretch.first != 0) {
+    sum = vec2(kept.at[0], kept.at[1]);
+    low = vec4(kept.at[2 + low_columns.x], kept.at[2 + low_columns.y], kept.at[2 + low_columns.z], kept.at[2 + low_columns.w]);
+    high = vec4(kept.at[2 + high_columns.x], kept.at[2 + high_columns.y], kept.at[2 + high_columns.z], kept.at[2 + high_columns.w]);
+  }
+  for (uint first = stretch.first; first < end; first += 32) {
+    // -infinity, and keys that are not seen, have no weight, and NaN and +infinity spoil all. Told apart by their bits, because
+    // comparisons with NaN may be compiled away.
+    const uint key = first + lane;
+    const bool here = key < min(seen, stretch.last);
+    float score = nothing.x;
+    if (here)
+      score = scaled(product_of(query_line, line_of(uvec2(k.data), plus(keys, product(key, stretch.head_size)))), stretch.scale);
+    const uint bits = floatBitsToUint(score);
+    const bool finite = (bits & 0x7f800000) != 0x7f800000;
+    scores[me] = finite ? score : nothing.x;
+    barrier();
+    float most = sum.x;
+    for (uint i = team; i < team + 32; i += 4)
+      most = max(max(most, max(scores[i], scores[i + 1])), max(scores[i + 2], scores[i + 3]));
+    weights[me] = !here || bits == 0xff800000 ? 0.0 : finite ? exponential(score - most) : not_a_number();
+    barrier();
+    const float ratio = exponential(sum.x - most);
+    sum = vec2(most, sum.y * ratio);
+    low *= ratio;
+    high *= ratio;
+    for (uint i = 0; i < 32; i += 4) {
+      const vec4 some = vec4(weights[team + i], weights[team + i + 1], weights[team + i + 2], weights[team + i + 3]);
+      sum.y += (some.x + some.y) + (some.z + some.w);
+      add_values(some.x, keys, first + i);
+      add_values(some.y, keys, first + i + 1);
+      add_values(some.z, keys, first + i + 2);
+      add_values(some.w, keys, first + i + 3);
+    }
+  }
+
+  if (first_query + (me >> 5) > last_query) return;
+  const bool last = stretch.last == stretch.keys;
+  if (!last && lane < 2) kept.at[lane] = sum[lane];
+  const float share = share_of(sum);
+  for (uint i = 0; i < 8; ++i) {
+    const uint column = lane + 32 * i;
+    if (column >= stretch.head_size) return;
+    const float value = i < 4 ? low[i] : high[i - 4];
+    if (!last)
+      kept.at[2 + column] = value;
+    else
+      write(plus(row, uvec2(column, 0)), seen == 0 ? 0.0 : value * share);
+  }
+}

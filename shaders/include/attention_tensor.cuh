@@ -1,0 +1,244 @@
+#pragma once
+// Attention by tensor cores, of numbers of 16 bits. A warp of four works on 16 queries: it has their scores for 32 keys in
+// registers, where their exponentials, rounded to 16 bits, lie as what they are multiplied by values for wants them. As long as
+// a head has no more columns than fit, the queries stay in shared memory.
+#include "attention.cuh"
+#include "narrow.cuh"
+#include "tensor.cuh"
+
+constexpr unsigned tile_keys = 32;
+// Four words more than there are, as `row_words` has them.
+constexpr unsigned line_words = turn_columns / 2 + 4;
+
+template <class T>
+struct AttentionTiles {
+  alignas(16) unsigned q[block_queries][line_words];
+  alignas(16) unsigned k[tile_keys][line_words];
+  alignas(16) unsigned v[tile_keys][line_words];
+  unsigned exchange[T::plain ? 4 : 1][6][32];
+  Queries place;  // of this block: registers are all taken
+};
+
+// Two neighbours, rounded.
+template <class T>
+__device__ unsigned rounded(float low, float high);
+template <>
+__device__ unsigned rounded<Half>(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+#elif defined(__CUDA_ARCH__)
+  unsigned word;
+  asm("{ .reg .b16 low, high; cvt.rn.f16.f32 low, %1; cvt.rn.f16.f32 high, %2; mov.b32 %0, {low, high}; }"
+      : "=r"(word)
+      : "f"(low), "f"(high));
+  return word;
+#else
+  return half_bits(low) | half_bits(high) << 16;
+#endif
+}
+template <>
+__device__ unsigned rounded<Bfloat16>(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+#else
+  return bfloat16_bits(low) | bfloat16_bits(high) << 16;
+#endif
+}
+
+// The first `width` numbers of `count` of the lines that begin at `from`, one `step` after the other, into shared memory; zeros up
+// to the next multiple of 16 numbers, and in lines that there are not.
+template <class T, unsigned lines>
+__device__ void bring_lines(unsigned (*to)[line_words], const typename T::Number* from, unsigned step, unsigned count,
+                            unsigned width) {
+  const unsigned word = threadIdx.x % 16 * 4, at = 2 * word;
+  if (at >= (width + 15) / 16 * 16) return;
+  const unsigned left = width > at ? width - at : 0;
+  from += at;
+  if (has_quads(from) && step % 8 == 0 && left >= 8) {
+#pragma unroll 2
+    for (unsigned i = 0; i < lines; i += 8) {
+      const unsigned line = threadIdx.x / 16 + i;
+      Words<4> words = {};
+      if (line < count) words = *reinterpret_cast<const Words<4>*>(from + Size(line) * step);
+      *reinterpret_cast<Words<4>*>(&to[line][word]) = words;
+    }
+    return;
+  }
+#pragma unroll 1
+  for (unsigned line = threadIdx.x / 16; line < lines; line += 8)
+#pragma unroll
+    for (unsigned w = 0; w < 4; ++w) {
+      const unsigned here = line < count && left > 2 * w ? left - 2 * w : 0;
+      to[line][word + w] = WordBringer<T>::word_of(from + Size(line) * step + 2 * w, here);
+    }
+}
+
+// Of 16 lines of eight words from `word` on, a lane's words of their transpose: the columns 8 (i / 2) + g at the lines 8 (i % 2) +
+// 2 t and the next.
+__device__ void load_turned_pieces(unsigned (&to)[4], const unsigned (*lines)[line_words], unsigned word) {
+  const unsigned lane = threadIdx.x % 32;
+#ifdef __CUDA_ARCH__
+  const unsigned from = unsigned(__cvta_generic_to_shared(&lines[lane % 16][word + lane / 16 * 4]));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+#else
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned line = i % 2 * 8 + lane % 4 * 2, column = i / 2 * 8 + lane / 4, shift = column % 2 * 16;
+    const unsigned low = lines[line][word + column / 2] >> shift, high = lines[line + 1][word + column / 2] >> shift;
+    to[i] = (low & 0xffffu) | high << 16;
+  }
+#endif
+}
+
+template <class T>
+__device__ void attend(const typename T::Number* q, const typename T::Number* k, const typename T::Number* v,
+                       typename T::Number* result, float* state, const Stretch& stretch, AttentionTiles<T>& tiles) {
+  Queries place;
+  if (!find_queries(stretch, place)) return;
+  if (threadIdx.x == 0) tiles.place = place;
+  const unsigned size = stretch.head_size;
+
+  // A lane has columns 2 t and 2 t + 1 of every eight, of rows g and g + 8 of the warp's.
+  const unsigned warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, row = warp * 16 + g;
+  const bool works = warp * 16 < place.rows;
+  unsigned(*const exchange)[32] = tiles.exchange[T::plain ? warp : 0];
+  const unsigned end = min(stretch.last, seen_by(stretch, place.query + place.rows - 1));
+  const bool stays = size <= turn_columns, ends = stretch.last == stretch.keys;
+  if (stays)
+    bring_lines<T, block_queries>(tiles.q, q + (place.head * stretch.queries + place.query) * size, size, place.rows, size);
+  __syncthreads();
+
+  for (unsigned column = 0; column < size; column += turn_columns) {
+    const unsigned width = min(turn_columns, size - column);
+    float most[2] = {-largest_float, -largest_float}, total[2] = {}, sums[turn_columns / 8][4] = {};
+    if (stretch.first != 0) {
+#pragma unroll
+      for (unsigned r = 0; r < 2; ++r) {
+        if (row + 8 * r >= place.rows) continue;
+        const float* const kept = state_of(state, stretch, place, row + 8 * r);
+        most[r] = kept[0];
+        total[r] = t == 0 ? kept[1] : 0.0f;
+#pragma unroll
+        for (unsigned i = 0; i < turn_columns / 4; ++i) {
+          const unsigned at = i / 2 * 8 + t * 2 + i % 2;
+          if (at < width) sums[i / 2][2 * r + i % 2] = kept[2 + column + at];
+        }
+      }
+    }
+
+    for (unsigned key = stretch.first; key < end; key += tile_keys) {
+      float scores[tile_keys / 8][4] = {};
+      for (unsigned from = 0; from < size; from += turn_columns) {
+        const unsigned depth = min(turn_columns, size - from);
+        __syncthreads();
+        const Queries now = tiles.place;
+        if (!stays)
+          bring_lines<T, block_queries>(tiles.q, q + (now.head * stretch.queries + now.query) * size + from, size, now.rows, depth);
+        const Size line = now.head * stretch.keys + key;
+        bring_lines<T, tile_keys>(tiles.k, k + line * size + from, size, stretch.last - key, depth);
+        if (from == 0) bring_lines<T, tile_keys>(tiles.v, v + line * size + column, size, stretch.last - key, width);
+        __syncthreads();
+        if (!works) continue;
+#pragma unroll 1
+        for (unsigned word = 0; 2 * word < depth; word += 8) {
+          unsigned left[4];
+          load_pieces(left, &tiles.q[warp * 16], word);
+#pragma unroll
+          for (unsigned n = 0; n < tile_keys / 8; n += 2) {
+            unsigned both[4];
+            load_pieces(both, &tiles.k[n * 8], word);
+            T::multiply(scores[n], left, both[0], both[2], exchange);
+            T::multiply(scores[n + 1], left, both[1], both[3], exchange);
+          }
+        }
+      }
+      if (!works) continue;
+
+      const unsigned seen[2] = {min(seen_by(stretch, tiles.place.query + row), stretch.last),
+                                min(seen_by(stretch, tiles.place.query + row + 8), stretch.last)};
+      float next[2] = {most[0], most[1]};
+#pragma unroll
+      for (unsigned i = 0; i < tile_keys / 2; ++i) {
+        float& score = scores[i / 4][i % 4];
+        const unsigned at = key + i / 4 * 8 + t * 2 + i % 2, r = i / 2 % 2;
+        score = at < seen[r] ? scaled(score, stretch.scale) : no_score();
+        next[r] = fmaxf(next[r], score);
+      }
+      float factor[2];
+#pragma unroll
+      for (unsigned r = 0; r < 2; ++r) {
+        next[r] = fmaxf(next[r], shuffled(next[r], 1));
+        next[r] = fmaxf(next[r], shuffled(next[r], 2));
+        factor[r] = __expf(most[r] - next[r]);
+        most[r] = next[r];
+        total[r] *= factor[r];
+      }
+#pragma unroll
+      for (unsigned i = 0; i < tile_keys / 2; ++i) {
+        float& score = scores[i / 4][i % 4];
+        score = __expf(score - most[i / 2 % 2]);
+        total[i / 2 % 2] += score;
+      }
+      unsigned weights[tile_keys / 16][4];
+#pragma unroll
+      for (unsigned i = 0; i < tile_keys / 4; ++i)
+        weights[i / 4][i % 4] = rounded<T>(scores[i / 2][i % 2 * 2], scores[i / 2][i % 2 * 2 + 1]);
+#pragma unroll
+      for (unsigned i = 0; i < turn_columns / 2; ++i) sums[i / 4][i % 4] *= factor[i / 2 % 2];
+#pragma unroll
+      for (unsigned m = 0; m < tile_keys / 16; ++m)
+#pragma unroll
+        for (unsigned n = 0; n < turn_columns / 8; n += 2) {
+          if (n * 8 >= width) continue;
+          unsigned both[4];
+          load_turned_pieces(both, &tiles.v[m * 16], n * 4);
+          T::multiply(sums[n], weights[m], both[0], both[1], exchange);
+          T::multiply(sums[n + 1], weights[m], both[2], both[3], exchange);
+        }
+    }
+
+    const Queries at_end = tiles.place;
+    typename T::Number* const lines = result + (at_end.head * stretch.queries + at_end.query) * size + column;
+    const bool pairs = reinterpret_cast<Size>(result) % 4 == 0 && size % 2 == 0;
+#pragma unroll
+    for (unsigned r = 0; r < 2; ++r) {
+      total[r] += shuffled(total[r], 1);
+      total[r] += shuffled(total[r], 2);
+    }
+#pragma unroll
+    for (unsigned r = 0; r < 2; ++r) {
+      if (row + 8 * r >= at_end.rows) continue;
+      float* const kept = state_of(state, stretch, at_end, row + 8 * r);
+      // The next turn begins with them, too.
+      if (!ends && t == 0 && column + turn_columns >= size) {
+        kept[0] = most[r];
+        kept[1] = total[r];
+      }
+      const float share = share_of({most[r], total[r]});
+      typename T::Number* const to = lines + Size(row + 8 * r) * size;
+#pragma unroll
+      for (unsigned n = 0; n < turn_columns / 8; ++n) {
+        const unsigned at = n * 8 + t * 2;
+        const float low = sums[n][2 * r], high = sums[n][2 * r + 1];
+        if (!ends) {
+          if (at < width) kept[2 + column + at] = low;
+          if (at + 1 < width) kept[2 + column + at + 1] = high;
+          continue;
+        }
+        const unsigned word = seen_by(stretch, at_end.query + row + 8 * r) == 0 ? 0 : rounded<T>(low * share, high * share);
+        if (pairs && at < width) {
+          *reinterpret_cast<unsigned*>(to + at) = word;
+        } else {
+          if (at < width) to[at] = (unsigned short)word;
+          if (at + 1 < width) to[at + 1] = (unsigned short)(word >> 16);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,120 @@
+#include <wye/workloads/attention.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "attention_kernels.hpp"
+#include "cpu.hpp"
+#include "steps.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace {
+
+/// The largest head whose sums of values CUDA's blocks have in registers, in two turns.
+constexpr std::uint64_t largest_head_size = 256;
+/// Keys of one step: no shader loops longer than that allows.
+constexpr std::uint32_t keys_of_step = 16384;
+
+template <class T>
+auto attention_kernel(const KernelText& text) {
+  using Attend = void (*)(Range, std::span<const T>, std::span<const T>, std::span<const T>, std::span<T>,
+                          std::span<float>, AttentionStretch);
+  return make_kernel<Read<T>, Read<T>, Read<T>, Write<T>, ReadWrite<float>, AttentionStretch>(
+      text, {"q", "k", "v", "result", "state", "stretch"}, {.cuda = Extent3(items_per_query_block)},
+      {host(static_cast<Attend>(cpu::attention), {.tile = Extent3(4 * items_per_query_block)})});
+}
+const auto& attention_kernel_of(const Read<float>&) {
+  static const auto kernel = attention_kernel<float>(kernels::attention);
+  return kernel;
+}
+const auto& attention_kernel_of(const Read<half>&) {
+  static const auto kernel = attention_kernel<half>(kernels::attention_half);
+  return kernel;
+}
+const auto& attention_kernel_of(const Read<bfloat16>&) {
+  static const auto kernel = attention_kernel<bfloat16>(kernels::attention_bfloat16);
+  return kernel;
+}
+
+/// Why `size` elements are not `heads` of `rows` x `columns`; nothing where they are.
+std::optional<std::string> no_heads(const char* what, std::uint64_t size, std::uint64_t heads,
+                                    std::uint64_t rows, std::uint64_t columns) {
+  std::uint64_t all = 0;
+  if (!__builtin_mul_overflow(rows * columns, heads, &all) && all == size) return std::nullopt;
+  return std::string(what) + " (" + std::to_string(size) +
+         " elements) of workload 'attention' are not those of " + std::to_string(heads) + " heads of " +
+         std::to_string(rows) + " x " + std::to_string(columns) + ".";
+}
+
+/// Why there is no such attention; nothing where there is.
+std::optional<std::string> no_attention(std::uint64_t q, std::uint64_t k, std::uint64_t v, std::uint64_t out,
+                                        const AttentionShape& shape, const AttentionOptions& options) {
+  const auto beyond = [](const char* what, std::uint64_t value, std::uint64_t limit) {
+    return std::string(what) + " (" + std::to_string(value) +
+           ") of workload 'attention' exceeds the limit (" + std::to_string(limit) + ").";
+  };
+  if (shape.head_size == 0) return "Head size (0) of workload 'attention' is below the least (1).";
+  if (shape.head_size > largest_head_size) return beyond("Head size", shape.head_size, largest_head_size);
+  if (const std::uint64_t most = std::max({shape.heads, shape.queries, shape.keys}); most > largest_dimension)
+    return beyond("Dimension", most, largest_dimension);
+  // Grids have 65,535 rows.
+  const std::uint64_t most = flat_width * 65535 / items_per_query_block,
+                      blocks = shape.heads * blocks_of_head(shape.queries);
+  if (blocks > most) return beyond("Number of blocks of 64 queries", blocks, most);
+  if (auto why = no_heads("Queries", q, shape.heads, shape.queries, shape.head_size)) return why;
+  if (auto why = no_heads("Keys", k, shape.heads, shape.keys, shape.head_size)) return why;
+  if (auto why = no_heads("Values", v, shape.heads, shape.keys, shape.head_size)) return why;
+  if (auto why = no_heads("Results", out, shape.heads, shape.queries, shape.head_size)) return why;
+  if (options.scale && !std::isfinite(*options.scale))
+    return "Scale (" + std::to_string(*options.scale) + ") of workload 'attention' is not finite.";
+  return std::nullopt;
+}
+
+template <class T>
+Job attention_of(const Read<T>& q, const Read<T>& k, const Read<T>& v, const Write<T>& out,
+                 const AttentionShape& shape, const AttentionOptions& options) {
+  if (auto why = no_attention(q.size(), k.size(), v.size(), out.size(), shape, options))
+    return refused("attention", workload_types::attention, *std::move(why));
+  AttentionStretch stretch{.heads = static_cast<std::uint32_t>(shape.heads),
+                           .queries = static_cast<std::uint32_t>(shape.queries),
+                           .keys = static_cast<std::uint32_t>(shape.keys),
+                           .head_size = static_cast<std::uint32_t>(shape.head_size),
+                           .causal = options.causal,
+                           .scale = options.scale.value_or(
+                               static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size))))};
+  const Extent3 items = flat(shape.heads * blocks_of_head(shape.queries) * items_per_query_block);
+  const Scratch<float> state(
+      stretch.keys > keys_of_step ? shape.heads * shape.queries * state_size(shape.head_size) : 0);
+  Steps steps;
+  do {
+    stretch.first = stretch.last;
+    stretch.last += std::min(keys_of_step, stretch.keys - stretch.first);
+    steps.add(attention_kernel_of(q), items, q, k, v, out, state, stretch);
+  } while (stretch.last < stretch.keys);
+  return std::move(steps).job("attention", workload_types::attention);
+}
+
+}  // namespace
+
+Job attention(Read<float> q, Read<float> k, Read<float> v, Write<float> out, AttentionShape shape,
+              AttentionOptions options) {
+  return attention_of(q, k, v, out, shape, options);
+}
+Job attention(Read<half> q, Read<half> k, Read<half> v, Write<half> out, AttentionShape shape,
+              AttentionOptions options) {
+  return attention_of(q, k, v, out, shape, options);
+}
+Job attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Write<bfloat16> out, AttentionShape shape,
+              AttentionOptions options) {
+  return attention_of(q, k, v, out, shape, options);
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

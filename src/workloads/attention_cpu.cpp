@@ -1,0 +1,155 @@
+#include <hwy/aligned_allocator.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "cpu.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace {
+
+/// A tile of scores, 256 KiB: it stays in the second-level cache between the product that makes it and the one that takes it.
+constexpr std::size_t most_queries = 256, most_keys = 256;
+
+/// `count` numbers as floats: themselves, or widened into `room`.
+const float* as_floats(const float* from, std::size_t /*count*/, float* /*room*/) { return from; }
+template <class T>
+const float* as_floats(const T* from, std::size_t count, float* room) {
+  widen(from, 1, count, count, room);
+  return room;
+}
+
+/// Some queries of one head, beginning with `query`.
+template <class T>
+struct Queries {
+  std::size_t query = 0;
+  std::size_t rows = 0;
+  const T* q = nullptr;  ///< of the first of them
+  const T* k = nullptr;  ///< of the head
+  const T* v = nullptr;
+  T* result = nullptr;     ///< of the first query
+  float* state = nullptr;  ///< likewise, where there is more than one stretch
+};
+
+template <class T>
+void attend(const Queries<T>& some, const AttentionStretch& stretch) {
+  constexpr bool widens = !std::is_same_v<T, float>;
+  const std::size_t rows = some.rows, size = stretch.head_size, step = state_size(size);
+  const auto memory =
+      hwy::AllocateAligned<float>(rows * (most_keys + size + 2) + (widens ? (rows + most_keys) * size : 0));
+  float *const scores = memory.get(), *const sums = scores + rows * most_keys,
+               *const most = sums + rows * size, *const total = most + rows;
+  float *const room_of_q = total + rows, *const room = room_of_q + (widens ? rows * size : 0);
+  if (stretch.first == 0) {
+    std::fill_n(sums, rows * size, 0.0f);
+    std::fill_n(most, rows, std::numeric_limits<float>::lowest());
+    std::fill_n(total, rows, 0.0f);
+  } else {
+    for (std::size_t r = 0; r < rows; ++r) {
+      most[r] = some.state[r * step];
+      total[r] = some.state[r * step + 1];
+      std::copy_n(some.state + r * step + 2, size, sums + r * size);
+    }
+  }
+
+  const float* const q = as_floats(some.q, rows * size, room_of_q);
+  const std::size_t end = std::min(stretch.last, stretch.seen_by(some.query + rows - 1));
+  for (std::size_t key = stretch.first; key < end; key += most_keys) {
+    const std::size_t keys = std::min(most_keys, end - key);
+    multiply({.rows = rows,
+              .columns = keys,
+              .inner = size,
+              .a = q,
+              .a_step = size,
+              .b = as_floats(some.k + key * size, keys * size, room),
+              .b_step = size,
+              .transposed = true,
+              .c = scores,
+              .c_step = keys});
+    for (std::size_t r = 0; r < rows; ++r) {
+      float* const row = scores + r * keys;
+      const std::size_t seen = stretch.seen_by(some.query + r),
+                        here = seen > key ? std::min(seen - key, keys) : 0;
+      const ExponentSum sum = exponentiate({row, here}, stretch.scale, most[r]);
+      std::fill(row + here, row + keys, 0.0f);
+      const float factor = std::exp(most[r] - sum.most);
+      most[r] = sum.most;
+      total[r] = total[r] * factor + sum.sum;
+      if (factor == 1.0f) continue;
+      for (std::size_t c = 0; c < size; ++c) sums[r * size + c] *= factor;
+    }
+    multiply({.rows = rows,
+              .columns = size,
+              .inner = keys,
+              .a = scores,
+              .a_step = keys,
+              .b = as_floats(some.v + key * size, keys * size, room),
+              .b_step = size,
+              .c = sums,
+              .c_step = size,
+              .add = true});
+  }
+
+  for (std::size_t r = 0; r < rows; ++r) {
+    if (stretch.last < stretch.keys) {
+      some.state[r * step] = most[r];
+      some.state[r * step + 1] = total[r];
+      std::copy_n(sums + r * size, size, some.state + r * step + 2);
+    } else if (stretch.seen_by(some.query + r) == 0) {
+      std::fill_n(some.result + r * size, size, T(0.0f));
+    } else {
+      const float share = total[r] == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f / total[r];
+      for (std::size_t c = 0; c < size; ++c) some.result[r * size + c] = T(sums[r * size + c] * share);
+    }
+  }
+}
+
+/// What bits a query gets does not depend on which others are worked on with it.
+template <class T>
+void attend_all(Range range, const T* q, const T* k, const T* v, T* result, float* state,
+                const AttentionStretch& stretch) {
+  const std::uint64_t blocks = blocks_of_head(stretch.queries);
+  const Range items = below(range, stretch.heads * blocks * items_per_query_block);
+  const std::uint64_t last = items.last / items_per_query_block;
+  for (std::uint64_t number = items.first / items_per_query_block; number < last;) {
+    const std::uint64_t head = number / blocks, query = number % blocks * queries_per_block;
+    const std::uint64_t rows =
+        std::min<std::uint64_t>({most_queries, stretch.queries - query, (last - number) * queries_per_block});
+    const std::uint64_t row = head * stretch.queries + query, keys = head * stretch.keys * stretch.head_size;
+    attend(Queries<T>{.query = query,
+                      .rows = rows,
+                      .q = q + row * stretch.head_size,
+                      .k = k + keys,
+                      .v = v + keys,
+                      .result = result + row * stretch.head_size,
+                      .state = state == nullptr ? nullptr : state + row * state_size(stretch.head_size)},
+           stretch);
+    number += blocks_of_head(rows);
+  }
+}
+
+}  // namespace
+
+void attention(Range range, std::span<const float> q, std::span<const float> k, std::span<const float> v,
+               std::span<float> result, std::span<float> state, AttentionStretch stretch) {
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), state.data(), stretch);
+}
+void attention(Range range, std::span<const half> q, std::span<const half> k, std::span<const half> v,
+               std::span<half> result, std::span<float> state, AttentionStretch stretch) {
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), state.data(), stretch);
+}
+void attention(Range range, std::span<const bfloat16> q, std::span<const bfloat16> k,
+               std::span<const bfloat16> v, std::span<bfloat16> result, std::span<float> state,
+               AttentionStretch stretch) {
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), state.data(), stretch);
+}
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,45 @@
+#pragma once
+/// Attention, as kernels are asked for it.
+#include <algorithm>
+#include <cstdint>
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// A kernel parameter; `shaders/include/attention.glsl` and `.cuh` read it. The stretch that begins at 0 starts with nothing, others
+/// with the state that the one before left; the last one sets the result.
+struct AttentionStretch {
+  std::uint32_t heads = 0;
+  std::uint32_t queries = 0;  ///< of a head
+  std::uint32_t keys = 0;
+  std::uint32_t head_size = 0;
+  std::uint32_t first = 0;  ///< the stretch of the keys: [first, last)
+  std::uint32_t last = 0;
+  std::uint32_t causal = 0;
+  float scale = 1.0f;
+
+  /// Keys that a query sees, from the first one on.
+  std::uint32_t seen_by(std::uint64_t query) const {
+    if (!causal) return keys;
+    const std::uint64_t ahead = query + 1 + keys;
+    return static_cast<std::uint32_t>(ahead > queries ? std::min<std::uint64_t>(ahead - queries, keys) : 0);
+  }
+};
+static_assert(sizeof(AttentionStretch) == 32);
+
+/// Queries of one head that a block of CUDA's takes, and a call on the host at least; workgroups of GLSL take 8. An item is a
+/// 32nd of a query.
+inline constexpr std::uint32_t queries_per_block = 64, items_per_query = 32;
+inline constexpr std::uint32_t items_per_query_block = queries_per_block * items_per_query;
+
+constexpr std::uint64_t blocks_of_head(std::uint64_t queries) {
+  return (queries + queries_per_block - 1) / queries_per_block;
+}
+
+/// What is kept of a query from stretch to stretch: its largest score, the sum of its exponentials, and sums of values.
+constexpr std::uint64_t state_size(std::uint64_t head_size) { return head_size + 2; }
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

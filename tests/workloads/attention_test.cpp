@@ -1,0 +1,333 @@
+#include <wye/workloads/attention.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "workloads/legs.hpp"
+
+using namespace wye;
+using namespace wye::test;
+namespace reference = wye::workloads::reference;
+using workloads::AttentionOptions;
+using workloads::AttentionShape;
+
+namespace {
+
+template <class T>
+struct Heads {
+  AttentionShape shape;
+  AttentionOptions options;
+  std::vector<T> q, k, v;
+};
+
+/// `size`: how far from 0 queries and keys are.
+template <class T>
+Heads<T> heads(AttentionShape shape, AttentionOptions options = {}, float size = 1) {
+  const std::uint64_t queries = shape.heads * shape.queries * shape.head_size,
+                      keys = shape.heads * shape.keys * shape.head_size;
+  return {shape, options, of<T>(numbers(queries, 1, -size, size)), of<T>(numbers(keys, 2, -size, size)),
+          of<T>(numbers(keys, 3))};
+}
+
+template <class T>
+std::vector<float> attended(const Heads<T>& p, const std::string& leg) {
+  std::vector<T> out = of<T>(poisoned(p.q.size()));
+  run(workloads::attention(p.q, p.k, p.v, out, p.shape, p.options), leg);
+  return floats(out);
+}
+
+/// What the documentation says of each number.
+template <class T>
+Bound bound_of(const Heads<T>& p, const std::vector<double>& exact) {
+  constexpr bool is_half = std::is_same_v<T, half>, is_bfloat16 = std::is_same_v<T, bfloat16>;
+  const auto [count, queries, keys, size] = p.shape;
+  std::vector<T> sizes_of_v;
+  for (T value : p.v) sizes_of_v.push_back(T(std::abs(static_cast<float>(value))));
+  const std::vector<double> sizes = reference::attention(p.q, p.k, sizes_of_v, p.shape, p.options);
+  const double scale = p.options.scale ? std::abs(static_cast<double>(*p.options.scale))
+                                       : 1 / std::sqrt(static_cast<double>(size));
+  const auto number = [](T value) { return std::abs(static_cast<double>(static_cast<float>(value))); };
+  std::vector<double> bounds(exact.size());
+  for (std::size_t row = 0; row < count * queries; ++row) {
+    const std::size_t begin = row / queries * keys * size;
+    double largest = 0;
+    for (std::size_t j = 0; j < keys; ++j) {
+      double product = 0;
+      for (std::size_t c = 0; c < size; ++c)
+        product += number(p.q[row * size + c]) * number(p.k[begin + j * size + c]);
+      largest = std::max(largest, scale * product);
+    }
+    const double e = static_cast<double>(size + 4) * 0x1p-23 * largest;
+    const double weights = 5e-5 + std::expm1(2 * e) + static_cast<double>(keys + 2) * 0x1p-23 +
+                           (is_half       ? 0x1p-11
+                            : is_bfloat16 ? 0x1p-8
+                                          : 0);
+    for (std::size_t c = 0; c < size; ++c) {
+      double bound = weights * sizes[row * size + c];
+      for (std::size_t j = 0; j < keys && is_half; ++j) bound += 0x1p-25 * number(p.v[begin + j * size + c]);
+      const double rounding = is_half ? 0x1p-11 : is_bfloat16 ? 0x1p-8 : 0;
+      bound += rounding * (std::abs(exact[row * size + c]) + bound) + (is_half ? 0x1p-25 : 1e-37);
+      bounds[row * size + c] = bound;
+    }
+  }
+  return [bounds](std::size_t i) { return bounds[i]; };
+}
+
+template <class T>
+std::string difference_of(const Heads<T>& p, const std::string& leg) {
+  const std::vector<double> exact = reference::attention(p.q, p.k, p.v, p.shape, p.options);
+  return difference(attended(p, leg), exact, bound_of(p, exact));
+}
+
+/// Keys that get larger: so does the largest score, from tile to tile and stretch to stretch.
+template <class T>
+Heads<T> growing(AttentionShape shape, AttentionOptions options) {
+  Heads<T> p = heads<T>(shape, options);
+  for (std::size_t i = 0; i < p.k.size(); ++i) {
+    const std::size_t row = i / shape.head_size % shape.keys;
+    const float factor = 1.0f + 2.0f * static_cast<float>(row) / static_cast<float>(shape.keys);
+    p.k[i] = T(static_cast<float>(p.k[i]) * factor);
+  }
+  return p;
+}
+
+/// Of every kind of number.
+void attention_is_right(AttentionShape shape, AttentionOptions options = {}) {
+  for (const std::string& leg : legs()) {
+    INFO(leg << ", " << shape.heads << " heads, " << shape.queries << " queries, " << shape.keys
+             << " keys of " << shape.head_size << (options.causal ? ", causal" : ""));
+    CHECK(difference_of(heads<float>(shape, options), leg) == "");
+    CHECK(difference_of(heads<half>(shape, options), leg) == "");
+    CHECK(difference_of(heads<bfloat16>(shape, options), leg) == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("attention is right for any number of heads, queries and keys", "[workloads][attention]") {
+  for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 1},
+                                      {1, 1, 1, 64},
+                                      {2, 1, 100, 32},
+                                      {3, 70, 1, 8},
+                                      {2, 64, 64, 64},
+                                      {3, 65, 33, 40},
+                                      {1, 17, 300, 80}})
+    attention_is_right(shape);
+}
+
+TEST_CASE("attention is right for heads of any size", "[workloads][attention]") {
+  for (std::uint64_t size : {2u, 7u, 16u, 31u, 63u, 100u, 128u, 129u, 200u, 255u, 256u})
+    attention_is_right({2, 9, 35, size});
+}
+
+TEST_CASE("the queries of causal attention see what is not after them, the last one all keys",
+          "[workloads][attention]") {
+  for (const AttentionShape& shape :
+       {AttentionShape{1, 1, 5, 4}, {2, 5, 5, 4}, {2, 70, 70, 20}, {2, 40, 100, 16}, {1, 100, 40, 16}})
+    attention_is_right(shape, {.causal = true});
+  // One key, which every query but the last does not see.
+  const std::vector<float> q(6, 1.0f), k{1.0f, 2.0f}, v{3.0f, 4.0f};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    std::vector<float> out = poisoned(6);
+    run(workloads::attention(q, k, v, out, {1, 3, 1, 2}, {.causal = true}), leg);
+    CHECK(out == std::vector<float>{0, 0, 0, 0, 3, 4});
+  }
+}
+
+TEST_CASE("what causal attention does not see makes no difference", "[workloads][attention]") {
+  const AttentionShape shape{1, 3, 3, 2};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    Heads<float> p = heads<float>(shape, {.causal = true});
+    const std::vector<float> before = attended(p, leg);
+    // The last key: only the last query sees it.
+    p.k[4] = undefined;
+    p.k[5] = infinity;
+    const std::vector<float> after = attended(p, leg);
+    CHECK(same_bits(std::span(before).first(4), std::span(after).first(4)));
+    CHECK(std::isnan(after[4]));
+    CHECK(std::isnan(after[5]));
+  }
+}
+
+TEST_CASE("attention takes a scale, and scores of 1e4 and more", "[workloads][attention]") {
+  attention_is_right({1, 9, 40, 24}, {.scale = 0.0f});
+  attention_is_right({1, 9, 40, 24}, {.scale = -0.3f});
+  const AttentionShape shape{2, 20, 90, 16};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    // Products up to 1e4, of which the largest takes all.
+    CHECK(difference_of(heads<float>(shape, {.scale = 1.0f}, 25), leg) == "");
+    CHECK(difference_of(heads<half>(shape, {.scale = 1.0f}, 25), leg) == "");
+    CHECK(difference_of(heads<bfloat16>(shape, {.scale = 1.0f}, 25), leg) == "");
+    // Equal scores share equally, whatever their size: the mean of v.
+    for (const float number : {100.0f, 6e4f, 1e15f, -1e15f}) {
+      INFO(number);
+      Heads<float> p = heads<float>({1, 2, 100, 3});
+      std::fill(p.q.begin(), p.q.end(), number);
+      std::fill(p.k.begin(), p.k.end(), 1.1f * number);
+      std::vector<double> mean(6);
+      for (std::size_t i = 0; i < 300; ++i) mean[i % 3] += static_cast<double>(p.v[i]) / 100;
+      for (std::size_t c = 0; c < 3; ++c) mean[3 + c] = mean[c];
+      CHECK(difference(attended(p, leg), mean, [](std::size_t) { return 1e-5; }) == "");
+    }
+  }
+}
+
+TEST_CASE("attention gives -infinity no weight, and makes NaN what has no weights",
+          "[workloads][attention]") {
+  // Of four queries: 1, NaN, infinity, -infinity. Keys: 1, 0.5 and 2, of which one is then replaced.
+  const AttentionShape shape{1, 4, 3, 1};
+  const Heads<float> plain{
+      shape, {}, {1.0f, undefined, infinity, -infinity}, {1.0f, 0.5f, 2.0f}, {1.0f, 2.0f, 4.0f}};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const std::vector<float> got = attended(plain, leg);
+    CHECK(std::abs(got[0] - (std::exp(1.0f) + 2 * std::exp(0.5f) + 4 * std::exp(2.0f)) /
+                                (std::exp(1.0f) + std::exp(0.5f) + std::exp(2.0f))) < 1e-3f);
+    for (std::size_t i : {1u, 2u, 3u}) CHECK(std::isnan(got[i]));  // the last: nothing but -infinity
+
+    Heads<float> p = plain;
+    p.k[1] = -infinity;
+    CHECK(std::abs(attended(p, leg)[0] -
+                   (std::exp(1.0f) + 4 * std::exp(2.0f)) / (std::exp(1.0f) + std::exp(2.0f))) < 1e-3f);
+    p.k = {-infinity, -infinity, -infinity};
+    CHECK(std::isnan(attended(p, leg)[0]));
+    for (float odd : {undefined, infinity}) {
+      p = plain;
+      p.k[2] = odd;
+      CHECK(std::isnan(attended(p, leg)[0]));
+    }
+    p = plain;
+    p.v[0] = infinity;
+    CHECK(attended(p, leg)[0] == infinity);
+    p.v[0] = undefined;
+    CHECK(std::isnan(attended(p, leg)[0]));
+  }
+}
+
+TEST_CASE("attention of 16 bits knows NaN and infinities", "[workloads][attention]") {
+  const AttentionShape shape{1, 2, 40, 3};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    Heads<half> p = heads<half>(shape);
+    p.k[3 * 39] = half(undefined);
+    for (float number : attended(p, leg)) CHECK(std::isnan(number));
+    p = heads<half>(shape);
+    p.v[3 * 39] = half(infinity);
+    const std::vector<float> got = attended(p, leg);
+    CHECK(got[0] == infinity);
+    CHECK(got[3] == infinity);
+    CHECK(std::isfinite(got[1]));
+    // Beyond 65504 there is infinity, but not on the way.
+    p = heads<half>({1, 1, 2, 1});
+    p.v = {half(60000.0f), half(65504.0f)};
+    CHECK(attended(p, leg)[0] > 60000.0f);
+    Heads<bfloat16> large = heads<bfloat16>({1, 1, 2, 1});
+    large.v = {bfloat16(1e38f), bfloat16(2e38f)};
+    CHECK(attended(large, leg)[0] > 1e38f);
+  }
+}
+
+TEST_CASE("attention gives zeros where there are no keys, and nothing where there are no queries",
+          "[workloads][attention]") {
+  for (const std::string& leg : legs())
+    for (const bool causal : {false, true}) {
+      INFO(leg);
+      const Heads<float> p = heads<float>({2, 3, 0, 5}, {.causal = causal});
+      CHECK(attended(p, leg) == std::vector<float>(30, 0.0f));
+      CHECK(attended(heads<half>({2, 3, 0, 5}), leg) == std::vector<float>(30, 0.0f));
+      CHECK(attended(heads<float>({2, 0, 3, 5}, {.causal = causal}), leg).empty());
+      CHECK(attended(heads<bfloat16>({0, 4, 3, 5}), leg).empty());
+    }
+}
+
+TEST_CASE("attention is right beyond one stretch of the keys", "[workloads][attention]") {
+  // Of 16384 keys.
+  attention_is_right({1, 3, 16385, 5});
+  attention_is_right({2, 2, 16400, 3}, {.causal = true});
+}
+
+TEST_CASE("attention is right beyond two stretches of the keys, for heads of two turns",
+          "[workloads][attention][large]") {
+  const AttentionShape shape{1, 2, 32769, 129};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    CHECK(difference_of(growing<float>(shape, {.causal = true}), leg) == "");
+    CHECK(difference_of(growing<half>(shape, {.causal = true}), leg) == "");
+    CHECK(difference_of(growing<bfloat16>(shape, {.causal = true}), leg) == "");
+  }
+}
+
+TEST_CASE("attention takes and writes parts of arrays of 16 bits wherever they begin",
+          "[workloads][attention]") {
+  const AttentionShape shape{2, 3, 4, 7};
+  const Heads<half> p = heads<half>(shape);
+  const std::vector<double> exact = reference::attention(p.q, p.k, p.v, shape);
+  for (const std::string& leg : legs())
+    for (std::size_t begin : {0u, 1u, 2u, 3u}) {
+      INFO(leg << ", from " << begin);
+      Array<half> q = the_runtime().array<half>(60), k = the_runtime().array<half>(80),
+                  v = the_runtime().array<half>(80),
+                  out = the_runtime().array(std::vector<half>(50, half(77.0f)));
+      std::copy(p.q.begin(), p.q.end(), q.write().value().begin() + begin);
+      std::copy(p.k.begin(), p.k.end(), k.write().value().begin() + begin);
+      std::copy(p.v.begin(), p.v.end(), v.write().value().begin() + begin);
+      run(workloads::attention(Read<half>(q).slice(begin, 42), Read<half>(k).slice(begin, 56),
+                               Read<half>(v).slice(begin, 56), Write<half>(out).slice(begin, 42), shape),
+          leg);
+      const auto view = out.read().value();
+      std::vector<float> got;
+      for (std::size_t i = 0; i < 50; ++i) got.push_back(static_cast<float>(view.begin()[i]));
+      CHECK(difference(std::span(got).subspan(begin, 42), exact, bound_of(p, exact)) == "");
+      for (std::size_t i = 0; i < 50; ++i)
+        if (i < begin || i >= begin + 42) CHECK(got[i] == 77.0f);
+    }
+}
+
+TEST_CASE("attention gives the same bits again, whatever else is asked for with it",
+          "[workloads][attention]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Heads<float> p = heads<float>({3, 150, 90, 24});
+    const std::vector<float> all = attended(p, leg);
+    CHECK(same_bits(all, attended(p, leg)));
+    // The second head alone.
+    const std::size_t queries = 150 * 24, keys = 90 * 24;
+    const auto part = [](const std::vector<float>& of, std::size_t count) {
+      const auto begin = of.begin() + static_cast<std::ptrdiff_t>(count);
+      return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(count));
+    };
+    const Heads<float> one{{1, 150, 90, 24}, {}, part(p.q, queries), part(p.k, keys), part(p.v, keys)};
+    CHECK(same_bits(attended(one, leg), part(all, queries)));
+  }
+}
+
+TEST_CASE("attention refuses what has no heads of that shape", "[workloads][attention]") {
+  std::vector<float> q(24), k(40), v(40), out(24);
+  const auto refused = [&](AttentionShape shape, AttentionOptions options = {}) {
+    return refusal(workloads::attention(q, k, v, out, shape, options));
+  };
+  CHECK(refused({2, 3, 5, 4}) == "not refused");
+  CHECK(refused({2, 3, 5, 0}) == "Head size (0) of workload 'attention' is below the least (1).");
+  CHECK(refused({1, 1, 1, 257}) == "Head size (257) of workload 'attention' exceeds the limit (256).");
+  CHECK(refused({1, std::uint64_t{1} << 31, 1, 4}) ==
+        "Dimension (2147483648) of workload 'attention' exceeds the limit (2147483647).");
+  CHECK(refused({0x7fff'ffff, 3, 5, 4}) ==
+        "Number of blocks of 64 queries (2147483647) of workload 'attention' exceeds the limit (268431360).");
+  CHECK(refused({3, 3, 5, 4}) ==
+        "Queries (24 elements) of workload 'attention' are not those of 3 heads of 3 x 4.");
+  CHECK(refused({2, 3, 4, 4}) ==
+        "Keys (40 elements) of workload 'attention' are not those of 2 heads of 4 x 4.");
+  v.resize(41);
+  CHECK(refused({2, 3, 5, 4}) ==
+        "Values (41 elements) of workload 'attention' are not those of 2 heads of 5 x 4.");
+  v.resize(40);
+  out.resize(23);
+  CHECK(refused({2, 3, 5, 4}) ==
+        "Results (23 elements) of workload 'attention' are not those of 2 heads of 3 x 4.");
+  out.resize(24);
+  CHECK(refused({2, 3, 5, 4}, {.scale = undefined}) == "Scale (nan) of workload 'attention' is not finite.");
+}
