@@ -69,6 +69,8 @@ TEST_CASE("a native function that throws or refuses fails its lane and no other"
   const auto device = good(found[0].adapter->open());
   const auto buffer =
       good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
+  const auto another =
+      good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
   const auto throws =
       native(*device, [](const NativeLane&, Extent3, std::span<const NativeArgument>) -> Result<void> {
         throw std::runtime_error("no more ink");
@@ -88,7 +90,7 @@ TEST_CASE("a native function that throws or refuses fails its lane and no other"
       CHECK(waited.error() == code);
       CHECK(waited.error().describe().find(words) != std::string::npos);
     }
-    bystander.fill(range(buffer), 6);
+    bystander.fill(range(another), 6);
     CHECK(bystander.wait(Instant::max()));
     CHECK_FALSE(device->lost());
   }
