@@ -242,6 +242,8 @@ Result<void> check_command(const Recording& recording, const Command& command, c
     case Command::Kind::fill:
       if (auto memory = check_memory(operands[0], "Target of a fill", device); !memory) return memory;
       return check_fill(operands[0], device);
+    case Command::Kind::release:
+    case Command::Kind::acquire: return check_memory(operands[0], "Memory that is handed over", device);
     case Command::Kind::dispatch:
       if (!command.executable)
         return base::invalid(base::text("A dispatch on '{}' has no executable.", device.info().id));

@@ -1,10 +1,13 @@
 #include "device/contract.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 #include "base/sizes.hpp"
 #include "base/text.hpp"
 #include "device/native.hpp"
+#include "device/turns.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -104,6 +107,67 @@ Digest DeviceBase::driver_identity() const {
       .add(i.driver_version)
       .add(std::string_view(i.api))
       .finish();
+}
+
+void DeviceBase::note_shared(const std::shared_ptr<Timeline>& timeline) {
+  const std::lock_guard lock(shared_mutex_);
+  shared_.push_back(timeline);
+  shares_.store(true, std::memory_order_release);
+}
+
+Instant DeviceBase::sleep_until(Instant until) {
+  // What is lost is seen as late as this. Nobody wakes for it where nothing is shared.
+  constexpr Duration look = std::chrono::milliseconds(50);
+  if (!shares_.load(std::memory_order_acquire)) return until;
+  const Instant now = Clock::steady().now();
+  if (until <= now) return until;
+  std::vector<std::shared_ptr<Timeline>> shared;
+  {
+    const std::lock_guard lock(shared_mutex_);
+    std::erase_if(shared_, [&](const std::weak_ptr<Timeline>& one) {
+      auto timeline = one.lock();
+      if (timeline) shared.push_back(std::move(timeline));
+      return one.expired();
+    });
+    shares_.store(!shared_.empty(), std::memory_order_release);
+  }
+  bool open = false;
+  for (const auto& timeline : shared) open |= timeline->turns() && timeline->turns()->open();
+  return open ? std::min(until, now + look) : until;
+}
+
+std::optional<Error> DeviceBase::known_refusal_by(NativeProbe probe) const {
+  const std::lock_guard lock(asked_mutex_);
+  const auto known = asked_.find(probe);
+  return known != asked_.end() ? known->second : std::nullopt;
+}
+
+std::optional<Error> DeviceBase::refusal_by(NativeProbe probe) {
+  if (!probe) return std::nullopt;
+  {
+    const std::lock_guard lock(asked_mutex_);
+    if (const auto known = asked_.find(probe); known != asked_.end()) return known->second;
+  }
+  const auto useful = ask(probe);
+  if (const Error* gone = lost()) return *gone;  // that says nothing of it
+  // Threads may come to it at once: one of them wins.
+  const std::lock_guard lock(asked_mutex_);
+  return asked_.emplace(probe, useful ? std::nullopt : std::optional(useful.error())).first->second;
+}
+
+Result<void> DeviceBase::ask(NativeProbe probe) {
+  std::string what;
+  try {
+    return probe({.backend = info_.backend, .device = info_.id});
+  } catch (const Exception& exception) {
+    return exception.error();
+  } catch (const std::exception& exception) {
+    what = exception.what();
+  } catch (...) {
+    what = "an exception that is no std::exception";
+  }
+  return Error(Errc::unavailable,
+               base::text("A native function asked about '{}' threw: {}.", info_.id, what));
 }
 
 Monitoring unmonitored(std::string device, const std::string& why) {

@@ -15,7 +15,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +33,7 @@ namespace device {
 
 class DeviceBase;
 class NativeDoor;
+class Turns;
 
 /// The one synchronization primitive: a value that only grows, or a failure that stays.
 /// Threads: thread-safe.
@@ -49,6 +53,8 @@ class Timeline {
   /// Whether others than wye move it: then a submission may signal it, and a wait for it holds the device's queue until
   /// they have.
   virtual bool is_foreign() const noexcept { return false; }
+  /// Of a foreign timeline that two devices of wye's have: what they promised each other on it. Null of all others.
+  virtual Turns* turns() noexcept { return nullptr; }
 };
 
 /// What a timeline that has reached `reached` answers to `value`, which is not larger.
@@ -237,6 +243,15 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual Monitoring monitor();
   /// The failure that ended this device, or null.
   virtual const Error* lost() const noexcept = 0;
+  /// Notes a timeline that another device moves too.
+  void note_shared(const std::shared_ptr<Timeline>& timeline);
+  /// Until when who waits for this device until `until` may sleep. Where lanes of it wait for another device that may be lost
+  /// without anybody knowing, that is looked at, and the sleep is short. At once for who does not want to sleep.
+  Instant sleep_until(Instant until);
+  /// Why native functions with `probe` are of no use here; nothing where they are. It is asked once: what it says is kept.
+  std::optional<Error> refusal_by(NativeProbe probe);
+  /// The same, as far as it has been asked.
+  std::optional<Error> known_refusal_by(NativeProbe probe) const;
   /// Names the device and the exact build of its driver, the same in every process. What a driver made is of use to no
   /// other.
   Digest driver_identity() const;
@@ -262,9 +277,16 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
 
  protected:
   explicit DeviceBase(AdapterInfo info) : info_(std::move(info)) {}
+  /// Calls `probe` as native functions are called.
+  virtual Result<void> ask(NativeProbe probe);
 
  private:
   AdapterInfo info_;
+  std::atomic<bool> shares_{false};
+  std::mutex shared_mutex_;
+  std::vector<std::weak_ptr<Timeline>> shared_;
+  mutable std::mutex asked_mutex_;
+  std::map<NativeProbe, std::optional<Error>> asked_;
 };
 
 /// A device that could be opened.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "device/turns.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -55,6 +56,14 @@ void Lane::fill(const BufferRange& target, std::uint32_t pattern) {
   if (Recording* recording = open()) recording->fill(target, pattern);
 }
 
+void Lane::release(const BufferRange& memory) {
+  if (Recording* recording = open()) recording->release(memory);
+}
+
+void Lane::acquire(const BufferRange& memory) {
+  if (Recording* recording = open()) recording->acquire(memory);
+}
+
 void Lane::dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments,
                     Extent3 items) {
   if (Recording* recording = open()) recording->dispatch(executable, arguments, items);
@@ -62,7 +71,9 @@ void Lane::dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arg
 
 void Lane::wait_for(TimelinePoint point) {
   submit();
-  if (!failure_) waits_.push_back(std::move(point));
+  if (failure_) return;
+  if (point.timeline && point.timeline->turns()) promised_.push_back(point);
+  waits_.push_back(std::move(point));
 }
 
 void Lane::signal(const TimelinePoint& point) {
@@ -125,6 +136,12 @@ Result<void> Lane::wait(Instant until, const StopToken& stop) {
     auto waited = base_->wait(last_, until);
     if (!waited && waited.error() == Errc::timed_out) return waited;
     if (!waited) fail(waited.error());
+  }
+  if (waits_.empty()) {  // else some are still to be waited for
+    for (const TimelinePoint& point : promised_)
+      if (const auto why = point.timeline->turns()->broken(point.value))
+        fail(why->with_context(base::text("while '{}' waited for another device", device()->info().id)));
+    promised_.clear();
   }
   collect();
   if (failure_) return *failure_;

@@ -29,6 +29,10 @@ class Lane {
   void copy(const BufferRange& source, const BufferRange& target);
   void fill(const BufferRange& target, std::uint32_t pattern);
   void dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments, Extent3 items);
+  /// Leaves memory that another driver has too to that driver, with all that was done to it here, until `acquire`. Who orders
+  /// the two devices says when that may use it.
+  void release(const BufferRange& memory);
+  void acquire(const BufferRange& memory);
   /// What is recorded after this runs only when `point` is reached.
   void wait_for(TimelinePoint point);
   /// Raises a timeline that others wait for once all that was recorded so far is done, and submits it.
@@ -64,7 +68,8 @@ class Lane {
   std::size_t done_ = 0;
   std::vector<std::shared_ptr<Recording>> idle_;
   std::vector<TimelinePoint> waits_;
-  std::uint64_t last_ = 0;  // value of the last submission
+  std::vector<TimelinePoint> promised_;  // by other devices, since the last wait
+  std::uint64_t last_ = 0;               // value of the last submission
   std::optional<Error> failure_;
 };
 

@@ -33,6 +33,8 @@ class Program {
   virtual std::uint64_t id() const noexcept = 0;
   /// Why no executable can be made of it for `device`, or nothing.
   virtual std::optional<Error> refusal(const DeviceBase& device) const = 0;
+  /// Why a source that comes before the one that `device` takes is passed over there; nothing where none is.
+  virtual std::optional<Error> passed_over(const DeviceBase&) const { return std::nullopt; }
   /// Names the artefact that `build` would make for `device`: a digest of everything that goes into it.
   virtual Result<Digest> key(const DeviceBase& device) const = 0;
   /// Whether the artefact is worth keeping on disk: false for code that is already in the process.

@@ -100,6 +100,16 @@ void Recording::fill(BufferRange target, std::uint32_t pattern) {
   }
 }
 
+void Recording::release(BufferRange memory) {
+  if (Command* command = add(Command::Kind::release))
+    add_operand(*command, bytes_of(std::move(memory), Access::read_write));
+}
+
+void Recording::acquire(BufferRange memory) {
+  if (Command* command = add(Command::Kind::acquire))
+    add_operand(*command, bytes_of(std::move(memory), Access::read_write));
+}
+
 void Recording::dispatch(std::shared_ptr<ExecutableBase> executable, const Arguments& arguments,
                          Extent3 items) {
   Command* command = add(Command::Kind::dispatch);

@@ -33,6 +33,8 @@ struct Command {
     copy,      ///< operand 0 -> operand 1, same size
     fill,      ///< operand 0, 4-byte `pattern`; offset and size are multiples of 4
     dispatch,  ///< `executable` over `items`
+    release,   ///< operand 0, which another driver has too, is that one's to use from here on
+    acquire,   ///< operand 0, the same, is this device's again, with what the other driver left in it
   };
   Kind kind = Kind::dispatch;
   bool barrier = false;     ///< what came before must have finished and be visible to this command
@@ -56,6 +58,8 @@ class Recording {
   void download(BufferRange source, std::span<std::byte> target);
   void copy(BufferRange source, BufferRange target);
   void fill(BufferRange target, std::uint32_t pattern);
+  void release(BufferRange memory);
+  void acquire(BufferRange memory);
   /// `arguments` in the order of the executable's schema; their access is set from it.
   void dispatch(std::shared_ptr<ExecutableBase> executable, const Arguments& arguments, Extent3 items);
 

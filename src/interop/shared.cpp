@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "device/contract.hpp"
 #include "device/native.hpp"
+#include "device/turns.hpp"
 #include "pool/pool.hpp"
 
 namespace wye {
@@ -98,6 +99,7 @@ Result<void> share_timeline(SharedState& state) {
     }
     state.sides[maker].timeline = std::move(made->timeline);
     state.sides[opener].timeline = *std::move(opened);
+    for (const SharedState::Side& side : state.sides) side.device.base()->note_shared(side.timeline);
     state.why_waited.clear();
     return {};
   }
@@ -204,18 +206,28 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
   try {
     SharedState& state = *state_;
     const bool first = from.device() == state.sides[0].device;
-    if (state.sides[0].timeline) {
+    const bool one_memory = state.why_copied.empty();  // as it is where they have a timeline
+    device::Lane& giver = from.state()->lane();
+    device::Lane& taker = to.state()->lane();
+    const auto release = [&] { giver.release({source.base(), Bytes{0}, source.bytes()}); };
+    if (const auto& timeline = state.sides[first ? 0 : 1].timeline) {
       const std::uint64_t turn = ++state.turns;
-      from.signal(SyncPoint(state.sides[first ? 0 : 1].timeline, turn));
+      release();
+      giver.signal({timeline, turn});
       // Nobody would ever signal it.
       if (auto failed = failure_of(from); !failed) return failed;
-      to.wait_for(SyncPoint(state.sides[first ? 1 : 0].timeline, turn));
-      return failure_of(to);
+      if (device::Turns* const turns = timeline->turns()) turns->promise(turn, giver.submit());
+      taker.wait_for({state.sides[first ? 1 : 0].timeline, turn});
+    } else {
+      if (auto over = from.point().wait(deadline); !over) return over;
+      if (auto failed = failure_of(from); !failed) return failed;
+      if (!one_memory) return copy(state, from, to, source, target, deadline);
+      release();  // only now: a turn that did not end in time goes on
+      if (auto over = from.point().wait(deadline); !over) return over;
+      if (auto failed = failure_of(from); !failed) return failed;
     }
-    if (auto over = from.point().wait(deadline); !over) return over;
-    if (auto failed = failure_of(from); !failed) return failed;
-    if (!state.why_copied.empty()) return copy(state, from, to, source, target, deadline);
-    return {};
+    taker.acquire({target.base(), Bytes{0}, target.bytes()});
+    return failure_of(to);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory to hand shared memory over.");
   }

@@ -380,7 +380,7 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
 }
 
 std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& source, const Way& way,
-                                                           const device::DeviceBase& device,
+                                                           const device::DeviceBase& device, Ask ask,
                                                            std::string* why) const {
   const auto not_for = [&](auto make_reason) -> std::optional<Choice> {
     if (why) why->append(why->empty() ? "" : "; ").append(make_reason());
@@ -392,7 +392,15 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
     if (why && why->find(source.lacking) != why->npos) return std::nullopt;
     return not_for([&] { return source.lacking; });
   }
-  if (source.language == "native" && source.backend != device.info().backend) return std::nullopt;
+  if (source.language == "native") {
+    if (source.backend != device.info().backend) return std::nullopt;
+    if (const NativeProbe probe = source.ready->native->probe()) {
+      // Programs have devices to look at only; what they are asked here changes nothing that is to be seen.
+      const auto refused = ask == Ask::yes ? const_cast<device::DeviceBase&>(device).refusal_by(probe)
+                                           : device.known_refusal_by(probe);
+      if (refused) return not_for([&] { return refused->sentence(); });
+    }
+  }
   if (way.takes != "cubin" && way.takes != "ptx") return Choice{&source};
 
   const auto architecture = parse_architecture(device.info().architecture);
@@ -427,14 +435,15 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
   });
 }
 
-KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, std::string* why) const {
+KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Ask ask,
+                                            std::string* why) const {
   for (const std::string_view language : device.languages())
     for (const Way& way : ways) {
       if (way.takes != language) continue;
       std::optional<Choice> best;
       for (const Prepared& source : sources_) {
         if (source.language != way.language) continue;
-        const auto choice = serves(source, way, device, why);
+        const auto choice = serves(source, way, device, ask, why);
         // Of several cubins that run, the one for the newest architecture.
         const auto newness = [](const Prepared& p) {
           return std::pair(p.architecture.number, p.architecture.only != 0);
@@ -447,7 +456,18 @@ KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, st
 }
 
 std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) const {
-  return refusal(choose(device), device);
+  return refusal(choose(device, Ask::no), device);
+}
+
+std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device) const {
+  for (const Prepared& source : sources_) {
+    if (source.language != "native" || source.backend != device.info().backend) continue;
+    if (const NativeProbe probe = source.ready->native->probe())
+      if (const auto why = device.known_refusal_by(probe))
+        return Error(why->code(), base::text("The native function of kernel '{}' is not used on '{}': {}",
+                                             name_, device.info().id, why->sentence()));
+  }
+  return std::nullopt;
 }
 
 std::optional<Error> KernelProgram::refusal(const Choice& choice, const device::DeviceBase& device) const {
@@ -455,7 +475,7 @@ std::optional<Error> KernelProgram::refusal(const Choice& choice, const device::
   const Prepared* source = choice.source;
   if (!source) {
     std::string why;
-    choose(device, &why);
+    choose(device, Ask::no, &why);
     std::vector<std::string_view> needs;
     for (const std::string_view language : device.languages())
       for (const Way& way : ways)
@@ -474,7 +494,7 @@ std::optional<Error> KernelProgram::refusal(const Choice& choice, const device::
 }
 
 Result<Digest> KernelProgram::key(const device::DeviceBase& device) const {
-  const Choice choice = choose(device);
+  const Choice choice = choose(device, Ask::yes);
   if (!choice.source) return *refusal(choice, device);
   return key(choice);
 }
@@ -491,7 +511,7 @@ Result<Digest> KernelProgram::key(const Choice& choice) const {
 
 bool KernelProgram::storable(const device::DeviceBase& device) const noexcept {
   try {
-    const Prepared* source = choose(device).source;
+    const Prepared* source = choose(device, Ask::yes).source;
     return source && source->language != "host" && source->language != "native";
   } catch (const std::bad_alloc&) {
     return false;
@@ -499,7 +519,7 @@ bool KernelProgram::storable(const device::DeviceBase& device) const noexcept {
 }
 
 Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) const {
-  const Choice choice = choose(device);
+  const Choice choice = choose(device, Ask::yes);
   if (auto refused = refusal(choice, device)) return *std::move(refused);
   const Prepared& source = *choice.source;
   if (source.ready) return *source.ready;

@@ -37,6 +37,7 @@ class KernelProgram final : public device::Program {
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
   std::optional<Error> refusal(const device::DeviceBase& device) const override;
+  std::optional<Error> passed_over(const device::DeviceBase& device) const override;
   Result<Digest> key(const device::DeviceBase& device) const override;
   bool storable(const device::DeviceBase& device) const noexcept override;
   Result<device::Artefact> build(const device::DeviceBase& device) const override;
@@ -76,6 +77,8 @@ class KernelProgram final : public device::Program {
     const Prepared* source = nullptr;
     std::optional<CudaTarget> target = {};  ///< of a source that is compiled for one
   };
+  /// Whether native functions are asked about a device that they have not been asked about: that may take long.
+  enum class Ask : bool { no, yes };
   /// The CUDA C++ compiler, once it has been asked for, and what it adds to the source.
   struct Cuda {
     Result<std::shared_ptr<const CudaCompiler>> compiler;
@@ -115,9 +118,9 @@ class KernelProgram final : public device::Program {
   const Prepared* find(std::string_view language) const noexcept;
   const Cuda& cuda(const Prepared& source) const;
   std::optional<Choice> serves(const Prepared& source, const Way& way, const device::DeviceBase& device,
-                               std::string* why) const;
+                               Ask ask, std::string* why) const;
   /// The source that serves `device` best, or none; then `why` gets what is against those that nearly do.
-  Choice choose(const device::DeviceBase& device, std::string* why = nullptr) const;
+  Choice choose(const device::DeviceBase& device, Ask ask, std::string* why = nullptr) const;
   std::optional<Error> refusal(const Choice& choice, const device::DeviceBase& device) const;
   Result<Digest> key(const Choice& choice) const;
 

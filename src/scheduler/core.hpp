@@ -69,6 +69,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Error> refusal(const Record& record, std::size_t device) const;
   Result<void> attempt(Record& record, std::size_t device);
   void settle(Record& record, State from, std::optional<Error> error);
+  std::string why_there(const Record& record) const;
 
   std::shared_ptr<pool::Pool> pool_;
   std::shared_ptr<device::ExecutableProvider> provider_;

@@ -69,6 +69,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Bytes moved;
   Bytes size;  ///< of its operands: what the preference table is asked with
   std::vector<Decision> decisions;
+  std::string passed_over;  ///< why sources that come before those in use were not; empty where none were
   std::optional<Error> error;
 
   mutable std::mutex mutex;  ///< for what follows

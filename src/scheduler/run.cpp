@@ -162,6 +162,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   std::vector<Executable> executables;
   executables.reserve(job.size());
   record.tier = CacheTier::none;
+  record.passed_over.clear();
   for (std::size_t c = 0; c < job.size(); ++c) {
     auto provided = job.is_build() ? provider_->make_ready(job[c].program(), device.base(), ready_by)
                                    : provider_->provide(job[c].program(), device.base(), ready_by);
@@ -169,6 +170,9 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
       return std::move(provided).error().with_context(base::text("while preparing job '{}'", record.name));
     record.tier = std::max(record.tier, provided->tier);
     executables.push_back(std::move(provided->executable));
+    if (const auto why = job[c].program()->current().passed_over(*device.base());
+        why && record.passed_over.find(why->sentence()) == std::string::npos)
+      record.passed_over += " " + why->sentence();
   }
 
   if (job.is_build()) return {};
@@ -291,7 +295,9 @@ Explanation Core::explain(const Record& record) const {
   return explanation;
 }
 
-std::string Core::reason(const Record& record) const {
+std::string Core::reason(const Record& record) const { return why_there(record) + record.passed_over; }
+
+std::string Core::why_there(const Record& record) const {
   const AdapterInfo& info = pool_->devices()[record.device].info();
   std::string text;
   for (const Decision& decision : record.decisions) {

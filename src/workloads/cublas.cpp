@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -130,6 +132,16 @@ Result<Library::Handle> handle_of(const std::shared_ptr<const Library>& library,
   return static_cast<const LaneHandle*>(kept.get())->get();
 }
 
+/// What it said of each device that it was asked about, the last time: why it is of no use there, or nothing.
+struct Answers {
+  std::mutex mutex;
+  std::map<std::string, std::string> by_device;
+};
+Answers& answers() {
+  static Answers all;
+  return all;
+}
+
 /// Arithmetic in cuBLAS's numbers: cudaDataType and cublasComputeType_t.
 struct Numbers {
   int element;
@@ -150,6 +162,28 @@ constexpr Numbers numbers[] = {{real_32f, 4, real_32f, compute_32f},
 std::optional<Error> cublas::absence() {
   const auto& library = Library::shared();
   return library ? std::nullopt : std::optional(library.error());
+}
+
+Result<void> cublas::probe(const NativeLane& lane) {
+  const auto& library = Library::shared();
+  if (!library) return library.error();
+  const auto made = LaneHandle::create(*library, lane);
+  Answers& all = answers();
+  const std::lock_guard lock(all.mutex);
+  all.by_device[std::string(lane.device)] = made ? std::string() : made.error().sentence();
+  if (!made) return made.error();
+  return {};
+}
+
+cublas::Probed cublas::probed() {
+  Answers& all = answers();
+  const std::lock_guard lock(all.mutex);
+  Probed probed;
+  for (const auto& [device, refusal] : all.by_device) {
+    probed.any |= refusal.empty();
+    if (!refusal.empty()) probed.refusals += (probed.refusals.empty() ? "" : " ") + refusal;
+  }
+  return probed;
 }
 
 Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, const void* a, const void* b,

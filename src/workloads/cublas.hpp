@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "product.hpp"
 
@@ -16,6 +17,17 @@ namespace cublas {
 /// Why there is no cuBLAS; nothing where there is. The first call opens it.
 /// Threads: thread-safe.
 std::optional<Error> absence();
+
+/// Whether cuBLAS makes what it needs on the device of `lane`: one that is newer than the driver does not, nor where memory lacks.
+/// Errors: what cuBLAS says, as native().
+/// Threads: thread-safe.
+Result<void> probe(const NativeLane& lane);
+/// What `probe` has said: whether cuBLAS is used on any device it was asked about, and why not on the others.
+struct Probed {
+  bool any = false;
+  std::string refusals;
+};
+Probed probed();
 
 /// What is multiplied, and what it is added up in.
 enum class Arithmetic : std::uint8_t {

@@ -29,7 +29,8 @@ struct ProductKernels {
   Result<Kernel<Read<T>, Read<T>, Write<Sum>, Product>> set;
   Result<Kernel<Read<T>, Read<T>, ReadWrite<Sum>, Product>> add;
 
-  /// Of `text`, and of what cuBLAS has of this arithmetic, where there is cuBLAS: that is then what CUDA takes.
+  /// Of `text`, and of what cuBLAS has of this arithmetic, where there is cuBLAS: devices of CUDA that it can be used on take
+  /// that, the others the text.
   static ProductKernels make(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic) {
     return {kernel<Write<Sum>>(text, arithmetic), kernel<ReadWrite<Sum>>(text, arithmetic)};
   }
@@ -42,11 +43,13 @@ struct ProductKernels {
     std::vector<typename Kernel<Read<T>, Read<T>, C, Product>::Source> sources{
         host(static_cast<Multiply>(cpu::matmul), {.tile = Extent3(items_per_block)})};
     if (arithmetic && !cublas::absence())
-      sources.push_back(
-          native("cuda", [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a,
-                                                 DeviceSpan<const T> b, DeviceSpan<Sum> c, Product shape) {
+      sources.push_back(native(
+          "cuda",
+          [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a, DeviceSpan<const T> b,
+                                  DeviceSpan<Sum> c, Product shape) {
             return cublas::multiply(lane, numbers, a.data, b.data, c.data, shape);
-          }));
+          },
+          cublas::probe));
     return make_kernel<Read<T>, Read<T>, C, Product>(text, {"a", "b", "c", "shape"}, product_tiles,
                                                      std::move(sources));
   }
@@ -275,8 +278,10 @@ void add_matmul(Steps& steps, const Read<float>& a, const Read<float>& b, const 
 }
 
 std::string matmul_on_cuda() {
-  const std::optional<Error> absent = cublas::absence();
-  return absent ? "wye's own kernel: " + absent->sentence() : "cuBLAS";
+  if (const std::optional<Error> absent = cublas::absence()) return "wye's own kernel: " + absent->sentence();
+  const cublas::Probed probed = cublas::probed();
+  if (probed.refusals.empty()) return "cuBLAS";
+  return (probed.any ? "cuBLAS, or wye's own kernel: " : "wye's own kernel: ") + probed.refusals;
 }
 
 Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape) {

@@ -3,6 +3,7 @@
 #include <wye/kernel/kernel.hpp>
 
 #include <set>
+#include <stdexcept>
 
 #include "cubin.hpp"
 #include "cuda.hpp"
@@ -295,6 +296,67 @@ TEST_CASE("a native function gets the lane, the grid and the addresses", "[kerne
   test::DoubleDevice shader_only("vulkan:0", {"spirv"});
   CHECK(kernel->program()->refusal(shader_only));
   CHECK(scale({enqueue, enqueue}).error().sentence() == "Kernel 'scale' has two native sources for 'cuda'.");
+}
+
+namespace {
+int asked = 0;
+std::optional<Error> answer;
+Result<void> probe(const NativeLane& lane) {
+  ++asked;
+  CHECK(lane.backend == "cuda");
+  CHECK(lane.device == "cuda:0");
+  if (answer && *answer == Errc::internal) throw std::runtime_error("no more ink");
+  if (answer) return *answer;
+  return {};
+}
+}  // namespace
+
+TEST_CASE("a native function is passed over where its probe refuses, and the device takes the next source",
+          "[kernel]") {
+  const auto by_hand = [](const NativeLane&, DeviceSpan<float>, float) {};
+  const auto both = scale({native("cuda", by_hand, probe), cubin_for(90)});
+  const auto another = scale({native("cuda", by_hand, probe)});
+  REQUIRE(both);
+  REQUIRE(another);
+  asked = 0;
+  answer.reset();
+  const auto good = cuda_device("sm_90");
+  CHECK_FALSE(both->program()->refusal(*good));
+  CHECK(asked == 0);  // that may take long, and nobody wants the kernel yet
+  CHECK(both->program()->build(*good)->language == "native");
+  CHECK(another->program()->build(*good)->language == "native");
+  CHECK(asked == 1);
+  CHECK_FALSE(both->program()->passed_over(*good));
+
+  answer = Error(Errc::unavailable, "The library is newer than the driver.");
+  const auto bad = cuda_device("sm_90");
+  CHECK_FALSE(both->program()->passed_over(*bad));
+  const auto built = both->program()->build(*bad);
+  REQUIRE(built);
+  CHECK(built->language == "cubin");
+  CHECK(both->program()->key(*bad).value() == built->key);
+  CHECK(both->program()->storable(*bad));
+  CHECK_FALSE(both->program()->refusal(*bad));
+  CHECK(asked == 2);
+  REQUIRE(both->program()->passed_over(*bad));
+  CHECK(
+      both->program()->passed_over(*bad)->sentence() ==
+      "The native function of kernel 'scale' is not used on 'cuda:0': The library is newer than the driver.");
+  // One that has nothing else says why it has nothing.
+  REQUIRE_FALSE(another->program()->build(*bad));
+  REQUIRE(another->program()->refusal(*bad));
+  CHECK(another->program()->refusal(*bad)->sentence().find("newer than the driver") != std::string::npos);
+  CHECK(asked == 2);
+
+  answer = Error(Errc::internal, "");
+  const auto throws = cuda_device("sm_90");
+  CHECK(both->program()->build(*throws)->language == "cubin");
+  CHECK(both->program()->passed_over(*throws)->sentence().find("no more ink") != std::string::npos);
+  const auto lost = cuda_device("sm_90");
+  lost->lose();
+  CHECK(both->program()->key(*lost));
+  CHECK_FALSE(lost->known_refusal_by(probe));  // it said nothing of the library
+  answer.reset();
 }
 
 TEST_CASE("PTX and cubins are read from files", "[kernel]") {

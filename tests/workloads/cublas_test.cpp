@@ -125,7 +125,76 @@ TEST_CASE(
   CHECK(calls(std::int8_t(), std::int32_t(), {6, 8, 13}) == 0);
 }
 
-TEST_CASE("what cuBLAS refuses is the job's error, and it is asked again", "[workloads][cublas]") {
+TEST_CASE("where cuBLAS makes nothing on a device wye's own kernel multiplies there, and says why",
+          "[workloads][cublas]") {
+  const auto driver = stand_in();
+  if (!driver) return;
+  {
+    Runtime runtime = new_runtime();
+    std::vector<std::int8_t> a(3), b(3);  // rows that cuBLAS does not take
+    std::vector<std::int32_t> c(1);
+    const auto own =
+        runtime.submit(workloads::matmul(a, b, c, {1, 1, 3}), {.fallback = Fallback::forbid, .on = "cuda"})
+            .wait();
+    if (!own && own.error() == Errc::unsupported) {
+      WARN("skipped: " << own.error().sentence());
+      return;
+    }
+  }
+  struct Refusal {
+    const char* function;
+    int number;
+    const char* sentence;
+  };
+  for (const Refusal& refusal :
+       {Refusal{"cublasCreate_v2", 1, "cuBLAS does not multiply on device 'cuda:0': it was not initialized."},
+        Refusal{"cublasCreate_v2", 3,
+                "cuBLAS does not multiply on device 'cuda:0': it found no memory for itself."},
+        Refusal{"cublasCreate_v2", 8,
+                "cuBLAS does not multiply on device 'cuda:0': it does not support this device."},
+        Refusal{"cublasSetStream_v2", 7,
+                "cuBLAS does not multiply on device 'cuda:0': it was given a value that it does not take."},
+        Refusal{"cublasSetMathMode", 14,
+                "cuBLAS does not multiply on device 'cuda:0': something in it failed."}}) {
+    INFO(refusal.function << ": " << refusal.number);
+    Runtime runtime = new_runtime();
+    driver->fail(refusal.function, 1, refusal.number);
+    const long made = driver->calls("cublasCreate_v2"), ended = driver->calls("cublasDestroy_v2"),
+               multiplied = driver->calls("cublasGemmStridedBatchedEx");
+    for (int i = 0; i < 3; ++i) {
+      is_right(runtime);
+      std::vector<float> c;
+      const auto done = multiply(runtime, c);
+      if (!done) FAIL(done.error().describe());
+      CHECK(done->backend() == "cuda");
+      INFO(done->reason());
+      CHECK(done->reason() ==
+            std::string("The job asks for 'cuda'. The native function of kernel 'matmul' is "
+                        "not used on 'cuda:0': ") +
+                refusal.sentence);
+    }
+    // It is asked once, of all kernels that it could be used for.
+    std::vector<half> a(6), b(6);
+    std::vector<float> c(4);
+    const auto other =
+        runtime.submit(workloads::matmul(a, b, c, {2, 2, 3}), {.fallback = Fallback::forbid, .on = "cuda"})
+            .wait();
+    if (!other) FAIL(other.error().describe());
+    CHECK(other->reason().find(refusal.sentence) != std::string::npos);
+    CHECK(driver->calls("cublasCreate_v2") - made == 1);
+    CHECK(driver->calls("cublasDestroy_v2") - ended == (refusal.function[6] == 'C' ? 0 : 1));
+    CHECK(driver->calls("cublasGemmStridedBatchedEx") == multiplied);
+    CHECK(workloads::matmul_on_cuda() == std::string("wye's own kernel: ") + refusal.sentence);
+  }
+  // Another runtime asks for itself.
+  Runtime runtime = new_runtime();
+  const long multiplied = driver->calls("cublasGemmStridedBatchedEx");
+  is_right(runtime);
+  CHECK(driver->calls("cublasGemmStridedBatchedEx") == multiplied + 1);
+  CHECK(workloads::matmul_on_cuda() == "cuBLAS");
+}
+
+TEST_CASE("what cuBLAS refuses later is the job's error, and it is asked again", "[workloads][cublas]") {
   const auto driver = stand_in();
   if (!driver) return;
   struct Refusal {
@@ -143,7 +212,9 @@ TEST_CASE("what cuBLAS refuses is the job's error, and it is asked again", "[wor
         Refusal{"cublasGemmStridedBatchedEx", 99, Errc::kernel_failed, "unknown"}}) {
     INFO(refusal.function << ": " << refusal.name);
     Runtime runtime = new_runtime();
-    driver->fail(refusal.function, 1, refusal.number);
+    // What is asked of it before there is a lane succeeds.
+    const bool is_product = std::string_view(refusal.function) == "cublasGemmStridedBatchedEx";
+    driver->fail(refusal.function, is_product ? 1 : 2, refusal.number);
     std::vector<float> c;
     const auto done = multiply(runtime, c);
     REQUIRE_FALSE(done);

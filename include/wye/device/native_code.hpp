@@ -28,6 +28,11 @@ struct NativeLane {
   NativeKeep* keep = nullptr;  ///< null where nothing can be kept
 };
 
+/// Says whether native functions can be used on a device, or why not: a library of a vendor's may be there and yet make nothing
+/// on this one. It is given a lane without a handle that keeps nothing; on "cuda" the context of the device is current. It leaves
+/// nothing behind, and may throw.
+using NativeProbe = Result<void> (*)(const NativeLane& lane);
+
 /// Elements in the memory of a device: not to be looked at by the host.
 template <class T>
 struct DeviceSpan {
@@ -53,6 +58,8 @@ class NativeCode {
   /// the schema.
   virtual Result<void> enqueue(const NativeLane& lane, Extent3 grid,
                                std::span<const NativeArgument> arguments) const = 0;
+  /// What a device is asked by before it takes this code; null where it need not be asked.
+  virtual NativeProbe probe() const noexcept { return nullptr; }
 };
 
 }  // namespace device

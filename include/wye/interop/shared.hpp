@@ -35,7 +35,9 @@ class WYE_API SharedBuffer {
   /// Ends the turn of `from`, a lane of one device, and begins that of `to`, a lane of the other: what `to` is given from now
   /// on comes behind all that `from` was given so far, and finds in the memory what that left there. Submits.
   /// Errors: invalid_argument (no lanes of the two devices), timed_out (only where the host waits), the failure of either
-  ///         lane.
+  ///         lane. Where `from` fails later, or its device is lost before its turn has ended, so does `to`, at its next `wait`:
+  ///         what it was given has run on whatever was in the memory. One thing is out of wye's hands: a driver that does not
+  ///         raise a semaphore of a device it has lost leaves the stream of the other one waiting, until its `wait` times out.
   /// Cost:   one memory and timelines: two submissions, and nobody waits on the host. Else the host waits for `from`; two
   ///         memories: and copies all of it, through the host where the devices do not reach each other.
   Result<void> hand_over(Lease& from, Lease& to, Deadline deadline = {});

@@ -74,7 +74,7 @@ class Kernel : public AnyKernel {
         : AnySource(std::make_shared<const detail::HostCodeOf<F, P...>>(std::move(f.function)), f.options) {}
     template <class F>
     requires detail::NativeKernel<F, P...> Source(NativeFunction<F> f)  // NOLINT
-        : AnySource(std::make_shared<const detail::NativeCodeOf<F, P...>>(std::move(f.function)),
+        : AnySource(std::make_shared<const detail::NativeCodeOf<F, P...>>(std::move(f.function), f.probe),
                     std::move(f.backend)) {}
   };
   struct Options {

@@ -241,6 +241,7 @@ template <class F>
 struct NativeFunction {
   std::string backend;
   F function;
+  NativeProbe probe = nullptr;
 };
 
 /// Makes a function that calls a vendor's library, or the host's own kernels, a kernel source for the devices
@@ -248,9 +249,12 @@ struct NativeFunction {
 /// with a `wye::Extent3`, the grid, after the lane, on the thread that submits, when the kernel's turn in the
 /// lane has come. It enqueues on the lane and waits for nothing; what it enqueues runs in the lane's order. It
 /// gives nothing, or a `wye::Result<void>`; what it throws becomes the job's error.
+///
+/// `probe` is asked once for each device, before the first use of any function that names it. Where it refuses, that device takes
+/// the next source of the kernel instead, and jobs say so (`Outcome::reason`).
 template <class F>
-NativeFunction<std::decay_t<F>> native(std::string backend, F&& function) {
-  return {std::move(backend), std::forward<F>(function)};
+NativeFunction<std::decay_t<F>> native(std::string backend, F&& function, NativeProbe probe = nullptr) {
+  return {std::move(backend), std::forward<F>(function), probe};
 }
 
 namespace kernel {
@@ -309,7 +313,8 @@ concept NativeKernel = std::invocable<const F&, const NativeLane&, typename Para
 template <class F, class... P>
 class NativeCodeOf final : public device::NativeCode {
  public:
-  explicit NativeCodeOf(F function) : function_(std::move(function)) {}
+  NativeCodeOf(F function, NativeProbe asked_by) : function_(std::move(function)), probe_(asked_by) {}
+  NativeProbe probe() const noexcept override { return probe_; }
   Result<void> enqueue(const NativeLane& lane, Extent3 grid,
                        std::span<const NativeArgument> arguments) const override {
     return call(lane, grid, arguments, std::index_sequence_for<P...>{});
@@ -333,6 +338,7 @@ class NativeCodeOf final : public device::NativeCode {
       return run();
   }
   F function_;
+  NativeProbe probe_;
 };
 
 }  // namespace detail

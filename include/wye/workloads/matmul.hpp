@@ -84,7 +84,9 @@ WYE_API Job matmul(Read<std::int8_t> a, Read<std::int8_t> b, Write<std::int32_t>
                    const MatmulOptions& options = {});
 
 /// What multiplies on CUDA: "cuBLAS" where libcublas.so.13 or .12 can be opened, float in float32 throughout unless TF32 is
-/// asked for; else our own kernel, and why: "wye's own kernel: No library ...".
+/// asked for; else our own kernel, and why: "wye's own kernel: No library ...". Whether it can be used on a device is known once
+/// that has multiplied: "wye's own kernel: cuBLAS does not multiply on device 'cuda:0': it was not initialized."; where it can on
+/// another one, "cuBLAS, or wye's own kernel: ...".
 /// Threads: thread-safe.
 WYE_API std::string matmul_on_cuda();
 

@@ -297,6 +297,8 @@ std::optional<Error> Queue::execute(const Job& job) {
       case Command::Kind::dispatch:
         if (auto failure = dispatch(command, operands, job.stop)) return failure;
         break;
+      case Command::Kind::release:
+      case Command::Kind::acquire: break;  // no driver has this memory
     }
   }
   return std::nullopt;

@@ -207,6 +207,12 @@ Result<std::shared_ptr<device::ExecutableBase>> CudaDevice::create_executable(
   return std::shared_ptr<device::ExecutableBase>(std::move(*executable));
 }
 
+Result<void> CudaDevice::ask(NativeProbe probe) {
+  const CurrentContext current(*this);
+  if (!current) return current.error();
+  return DeviceBase::ask(probe);
+}
+
 Result<std::unique_ptr<device::LaneBase>> CudaDevice::create_lane(const device::LaneOptions& options) {
   auto lane = CudaLane::create(self(), options);
   if (!lane) return std::move(lane).error();

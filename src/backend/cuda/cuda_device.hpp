@@ -126,6 +126,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
  private:
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
   Result<void> create(const device::BackendOptions& options);
+  Result<void> ask(NativeProbe probe) override;
   /// Makes the context that of a partition.
   Result<void> divide(Partition wish);
   Result<void> furnish();

@@ -14,20 +14,6 @@ namespace {
 
 std::string sides(Extent3 extent) { return base::text("{} x {} x {}", extent.x, extent.y, extent.z); }
 
-/// A launch of one cluster, for the driver to look at.
-CUlaunchConfig launch_shape(const device::Artefact& artefact, Extent3 cluster) {
-  const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
-  CUlaunchConfig shape{};
-  shape.gridDimX = narrow(cluster.x);
-  shape.gridDimY = narrow(cluster.y);
-  shape.gridDimZ = narrow(cluster.z);
-  shape.blockDimX = narrow(artefact.workgroup.x);
-  shape.blockDimY = narrow(artefact.workgroup.y);
-  shape.blockDimZ = narrow(artefact.workgroup.z);
-  shape.sharedMemBytes = artefact.dynamic_shared;
-  return shape;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<CudaDevice> device,
@@ -218,7 +204,7 @@ Result<void> CudaExecutable::prepare_clusters() {
         r != CUDA_SUCCESS)
       return refused(r, "cuFuncSetAttribute");
   int most = 0;
-  const CUlaunchConfig shape = launch_shape(artefact(), cluster_);
+  const auto shape = launch_of<CUlaunchConfig>(artefact(), cluster_);
   if (const CUresult r = device.cu.OccupancyMaxPotentialClusterSize(&most, function_, &shape);
       r != CUDA_SUCCESS)
     return refused(r, "cuOccupancyMaxPotentialClusterSize");
@@ -241,7 +227,7 @@ Result<void> CudaExecutable::count_resident() {
   const char* api = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
   if (cluster_.count() > 1) {
     api = "cuOccupancyMaxActiveClusters";
-    CUlaunchConfig shape = launch_shape(artefact(), cluster_);
+    auto shape = launch_of<CUlaunchConfig>(artefact(), cluster_);
     CUlaunchAttribute cluster{};
     cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     cluster.value.clusterDim = {shape.gridDimX, shape.gridDimY, shape.gridDimZ};

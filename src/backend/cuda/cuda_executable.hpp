@@ -13,6 +13,21 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
+/// A launch of the driver's, or a graph's node, with what both say of sizes; the rest is zero.
+template <class Launch>
+Launch launch_of(const device::Artefact& artefact, Extent3 groups) {
+  const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
+  Launch launch{};
+  launch.gridDimX = narrow(groups.x);
+  launch.gridDimY = narrow(groups.y);
+  launch.gridDimZ = narrow(groups.z);
+  launch.blockDimX = narrow(artefact.workgroup.x);
+  launch.blockDimY = narrow(artefact.workgroup.y);
+  launch.blockDimZ = narrow(artefact.workgroup.z);
+  launch.sharedMemBytes = artefact.dynamic_shared;
+  return launch;
+}
+
 /// Threads: thread-safe.
 class CudaExecutable final : public device::ExecutableBase {
  public:

@@ -14,17 +14,8 @@ namespace cuda {
 namespace {
 
 CUDA_KERNEL_NODE_PARAMS kernel_of(const Step& step, LaunchBlock& block) {
-  const device::Artefact& artefact = step.executable->artefact();
-  const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
-  CUDA_KERNEL_NODE_PARAMS kernel{};
+  auto kernel = launch_of<CUDA_KERNEL_NODE_PARAMS>(step.executable->artefact(), step.grid);
   kernel.func = step.executable->function();
-  kernel.gridDimX = narrow(step.grid.x);
-  kernel.gridDimY = narrow(step.grid.y);
-  kernel.gridDimZ = narrow(step.grid.z);
-  kernel.blockDimX = narrow(artefact.workgroup.x);
-  kernel.blockDimY = narrow(artefact.workgroup.y);
-  kernel.blockDimZ = narrow(artefact.workgroup.z);
-  kernel.sharedMemBytes = artefact.dynamic_shared;
   kernel.extra = block.extra();
   return kernel;
 }

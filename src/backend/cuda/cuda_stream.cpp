@@ -102,23 +102,14 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
       const device::Artefact& artefact = step.executable->artefact();
       const std::span<const CUlaunchAttribute> attributes = step.executable->attributes();
       LaunchBlock block(plan.parameters.data() + step.parameters, step.parameter_count);
-      const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
+      auto launch = launch_of<CUlaunchConfig>(artefact, step.grid);
       if (attributes.empty()) {
         api = "cuLaunchKernel";
-        r = device.cu.LaunchKernel(step.executable->function(), narrow(step.grid.x), narrow(step.grid.y),
-                                   narrow(step.grid.z), narrow(artefact.workgroup.x),
-                                   narrow(artefact.workgroup.y), narrow(artefact.workgroup.z),
-                                   artefact.dynamic_shared, handle, nullptr, block.extra());
+        r = device.cu.LaunchKernel(step.executable->function(), launch.gridDimX, launch.gridDimY,
+                                   launch.gridDimZ, launch.blockDimX, launch.blockDimY, launch.blockDimZ,
+                                   launch.sharedMemBytes, handle, nullptr, block.extra());
       } else {
         api = "cuLaunchKernelEx";
-        CUlaunchConfig launch{};
-        launch.gridDimX = narrow(step.grid.x);
-        launch.gridDimY = narrow(step.grid.y);
-        launch.gridDimZ = narrow(step.grid.z);
-        launch.blockDimX = narrow(artefact.workgroup.x);
-        launch.blockDimY = narrow(artefact.workgroup.y);
-        launch.blockDimZ = narrow(artefact.workgroup.z);
-        launch.sharedMemBytes = artefact.dynamic_shared;
         launch.hStream = handle;
         launch.attrs = const_cast<CUlaunchAttribute*>(attributes.data());  // it only reads them
         launch.numAttrs = static_cast<unsigned>(attributes.size());

@@ -51,15 +51,19 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
   if (by_ == MovedBy::host) return {};
   if (const Mark mark = device_->queue().mark_of(*this, value)) {
     std::optional<CUresult> r;
-    if (until == Instant::max()) {
-      const CurrentContext current(*device_);
-      if (!current) return current.error();
-      r = device_->cu.EventSynchronize(mark.event->handle);
-    } else if (reached() < value && until > Clock::steady().now()) {
-      auto heard = device_->waiter().wait(id_, mark.value, mark.event, until);
-      if (!heard) return std::move(heard).error();
-      r = *heard;
-    }
+    Instant rest = until;
+    do {
+      rest = device_->sleep_until(until);
+      if (rest == Instant::max()) {
+        const CurrentContext current(*device_);
+        if (!current) return current.error();
+        r = device_->cu.EventSynchronize(mark.event->handle);
+      } else if (reached() < value && rest > Clock::steady().now()) {
+        auto heard = device_->waiter().wait(id_, mark.value, mark.event, rest);
+        if (!heard) return std::move(heard).error();
+        r = *heard;
+      }
+    } while (!r && rest != until && reached() < value && !device_->lost());
     if (r == CUDA_SUCCESS)
       raise(mark.value);
     else if (r)

@@ -34,6 +34,7 @@ class CudaTimeline final : public device::Timeline {
   const device::DeviceBase* owner() const noexcept override { return device_.get(); }
 
   bool is_foreign() const noexcept override { return by_ == MovedBy::others; }
+  device::Turns* turns() noexcept override { return original_ ? original_->turns() : nullptr; }
   /// What is known to be reached. Asks nobody.
   std::uint64_t seen() const noexcept { return reached_.load(std::memory_order_acquire); }
   /// The largest value that a stream was given the event of, or the host has set: it will be reached unless the device is

@@ -73,6 +73,8 @@ Result<void> Encoder::encode(const device::Command& command) {
     case Kind::download: return download(*first, command.target);
     case Kind::copy: return copy(*first, *second);
     case Kind::fill: return fill(command.pattern, *first);
+    case Kind::release: return transfer(*first, device_.physical().queue_family, VK_QUEUE_FAMILY_EXTERNAL);
+    case Kind::acquire: return transfer(*first, VK_QUEUE_FAMILY_EXTERNAL, device_.physical().queue_family);
     case Kind::dispatch: break;
   }
   return {};
@@ -152,6 +154,26 @@ Result<void> Encoder::fill(std::uint32_t pattern, const Range& to) {
   if (auto settled = before_write(*to.buffer); !settled) return settled;
   if (auto begun = before_command(); !begun) return begun;
   device_.vk.CmdFillBuffer(flight_->commands, to.buffer->handle(), to.offset, to.bytes, pattern);
+  return {};
+}
+
+/// Hands memory from one queue family to another, of which one is this queue's and the other means another driver. Each side does
+/// its half.
+Result<void> Encoder::transfer(const Range& memory, std::uint32_t from, std::uint32_t to) {
+  if (auto begun = before_command(); !begun) return begun;
+  const bool is_release = to == VK_QUEUE_FAMILY_EXTERNAL;
+  const VkBufferMemoryBarrier half{
+      .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER,
+      .pNext = nullptr,
+      .srcAccessMask = is_release ? device_writes : VkAccessFlags{0},
+      .dstAccessMask = is_release ? VkAccessFlags{0} : device_reads | device_writes,
+      .srcQueueFamilyIndex = from,
+      .dstQueueFamilyIndex = to,
+      .buffer = memory.buffer->handle(),
+      .offset = memory.offset,
+      .size = memory.bytes};
+  device_.vk.CmdPipelineBarrier(flight_->commands, device_stages, device_stages, 0, 0, nullptr, 1, &half, 0,
+                                nullptr);
   return {};
 }
 

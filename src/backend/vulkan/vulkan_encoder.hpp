@@ -39,6 +39,7 @@ class Encoder {
   Result<void> stage_download(const Range& from, std::byte* target);
   Result<void> copy(const Range& from, const Range& to);
   Result<void> fill(std::uint32_t pattern, const Range& to);
+  Result<void> transfer(const Range& memory, std::uint32_t from, std::uint32_t to);
   Result<void> dispatch(const device::Command& command);
   Result<void> pass(const VulkanExecutable& executable, std::size_t slot, const Operand& operand);
   Result<void> bind(const VulkanExecutable& executable);

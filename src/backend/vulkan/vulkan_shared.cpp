@@ -157,6 +157,7 @@ Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::share(std::shared_ptr<Vu
                                           .handleTypes = semaphore_file};
   if (auto made = timeline->create_semaphore(&given); !made) return std::move(made).error();
   timeline->scheduled_ = std::numeric_limits<std::uint64_t>::max();
+  timeline->turns_.emplace(*timeline);
   return timeline;
 }
 

@@ -95,11 +95,17 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
                                  .pValues = &value};
   VkResult r = VK_TIMEOUT;
   do {
-    r = device_->vk.WaitSemaphores(device_->handle(), &info, nanoseconds_until(until));
-  } while (r == VK_TIMEOUT && nanoseconds_until(until) != 0);  // a driver may wake early
+    const Instant rest = device_->sleep_until(until);
+    r = device_->vk.WaitSemaphores(device_->handle(), &info, nanoseconds_until(rest));
+  } while (r == VK_TIMEOUT && !device_->lost() && nanoseconds_until(until) != 0);  // a driver may wake early
   // Somebody may have seen the device lost meanwhile: then nothing that was computed is to be trusted.
   if (const Error* lost = device_->lost()) return *lost;
-  if (r == VK_SUCCESS) return raise(value), Result<void>();
+  if (r == VK_SUCCESS) {
+    raise(value);
+    if (turns_)
+      if (auto why = turns_->broken(value)) return *std::move(why);
+    return {};
+  }
   if (r == VK_TIMEOUT)
     return Error(Errc::timed_out, base::text("Device '{}' has not reached the value waited for ({}) in time.",
                                              device_->info().id, value));
@@ -108,6 +114,17 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
 }
 
 Result<void> VulkanTimeline::signal(std::uint64_t value) {
+  if (turns_) {
+    const VkSemaphoreSignalInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                     .pNext = nullptr,
+                                     .semaphore = semaphore_,
+                                     .value = value};
+    // Also of a device that is lost: who waits on the other one is to be released.
+    if (const VkResult r = device_->vk.SignalSemaphore(device_->handle(), &info); r != VK_SUCCESS)
+      return device_->failed(r, "vkSignalSemaphore",
+                             base::text("Device '{}' does not raise a semaphore.", device_->info().id));
+    return {};
+  }
   if (by_ != MovedBy::host)
     return Error(
         Errc::invalid_argument,

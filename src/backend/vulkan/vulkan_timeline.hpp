@@ -8,6 +8,7 @@
 #include "backend/vulkan/vulkan_dispatch.hpp"
 #include "base/descriptor.hpp"
 #include "device/contract.hpp"
+#include "device/turns.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -35,6 +36,7 @@ class VulkanTimeline final : public device::Timeline {
   Result<void> signal(std::uint64_t value) override;
   const device::DeviceBase* owner() const noexcept override;
   bool is_foreign() const noexcept override { return by_ == MovedBy::others; }
+  device::Turns* turns() noexcept override { return turns_ ? &*turns_ : nullptr; }
   /// Null where the host moves it.
   VkSemaphore semaphore() const noexcept { return semaphore_; }
 
@@ -54,7 +56,8 @@ class VulkanTimeline final : public device::Timeline {
   bool is_hosts_ = false;                  // the host ends it
   std::atomic<std::uint64_t> reached_{0};  // as far as anybody has seen
   std::atomic<std::uint64_t> scheduled_{0};
-  std::optional<Error> failure_;  // why no value above `scheduled_` will come; under the queue's lock
+  std::optional<device::Turns> turns_;  // of one that is shared
+  std::optional<Error> failure_;        // why no value above `scheduled_` will come; under the queue's lock
 };
 
 }  // namespace vulkan

@@ -75,7 +75,7 @@ TEST_CASE("lanes that a mask names and that do not come are named with line and 
         "Lane 16 of warp 0 of block (0,0,0) gives a mask (0x0000ffff) at line 26 that it is not in.");
 }
 
-TEST_CASE("a missing barrier shows when the order of the threads changes", "[cuda]") {
+TEST_CASE("a missing barrier shows when the order of the threads changes", "[cuda][no_tsan]") {
   std::vector<float> wanted(256);
   for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = 1.0f + static_cast<float>(i ^ 1);
   for (const long order : orders) {
@@ -89,7 +89,7 @@ TEST_CASE("a missing barrier shows when the order of the threads changes", "[cud
   }
 }
 
-TEST_CASE("shared memory that nothing was written to is no number, in every block", "[cuda]") {
+TEST_CASE("shared memory that nothing was written to is no number, in every block", "[cuda][no_tsan]") {
   for (const long order : orders)
     for (const float value : result_of("unset_shared", {2, 64, 256}, order)) CHECK(std::isnan(value));
 }

@@ -69,6 +69,8 @@ TEST_CASE("a native function that throws or refuses fails its lane and no other"
   const auto device = good(found[0].adapter->open());
   const auto buffer =
       good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
+  const auto another =
+      good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
   const auto throws =
       native(*device, [](const NativeLane&, Extent3, std::span<const NativeArgument>) -> Result<void> {
         throw std::runtime_error("no more ink");
@@ -88,11 +90,51 @@ TEST_CASE("a native function that throws or refuses fails its lane and no other"
       CHECK(waited.error() == code);
       CHECK(waited.error().describe().find(words) != std::string::npos);
     }
-    bystander.fill(range(buffer), 6);
+    bystander.fill(range(another), 6);
     CHECK(bystander.wait(Instant::max()));
     CHECK_FALSE(device->lost());
   }
   CHECK(stand_in.depth() == 0);
+}
+
+namespace {
+const StandIn* standing_in = nullptr;
+int asked = 0;
+Result<void> probe(const NativeLane& lane) {
+  ++asked;
+  CHECK(lane.backend == "cuda");
+  CHECK(lane.device == "cuda:0");
+  CHECK(lane.handle == nullptr);
+  CHECK(standing_in->current() != nullptr);
+  return Error(Errc::unavailable, "Not with this driver.");
+}
+}  // namespace
+
+TEST_CASE("a probe of native functions is asked once, with the device's context current", "[cuda]") {
+  const StandIn stand_in;
+  standing_in = &stand_in;
+  asked = 0;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  {
+    const auto device = good(found[0].adapter->open());
+    CHECK_FALSE(device->known_refusal_by(probe));
+    for (int i = 0; i < 2; ++i) {
+      const auto refused = device->refusal_by(probe);
+      REQUIRE(refused);
+      CHECK(refused->sentence() == "Not with this driver.");
+    }
+    CHECK(asked == 1);
+    CHECK(device->known_refusal_by(probe));
+    CHECK_FALSE(device->refusal_by(nullptr));
+    CHECK(stand_in.depth() == 0);
+  }
+  // Another device, or the same one opened again, is asked for itself; one that is lost says nothing of the library.
+  const auto again = good(found[0].adapter->open());
+  stand_in.fail("cuCtxPushCurrent", 1, 719);
+  CHECK(*again->refusal_by(probe) == Errc::device_lost);
+  CHECK(asked == 1);
+  CHECK_FALSE(again->known_refusal_by(probe));
 }
 
 }  // namespace wye::test

@@ -14,7 +14,9 @@
 #include <list>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "device/native.hpp"
 #include "interop/vulkan_host.hpp"
 
 namespace wye::test {
@@ -74,6 +76,10 @@ namespace giving {
 PFN_vkGetInstanceProcAddr real = nullptr;
 VkInstance instance_of_real = VK_NULL_HANDLE;
 std::list<Mirror> mirrors;
+std::mutex mutex;
+std::vector<VkBufferMemoryBarrier> halves;  // of transfers to other drivers and from them
+std::atomic<bool> hangs = false;            // it takes work and does none
+std::atomic<bool> is_lost = false;          // and says so
 
 PFN_vkGetDeviceProcAddr real_device() {
   return reinterpret_cast<PFN_vkGetDeviceProcAddr>(real(instance_of_real, "vkGetDeviceProcAddr"));
@@ -101,6 +107,30 @@ VKAPI_ATTR VkResult VKAPI_CALL give(VkDevice device, const VkSemaphoreGetFdInfoK
   *file = mirrors.emplace_back(real_device(), device, info->semaphore).another_file();
   return VK_SUCCESS;
 }
+VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos,
+                                      VkFence fence) {
+  static const auto real_submit =
+      reinterpret_cast<PFN_vkQueueSubmit>(real(instance_of_real, "vkQueueSubmit"));
+  return hangs ? VK_SUCCESS : real_submit(queue, count, infos, fence);
+}
+VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWaitInfo* info, std::uint64_t timeout) {
+  if (is_lost) return VK_ERROR_DEVICE_LOST;
+  return reinterpret_cast<PFN_vkWaitSemaphores>(real_device()(device, "vkWaitSemaphores"))(device, info,
+                                                                                           timeout);
+}
+VKAPI_ATTR void VKAPI_CALL barrier(VkCommandBuffer commands, VkPipelineStageFlags from,
+                                   VkPipelineStageFlags to, VkDependencyFlags flags, std::uint32_t all,
+                                   const VkMemoryBarrier* barriers, std::uint32_t buffers,
+                                   const VkBufferMemoryBarrier* of_buffers, std::uint32_t images,
+                                   const VkImageMemoryBarrier* of_images) {
+  static const auto real_barrier =
+      reinterpret_cast<PFN_vkCmdPipelineBarrier>(real(instance_of_real, "vkCmdPipelineBarrier"));
+  {
+    const std::lock_guard lock(mutex);
+    halves.insert(halves.end(), of_buffers, of_buffers + buffers);
+  }
+  real_barrier(commands, from, to, flags, all, barriers, buffers, of_buffers, images, of_images);
+}
 template <class F>
 PFN_vkVoidFunction function(F f) {
   return reinterpret_cast<PFN_vkVoidFunction>(f);
@@ -109,6 +139,9 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_device(VkDevice device, const char* 
   if (std::strcmp(name, "vkCreateSemaphore") == 0) return function(create);
   if (std::strcmp(name, "vkDestroySemaphore") == 0) return function(destroy);
   if (std::strcmp(name, "vkGetSemaphoreFdKHR") == 0) return function(give);
+  if (std::strcmp(name, "vkQueueSubmit") == 0) return function(submit);
+  if (std::strcmp(name, "vkWaitSemaphores") == 0) return function(wait);
+  if (std::strcmp(name, "vkCmdPipelineBarrier") == 0) return function(barrier);
   return real_device()(device, name);
 }
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_instance(VkInstance instance, const char* name) {
@@ -118,45 +151,82 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_instance(VkInstance instance, const 
 }
 
 }  // namespace giving
+
+bool has_vulkan() {
+  const bool has = ContextPool::open({.backends = {"vulkan"}}).has_value();
+  if (!has) WARN("skipped: there is no Vulkan device");
+  return has;
+}
+
+/// A pool of both legs on one silicon, by drivers that share all there is.
+struct Both {
+  Both()
+      : host({.extensions = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME}}),
+        same("WYE_STANDIN_UUID", uuid().c_str()) {
+    giving::real = host.library.function<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");
+    giving::instance_of_real = host.instance;
+    giving::hangs = giving::is_lost = false;
+    giving::halves.clear();
+    created = host.created;
+    created.enabledExtensionCount = 2;
+    created.ppEnabledExtensionNames = extensions;
+    auto brought = host.brought();
+    brought.created = &created;
+    brought.entry_points = giving::of_instance;
+    pool.emplace(ContextPool::open({.backends = {"cuda"},
+                                    .cuda_driver = WYE_STAND_IN_CUDA,
+                                    .adopt = {interop::vulkan_device(brought)}})
+                     .value());
+  }
+  ~Both() {
+    pool.reset();
+    CHECK(giving::mirrors.empty());
+  }
+  Lease lease(std::string_view on) { return pool->lease({.on = on}).value(); }
+  static std::string uuid() {
+    auto vulkan = ContextPool::open({.backends = {"vulkan"}}).value();
+    std::string digits;
+    for (const char c : to_string(vulkan.devices().front().info().device_uuid))
+      if (c != '-') digits += c;
+    return digits;
+  }
+  const char* extensions[2] = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
+                               VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME};
+  VkDeviceCreateInfo created{};
+  const StandIn stand_in;
+  VulkanHost host;
+  const Setting same;
+  std::optional<ContextPool> pool;
+};
+
+interop::SharedBuffer share_words(const Lease& a, const Lease& b) {
+  auto memory = interop::share<Word>(a.device(), b.device(), 5000).value();
+  REQUIRE(memory.why_copied() == "");
+  REQUIRE(memory.why_waited() == "");
+  return memory;
+}
+
+/// Waits, and says how it failed: within the time that a lost device may cost, and not at the deadline.
+Error failure_of_wait(Lease& lease) {
+  const Instant begun = Clock::steady().now();
+  const auto waited = lease.wait(60s);
+  REQUIRE_FALSE(waited);
+  CHECK(Clock::steady().now() - begun < 20s);
+  return waited.error();
+}
+
 }  // namespace
 
 TEST_CASE("the turn of the other device begins on the device, and the host waits for nothing",
           "[cuda][shared]") {
-  if (auto there = ContextPool::open({.backends = {"vulkan"}}); !there) {
-    WARN("skipped: there is no Vulkan device");
-    return;
-  }
+  if (!has_vulkan()) return;
   const StandIn stand_in;
   const auto alive = stand_in.alive();
-  VulkanHost host({.extensions = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME}});
-  giving::real = host.library.function<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");
-  giving::instance_of_real = host.instance;
-  const char* extensions[] = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
-                              VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME};
-  VkDeviceCreateInfo created = host.created;
-  created.enabledExtensionCount = 2;
-  created.ppEnabledExtensionNames = extensions;
-  auto brought = host.brought();
-  brought.created = &created;
-  brought.entry_points = giving::of_instance;
-  std::string uuid;
   {
-    auto pool = ContextPool::open({.backends = {"vulkan"}}).value();
-    for (const char c : to_string(pool.devices().front().info().device_uuid))
-      if (c != '-') uuid += c;
-  }
-  const Setting same("WYE_STANDIN_UUID", uuid.c_str());
-  {
-    ContextPool pool = ContextPool::open({.backends = {"cuda"},
-                                          .cuda_driver = WYE_STAND_IN_CUDA,
-                                          .adopt = {interop::vulkan_device(brought)}})
-                           .value();
-    Lease cuda = pool.lease({.on = "cuda"}).value(), vulkan = pool.lease({.on = "vulkan"}).value();
+    Both both;
+    Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan");
     for (const bool by_vulkan : {true, false}) {
-      auto memory = by_vulkan ? interop::share<Word>(vulkan.device(), cuda.device(), 5000).value()
-                              : interop::share<Word>(cuda.device(), vulkan.device(), 5000).value();
-      REQUIRE(memory.why_copied() == "");
-      REQUIRE(memory.why_waited() == "");
+      auto memory = by_vulkan ? share_words(vulkan, cuda) : share_words(cuda, vulkan);
       const Buffer c = memory.on(cuda.device()), v = memory.on(vulkan.device());
       for (unsigned round = 1; round <= 20; ++round) {
         stand_in.seed(round);
@@ -188,6 +258,16 @@ TEST_CASE("the turn of the other device begins on the device, and the host waits
     }
     CHECK(stand_in.calls("cuWaitExternalSemaphoresAsync") == 42);
     CHECK(stand_in.calls("cuSignalExternalSemaphoresAsync") == 40);
+    // Each turn of Vulkan's ends with a release of the memory and begins with an acquire.
+    long released = 0, acquired = 0;
+    for (const VkBufferMemoryBarrier& half : giving::halves) {
+      CHECK(half.size == 5000 * sizeof(Word));
+      (half.dstQueueFamilyIndex == VK_QUEUE_FAMILY_EXTERNAL ? released : acquired) += 1;
+      CHECK((half.srcQueueFamilyIndex == VK_QUEUE_FAMILY_EXTERNAL) !=
+            (half.dstQueueFamilyIndex == VK_QUEUE_FAMILY_EXTERNAL));
+    }
+    CHECK(released == 42);
+    CHECK(acquired == 40);
     // A lane that has failed hands nothing over, and leaves nobody waiting.
     auto memory = interop::share<Word>(vulkan.device(), cuda.device(), 10).value();
     stand_in.fail("cuSignalExternalSemaphoresAsync", 1, CUDA_ERROR_NOT_PERMITTED);
@@ -198,8 +278,97 @@ TEST_CASE("the turn of the other device begins on the device, and the host waits
     CHECK(failed.error() == Errc::unavailable);
     CHECK(vulkan.wait(60s));
   }
-  CHECK(giving::mirrors.empty());
   CHECK(stand_in.alive() == alive);
+}
+
+TEST_CASE("what waits for a turn of a lane that fails before it is given goes on, and fails with it",
+          "[cuda][shared]") {
+  if (!has_vulkan()) return;
+  Both both;
+  Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan");
+  auto memory = share_words(vulkan, cuda);
+  const auto gate = good(cuda.device().base()->create_timeline());
+  cuda.wait_for(SyncPoint(gate, 1));
+  cuda.fill(memory.on(cuda.device()), 3);
+  memory.hand_over(cuda, vulkan).value();
+  vulkan.fill(memory.on(vulkan.device()), 4);
+  CHECK(vulkan.wait(20ms).error() == Errc::timed_out);
+  both.stand_in.fail("cuMemsetD32Async", 1, CUDA_ERROR_NOT_PERMITTED);
+  CHECK(gate->signal(1));
+  says(failure_of_wait(vulkan).describe(), {"CUDA_ERROR_NOT_PERMITTED", "waited for another device"});
+  CHECK(vulkan.wait().error() == Errc::unavailable);
+  // The device is well.
+  Lease next = both.lease("vulkan");
+  auto own = next.buffer<Word>(100).value();
+  next.fill(own, 1);
+  CHECK(next.wait(60s));
+}
+
+TEST_CASE("a turn of a CUDA device that is lost comes from the host, and who waited for it fails",
+          "[cuda][shared]") {
+  if (!has_vulkan()) return;
+  Both both;
+  Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan"), bystander = both.lease("vulkan");
+  auto memory = share_words(vulkan, cuda);
+  // The stream is at something without end.
+  auto never = good(vulkan.device().base()->native_door()->create_shared_timeline());
+  const auto on_cuda = good(cuda.device().base()->native_door()->open_shared_timeline(never));
+  cuda.wait_for(SyncPoint(on_cuda, 1));
+  cuda.fill(memory.on(cuda.device()), 3);
+  memory.hand_over(cuda, vulkan).value();
+  std::vector<Word> seen(5000);
+  vulkan.download(memory.on(vulkan.device()), seen);
+  vulkan.submit();
+  // Vulkan has one queue: it stands still for all.
+  auto own = bystander.buffer<Word>(100).value();
+  bystander.fill(own, 1);
+  CHECK(bystander.wait(20ms).error() == Errc::timed_out);
+  // Nobody but who waits looks at the device that is lost.
+  both.stand_in.fail("cuEventQuery", 1, CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(bystander.wait(60s));
+  const Error failed = failure_of_wait(vulkan);
+  CHECK(failed == Errc::device_lost);
+  says(failed.describe(), {"'cuda:0'", "CUDA_ERROR_LAUNCH_FAILED"});
+}
+
+TEST_CASE("a turn of a Vulkan device that is lost comes from the host, and who waited for it fails",
+          "[cuda][shared]") {
+  if (!has_vulkan()) return;
+  Both both;
+  Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan");
+  auto memory = share_words(vulkan, cuda);
+  giving::hangs = true;
+  vulkan.fill(memory.on(vulkan.device()), 3);
+  memory.hand_over(vulkan, cuda).value();
+  cuda.fill(memory.on(cuda.device()), 4);
+  CHECK(cuda.wait(20ms).error() == Errc::timed_out);
+  giving::is_lost = true;
+  const Error failed = failure_of_wait(cuda);
+  CHECK(failed == Errc::device_lost);
+  says(failed.describe(), {"'vulkan:host'", "VK_ERROR_DEVICE_LOST"});
+  Lease next = both.lease("cuda");
+  auto own = next.buffer<Word>(100).value();
+  next.fill(own, 1);
+  CHECK(next.wait(60s));
+}
+
+TEST_CASE("a lane that waits for a turn of a lost device without a deadline ends", "[cuda][shared]") {
+  if (!has_vulkan()) return;
+  Both both;
+  Lease vulkan = both.lease("vulkan");
+  {
+    Lease cuda = both.lease("cuda");
+    auto memory = share_words(vulkan, cuda);
+    giving::hangs = true;
+    vulkan.fill(memory.on(vulkan.device()), 3);
+    memory.hand_over(vulkan, cuda).value();
+    cuda.fill(memory.on(cuda.device()), 4);
+    cuda.submit();
+    giving::is_lost = true;
+    const auto waited = cuda.wait();
+    REQUIRE_FALSE(waited);
+    CHECK(waited.error() == Errc::device_lost);
+  }
 }
 
 }  // namespace wye::test

@@ -1,0 +1,128 @@
+// What two devices promise each other: kept, or kept by the host because nobody else will.
+#include "device/turns.hpp"
+
+#include "device/doubles.hpp"
+#include "device/lane.hpp"
+
+namespace wye::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A timeline that two have.
+class Shared final : public Timeline {
+ public:
+  explicit Shared(const DeviceBase* owner) : of_(owner), turns_(*this) {}
+  std::uint64_t reached() noexcept override { return of_.reached(); }
+  Result<void> wait(std::uint64_t value, Instant until) override { return of_.wait(value, until); }
+  Result<void> signal(std::uint64_t value) override {
+    ++signals;
+    if (refuse) return *std::exchange(refuse, std::nullopt);
+    return of_.signal(value);
+  }
+  const DeviceBase* owner() const noexcept override { return of_.owner(); }
+  bool is_foreign() const noexcept override { return true; }
+  Turns* turns() noexcept override { return &turns_; }
+  int signals = 0;
+  std::optional<Error> refuse;
+
+ private:
+  HostTimeline of_;
+  Turns turns_;
+};
+
+struct TurnsFixture {
+  std::shared_ptr<DeviceBase> device = null_device();
+  std::shared_ptr<Shared> shared = std::make_shared<Shared>(device.get());
+  std::shared_ptr<HostTimeline> giver = std::make_shared<HostTimeline>(device.get());
+  Turns& turns = *shared->turns();
+  const Error lost{Errc::device_lost, "The other one is lost."};
+};
+
+}  // namespace
+
+TEST_CASE("a promise is open until the lane that gave it gets there, and leaves nothing", "[device]") {
+  TurnsFixture f;
+  CHECK_FALSE(f.turns.open());
+  f.turns.promise(1, {f.giver, 10});
+  CHECK(f.turns.open());
+  REQUIRE(f.giver->signal(10));
+  CHECK_FALSE(f.turns.open());
+  CHECK_FALSE(f.turns.broken(1));
+  CHECK(f.shared->signals == 0);
+}
+
+TEST_CASE("a promise that cannot be kept is kept by the host, once, with the reason", "[device]") {
+  TurnsFixture f;
+  f.turns.promise(1, {f.giver, 10});
+  f.turns.promise(2, {f.giver, 11});
+  REQUIRE(f.giver->signal(10));
+  f.giver->fail(f.lost);
+  CHECK_FALSE(f.turns.open());
+  CHECK_FALSE(f.turns.open());
+  CHECK(f.shared->reached() == 2);
+  CHECK(f.shared->signals == 1);
+  CHECK_FALSE(f.turns.broken(1));
+  REQUIRE(f.turns.broken(2));
+  CHECK(*f.turns.broken(2) == Errc::device_lost);
+}
+
+TEST_CASE("a timeline that cannot be raised is raised at the next look", "[device]") {
+  TurnsFixture f;
+  f.turns.promise(1, {f.giver, 10});
+  f.giver->fail(f.lost);
+  f.shared->refuse = Error(Errc::out_of_memory, "Not now.");
+  CHECK(f.turns.open());
+  CHECK(f.shared->reached() == 0);
+  CHECK_FALSE(f.turns.open());
+  CHECK(f.shared->reached() == 1);
+}
+
+TEST_CASE("promises that are kept do not gather where nobody waits", "[device]") {
+  TurnsFixture f;
+  for (std::uint64_t turn = 1; turn <= 1000; ++turn) {
+    f.turns.promise(turn, {f.giver, turn});
+    REQUIRE(f.giver->signal(turn));
+  }
+  CHECK(f.giver.use_count() < 40);
+}
+
+TEST_CASE("who waits for a device sleeps short only while a promise is open", "[device]") {
+  TurnsFixture f;
+  constexpr Instant for_ever = Instant::max();
+  CHECK(f.device->sleep_until(for_ever) == for_ever);
+  f.device->note_shared(f.shared);
+  CHECK(f.device->sleep_until(for_ever) == for_ever);
+  f.turns.promise(1, {f.giver, 10});
+  CHECK(f.device->sleep_until(for_ever) < Clock::steady().now() + 1s);
+  CHECK(f.device->sleep_until(Instant::min()) == Instant::min());
+  f.giver->fail(f.lost);
+  CHECK(f.device->sleep_until(for_ever) == for_ever);
+  CHECK(f.shared->reached() == 1);
+  f.shared.reset();
+  CHECK(f.device->sleep_until(for_ever) == for_ever);
+}
+
+TEST_CASE("a lane that went on because of a promise nobody kept fails with the reason", "[device]") {
+  TurnsFixture f;
+  Lane lane(std::make_unique<ScriptedLane>(f.device));
+  const auto buffer = buffer_of(*f.device, 64_B);
+  f.turns.promise(1, {f.giver, 10});
+  f.turns.promise(2, {f.giver, 11});
+  REQUIRE(f.giver->signal(10));
+  lane.wait_for({f.shared, 1});
+  lane.acquire(range(buffer));
+  REQUIRE(lane.wait(Instant::max()));
+  lane.wait_for({f.shared, 2});
+  lane.acquire(range(buffer));
+  f.giver->fail(f.lost);
+  CHECK_FALSE(f.turns.open());
+  for (int i = 0; i < 2; ++i) {
+    const auto waited = lane.wait(Instant::max());
+    REQUIRE_FALSE(waited);
+    CHECK(waited.error() == Errc::device_lost);
+    CHECK(waited.error().sentence() == "The other one is lost.");
+  }
+}
+
+}  // namespace wye::test
