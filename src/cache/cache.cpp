@@ -137,7 +137,21 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::sha
     artefacts =
         std::make_unique<ArtefactStore>(std::move(store), std::move(locks),
                                         base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
-  return std::make_shared<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
+  auto cache =
+      std::make_shared<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
+  if (options.warm_compilers) cache->warm_compilers();
+  return cache;
+}
+
+/// `compilers_` has what this makes. Where it cannot be made now, the first compile does it.
+void Cache::warm_compilers() {
+  auto worker = base::Worker::start("wye-warm", [] {
+    try {
+      kernel::warm_compilers();
+    } catch (const std::bad_alloc&) {
+    }
+  });
+  if (worker) warming_.emplace(*std::move(worker));
 }
 
 void Cache::raise(Tally& tally, std::uint64_t now) noexcept {

@@ -255,6 +255,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   void announce(const Order& order, const Flight& flight, const Result<Built>& built) const;
   std::vector<Use> uses() const;
 
+  void warm_compilers();
+
   // Under all doors.
   void settle() const noexcept;
 
@@ -285,6 +287,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   const std::vector<Bundle> bundles_;
   std::weak_ptr<device::UseObserver> observer_;
   const std::shared_ptr<const void> compilers_;  ///< loaded for as long as there is a cache to fill
+  std::optional<base::Worker> warming_;
 
   mutable std::array<Reader, reader_count> readers_;
   Descriptions descriptions_;

@@ -17,8 +17,8 @@ namespace kernel {
 
 /// The GLSL compiler. The first compile after it came into being costs some 70 ms (it reads the language's
 /// built-in functions), later ones 0.5 ms and more; so one is shared by all who need one, and ends with its
-/// last user. It is not warmed on suspicion: an application that starts again compiles nothing, and would pay for it each
-/// time. A `Prewarm`, a build that is a job and one under a deadline take that time on a thread of wye's.
+/// last user. It is not warmed unless it is asked for (`warm_compilers`): an application that starts again compiles nothing, and
+/// would pay for it each time. A `Prewarm`, a build that is a job and one under a deadline take that time on a thread of wye's.
 /// Threads: thread-safe.
 class GlslCompiler {
  public:

@@ -607,6 +607,11 @@ std::shared_ptr<const void> keep_compilers() {
   return std::make_shared<const Compilers>();
 }
 
+void warm_compilers() {
+  if (const auto glsl = GlslCompiler::share())
+    (void)glsl->compile({.text = "#version 450\nvoid main() {}\n"}, "warm").has_value();
+}
+
 }  // namespace kernel
 }  // namespace v0
 }  // namespace wye

@@ -140,6 +140,8 @@ class KernelProgram final : public device::Program {
 
 /// Keeps the compilers for as long as it is held: that of GLSL, and those of Slang and CUDA C++ once they are used.
 std::shared_ptr<const void> keep_compilers();
+/// Makes the first compile of GLSL, which takes longest: later ones are quick for as long as compilers are kept.
+void warm_compilers();
 
 }  // namespace kernel
 }  // namespace v0

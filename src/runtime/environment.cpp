@@ -159,6 +159,7 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
       fill(all.cache.memory, options.cache_memory, environment, "WYE_CACHE_MEMORY"),
       fill(all.cache.disk, options.cache_disk, environment, "WYE_CACHE_DISK"),
       fill(all.cache.durable, options.cache_durable, environment, "WYE_CACHE_DURABLE"),
+      fill(all.cache.warm_compilers, options.warm_compilers, environment, "WYE_WARM_COMPILERS"),
       fill(all.scheduler.concurrent_jobs, options.concurrent_jobs, environment, "WYE_JOBS"),
       fill(all.scheduler.job_time_limit, options.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
       fill(all.scheduler.fallback, options.fallback, environment, "WYE_FALLBACK"),

@@ -358,3 +358,15 @@ TEST_CASE("the end of a cache waits for builds that went on, and leaves no threa
     CHECK(base::Worker::alive() == threads);  // it was waited out
   }
 }
+
+TEST_CASE("compilers are made warm on a thread that ends by itself, or with the cache", "[cache]") {
+  const int before = base::Worker::alive();
+  {
+    const auto cold = cache::Cache::open({}).value();
+    CHECK(base::Worker::alive() == before);
+    const auto warm = cache::Cache::open({.warm_compilers = true}).value();
+    while (base::Worker::alive() > before) std::this_thread::yield();
+  }
+  (void)cache::Cache::open({.warm_compilers = true}).value();  // ends at once
+  CHECK(base::Worker::alive() == before);
+}

@@ -43,6 +43,7 @@ TEST_CASE("without options and environment the documented defaults hold", "[runt
   CHECK(all.scheduler.job_time_limit == 30s);
   CHECK(all.scheduler.fallback == Fallback::allow);
   CHECK_FALSE(all.cache.durable);
+  CHECK_FALSE(all.cache.warm_compilers);
   CHECK_FALSE(all.hot_reload);
   CHECK_FALSE(all.pool.log);
 }
@@ -63,6 +64,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                       {"WYE_CACHE_DIR", "/somewhere"},
                                       {"WYE_CACHE_DISK", "2GiB"},
                                       {"WYE_CACHE_DURABLE", "1"},
+                                      {"WYE_WARM_COMPILERS", "1"},
                                       {"WYE_JOBS", "9"},
                                       {"WYE_JOB_TIME_LIMIT", "2"},
                                       {"WYE_FALLBACK", "forbid"},
@@ -86,6 +88,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.cache.directory == "/somewhere");
   CHECK(all.cache.disk == 2_GiB);
   CHECK(all.cache.durable);
+  CHECK(all.cache.warm_compilers);
   CHECK(all.scheduler.concurrent_jobs == 9);
   CHECK(all.scheduler.job_time_limit == 2s);
   CHECK(all.scheduler.fallback == Fallback::forbid);

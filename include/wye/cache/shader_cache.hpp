@@ -63,6 +63,9 @@ struct CacheOptions {
   bool durable =
       false;  ///< files outlast a power cut, and who stores one waits for the disk; else one that such a
               ///< cut left damaged is seen to be, and built again
+  /// The GLSL compiler, whose first compile takes 70 ms more than later ones, gets ready on a thread of the cache's while the
+  /// host goes on. For hosts that will compile: one that starts again finds its kernels made, and would pay for nothing.
+  bool warm_compilers = false;
 };
 
 /// What the cache has done so far, at one moment.

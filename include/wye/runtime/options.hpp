@@ -34,6 +34,7 @@ inline namespace v0 {
 /// | cache_directory  | see below       | WYE_CACHE_DIR      | path; in memory only: "", of the variable "none"     |
 /// | cache_disk       | 1 GiB           | WYE_CACHE_DISK     | bytes, or with KiB, MiB, GiB; 0: nothing is stored   |
 /// | cache_durable    | false           | WYE_CACHE_DURABLE  | 0, 1: wait for the disk where a kernel is stored     |
+/// | warm_compilers   | false           | WYE_WARM_COMPILERS | 0, 1: see CacheOptions                               |
 /// | cache_bundles    | none            | -                  | paths of files of `wyec bundle`                      |
 /// | concurrent_jobs  | 4               | WYE_JOBS           | jobs, 1 to 1024                                      |
 /// | job_time_limit   | 30 s            | WYE_JOB_TIME_LIMIT | seconds, or with ms, s                               |
@@ -93,6 +94,7 @@ struct RuntimeOptions {
   std::optional<Isolation> isolation = std::nullopt;
   std::optional<Partition> partition = std::nullopt;
   std::optional<Bytes> kept_memory = std::nullopt;
+  std::optional<bool> warm_compilers = std::nullopt;
 };
 
 /// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.
