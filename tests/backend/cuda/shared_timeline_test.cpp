@@ -109,8 +109,7 @@ VKAPI_ATTR VkResult VKAPI_CALL give(VkDevice device, const VkSemaphoreGetFdInfoK
 }
 VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos,
                                       VkFence fence) {
-  static const auto real_submit =
-      reinterpret_cast<PFN_vkQueueSubmit>(real(instance_of_real, "vkQueueSubmit"));
+  const auto real_submit = reinterpret_cast<PFN_vkQueueSubmit>(real(instance_of_real, "vkQueueSubmit"));
   return hangs ? VK_SUCCESS : real_submit(queue, count, infos, fence);
 }
 VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWaitInfo* info, std::uint64_t timeout) {
@@ -123,7 +122,7 @@ VKAPI_ATTR void VKAPI_CALL barrier(VkCommandBuffer commands, VkPipelineStageFlag
                                    const VkMemoryBarrier* barriers, std::uint32_t buffers,
                                    const VkBufferMemoryBarrier* of_buffers, std::uint32_t images,
                                    const VkImageMemoryBarrier* of_images) {
-  static const auto real_barrier =
+  const auto real_barrier =
       reinterpret_cast<PFN_vkCmdPipelineBarrier>(real(instance_of_real, "vkCmdPipelineBarrier"));
   {
     const std::lock_guard lock(mutex);
