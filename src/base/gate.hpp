@@ -42,6 +42,15 @@ bool seen_before_parking(Ready ready) {
   return false;
 }
 
+/// The same of what is seen without `lock`, which is let go of meanwhile.
+template <class Ready>
+bool seen_before_parking(Lock& lock, Ready ready) {
+  lock.unlock();
+  const bool seen = seen_before_parking(ready);
+  lock.lock();
+  return seen;
+}
+
 /// Locks a mutex that nobody holds for longer than parking costs: looks again before it parks.
 inline Lock lock_soon(std::mutex& mutex) {
   for (int i = 0; i < 32; ++i) {

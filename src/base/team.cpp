@@ -219,9 +219,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
   void look(Lock& lock) {
     const unsigned before = calls_.load(std::memory_order_relaxed);
     ++looking_;
-    lock.unlock();
-    (void)seen_before_parking([&] { return calls_.load(std::memory_order_relaxed) != before; });
-    lock.lock();
+    (void)seen_before_parking(lock, [&] { return calls_.load(std::memory_order_relaxed) != before; });
     --looking_;
   }
 

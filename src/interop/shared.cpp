@@ -206,7 +206,6 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
   try {
     SharedState& state = *state_;
     const bool first = from.device() == state.sides[0].device;
-    const bool one_memory = state.why_copied.empty();  // as it is where they have a timeline
     device::Lane& giver = from.state()->lane();
     device::Lane& taker = to.state()->lane();
     const auto release = [&] { giver.release({source.base(), Bytes{0}, source.bytes()}); };
@@ -219,12 +218,14 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
       if (device::Turns* const turns = timeline->turns()) turns->promise(turn, giver.submit());
       taker.wait_for({state.sides[first ? 1 : 0].timeline, turn});
     } else {
-      if (auto over = from.point().wait(deadline); !over) return over;
-      if (auto failed = failure_of(from); !failed) return failed;
-      if (!one_memory) return copy(state, from, to, source, target, deadline);
+      const auto end = [&]() -> Result<void> {
+        if (auto over = from.point().wait(deadline); !over) return over;
+        return failure_of(from);
+      };
+      if (auto ended = end(); !ended) return ended;
+      if (!state.why_copied.empty()) return copy(state, from, to, source, target, deadline);
       release();  // only now: a turn that did not end in time goes on
-      if (auto over = from.point().wait(deadline); !over) return over;
-      if (auto failed = failure_of(from); !failed) return failed;
+      if (auto ended = end(); !ended) return ended;
     }
     taker.acquire({target.base(), Bytes{0}, target.bytes()});
     return failure_of(to);

@@ -140,10 +140,8 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
       const Instant asked = clock_->now();
       if (until <= asked) return nothing_free(devices, Duration::zero(), until != Instant::min());
       waiters_.push_back(&waiter);
-      lock.unlock();
       (void)base::seen_before_parking(
-          [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
-      lock.lock();
+          lock, [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
       waiter.answered.wait(lock, base::parked_until(*clock_, until), [&] { return waiter.given || closed_; });
       if (!waiter.given) {
         waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));

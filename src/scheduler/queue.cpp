@@ -210,9 +210,7 @@ void Core::work() {
   for (;;) {
     if (!is_called()) {
       ++looking_;
-      lock.unlock();
-      (void)base::seen_before_parking([&] { return ready_.load(std::memory_order_relaxed) > 0; });
-      lock.lock();
+      (void)base::seen_before_parking(lock, [&] { return ready_.load(std::memory_order_relaxed) > 0; });
       --looking_;
     }
     ++parked_;
@@ -263,11 +261,11 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   // A thread that will wait as long as it takes may as well do it.
   if (deadline.is_never()) run_if_room(record);
   if (record.is_settled) return record.result();
+  const auto is_settled = [&] { return record.is_settled.load(); };
   const Instant start_by = base::parked_until(*clock_, record.deadline);
-  if (until > Clock::steady().now())
-    (void)base::seen_before_parking([&] { return record.is_settled.load(std::memory_order_relaxed); });
+  if (until > Clock::steady().now()) (void)base::seen_before_parking(is_settled);
   base::Lock lock(record.mutex);
-  if (!record.gate.wait(lock, std::min(until, start_by), [&] { return record.is_settled.load(); })) {
+  if (!record.gate.wait(lock, std::min(until, start_by), is_settled)) {
     lock.unlock();
     if (start_by <= until) {
       // Nobody started it in time. Where somebody just did, it goes on.
@@ -276,7 +274,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
             record, from,
             Error(Errc::timed_out, base::text("Job '{}' did not start before its deadline.", record.name)));
       lock.lock();
-      record.gate.wait(lock, until, [&] { return record.is_settled.load(); });
+      record.gate.wait(lock, until, is_settled);
     } else {
       lock.lock();
     }
