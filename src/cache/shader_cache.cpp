@@ -49,6 +49,16 @@ Result<Prewarm> started(const ShaderCache& cache, std::vector<cache::Prewarming:
   return Prewarm(std::move(*prewarming));
 }
 
+/// Calls `f` with each program of `kernels`, variants too, and each device that takes it.
+template <class F>
+void each_usable(const std::vector<AnyKernel>& kernels, const std::vector<Device>& devices, F f) {
+  for (const AnyKernel& kernel : kernels)
+    for (std::size_t i = 0; i < kernel.programs().size(); ++i)
+      for (const Device& device : devices)
+        if (device && !kernel.programs()[i]->current().refusal(*device.base()))
+          f(kernel.programs()[i], device.base());
+}
+
 }  // namespace
 
 Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
@@ -95,10 +105,9 @@ Result<Prewarm> ShaderCache::prewarm(const std::vector<AnyKernel>& kernels,
                                      const std::vector<Device>& devices) {
   try {
     std::vector<cache::Prewarming::Item> items;
-    for (const AnyKernel& kernel : kernels)
-      for (const Device& device : devices)
-        if (device && !kernel.program()->current().refusal(*device.base()))
-          items.push_back({kernel.program(), device.base()});
+    each_usable(kernels, devices, [&](const auto& program, const auto& device) {
+      items.push_back({program, device});
+    });
     return started(*this, std::move(items), 0);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
@@ -109,12 +118,10 @@ Result<Prewarm> ShaderCache::prewarm(const Manifest& manifest, const std::vector
                                      const std::vector<Device>& devices) {
   try {
     std::multimap<std::pair<Digest, std::string>, cache::Prewarming::Item> known;
-    for (const AnyKernel& kernel : kernels)
-      for (const Device& device : devices) {
-        if (!device || kernel.program()->current().refusal(*device.base())) continue;
-        if (const auto key = kernel.program()->current().key(*device.base()))
-          known.insert({{*key, device.info().backend}, {kernel.program(), device.base()}});
-      }
+    each_usable(kernels, devices, [&](const auto& program, const auto& device) {
+      if (const auto key = program->current().key(*device))
+        known.insert({{*key, device->info().backend}, {program, device}});
+    });
     std::vector<cache::Prewarming::Item> items;
     std::set<std::pair<Digest, std::string>> seen;  // devices of one backend have an entry each
     std::size_t unmatched = 0;

@@ -20,7 +20,7 @@ bool is_memory(const Operand& operand) {
 }  // namespace
 
 std::string_view Call::name() const noexcept {
-  return program_ ? program_->name() : std::string_view("call");
+  return programs_[0] ? programs_[0]->name() : std::string_view("call");
 }
 
 Extent3 Call::default_items() const noexcept {

@@ -20,15 +20,15 @@ Result<AnyKernel> AnyKernel::make(std::string name, ParamSchema schema, std::vec
   try {
     auto program = kernel::KernelProgram::make(std::move(name), std::move(schema), sources);
     if (!program) return std::move(program).error();
-    return AnyKernel(std::move(*program));
+    return AnyKernel(Programs(std::move(*program)));
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to make a kernel.");
   }
 }
 
-const std::string& AnyKernel::name() const noexcept { return program_of(program_).name_string(); }
-const ParamSchema& AnyKernel::schema() const noexcept { return program_->schema(); }
-std::string AnyKernel::languages() const { return program_of(program_).languages(); }
+const std::string& AnyKernel::name() const noexcept { return program_of(programs_[0]).name_string(); }
+const ParamSchema& AnyKernel::schema() const noexcept { return programs_[0]->schema(); }
+std::string AnyKernel::languages() const { return program_of(programs_[0]).languages(); }
 
 }  // namespace v0
 }  // namespace wye

@@ -163,6 +163,7 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
       fill(all.scheduler.concurrent_jobs, options.concurrent_jobs, environment, "WYE_JOBS"),
       fill(all.scheduler.job_time_limit, options.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
       fill(all.scheduler.fallback, options.fallback, environment, "WYE_FALLBACK"),
+      fill(all.scheduler.measure_variants, options.measure_variants, environment, "WYE_MEASURE_VARIANTS"),
   };
   for (const Result<void>& one : filled)
     if (!one) return one.error();

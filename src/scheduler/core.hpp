@@ -17,6 +17,7 @@
 #include "pool/pool.hpp"
 #include "scheduler/placement.hpp"
 #include "scheduler/record.hpp"
+#include "scheduler/trials.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -63,10 +64,20 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Record> pop_locked();
 
   // run.cpp
+  /// One step of a job, made ready for a device.
+  struct Step {
+    Executable executable;
+    std::shared_ptr<Trial> trial;  ///< of its variants; null where it has none
+    Trial::Turn turn;
+  };
   void run(Record& record);
   std::optional<Error> place(Record& record);
   std::optional<Error> misnamed(std::string_view on) const;
   std::optional<Error> refusal(const Record& record, std::size_t device) const;
+  Result<Executable> provide(Record& record, std::size_t device,
+                             const std::shared_ptr<const device::Program>& program, Instant ready_by);
+  Result<Step> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
+  Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<void> attempt(Record& record, std::size_t device);
   void settle(Record& record, State from, std::optional<Error> error);
   std::string why_there(const Record& record) const;
@@ -78,6 +89,7 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Logger log_;
   Preferences preferences_;
   std::vector<Choice> choices_;  // the devices of the pool
+  Trials trials_;
 
   mutable std::mutex mutex_;
   base::Gate work_;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/gate.hpp"
@@ -21,6 +22,7 @@ inline namespace v0 {
 namespace scheduler {
 
 class Core;
+class Trial;
 
 enum class State : std::uint8_t {
   waiting,  ///< for the users of its arrays that come before it
@@ -69,6 +71,8 @@ struct Record : std::enable_shared_from_this<Record> {
   Bytes moved;
   Bytes size;  ///< of its operands: what the preference table is asked with
   std::vector<Decision> decisions;
+  std::vector<std::pair<std::shared_ptr<const Trial>, std::size_t>>
+      variants;             ///< which of several kernels it took
   std::string passed_over;  ///< why sources that come before those in use were not; empty where none were
   std::optional<Error> error;
 

@@ -31,6 +31,20 @@ bool may_go_elsewhere(Errc code) {
   }
 }
 
+/// Whether it is the kernel that cannot be used, so that another that does the same may do.
+bool is_of_kernel(Errc code) {
+  return code == Errc::unsupported || code == Errc::unavailable || code == Errc::compile_failed ||
+         code == Errc::invalid_argument;
+}
+
+/// Why no program of `programs` can be used on `device`; of the first one.
+std::optional<Error> refusal_of(const Programs& programs, const device::DeviceBase& device) {
+  auto why = programs[0]->current().refusal(device);
+  for (std::size_t i = 1; why && i < programs.size(); ++i)
+    if (!programs[i]->current().refusal(device)) return std::nullopt;
+  return why;
+}
+
 }  // namespace
 
 void Core::run(Record& record) {
@@ -134,7 +148,7 @@ std::optional<Error> Core::refusal(const Record& record, std::size_t index) cons
   if (const Error* lost = device.base()->lost()) return *lost;
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
-    if (auto why = job[c].program()->current().refusal(*device.base())) return why;
+    if (auto why = refusal_of(job[c].programs(), *device.base())) return why;
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;
@@ -148,6 +162,61 @@ std::optional<Error> Core::refusal(const Record& record, std::size_t index) cons
   return std::nullopt;
 }
 
+/// The executable of one program of a call.
+Result<Executable> Core::provide(Record& record, std::size_t index,
+                                 const std::shared_ptr<const device::Program>& program, Instant ready_by) {
+  const std::shared_ptr<device::DeviceBase>& device = pool_->devices()[index].base();
+  auto provided = record.job->is_build() ? provider_->make_ready(program, device, ready_by)
+                                         : provider_->provide(program, device, ready_by);
+  if (!provided) return std::move(provided).error();
+  record.tier = std::max(record.tier, provided->tier);
+  if (const auto why = program->current().passed_over(*device);
+      why && record.passed_over.find(why->sentence()) == std::string::npos)
+    record.passed_over += " " + why->sentence();
+  return std::move(provided->executable);
+}
+
+/// All variants of a call that can be built.
+Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
+  std::optional<Step> built;
+  std::optional<Error> why;
+  for (std::size_t i = 0; i < call.programs().size(); ++i) {
+    auto executable = provide(record, index, call.programs()[i], ready_by);
+    if (executable)
+      built = Step{std::move(*executable), nullptr, {}};
+    else if (!is_of_kernel(executable.error().code()))
+      return std::move(executable).error();
+    else if (!why)
+      why = std::move(executable).error();
+  }
+  if (built) return *std::move(built);
+  return *std::move(why);
+}
+
+/// The variant of a call whose turn it is.
+Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
+  const Programs& programs = call.programs();
+  if (programs.size() == 1 || !options_.measure_variants) {
+    auto executable = provide(record, index, programs[0], ready_by);
+    if (!executable) return std::move(executable).error();
+    return Step{std::move(*executable), nullptr, {}};
+  }
+  const std::shared_ptr<Trial> trial = trials_.of(call, index, *pool_->devices()[index].base());
+  std::optional<Error> why;  // of the first that could not be used
+  for (std::size_t left = programs.size();; --left) {
+    const Trial::Turn turn = trial->next(record.deadline == Instant::max());
+    auto executable = provide(record, index, programs[turn.program], ready_by);
+    if (executable) {
+      record.variants.push_back({trial, turn.program});
+      return Step{std::move(*executable), trial, turn};
+    }
+    if (!is_of_kernel(executable.error().code())) return std::move(executable).error();
+    if (!why) why = executable.error();
+    if (left == 1) return *std::move(why);
+    trial->give_up(turn.program, std::move(executable).error());
+  }
+}
+
 Result<void> Core::attempt(Record& record, std::size_t index) {
   const Device& device = pool_->devices()[index];
   const Job& job = *record.job;
@@ -159,22 +228,18 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
                                ? until
                                : Deadline(until - clock_->now()).at(provider_->clock());
 
-  std::vector<Executable> executables;
-  executables.reserve(job.size());
+  std::vector<Step> steps;
+  steps.reserve(job.size());
   record.tier = CacheTier::none;
   record.passed_over.clear();
+  record.variants.clear();
   for (std::size_t c = 0; c < job.size(); ++c) {
-    auto provided = job.is_build() ? provider_->make_ready(job[c].program(), device.base(), ready_by)
-                                   : provider_->provide(job[c].program(), device.base(), ready_by);
-    if (!provided)
-      return std::move(provided).error().with_context(base::text("while preparing job '{}'", record.name));
-    record.tier = std::max(record.tier, provided->tier);
-    executables.push_back(std::move(provided->executable));
-    if (const auto why = job[c].program()->current().passed_over(*device.base());
-        why && record.passed_over.find(why->sentence()) == std::string::npos)
-      record.passed_over += " " + why->sentence();
+    auto step =
+        job.is_build() ? build(record, index, job[c], ready_by) : prepare(record, index, job[c], ready_by);
+    if (!step)
+      return std::move(step).error().with_context(base::text("while preparing job '{}'", record.name));
+    steps.push_back(std::move(*step));
   }
-
   if (job.is_build()) return {};
 
   Binding binding(job, device);
@@ -191,14 +256,26 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   bool began = false;
   auto done = [&]() -> Result<void> {
     if (auto ok = binding.bind(lane, context.account, park); !ok) return ok;
-    for (std::size_t c = 0; c < job.size(); ++c)
-      lane.dispatch(executables[c].base(), binding.arguments(c), job[c].items());
+    const StopToken stop(&record.stop, until, clock_);
+    const auto finish = [&] {
+      lane.submit(stop, true);
+      began |= !lane.failure();
+      return lane.wait(park, stop);
+    };
+    for (std::size_t c = 0; c < job.size(); ++c) {
+      const Trial::Turn& turn = steps[c].turn;
+      // Its time is that between what comes before it and what comes after.
+      if (turn.timed)
+        if (auto ok = finish(); !ok) return ok;
+      const Instant from = turn.timed ? clock_->now() : Instant();
+      lane.dispatch(steps[c].executable.base(), binding.arguments(c), job[c].items());
+      if (!turn.timed) continue;
+      if (auto ok = finish(); !ok) return ok;
+      steps[c].trial->took(turn.program, clock_->now() - from);
+    }
     context.dispatches.fetch_add(job.size(), std::memory_order_relaxed);
     binding.downloads(lane);
-    const StopToken stop(&record.stop, until, clock_);
-    lane.submit(stop, true);
-    began = !lane.failure();
-    auto ended = lane.wait(park, stop);
+    auto ended = finish();
     // A host function that came back after its time may have stopped early: nobody can tell.
     if (ended && clock_->now() >= until) return Error(Errc::timed_out, "The time limit passed.");
     return ended;
@@ -295,7 +372,12 @@ Explanation Core::explain(const Record& record) const {
   return explanation;
 }
 
-std::string Core::reason(const Record& record) const { return why_there(record) + record.passed_over; }
+std::string Core::reason(const Record& record) const {
+  std::string text = why_there(record) + record.passed_over;
+  for (const auto& [trial, variant] : record.variants)
+    if (const std::string said = trial->text(variant); text.find(said) == std::string::npos) text += said;
+  return text;
+}
 
 std::string Core::why_there(const Record& record) const {
   const AdapterInfo& info = pool_->devices()[record.device].info();

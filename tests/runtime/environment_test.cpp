@@ -41,6 +41,7 @@ TEST_CASE("without options and environment the documented defaults hold", "[runt
   CHECK(all.cache.disk == 1_GiB);
   CHECK(all.scheduler.concurrent_jobs == 4);
   CHECK(all.scheduler.job_time_limit == 30s);
+  CHECK(all.scheduler.measure_variants);
   CHECK(all.scheduler.fallback == Fallback::allow);
   CHECK_FALSE(all.cache.durable);
   CHECK_FALSE(all.cache.warm_compilers);
@@ -68,6 +69,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                       {"WYE_JOBS", "9"},
                                       {"WYE_JOB_TIME_LIMIT", "2"},
                                       {"WYE_FALLBACK", "forbid"},
+                                      {"WYE_MEASURE_VARIANTS", "0"},
                                       {"WYE_HOT_RELOAD", "1"},
                                       {"WYE_LOG", "info,cache=debug"}}))
                        .value();
@@ -92,6 +94,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.scheduler.concurrent_jobs == 9);
   CHECK(all.scheduler.job_time_limit == 2s);
   CHECK(all.scheduler.fallback == Fallback::forbid);
+  CHECK_FALSE(all.scheduler.measure_variants);
   CHECK(all.hot_reload);
   CHECK(all.pool.log);
 }

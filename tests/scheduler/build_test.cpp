@@ -63,7 +63,7 @@ class Gated final : public device::Program {
 };
 
 struct GatedKernel : AnyKernel {
-  explicit GatedKernel(std::shared_ptr<const Gated> gated) : AnyKernel(std::move(gated)) {}
+  explicit GatedKernel(std::shared_ptr<const Gated> gated) : AnyKernel(Programs(std::move(gated))) {}
 };
 
 bool has_vulkan(const Runtime& runtime) {

@@ -42,11 +42,14 @@ class WYE_API AnyKernel {
   const ParamSchema& schema() const noexcept;
   /// The languages it has sources in, "Glsl, host".
   std::string languages() const;
-  const std::shared_ptr<const device::Program>& program() const noexcept { return program_; }
+  /// Its own program.
+  const std::shared_ptr<const device::Program>& program() const noexcept { return programs_[0]; }
+  /// Its own, and those of the kernels that do the same.
+  const Programs& programs() const noexcept { return programs_; }
 
  protected:
-  explicit AnyKernel(std::shared_ptr<const device::Program> program) : program_(std::move(program)) {}
-  std::shared_ptr<const device::Program> program_;
+  explicit AnyKernel(Programs programs) : programs_(std::move(programs)) {}
+  Programs programs_;
 };
 
 /// A kernel with the parameters `P`: `Read<T>`, `Write<T>`, `ReadWrite<T>`, or a plain value.
@@ -105,12 +108,42 @@ class Kernel : public AnyKernel {
   Call operator()(P... arguments) const {
     Arguments list;
     (list.push_back(detail::ParameterTraits<P>::operand(arguments)), ...);
-    return Call(program_, std::move(list));
+    return Call(programs_, std::move(list));
+  }
+
+  /// `first` with `others` as its variants: see `wye::fastest_of`.
+  static Kernel fastest_of(const Kernel& first, const std::vector<Kernel>& others) {
+    std::vector<std::shared_ptr<const device::Program>> all;
+    const auto add = [&](const Kernel& kernel) {
+      for (std::size_t i = 0; i < kernel.programs().size(); ++i) all.push_back(kernel.programs()[i]);
+    };
+    add(first);
+    for (const Kernel& kernel : others) add(kernel);
+    auto own = std::move(all.front());
+    all.erase(all.begin());
+    return Kernel(Programs(std::move(own), std::move(all)));
   }
 
  private:
   explicit Kernel(AnyKernel any) : AnyKernel(std::move(any)) {}
+  explicit Kernel(Programs programs) : AnyKernel(std::move(programs)) {}
 };
+
+/// One kernel of several that do the same with the same arguments and grid, where nobody knows which is the quickest: by tensor
+/// cores and without, by subgroups and by shared memory. A scheduler finds out, for each device and each size of work: the first
+/// jobs of that size run them in turns, three times each, and are timed; from then on the quickest is taken. One that takes over
+/// twice the time of another is left alone after two. A job with a deadline takes what is known. `Outcome::reason` says
+/// which it was, and the times. Sizes are the same where the grid and each operand lie in one quarter of an octave. One that
+/// has no source for a device, or does not compile for it, is not considered there, and the reason says so.
+///
+///     const auto scan = wye::fastest_of(*by_subgroups, {*by_shared_memory});
+///
+/// Whatever runs kernels without a scheduler (leases, `ShaderCache::find_or_build`) takes `first`, and so do schedulers with
+/// `SchedulerOptions::measure_variants` off: kernels that round differently then give the same bits each time.
+template <class... P>
+Kernel<P...> fastest_of(const Kernel<P...>& first, const std::vector<Kernel<P...>>& others) {
+  return Kernel<P...>::fastest_of(first, others);
+}
 
 }  // namespace v0
 }  // namespace wye

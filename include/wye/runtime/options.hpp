@@ -23,36 +23,37 @@ inline namespace v0 {
 /// read once, in `Runtime::open`, and only for options left unset. A value that cannot be meant is an error,
 /// never ignored.
 ///
-/// | option           | default         | environment        | unit, range                                          |
-/// |------------------|-----------------|--------------------|------------------------------------------------------|
-/// | backends         | cuda,vulkan,cpu | WYE_BACKENDS       | names this build has, preferred first                |
-/// | lanes_per_device | 2               | WYE_LANES          | contexts, 1 to 256                                   |
-/// | lane_memory      | 512 MiB         | WYE_LANE_MEMORY    | bytes, or with KiB, MiB, GiB                         |
-/// | lease_timeout    | 5 s             | WYE_LEASE_TIMEOUT  | seconds, or with ms, s                               |
-/// | cached_kernels   | 1000            | WYE_CACHED_KERNELS | executables, 0 to 1,000,000                          |
-/// | cache_memory     | 256 MiB         | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                         |
-/// | cache_directory  | see below       | WYE_CACHE_DIR      | path; in memory only: "", of the variable "none"     |
-/// | cache_disk       | 1 GiB           | WYE_CACHE_DISK     | bytes, or with KiB, MiB, GiB; 0: nothing is stored   |
-/// | cache_durable    | false           | WYE_CACHE_DURABLE  | 0, 1: wait for the disk where a kernel is stored     |
-/// | warm_compilers   | false           | WYE_WARM_COMPILERS | 0, 1: see CacheOptions                               |
-/// | cache_bundles    | none            | -                  | paths of files of `wyec bundle`                      |
-/// | concurrent_jobs  | 4               | WYE_JOBS           | jobs, 1 to 1024                                      |
-/// | job_time_limit   | 30 s            | WYE_JOB_TIME_LIMIT | seconds, or with ms, s                               |
-/// | fallback         | allow           | WYE_FALLBACK       | allow, warn, forbid                                  |
-/// | preferences      | see Scheduler   | -                  | rows replace those of their workload type            |
-/// | cpu_threads      | 0               | WYE_CPU_THREADS    | threads, the caller's included; 0: one per processor |
-/// | validate_driver  | false           | WYE_VALIDATE       | 0, 1                                                 |
-/// | cuda_driver      | libcuda.so.1    | WYE_CUDA_DRIVER    | path or name of the library of CUDA's driver         |
-/// | isolation        | shared          | WYE_ISOLATION      | shared, partition: see `Isolation`                   |
-/// | partition        | half            | WYE_PARTITION      | multiprocessors, or a share: 50%                     |
-/// | kept_memory      | 512 MiB         | WYE_KEPT_MEMORY    | bytes, or with KiB, MiB, GiB; of each CUDA context   |
-/// | adopt            | none            | -                  | devices that the host has opened (`interop`)         |
-/// | hot_reload       | false           | WYE_HOT_RELOAD     | 0, 1                                                 |
-/// | on_reload        | none            | -                  | what is told of each reload                          |
-/// | log              | none            | WYE_LOG            | a sink; with the variable alone, standard error      |
-/// | log_level        | warning         | WYE_LOG            | "warning", "warning,cache=debug"                     |
-/// | clock            | steady clock    | -                  | -                                                    |
-/// | on_build         | none            | -                  | called after each build: see BuildSink               |
+/// | option           | default         | environment          | unit, range                                          |
+/// |------------------|-----------------|----------------------|------------------------------------------------------|
+/// | backends         | cuda,vulkan,cpu | WYE_BACKENDS         | names this build has, preferred first                |
+/// | lanes_per_device | 2               | WYE_LANES            | contexts, 1 to 256                                   |
+/// | lane_memory      | 512 MiB         | WYE_LANE_MEMORY      | bytes, or with KiB, MiB, GiB                         |
+/// | lease_timeout    | 5 s             | WYE_LEASE_TIMEOUT    | seconds, or with ms, s                               |
+/// | cached_kernels   | 1000            | WYE_CACHED_KERNELS   | executables, 0 to 1,000,000                          |
+/// | cache_memory     | 256 MiB         | WYE_CACHE_MEMORY     | bytes, or with KiB, MiB, GiB                         |
+/// | cache_directory  | see below       | WYE_CACHE_DIR        | path; in memory only: "", of the variable "none"     |
+/// | cache_disk       | 1 GiB           | WYE_CACHE_DISK       | bytes, or with KiB, MiB, GiB; 0: nothing is stored   |
+/// | cache_durable    | false           | WYE_CACHE_DURABLE    | 0, 1: wait for the disk where a kernel is stored     |
+/// | warm_compilers   | false           | WYE_WARM_COMPILERS   | 0, 1: see CacheOptions                               |
+/// | cache_bundles    | none            | -                    | paths of files of `wyec bundle`                      |
+/// | concurrent_jobs  | 4               | WYE_JOBS             | jobs, 1 to 1024                                      |
+/// | job_time_limit   | 30 s            | WYE_JOB_TIME_LIMIT   | seconds, or with ms, s                               |
+/// | fallback         | allow           | WYE_FALLBACK         | allow, warn, forbid                                  |
+/// | measure_variants | true            | WYE_MEASURE_VARIANTS | 0, 1: see `fastest_of`                               |
+/// | preferences      | see Scheduler   | -                    | rows replace those of their workload type            |
+/// | cpu_threads      | 0               | WYE_CPU_THREADS      | threads, the caller's included; 0: one per processor |
+/// | validate_driver  | false           | WYE_VALIDATE         | 0, 1                                                 |
+/// | cuda_driver      | libcuda.so.1    | WYE_CUDA_DRIVER      | path or name of the library of CUDA's driver         |
+/// | isolation        | shared          | WYE_ISOLATION        | shared, partition: see `Isolation`                   |
+/// | partition        | half            | WYE_PARTITION        | multiprocessors, or a share: 50%                     |
+/// | kept_memory      | 512 MiB         | WYE_KEPT_MEMORY      | bytes, or with KiB, MiB, GiB; of each CUDA context   |
+/// | adopt            | none            | -                    | devices that the host has opened (`interop`)         |
+/// | hot_reload       | false           | WYE_HOT_RELOAD       | 0, 1                                                 |
+/// | on_reload        | none            | -                    | what is told of each reload                          |
+/// | log              | none            | WYE_LOG              | a sink; with the variable alone, standard error      |
+/// | log_level        | warning         | WYE_LOG              | "warning", "warning,cache=debug"                     |
+/// | clock            | steady clock    | -                    | -                                                    |
+/// | on_build         | none            | -                    | called after each build: see BuildSink               |
 ///
 /// Kernels are kept in XDG_CACHE_HOME/wye, else HOME/.cache/wye; where that cannot be used, in memory only, with a
 /// warning. A directory that was named must be usable.
@@ -95,6 +96,7 @@ struct RuntimeOptions {
   std::optional<Partition> partition = std::nullopt;
   std::optional<Bytes> kept_memory = std::nullopt;
   std::optional<bool> warm_compilers = std::nullopt;
+  std::optional<bool> measure_variants = std::nullopt;
 };
 
 /// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.

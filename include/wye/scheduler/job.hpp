@@ -62,7 +62,7 @@ class Job {
   /// use costs what every use does. It takes no lane. Where `JobOptions::on` names no device, it is for the one that
   /// comes first for shader_compilation.
   static Job build(const AnyKernel& kernel) {
-    Job job(Call(kernel.program(), {}), workload_types::shader_compilation);
+    Job job(Call(kernel.programs(), {}), workload_types::shader_compilation);
     job.is_build_ = true;
     return job;
   }

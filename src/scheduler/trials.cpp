@@ -1,0 +1,128 @@
+#include "scheduler/trials.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/text.hpp"
+#include "device/provider.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+namespace {
+
+constexpr std::uint32_t runs_each = 3, runs_to_compare = 2;
+constexpr std::size_t most_trials = 4096;
+
+std::string in_milliseconds(Duration d) {
+  return base::text("{:.3g} ms", std::chrono::duration<double, std::milli>(d).count());
+}
+
+}  // namespace
+
+std::uint32_t size_class(std::uint64_t n) noexcept {
+  if (n < 2) return 0;
+  const auto octave = static_cast<std::uint32_t>(std::bit_width(n)) - 1;
+  const std::uint64_t two_bits = octave < 2 ? n << (2 - octave) : n >> (octave - 2);
+  return octave * 4 + static_cast<std::uint32_t>(two_bits & 3);
+}
+
+Trial::Trial(const Programs& programs, const device::DeviceBase& device) {
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    if (!programs[i]->current().refusal(device))
+      variants_.push_back({.program = i, .name = std::string(programs[i]->name())});
+  if (variants_.empty()) variants_.push_back({.program = 0, .name = std::string(programs[0]->name())});
+}
+
+Trial::Variant& Trial::variant_of(std::size_t program) {
+  return *std::find_if(variants_.begin(), variants_.end(),
+                       [&](const Variant& variant) { return variant.program == program; });
+}
+
+std::size_t Trial::usable() const {
+  return static_cast<std::size_t>(
+      std::count_if(variants_.begin(), variants_.end(), [](const Variant& v) { return !v.why; }));
+}
+
+/// Of one that was not given up.
+bool Trial::has_run_left(const Variant& variant) const {
+  if (variant.runs >= runs_each) return false;
+  if (variant.runs < runs_to_compare) return true;
+  return std::none_of(variants_.begin(), variants_.end(), [&](const Variant& other) {
+    return !other.why && other.runs >= runs_to_compare && other.best < variant.best / 2;
+  });
+}
+
+/// Whether there is anything left to find out.
+bool Trial::is_open() const {
+  return usable() > 1 && std::any_of(variants_.begin(), variants_.end(),
+                                     [&](const Variant& v) { return !v.why && has_run_left(v); });
+}
+
+Trial::Turn Trial::next(bool may_try) {
+  const std::lock_guard lock(mutex_);
+  if (usable() == 0)
+    for (Variant& variant : variants_) variant.why.reset();
+  const bool tries = may_try && is_open();
+  Variant* next = nullptr;
+  for (Variant& variant : variants_) {
+    if (variant.why || (tries && !has_run_left(variant))) continue;
+    const bool before = !next || (tries ? variant.begun < next->begun : variant.best < next->best);
+    if (before) next = &variant;
+  }
+  next->begun += tries ? 1 : 0;
+  return Turn{next->program, tries};
+}
+
+void Trial::took(std::size_t program, Duration time) {
+  const std::lock_guard lock(mutex_);
+  Variant& variant = variant_of(program);
+  ++variant.runs;
+  variant.best = std::min(variant.best, time);
+}
+
+void Trial::give_up(std::size_t program, Error why) {
+  const std::lock_guard lock(mutex_);
+  variant_of(program).why = std::move(why);
+}
+
+std::string Trial::text(std::size_t program) const {
+  const std::lock_guard lock(mutex_);
+  std::string taken, times, given_up;
+  for (const Variant& variant : variants_) {
+    if (variant.program == program) taken = variant.name;
+    if (variant.why)
+      given_up += base::text(" Kernel '{}' is not used: {}", variant.name, variant.why->sentence());
+    else if (variant.runs > 0)
+      times +=
+          base::text("{}'{}' {}", times.empty() ? "" : ", ", variant.name, in_milliseconds(variant.best));
+  }
+  if (usable() < 2) return given_up;
+  return base::text(" Kernel '{}' was taken of {} that do the same{}: {}.", taken, usable(),
+                    is_open() ? ", which are being tried" : "",
+                    times.empty() ? "none was timed yet" : "they took at least " + times) +
+         given_up;
+}
+
+std::shared_ptr<Trial> Trials::of(const Call& call, std::size_t device, const device::DeviceBase& base) {
+  const Programs& programs = call.programs();
+  Key key{device, programs.size()};
+  key.reserve(key.size() + programs.size() + 1 + call.arguments().size());
+  for (std::size_t i = 0; i < programs.size(); ++i) key.push_back(programs[i]->id());
+  key.push_back(size_class(call.items().count()));
+  for (std::size_t i = 0; i < call.arguments().size(); ++i)
+    key.push_back(size_class(call.arguments()[i].bytes().count));
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = trials_.find(key); found != trials_.end()) return found->second;
+  }
+  auto trial = std::make_shared<Trial>(programs, base);  // may open a compiler
+  const std::lock_guard lock(mutex_);
+  if (trials_.size() >= most_trials) trials_.clear();
+  return trials_.try_emplace(std::move(key), std::move(trial)).first->second;
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,283 @@
+// Kernels that do the same, of which a scheduler takes the quickest.
+#include <wye/wye.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "scheduler/trials.hpp"
+#include "support/catch.hpp"
+#include "support/kernels.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Doubling = Kernel<ReadWrite<float>>;
+
+/// x *= 2, which takes as long as it is told to; every run adds its letter.
+struct Timed {
+  ManualClock clock;
+  std::string runs;
+
+  Doubling kernel(char letter, Duration takes) {
+    return Doubling::make({.name = std::string(1, letter),
+                           .sources = {host(
+                               [this, letter, takes](Range range, std::span<float> x) {
+                                 for (std::uint64_t i : range) x[i] *= 2;
+                                 clock.advance(takes);
+                                 runs += letter;
+                               },
+                               {.tile = Extent3(1000)})}})
+        .value();
+  }
+  Runtime runtime(bool measures = true) {
+    return Runtime::open({.backends = {{"cpu"}}, .clock = &clock, .measure_variants = measures}).value();
+  }
+};
+
+Job on(const Doubling& kernel, std::vector<float>& x) { return kernel(x); }
+
+Doubling in_glsl(const char* name, const char* body) {
+  return Doubling::make({.name = name,
+                         .sources = {Glsl{.text = std::string(R"(#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) buffer X { float x[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) )") +
+                                                  body + " }"}}})
+      .value();
+}
+
+bool has_vulkan_device(const Runtime& runtime) {
+  return std::any_of(runtime.devices().begin(), runtime.devices().end(),
+                     [](const Device& device) { return device.info().backend == "vulkan"; });
+}
+
+}  // namespace
+
+TEST_CASE("of kernels that do the same, each is tried, and then the quickest is taken", "[scheduler]") {
+  Timed timed;
+  const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
+  Runtime runtime = timed.runtime();
+  for (int i = 0; i < 10; ++i) {
+    std::vector<float> x{1.0f, 2.0f, 3.0f};
+    REQUIRE(runtime.run(on(either, x)));
+    CHECK(x == std::vector<float>{2.0f, 4.0f, 6.0f});
+  }
+  CHECK(timed.runs == "sqsqsqqqqq");
+}
+
+TEST_CASE("a variant that takes over twice the time is left alone after two runs", "[scheduler]") {
+  Timed timed;
+  const Doubling either =
+      fastest_of(timed.kernel('s', 11ms), {timed.kernel('m', 8ms), timed.kernel('q', 5ms)});
+  Runtime runtime = timed.runtime();
+  std::vector<float> x(3, 0.0f);
+  for (int i = 0; i < 12; ++i) REQUIRE(runtime.run(on(either, x)));
+  CHECK(timed.runs == "smqsmqmqqqqq");
+}
+
+TEST_CASE("a ticket says which variant it was and what they took", "[scheduler]") {
+  Timed timed;
+  const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
+  Runtime runtime = timed.runtime();
+  std::vector<float> x(3, 0.0f);
+  const auto reason = [&] { return runtime.run(on(either, x)).value().reason(); };
+  CHECK(reason() ==
+        "'cpu:0' is the only device. Kernel 's' was taken of 2 that do the same, which are being tried: they "
+        "took at least 's' 9 ms.");
+  for (int i = 0; i < 5; ++i) (void)reason();
+  CHECK(
+      reason() ==
+      "'cpu:0' is the only device. Kernel 'q' was taken of 2 that do the same: they took at least 's' 9 ms, "
+      "'q' 5 ms.");
+  auto ticket = runtime.submit(on(either, x));
+  REQUIRE(ticket.wait());
+  CHECK(ticket.explain().text().find("Kernel 'q' was taken of 2") != std::string::npos);
+}
+
+TEST_CASE("every size of work has its own answer", "[scheduler]") {
+  for (const auto& [n, expected] : {std::pair<std::uint64_t, std::uint32_t>{0, 0},
+                                    {1, 0},
+                                    {2, 4},
+                                    {3, 6},
+                                    {4, 8},
+                                    {7, 11},
+                                    {8, 12},
+                                    {9, 12},
+                                    {10, 13},
+                                    {15, 15},
+                                    {16, 16},
+                                    {1024, 40},
+                                    {1279, 40},
+                                    {1280, 41},
+                                    {~std::uint64_t{0}, 255}})
+    CHECK(scheduler::size_class(n) == expected);
+  Timed timed;
+  const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
+  Runtime runtime = timed.runtime();
+  std::vector<float> x(1024, 0.0f), as_large(1279, 0.0f), larger(1280, 0.0f);
+  for (int i = 0; i < 7; ++i) REQUIRE(runtime.run(on(either, x)));
+  timed.runs.clear();
+  REQUIRE(runtime.run(on(either, as_large)));
+  CHECK(timed.runs.front() == 'q');
+  timed.runs.clear();
+  REQUIRE(runtime.run(on(either, larger)));
+  CHECK(timed.runs.front() == 's');
+}
+
+TEST_CASE("what comes before and after a variant is not its time", "[scheduler]") {
+  Timed timed;
+  const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
+  const Doubling long_one = timed.kernel('l', 100ms);
+  Runtime runtime = timed.runtime();
+  std::vector<float> x(3, 1.0f);
+  const auto run = [&] {
+    return runtime.run(
+        Job::sequence("three", workload_types::custom, long_one(x), {either(x), either(x), long_one(x)}));
+  };
+  REQUIRE(run());
+  CHECK(x == std::vector<float>(3, 16.0f));
+  CHECK(timed.runs == "lsql");
+  REQUIRE(run());
+  REQUIRE(run());
+  const auto done = run();
+  REQUIRE(done);
+  CHECK(timed.runs == "lsqllsqllsqllqql");
+  CHECK(done->reason().ends_with("they took at least 's' 9 ms, 'q' 5 ms."));
+}
+
+TEST_CASE("with measuring off, and where there is a deadline, nothing is tried", "[scheduler]") {
+  Timed timed;
+  const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
+  std::vector<float> x(3, 0.0f);
+  Runtime same_bits = timed.runtime(false);
+  for (int i = 0; i < 4; ++i) REQUIRE(same_bits.run(on(either, x)));
+  CHECK(std::exchange(timed.runs, "") == "ssss");
+
+  Runtime runtime = timed.runtime();
+  const auto in_haste = [&] {
+    auto done = runtime.run(on(either, x), {.deadline = 1min});
+    REQUIRE(done);
+    return done->reason();
+  };
+  CHECK(in_haste().ends_with("of 2 that do the same, which are being tried: none was timed yet."));
+  (void)in_haste();
+  CHECK(std::exchange(timed.runs, "") == "ss");
+  REQUIRE(runtime.run(on(either, x)));
+  REQUIRE(runtime.run(on(either, x)));
+  (void)in_haste();
+  CHECK(timed.runs == "sqq");  // what is known
+}
+
+TEST_CASE("a variant of another language is no variant on this device", "[scheduler]") {
+  Timed timed;
+  const Doubling either = fastest_of(in_glsl("in_glsl", "x[i] *= 2;"), {timed.kernel('h', 1ms)});
+  Runtime runtime = timed.runtime();
+  std::vector<float> x(3, 1.0f);
+  for (int i = 0; i < 3; ++i) {
+    const auto done = runtime.run(on(either, x));
+    REQUIRE(done);
+    CHECK(done->reason() == "'cpu:0' is the only device.");
+  }
+  CHECK(timed.runs == "hhh");
+  CHECK(x[0] == 8.0f);
+}
+
+TEST_CASE("a job whose variant fails, fails, and the next one takes its turn", "[scheduler]") {
+  Timed timed;
+  std::atomic<bool> works{false};
+  const Doubling bad = Doubling::make({.name = "b", .sources = {host([&](Range, std::span<float>) {
+                                                      if (!works)
+                                                        throw std::runtime_error("a fault of its own");
+                                                    })}})
+                           .value();
+  const Doubling either = fastest_of(bad, {timed.kernel('q', 5ms)});
+  Runtime runtime = timed.runtime();
+  std::vector<float> x(3, 1.0f);
+  const auto failed = runtime.run(on(either, x));
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error() == Errc::kernel_failed);
+  REQUIRE(runtime.run(on(either, x)));
+  CHECK(timed.runs == "q");
+  works = true;
+  for (int i = 0; i < 12; ++i) REQUIRE(runtime.run(on(either, x)));
+  CHECK(runtime.run(on(either, x))->reason().find("Kernel 'b' was taken of 2") != std::string::npos);
+}
+
+TEST_CASE("variants of a GPU give the same results; one that does not compile is said and not used",
+          "[scheduler]") {
+  Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
+  if (!has_vulkan_device(runtime)) return;
+  const Doubling product = in_glsl("product", "x[i] *= 2;"), sum = in_glsl("sum", "x[i] += x[i];"),
+                 wrong = in_glsl("wrong", "x[i] *= twice;");
+  const Doubling any = fastest_of(wrong, {product, sum});
+  for (int i = 0; i < 10; ++i) {
+    std::vector<float> x{1.5f, 2.0f, 3.0f};
+    const auto done = runtime.run(on(any, x));
+    REQUIRE(done);
+    CHECK(x == std::vector<float>{3.0f, 4.0f, 6.0f});
+    CHECK(done->reason().find(" Kernel 'wrong' is not used: ") != std::string::npos);
+  }
+  const auto metrics = runtime.cache().kernel_metrics();
+  for (const char* name : {"product", "sum"})
+    CHECK(std::any_of(metrics.begin(), metrics.end(),
+                      [&](const KernelMetrics& m) { return m.kernel == name; }));
+
+  std::vector<float> x(3, 1.0f);
+  const auto neither = runtime.run(on(fastest_of(wrong, {in_glsl("worse", "nothing")}), x));
+  REQUIRE_FALSE(neither);
+  CHECK(neither.error() == Errc::compile_failed);
+  CHECK(neither.error().sentence().find("'wrong'") != std::string::npos);
+}
+
+TEST_CASE("builds and prewarming make every variant ready", "[scheduler]") {
+  const Doubling product = in_glsl("product", "x[i] *= 2;"), sum = in_glsl("sum", "x[i] += x[i];");
+  for (const bool prewarms : {false, true}) {
+    Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
+    if (!has_vulkan_device(runtime)) return;
+    const Doubling either = fastest_of(product, {sum});
+    if (prewarms)
+      runtime.cache().prewarm({either}, runtime.devices()).value().wait();
+    else
+      REQUIRE(runtime.run(Job::build(either)));
+    CHECK(runtime.metrics().cache.misses == 2);
+    std::vector<float> x(3, 1.0f);
+    for (int i = 0; i < 2; ++i) CHECK(runtime.run(on(either, x))->cache() == CacheTier::memory);
+  }
+  Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
+  CHECK(runtime.run(Job::build(fastest_of(in_glsl("wrong", "nothing"), {sum}))));
+  CHECK(runtime.run(Job::build(in_glsl("wrong", "nothing"))).error() == Errc::compile_failed);
+}
+
+TEST_CASE("many threads find the quickest variant together", "[scheduler]") {
+  std::atomic<int> slow{0}, quick{0};
+  const auto counting = [](const char* name, std::atomic<int>& runs, Duration takes) {
+    return test::on_host(name, [&runs, takes](Range range, std::span<float> x) {
+      for (std::uint64_t i : range) x[i] += 1;
+      ++runs;
+      std::this_thread::sleep_for(takes);
+    });
+  };
+  const Doubling either = fastest_of(counting("slow", slow, 20ms), {counting("quick", quick, 0ms)});
+  Runtime runtime = Runtime::open({.backends = {{"cpu"}}, .lanes_per_device = 4}).value();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        std::vector<float> x{1.0f};
+        if (!runtime.run(on(either, x)) || x[0] != 2.0f) ++wrong;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(slow + quick == 400);
+  CHECK(slow >= 2);
+  CHECK(slow <= 3 + 8);  // those that were on their way when it was found out
+}
