@@ -17,10 +17,15 @@ void work(wye::Range range, std::span<float> x, float s) {
   for (std::uint64_t i : range) x[i] *= s;
 }
 
-const wye::Kernel<wye::ReadWrite<float>, float>& kernel() {
-  static const auto scale =
-      wye::Kernel<wye::ReadWrite<float>, float>::make({.name = "scale", .sources = {wye::host(work)}});
+using Scale = wye::Kernel<wye::ReadWrite<float>, float>;
+const Scale& kernel() {
+  static const auto scale = Scale::make({.name = "scale", .sources = {wye::host(work)}});
   return *scale;
+}
+const Scale& one_of_two() {
+  static const auto other = Scale::make({.name = "other", .sources = {wye::host(work)}});
+  static const Scale both = wye::fastest_of(kernel(), {*other});
+  return both;
 }
 
 wye::Runtime open(const char* backend) { return wye::Runtime::open({.backends = {{backend}}}).value(); }
@@ -41,13 +46,21 @@ void job_independent_null(benchmark::State& state) {
 }
 BENCHMARK(job_independent_null)->Name("job_independent_null_x1000/wye")->MeasureProcessCPUTime();
 
-void run_null(benchmark::State& state) {
+void run_null(benchmark::State& state, const Scale& (*scale)()) {
   wye::Runtime runtime = open("null");
   auto x = values(64);
   for (auto _ : state)
-    if (!runtime.run(kernel()(x, 1.5f))) state.SkipWithError("failed");
+    if (!runtime.run(scale()(x, 1.5f))) state.SkipWithError("failed");
 }
-BENCHMARK(run_null)->Name("job_run_null/wye")->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(run_null, kernel, kernel)->Name("job_run_null/wye")->MeasureProcessCPUTime();
+
+// What it costs to know which of two kernels is the quicker, once it is known.
+BENCHMARK_CAPTURE(run_null, one_of_two, one_of_two)
+    ->Name("job_run_null_of_2_variants/wye")
+    ->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(run_null, one, kernel)
+    ->Name("job_run_null_of_2_variants/one_kernel")
+    ->MeasureProcessCPUTime();
 
 void submit_and_wait_cpu(benchmark::State& state) {
   wye::Runtime runtime = open("cpu");

@@ -1,0 +1,54 @@
+// Two ways to do the same: which one is quicker here, for matrices as large as these?
+#include <chrono>
+#include <cstdio>
+#include <span>
+#include <vector>
+#include <wye/wye.hpp>
+
+constexpr std::uint64_t side = 2048;
+using Transpose = wye::Kernel<wye::Read<float>, wye::Write<float>>;
+
+// Row by row of what is read: every number is written to another line.
+wye::Result<Transpose> by_rows() {
+  return Transpose::make(
+      {.name = "by_rows",
+       .sources = {wye::host([](wye::Range range, std::span<const float> from, std::span<float> to) {
+         for (std::uint64_t row : range)
+           for (std::uint64_t column = 0; column < side; ++column)
+             to[column * side + row] = from[row * side + column];
+       })}});
+}
+
+// Tile by tile of 32 x 32: whole lines of both.
+wye::Result<Transpose> by_tiles() {
+  constexpr std::uint64_t tile = 32;
+  return Transpose::make({.name = "by_tiles",
+                          .sources = {wye::host(
+                              [](wye::Range range, std::span<const float> from, std::span<float> to) {
+                                for (std::uint64_t first = 0; first < side; first += tile)
+                                  for (std::uint64_t row : range)
+                                    for (std::uint64_t column = first; column < first + tile; ++column)
+                                      to[column * side + row] = from[row * side + column];
+                              },
+                              {.tile = wye::Extent3(tile)})}});
+}
+
+int main() {
+  auto runtime = wye::Runtime::open();
+  if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
+  const auto rows = by_rows(), tiles = by_tiles();
+  if (!rows || !tiles) return std::puts((rows ? tiles : rows).error().describe().c_str()), 1;
+
+  // The first runs try each, the later ones take what was quicker on that device for this size.
+  const auto transpose = wye::fastest_of(*rows, {*tiles});
+  std::vector<float> from(side * side), to(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+  for (int run = 1; run <= 7; ++run) {
+    auto done = runtime->run(transpose(from, to).over(side));
+    if (!done) return std::puts(done.error().describe().c_str()), 1;
+    std::printf("run %d took %5.1f ms\n", run,
+                std::chrono::duration<double, std::milli>(done->ran()).count());
+    if (run == 7) std::puts(done->reason().c_str());
+  }
+  return to[side] == from[1] ? 0 : 1;
+}
