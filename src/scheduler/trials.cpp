@@ -47,7 +47,7 @@ std::size_t Trial::usable() const {
 
 /// Of one that was not given up.
 bool Trial::has_run_left(const Variant& variant) const {
-  if (variant.runs >= runs_each) return false;
+  if (variant.begun >= runs_each) return false;
   if (variant.runs < runs_to_compare) return true;
   return std::none_of(variants_.begin(), variants_.end(), [&](const Variant& other) {
     return !other.why && other.runs >= runs_to_compare && other.best < variant.best / 2;

@@ -45,7 +45,7 @@ class Trial {
   struct Variant {
     std::size_t program;
     std::string name;
-    std::uint32_t begun = 0;  // runs that were to be timed
+    std::uint32_t begun = 0;  // runs that were to be timed: those of jobs that failed count too
     std::uint32_t runs = 0;   // that were
     Duration best = Duration::max();
     std::optional<Error> why = std::nullopt;  // it was given up
