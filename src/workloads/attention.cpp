@@ -23,22 +23,22 @@ constexpr std::uint64_t largest_head_size = 256;
 constexpr std::uint32_t keys_of_step = 16384;
 
 template <class T>
-auto attention_kernel_of(const KernelText& text) {
+auto attention_kernel(const KernelText& text) {
   using Attend = void (*)(Range, std::span<const T>, std::span<const T>, std::span<const T>, std::span<T>,
                           std::span<float>, AttentionStretch);
-  return attention_kernel<T>(
+  return make_attention_kernel<T>(
       text, {host(static_cast<Attend>(cpu::attention), {.tile = Extent3(4 * items_per_query_block)})});
 }
 const auto& attention_kernel_of(const Read<float>&) {
-  static const auto kernel = attention_kernel_of<float>(kernels::attention);
+  static const auto kernel = attention_kernel<float>(kernels::attention);
   return kernel;
 }
 const auto& attention_kernel_of(const Read<half>&) {
-  static const auto kernel = attention_kernel_of<half>(kernels::attention_half);
+  static const auto kernel = attention_kernel<half>(kernels::attention_half);
   return kernel;
 }
 const auto& attention_kernel_of(const Read<bfloat16>&) {
-  static const auto kernel = attention_kernel_of<bfloat16>(kernels::attention_bfloat16);
+  static const auto kernel = attention_kernel<bfloat16>(kernels::attention_bfloat16);
   return kernel;
 }
 

@@ -48,7 +48,7 @@ struct ProductKernels {
             return cublas::multiply(lane, numbers, a.data, b.data, c.data, shape);
           },
           cublas::probe));
-    return product_kernel<T, C>(text, std::move(sources));
+    return make_product_kernel<T, C>(text, std::move(sources));
   }
 };
 

@@ -20,8 +20,8 @@ using ProductKernel = Kernel<Read<T>, Read<T>, C, Product>;
 /// Of `text` and `others`, in which a block of CUDA's makes 128 x 128 elements of c: four of the tiles that a workgroup of GLSL
 /// makes.
 template <class T, class C>
-Result<ProductKernel<T, C>> product_kernel(const KernelText& text,
-                                           std::vector<typename ProductKernel<T, C>::Source> others = {}) {
+Result<ProductKernel<T, C>> make_product_kernel(
+    const KernelText& text, std::vector<typename ProductKernel<T, C>::Source> others = {}) {
   return make_kernel<Read<T>, Read<T>, C, Product>(text, {"a", "b", "c", "shape"}, {.cuda = Extent3(1024)},
                                                    std::move(others));
 }
@@ -31,8 +31,8 @@ using AttentionKernel = Kernel<Read<T>, Read<T>, Read<T>, Write<T>, ReadWrite<fl
 
 /// Of `text` and `others`, in which a block of CUDA's takes 64 queries.
 template <class T>
-Result<AttentionKernel<T>> attention_kernel(const KernelText& text,
-                                            std::vector<typename AttentionKernel<T>::Source> others = {}) {
+Result<AttentionKernel<T>> make_attention_kernel(
+    const KernelText& text, std::vector<typename AttentionKernel<T>::Source> others = {}) {
   return make_kernel<Read<T>, Read<T>, Read<T>, Write<T>, ReadWrite<float>, AttentionStretch>(
       text, {"q", "k", "v", "result", "state", "stretch"}, {.cuda = Extent3(items_per_query_block)},
       std::move(others));

@@ -95,20 +95,14 @@ Heads<T> growing(AttentionShape shape, AttentionOptions options) {
   return p;
 }
 
-bool has_cuda() {
-  const bool has = std::find(legs().begin(), legs().end(), "cuda") != legs().end();
-  if (!has) WARN("skipped: there is no device of CUDA");
-  return has;
-}
-
 /// Attends by the CUDA kernels that use no tensor cores, whichever the workload takes, to `step` keys at a time.
 template <class T>
 void attend_plainly(const Heads<T>& p, const Read<T>& q, const Read<T>& k, const Read<T>& v,
                     const Write<T>& out, std::uint64_t step = 16384) {
-  const auto kernel =
-      workloads::attention_kernel<T>(std::is_same_v<T, half> ? workloads::kernels::attention_half_plain
-                                                             : workloads::kernels::attention_bfloat16_plain)
-          .value();
+  const auto kernel = workloads::make_attention_kernel<T>(std::is_same_v<T, half>
+                                                              ? workloads::kernels::attention_half_plain
+                                                              : workloads::kernels::attention_bfloat16_plain)
+                          .value();
   workloads::AttentionStretch stretch{.heads = static_cast<std::uint32_t>(p.shape.heads),
                                       .queries = static_cast<std::uint32_t>(p.shape.queries),
                                       .keys = static_cast<std::uint32_t>(p.shape.keys),
@@ -128,7 +122,7 @@ void attend_plainly(const Heads<T>& p, const Read<T>& q, const Read<T>& k, const
 }
 
 template <class T>
-std::string plain_difference_of(const Heads<T>& p, std::uint64_t step = 16384) {
+std::string plain_attention_difference(const Heads<T>& p, std::uint64_t step = 16384) {
   std::vector<T> out = of<T>(poisoned(p.q.size()));
   attend_plainly<T>(p, p.q, p.k, p.v, out, step);
   const std::vector<double> exact = reference::attention(p.q, p.k, p.v, p.shape, p.options);
@@ -136,11 +130,12 @@ std::string plain_difference_of(const Heads<T>& p, std::uint64_t step = 16384) {
 }
 
 /// Of both kinds of 16 bits.
-void plain_ones_are_right(AttentionShape shape, AttentionOptions options = {}, std::uint64_t step = 16384) {
+void plain_attention_is_right(AttentionShape shape, AttentionOptions options = {},
+                              std::uint64_t step = 16384) {
   INFO(shape.heads << " heads, " << shape.queries << " queries, " << shape.keys << " keys of "
                    << shape.head_size << (options.causal ? ", causal, " : ", ") << step << " at a time");
-  CHECK(plain_difference_of(heads<half>(shape, options), step) == "");
-  CHECK(plain_difference_of(heads<bfloat16>(shape, options), step) == "");
+  CHECK(plain_attention_difference(heads<half>(shape, options), step) == "");
+  CHECK(plain_attention_difference(heads<bfloat16>(shape, options), step) == "");
 }
 
 /// Of every kind of number.
@@ -384,7 +379,7 @@ TEST_CASE("attention refuses what has no heads of that shape", "[workloads][atte
 }
 
 TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits in any shape", "[workloads][attention]") {
-  if (!has_cuda()) return;
+  if (!has_leg("cuda")) return;
   for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 1},
                                       {1, 1, 1, 64},
                                       {2, 1, 100, 32},
@@ -396,32 +391,32 @@ TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits in any shape", 
                                       {2, 3, 0, 5},
                                       {2, 0, 3, 5},
                                       {0, 4, 3, 5}})
-    plain_ones_are_right(shape);
+    plain_attention_is_right(shape);
   for (std::uint64_t size : {2u, 7u, 63u, 65u, 127u, 128u, 129u, 200u, 255u, 256u})
-    plain_ones_are_right({2, 9, 35, size});
-  plain_ones_are_right({1, 40, 70, 256}, {.causal = true});
-  plain_ones_are_right({1, 9, 40, 24}, {.scale = -0.3f});
+    plain_attention_is_right({2, 9, 35, size});
+  plain_attention_is_right({1, 40, 70, 256}, {.causal = true});
+  plain_attention_is_right({1, 9, 40, 24}, {.scale = -0.3f});
 }
 
 TEST_CASE("without tensor cores CUDA's kernels attend to what queries see, a stretch at a time",
           "[workloads][attention]") {
-  if (!has_cuda()) return;
+  if (!has_leg("cuda")) return;
   for (const AttentionShape& shape :
        {AttentionShape{1, 1, 5, 4}, {2, 5, 5, 4}, {2, 70, 70, 20}, {2, 40, 100, 16}, {1, 100, 40, 16}}) {
-    plain_ones_are_right(shape, {.causal = true});
-    plain_ones_are_right(shape, {.causal = true}, 33);
-    plain_ones_are_right(shape, {}, 17);
+    plain_attention_is_right(shape, {.causal = true});
+    plain_attention_is_right(shape, {.causal = true}, 33);
+    plain_attention_is_right(shape, {}, 17);
   }
   for (const bool causal : {false, true}) {
     const AttentionShape shape{1, 35, 300, 130};
-    CHECK(plain_difference_of(growing<half>(shape, {.causal = causal}), 100) == "");
-    CHECK(plain_difference_of(growing<bfloat16>(shape, {.causal = causal}), 100) == "");
+    CHECK(plain_attention_difference(growing<half>(shape, {.causal = causal}), 100) == "");
+    CHECK(plain_attention_difference(growing<bfloat16>(shape, {.causal = causal}), 100) == "");
   }
 }
 
 TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits wherever they begin",
           "[workloads][attention]") {
-  if (!has_cuda()) return;
+  if (!has_leg("cuda")) return;
   for (const std::uint64_t size : {7u, 8u}) {
     const AttentionShape shape{2, 3, 4, size};
     const Heads<half> p = heads<half>(shape);
@@ -449,7 +444,7 @@ TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits wherever they b
 
 TEST_CASE("without tensor cores CUDA's kernels know NaN and infinities of 16 bits",
           "[workloads][attention]") {
-  if (!has_cuda()) return;
+  if (!has_leg("cuda")) return;
   const auto attended = [](const Heads<half>& p) {
     std::vector<half> out(p.q.size());
     attend_plainly<half>(p, p.q, p.k, p.v, out);

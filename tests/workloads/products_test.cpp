@@ -132,9 +132,10 @@ struct PlainKernels {
     return std::is_same_v<T, half> ? workloads::kernels::matmul_half_plain
                                    : workloads::kernels::matmul_bfloat16_plain;
   }
-  workloads::ProductKernel<T, Write<float>> set = workloads::product_kernel<T, Write<float>>(text()).value();
+  workloads::ProductKernel<T, Write<float>> set =
+      workloads::make_product_kernel<T, Write<float>>(text()).value();
   workloads::ProductKernel<T, ReadWrite<float>> add =
-      workloads::product_kernel<T, ReadWrite<float>>(text()).value();
+      workloads::make_product_kernel<T, ReadWrite<float>>(text()).value();
 
   /// Runs them over `stretch` of the inner dimension at a time.
   void run(Read<T> a, Read<T> b, std::span<float> c, MatmulShape shape, const MatmulOptions& options,
@@ -159,15 +160,9 @@ struct PlainKernels {
   }
 };
 
-bool has_cuda() {
-  const bool has = std::find(legs().begin(), legs().end(), "cuda") != legs().end();
-  if (!has) WARN("skipped: there is no device of CUDA");
-  return has;
-}
-
 template <class T>
-std::string plain_difference_of(MatmulShape shape, MatmulOptions options = {},
-                                std::uint64_t stretch = 16384) {
+std::string plain_product_difference(MatmulShape shape, MatmulOptions options = {},
+                                     std::uint64_t stretch = 16384) {
   const Problem<T> p = problem<T>(shape, options);
   std::vector<float> c = poisoned(size_of_c(shape, options));
   PlainKernels<T>().run(p.a, p.b, c, shape, options, stretch);
@@ -175,11 +170,11 @@ std::string plain_difference_of(MatmulShape shape, MatmulOptions options = {},
 }
 
 /// Of both kinds of 16 bits.
-void plain_ones_are_right(MatmulShape shape, MatmulOptions options = {}, std::uint64_t stretch = 16384) {
+void plain_products_are_right(MatmulShape shape, MatmulOptions options = {}, std::uint64_t stretch = 16384) {
   INFO(options.batch << " of " << shape.rows << " x " << shape.columns << " x " << shape.inner
                      << (options.transposed_b ? ", b transposed, " : ", ") << stretch << " at a time");
-  CHECK(plain_difference_of<half>(shape, options, stretch) == "");
-  CHECK(plain_difference_of<bfloat16>(shape, options, stretch) == "");
+  CHECK(plain_product_difference<half>(shape, options, stretch) == "");
+  CHECK(plain_product_difference<bfloat16>(shape, options, stretch) == "");
 }
 
 }  // namespace
@@ -347,7 +342,7 @@ TEST_CASE("small products on several threads at once do not disturb each other",
 }
 
 TEST_CASE("without tensor cores CUDA's kernels multiply 16 bits in any shape", "[workloads][products]") {
-  if (!has_cuda()) return;
+  if (!has_leg("cuda")) return;
   for (const MatmulShape& shape : {MatmulShape{1, 1, 1},
                                    {16, 8, 16},
                                    {130, 20, 31},
@@ -358,25 +353,25 @@ TEST_CASE("without tensor cores CUDA's kernels multiply 16 bits in any shape", "
                                    {0, 4, 5},
                                    {3, 0, 5},
                                    {0, 0, 0}}) {
-    plain_ones_are_right(shape);
-    plain_ones_are_right(shape, {.transposed_b = true});
+    plain_products_are_right(shape);
+    plain_products_are_right(shape, {.transposed_b = true});
   }
 }
 
 TEST_CASE("without tensor cores CUDA's kernels multiply batches of 16 bits, a stretch at a time",
           "[workloads][products]") {
-  if (!has_cuda()) return;
+  if (!has_leg("cuda")) return;
   const MatmulShape shape{7, 10, 12};
-  plain_ones_are_right(shape, {.batch = 3});
-  plain_ones_are_right(shape, {.transposed_b = true, .batch = 4, .a_step = 0});
-  plain_ones_are_right(shape, {.batch = 3, .a_step = 100, .b_step = 0, .c_step = 83});
-  plain_ones_are_right({140, 9, 300}, {.batch = 2}, 100);
-  plain_ones_are_right({9, 140, 61}, {.transposed_b = true, .batch = 2, .c_step = 1261}, 30);
-  plain_ones_are_right({5, 6, 50}, {}, 13);
+  plain_products_are_right(shape, {.batch = 3});
+  plain_products_are_right(shape, {.transposed_b = true, .batch = 4, .a_step = 0});
+  plain_products_are_right(shape, {.batch = 3, .a_step = 100, .b_step = 0, .c_step = 83});
+  plain_products_are_right({140, 9, 300}, {.batch = 2}, 100);
+  plain_products_are_right({9, 140, 61}, {.transposed_b = true, .batch = 2, .c_step = 1261}, 30);
+  plain_products_are_right({5, 6, 50}, {}, 13);
 }
 
 TEST_CASE("without tensor cores CUDA's kernels take 16 bits wherever they begin", "[workloads][products]") {
-  if (!has_cuda()) return;
+  if (!has_leg("cuda")) return;
   for (const bool transposed : {false, true})
     for (const MatmulShape& shape : {MatmulShape{5, 7, 9}, {6, 12, 8}}) {
       const Problem<half> p = problem<half>(shape, {.transposed_b = transposed});
@@ -397,7 +392,7 @@ TEST_CASE("without tensor cores CUDA's kernels take 16 bits wherever they begin"
 
 TEST_CASE("without tensor cores CUDA's kernels take every number of 16 bits for what it is",
           "[workloads][products]") {
-  if (!has_cuda()) return;
+  if (!has_leg("cuda")) return;
   // Each times one.
   const auto all = [](auto number) {
     using T = decltype(number);
