@@ -23,13 +23,14 @@ struct alignas(16) AttentionTiles {
 };
 
 // The first `width` numbers of `count` of the lines that begin at `from`, one `step` after the other, into shared memory; zeros
-// beyond.
+// up to the next multiple of four, and in lines that there are not.
 template <class T, unsigned threads, unsigned columns, unsigned lines, unsigned pitch>
 __device__ void bring_lines(float (&to)[lines][pitch], const typename T::Number* from, unsigned step, unsigned count,
                             unsigned width) {
   typedef typename T::Four Four;
   constexpr unsigned lines_at_once = 4 * threads / columns;
   const unsigned at = threadIdx.x % (columns / 4) * 4, left = width > at ? width - at : 0;
+  if (left == 0) return;
   from += at;
   if (has_quads<Four>(from) && step % 4 == 0 && left >= 4) {
 #pragma unroll 2
@@ -47,11 +48,31 @@ __device__ void bring_lines(float (&to)[lines][pitch], const typename T::Number*
 
 __device__ Quad quad_at(const float* from) { return *reinterpret_cast<const Quad*>(from); }
 
-__device__ void add_products(float (&sums)[8], float weight, Quad low, Quad high) {
-  sums[0] = fmaf(weight, low.x, sums[0]), sums[1] = fmaf(weight, low.y, sums[1]);
-  sums[2] = fmaf(weight, low.z, sums[2]), sums[3] = fmaf(weight, low.w, sums[3]);
-  sums[4] = fmaf(weight, high.x, sums[4]), sums[5] = fmaf(weight, high.y, sums[5]);
-  sums[6] = fmaf(weight, high.z, sums[6]), sums[7] = fmaf(weight, high.w, sums[7]);
+__device__ void add_products(float* sums, float weight, Quad values) {
+  sums[0] = fmaf(weight, values.x, sums[0]), sums[1] = fmaf(weight, values.y, sums[1]);
+  sums[2] = fmaf(weight, values.z, sums[2]), sums[3] = fmaf(weight, values.w, sums[3]);
+}
+
+// Weights from `from` on times a stage of values, for the first `columns` of a thread's.
+template <unsigned columns, unsigned threads>
+__device__ void add_values(float (&sums)[4][8], const AttentionTiles<threads>& tiles, unsigned from) {
+  const unsigned x = threadIdx.x % 16, row = threadIdx.x / 16 * 4;
+#pragma unroll 1
+  for (unsigned i = 0; i < stage_keys; i += 4) {
+    Quad weights[4];
+#pragma unroll
+    for (unsigned r = 0; r < 4; ++r) weights[r] = quad_at(&tiles.weights[row + r][from + i]);
+#pragma unroll
+    for (unsigned j = 0; j < 4; ++j) {
+#pragma unroll
+      for (unsigned c = 0; c < columns; c += 4) {
+        const Quad values = quad_at(&tiles.v[i + j][c * 16 + x * 4]);
+#pragma unroll
+        for (unsigned r = 0; r < 4; ++r)
+          add_products(&sums[r][c], j == 0 ? weights[r].x : j == 1 ? weights[r].y : j == 2 ? weights[r].z : weights[r].w, values);
+      }
+    }
+  }
 }
 
 // For as many queries as there are rows in shared memory.
@@ -144,19 +165,10 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
         bring_lines<T, threads, turn_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * size + column, size,
                                               stretch.last > first ? stretch.last - first : 0, width);
         __syncthreads();
-#pragma unroll 1
-        for (unsigned i = 0; i < stage_keys; i += 4) {
-          Quad weights[4];
-#pragma unroll
-          for (unsigned r = 0; r < 4; ++r) weights[r] = quad_at(&tiles.weights[row + r][from + i]);
-#pragma unroll
-          for (unsigned j = 0; j < 4; ++j) {
-            const Quad low = quad_at(&tiles.v[i + j][x * 4]), high = quad_at(&tiles.v[i + j][64 + x * 4]);
-#pragma unroll
-            for (unsigned r = 0; r < 4; ++r)
-              add_products(sums[r], j == 0 ? weights[r].x : j == 1 ? weights[r].y : j == 2 ? weights[r].z : weights[r].w, low, high);
-          }
-        }
+        if (width > 64)
+          add_values<8>(sums, tiles, from);
+        else
+          add_values<4>(sums, tiles, from);
       }
     }
 
