@@ -3,7 +3,6 @@
 // registers, where their exponentials, rounded to 16 bits, lie as what they are multiplied by values for wants them. As long as
 // a head has no more columns than fit, the queries stay in shared memory.
 #include "attention.cuh"
-#include "narrow.cuh"
 #include "tensor.cuh"
 
 constexpr unsigned tile_keys = 32;
@@ -15,39 +14,8 @@ struct AttentionTiles {
   alignas(16) unsigned q[block_queries][line_words];
   alignas(16) unsigned k[tile_keys][line_words];
   alignas(16) unsigned v[tile_keys][line_words];
-  unsigned exchange[T::plain ? 4 : 1][6][32];
   Queries place;  // of this block: registers are all taken
 };
-
-// Two neighbours, rounded.
-template <class T>
-__device__ unsigned rounded(float low, float high);
-template <>
-__device__ unsigned rounded<Half>(float low, float high) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  unsigned word;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
-#elif defined(__CUDA_ARCH__)
-  unsigned word;
-  asm("{ .reg .b16 low, high; cvt.rn.f16.f32 low, %1; cvt.rn.f16.f32 high, %2; mov.b32 %0, {low, high}; }"
-      : "=r"(word)
-      : "f"(low), "f"(high));
-  return word;
-#else
-  return half_bits(low) | half_bits(high) << 16;
-#endif
-}
-template <>
-__device__ unsigned rounded<Bfloat16>(float low, float high) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  unsigned word;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
-#else
-  return bfloat16_bits(low) | bfloat16_bits(high) << 16;
-#endif
-}
 
 // The first `width` numbers of `count` of the lines that begin at `from`, one `step` after the other, into shared memory; zeros up
 // to the next multiple of 16 numbers, and in lines that there are not.
@@ -107,7 +75,6 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
   // A lane has columns 2 t and 2 t + 1 of every eight, of rows g and g + 8 of the warp's.
   const unsigned warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, row = warp * 16 + g;
   const bool works = warp * 16 < place.rows;
-  unsigned(*const exchange)[32] = tiles.exchange[T::plain ? warp : 0];
   const unsigned end = min(stretch.last, seen_by(stretch, place.query + place.rows - 1));
   const bool stays = size <= turn_columns, ends = stretch.last == stretch.keys;
   if (stays)
@@ -153,8 +120,8 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
           for (unsigned n = 0; n < tile_keys / 8; n += 2) {
             unsigned both[4];
             load_pieces(both, &tiles.k[n * 8], word);
-            T::multiply(scores[n], left, both[0], both[2], exchange);
-            T::multiply(scores[n + 1], left, both[1], both[3], exchange);
+            T::multiply(scores[n], left, both[0], both[2]);
+            T::multiply(scores[n + 1], left, both[1], both[3]);
           }
         }
       }
@@ -188,7 +155,7 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
       unsigned weights[tile_keys / 16][4];
 #pragma unroll
       for (unsigned i = 0; i < tile_keys / 4; ++i)
-        weights[i / 4][i % 4] = rounded<T>(scores[i / 2][i % 2 * 2], scores[i / 2][i % 2 * 2 + 1]);
+        weights[i / 4][i % 4] = T::rounded(scores[i / 2][i % 2 * 2], scores[i / 2][i % 2 * 2 + 1]);
 #pragma unroll
       for (unsigned i = 0; i < turn_columns / 2; ++i) sums[i / 4][i % 4] *= factor[i / 2 % 2];
 #pragma unroll
@@ -198,8 +165,8 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
           if (n * 8 >= width) continue;
           unsigned both[4];
           load_turned_pieces(both, &tiles.v[m * 16], n * 4);
-          T::multiply(sums[n], weights[m], both[0], both[1], exchange);
-          T::multiply(sums[n + 1], weights[m], both[2], both[3], exchange);
+          T::multiply(sums[n], weights[m], both[0], both[1]);
+          T::multiply(sums[n + 1], weights[m], both[2], both[3]);
         }
     }
 
@@ -220,6 +187,7 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
         kept[0] = most[r];
         kept[1] = total[r];
       }
+      const bool blind = seen_by(stretch, at_end.query + row + 8 * r) == 0;
       const float share = share_of({most[r], total[r]});
       typename T::Number* const to = lines + Size(row + 8 * r) * size;
 #pragma unroll
@@ -231,13 +199,7 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
           if (at + 1 < width) kept[2 + column + at + 1] = high;
           continue;
         }
-        const unsigned word = seen_by(stretch, at_end.query + row + 8 * r) == 0 ? 0 : rounded<T>(low * share, high * share);
-        if (pairs && at < width) {
-          *reinterpret_cast<unsigned*>(to + at) = word;
-        } else {
-          if (at < width) to[at] = (unsigned short)word;
-          if (at + 1 < width) to[at + 1] = (unsigned short)(word >> 16);
-        }
+        T::write_two(to + at, at < width ? width - at : 0, pairs, blind ? 0.0f : low * share, blind ? 0.0f : high * share);
       }
     }
   }

@@ -1,7 +1,9 @@
 #pragma once
-// Products of float32. A thread makes 8 x 8 elements of c in registers, as four tiles of 4 x 4 that lie 64 apart: a warp's loads
-// of 128 bits from shared memory then meet no bank twice. While 8 steps of the inner dimension are worked on, the next 8 are
-// on their way into registers, and from there go into the other half of the shared memory: one barrier for 8 steps.
+// Products by the units for float32: numbers of fewer bits are made float32 on their way into shared memory. A thread makes 8 x 8
+// elements of c in registers, as four tiles of 4 x 4 that lie 64 apart: a warp's loads of 128 bits from shared memory then meet no
+// bank twice. While 8 steps of the inner dimension are worked on, the next 8 are on their way into registers, and from there go
+// into the other half of the shared memory: one barrier for 8 steps.
+#include "numbers.cuh"
 #include "product.cuh"
 
 constexpr unsigned tile_depth = 8;
@@ -14,27 +16,26 @@ struct alignas(16) ProductTiles {
 
 // A matrix's part of the stretch, on its way into shared memory: 8 steps x 128 lines, of which a thread brings four neighbours
 // in memory. Lines are rows of a and columns of b; what lies beyond the matrix is zero.
+template <class T>
 struct Bringer {
-  const float* from;  // the thread's four at the beginning of the stretch
-  unsigned stride;    // from one step of the inner dimension to the next
-  unsigned end;       // of the steps, from that of the thread's first of four on; 0 where it has no line
-  unsigned width;     // lines from the first one of the thread on
-  bool turned;        // whether the four are steps of one line, else they are four lines at one step
-  bool quads;         // whether each four begins at a multiple of 16 bytes
+  typedef typename T::Number Number;
+  typedef typename T::Four Four;
 
-  __device__ Quad load(unsigned k) const {
-    Quad q = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (k >= end) return q;
-    const float* const here = from + Size(k) * stride;
+  const Number* from;  // the thread's four at the beginning of the stretch
+  unsigned stride;     // from one step of the inner dimension to the next
+  unsigned end;        // of the steps, from that of the thread's first of four on; 0 where it has no line
+  unsigned width;      // lines from the first one of the thread on
+  bool turned;         // whether the four are steps of one line, else they are four lines at one step
+  bool whole;          // whether each four begins at a multiple of their size
+
+  __device__ Four load(unsigned k) const {
+    if (k >= end) return {};
+    const Number* const here = from + Size(k) * stride;
     const unsigned left = turned ? end - k : width;
-    if (quads && left >= 4) return *reinterpret_cast<const Quad*>(here);
-    q.x = here[0];
-    if (left > 1) q.y = here[1];
-    if (left > 2) q.z = here[2];
-    if (left > 3) q.w = here[3];
-    return q;
+    return whole && left >= 4 ? *reinterpret_cast<const Four*>(here) : T::four(here, left);
   }
-  __device__ void store(float (*to)[tile_side + 4], Quad q) const {
+  __device__ void store(float (*to)[tile_side + 4], Four four) const {
+    const Quad q = T::values(four);
     if (!turned) {
       *reinterpret_cast<Quad*>(&to[threadIdx.x / 32][threadIdx.x % 32 * 4]) = q;
       return;
@@ -48,17 +49,21 @@ struct Bringer {
 };
 
 // Of a matrix of `lines` rows of `inner` numbers.
-__device__ Bringer bring_rows(const float* data, unsigned first_line, unsigned lines, unsigned inner, unsigned depth) {
+template <class T>
+__device__ Bringer<T> bring_rows(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned inner,
+                                 unsigned depth) {
   const unsigned at = threadIdx.x % 2 * 4;
   const unsigned line = first_line + threadIdx.x / 2;
-  return {data + Size(line) * inner + at, 1, line < lines && at < depth ? depth - at : 0, 0, true, has_quads(data) && inner % 4 == 0};
+  return {data + Size(line) * inner + at, 1, line < lines && at < depth ? depth - at : 0, 0, true,
+          has_quads<typename T::Four>(data) && inner % 4 == 0};
 }
 // Of a matrix of `lines` columns.
-__device__ Bringer bring_columns(const float* data, unsigned first_line, unsigned lines, unsigned depth) {
+template <class T>
+__device__ Bringer<T> bring_columns(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned depth) {
   const unsigned at = threadIdx.x / 32;
   const unsigned line = first_line + threadIdx.x % 32 * 4;
   return {data + Size(at) * lines + line, lines, line < lines && at < depth ? depth - at : 0, lines - line, false,
-          has_quads(data) && lines % 4 == 0};
+          has_quads<typename T::Four>(data) && lines % 4 == 0};
 }
 
 __device__ void read_eight(const float* row, unsigned at, float (&to)[8]) {
@@ -82,7 +87,9 @@ __device__ void write_four(float* to, const float* sums, unsigned left, bool qua
     if (i < left) to[i] = add ? to[i] + sums[i] : sums[i];
 }
 
-__device__ void multiply(const float* a, const float* b, float* c, const Product& shape, ProductTiles& tiles) {
+template <class T>
+__device__ void multiply(const typename T::Number* a, const typename T::Number* b, float* c, const Product& shape,
+                         ProductTiles& tiles) {
   Place place;
   if (!find_place(shape, place)) return;
   const unsigned row = place.row, column = place.column;
@@ -91,10 +98,10 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
   b += place.matrix * shape.b_step;
 
   const unsigned depth = shape.last - shape.first;
-  const Bringer bring_a = bring_rows(a + shape.first, row, shape.rows, shape.inner, depth);
-  const Bringer bring_b = shape.transposed != 0
-                              ? bring_rows(b + shape.first, column, shape.columns, shape.inner, depth)
-                              : bring_columns(b + Size(shape.first) * shape.columns, column, shape.columns, depth);
+  const Bringer<T> bring_a = bring_rows<T>(a + shape.first, row, shape.rows, shape.inner, depth);
+  const Bringer<T> bring_b = shape.transposed != 0
+                                 ? bring_rows<T>(b + shape.first, column, shape.columns, shape.inner, depth)
+                                 : bring_columns<T>(b + Size(shape.first) * shape.columns, column, shape.columns, depth);
   const unsigned x = threadIdx.x % 16 * 4, y = threadIdx.x / 16 * 4;
 
   float sums[8][8] = {};
@@ -102,7 +109,7 @@ __device__ void multiply(const float* a, const float* b, float* c, const Product
   bring_b.store(tiles.b[0], bring_b.load(0));
   __syncthreads();
   for (unsigned k = 0, half = 0; k < depth; k += tile_depth, half ^= 1) {
-    const Quad next_a = bring_a.load(k + tile_depth), next_b = bring_b.load(k + tile_depth);
+    const typename T::Four next_a = bring_a.load(k + tile_depth), next_b = bring_b.load(k + tile_depth);
 #pragma unroll 2
     for (unsigned i = 0; i < tile_depth; ++i) {
       float left[8], right[8];

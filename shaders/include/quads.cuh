@@ -6,7 +6,8 @@ struct alignas(16) Quad {
   float x, y, z, w;
 };
 
-template <class T>
+// Whether vectors that begin here can be loaded by one instruction.
+template <class Vector = Quad, class T>
 __device__ bool has_quads(const T* data) {
-  return reinterpret_cast<Size>(data) % sizeof(Quad) == 0;
+  return reinterpret_cast<Size>(data) % sizeof(Vector) == 0;
 }

@@ -5,59 +5,56 @@
 // worked on, the next are on their way into registers, and from there go into the other half of the shared memory.
 //
 // Sources: PTX ISA 8.2, 9.7.13 (mma, ldmatrix and how their operands lie).
+#include "numbers.cuh"
 #include "product.cuh"
 
 constexpr unsigned stage_words = 8;
 // Four words more than there are: eight rows of four words, which one instruction takes, then meet no bank twice.
 constexpr unsigned row_words = stage_words + 4;
 
-// Where the instructions are, a lane has of the 16 x 8 words a[0] at (g, t), a[1] at (g + 8, t), a[2] at (g, t + 4) and a[3] at
-// (g + 8, t + 4), with g = lane / 4 and t = lane % 4; of the 8 columns of 8 words b[0] at (g, t) and b[1] at (g, t + 4); of the sums
-// (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1). Where they are not, the same by way of shared memory.
+// What a lane has of the 16 x 8 words is a[0] at (g, t), a[1] at (g + 8, t), a[2] at (g, t + 4) and a[3] at (g + 8, t + 4), with
+// g = lane / 4 and t = lane % 4; of the 8 columns of 8 words b[0] at (g, t) and b[1] at (g, t + 4); of the sums (g, 2 t),
+// (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1). Who takes bfloat16 or TF32 to architectures before sm_80 has no such
+// instruction there, and multiplies as `matmul.cuh` does.
+#ifndef __CUDA_ARCH__
+// The same on the host, which has no such instructions, by way of shared memory.
 template <class T>
-__device__ void multiply_plainly(typename T::Sum (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
-                                 unsigned (*exchange)[32]) {
+__device__ void multiply_on_host(typename T::Sum (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  __shared__ unsigned words_of_warps[8][6][32];
   const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-  for (unsigned i = 0; i < 4; ++i) exchange[i][lane] = a[i];
-  exchange[4][lane] = b0;
-  exchange[5][lane] = b1;
+  unsigned(*const words)[32] = words_of_warps[threadIdx.x / 32];
+  for (unsigned i = 0; i < 4; ++i) words[i][lane] = a[i];
+  words[4][lane] = b0;
+  words[5][lane] = b1;
   __syncwarp();
-#pragma unroll 1
   for (unsigned w = 0; w < 8; ++w)
-#pragma unroll
     for (unsigned i = 0; i < 4; ++i)
-      sums[i] = T::add(sums[i], exchange[w / 4 * 2 + i / 2][lane / 4 * 4 + w % 4],
-                       exchange[4 + w / 4][(lane % 4 * 2 + i % 2) * 4 + w % 4]);
+      sums[i] = T::add(sums[i], words[w / 4 * 2 + i / 2][lane / 4 * 4 + w % 4],
+                       words[4 + w / 4][(lane % 4 * 2 + i % 2) * 4 + w % 4]);
   __syncwarp();
 }
+#endif
 
-__device__ float value_of_half(unsigned bits) {
-  const unsigned size = bits & 0x7fffu;
-  const float value = size >= 0x7c00u  ? __uint_as_float(0x7f800000u | size << 13)
-                      : size >= 0x400u ? __uint_as_float(0x38000000u + (size << 13))
-                                       : float(size) * (1.0f / 16777216.0f);
-  return (bits & 0x8000u) != 0 ? -value : value;
-}
 __device__ unsigned bits_of(unsigned short number) { return number; }
 __device__ unsigned bits_of(signed char number) { return (unsigned char)number; }
 __device__ unsigned bits_of(float number) { return __float_as_uint(number); }
 
-struct Half {
-  typedef unsigned short Number;
+// Numbers of 16 bits, two to a word.
+template <class T>
+struct TensorPairs : T {
   typedef float Sum;
   static constexpr unsigned per_word = 2;
-#ifdef __CUDA_ARCH__
-  static constexpr bool plain = false;
-#else
-  static constexpr bool plain = true;
-#endif
   __device__ static unsigned stored(unsigned word) { return word; }
   __device__ static float add(float sum, unsigned a, unsigned b) {
-    sum = fmaf(value_of_half(a & 0xffffu), value_of_half(b & 0xffffu), sum);
-    return fmaf(value_of_half(a >> 16), value_of_half(b >> 16), sum);
+    float left[2], right[2];
+    T::split(a, left[0], left[1]);
+    T::split(b, right[0], right[1]);
+    return fmaf(left[1], right[1], fmaf(left[0], right[0], sum));
   }
-  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, unsigned (*exchange)[32]) {
+};
+
+struct TensorHalf : TensorPairs<Half> {
+  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -71,33 +68,20 @@ struct Half {
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[2]), "r"(a[3]), "r"(b1));
 #else
-    multiply_plainly<Half>(c, a, b0, b1, exchange);
+    multiply_on_host<TensorHalf>(c, a, b0, b1);
 #endif
   }
 };
 
-struct Bfloat16 {
-  typedef unsigned short Number;
-  typedef float Sum;
-  static constexpr unsigned per_word = 2;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  static constexpr bool plain = false;
-#else
-  static constexpr bool plain = true;
-#endif
-  __device__ static unsigned stored(unsigned word) { return word; }
-  __device__ static float add(float sum, unsigned a, unsigned b) {
-    sum = fmaf(__uint_as_float(a << 16), __uint_as_float(b << 16), sum);
-    return fmaf(__uint_as_float(a & 0xffff0000u), __uint_as_float(b & 0xffff0000u), sum);
-  }
-  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, unsigned (*exchange)[32]) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+struct TensorBfloat16 : TensorPairs<Bfloat16> {
+  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+#ifdef __CUDA_ARCH__
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-    multiply_plainly<Bfloat16>(c, a, b0, b1, exchange);
+    multiply_on_host<TensorBfloat16>(c, a, b0, b1);
 #endif
   }
 };
@@ -106,25 +90,20 @@ struct Tf32 {
   typedef float Number;
   typedef float Sum;
   static constexpr unsigned per_word = 1;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  static constexpr bool plain = false;
-#else
-  static constexpr bool plain = true;
-#endif
   // To the nearest number of 11 bits.
   __device__ static unsigned stored(unsigned word) {
     const bool nan = (word & 0x7fffffffu) > 0x7f800000u;
     return (nan ? word | 0x400000u : word + 0x1000u) & 0xffffe000u;
   }
   __device__ static float add(float sum, unsigned a, unsigned b) { return fmaf(__uint_as_float(a), __uint_as_float(b), sum); }
-  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, unsigned (*exchange)[32]) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+#ifdef __CUDA_ARCH__
     asm volatile(
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-    multiply_plainly<Tf32>(c, a, b0, b1, exchange);
+    multiply_on_host<Tf32>(c, a, b0, b1);
 #endif
   }
 };
@@ -133,14 +112,13 @@ struct Int8 {
   typedef signed char Number;
   typedef int Sum;
   static constexpr unsigned per_word = 4;
-  static constexpr bool plain = Half::plain;
   __device__ static unsigned stored(unsigned word) { return word; }
   __device__ static int add(int sum, unsigned a, unsigned b) {
     unsigned wraps = unsigned(sum);
     for (unsigned i = 0; i < 32; i += 8) wraps += unsigned(int((signed char)(a >> i)) * int((signed char)(b >> i)));
     return int(wraps);
   }
-  __device__ static void multiply(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, unsigned (*exchange)[32]) {
+  __device__ static void multiply(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
@@ -152,7 +130,7 @@ struct Int8 {
                    : "+r"(c[i % 2 * 2]), "+r"(c[i % 2 * 2 + 1])
                    : "r"(a[i]), "r"(i < 2 ? b0 : b1));
 #else
-    multiply_plainly<Int8>(c, a, b0, b1, exchange);
+    multiply_on_host<Int8>(c, a, b0, b1);
 #endif
   }
 };
@@ -161,7 +139,6 @@ template <class T>
 struct TensorTiles {
   alignas(16) unsigned a[2][tile_side][row_words];
   alignas(16) unsigned b[2][tile_side][row_words];
-  unsigned exchange[T::plain ? 8 : 1][6][32];
 };
 
 // Of 16 rows from `rows` on, and eight words of each from `word` on, a lane's at (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4).
@@ -304,7 +281,6 @@ __device__ void multiply_words(const typename T::Number* a, const typename T::Nu
                             : bring_word_columns<T>(b + Size(shape.first) * shape.columns, place.column, shape.columns, depth);
   const unsigned warp = threadIdx.x / 32, down = warp / 2 * 32, right = warp % 2 * 64;
   const bool inside = place.row + down < shape.rows && place.column + right < shape.columns;
-  unsigned(*const exchange)[32] = tiles.exchange[T::plain ? warp : 0];
 
   Sum sums[2][8][4] = {};
   unsigned next_a[4], next_b[4];
@@ -327,8 +303,8 @@ __device__ void multiply_words(const typename T::Number* a, const typename T::Nu
         load_pieces(both, &tiles.b[half][right + n * 8]);
 #pragma unroll
         for (unsigned m = 0; m < 2; ++m) {
-          T::multiply(sums[m][n], left[m], both[0], both[2], exchange);
-          T::multiply(sums[m][n + 1], left[m], both[1], both[3], exchange);
+          T::multiply(sums[m][n], left[m], both[0], both[2]);
+          T::multiply(sums[m][n + 1], left[m], both[1], both[3]);
         }
       }
     }

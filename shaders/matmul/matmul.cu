@@ -4,5 +4,5 @@
 extern "C" __global__ void __launch_bounds__(256, 2)
     wye_matmul(wye_span<const float> a, wye_span<const float> b, wye_span<float> c, Product shape) {
   __shared__ ProductTiles tiles;
-  multiply(a.data, b.data, c.data, shape, tiles);
+  multiply<Float>(a.data, b.data, c.data, shape, tiles);
 }

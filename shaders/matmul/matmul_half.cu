@@ -3,6 +3,6 @@
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     wye_matmul_half(wye_span<const unsigned short> a, wye_span<const unsigned short> b, wye_span<float> c, Product shape) {
-  __shared__ TensorTiles<Half> tiles;
-  multiply_words<Half>(a.data, b.data, c.data, shape, tiles);
+  __shared__ TensorTiles<TensorHalf> tiles;
+  multiply_words<TensorHalf>(a.data, b.data, c.data, shape, tiles);
 }

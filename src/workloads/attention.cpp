@@ -10,6 +10,7 @@
 #include "attention_kernels.hpp"
 #include "cpu.hpp"
 #include "steps.hpp"
+#include "variants.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -25,9 +26,8 @@ template <class T>
 auto attention_kernel(const KernelText& text) {
   using Attend = void (*)(Range, std::span<const T>, std::span<const T>, std::span<const T>, std::span<T>,
                           std::span<float>, AttentionStretch);
-  return make_kernel<Read<T>, Read<T>, Read<T>, Write<T>, ReadWrite<float>, AttentionStretch>(
-      text, {"q", "k", "v", "result", "state", "stretch"}, {.cuda = Extent3(items_per_query_block)},
-      {host(static_cast<Attend>(cpu::attention), {.tile = Extent3(4 * items_per_query_block)})});
+  return make_attention_kernel<T>(
+      text, {host(static_cast<Attend>(cpu::attention), {.tile = Extent3(4 * items_per_query_block)})});
 }
 const auto& attention_kernel_of(const Read<float>&) {
   static const auto kernel = attention_kernel<float>(kernels::attention);

@@ -31,10 +31,23 @@ struct Tiles {
 
 /// A text as a source. The room of kernels takes a cubin that the device runs, then CUDA C++ where it can be compiled for the
 /// device itself, and else the PTX, which the driver compiles.
-Glsl glsl_source(const KernelText& text, std::optional<Extent3> tile);
-CudaCpp cuda_source(const KernelText& text, std::optional<Extent3> tile);
-Ptx ptx_source(const KernelText& text, std::optional<Extent3> tile);
-Cubin cubin_source(const KernelText& text, std::span<const unsigned char> code, std::optional<Extent3> tile);
+inline Glsl glsl_source(const KernelText& text, std::optional<Extent3> tile) {
+  return {.text = std::string(text.glsl), .file = std::string(text.name) + ".comp", .tile = tile};
+}
+inline CudaCpp cuda_source(const KernelText& text, std::optional<Extent3> tile) {
+  return {.text = std::string(text.cuda),
+          .file = std::string(text.name) + ".cu",
+          .entry = std::string("wye_") + text.name,
+          .tile = tile};
+}
+inline Ptx ptx_source(const KernelText& text, std::optional<Extent3> tile) {
+  return {.text = std::string(text.ptx), .entry = std::string("wye_") + text.name, .tile = tile};
+}
+inline Cubin cubin_source(const KernelText& text, std::span<const unsigned char> code,
+                          std::optional<Extent3> tile) {
+  const auto bytes = std::as_bytes(code);
+  return {.bytes = {bytes.begin(), bytes.end()}, .entry = std::string("wye_") + text.name, .tile = tile};
+}
 
 /// A kernel called as `text` is, with its sources and `others`: a function of the host, for one.
 template <class... P>

@@ -14,20 +14,18 @@
 #include "matmul_kernels.hpp"
 #include "recipes.hpp"
 #include "square_root.hpp"
+#include "variants.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// A block of CUDA's makes 128 x 128 elements of c: four of the tiles that a workgroup of GLSL makes.
-constexpr Tiles product_tiles{.cuda = Extent3(1024)};
-
 /// The kernels of products of `T`: one that sets c, and one that leaves some of it as it is.
 template <class T, class Sum>
 struct ProductKernels {
-  Result<Kernel<Read<T>, Read<T>, Write<Sum>, Product>> set;
-  Result<Kernel<Read<T>, Read<T>, ReadWrite<Sum>, Product>> add;
+  Result<ProductKernel<T, Write<Sum>>> set;
+  Result<ProductKernel<T, ReadWrite<Sum>>> add;
 
   /// Of `text`, and of what cuBLAS has of this arithmetic, where there is cuBLAS: devices of CUDA that it can be used on take
   /// that, the others the text.
@@ -37,10 +35,10 @@ struct ProductKernels {
 
  private:
   template <class C>
-  static Result<Kernel<Read<T>, Read<T>, C, Product>> kernel(const KernelText& text,
-                                                             std::optional<cublas::Arithmetic> arithmetic) {
+  static Result<ProductKernel<T, C>> kernel(const KernelText& text,
+                                            std::optional<cublas::Arithmetic> arithmetic) {
     using Multiply = void (*)(Range, std::span<const T>, std::span<const T>, std::span<Sum>, Product);
-    std::vector<typename Kernel<Read<T>, Read<T>, C, Product>::Source> sources{
+    std::vector<typename ProductKernel<T, C>::Source> sources{
         host(static_cast<Multiply>(cpu::matmul), {.tile = Extent3(items_per_block)})};
     if (arithmetic && !cublas::absence())
       sources.push_back(native(
@@ -50,8 +48,7 @@ struct ProductKernels {
             return cublas::multiply(lane, numbers, a.data, b.data, c.data, shape);
           },
           cublas::probe));
-    return make_kernel<Read<T>, Read<T>, C, Product>(text, {"a", "b", "c", "shape"}, product_tiles,
-                                                     std::move(sources));
+    return make_product_kernel<T, C>(text, std::move(sources));
   }
 };
 

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <type_traits>
 
+#include "attention_kernels.hpp"
+#include "steps.hpp"
+#include "variants.hpp"
 #include "workloads/legs.hpp"
 
 using namespace wye;
@@ -90,6 +93,49 @@ Heads<T> growing(AttentionShape shape, AttentionOptions options) {
     p.k[i] = T(static_cast<float>(p.k[i]) * factor);
   }
   return p;
+}
+
+/// Attends by the CUDA kernels that use no tensor cores, whichever the workload takes, to `step` keys at a time.
+template <class T>
+void attend_plainly(const Heads<T>& p, const Read<T>& q, const Read<T>& k, const Read<T>& v,
+                    const Write<T>& out, std::uint64_t step = 16384) {
+  const auto kernel = workloads::make_attention_kernel<T>(std::is_same_v<T, half>
+                                                              ? workloads::kernels::attention_half_plain
+                                                              : workloads::kernels::attention_bfloat16_plain)
+                          .value();
+  workloads::AttentionStretch stretch{.heads = static_cast<std::uint32_t>(p.shape.heads),
+                                      .queries = static_cast<std::uint32_t>(p.shape.queries),
+                                      .keys = static_cast<std::uint32_t>(p.shape.keys),
+                                      .head_size = static_cast<std::uint32_t>(p.shape.head_size),
+                                      .causal = p.options.causal,
+                                      .scale = p.options.scale.value_or(static_cast<float>(
+                                          1 / std::sqrt(static_cast<double>(p.shape.head_size))))};
+  const Extent3 items = workloads::flat(p.shape.heads * workloads::blocks_of_head(p.shape.queries) *
+                                        workloads::items_per_query_block);
+  std::vector<float> state = poisoned(
+      step < p.shape.keys ? p.shape.heads * p.shape.queries * workloads::state_size(p.shape.head_size) : 0);
+  do {
+    stretch.first = stretch.last;
+    stretch.last = static_cast<std::uint32_t>(std::min(stretch.last + step, p.shape.keys));
+    run(kernel(q, k, v, out, state, stretch).over(items), "cuda");
+  } while (stretch.last < stretch.keys);
+}
+
+template <class T>
+std::string plain_attention_difference(const Heads<T>& p, std::uint64_t step = 16384) {
+  std::vector<T> out = of<T>(poisoned(p.q.size()));
+  attend_plainly<T>(p, p.q, p.k, p.v, out, step);
+  const std::vector<double> exact = reference::attention(p.q, p.k, p.v, p.shape, p.options);
+  return difference(floats(out), exact, bound_of(p, exact));
+}
+
+/// Of both kinds of 16 bits.
+void plain_attention_is_right(AttentionShape shape, AttentionOptions options = {},
+                              std::uint64_t step = 16384) {
+  INFO(shape.heads << " heads, " << shape.queries << " queries, " << shape.keys << " keys of "
+                   << shape.head_size << (options.causal ? ", causal, " : ", ") << step << " at a time");
+  CHECK(plain_attention_difference(heads<half>(shape, options), step) == "");
+  CHECK(plain_attention_difference(heads<bfloat16>(shape, options), step) == "");
 }
 
 /// Of every kind of number.
@@ -330,4 +376,88 @@ TEST_CASE("attention refuses what has no heads of that shape", "[workloads][atte
         "Results (23 elements) of workload 'attention' are not those of 2 heads of 3 x 4.");
   out.resize(24);
   CHECK(refused({2, 3, 5, 4}, {.scale = undefined}) == "Scale (nan) of workload 'attention' is not finite.");
+}
+
+TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits in any shape", "[workloads][attention]") {
+  if (!has_leg("cuda")) return;
+  for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 1},
+                                      {1, 1, 1, 64},
+                                      {2, 1, 100, 32},
+                                      {3, 70, 1, 8},
+                                      {2, 64, 64, 64},
+                                      {3, 65, 33, 40},
+                                      {2, 33, 130, 4},
+                                      {1, 17, 300, 80},
+                                      {2, 3, 0, 5},
+                                      {2, 0, 3, 5},
+                                      {0, 4, 3, 5}})
+    plain_attention_is_right(shape);
+  for (std::uint64_t size : {2u, 7u, 63u, 65u, 127u, 128u, 129u, 200u, 255u, 256u})
+    plain_attention_is_right({2, 9, 35, size});
+  plain_attention_is_right({1, 40, 70, 256}, {.causal = true});
+  plain_attention_is_right({1, 9, 40, 24}, {.scale = -0.3f});
+}
+
+TEST_CASE("without tensor cores CUDA's kernels attend to what queries see, a stretch at a time",
+          "[workloads][attention]") {
+  if (!has_leg("cuda")) return;
+  for (const AttentionShape& shape :
+       {AttentionShape{1, 1, 5, 4}, {2, 5, 5, 4}, {2, 70, 70, 20}, {2, 40, 100, 16}, {1, 100, 40, 16}}) {
+    plain_attention_is_right(shape, {.causal = true});
+    plain_attention_is_right(shape, {.causal = true}, 33);
+    plain_attention_is_right(shape, {}, 17);
+  }
+  for (const bool causal : {false, true}) {
+    const AttentionShape shape{1, 35, 300, 130};
+    CHECK(plain_attention_difference(growing<half>(shape, {.causal = causal}), 100) == "");
+    CHECK(plain_attention_difference(growing<bfloat16>(shape, {.causal = causal}), 100) == "");
+  }
+}
+
+TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits wherever they begin",
+          "[workloads][attention]") {
+  if (!has_leg("cuda")) return;
+  for (const std::uint64_t size : {7u, 8u}) {
+    const AttentionShape shape{2, 3, 4, size};
+    const Heads<half> p = heads<half>(shape);
+    const std::vector<double> exact = reference::attention(p.q, p.k, p.v, shape);
+    const std::size_t count = p.q.size();
+    for (std::size_t begin : {0u, 1u, 2u, 3u, 4u}) {
+      INFO(size << ", from " << begin);
+      Array<half> q = the_runtime().array<half>(60), k = the_runtime().array<half>(80),
+                  v = the_runtime().array<half>(80),
+                  out = the_runtime().array(std::vector<half>(60, half(77.0f)));
+      std::copy(p.q.begin(), p.q.end(), q.write().value().begin() + begin);
+      std::copy(p.k.begin(), p.k.end(), k.write().value().begin() + begin);
+      std::copy(p.v.begin(), p.v.end(), v.write().value().begin() + begin);
+      attend_plainly<half>(p, Read<half>(q).slice(begin, count), Read<half>(k).slice(begin, p.k.size()),
+                           Read<half>(v).slice(begin, p.v.size()), Write<half>(out).slice(begin, count));
+      const auto view = out.read().value();
+      std::vector<float> got;
+      for (std::size_t i = 0; i < 60; ++i) got.push_back(static_cast<float>(view.begin()[i]));
+      CHECK(difference(std::span(got).subspan(begin, count), exact, bound_of(p, exact)) == "");
+      for (std::size_t i = 0; i < 60; ++i)
+        if (i < begin || i >= begin + count) CHECK(got[i] == 77.0f);
+    }
+  }
+}
+
+TEST_CASE("without tensor cores CUDA's kernels know NaN and infinities of 16 bits",
+          "[workloads][attention]") {
+  if (!has_leg("cuda")) return;
+  const auto attended = [](const Heads<half>& p) {
+    std::vector<half> out(p.q.size());
+    attend_plainly<half>(p, p.q, p.k, p.v, out);
+    return floats(out);
+  };
+  const AttentionShape shape{1, 2, 40, 3};
+  Heads<half> p = heads<half>(shape);
+  p.k[3 * 39] = half(undefined);
+  for (float number : attended(p)) CHECK(std::isnan(number));
+  p = heads<half>(shape);
+  p.v[3 * 39] = half(infinity);
+  const std::vector<float> got = attended(p);
+  CHECK(got[0] == infinity);
+  CHECK(got[3] == infinity);
+  CHECK(std::isfinite(got[1]));
 }

@@ -177,6 +177,29 @@ TEST_CASE("products of few bits are made by tensor cores, each on the oldest arc
   }
 }
 
+TEST_CASE("where there are no tensor cores for numbers, or none are wanted, fused additions multiply them",
+          "[workloads][cuda][large]") {
+  if (!can_compile()) return;
+  for (const auto& [name, target] :
+       {std::pair{"matmul_bfloat16", "compute_75"}, std::pair{"matmul_tf32", "compute_75"},
+        std::pair{"attention_bfloat16", "compute_75"}, std::pair{"matmul_half_plain", "compute_80"},
+        std::pair{"matmul_bfloat16_plain", "compute_80"}, std::pair{"attention_half_plain", "compute_80"},
+        std::pair{"attention_bfloat16_plain", "compute_80"}}) {
+    INFO(name << " for " << target);
+    const std::string file = name, folder = file.substr(0, file.find('_'));
+    const auto text = compiled({WYE_SOURCE_FOLDER "/shaders/" + folder + "/" + file + ".cu", file, {}},
+                               "wye_" + file, target);
+    if (!text) FAIL(text.error().describe());
+    REQUIRE(text->ptx);
+    CHECK(text->ptx->text.find("mma.") == std::string::npos);
+    // Of the inner loops, unrolled: fewer, and it is not these that multiply.
+    std::size_t fused = 0;
+    for (std::size_t at = 0; (at = text->ptx->text.find("fma.rn.f32", at)) != std::string::npos; ++at)
+      ++fused;
+    CHECK(fused >= 64);
+  }
+}
+
 TEST_CASE("a spill is seen in the machine code", "[workloads][cuda][large]") {
   if (!can_compile()) return;
   const std::string text = R"(extern "C" __global__ void k(wye_span<float> x) {

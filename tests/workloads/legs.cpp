@@ -27,6 +27,12 @@ const std::vector<std::string>& legs() {
   return legs;
 }
 
+bool has_leg(std::string_view leg) {
+  const bool has = std::find(legs().begin(), legs().end(), leg) != legs().end();
+  if (!has) WARN("skipped: there is no device of backend '" << leg << "'");
+  return has;
+}
+
 Outcome run(Job job, std::string_view leg) {
   auto done = the_runtime().submit(std::move(job), {.fallback = Fallback::forbid, .on = leg}).wait();
   if (!done) FAIL(done.error().describe());

@@ -23,6 +23,9 @@ Runtime& the_runtime();
 /// The backends that can run workloads here.
 const std::vector<std::string>& legs();
 
+/// Whether `leg` is one of them; else says that a test is skipped.
+bool has_leg(std::string_view leg);
+
 /// Runs `job` on `leg` and nowhere else; the test fails where the job does.
 Outcome run(Job job, std::string_view leg);
 

@@ -7,6 +7,9 @@
 #include <random>
 #include <type_traits>
 
+#include "matmul_kernels.hpp"
+#include "steps.hpp"
+#include "variants.hpp"
 #include "workloads/legs.hpp"
 
 using namespace wye;
@@ -65,9 +68,7 @@ std::uint64_t size_of_c(MatmulShape shape, const MatmulOptions& options) {
 }
 
 template <class T, class C>
-std::string difference_of(const Problem<T>& p, const std::string& leg) {
-  std::vector<C> c = of<C>(poisoned(size_of_c(p.shape, p.options)));
-  run(workloads::matmul(p.a, p.b, c, p.shape, p.options), leg);
+std::string difference_of(const Problem<T>& p, const std::vector<C>& c) {
   const std::vector<double> exact = reference::matmul(p.a, p.b, p.shape, p.options),
                             sizes = reference::matmul(sizes_of(p.a), sizes_of(p.b), p.shape, p.options);
   const Bounds<T, C> bounds;
@@ -84,6 +85,13 @@ std::string difference_of(const Problem<T>& p, const std::string& leg) {
     const double sum = (static_cast<double>(p.shape.inner + 2) * 0x1p-23 + bounds.product) * sizes[i];
     return sum + bounds.relative * (std::abs(exact[i]) + sum) + bounds.absolute;
   });
+}
+
+template <class T, class C>
+std::string difference_of(const Problem<T>& p, const std::string& leg) {
+  std::vector<C> c = of<C>(poisoned(size_of_c(p.shape, p.options)));
+  run(workloads::matmul(p.a, p.b, c, p.shape, p.options), leg);
+  return difference_of<T, C>(p, c);
 }
 
 std::string difference_of(const Problem<std::int8_t>& p, const std::string& leg) {
@@ -115,6 +123,58 @@ void all_are_right(MatmulShape shape, MatmulOptions options = {}) {
     CHECK(difference_of<half, half>(problem<half>(shape, options), leg) == "");
     CHECK(difference_of<bfloat16, bfloat16>(problem<bfloat16>(shape, options), leg) == "");
   }
+}
+
+/// The CUDA kernels that use no tensor cores, whichever the workload takes.
+template <class T>
+struct PlainKernels {
+  static const workloads::KernelText& text() {
+    return std::is_same_v<T, half> ? workloads::kernels::matmul_half_plain
+                                   : workloads::kernels::matmul_bfloat16_plain;
+  }
+  workloads::ProductKernel<T, Write<float>> set =
+      workloads::make_product_kernel<T, Write<float>>(text()).value();
+  workloads::ProductKernel<T, ReadWrite<float>> add =
+      workloads::make_product_kernel<T, ReadWrite<float>>(text()).value();
+
+  /// Runs them over `stretch` of the inner dimension at a time.
+  void run(Read<T> a, Read<T> b, std::span<float> c, MatmulShape shape, const MatmulOptions& options,
+           std::uint64_t stretch = 16384) const {
+    workloads::Product product{.rows = static_cast<std::uint32_t>(shape.rows),
+                               .columns = static_cast<std::uint32_t>(shape.columns),
+                               .inner = static_cast<std::uint32_t>(shape.inner),
+                               .transposed = options.transposed_b,
+                               .batch = static_cast<std::uint32_t>(options.batch),
+                               .a_step = options.a_step.value_or(shape.rows * shape.inner),
+                               .b_step = options.b_step.value_or(shape.inner * shape.columns),
+                               .c_step = options.c_step.value_or(shape.rows * shape.columns)};
+    const Extent3 items = workloads::flat(workloads::blocks_of(product) * workloads::items_per_block);
+    do {
+      product.first = product.last;
+      product.last = static_cast<std::uint32_t>(std::min(product.last + stretch, shape.inner));
+      if (product.first == 0 && !options.c_step)
+        test::run(set(a, b, c, product).over(items), "cuda");
+      else
+        test::run(add(a, b, c, product).over(items), "cuda");
+    } while (product.last < shape.inner);
+  }
+};
+
+template <class T>
+std::string plain_product_difference(MatmulShape shape, MatmulOptions options = {},
+                                     std::uint64_t stretch = 16384) {
+  const Problem<T> p = problem<T>(shape, options);
+  std::vector<float> c = poisoned(size_of_c(shape, options));
+  PlainKernels<T>().run(p.a, p.b, c, shape, options, stretch);
+  return difference_of<T, float>(p, c);
+}
+
+/// Of both kinds of 16 bits.
+void plain_products_are_right(MatmulShape shape, MatmulOptions options = {}, std::uint64_t stretch = 16384) {
+  INFO(options.batch << " of " << shape.rows << " x " << shape.columns << " x " << shape.inner
+                     << (options.transposed_b ? ", b transposed, " : ", ") << stretch << " at a time");
+  CHECK(plain_product_difference<half>(shape, options, stretch) == "");
+  CHECK(plain_product_difference<bfloat16>(shape, options, stretch) == "");
 }
 
 }  // namespace
@@ -279,4 +339,77 @@ TEST_CASE("small products on several threads at once do not disturb each other",
   for (const std::string& leg : legs())
     for (int round = 0; round < 20; ++round)
       CHECK(difference_of<float, float>(problem<float>({2, 3, 5}, {.batch = 64}), leg) == "");
+}
+
+TEST_CASE("without tensor cores CUDA's kernels multiply 16 bits in any shape", "[workloads][products]") {
+  if (!has_leg("cuda")) return;
+  for (const MatmulShape& shape : {MatmulShape{1, 1, 1},
+                                   {16, 8, 16},
+                                   {130, 20, 31},
+                                   {33, 67, 65},
+                                   {5, 260, 7},
+                                   {129, 132, 20},
+                                   {3, 5, 0},
+                                   {0, 4, 5},
+                                   {3, 0, 5},
+                                   {0, 0, 0}}) {
+    plain_products_are_right(shape);
+    plain_products_are_right(shape, {.transposed_b = true});
+  }
+}
+
+TEST_CASE("without tensor cores CUDA's kernels multiply batches of 16 bits, a stretch at a time",
+          "[workloads][products]") {
+  if (!has_leg("cuda")) return;
+  const MatmulShape shape{7, 10, 12};
+  plain_products_are_right(shape, {.batch = 3});
+  plain_products_are_right(shape, {.transposed_b = true, .batch = 4, .a_step = 0});
+  plain_products_are_right(shape, {.batch = 3, .a_step = 100, .b_step = 0, .c_step = 83});
+  plain_products_are_right({140, 9, 300}, {.batch = 2}, 100);
+  plain_products_are_right({9, 140, 61}, {.transposed_b = true, .batch = 2, .c_step = 1261}, 30);
+  plain_products_are_right({5, 6, 50}, {}, 13);
+}
+
+TEST_CASE("without tensor cores CUDA's kernels take 16 bits wherever they begin", "[workloads][products]") {
+  if (!has_leg("cuda")) return;
+  for (const bool transposed : {false, true})
+    for (const MatmulShape& shape : {MatmulShape{5, 7, 9}, {6, 12, 8}}) {
+      const Problem<half> p = problem<half>(shape, {.transposed_b = transposed});
+      for (std::size_t begin : {0u, 1u, 2u, 3u, 4u}) {
+        INFO("from " << begin << (transposed ? ", transposed" : ""));
+        Array<half> a = the_runtime().array<half>(60), b = the_runtime().array<half>(110);
+        std::copy(p.a.begin(), p.a.end(), a.write().value().begin() + begin);
+        std::copy(p.b.begin(), p.b.end(), b.write().value().begin() + begin);
+        std::vector<float> c = poisoned(shape.rows * shape.columns + begin);
+        PlainKernels<half>().run(Read<half>(a).slice(begin, p.a.size()),
+                                 Read<half>(b).slice(begin, p.b.size()), std::span(c).subspan(begin), shape,
+                                 p.options);
+        CHECK(difference_of<half, float>(
+                  p, std::vector<float>(c.begin() + static_cast<std::ptrdiff_t>(begin), c.end())) == "");
+      }
+    }
+}
+
+TEST_CASE("without tensor cores CUDA's kernels take every number of 16 bits for what it is",
+          "[workloads][products]") {
+  if (!has_leg("cuda")) return;
+  // Each times one.
+  const auto all = [](auto number) {
+    using T = decltype(number);
+    std::vector<T> numbers;
+    for (std::uint32_t bits = 0; bits < 0x10000; ++bits)
+      numbers.push_back(T::from_bits(static_cast<std::uint16_t>(bits)));
+    const std::vector<T> one{T(1.0f)};
+    std::vector<float> c(numbers.size());
+    PlainKernels<T>().run(numbers, one, c, {numbers.size(), 1, 1}, {});
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      const auto exact = static_cast<float>(numbers[i]);
+      wrong += !(std::isnan(exact) ? std::isnan(c[i])
+                                   : c[i] == exact || (std::abs(exact) < 0x1p-126f && c[i] == 0));
+    }
+    return wrong;
+  };
+  CHECK(all(half()) == 0);
+  CHECK(all(bfloat16()) == 0);
 }

@@ -1,0 +1,220 @@
+#pragma once
+// Attention by the units for float32: numbers of fewer bits are made float32 on their way into shared memory. A thread makes
+// 4 x 4 scores of a tile of 64 keys, and of their products with values 4 rows x 8 columns, in registers: the rows are the same, and
+// 16 neighbouring threads share them. Blocks of 256 threads do all their queries at once, those of 128 one half after the other.
+#include "attention.cuh"
+#include "numbers.cuh"
+
+constexpr unsigned tile_keys = 64, stage_columns = 32, stage_keys = 32;
+// Lines begin at multiples of 16 bytes, and eight neighbours' loads of those meet no bank twice.
+template <unsigned threads>
+struct alignas(16) AttentionTiles {
+  static constexpr unsigned rows = threads / 4;
+  struct Factors {
+    float q[rows][stage_columns + 4];
+    float k[tile_keys][stage_columns + 4];
+  };
+  float weights[rows][tile_keys + 4];
+  union {
+    Factors of_scores;
+    float v[stage_keys][turn_columns];
+  };
+  Queries place;  // that are worked on: registers are all taken
+};
+
+// The first `width` numbers of `count` of the lines that begin at `from`, one `step` after the other, into shared memory; zeros
+// up to the next multiple of four, and in lines that there are not.
+template <class T, unsigned threads, unsigned columns, unsigned lines, unsigned pitch>
+__device__ void bring_lines(float (&to)[lines][pitch], const typename T::Number* from, unsigned step, unsigned count,
+                            unsigned width) {
+  typedef typename T::Four Four;
+  constexpr unsigned lines_at_once = 4 * threads / columns;
+  const unsigned at = threadIdx.x % (columns / 4) * 4, left = width > at ? width - at : 0;
+  if (left == 0) return;
+  from += at;
+  if (has_quads<Four>(from) && step % 4 == 0 && left >= 4) {
+#pragma unroll 2
+    for (unsigned line = threadIdx.x / (columns / 4); line < lines; line += lines_at_once) {
+      Four four = {};
+      if (line < count) four = *reinterpret_cast<const Four*>(from + Size(line) * step);
+      *reinterpret_cast<Quad*>(&to[line][at]) = T::values(four);
+    }
+    return;
+  }
+#pragma unroll 1
+  for (unsigned line = threadIdx.x / (columns / 4); line < lines; line += lines_at_once)
+    *reinterpret_cast<Quad*>(&to[line][at]) = T::values(T::four(from + Size(line) * step, line < count ? left : 0));
+}
+
+__device__ Quad quad_at(const float* from) { return *reinterpret_cast<const Quad*>(from); }
+
+__device__ void add_products(float* sums, float weight, Quad values) {
+  sums[0] = fmaf(weight, values.x, sums[0]), sums[1] = fmaf(weight, values.y, sums[1]);
+  sums[2] = fmaf(weight, values.z, sums[2]), sums[3] = fmaf(weight, values.w, sums[3]);
+}
+
+// Weights from `from` on times a stage of values, for the first `columns` of a thread's.
+template <unsigned columns, unsigned threads>
+__device__ void add_values(float (&sums)[4][8], const AttentionTiles<threads>& tiles, unsigned from) {
+  const unsigned x = threadIdx.x % 16, row = threadIdx.x / 16 * 4;
+#pragma unroll 1
+  for (unsigned i = 0; i < stage_keys; i += 4) {
+    Quad weights[4];
+#pragma unroll
+    for (unsigned r = 0; r < 4; ++r) weights[r] = quad_at(&tiles.weights[row + r][from + i]);
+#pragma unroll
+    for (unsigned j = 0; j < 4; ++j) {
+#pragma unroll
+      for (unsigned c = 0; c < columns; c += 4) {
+        const Quad values = quad_at(&tiles.v[i + j][c * 16 + x * 4]);
+#pragma unroll
+        for (unsigned r = 0; r < 4; ++r)
+          add_products(&sums[r][c], j == 0 ? weights[r].x : j == 1 ? weights[r].y : j == 2 ? weights[r].z : weights[r].w, values);
+      }
+    }
+  }
+}
+
+// For as many queries as there are rows in shared memory.
+template <class T, unsigned threads>
+__device__ void attend_to(const Queries& place, const typename T::Number* q, const typename T::Number* k,
+                          const typename T::Number* v, typename T::Number* result, float* state, const Stretch& stretch,
+                          AttentionTiles<threads>& tiles) {
+  if (threadIdx.x == 0) tiles.place = place;
+  __syncthreads();
+  const unsigned size = stretch.head_size;
+  const unsigned x = threadIdx.x % 16, row = threadIdx.x / 16 * 4;
+  const unsigned end = min(stretch.last, seen_by(stretch, place.query + place.rows - 1));
+  const bool ends = stretch.last == stretch.keys;
+
+  for (unsigned column = 0; column < size; column += turn_columns) {
+    const unsigned width = min(turn_columns, size - column);
+    // A thread has columns 4 x to 4 x + 3, and 64 + 4 x to 64 + 4 x + 3.
+    float most[4], total[4], sums[4][8] = {};
+#pragma unroll
+    for (unsigned r = 0; r < 4; ++r) {
+      most[r] = -largest_float;
+      total[r] = 0.0f;
+      if (stretch.first == 0 || row + r >= place.rows) continue;
+      const float* const kept = state_of(state, stretch, place, row + r);
+      most[r] = kept[0];
+      total[r] = x == 0 ? kept[1] : 0.0f;
+#pragma unroll
+      for (unsigned i = 0; i < 8; ++i) {
+        const unsigned at = i / 4 * 64 + x * 4 + i % 4;
+        if (at < width) sums[r][i] = kept[2 + column + at];
+      }
+    }
+
+    for (unsigned key = stretch.first; key < end; key += tile_keys) {
+      float scores[4][4] = {};
+      for (unsigned from = 0; from < size; from += stage_columns) {
+        const unsigned depth = min(stage_columns, size - from);
+        __syncthreads();
+        const Queries now = tiles.place;
+        const Size line = now.head * stretch.queries + now.query;
+        bring_lines<T, threads, stage_columns>(tiles.of_scores.q, q + line * size + from, size, now.rows, depth);
+        bring_lines<T, threads, stage_columns>(tiles.of_scores.k, k + (now.head * stretch.keys + key) * size + from, size,
+                                               stretch.last - key, depth);
+        __syncthreads();
+#pragma unroll 1
+        for (unsigned i = 0; i < depth; i += 4) {
+          Quad left[4];
+#pragma unroll
+          for (unsigned r = 0; r < 4; ++r) left[r] = quad_at(&tiles.of_scores.q[row + r][i]);
+#pragma unroll
+          for (unsigned s = 0; s < 4; ++s) {
+            const Quad right = quad_at(&tiles.of_scores.k[x + 16 * s][i]);
+#pragma unroll
+            for (unsigned r = 0; r < 4; ++r) {
+              float& score = scores[r][s];
+              score = fmaf(left[r].x, right.x, score), score = fmaf(left[r].y, right.y, score);
+              score = fmaf(left[r].z, right.z, score), score = fmaf(left[r].w, right.w, score);
+            }
+          }
+        }
+      }
+
+#pragma unroll
+      for (unsigned r = 0; r < 4; ++r) {
+        const unsigned seen = min(seen_by(stretch, tiles.place.query + row + r), stretch.last);
+        float next = most[r];
+#pragma unroll
+        for (unsigned s = 0; s < 4; ++s) {
+          scores[r][s] = key + x + 16 * s < seen ? scaled(scores[r][s], stretch.scale) : no_score();
+          next = fmaxf(next, scores[r][s]);
+        }
+#pragma unroll
+        for (int bits = 1; bits < 16; bits *= 2) next = fmaxf(next, shuffled(next, bits));
+        const float factor = exponential(most[r] - next);
+        most[r] = next;
+        total[r] *= factor;
+#pragma unroll
+        for (unsigned i = 0; i < 8; ++i) sums[r][i] *= factor;
+#pragma unroll
+        for (unsigned s = 0; s < 4; ++s) {
+          const float weight = exponential(scores[r][s] - next);
+          total[r] += weight;
+          tiles.weights[row + r][x + 16 * s] = weight;
+        }
+      }
+
+      for (unsigned from = 0; from < tile_keys; from += stage_keys) {
+        const unsigned first = key + from;
+        __syncthreads();
+        bring_lines<T, threads, turn_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * size + column, size,
+                                              stretch.last > first ? stretch.last - first : 0, width);
+        __syncthreads();
+        if (width > 64)
+          add_values<8>(sums, tiles, from);
+        else
+          add_values<4>(sums, tiles, from);
+      }
+    }
+
+#pragma unroll
+    for (unsigned r = 0; r < 4; ++r)
+#pragma unroll
+      for (int bits = 1; bits < 16; bits *= 2) total[r] += shuffled(total[r], bits);
+    const Queries at_end = tiles.place;
+    typename T::Number* const lines = result + (at_end.head * stretch.queries + at_end.query) * size + column;
+    const bool pairs = reinterpret_cast<Size>(result) % 4 == 0 && size % 2 == 0;
+#pragma unroll
+    for (unsigned r = 0; r < 4; ++r) {
+      if (row + r >= at_end.rows) continue;
+      float* const kept = state_of(state, stretch, at_end, row + r);
+      // The next turn begins with them, too.
+      if (!ends && x == 0 && column + turn_columns >= size) {
+        kept[0] = most[r];
+        kept[1] = total[r];
+      }
+      const bool blind = seen_by(stretch, at_end.query + row + r) == 0;
+      const float share = share_of({most[r], total[r]});
+      typename T::Number* const to = lines + Size(row + r) * size;
+#pragma unroll
+      for (unsigned i = 0; i < 8; i += 2) {
+        const unsigned at = i / 4 * 64 + x * 4 + i % 4, left = at < width ? width - at : 0;
+        const float low = sums[r][i], high = sums[r][i + 1];
+        if (ends)
+          T::write_two(to + at, left, pairs, blind ? 0.0f : low * share, blind ? 0.0f : high * share);
+        else
+          Float::write_two(kept + 2 + column + at, left, false, low, high);
+      }
+    }
+  }
+}
+
+template <class T, unsigned threads>
+__device__ void attend(const typename T::Number* q, const typename T::Number* k, const typename T::Number* v,
+                       typename T::Number* result, float* state, const Stretch& stretch, AttentionTiles<threads>& tiles) {
+  constexpr unsigned rows = AttentionTiles<threads>::rows;
+#pragma unroll 1
+  for (unsigned first = 0; first < block_queries; first += rows) {
+    Queries place;
+    if (!find_queries(stretch, place) || first >= place.rows) return;
+    place.query += first;
+    place.rows = min(rows, place.rows - first);
+    attend_to<T>(place, q, k, v, result, state, stretch, tiles);
+    __syncthreads();
+  }
+}
