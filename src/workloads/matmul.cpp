@@ -28,19 +28,22 @@ struct ProductKernels {
   Result<ProductKernel<T, ReadWrite<Sum>>> add;
 
   /// Of `text`, and of what cuBLAS has of this arithmetic, where there is cuBLAS: devices of CUDA that it can be used on take
-  /// that, the others the text.
-  static ProductKernels make(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic) {
-    return {kernel<Write<Sum>>(text, arithmetic), kernel<ReadWrite<Sum>>(text, arithmetic)};
+  /// that, the others the text. Where there is none, devices take `text` or `plain`, whichever is quicker.
+  static ProductKernels make(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
+                             const KernelText* plain = nullptr) {
+    return {kernel<Write<Sum>>(text, arithmetic, plain), kernel<ReadWrite<Sum>>(text, arithmetic, plain)};
   }
 
  private:
   template <class C>
   static Result<ProductKernel<T, C>> kernel(const KernelText& text,
-                                            std::optional<cublas::Arithmetic> arithmetic) {
+                                            std::optional<cublas::Arithmetic> arithmetic,
+                                            const KernelText* plain) {
     using Multiply = void (*)(Range, std::span<const T>, std::span<const T>, std::span<Sum>, Product);
     std::vector<typename ProductKernel<T, C>::Source> sources{
         host(static_cast<Multiply>(cpu::matmul), {.tile = Extent3(items_per_block)})};
-    if (arithmetic && !cublas::absence())
+    const bool has_library = arithmetic && !cublas::absence();
+    if (has_library)
       sources.push_back(native(
           "cuda",
           [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a, DeviceSpan<const T> b,
@@ -48,7 +51,8 @@ struct ProductKernels {
             return cublas::multiply(lane, numbers, a.data, b.data, c.data, shape);
           },
           cublas::probe));
-    return make_product_kernel<T, C>(text, std::move(sources));
+    auto made = make_product_kernel<T, C>(text, std::move(sources));
+    return plain && !has_library ? with_plain(std::move(made), make_product_kernel<T, C>(*plain)) : made;
   }
 };
 
@@ -67,13 +71,13 @@ const auto& tf32_kernels() {
   return kernels;
 }
 const auto& kernels_of(const Read<half>&) {
-  static const auto kernels =
-      ProductKernels<half, float>::make(kernels::matmul_half, cublas::Arithmetic::float16);
+  static const auto kernels = ProductKernels<half, float>::make(
+      kernels::matmul_half, cublas::Arithmetic::float16, &kernels::matmul_half_plain);
   return kernels;
 }
 const auto& kernels_of(const Read<bfloat16>&) {
-  static const auto kernels =
-      ProductKernels<bfloat16, float>::make(kernels::matmul_bfloat16, cublas::Arithmetic::bfloat16);
+  static const auto kernels = ProductKernels<bfloat16, float>::make(
+      kernels::matmul_bfloat16, cublas::Arithmetic::bfloat16, &kernels::matmul_bfloat16_plain);
   return kernels;
 }
 const auto& int8_kernels() {

@@ -14,6 +14,14 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
+/// `kernel`, or on CUDA, where it is quicker for as much work, `plain`. Builds without CUDA have no text for the second: it is then
+/// no kernel at all.
+template <class... P>
+Result<Kernel<P...>> with_plain(Result<Kernel<P...>> kernel, const Result<Kernel<P...>>& plain) {
+  if (!kernel || !plain) return kernel;
+  return fastest_of(*kernel, {*plain});
+}
+
 template <class T, class C>
 using ProductKernel = Kernel<Read<T>, Read<T>, C, Product>;
 

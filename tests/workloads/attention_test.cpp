@@ -378,6 +378,22 @@ TEST_CASE("attention refuses what has no heads of that shape", "[workloads][atte
   CHECK(refused({2, 3, 5, 4}, {.scale = undefined}) == "Scale (nan) of workload 'attention' is not finite.");
 }
 
+TEST_CASE("tensor cores or none: which attends more quickly to 16 bits is measured",
+          "[workloads][attention]") {
+  if (!has_leg("cuda")) return;
+  const AttentionShape shape{2, 70, 60, 40};
+  const auto q = of<bfloat16>(numbers(2 * 70 * 40, 5)), k = of<bfloat16>(numbers(2 * 60 * 40, 6)),
+             v = of<bfloat16>(numbers(2 * 60 * 40, 7));
+  std::string reason;
+  for (int i = 0; i < 7; ++i) {
+    std::vector<bfloat16> out(q.size());
+    reason = run(workloads::attention(q, k, v, out, shape), "cuda").reason();
+  }
+  CHECK(reason.find("was taken of 2 that do the same: they took at least 'attention_bfloat16' ") !=
+        std::string::npos);
+  CHECK(reason.find("'attention_bfloat16_plain' ") != std::string::npos);
+}
+
 TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits in any shape", "[workloads][attention]") {
   if (!has_leg("cuda")) return;
   for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 1},

@@ -341,6 +341,23 @@ TEST_CASE("small products on several threads at once do not disturb each other",
       CHECK(difference_of<float, float>(problem<float>({2, 3, 5}, {.batch = 64}), leg) == "");
 }
 
+TEST_CASE("tensor cores or none: which is quicker for 16 bits is measured where there is no cuBLAS",
+          "[workloads][products]") {
+  if (!has_leg("cuda") || workloads::matmul_on_cuda() == "cuBLAS") return;
+  const MatmulShape shape{130, 70, 45};
+  const auto a = of<half>(numbers(130 * 45, 5)), b = of<half>(numbers(45 * 70, 6));
+  const auto exact = workloads::reference::matmul(a, b, shape);
+  std::string reason;
+  for (int i = 0; i < 7; ++i) {
+    std::vector<float> c = poisoned(exact.size());
+    reason = run(workloads::matmul(a, b, c, shape), "cuda").reason();
+    CHECK(difference(c, exact, [&](std::size_t) { return 47 * 0x1p-23 * 45; }) == "");
+  }
+  CHECK(reason.find("was taken of 2 that do the same: they took at least 'matmul_half' ") !=
+        std::string::npos);
+  CHECK(reason.find("'matmul_half_plain' ") != std::string::npos);
+}
+
 TEST_CASE("without tensor cores CUDA's kernels multiply 16 bits in any shape", "[workloads][products]") {
   if (!has_leg("cuda")) return;
   for (const MatmulShape& shape : {MatmulShape{1, 1, 1},

@@ -51,7 +51,10 @@ WYE_API Job attention(Read<float> q, Read<float> k, Read<float> v, Write<float> 
 /// Bound:   weights may be rounded to the type before they meet v: of half, 2^-11 (w |v|) + 2^-25 (sum of |v|) more, of bfloat16
 ///          2^-8 (w |v|). Each number of out is rounded once, at the end: of half 2^-11 |out| + 2^-25 more, and infinity from 65520
 ///          on; of bfloat16 2^-8 |out|. Of bfloat16, numbers and products below 2^-126 may count as zero.
-/// Cost:    on CUDA, tensor cores, of bfloat16 from Ampere on. On the CPU the numbers are made float32, a tile at a time.
+/// Bits:    on CUDA the same device gives the same bits by one kernel; there are two, and which of them runs is measured
+///          (`fastest_of`). With `measure_variants` off it is the same one each time.
+/// Cost:    on CUDA tensor cores (of bfloat16 from Ampere on) or none, whichever is quicker on the device for as much work. On the
+///          CPU the numbers are made float32, a tile at a time.
 WYE_API Job attention(Read<half> q, Read<half> k, Read<half> v, Write<half> out, AttentionShape shape,
                       AttentionOptions options = {});
 WYE_API Job attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Write<bfloat16> out,

@@ -60,9 +60,11 @@ WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape sha
 /// Bound:   (inner + 2) 2^-23 (|a| |b|): tensor cores cut off what they add. Where c is half, 2^-11 |c| + 2^-25 more, and
 ///          infinity from 65520 on; where it is bfloat16, 2^-8 |c| more. Of bfloat16, numbers and products below 2^-126 may count
 ///          as zero.
-/// Bits:    as above.
-/// Cost:    on CUDA, tensor cores, of bfloat16 from Ampere on. On the CPU and on Vulkan the numbers are made float32 and multiplied
-///          as such: that saves memory, not time. A c of 16 bits costs a float32 matrix of its size while the job runs.
+/// Bits:    as above; on CUDA of one kernel: without cuBLAS there are two, which add up in other orders, and which of them runs is
+///          measured (`fastest_of`). With `measure_variants` off it is the same one each time.
+/// Cost:    on CUDA cuBLAS, else tensor cores (of bfloat16 from Ampere on) or none, whichever is quicker on the device for as much
+///          work. On the CPU and on Vulkan the numbers are made float32 and multiplied as such: that saves memory, not time. A c of
+///          16 bits costs a float32 matrix of its size while the job runs.
 /// Errors:  as above.
 WYE_API Job matmul(Read<half> a, Read<half> b, Write<float> c, MatmulShape shape = {},
                    const MatmulOptions& options = {});
