@@ -53,6 +53,7 @@ std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) {
   record->fallback = options.fallback.value_or(options_.fallback);
   record->deadline = options.deadline.at(record->submitted);
   record->time_limit = options.time_limit.value_or(options_.job_time_limit);
+  record->in_haste = !options.deadline.is_never() || options.time_limit;
   record->size = size_of(job);
   bool uses_arrays = false;
   for (std::size_t c = 0; c < job.size(); ++c) {

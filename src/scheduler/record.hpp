@@ -54,7 +54,8 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant deadline = Instant::max();
   Duration time_limit{};
   std::uint64_t sequence = 0;
-  bool borrows = false;  ///< some argument is host memory of the caller's
+  bool in_haste = false;  ///< it has a deadline or time limit of its own
+  bool borrows = false;   ///< some argument is host memory of the caller's
 
   std::atomic<State> state{State::queued};
   std::atomic<bool> stop{false};

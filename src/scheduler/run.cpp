@@ -31,10 +31,9 @@ bool may_go_elsewhere(Errc code) {
   }
 }
 
-/// Whether it is the kernel that cannot be used, so that another that does the same may do.
-bool is_of_kernel(Errc code) {
-  return code == Errc::unsupported || code == Errc::unavailable || code == Errc::compile_failed ||
-         code == Errc::invalid_argument;
+/// Whether another kernel that does the same could not be had either.
+bool is_not_of_kernel(Errc code) {
+  return code == Errc::timed_out || code == Errc::cancelled || code == Errc::device_lost;
 }
 
 /// Why no program of `programs` can be used on `device`; of the first one.
@@ -184,7 +183,7 @@ Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& ca
     auto executable = provide(record, index, call.programs()[i], ready_by);
     if (executable)
       built = Step{std::move(*executable), nullptr, {}};
-    else if (!is_of_kernel(executable.error().code()))
+    else if (is_not_of_kernel(executable.error().code()))
       return std::move(executable).error();
     else if (!why)
       why = std::move(executable).error();
@@ -204,13 +203,13 @@ Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& 
   const std::shared_ptr<Trial> trial = trials_.of(call, index, *pool_->devices()[index].base());
   std::optional<Error> why;  // of the first that could not be used
   for (std::size_t left = programs.size();; --left) {
-    const Trial::Turn turn = trial->next(record.deadline == Instant::max());
+    const Trial::Turn turn = trial->next(!record.in_haste);
     auto executable = provide(record, index, programs[turn.program], ready_by);
     if (executable) {
       record.variants.push_back({trial, turn.program});
       return Step{std::move(*executable), trial, turn};
     }
-    if (!is_of_kernel(executable.error().code())) return std::move(executable).error();
+    if (is_not_of_kernel(executable.error().code())) return std::move(executable).error();
     if (!why) why = executable.error();
     if (left == 1) return *std::move(why);
     trial->give_up(turn.program, std::move(executable).error());

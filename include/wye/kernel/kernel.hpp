@@ -129,13 +129,14 @@ class Kernel : public AnyKernel {
   explicit Kernel(Programs programs) : AnyKernel(std::move(programs)) {}
 };
 
-/// One kernel of several that do the same with the same arguments and grid, where nobody knows which is the quickest: by tensor
-/// cores and without, by subgroups and by shared memory. A scheduler finds out, for each device and each size of work: the first
-/// jobs of that size run them in turns, three times each, and are timed; from then on the quickest is taken. One that takes over
-/// twice the time of another is left alone after two. A job with a deadline takes what is known. `Outcome::reason` says
-/// which it was, and the times. Sizes are the same where the grid and each operand lie in one quarter of an octave. One that
-/// has no source for a device, or does not compile for it, is not considered there, and the reason says so. The job that first
-/// tries one waits while it is built; `Job::build` and `ShaderCache::prewarm` make all of them ready.
+/// One kernel of several that do the same with the same arguments and grid, where nobody knows which is the quickest: by
+/// tensor cores and without, by subgroups and by shared memory. A scheduler finds out, for each device and each size of work:
+/// the first jobs of that size run them in turns, three times each, and are timed; from then on the quickest is taken. One
+/// that takes over twice the time of another is left alone after two. A job with a deadline or time limit of its own takes
+/// what is known. `Outcome::reason` says which it was, and the times. Sizes are the same where the grid and each operand lie
+/// in one quarter of an octave. One that has no source for a device, or does not compile for it, is not considered there, and
+/// the reason says so. The job that first tries one waits while it is built; `Job::build` and `ShaderCache::prewarm` make all
+/// of them ready.
 ///
 ///     const auto scan = wye::fastest_of(*by_subgroups, {*by_shared_memory});
 ///
