@@ -235,7 +235,7 @@ class Engine {
       if ((mask >> i & 1u) && i != lane) {
         threads_[base + i].value = results[i];
         threads_[base + i].state = State::runs;
-        ready_.push_back(base + i);
+        make_ready(base + i);
       }
     if (!combine) acquire(&warp_);
     return results[lane];
@@ -246,12 +246,13 @@ class Engine {
   static void main();
 
   void run_warp(unsigned warp, const Order& lanes) {
-    ready_.clear();
+    ready_from_ = ready_to_ = 0;
     for (std::uint64_t i = 0; i < warp_size; ++i)
       if (const unsigned thread = warp * warp_size + static_cast<unsigned>(lanes.at(i)); thread < count_)
-        ready_.push_back(thread);
-    for (std::size_t i = 0; i < ready_.size() && failure_.empty(); ++i) run_thread(ready_[i]);
+        make_ready(thread);
+    while (ready_from_ != ready_to_ && failure_.empty()) run_thread(ready_[ready_from_++ % warp_size]);
   }
+  void make_ready(unsigned thread) { ready_[ready_to_++ % warp_size] = thread; }
 
   void run_thread(unsigned index) {
     Thread& thread = threads_[index];
@@ -367,7 +368,10 @@ class Engine {
   const Launch* launch_ = nullptr;
   unsigned count_ = 0, ended_ = 0, running_ = 0;
   std::vector<Thread> threads_;
-  std::vector<unsigned> ready_;
+  /// The threads of the warp that can run, in turn: each is there once at most. In no memory that grows, for it is a thread of the
+  /// kernel that fills it, as a sanitizer sees it.
+  unsigned ready_[warp_size] = {};
+  std::uint64_t ready_from_ = 0, ready_to_ = 0;
   std::vector<std::unique_ptr<Fiber>> idle_;  // the first ready_fiber_ of them; under TSan by thread
   std::size_t ready_fiber_ = 0;
   std::string failure_;
