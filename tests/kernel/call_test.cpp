@@ -61,7 +61,7 @@ TEST_CASE("a call knows its kernel and holds its operands in order", "[kernel]")
   const auto kernel = on_host<ReadWrite<float>, double>([](Range, std::span<float>, double) {});
   const Call call = kernel(a, 2.5);
   CHECK(call.name() == "work");
-  CHECK(call.program() == kernel.program());
+  CHECK(call.programs()[0] == kernel.program());
   REQUIRE(call.arguments().size() == 2);
   CHECK(call.arguments()[0].data == a.data());
   CHECK(call.arguments()[0].access == Access::read_write);
