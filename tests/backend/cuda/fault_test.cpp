@@ -5,7 +5,9 @@
 #include <ctime>
 #include <thread>
 
+#include "backend/cuda/cuda_device.hpp"
 #include "backend/cuda/cuda_error.hpp"
+#include "backend/cuda/cuda_timeline.hpp"
 #include "backend/cuda/rig.hpp"
 #include "base/worker.hpp"
 #include "device/native.hpp"
@@ -202,6 +204,18 @@ class Barrier {
 
 Instant in_a_minute() { return Clock::steady().now() + std::chrono::seconds(60); }
 
+/// What a lane's point is reached with; its event is nobody else's as long as this is held.
+cuda::Mark mark_of(const TimelinePoint& point) {
+  auto& timeline = static_cast<cuda::CudaTimeline&>(*point.timeline);
+  auto& device = const_cast<DeviceBase&>(*timeline.owner());
+  return static_cast<cuda::CudaDevice&>(device).queue().mark_of(timeline, point.value);
+}
+bool has_come(DeviceBase& device, const cuda::Mark& mark) {
+  auto& of = static_cast<cuda::CudaDevice&>(device);
+  const cuda::CurrentContext current(of);
+  return current && of.cu.EventQuery(mark.event->handle) == CUDA_SUCCESS;
+}
+
 /// Waits, a minute at most, until something is as it should be.
 template <class Check>
 bool becomes(Check check) {
@@ -213,6 +227,51 @@ bool becomes(Check check) {
 }
 
 }  // namespace
+
+TEST_CASE("who waits for what has come does not sleep, with a deadline or without", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  const auto buffer = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+  const int threads = base::Worker::alive();
+  Lane lane(good(device->create_lane()));
+  const long slept = stand_in.calls("cuEventSynchronize");
+  for (const Instant until : {Instant::max(), in_a_minute(), Instant::min()}) {
+    lane.fill(range(buffer), 1);
+    const auto mark = mark_of(lane.submit());
+    CHECK(becomes([&] { return has_come(*device, mark); }));
+    CHECK(lane.wait(until));
+  }
+  CHECK(stand_in.calls("cuEventSynchronize") == slept);
+  CHECK(base::Worker::alive() == threads);
+}
+
+TEST_CASE("a lane has the same events again, but for those that somebody still looks at", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  const auto buffer = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+  Lane lane(good(device->create_lane()));
+  Barrier barrier(stand_in);
+  lane.fill(range(buffer), 1);
+  const auto first = mark_of(lane.submit());
+  REQUIRE(lane.wait(Instant::max()));
+  lane.wait_for(barrier.point(*device));
+  lane.fill(range(buffer), 2);
+  const auto second = mark_of(lane.submit());
+  CHECK(has_come(*device, first));
+  CHECK_FALSE(has_come(*device, second));
+  barrier.open();
+  REQUIRE(lane.wait(Instant::max()));
+  const long made = stand_in.calls("cuEventCreate");
+  for (Word i = 0; i < 20; ++i) {
+    lane.fill(range(buffer), i);
+    REQUIRE(lane.wait(i % 2 == 0 ? Instant::max() : in_a_minute()));
+  }
+  CHECK(stand_in.calls("cuEventCreate") <= made + 1);
+}
 
 TEST_CASE("who waits for little does not wait for who waits for much", "[cuda]") {
   const StandIn stand_in;
