@@ -2,7 +2,7 @@
 # bench/count.sh [BENCHMARK...]: what wye itself does on the host for one launch through CUDA, where a clock says little because
 # others use the processors too: instructions of the thread that launches, how many of them are atomic, and calls of the driver.
 # What the driver's functions do is left out. Counted by valgrind's callgrind, on the stand-in for the driver, which has done
-# everything by the time it is asked; the same numbers come out each time. BUILD names the tree (build/release). Each takes a minute,
+# everything by the time it is asked, so the same numbers come out each time. BUILD names the tree (build/release). Each takes a minute,
 # most of it for the compiler of the kernel. The profiles stay in BUILD/count, for callgrind_annotate.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
