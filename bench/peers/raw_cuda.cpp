@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -24,6 +25,7 @@ namespace {
   X(cuStreamSynchronize)         \
   X(cuEventCreate)               \
   X(cuEventRecord)               \
+  X(cuEventQuery)                \
   X(cuEventSynchronize)          \
   X(cuEventDestroy)              \
   X(cuMemGetInfo)                \
@@ -214,7 +216,15 @@ bool RawCuda::mark() {
   return cu.cuEventRecord_(state_->event, state_->stream) == CUDA_SUCCESS;
 }
 
-bool RawCuda::wait_for_mark() { return state_->driver.cuEventSynchronize_(state_->event) == CUDA_SUCCESS; }
+bool RawCuda::wait_for_mark() {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  do {
+    for (int i = 0; i < 8; ++i)
+      if (state_->driver.cuEventQuery_(state_->event) == CUDA_SUCCESS) return true;
+  } while (Clock::now() - begin < std::chrono::microseconds(4));
+  return state_->driver.cuEventSynchronize_(state_->event) == CUDA_SUCCESS;
+}
 
 bool RawCuda::write(std::uint64_t to, const void* from, std::size_t bytes) {
   std::byte* const through = pinned(bytes);

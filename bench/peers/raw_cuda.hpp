@@ -35,7 +35,7 @@ class RawCuda {
   bool launch_graph();
 
   // The calls that wye makes around a submission: it makes the context current, and then what was; it puts an event
-  // behind, and waits for that, asleep; `wait` does as the context does, which may be to spin.
+  // behind, looks for that as long as wye does, and then sleeps; `wait` does as the context does, which may be to spin.
   bool enter();
   bool leave();
   bool mark();

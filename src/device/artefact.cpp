@@ -82,16 +82,14 @@ Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits
                            const std::string& device_id) {
   const Extent3 groups(pieces(items.x, artefact.tile.x), pieces(items.y, artefact.tile.y),
                        pieces(items.z, artefact.tile.z));
-  const struct {
-    char dimension;
-    std::uint64_t wanted, limit;
-  } checks[] = {
-      {'x', groups.x, limits.groups.x}, {'y', groups.y, limits.groups.y}, {'z', groups.z, limits.groups.z}};
-  for (const auto& check : checks)
-    if (check.wanted > check.limit)
-      return Error(Errc::unsupported,
-                   base::text("Grid of kernel '{}' in {} ({} workgroups) exceeds the limit of '{}' ({}).",
-                              artefact.kernel, check.dimension, check.wanted, device_id, check.limit));
+  const auto exceeds = [&](char dimension, std::uint64_t wanted, std::uint64_t limit) {
+    return Error(Errc::unsupported,
+                 base::text("Grid of kernel '{}' in {} ({} workgroups) exceeds the limit of '{}' ({}).",
+                            artefact.kernel, dimension, wanted, device_id, limit));
+  };
+  if (groups.x > limits.groups.x) return exceeds('x', groups.x, limits.groups.x);
+  if (groups.y > limits.groups.y) return exceeds('y', groups.y, limits.groups.y);
+  if (groups.z > limits.groups.z) return exceeds('z', groups.z, limits.groups.z);
   return groups;
 }
 

@@ -117,9 +117,8 @@ void Recording::dispatch(std::shared_ptr<ExecutableBase> executable, const Argum
   command->executable = std::move(executable);
   command->items = items;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    Operand operand = arguments[i];
-    declare(*command, i, operand);
-    add_operand(*command, std::move(operand));
+    add_operand(*command, arguments[i]);
+    declare(*command, i, operands_.back());
   }
 }
 

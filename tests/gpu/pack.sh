@@ -26,7 +26,7 @@ loader=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '$1 == "libvulkan.so.1" {p
 if [ -n "$loader" ]; then cp -L "$loader" "$folder/lib"; fi
 cp build/gpu/tests/support/cuda/libraries/none/* "$folder/no-cublas"
 cp -L /usr/share/common-licenses/* LICENSE "$folder/documents"
-cp tests/gpu/run.sh tests/support/steps.sh "$folder"
+cp tests/gpu/run.sh tests/support/steps.sh bench/peers/attention_torch.py "$folder"
 git describe --always --dirty >"$folder/commit.txt" 2>/dev/null || echo unknown >"$folder/commit.txt"
 tar -C "$root/build" -czf "$archive" wye-gpu
 ls -l "$archive" | awk '{printf "%s: %.1f MiB\n", $NF, $5 / 1048576}'

@@ -34,6 +34,8 @@ for folder in "${CUDA_HOME:-}" "$(dirname "$(dirname "$(command -v nvcc 2>/dev/n
 done
 small=
 mode=
+torch="--device cuda"
+torch_libraries=${LD_LIBRARY_PATH:-}  # it brings its own, and finds none of another version
 times=1  # what a step may take longer
 if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
   # As the system's driver, and cuBLAS, for who looks for these.
@@ -41,6 +43,7 @@ if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
   cublas=$driver/libraries/standin/libcublas.so.13
   toolkit=:$driver:$driver/libraries/standin$toolkit
   small="--small --benchmark_min_time=0.01"
+  torch="--device cpu --small"
   times=4
   mode=", a rehearsal on '${WYE_CUDA_DRIVER##*/}', which is no card"
 else
@@ -101,6 +104,12 @@ figures 300 "benchmarks" programs/wye_bench --benchmark_filter='^cuda_' $small -
 figures 120 "benchmarks of wye's own product, without cuBLAS" WYE_BENCH_CUBLAS="$cublas" \
   LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH" programs/wye_bench \
   --benchmark_filter='^cuda_matmul_own' $small --benchmark_repetitions=5
+if LD_LIBRARY_PATH=$torch_libraries python3 -c "import torch; assert '$torch' != '--device cuda' or torch.cuda.is_available()" \
+  2>/dev/null; then
+  figures 300 "attention by PyTorch" LD_LIBRARY_PATH="$torch_libraries" python3 -W ignore attention_torch.py $torch
+else
+  say "left out: attention by PyTorch, which is not there"
+fi
 part 120 "main job on the card, beside the CPU" $only_cuda programs/document_network --documents documents \
   --backend cuda --compare --out "$logs/report"
 # Each ends CUDA in its process.

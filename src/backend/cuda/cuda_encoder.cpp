@@ -28,15 +28,15 @@ class Encoder {
   Error refused(const CudaExecutable& executable, std::size_t slot, std::string what) const;
   Error in_argument(const Error& error, const CudaExecutable& executable, std::size_t slot) const;
   /// Adds a step; it has the barriers of all commands since the one before, which may have come to nothing.
-  void add(Step step);
+  void add(const Step& step);
   device::DeviceBase& device_;
   Plan& plan_;
   bool barrier_ = false;
 };
 
-void Encoder::add(Step step) {
-  step.barrier = std::exchange(barrier_, false);
+void Encoder::add(const Step& step) {
   plan_.steps.push_back(step);
+  plan_.steps.back().barrier = std::exchange(barrier_, false);
 }
 
 Result<void> Encoder::command(const device::Command& command, std::span<const Operand> operands) {

@@ -251,7 +251,8 @@ Result<void> CudaExecutable::count_resident() {
 }
 
 Result<void> CudaExecutable::check_grid(Extent3 groups) const {
-  if (groups.x % cluster_.x != 0 || groups.y % cluster_.y != 0 || groups.z % cluster_.z != 0)
+  if (cluster_ != Extent3() &&
+      (groups.x % cluster_.x != 0 || groups.y % cluster_.y != 0 || groups.z % cluster_.z != 0))
     return Error(Errc::unsupported,
                  base::text("Grid of kernel '{}' ({} workgroups) on device '{}' is not a multiple of its "
                             "cluster ({}).",

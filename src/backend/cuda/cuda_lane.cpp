@@ -67,11 +67,14 @@ Result<Flight*> CudaLane::next_flight() {
     idle_.push_back(flight.get());
     flights_.push_back(std::move(flight));
   }
-  auto event = cuda().take_event();
-  if (!event) return std::move(event).error();
   Flight* flight = idle_.back();
+  // Who still looks at the event it was recorded for means that time: then this one has another.
+  if (flight->event.use_count() != 1) {
+    auto event = cuda().take_event();
+    if (!event) return std::move(event).error();
+    flight->event = *std::move(event);
+  }
   idle_.pop_back();
-  flight->event = *std::move(event);
   flight->value = last_ + 1;
   flight->begun = false;
   return flight;
@@ -205,7 +208,6 @@ void CudaLane::discard(Flight& flight) noexcept {
   flight.signals.clear();
   flight.plan.clear();
   flight.graph.reset();
-  flight.event.reset();
   staging_.give(flight.staging);
   idle_.push_back(&flight);
 }

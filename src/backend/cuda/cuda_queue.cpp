@@ -39,12 +39,12 @@ Result<bool> CudaQueue::ready(const CudaStream& stream, std::span<const device::
   if (const Error* lost = device_.lost()) return *lost;
   if (stream.timeline->failure_) return *stream.timeline->failure_;
   if (const Error* why = hopeless(waits)) return why->with_context("while waiting for another lane");
+  drop_reached(*stream.timeline);  // the events are the flights' alone then
   return !stream.giving && stream.parked.empty() && scheduled(waits);
 }
 
 void CudaQueue::schedule(CudaStream& stream, const Flight& flight) {
   CudaTimeline& timeline = *stream.timeline;
-  drop_reached(timeline);
   timeline.marks_.push_back({flight.value, flight.event});
   timeline.scheduled_.store(flight.value, std::memory_order_release);
   changed_.wake_all();

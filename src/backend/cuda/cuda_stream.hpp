@@ -77,7 +77,7 @@ struct Flight {
     std::uint64_t bytes = 0;
   };
   std::uint64_t value = 0;  ///< what the lane's timeline reaches with it
-  EventHandle event;        ///< recorded behind it
+  EventHandle event;        ///< recorded behind it; kept for the next time
   std::shared_ptr<const device::Recording> recording;
   std::vector<device::TimelinePoint> waits;
   std::vector<device::TimelinePoint> signals;  ///< of other drivers

@@ -50,29 +50,36 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
     if (auto scheduled = device_->queue().wait_scheduled(*this, value, until); !scheduled) return scheduled;
   if (by_ == MovedBy::host) return {};
   if (const Mark mark = device_->queue().mark_of(*this, value)) {
-    std::optional<CUresult> r;
-    Instant rest = until;
-    do {
-      rest = device_->sleep_until(until);
+    const CurrentContext current(*device_);
+    if (!current) return current.error();
+    CUresult r = CUDA_ERROR_NOT_READY;
+    const char* api = "cuEventQuery";
+    const auto has_come = [&] {
+      r = device_->cu.EventQuery(mark.event->handle);
+      return r != CUDA_ERROR_NOT_READY;
+    };
+    Instant now = Clock::steady().now();
+    bool come = now < until ? base::seen_before_parking(has_come) : has_come();
+    for (; !come && now < until && !device_->lost(); now = Clock::steady().now()) {
+      api = "cuEventSynchronize";
+      const Instant rest = device_->sleep_until(until);
       if (rest == Instant::max()) {
-        const CurrentContext current(*device_);
-        if (!current) return current.error();
         r = device_->cu.EventSynchronize(mark.event->handle);
-      } else if (reached() < value && rest > Clock::steady().now()) {
+      } else {
         auto heard = device_->waiter().wait(id_, mark.value, mark.event, rest);
         if (!heard) return std::move(heard).error();
-        r = *heard;
+        r = heard->value_or(r);
       }
-    } while (!r && rest != until && reached() < value && !device_->lost());
+      come = r != CUDA_ERROR_NOT_READY;
+    }
     if (r == CUDA_SUCCESS)
       raise(mark.value);
-    else if (r)
-      return device_->failed(*r, "cuEventSynchronize",
-                             base::text("Waiting for device '{}' failed.", device_->info().id));
+    else if (r != CUDA_ERROR_NOT_READY)
+      return device_->failed(r, api, base::text("Waiting for device '{}' failed.", device_->info().id));
   }
   // Somebody may have seen the device lost meanwhile: then nothing that was computed is to be trusted.
   if (const Error* lost = device_->lost()) return *lost;
-  if (reached() >= value) return {};
+  if (seen() >= value) return {};
   return Error(Errc::timed_out, base::text("Device '{}' has not reached the value waited for ({}) in time.",
                                            device_->info().id, value));
 }

@@ -136,7 +136,7 @@ TEST_CASE("a kernel's misaligned address ends CUDA in this process with that rea
     Lane lane(good(device->create_lane()));
     lane.dispatch(add, arguments_of(buffer, Word{1}), 100);
     lane.submit();
-    stand_in.fail("cuEventSynchronize", 1, 716);
+    stand_in.fail("cuEventQuery", 1, 716);
     const auto waited = lane.wait(Instant::max());
     REQUIRE_FALSE(waited);
     CHECK(waited.error() == Errc::device_lost);

@@ -1,33 +1,16 @@
-// Any call of the driver may fail at any time: nothing crashes, hangs, leaks, changes the current context, or gives stale data
-// for a result.
+// What faults do to others, and who waits for whom.
 #include <array>
 #include <atomic>
 #include <ctime>
 #include <thread>
 
-#include "backend/cuda/cuda_error.hpp"
+#include "backend/cuda/cuda_device.hpp"
+#include "backend/cuda/cuda_timeline.hpp"
 #include "backend/cuda/rig.hpp"
 #include "base/worker.hpp"
 #include "device/native.hpp"
 
 namespace wye::test {
-namespace {
-
-/// Calls that give something back: where they fail, it is not given back.
-bool gives_back(std::string_view function) {
-  for (const char* word : {"Destroy", "Free", "Unload", "Release", "Ctx"})
-    if (function.find(word) != std::string_view::npos) return true;
-  return false;
-}
-
-/// Calls that only a partition needs.
-bool divides(std::string_view function) {
-  for (const char* word : {"Green", "DevResource", "DevSm"})
-    if (function.find(word) != std::string_view::npos) return true;
-  return false;
-}
-
-}  // namespace
 
 TEST_CASE("the current context of the caller is what it was, after every call", "[cuda]") {
   if (!has_kernels()) return;
@@ -57,70 +40,6 @@ TEST_CASE("the current context of the caller is what it was, after every call", 
   }
   CHECK(driver->cu.DevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
   CHECK(stand_in.alive()["contexts"] == 0);
-}
-
-TEST_CASE("any call of the driver may fail", "[cuda][no_tsan]") {
-  if (!has_kernels()) return;
-  const StandIn stand_in;
-  stand_in.seed(0);
-  std::vector<std::string> functions;
-#define WYE_FUNCTION(name, version) functions.push_back("cu" #name);
-  WYE_CUDA_FUNCTIONS(WYE_FUNCTION)
-  WYE_CUDA_NEWER_FUNCTIONS(WYE_FUNCTION)
-#undef WYE_FUNCTION
-  int theirs = 0;
-  stand_in.push(&theirs);
-  std::size_t runs = 0, errors = 0, reached = 0;
-  for (const std::string& function : functions)
-    for (const int code : {1, 2, 46, 400, 600, 700, 719, 214, 710, 999}) {
-      for (long n = 1;; ++n) {
-        stand_in.reset();
-        REQUIRE(stand_in.alive().at("contexts") == 0);
-        long calls = 0;
-        bool lost = false;
-        {
-          auto found =
-              discover(WYE_STAND_IN_CUDA, divides(function)
-                                              ? Isolation::partition
-                                              : Isolation::shared);  // a driver that has died is opened anew
-          const long before = stand_in.calls(function);
-          stand_in.fail(function, n, code);
-          INFO(function << ", call " << n << ", code " << code);
-          REQUIRE(found.at(0).adapter);
-          const Outcome outcome = scenario(found[0].adapter, [&] { REQUIRE(stand_in.current() == &theirs); });
-          calls = stand_in.calls(function) - before;
-          if (outcome.error) {
-            ++errors;
-            lost = *outcome.error == Errc::device_lost;
-            CHECK_FALSE(outcome.error->sentence().empty());
-          } else {
-            CHECK(outcome.out == expected());
-          }
-          found.clear();
-        }
-        ++runs;
-        INFO(function << ", call " << n << ", code " << code);
-        CHECK(stand_in.depth() == 1);
-        // What a lost device had is its context's to free.
-        const bool fatal = cuda::ends_device(static_cast<CUresult>(code));
-        if (!lost && !fatal && !gives_back(function)) CHECK(stand_in.left_behind() == 0);
-        if (function != "cuDevicePrimaryCtxRelease") {
-          CHECK(stand_in.alive().at("contexts") == 0);
-        } else if (stand_in.alive().at("contexts") != 0) {
-          stand_in.reset();
-          const auto driver = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
-          CHECK(driver->cu.DevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
-        }
-        // Past its last call, the scenario meets no fault any more.
-        if (calls < n) break;
-        ++reached;
-        REQUIRE(n < 200);
-      }
-    }
-  stand_in.pop();
-  WARN("fault sweep: " << functions.size() << " functions, " << runs << " runs, " << reached
-                       << " faults met, " << errors << " of them an error of the caller's");
-  CHECK(reached > 1000);
 }
 
 TEST_CASE("a fatal error ends the device at once, for everybody, and CUDA for this process", "[cuda]") {
@@ -202,6 +121,18 @@ class Barrier {
 
 Instant in_a_minute() { return Clock::steady().now() + std::chrono::seconds(60); }
 
+/// What a lane's point is reached with; its event is nobody else's as long as this is held.
+cuda::Mark mark_of(const TimelinePoint& point) {
+  auto& timeline = static_cast<cuda::CudaTimeline&>(*point.timeline);
+  auto& device = const_cast<DeviceBase&>(*timeline.owner());
+  return static_cast<cuda::CudaDevice&>(device).queue().mark_of(timeline, point.value);
+}
+bool has_come(DeviceBase& device, const cuda::Mark& mark) {
+  auto& of = static_cast<cuda::CudaDevice&>(device);
+  const cuda::CurrentContext current(of);
+  return current && of.cu.EventQuery(mark.event->handle) == CUDA_SUCCESS;
+}
+
 /// Waits, a minute at most, until something is as it should be.
 template <class Check>
 bool becomes(Check check) {
@@ -213,6 +144,51 @@ bool becomes(Check check) {
 }
 
 }  // namespace
+
+TEST_CASE("who waits for what has come does not sleep, with a deadline or without", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  const auto buffer = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+  const int threads = base::Worker::alive();
+  Lane lane(good(device->create_lane()));
+  const long slept = stand_in.calls("cuEventSynchronize");
+  for (const Instant until : {Instant::max(), in_a_minute(), Instant::min()}) {
+    lane.fill(range(buffer), 1);
+    const auto mark = mark_of(lane.submit());
+    CHECK(becomes([&] { return has_come(*device, mark); }));
+    CHECK(lane.wait(until));
+  }
+  CHECK(stand_in.calls("cuEventSynchronize") == slept);
+  CHECK(base::Worker::alive() == threads);
+}
+
+TEST_CASE("a lane has the same events again, but for those that somebody still looks at", "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  const auto buffer = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+  Lane lane(good(device->create_lane()));
+  Barrier barrier(stand_in);
+  lane.fill(range(buffer), 1);
+  const auto first = mark_of(lane.submit());
+  REQUIRE(lane.wait(Instant::max()));
+  lane.wait_for(barrier.point(*device));
+  lane.fill(range(buffer), 2);
+  const auto second = mark_of(lane.submit());
+  CHECK(has_come(*device, first));
+  CHECK_FALSE(has_come(*device, second));
+  barrier.open();
+  REQUIRE(lane.wait(Instant::max()));
+  const long made = stand_in.calls("cuEventCreate");
+  for (Word i = 0; i < 20; ++i) {
+    lane.fill(range(buffer), i);
+    REQUIRE(lane.wait(i % 2 == 0 ? Instant::max() : in_a_minute()));
+  }
+  CHECK(stand_in.calls("cuEventCreate") <= made + 1);
+}
 
 TEST_CASE("who waits for little does not wait for who waits for much", "[cuda]") {
   const StandIn stand_in;

@@ -1,13 +1,11 @@
 // One memory for CUDA (the stand-in) and Vulkan (lavapipe), by the files of their drivers; and what happens where they cannot.
-#include <sys/mman.h>
-#include <unistd.h>
 #include <wye/interop/shared.hpp>
 #include <wye/wye.hpp>
 
-#include <filesystem>
 #include <random>
 #include <thread>
 
+#include "backend/cuda/files.hpp"
 #include "backend/cuda/rig.hpp"
 #include "device/native.hpp"
 
@@ -18,50 +16,12 @@ using namespace std::chrono_literals;
 using interop::share;
 using interop::SharedBuffer;
 
-/// Descriptors that this process has open.
-long open_files() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                       std::filesystem::directory_iterator());
-}
-
 std::vector<Word> random_words(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<Word> words(count);
   for (Word& word : words) word = static_cast<Word>(random());
   return words;
 }
-
-/// A number in a file, as the stand-in takes it for the timeline semaphore of another driver.
-class FileTimeline final : public Timeline {
- public:
-  FileTimeline() : file_(memfd_create("wye timeline", MFD_CLOEXEC)) {
-    REQUIRE(ftruncate(file_, sizeof(std::uint64_t)) == 0);
-    value_ = static_cast<std::uint64_t*>(
-        mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0));
-  }
-  ~FileTimeline() override {
-    munmap(value_, sizeof(std::uint64_t));
-    close(file_);
-  }
-  int another_file() const { return dup(file_); }
-  std::uint64_t reached() noexcept override { return std::atomic_ref(*value_).load(); }
-  Result<void> wait(std::uint64_t value, Instant until) override {
-    while (reached() < value) {
-      if (Clock::steady().now() >= until) return Error(Errc::timed_out, "Not yet.");
-      std::this_thread::sleep_for(100us);
-    }
-    return {};
-  }
-  Result<void> signal(std::uint64_t value) override {
-    std::atomic_ref(*value_).store(value);
-    return {};
-  }
-  const DeviceBase* owner() const noexcept override { return nullptr; }
-
- private:
-  int file_;
-  std::uint64_t* value_;
-};
 
 #if WYE_WITH_VULKAN
 

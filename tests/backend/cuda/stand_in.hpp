@@ -97,10 +97,13 @@ class StandIn {
   DynamicLibrary library_;
 };
 
-inline std::vector<Discovered> discover(const BackendOptions& options) {
+inline std::unique_ptr<Backend> cuda_backend() {
   for (const BackendEntry& entry : backend_table())
-    if (entry.name == "cuda") return entry.make()->discover(options);
-  return {};
+    if (entry.name == "cuda") return entry.make();
+  throw std::runtime_error("This build has no backend 'cuda'.");
+}
+inline std::vector<Discovered> discover(const BackendOptions& options) {
+  return cuda_backend()->discover(options);
 }
 inline std::vector<Discovered> discover(const std::string& driver = WYE_STAND_IN_CUDA,
                                         Isolation isolation = Isolation::shared, Partition partition = {}) {

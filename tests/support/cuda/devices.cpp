@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "support/cuda/memory.hpp"
+#include "support/cuda/stream.hpp"
 
 namespace standin {
 namespace {
@@ -103,7 +104,10 @@ CUresult DevicePrimaryCtxRelease(CUdevice) {
     objects.swap(w.objects);
     for (const auto& [address, allocation] : w.memory) memory.push_back(address);
   }
-  for (const auto& [object, its] : objects) its.destroy(object);
+  // What streams are still at uses the others.
+  for (const bool streams : {true, false})
+    for (const auto& [object, its] : objects)
+      if ((its.kind == Stream::kind) == streams) its.destroy(object);
   for (const CUdeviceptr address : memory) release(address);
   return CUDA_SUCCESS;
 }

@@ -10,6 +10,8 @@ CUresult EventQuery(CUevent event) {
   WYE_NEEDS(Event, its, event);
   const std::shared_ptr<Mark> mark = its->last();
   if (!mark) return CUDA_SUCCESS;
+  static const bool done = setting("WYE_STANDIN_DONE_WHEN_ASKED", 0) != 0;
+  if (done) return wait_for(*mark);
   const std::lock_guard lock(mark->mutex);
   return mark->reached ? state() : CUDA_ERROR_NOT_READY;
 }

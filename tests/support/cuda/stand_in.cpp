@@ -9,9 +9,9 @@
 // digits: the first device's), WYE_STANDIN_TIMELINES (1: it takes timeline semaphores), WYE_STANDIN_ARCHITECTURE (90),
 // WYE_STANDIN_MULTIPROCESSORS (132), WYE_STANDIN_REGISTERS (32: of one thread of any kernel), WYE_STANDIN_COOPERATIVE (1: there are
 // cooperative launches), WYE_STANDIN_REQUIRED_CLUSTER (0: the width of the cluster that all code requires), WYE_STANDIN_MIG (0; 1:
-// a device is a part of one), WYE_STANDIN_TAKEN (0; 1: another process has the devices),
-// WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": what the n-th call of a function
-// answers).
+// a device is a part of one), WYE_STANDIN_TAKEN (0; 1: another process has the devices), WYE_STANDIN_DONE_WHEN_ASKED (0; 1: an
+// event that is asked has come: cuEventQuery waits for it), WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS
+// ("cuMemcpyAsync:3:700,...": what the n-th call of a function answers).
 #include <dlfcn.h>
 
 #include <algorithm>
