@@ -13,6 +13,7 @@
 #include <cmath>
 #include <fstream>
 #include <memory>
+#include <regex>
 
 #include "lane.hpp"
 #include "peers/raw_cuda.hpp"
@@ -379,8 +380,17 @@ bool is_near(const wye::Array<T>& array, const std::vector<double>& expected, do
   return error <= bound * largest;
 }
 
-/// Runs a job once, looks at `result`, and runs it over and over. Where there are kernels to choose from, that is over by then,
-/// and the label says how it came out.
+/// Where a job had kernels to choose from: the one it took is the label, and what each took at least are counters.
+void show_choice(benchmark::State& state, const std::string& reason) {
+  static const std::regex taken("Kernel '(\\w+)' was taken"), time("'(\\w+)' ([0-9.e+-]+) ms");
+  std::smatch found;
+  if (!std::regex_search(reason, found, taken)) return;
+  state.SetLabel(found[1]);
+  for (std::sregex_iterator one(reason.begin(), reason.end(), time), end; one != end; ++one)
+    state.counters["ms_" + (*one)[1].str()] = std::stod((*one)[2]);
+}
+
+/// Runs a job once, looks at `result`, and runs it over and over. Where there are kernels to choose from, that is over by then.
 template <class T>
 void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const wye::Array<T>& result,
              const std::vector<double>& expected, double bound) {
@@ -392,7 +402,7 @@ void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job
       return state.SkipWithError("the result is something else");
     reason = done->reason();
   }
-  if (const auto from = reason.find("Kernel '"); from != reason.npos) state.SetLabel(reason.substr(from));
+  show_choice(state, reason);
   for (auto _ : state)
     if (!runtime.run(job)) state.SkipWithError("failed");
 }

@@ -57,6 +57,8 @@ done
 
 say() { echo "$@" | tee -a "$report"; }
 begin=$(date +%s)
+# A test program that found nothing to do has shown nothing.
+did_something() { "$@" && ! grep -E '^No (test cases matched|tests ran)' "$step_log" >/dev/null; }
 # part LIMIT NAME PROGRAM ARGUMENT...: a step that has so many seconds, its last words in the report
 part() {
   limit=$(($1 * times))
@@ -68,7 +70,7 @@ part() {
     if [ "$left" -lt "$limit" ]; then limit=$left; fi
   fi
   echo "        $name, $limit s at most" >&2
-  step "$name" timeout "$limit" "$@" >"$logs/step.txt"
+  step "$name" did_something timeout "$limit" "$@" >"$logs/step.txt"
   tee -a "$report" <"$logs/step.txt"
   grep -hE '^contract:|assertions|test cases|passed|largest|^wye_bench|skipped|ERROR SUMMARY' "$step_log" |
     tail -n 6 | cut -c1-200 | sed 's/^/            /' >>"$report"
@@ -115,7 +117,10 @@ part 120 "main job on the card, beside the CPU" $only_cuda programs/document_net
 # Each ends CUDA in its process.
 programs/wye_gpu_tests "[fatal]" --list-tests --verbosity quiet |
   grep -Ev '^(Matching|All available) |^[0-9]+ matching|^ *\[|^ *$' | sed 's/^ *//' >"$logs/fatal.txt"
-while read -r fault <&3; do part 60 "fault: $fault" $only_cuda programs/wye_gpu_tests "$fault"; done 3<"$logs/fatal.txt"
+while read -r fault <&3; do
+  name=$(echo "$fault" | sed 's/,/\\,/g')  # or it would mean "or"
+  part 60 "fault: $fault" $only_cuda programs/wye_gpu_tests "$name"
+done 3<"$logs/fatal.txt"
 part 60 "interop, with a card" programs/wye_interop_tests
 for room in data scheduler runtime; do part 60 "$room room, with a card" "programs/wye_${room}_tests"; done
 PATH=$PATH:/usr/local/cuda/bin
