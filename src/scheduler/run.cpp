@@ -175,11 +175,11 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
   return std::move(provided->executable);
 }
 
-/// All variants of a call that can be built.
+/// All variants of a call that can be built; the first one, where no others are tried.
 Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   std::optional<Step> built;
   std::optional<Error> why;
-  for (std::size_t i = 0; i < call.programs().size(); ++i) {
+  for (std::size_t i = 0; i < call.programs().size() && (!built || options_.measure_variants); ++i) {
     auto executable = provide(record, index, call.programs()[i], ready_by);
     if (executable)
       built = Step{std::move(*executable), nullptr, {}};
@@ -195,7 +195,7 @@ Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& ca
 /// The variant of a call whose turn it is.
 Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   const Programs& programs = call.programs();
-  if (programs.size() == 1 || !options_.measure_variants) {
+  if (programs.size() == 1) {
     auto executable = provide(record, index, programs[0], ready_by);
     if (!executable) return std::move(executable).error();
     return Step{std::move(*executable), nullptr, {}};
@@ -203,10 +203,10 @@ Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& 
   const std::shared_ptr<Trial> trial = trials_.of(call, index, *pool_->devices()[index].base());
   std::optional<Error> why;  // of the first that could not be used
   for (std::size_t left = programs.size();; --left) {
-    const Trial::Turn turn = trial->next(!record.in_haste);
+    const Trial::Turn turn = trial->next(options_.measure_variants && !record.in_haste);
     auto executable = provide(record, index, programs[turn.program], ready_by);
     if (executable) {
-      record.variants.push_back({trial, turn.program});
+      if (options_.measure_variants) record.variants.push_back({trial, turn.program});
       return Step{std::move(*executable), trial, turn};
     }
     if (is_not_of_kernel(executable.error().code())) return std::move(executable).error();

@@ -157,8 +157,14 @@ TEST_CASE("with measuring off, and where a job is in haste, nothing is tried", "
   const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
   std::vector<float> x(3, 0.0f);
   Runtime same_bits = timed.runtime(false);
-  for (int i = 0; i < 4; ++i) REQUIRE(same_bits.run(on(either, x)));
+  for (int i = 0; i < 4; ++i) {
+    const auto done = same_bits.run(on(either, x));
+    REQUIRE(done);
+    CHECK(done->reason() == "'cpu:0' is the only device.");
+  }
   CHECK(std::exchange(timed.runs, "") == "ssss");
+  REQUIRE(same_bits.run(on(fastest_of(in_glsl("in_glsl", "x[i] *= 2;"), {timed.kernel('h', 1ms)}), x)));
+  CHECK(std::exchange(timed.runs, "") == "h");  // the first one of those that have a source
 
   Runtime runtime = timed.runtime();
   const auto in_haste = [&](JobOptions options = {.deadline = 1min}) {
@@ -253,6 +259,11 @@ TEST_CASE("builds and prewarming make every variant ready", "[scheduler]") {
   Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
   CHECK(runtime.run(Job::build(fastest_of(in_glsl("wrong", "nothing"), {sum}))));
   CHECK(runtime.run(Job::build(in_glsl("wrong", "nothing"))).error() == Errc::compile_failed);
+
+  Runtime same_bits =
+      Runtime::open({.backends = {{"vulkan"}}, .cache_directory = "", .measure_variants = false}).value();
+  CHECK(same_bits.run(Job::build(fastest_of(product, {sum}))));
+  CHECK(same_bits.metrics().cache.misses == 1);
 }
 
 TEST_CASE("many threads find the quickest variant together", "[scheduler]") {
