@@ -1,9 +1,10 @@
 #!/bin/sh
 # bench/count.sh [BENCHMARK...]: what wye itself does on the host for one launch through CUDA, where a clock says little because
 # others use the processors too: instructions of the thread that launches, how many of them are atomic, and calls of the driver.
-# What the driver's functions do is left out. Counted by valgrind's callgrind, on the stand-in for the driver, which has done
-# everything by the time it is asked, so the same numbers come out each time. BUILD names the tree (build/release). Each takes a minute,
-# most of it for the compiler of the kernel. The profiles stay in BUILD/count, for callgrind_annotate.
+# What the driver's functions do, and Google Benchmark's, is left out. Counted by valgrind's callgrind, on the stand-in for the
+# driver, which has done everything by the time it is asked, so the same numbers come out each time. BUILD names the tree
+# (build/release). Each takes a minute or two, most of it for the compiler of the kernel. The profiles stay in BUILD/count, for
+# callgrind_annotate.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${BUILD:-$root/build/release}
@@ -24,12 +25,12 @@ for name; do
   rm -f "$profile"*
   tests/with-stand-in-cuda.sh valgrind --tool=callgrind --callgrind-out-file="$profile" --separate-threads=yes --collect-bus=yes \
     --zero-before='wye_bench::HostTime::HostTime*' --dump-before='wye_bench::HostTime::~HostTime*' \
-    "$build/wye_bench" --small --benchmark_filter="^$name/" --benchmark_repetitions=1 --benchmark_min_time=1 \
+    "$build/wye_bench" --small --benchmark_filter="^$name/" --benchmark_repetitions=1 --benchmark_min_time=3 \
     >"$profile.log" 2>&1 || { cat "$profile.log" >&2; exit 1; }
   # Of the last time it was run, which was the longest, the first thread.
-  last=$(find "$build/count" -name "${profile##*/}.[0-9]*-01" | sort -t. -k3n | tail -n 1)
+  last=$(find "$build/count" -name "${profile##*/}.[0-9]*-01" | sort -V | tail -n 1)
   [ -n "$last" ] || { cat "$profile.log" >&2; exit 1; }
-  awk -v name="$name" -v driver='/(libcuda\.so|libwye_cuda_engine|twins/)' '
+  awk -v name="$name" -v driver='/libcuda\.so' '
     # "(7) what": what 7 stands for from here on.
     function said(kind, text,  number) {
       number = text
@@ -45,12 +46,13 @@ for name; do
       split($1, count, "=")
       getline  # where, and what was done in there
       if (called == "") called = object
-      if (called ~ driver && object !~ driver) {
+      of_driver = called ~ driver && object !~ driver
+      if (of_driver || function_called ~ /^benchmark::State::/) {
         instructions -= $2
         atomic -= $3
-        calls += count[2]
-        if (function_called ~ /::(LaunchKernel|GraphLaunch)>/) launches += count[2]
       }
+      if (of_driver) calls += count[2]
+      if (of_driver && function_called ~ /::(LaunchKernel|GraphLaunch)>/) launches += count[2]
       called = ""
     }
     END {

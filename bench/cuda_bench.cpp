@@ -135,12 +135,9 @@ void dispatch_same_calls(benchmark::State& state, int times) {
   });
 }
 
-BENCHMARK_CAPTURE(dispatch_wye, sync, 1)->Name("cuda_dispatch_sync/wye")->UseRealTime()->MinTime(0.3);
-BENCHMARK_CAPTURE(dispatch_raw, sync, 1)->Name("cuda_dispatch_sync/raw_cuda")->UseRealTime()->MinTime(0.3);
-BENCHMARK_CAPTURE(dispatch_same_calls, sync, 1)
-    ->Name("cuda_dispatch_sync/same_calls")
-    ->UseRealTime()
-    ->MinTime(0.3);
+BENCHMARK_CAPTURE(dispatch_wye, sync, 1)->Name("cuda_dispatch_sync/wye")->UseRealTime();
+BENCHMARK_CAPTURE(dispatch_raw, sync, 1)->Name("cuda_dispatch_sync/raw_cuda")->UseRealTime();
+BENCHMARK_CAPTURE(dispatch_same_calls, sync, 1)->Name("cuda_dispatch_sync/same_calls")->UseRealTime();
 BENCHMARK_CAPTURE(dispatch_wye, batch, batch)->Name("cuda_dispatch_batch/wye")->UseRealTime();
 BENCHMARK_CAPTURE(dispatch_raw, batch, batch)->Name("cuda_dispatch_batch/raw_cuda")->UseRealTime();
 BENCHMARK_CAPTURE(dispatch_same_calls, batch, batch)->Name("cuda_dispatch_batch/same_calls")->UseRealTime();
@@ -169,7 +166,7 @@ void replay_wye(benchmark::State& state) {
     if (!lane->lease.wait()) state.SkipWithError("failed");
   }
 }
-BENCHMARK(replay_wye)->Name("cuda_replay/wye")->UseRealTime()->MinTime(0.3);
+BENCHMARK(replay_wye)->Name("cuda_replay/wye")->UseRealTime();
 
 std::optional<RawAdd> raw_graph(benchmark::State& state) {
   auto add = RawAdd::open(state);
@@ -189,13 +186,13 @@ void replay_raw(benchmark::State& state) {
   for (auto _ : state)
     if (!add->cuda->launch_graph() || !add->cuda->wait()) state.SkipWithError("failed");
 }
-BENCHMARK(replay_raw)->Name("cuda_replay/raw_cuda")->UseRealTime()->MinTime(0.3);
+BENCHMARK(replay_raw)->Name("cuda_replay/raw_cuda")->UseRealTime();
 
 void replay_same_calls(benchmark::State& state) {
   if (auto add = raw_graph(state))
     as_wye_calls(state, *add->cuda, 1, [&] { return add->cuda->launch_graph(); });
 }
-BENCHMARK(replay_same_calls)->Name("cuda_replay/same_calls")->UseRealTime()->MinTime(0.3);
+BENCHMARK(replay_same_calls)->Name("cuda_replay/same_calls")->UseRealTime();
 
 // --- Lanes
 

@@ -70,7 +70,7 @@ void Lane::dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arg
 }
 
 void Lane::wait_for(TimelinePoint point) {
-  submit();
+  give_recorded({}, false);
   if (failure_) return;
   if (point.timeline && point.timeline->turns()) promised_.push_back(point);
   waits_.push_back(std::move(point));
@@ -92,18 +92,21 @@ void Lane::fail(Error error) {
   if (!failure_) failure_ = std::move(error);
 }
 
+void Lane::give_recorded(const StopToken& stop, bool caller_waits) {
+  if (!open_ || open_->empty() || failure_) return;
+  Submission submission;
+  submission.stop = stop;
+  submission.caller_waits = caller_waits;
+  give_open(std::move(submission));
+}
+
 TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
-  if (open_ && !open_->empty() && !failure_) {
-    Submission submission;
-    submission.stop = stop;
-    submission.caller_waits = caller_waits;
-    give_open(std::move(submission));
-  }
+  give_recorded(stop, caller_waits);
   return {base_->timeline(), last_};
 }
 
 TimelinePoint Lane::submit(SequenceState& sequence) {
-  submit();
+  give_recorded({}, false);
   if (!failure_) {
     Submission submission = sequence.submission();
     submission.waits = waits_;
@@ -130,7 +133,7 @@ void Lane::give(const Submission& submission) {
 }
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {
-  submit(stop, until == Instant::max());
+  give_recorded(stop, until == Instant::max());
   // Also after a failure: what was submitted before it may still be using the host's memory.
   if (last_ != 0) {
     auto waited = base_->wait(last_, until);

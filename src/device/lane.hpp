@@ -57,7 +57,9 @@ class Lane {
 
  private:
   Recording* open();
-  /// What was recorded, with the waits there are.
+  /// What was recorded, if anything was.
+  void give_recorded(const StopToken& stop, bool caller_waits);
+  /// The open recording, with the waits there are.
   void give_open(Submission submission);
   void give(const Submission& submission);
   void collect();

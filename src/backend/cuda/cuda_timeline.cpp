@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
+#include "base/gate.hpp"
 #include "base/text.hpp"
 
 namespace wye {
