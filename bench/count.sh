@@ -11,7 +11,7 @@ build=${BUILD:-$root/build/release}
 command -v valgrind >/dev/null || { echo "count.sh: valgrind is not on the PATH: nothing is counted." >&2; exit 2; }
 cd "$root"
 if [ -z "${BUILD:-}" ]; then
-  cmake --preset release -D WYE_BENCHMARKS=ON --log-level=WARNING >/dev/null
+  cmake --preset release -D WYE_TESTS=ON -D WYE_BENCHMARKS=ON --log-level=WARNING >/dev/null
   cmake --build --preset release --target wye_bench wye_standin_cuda >/dev/null
 fi
 [ $# -gt 0 ] || set -- cuda_dispatch_batch/wye cuda_dispatch_sync/wye cuda_replay/wye

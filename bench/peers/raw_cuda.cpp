@@ -222,7 +222,7 @@ bool RawCuda::wait_for_mark() {
   do {
     for (int i = 0; i < 8; ++i)
       if (state_->driver.cuEventQuery_(state_->event) == CUDA_SUCCESS) return true;
-  } while (Clock::now() - begin < std::chrono::microseconds(4));
+  } while (Clock::now() - begin < std::chrono::microseconds(30));
   return state_->driver.cuEventSynchronize_(state_->event) == CUDA_SUCCESS;
 }
 

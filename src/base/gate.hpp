@@ -27,18 +27,18 @@ inline void relax() noexcept {
 /// What parking and being woken costs a thread, about.
 inline constexpr Duration parking = std::chrono::microseconds(4);
 
-/// Looks for about as long as parking would cost, and says whether it saw `ready()`. Who looks first and parks then spends
+/// Looks for about as long as parking would `cost`, and says whether it saw `ready()`. Who looks first and parks then spends
 /// at most twice what the better of the two would have (Karlin et al., "Competitive randomized algorithms for non-uniform
 /// problems", SODA 1990), and is there at once where threads hand work to and fro.
 template <class Ready>
-bool seen_before_parking(Ready ready) {
+bool seen_before_parking(Ready ready, Duration cost = parking) {
   const Instant start = Clock::steady().now();
   do {
     for (int i = 0; i < 8; ++i) {
       if (ready()) return true;
       relax();
     }
-  } while (Clock::steady().now() - start < parking);
+  } while (Clock::steady().now() - start < cost);
   return false;
 }
 

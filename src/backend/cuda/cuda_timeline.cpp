@@ -1,5 +1,7 @@
 #include "backend/cuda/cuda_timeline.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
@@ -9,6 +11,12 @@
 namespace wye {
 inline namespace v0 {
 namespace cuda {
+namespace {
+
+/// What sleeping in the driver costs, about: an interrupt, and the way back onto a processor.
+constexpr Duration sleeping = std::chrono::microseconds(30);
+
+}  // namespace
 
 Result<std::shared_ptr<CudaTimeline>> CudaTimeline::create(std::shared_ptr<CudaDevice> device, MovedBy by) {
   if (const Error* lost = device->lost()) return *lost;
@@ -60,7 +68,8 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
       return r != CUDA_ERROR_NOT_READY;
     };
     Instant now = Clock::steady().now();
-    bool come = now < until ? base::seen_before_parking(has_come) : has_come();
+    bool come = now < until ? base::seen_before_parking(has_come, std::min<Duration>(sleeping, until - now))
+                            : has_come();
     for (; !come && now < until && !device_->lost(); now = Clock::steady().now()) {
       api = "cuEventSynchronize";
       const Instant rest = device_->sleep_until(until);
