@@ -1,7 +1,6 @@
 #include "backend/cuda/cuda_executable.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
@@ -71,18 +70,16 @@ Error CudaExecutable::not_loaded(CUresult result, const char* api) {
         base::text("The PTX of kernel '{}' is of a newer version than the driver of device '{}' ({}) knows.",
                    artefact().kernel, device.info().id, device.info().driver);
   Error error = device.failed(result, api, std::move(sentence));
-  return log_ && (*log_)[0] != '\0' ? error.with_context(log_->data()) : error;
+  return log_ && log_->text[0] != '\0' ? error.with_context(log_->text.data()) : error;
 }
 
 Result<void> CudaExecutable::load_library() {
   CudaDevice& device = cuda();
-  const bool is_text = artefact().language == "ptx";
-  if (is_text) log_ = std::make_unique<Log>();
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  void* values[] = {log_ ? log_->data() : nullptr, reinterpret_cast<void*>(std::tuple_size_v<Log> - 1)};
+  if (artefact().language == "ptx") log_ = std::make_unique<Log>();
   CUlibrary library = nullptr;
-  if (const CUresult r = device.cu.LibraryLoadData(&library, artefact().code.data(), options, values,
-                                                   is_text ? 2 : 0, nullptr, nullptr, 0);
+  if (const CUresult r =
+          device.cu.LibraryLoadData(&library, artefact().code.data(), log_ ? log_->options : nullptr,
+                                    log_ ? log_->values : nullptr, log_ ? 2 : 0, nullptr, nullptr, 0);
       r != CUDA_SUCCESS)
     return not_loaded(r, "cuLibraryLoadData");
   library_ = library;

@@ -63,8 +63,13 @@ class CudaExecutable final : public device::ExecutableBase {
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   Bytes bytes_;
   CUlibrary library_ = nullptr;
-  /// What is wrong with PTX. A driver that loads lazily compiles it when it likes, and writes it then: it lasts as the library does.
-  using Log = std::array<char, 4096>;
+  /// What is wrong with PTX, and the options that say where it goes. A driver that loads lazily compiles it when it likes, and
+  /// writes it then: it lasts as the library does.
+  struct Log {
+    std::array<char, 4096> text{};
+    CUjit_option options[2] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[2] = {text.data(), reinterpret_cast<void*>(text.size() - 1)};
+  };
   std::unique_ptr<Log> log_;
   CUfunction function_ = nullptr;
   CUlaunchAttribute attributes_[2] = {};

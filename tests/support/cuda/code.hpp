@@ -17,7 +17,7 @@ struct Kernel {
   CUcontext context = nullptr;    // that its function is of
   bool loaded = false;            // into it
   CUresult fits = CUDA_SUCCESS;   // whether it can be
-  char* log = nullptr;            // where it is said why not
+  void** log = nullptr;           // the value of the option that says where it is told why not
 };
 
 struct Library {

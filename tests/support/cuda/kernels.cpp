@@ -59,7 +59,7 @@ CUresult LibraryLoadData(CUlibrary* handle, const void* code, CUjit_option* opti
   if (const CUresult found = find_twins(library); found != CUDA_SUCCESS) return found;
   for (unsigned i = 0; i < count; ++i)
     if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
-      for (const auto& [name, kernel] : library.kernels) kernel->log = static_cast<char*>(values[i]);
+      for (const auto& [name, kernel] : library.kernels) kernel->log = values + i;
   create<Library>(handle, std::move(library));
   return CUDA_SUCCESS;
 }
@@ -80,7 +80,8 @@ CUresult KernelGetFunction(CUfunction* function, CUkernel kernel) {
   WYE_NEEDS_CONTEXT;
   Kernel& its = *reinterpret_cast<Kernel*>(kernel);
   if (its.log)
-    std::strcpy(its.log, its.fits == CUDA_SUCCESS ? "" : "stand-in: it is for another architecture");
+    std::strcpy(static_cast<char*>(*its.log),
+                its.fits == CUDA_SUCCESS ? "" : "stand-in: it is for another architecture");
   if (its.fits != CUDA_SUCCESS) return its.fits;
   its.context = contexts.back();
   its.loaded = setting("WYE_STANDIN_VERSION", 13000) < 12040;
