@@ -210,6 +210,7 @@ class Nvrtc final : public CudaCompiler {
 
   const std::string& build_id() const noexcept override { return build_id_; }
   const std::string& name() const noexcept override { return name_; }
+  unsigned version() const noexcept override { return version_; }
   std::span<const unsigned> architectures() const noexcept override { return architectures_; }
 
   ToolkitHeaders headers(std::span<const SourceText> texts) const override {
@@ -308,6 +309,7 @@ class Nvrtc final : public CudaCompiler {
     }
     int major = 0, minor = 0;
     if (functions_.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS) return unfit("does not say which it is");
+    version_ = static_cast<unsigned>(major) * 1000 + static_cast<unsigned>(minor) * 10;
     const std::size_t number = head.find(", V");
     name_ = number == head.npos ? base::text("NVRTC {}.{}", major, minor)
                                 : "NVRTC " + head.substr(number + 3, head.find(',', number + 3) - number - 3);
@@ -420,6 +422,7 @@ class Nvrtc final : public CudaCompiler {
   Functions functions_;
   std::vector<unsigned> architectures_;
   bool has_minimal_ = true;
+  unsigned version_ = 0;
   std::string name_, build_id_, toolkit_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<const ToolkitHeader>> known_;  // null: it is not there

@@ -56,6 +56,8 @@ class CudaCompiler {
   virtual const std::string& build_id() const noexcept = 0;
   /// "NVRTC 13.0.88", for people.
   virtual const std::string& name() const noexcept = 0;
+  /// The CUDA it is of, as drivers number theirs: 13000.
+  virtual unsigned version() const noexcept = 0;
   /// The numbers of the architectures it can make code for, in order.
   virtual std::span<const unsigned> architectures() const noexcept = 0;
   /// What of its toolkit `texts` name and do not find elsewhere, by those names.

@@ -423,6 +423,14 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
     return not_for([&] { return cuda.compiler.error().sentence(); });
   }
   const CudaCompiler& compiler = **cuda.compiler;
+  // A driver takes machine code of its own CUDA's major version and of older ones, and PTX of its own version and of older ones.
+  const std::uint64_t driver = device.info().driver_version, made = compiler.version();
+  if (driver != 0 && (way.takes == "ptx" ? made > driver : made / 1000 > driver / 1000))
+    return not_for([&] {
+      return base::text("{} makes {} that drivers for CUDA {} do not take", compiler.name(),
+                        way.takes == "ptx" ? "PTX" : "machine code",
+                        base::text("{}.{}", driver / 1000, driver % 1000 / 10));
+    });
   if (way.takes == "cubin" && compiler.knows(*architecture))
     return Choice{&source, CudaTarget{*architecture}};
   if (way.takes == "ptx")

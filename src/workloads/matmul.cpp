@@ -263,7 +263,8 @@ Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const 
   return std::move(steps).job("matmul", workload_types::matrix);
 }
 
-/// Whether cuBLAS takes rows and matrices of bytes that lie so: at multiples of 4.
+/// Whether cuBLAS takes rows and matrices of bytes that lie so: at multiples of 4. The rows of c must be such multiples, too: NVIDIA
+/// says so of cublasLtMatmul, and on sm_120 cublasGemmEx takes no others (CTranslate2's issue 1865).
 bool lies_for_cublas(const Operand& matrix, std::uint64_t row, std::uint64_t step) {
   const auto begin = matrix.kind == Operand::Kind::host
                          ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(matrix.data))
@@ -312,7 +313,8 @@ Job matmul(Read<std::int8_t> a, Read<std::int8_t> b, Write<std::int32_t> c, Matm
   const Product& lies = checked.shape;
   const bool library = lies_for_cublas(a.operand(), lies.inner, lies.batch > 1 ? lies.a_step : 0) &&
                        lies_for_cublas(b.operand(), lies.transposed ? lies.inner : lies.columns,
-                                       lies.batch > 1 ? lies.b_step : 0);
+                                       lies.batch > 1 ? lies.b_step : 0) &&
+                       lies.columns % 4 == 0;
   return product(library ? int8_kernels() : own_int8_kernels(), a, b, c, checked);
 }
 

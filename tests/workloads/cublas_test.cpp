@@ -123,6 +123,7 @@ TEST_CASE(
   CHECK(calls(bfloat16(), bfloat16(), {5, 7, 9}) == 1);
   CHECK(calls(std::int8_t(), std::int32_t(), shape) == 1);
   CHECK(calls(std::int8_t(), std::int32_t(), {6, 8, 13}) == 0);
+  CHECK(calls(std::int8_t(), std::int32_t(), {6, 6, 12}) == 0);
 }
 
 TEST_CASE("where cuBLAS makes nothing on a device wye's own kernel multiplies there, and says why",

@@ -15,11 +15,14 @@
 namespace wye {
 inline namespace v0 {
 namespace cuda {
-CurrentContext::CurrentContext(CudaDevice& device) noexcept : device_(device) {
+CurrentContext::CurrentContext(CudaDevice& device) noexcept : CurrentContext(device, device.context()) {}
+
+CurrentContext::CurrentContext(CudaDevice& device, CUcontext context) noexcept
+    : device_(device), context_(context) {
   CUcontext before = nullptr;
   result_ = device.cu.CtxGetCurrent(&before);
-  if (result_ != CUDA_SUCCESS || before == device.context()) return;
-  result_ = device.cu.CtxPushCurrent(device.context());
+  if (result_ != CUDA_SUCCESS || before == context) return;
+  result_ = device.cu.CtxPushCurrent(context);
   pushed_ = result_ == CUDA_SUCCESS;
 }
 
@@ -32,7 +35,7 @@ CurrentContext::~CurrentContext() {
   CUcontext current = nullptr;
   for (int tries = 0; tries < 2; ++tries)
     if (device_.cu.CtxGetCurrent(&current) == CUDA_SUCCESS) {
-      if (current == device_.context()) (void)device_.cu.CtxPopCurrent(&popped);
+      if (current == context_) (void)device_.cu.CtxPopCurrent(&popped);
       break;
     }
   device_.heard(r, "cuCtxPopCurrent");
@@ -42,6 +45,10 @@ Error CurrentContext::error() const {
   return device_.failed(result_, "cuCtxPushCurrent",
                         base::text("The context of device '{}' cannot be used.", device_.info().id));
 }
+
+MakingContext::MakingContext(CudaDevice& device) noexcept
+    : lock_(device.partition_ ? std::unique_lock(device.making_) : std::unique_lock<std::mutex>()),
+      current_(device, device.work_context()) {}
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical)
     : DeviceBase(physical.info),
@@ -89,7 +96,7 @@ Result<void> CudaDevice::create(const device::BackendOptions& options) {
 
 /// Makes what the device needs in its context.
 Result<void> CudaDevice::furnish() {
-  const CurrentContext current(*this);
+  const MakingContext current(*this);
   if (!current) return current.error();
   int count = 0, clusters = 0, cooperative = 0;
   for (const auto& [attribute, value] : {std::pair{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &count},
@@ -146,7 +153,7 @@ Result<void> CudaDevice::divide(Partition wish) {
   CUcontext context = nullptr;
   if (const CUresult r = cu.CtxFromGreenCtx(&context, partition_); r != CUDA_SUCCESS)
     return refused(r, "cuCtxFromGreenCtx");
-  context_ = context;
+  partition_context_ = context;
   return {};
 }
 
@@ -302,13 +309,16 @@ Result<EventHandle> CudaDevice::take_event() {
     }
   }
   if (!event) {
-    if (const CUresult r = cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
-        r != CUDA_SUCCESS) {
+    const MakingContext current(*this);
+    const CUresult r =
+        current ? cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) : CUDA_SUCCESS;
+    if (!current || r != CUDA_SUCCESS) {
       {
         const std::lock_guard lock(idle_mutex_);
         --events_;
       }
-      return failed(r, "cuEventCreate", base::text("Device '{}' gives no event.", info().id));
+      return current ? failed(r, "cuEventCreate", base::text("Device '{}' gives no event.", info().id))
+                     : current.error();
     }
   }
   // Whoever holds one keeps the device: a lane, or the thread that waits.

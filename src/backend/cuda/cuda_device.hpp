@@ -29,6 +29,7 @@ struct CudaStream;
 class CurrentContext {
  public:
   explicit CurrentContext(CudaDevice& device) noexcept;
+  CurrentContext(CudaDevice& device, CUcontext context) noexcept;
   CurrentContext(const CurrentContext&) = delete;
   ~CurrentContext();
   explicit operator bool() const noexcept { return result_ == CUDA_SUCCESS; }
@@ -38,8 +39,24 @@ class CurrentContext {
 
  private:
   CudaDevice& device_;
+  const CUcontext context_;
   CUresult result_ = CUDA_SUCCESS;
   bool pushed_ = false;
+};
+
+/// Makes current what streams, events and functions are made in. Of a device that was divided this is the partition's own
+/// context, which "can be current to only one thread at a time" (cuda.h): the lock is the driver's demand. All else is done in
+/// the device's context: a stream brings its partition along.
+class MakingContext {
+ public:
+  explicit MakingContext(CudaDevice& device) noexcept;
+  MakingContext(const MakingContext&) = delete;
+  explicit operator bool() const noexcept { return static_cast<bool>(current_); }
+  Error error() const { return current_.error(); }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  CurrentContext current_;
 };
 
 /// An event of the driver; goes back to its device with its last handle.
@@ -91,7 +108,10 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   device::NativeDoor* native_door() noexcept override { return this; }
 
   const DriverTable& cu;
+  /// The one that is current inside calls.
   CUcontext context() const noexcept { return context_; }
+  /// What streams, events, functions and the nodes of graphs are of: the context, or the partition's.
+  CUcontext work_context() const noexcept { return partition_context_ ? partition_context_ : context_; }
   /// What of it kernels run on: of a partition, its own.
   const Processors& processors() const noexcept { return processors_; }
   const std::shared_ptr<CudaDriver>& driver() const noexcept { return driver_; }
@@ -107,8 +127,9 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   CudaWaiter& waiter() noexcept { return waiter_; }
   std::shared_ptr<CudaDevice> self() { return std::static_pointer_cast<CudaDevice>(shared_from_this()); }
 
-  // These are called with the context current.
+  /// The making context is current.
   Result<CUstream> create_stream(device::LanePriority priority);
+  // These are called with the context current.
   /// Says that memory was taken: it is there for who comes behind the memory stream.
   Result<void> memory_taken();
   /// Lets a stream that is about to be given work begin behind the memory that was taken so far.
@@ -124,10 +145,11 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   const Error& lose(CUresult result, const char* api, Place place = Place::here()) noexcept;
 
  private:
+  friend class MakingContext;
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
   Result<void> create(const device::BackendOptions& options);
   Result<void> ask(NativeProbe probe) override;
-  /// Makes the context that of a partition.
+  /// Makes a partition, and its context.
   Result<void> divide(Partition wish);
   Result<void> furnish();
   Error refused(CUresult result, const char* api);
@@ -149,7 +171,9 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   std::shared_ptr<CudaDriver> driver_;
   CUdevice handle_;
   CUcontext context_ = nullptr;
-  CUgreenCtx partition_ = nullptr;  // whose context it is, where the device was divided
+  CUgreenCtx partition_ = nullptr;  // where the device was divided
+  CUcontext partition_context_ = nullptr;
+  std::mutex making_;  // in the partition
   Processors processors_;
   bool retained_ = false;  // the primary context: a host's own is the host's to end
   CUstream memory_stream_ = nullptr;

@@ -1,7 +1,6 @@
 #include "backend/cuda/cuda_executable.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
@@ -46,55 +45,69 @@ Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<C
                    artefact.parameter_bytes, info.id, info.limits.parameter_bytes.count));
   const CurrentContext current(*device);
   if (!current) return current.error();
-  if (auto loaded = executable->load(artefact); !loaded) return std::move(loaded).error();
+  if (auto loaded = executable->load_library(); !loaded) return std::move(loaded).error();
+  const MakingContext making(*device);
+  if (!making) return making.error();
+  if (auto loaded = executable->load_function(); !loaded) return std::move(loaded).error();
   if (auto checked = executable->check_limits(); !checked) return std::move(checked).error();
   if (auto prepared = executable->prepare_launches(); !prepared) return std::move(prepared).error();
   return executable;
 }
 
-Result<void> CudaExecutable::load(const device::Artefact& artefact) {
+Error CudaExecutable::not_loaded(CUresult result, const char* api) {
   CudaDevice& device = cuda();
-  std::array<char, 4096> log{};
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  void* values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
-  const auto refused = [&](CUresult r, const char* api) {
-    std::string sentence =
-        base::text("The driver of device '{}' does not load kernel '{}'.", device.info().id, artefact.kernel);
-    if (r == CUDA_ERROR_NOT_FOUND)
-      sentence =
-          base::text("The code of kernel '{}' has no kernel named '{}'.", artefact.kernel, artefact.entry);
-    else if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
-      sentence = base::text("The {} of kernel '{}' is not for the architecture of device '{}' ({}).",
-                            artefact.language, artefact.kernel, device.info().id, device.info().architecture);
-    else if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-      sentence = base::text(
-          "The PTX of kernel '{}' is of a newer version than the driver of device '{}' ({}) knows.",
-          artefact.kernel, device.info().id, device.info().driver);
-    Error error = device.failed(r, api, std::move(sentence));
-    return log[0] != '\0' ? error.with_context(log.data()) : error;
-  };
+  std::string sentence =
+      base::text("The driver of device '{}' does not load kernel '{}'.", device.info().id, artefact().kernel);
+  if (result == CUDA_ERROR_NOT_FOUND)
+    sentence =
+        base::text("The code of kernel '{}' has no kernel named '{}'.", artefact().kernel, artefact().entry);
+  else if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+    sentence =
+        base::text("The {} of kernel '{}' is not for the architecture of device '{}' ({}).",
+                   artefact().language, artefact().kernel, device.info().id, device.info().architecture);
+  else if (result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+    sentence =
+        base::text("The PTX of kernel '{}' is of a newer version than the driver of device '{}' ({}) knows.",
+                   artefact().kernel, device.info().id, device.info().driver);
+  Error error = device.failed(result, api, std::move(sentence));
+  return log_ && log_->text[0] != '\0' ? error.with_context(log_->text.data()) : error;
+}
+
+Result<void> CudaExecutable::load_library() {
+  CudaDevice& device = cuda();
+  if (artefact().language == "ptx") log_ = std::make_unique<Log>();
   CUlibrary library = nullptr;
-  if (const CUresult r = device.cu.LibraryLoadData(&library, artefact.code.data(), options, values,
-                                                   artefact.language == "ptx" ? 2 : 0, nullptr, nullptr, 0);
+  if (const CUresult r =
+          device.cu.LibraryLoadData(&library, artefact().code.data(), log_ ? log_->options : nullptr,
+                                    log_ ? log_->values : nullptr, log_ ? 2 : 0, nullptr, nullptr, 0);
       r != CUDA_SUCCESS)
-    return refused(r, "cuLibraryLoadData");
+    return not_loaded(r, "cuLibraryLoadData");
   library_ = library;
+  return {};
+}
+
+Result<void> CudaExecutable::load_function() {
+  CudaDevice& device = cuda();
   CUkernel kernel = nullptr;
-  if (const CUresult r = device.cu.LibraryGetKernel(&kernel, library_, artefact.entry.c_str());
+  if (const CUresult r = device.cu.LibraryGetKernel(&kernel, library_, artefact().entry.c_str());
       r != CUDA_SUCCESS)
-    return refused(r, "cuLibraryGetKernel");
+    return not_loaded(r, "cuLibraryGetKernel");
   // The block of parameters is copied as it is: one of another layout would be read as something else.
   if (device.cu.KernelGetParamInfo) {
     std::size_t offset = 0, size = 0, end = 0, i = 0;
     while (device.cu.KernelGetParamInfo(kernel, i, &offset, &size) == CUDA_SUCCESS) end = offset + size, ++i;
-    if (i != 0 && end != artefact.parameter_bytes)
+    if (i != 0 && end != artefact().parameter_bytes)
       return Error(Errc::invalid_argument,
                    base::text("The code of kernel '{}' has {} bytes of parameters, and {} are given to it.",
-                              artefact.kernel, end, artefact.parameter_bytes));
+                              artefact().kernel, end, artefact().parameter_bytes));
   }
   CUfunction function = nullptr;
   if (const CUresult r = device.cu.KernelGetFunction(&function, kernel); r != CUDA_SUCCESS)
-    return refused(r, "cuKernelGetFunction");
+    return not_loaded(r, "cuKernelGetFunction");
+  // Drivers load lazily: what is not loaded has not all of its attributes, and its first launch would wait for it.
+  if (device.cu.FuncLoad)
+    if (const CUresult r = device.cu.FuncLoad(function); r != CUDA_SUCCESS)
+      return not_loaded(r, "cuFuncLoad");
   function_ = function;
   return {};
 }

@@ -2,6 +2,7 @@
 /// A kernel that a context has loaded, or a function of the host that enqueues.
 #include <wye/base/result.hpp>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -48,7 +49,10 @@ class CudaExecutable final : public device::ExecutableBase {
   Result<void> check_grid(Extent3 groups) const;
 
  private:
-  Result<void> load(const device::Artefact& artefact);
+  Result<void> load_library();
+  /// Takes the kernel into the context, where launches find it. The making context is current.
+  Result<void> load_function();
+  Error not_loaded(CUresult result, const char* api);
   Result<void> check_limits();
   /// Asks what launches may be, and makes the attributes that they have.
   Result<void> prepare_launches();
@@ -59,6 +63,14 @@ class CudaExecutable final : public device::ExecutableBase {
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   Bytes bytes_;
   CUlibrary library_ = nullptr;
+  /// What is wrong with PTX, and the options that say where it goes. A driver that loads lazily compiles it when it likes, and
+  /// writes it then: it lasts as the library does.
+  struct Log {
+    std::array<char, 4096> text{};
+    CUjit_option options[2] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[2] = {text.data(), reinterpret_cast<void*>(text.size() - 1)};
+  };
+  std::unique_ptr<Log> log_;
   CUfunction function_ = nullptr;
   CUlaunchAttribute attributes_[2] = {};
   std::size_t attribute_count_ = 0;

@@ -39,7 +39,7 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::adopt(std::shared_ptr<CudaDriver
 NativeDevice CudaDevice::native_device() {
   NativeDevice native{.backend = "cuda"};
   native.physical = static_cast<std::uint64_t>(handle_);
-  native.device = number_of(context_);
+  native.device = number_of(work_context());
   return native;
 }
 

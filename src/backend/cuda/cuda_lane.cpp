@@ -24,7 +24,7 @@ Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> d
   if (!timeline) return std::move(timeline).error();
   lane->stream_->timeline = *timeline;
   lane->timeline_base_ = *timeline;
-  const CurrentContext current(owner);
+  const MakingContext current(owner);
   if (!current) return current.error();
   auto stream = owner.create_stream(options.priority);
   if (!stream) return std::move(stream).error();

@@ -103,6 +103,7 @@ namespace cuda {
 /// Functions that the oldest driver wye works with does not have: null there.
 #define WYE_CUDA_NEWER_FUNCTIONS(X)   \
   X(KernelGetParamInfo, 12040)        \
+  X(FuncLoad, 12040)                  \
   X(DeviceGetDevResource, 12040)      \
   X(DevSmResourceSplitByCount, 12040) \
   X(DevResourceGenerateDesc, 12040)   \

@@ -42,6 +42,8 @@ CUresult CudaPool::let_in(CUdevice peer) const {
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   access.location.id = peer;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const CurrentContext current(device_);
+  if (!current) return current.result();
   return device_.cu.MemPoolSetAccess(handle_, &access, 1);
 }
 

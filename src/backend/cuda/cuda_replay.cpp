@@ -16,6 +16,7 @@ namespace {
 CUDA_KERNEL_NODE_PARAMS kernel_of(const Step& step, LaunchBlock& block) {
   auto kernel = launch_of<CUDA_KERNEL_NODE_PARAMS>(step.executable->artefact(), step.grid);
   kernel.func = step.executable->function();
+  kernel.kernelParams = block.each();
   kernel.extra = block.extra();
   return kernel;
 }
@@ -104,13 +105,13 @@ CUresult CudaGraph::add(CUgraphNode& node, std::span<const CUgraphNode> after, P
   const DriverTable& cu = device_->cu;
   if (step.kind == Step::Kind::copy) {
     const CUDA_MEMCPY3D copy = copy_of(step);
-    return cu.GraphAddMemcpyNode(&node, graph_, after.data(), after.size(), &copy, device_->context());
+    return cu.GraphAddMemcpyNode(&node, graph_, after.data(), after.size(), &copy, device_->work_context());
   }
   if (step.kind == Step::Kind::fill) {
     const CUDA_MEMSET_NODE_PARAMS fill = fill_of(step);
-    return cu.GraphAddMemsetNode(&node, graph_, after.data(), after.size(), &fill, device_->context());
+    return cu.GraphAddMemsetNode(&node, graph_, after.data(), after.size(), &fill, device_->work_context());
   }
-  LaunchBlock block(plan.parameters.data() + step.parameters, step.parameter_count);
+  LaunchBlock block(step.executable->artefact(), plan.parameters.data() + step.parameters);
   const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block);
   CUresult r = cu.GraphAddKernelNode(&node, graph_, after.data(), after.size(), &kernel);
   for (const CUlaunchAttribute& attribute : step.executable->attributes())
@@ -122,13 +123,13 @@ CUresult CudaGraph::set(std::size_t i, Plan& plan, const Step& step) const {
   const DriverTable& cu = device_->cu;
   if (step.kind == Step::Kind::copy) {
     const CUDA_MEMCPY3D copy = copy_of(step);
-    return cu.GraphExecMemcpyNodeSetParams(executable_, nodes_[i], &copy, device_->context());
+    return cu.GraphExecMemcpyNodeSetParams(executable_, nodes_[i], &copy, device_->work_context());
   }
   if (step.kind == Step::Kind::fill) {
     const CUDA_MEMSET_NODE_PARAMS fill = fill_of(step);
-    return cu.GraphExecMemsetNodeSetParams(executable_, nodes_[i], &fill, device_->context());
+    return cu.GraphExecMemsetNodeSetParams(executable_, nodes_[i], &fill, device_->work_context());
   }
-  LaunchBlock block(plan.parameters.data() + step.parameters, step.parameter_count);
+  LaunchBlock block(step.executable->artefact(), plan.parameters.data() + step.parameters);
   const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block);
   return cu.GraphExecKernelNodeSetParams(executable_, nodes_[i], &kernel);
 }

@@ -101,7 +101,7 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
     case Step::Kind::launch: {
       const device::Artefact& artefact = step.executable->artefact();
       const std::span<const CUlaunchAttribute> attributes = step.executable->attributes();
-      LaunchBlock block(plan.parameters.data() + step.parameters, step.parameter_count);
+      LaunchBlock block(artefact, plan.parameters.data() + step.parameters);
       auto launch = launch_of<CUlaunchConfig>(artefact, step.grid);
       if (attributes.empty()) {
         api = "cuLaunchKernel";
@@ -113,7 +113,7 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
         launch.hStream = handle;
         launch.attrs = const_cast<CUlaunchAttribute*>(attributes.data());  // it only reads them
         launch.numAttrs = static_cast<unsigned>(attributes.size());
-        r = device.cu.LaunchKernelEx(&launch, step.executable->function(), nullptr, block.extra());
+        r = device.cu.LaunchKernelEx(&launch, step.executable->function(), block.each(), block.extra());
       }
       if (r != CUDA_SUCCESS)
         return device.failed(

@@ -40,19 +40,26 @@ struct Step {
   std::size_t parameter_count = 0;  ///< bytes, or arguments
 };
 
-/// The block of parameters of a launch, as the driver takes it.
+/// The block of parameters of a launch, as the driver takes it: in one piece, but for a cooperative launch, of which cuda.h says
+/// at cuGraphAddKernelNode that it must have none, and one by one. Good as long as this is.
 class LaunchBlock {
  public:
-  LaunchBlock(const std::byte* parameters, std::size_t size) : parameters_(parameters), size_(size) {}
+  LaunchBlock(const device::Artefact& artefact, std::byte* parameters)
+      : parameters_(parameters), size_(artefact.launch.cooperative ? 0 : artefact.parameter_bytes) {
+    if (!artefact.launch.cooperative) return;
+    each_.reserve(artefact.passing.size());
+    for (const device::Passing& passing : artefact.passing) each_.push_back(parameters + passing.offset);
+  }
   LaunchBlock(const LaunchBlock&) = delete;
-  /// Good as long as this is.
   void** extra() noexcept { return size_ == 0 ? nullptr : extra_; }
+  void** each() noexcept { return each_.empty() ? nullptr : each_.data(); }
 
  private:
-  const std::byte* parameters_;
+  std::byte* parameters_;
   std::size_t size_;
-  void* extra_[5] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters_),
-                     CU_LAUNCH_PARAM_BUFFER_SIZE, &size_, CU_LAUNCH_PARAM_END};
+  std::vector<void*> each_;
+  void* extra_[5] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters_, CU_LAUNCH_PARAM_BUFFER_SIZE, &size_,
+                     CU_LAUNCH_PARAM_END};
 };
 
 /// The steps of a recording, with what they pass.

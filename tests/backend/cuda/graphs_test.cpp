@@ -1,4 +1,6 @@
 // What CUDA makes of sequences, priorities, partitions and memory: which calls of the driver there are.
+#include <future>
+
 #include "backend/cuda/rig.hpp"
 
 namespace wye::test {
@@ -146,6 +148,36 @@ TEST_CASE("a partition is a green context: all of the device's work is in it", "
   CHECK(stand_in.calls("cuGreenCtxCreate") == 4);
   CHECK(stand_in.alive()["partitions"] == 0);
   CHECK(stand_in.left_behind() == 0);
+}
+
+TEST_CASE("threads work in a partition at the same time, though one alone may have its context", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  const auto device = good(open_partition({}));
+  const Artefact add = good(test_kernel("add", *device, Twin::addresses));
+  const auto work = [&](Word number) {
+    std::vector<Word> wrong;
+    for (Word round = 0; round < 20; ++round) {
+      Lane lane(good(device->create_lane()));
+      const auto a = good(device->create_buffer({.bytes = Bytes{4 * length}, .account = nullptr}));
+      const auto kernel = good(device->create_executable(add));
+      SequenceState sequence(device);
+      sequence.open().fill(range(a), number);
+      sequence.open().dispatch(kernel, arguments_of(a, round), length);
+      lane.submit(sequence);
+      std::vector<Word> got(length);
+      lane.download(range(a), writable_bytes_of(got));
+      // With a deadline, another thread waits, too.
+      if (!lane.wait(Clock::steady().now() + std::chrono::seconds(60)) ||
+          got != std::vector<Word>(length, number + round))
+        wrong.push_back(round);
+    }
+    return wrong;
+  };
+  std::vector<std::future<std::vector<Word>>> threads;
+  for (Word number = 1; number <= 4; ++number)
+    threads.push_back(std::async(std::launch::async, work, 100 * number));
+  for (auto& thread : threads) CHECK(thread.get().empty());
 }
 
 TEST_CASE("a partition that cannot be is refused, with the limit or what is missing", "[cuda]") {

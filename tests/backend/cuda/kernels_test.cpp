@@ -1,4 +1,6 @@
 // Kernels as the driver takes or refuses them.
+#include <wye/wye.hpp>
+
 #include <thread>
 
 #include "backend/cuda/rig.hpp"
@@ -122,6 +124,39 @@ TEST_CASE("device memory that is out is an error that names it, and there is roo
   for (int tries = 0; tries < 1000 && stand_in.alive().at("device") != 0; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK(device->create_buffer(large));
+}
+
+TEST_CASE("code of a compiler that is newer than the driver is not given to it: PTX of an older one is",
+          "[cuda]") {
+  if (!has_kernels()) return;
+  const auto compiler = good(kernel::CudaCompiler::share());
+  if (compiler->version() < 13000) {
+    WARN("skipped: " << compiler->name() << " is no newer than the driver");
+    return;
+  }
+  const char* const text = R"(extern "C" __global__ void add(wye_span<unsigned> x, unsigned by) {
+  const unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < x.size) x[i] += by;
+})";
+  const auto older = good(compile(CudaCpp{.text = text}, {.name = "add", .target = "compute_75"}));
+  using Add = Kernel<ReadWrite<Word>, Word>;
+  const Setting driver("WYE_STANDIN_VERSION", "12080");
+  const StandIn stand_in;
+  RuntimeOptions options;
+  options.backends = {{"cuda"}};
+  options.cuda_driver = WYE_STAND_IN_CUDA;
+  options.cache_directory = "";
+  Runtime runtime = good(Runtime::open(options));
+  std::vector<Word> x(length, 1);
+  const auto of_text = good(Add::make({.name = "add", .sources = {CudaCpp{.text = text}}}));
+  const auto refused = runtime.submit(of_text(x, Word{2})).wait();
+  REQUIRE_FALSE(refused);
+  says(refused.error().describe(),
+       {compiler->name() + " makes machine code that drivers for CUDA 12.8 do not take"});
+  const auto of_both = good(Add::make({.name = "add", .sources = {CudaCpp{.text = text}, *older.ptx}}));
+  const auto done = runtime.submit(of_both(x, Word{2})).wait();
+  if (!done) FAIL(done.error().describe());
+  CHECK(x == std::vector<Word>(length, 3));
 }
 
 }  // namespace wye::test

@@ -243,6 +243,18 @@ TEST_CASE("a block that the kernel's registers do not allow is refused with both
   CHECK(fits->resident_groups() == 132);
 }
 
+TEST_CASE("a kernel is loaded when it is made, where the driver can be told to", "[cuda]") {
+  if (!has_kernels()) return;
+  for (const char* version : {"13000", "12020"}) {
+    const Setting driver("WYE_STANDIN_VERSION", version);
+    const StandIn stand_in;
+    const auto device = good(discover().at(0).adapter->open());
+    INFO(version);
+    CHECK(device->create_executable(good(test_kernel("add", *device, Twin::addresses))));
+    CHECK(stand_in.calls("cuFuncLoad") == (version == std::string_view("13000") ? 1 : 0));
+  }
+}
+
 TEST_CASE("graphs launch as lanes do", "[cuda]") {
   if (!has_kernels()) return;
   const StandIn stand_in;

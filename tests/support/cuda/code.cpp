@@ -17,7 +17,8 @@ CUresult read_cubin(const std::byte* image, Library& library) {
   std::memcpy(&header, image, sizeof(header));
   if (header.e_machine != 190) return CUDA_ERROR_INVALID_IMAGE;
   const unsigned sm = header.e_ident[EI_ABIVERSION] >= 8 ? header.e_flags >> 8 & 0xff : header.e_flags & 0xff;
-  if (sm != static_cast<unsigned>(architecture())) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  const CUresult fits =
+      sm == static_cast<unsigned>(architecture()) ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
   const auto section = [&](std::size_t i) {
     Elf64_Shdr s;
     std::memcpy(&s, image + header.e_shoff + i * header.e_shentsize, sizeof(s));
@@ -31,6 +32,7 @@ CUresult read_cubin(const std::byte* image, Library& library) {
     if (name.compare(0, prefix.size(), prefix) != 0) continue;
     auto kernel = std::make_unique<Kernel>();
     kernel->name = name.substr(prefix.size());
+    kernel->fits = fits;
     for (std::size_t other = 0; other < header.e_shnum; ++other)
       if (reinterpret_cast<const char*>(image + names.sh_offset + section(other).sh_name) ==
           ".nv.shared." + kernel->name)
@@ -67,11 +69,13 @@ CUresult read_ptx(const char* code, Library& library) {
   if (text.find(".version") == std::string::npos) return CUDA_ERROR_INVALID_PTX;
   const std::size_t target = text.find(".target sm_");
   if (target == std::string::npos) return CUDA_ERROR_INVALID_PTX;
-  if (std::atoi(text.c_str() + target + 11) > architecture()) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  const CUresult fits =
+      std::atoi(text.c_str() + target + 11) <= architecture() ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
   for (std::size_t at = text.find(".entry "); at != std::string::npos; at = text.find(".entry ", at + 1)) {
     const std::size_t open = text.find('(', at), close = text.find(')', open);
     auto kernel = std::make_unique<Kernel>();
     kernel->name = text.substr(at + 7, open - at - 7);
+    kernel->fits = fits;
     std::istringstream lines(text.substr(open + 1, close - open - 1));
     for (std::string line; std::getline(lines, line);) {
       if (line.find(".param") == std::string::npos) continue;

@@ -14,6 +14,10 @@ struct Kernel {
   std::size_t fixed_shared = 0;
   int dynamic_shared = 48 << 10;  // at most
   bool large_clusters = false;    // of more than 8 blocks
+  CUcontext context = nullptr;    // that its function is of
+  bool loaded = false;            // into it
+  CUresult fits = CUDA_SUCCESS;   // whether it can be
+  void** log = nullptr;           // the value of the option that says where it is told why not
 };
 
 struct Library {
@@ -32,6 +36,8 @@ struct LaunchKind {
 };
 /// Takes one attribute. False: it is not known.
 bool read_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchKind& kind);
+/// The block of a kernel's parameters, of where each one is.
+std::vector<std::byte> gather(const Kernel& kernel, void** parameters);
 /// Gives a stream a launch; the attributes of `config` are not looked at.
 CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function, void** parameters,
                 void** extra);

@@ -111,7 +111,18 @@ CUresult DevicePrimaryCtxRelease(CUdevice) {
   for (const CUdeviceptr address : memory) release(address);
   return CUDA_SUCCESS;
 }
+/// "A green context can be current to only one thread at a time", says cuGreenCtxCreate.
 CUresult CtxPushCurrent(CUcontext context) {
+  World& w = world();
+  {
+    const std::lock_guard lock(w.mutex);
+    if (const auto known = w.objects.find(context); known != w.objects.end()) {
+      auto& [thread, times] = w.partitions[context];
+      if (times != 0 && thread != std::this_thread::get_id()) return CUDA_ERROR_INVALID_CONTEXT;
+      thread = std::this_thread::get_id();
+      ++times;
+    }
+  }
   contexts.push_back(context);
   return CUDA_SUCCESS;
 }
@@ -119,6 +130,11 @@ CUresult CtxPopCurrent(CUcontext* context) {
   if (contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   *context = contexts.back();
   contexts.pop_back();
+  World& w = world();
+  const std::lock_guard lock(w.mutex);
+  if (const auto known = w.partitions.find(*context);
+      known != w.partitions.end() && --known->second.second == 0)
+    w.partitions.erase(known);
   return CUDA_SUCCESS;
 }
 CUresult CtxGetCurrent(CUcontext* context) {

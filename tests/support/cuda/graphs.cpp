@@ -17,6 +17,7 @@ struct GraphNode {
   std::vector<std::size_t> after;
   CUDA_KERNEL_NODE_PARAMS kernel{};
   std::vector<std::byte> block;
+  bool in_one_piece = false;  // as `extra` has it
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS fill{};
   LaunchKind launched{};
@@ -31,10 +32,14 @@ struct Graph {
 };
 
 CUresult read_kernel(GraphNode& node, const CUDA_KERNEL_NODE_PARAMS& given) {
-  if (!given.func || given.kern || given.kernelParams || given.gridDimX == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!given.func || given.kern || (given.extra && (given.kernelParams || node.launched.cooperative)) ||
+      given.gridDimX == 0)
+    return CUDA_ERROR_INVALID_VALUE;
   node.kind = GraphNode::Kind::kernel;
   node.kernel = given;
   node.block.clear();
+  node.in_one_piece = given.extra != nullptr;
+  if (given.kernelParams) node.block = gather(*reinterpret_cast<Kernel*>(given.func), given.kernelParams);
   if (!given.extra) return CUDA_SUCCESS;
   if (given.extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || given.extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE ||
       given.extra[4] != CU_LAUNCH_PARAM_END)
@@ -101,7 +106,10 @@ CUresult GraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
                                      const CUkernelNodeAttrValue* value) {
   WYE_NEEDS_CONTEXT;
   GraphNode* const node = last_graph ? node_of(*last_graph, handle, GraphNode::Kind::kernel) : nullptr;
-  return node && read_attribute(id, *value, node->launched) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return node && read_attribute(id, *value, node->launched) &&
+                 !(node->launched.cooperative && node->in_one_piece)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult GraphAddMemcpyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* after, std::size_t count,
                             const CUDA_MEMCPY3D* given, CUcontext) {
@@ -172,7 +180,12 @@ CUresult do_node(GraphNode& node, CUstream stream) {
   config.blockDimX = k.blockDimX, config.blockDimY = k.blockDimY, config.blockDimZ = k.blockDimZ;
   config.sharedMemBytes = k.sharedMemBytes;
   config.hStream = stream;
-  return launch(config, node.launched, k.func, nullptr, size == 0 ? nullptr : extra);
+  if (node.in_one_piece || size == 0)
+    return launch(config, node.launched, k.func, nullptr, size == 0 ? nullptr : extra);
+  std::vector<void*> each;
+  for (const auto& [offset, bytes_of_it] : reinterpret_cast<Kernel*>(k.func)->parameters)
+    each.push_back(node.block.data() + offset);
+  return launch(config, node.launched, k.func, each.data(), nullptr);
 }
 CUresult GraphLaunch(CUgraphExec handle, CUstream stream) {
   WYE_NEEDS_CONTEXT;

@@ -49,12 +49,17 @@ CUresult find_twins(Library& library) {
   return CUDA_SUCCESS;
 }
 
-CUresult LibraryLoadData(CUlibrary* handle, const void* code, CUjit_option*, void**, unsigned,
-                         CUlibraryOption*, void**, unsigned) {
+/// Loads lazily, as drivers do from CUDA 12.2 on: whether the code is for the device is said, and the log of its compilation
+/// written, when a function is made of it.
+CUresult LibraryLoadData(CUlibrary* handle, const void* code, CUjit_option* options, void** values,
+                         unsigned count, CUlibraryOption*, void**, unsigned) {
   WYE_NEEDS_CONTEXT;
   Library library;
   if (const CUresult read = read_code(code, library); read != CUDA_SUCCESS) return read;
   if (const CUresult found = find_twins(library); found != CUDA_SUCCESS) return found;
+  for (unsigned i = 0; i < count; ++i)
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+      for (const auto& [name, kernel] : library.kernels) kernel->log = values + i;
   create<Library>(handle, std::move(library));
   return CUDA_SUCCESS;
 }
@@ -73,7 +78,20 @@ CUresult LibraryGetKernel(CUkernel* kernel, CUlibrary handle, const char* name) 
 }
 CUresult KernelGetFunction(CUfunction* function, CUkernel kernel) {
   WYE_NEEDS_CONTEXT;
+  Kernel& its = *reinterpret_cast<Kernel*>(kernel);
+  if (its.log)
+    std::strcpy(static_cast<char*>(*its.log),
+                its.fits == CUDA_SUCCESS ? "" : "stand-in: it is for another architecture");
+  if (its.fits != CUDA_SUCCESS) return its.fits;
+  its.context = contexts.back();
+  its.loaded = setting("WYE_STANDIN_VERSION", 13000) < 12040;
   *function = reinterpret_cast<CUfunction>(kernel);
+  return CUDA_SUCCESS;
+}
+/// From CUDA 12.4 on, whoever does not ask for it is given a function that is not loaded, as lazily as a driver may be.
+CUresult FuncLoad(CUfunction function) {
+  WYE_NEEDS_CONTEXT;
+  reinterpret_cast<Kernel*>(function)->loaded = true;
   return CUDA_SUCCESS;
 }
 CUresult KernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* size) {
@@ -119,6 +137,8 @@ CUresult OccupancyMaxActiveClusters(int* count, CUfunction function, const CUlau
 }
 CUresult FuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   WYE_NEEDS_CONTEXT;
+  if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK && !reinterpret_cast<Kernel*>(function)->loaded)
+    return CUDA_ERROR_FUNCTION_NOT_LOADED;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = registers(); return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -165,6 +185,13 @@ bool read_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& value,
   return true;
 }
 
+std::vector<std::byte> gather(const Kernel& kernel, void** parameters) {
+  std::vector<std::byte> block(kernel.parameter_bytes);
+  for (std::size_t i = 0; i < kernel.parameters.size(); ++i)
+    std::memcpy(block.data() + kernel.parameters[i].first, parameters[i], kernel.parameters[i].second);
+  return block;
+}
+
 CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function, void** parameters,
                 void** extra) {
   WYE_NEEDS_CONTEXT;
@@ -173,9 +200,12 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
   const dim3 grid{config.gridDimX, config.gridDimY, config.gridDimZ},
       block{config.blockDimX, config.blockDimY, config.blockDimZ};
   const unsigned shared = config.sharedMemBytes;
-  if (parameters || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535 ||
-      block.x == 0 || block.y == 0 || block.z == 0 || block.x > 1024 || block.y > 1024 || block.z > 64 ||
-      block.x * block.y * block.z > 1024 || shared > static_cast<unsigned>(kernel.dynamic_shared))
+  if (on->context != kernel.context) return CUDA_ERROR_INVALID_HANDLE;
+  // Of a node of a graph the header says that a cooperative kernel takes no `extra`; cuLaunchCooperativeKernel has none.
+  if ((extra && (parameters || kind.cooperative)) || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
+      grid.y > 65535 || grid.z > 65535 || block.x == 0 || block.y == 0 || block.z == 0 || block.x > 1024 ||
+      block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024 ||
+      shared > static_cast<unsigned>(kernel.dynamic_shared))
     return CUDA_ERROR_INVALID_VALUE;
   if (static_cast<int>(block.x * block.y * block.z) > threads_of_processor())
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
@@ -198,6 +228,8 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
       return CUDA_ERROR_INVALID_VALUE;
     bytes.resize(*static_cast<std::size_t*>(extra[3]));
     std::memcpy(bytes.data(), extra[1], bytes.size());
+  } else if (parameters) {
+    bytes = gather(kernel, parameters);
   }
   if (bytes.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
   const twin::Kernel* const code = kernel.twin;  // the library may be unloaded when it runs
@@ -230,9 +262,10 @@ CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void*
 
 WYE_ENTRY_POINTS(WYE_ENTRY(LibraryLoadData, 12000), WYE_ENTRY(LibraryUnload, 12000),
                  WYE_ENTRY(LibraryGetKernel, 12000), WYE_ENTRY(KernelGetFunction, 12000),
-                 WYE_ENTRY(KernelGetParamInfo, 12040), WYE_ENTRY(FuncGetAttribute, 2020),
-                 WYE_ENTRY(FuncSetAttribute, 9000), WYE_ENTRY(LaunchKernel, 4000),
-                 WYE_ENTRY(LaunchKernelEx, 11060), WYE_ENTRY(OccupancyMaxActiveBlocksPerMultiprocessor, 6050),
+                 WYE_ENTRY(KernelGetParamInfo, 12040), WYE_ENTRY(FuncLoad, 12040),
+                 WYE_ENTRY(FuncGetAttribute, 2020), WYE_ENTRY(FuncSetAttribute, 9000),
+                 WYE_ENTRY(LaunchKernel, 4000), WYE_ENTRY(LaunchKernelEx, 11060),
+                 WYE_ENTRY(OccupancyMaxActiveBlocksPerMultiprocessor, 6050),
                  WYE_ENTRY(OccupancyMaxPotentialClusterSize, 11070),
                  WYE_ENTRY(OccupancyMaxActiveClusters, 11070));
 

@@ -293,6 +293,7 @@ CUresult DeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return CUDA_SUCCESS;
 }
 CUresult MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* list, std::size_t count) {
+  WYE_NEEDS_CONTEXT;  // the header does not say so
   WYE_NEEDS(Pool, its, pool);
   for (std::size_t i = 0; i < count; ++i)
     if (list[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || list[i].location.id == its->device ||

@@ -48,7 +48,7 @@ CUresult CtxFromGreenCtx(CUcontext* context, CUgreenCtx partition) {
 }
 CUresult GreenCtxStreamCreate(CUstream* stream, CUgreenCtx partition, unsigned flags, int priority) {
   if (!find<GreenContext>(partition)) return CUDA_ERROR_INVALID_HANDLE;
-  return StreamCreateWithPriority(stream, flags, priority);
+  return create_stream(stream, flags, priority, reinterpret_cast<CUcontext>(partition));
 }
 
 WYE_ENTRY_POINTS(WYE_ENTRY(DeviceGetDevResource, 12040), WYE_ENTRY(DevSmResourceSplitByCount, 12040),

@@ -125,12 +125,14 @@ __attribute__((visibility("default"))) CUresult CUDAAPI cuGetProcAddress_v2(
       known = true;
       if (row.since <= version && row.since <= mine && (!found || found->since < row.since)) found = &row;
     }
-  *function = found ? found->function : nullptr;
+  *function = nullptr;
+  if (version > mine) return CUDA_ERROR_INVALID_VALUE;
+  if (found) *function = found->function;
   if (status)
     *status = found   ? CU_GET_PROC_ADDRESS_SUCCESS
               : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                       : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  return CUDA_SUCCESS;  // found or not
 }
 
 // What tests ask it for (stand_in.hpp).
@@ -146,6 +148,7 @@ WYE_EXPORT void wye_standin_reset() {
   world().calls.clear();
   world().sticky = 0;
   world().left_behind = 0;
+  world().partitions.clear();
 }
 /// What was still there when a context ended, all kinds together.
 WYE_EXPORT long wye_standin_left_behind() {

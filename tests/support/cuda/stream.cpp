@@ -83,16 +83,21 @@ CUresult wait_for(Mark& mark) {
   return state();
 }
 
-CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
-  WYE_NEEDS_CONTEXT;
+CUresult create_stream(CUstream* stream, unsigned flags, int priority, CUcontext context) {
+  if (broken()) return state();
   if (flags != CU_STREAM_NON_BLOCKING || priority > 0 || priority < highest_priority)
     return CUDA_ERROR_INVALID_VALUE;
   world().priority = priority;
-  create<Stream>(stream, current_device());
+  create<Stream>(stream, device_of(context), context);
   return CUDA_SUCCESS;
 }
 
 namespace {
+
+CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  WYE_NEEDS_CONTEXT;
+  return create_stream(stream, flags, priority, contexts.back());
+}
 
 CUresult CtxGetStreamPriorityRange(int* least, int* greatest) {
   WYE_NEEDS_CONTEXT;
@@ -121,13 +126,14 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
 }
 CUresult EventCreate(CUevent* event, unsigned) {
   WYE_NEEDS_CONTEXT;
-  create<Event>(event);
+  create<Event>(event, contexts.back());
   return CUDA_SUCCESS;
 }
 CUresult EventRecord(CUevent event, CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   WYE_NEEDS(Event, its, event);
+  if (its->context != on->context) return CUDA_ERROR_INVALID_HANDLE;
   its->record(*on);
   return CUDA_SUCCESS;
 }

@@ -46,11 +46,12 @@ class Queue {
 class Stream : public Queue {
  public:
   static constexpr std::string_view kind = "streams";
-  explicit Stream(int of = 0) : Queue(true), device(of) {}
+  Stream(int of, CUcontext in) : Queue(true), device(of), context(in) {}
   ~Stream() { end(); }
   /// Runs a kernel, on the stream's thread. Returns what went wrong.
   std::string run(const twin::Launch& launch);
   const int device;
+  const CUcontext context;
 
  private:
   std::vector<std::unique_ptr<Queue>> helpers_;
@@ -58,6 +59,8 @@ class Stream : public Queue {
 
 struct Event {
   static constexpr std::string_view kind = "events";
+  explicit Event(CUcontext in) : context(in) {}
+  const CUcontext context;
   /// Marks what is in a stream now, or gives what was marked last: on any thread, as in a driver.
   void record(Queue& queue) {
     const std::lock_guard lock(mutex_);
@@ -74,6 +77,7 @@ struct Event {
 };
 
 constexpr int highest_priority = -5;
-CUresult StreamCreateWithPriority(CUstream* stream, unsigned flags, int priority);
+/// Makes a stream in `context`, whichever is current.
+CUresult create_stream(CUstream* stream, unsigned flags, int priority, CUcontext context);
 
 }  // namespace standin

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -101,6 +102,7 @@ struct World {
   std::map<CUdeviceptr, std::size_t> reservations;  // of addresses
   std::uint64_t device_bytes = 0;                   // that are used, or that pools keep
   std::map<void*, Object> objects;
+  std::map<CUcontext, std::pair<std::thread::id, long>> partitions;  // that are current: where, how often
   int retained = 0;
   long left_behind = 0;  // objects of contexts that ended, but for broken ones
   bool initialized = false;

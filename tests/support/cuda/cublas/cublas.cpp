@@ -184,7 +184,7 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
     return not_supported;
   const auto is_word = [](auto number) { return (unsigned long long)(number) % 4 == 0; };
   if (whole && (!is_word(a) || !is_word(b) || !is_word(a_step) || !is_word(b_step) || !is_word(a_apart) ||
-                !is_word(b_apart)))
+                !is_word(b_apart) || !is_word(c_step) || !is_word(m) || !is_word(k)))
     return not_supported;
   const auto size = [](auto number) { return static_cast<std::size_t>(number); };
   if (!is_known(a, a_type, a_rows, of_a ? m : k, size(a_step), size(a_apart), batch) ||
