@@ -216,6 +216,7 @@ bool RawCuda::mark() {
   return cu.cuEventRecord_(state_->event, state_->stream) == CUDA_SUCCESS;
 }
 
+// Looks for as long as wye does before it sleeps.
 bool RawCuda::wait_for_mark() {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();

@@ -32,7 +32,7 @@ bool may_go_elsewhere(Errc code) {
 }
 
 /// Whether another kernel that does the same could not be had either.
-bool is_not_of_kernel(Errc code) {
+bool holds_for_all(Errc code) {
   return code == Errc::timed_out || code == Errc::cancelled || code == Errc::device_lost;
 }
 
@@ -183,7 +183,7 @@ Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& ca
     auto executable = provide(record, index, call.programs()[i], ready_by);
     if (executable)
       built = Step{std::move(*executable), nullptr, {}};
-    else if (is_not_of_kernel(executable.error().code()))
+    else if (holds_for_all(executable.error().code()))
       return std::move(executable).error();
     else if (!why)
       why = std::move(executable).error();
@@ -209,7 +209,7 @@ Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& 
       if (options_.measure_variants) record.variants.push_back({trial, turn.program});
       return Step{std::move(*executable), trial, turn};
     }
-    if (is_not_of_kernel(executable.error().code())) return std::move(executable).error();
+    if (holds_for_all(executable.error().code())) return std::move(executable).error();
     if (!why) why = executable.error();
     if (left == 1) return *std::move(why);
     trial->give_up(turn.program, std::move(executable).error());

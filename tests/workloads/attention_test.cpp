@@ -138,6 +138,11 @@ void plain_attention_is_right(AttentionShape shape, AttentionOptions options = {
   CHECK(plain_attention_difference(heads<bfloat16>(shape, options), step) == "");
 }
 
+constexpr AttentionShape any_shapes[] = {{1, 1, 1, 1},    {1, 1, 1, 64},   {2, 1, 100, 32}, {3, 70, 1, 8},
+                                         {2, 64, 64, 64}, {3, 65, 33, 40}, {1, 17, 300, 80}},
+                         causal_shapes[] = {
+                             {1, 1, 5, 4}, {2, 5, 5, 4}, {2, 70, 70, 20}, {2, 40, 100, 16}, {1, 100, 40, 16}};
+
 /// Of every kind of number.
 void attention_is_right(AttentionShape shape, AttentionOptions options = {}) {
   for (const std::string& leg : legs()) {
@@ -152,14 +157,7 @@ void attention_is_right(AttentionShape shape, AttentionOptions options = {}) {
 }  // namespace
 
 TEST_CASE("attention is right for any number of heads, queries and keys", "[workloads][attention]") {
-  for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 1},
-                                      {1, 1, 1, 64},
-                                      {2, 1, 100, 32},
-                                      {3, 70, 1, 8},
-                                      {2, 64, 64, 64},
-                                      {3, 65, 33, 40},
-                                      {1, 17, 300, 80}})
-    attention_is_right(shape);
+  for (const AttentionShape& shape : any_shapes) attention_is_right(shape);
 }
 
 TEST_CASE("attention is right for heads of any size", "[workloads][attention]") {
@@ -169,9 +167,7 @@ TEST_CASE("attention is right for heads of any size", "[workloads][attention]") 
 
 TEST_CASE("the queries of causal attention see what is not after them, the last one all keys",
           "[workloads][attention]") {
-  for (const AttentionShape& shape :
-       {AttentionShape{1, 1, 5, 4}, {2, 5, 5, 4}, {2, 70, 70, 20}, {2, 40, 100, 16}, {1, 100, 40, 16}})
-    attention_is_right(shape, {.causal = true});
+  for (const AttentionShape& shape : causal_shapes) attention_is_right(shape, {.causal = true});
   // One key, which every query but the last does not see.
   const std::vector<float> q(6, 1.0f), k{1.0f, 2.0f}, v{3.0f, 4.0f};
   for (const std::string& leg : legs()) {
@@ -396,17 +392,9 @@ TEST_CASE("tensor cores or none: which attends more quickly to 16 bits is measur
 
 TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits in any shape", "[workloads][attention]") {
   if (!has_leg("cuda")) return;
-  for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 1},
-                                      {1, 1, 1, 64},
-                                      {2, 1, 100, 32},
-                                      {3, 70, 1, 8},
-                                      {2, 64, 64, 64},
-                                      {3, 65, 33, 40},
-                                      {2, 33, 130, 4},
-                                      {1, 17, 300, 80},
-                                      {2, 3, 0, 5},
-                                      {2, 0, 3, 5},
-                                      {0, 4, 3, 5}})
+  for (const AttentionShape& shape : any_shapes) plain_attention_is_right(shape);
+  for (const AttentionShape& shape :
+       {AttentionShape{2, 33, 130, 4}, {2, 3, 0, 5}, {2, 0, 3, 5}, {0, 4, 3, 5}})
     plain_attention_is_right(shape);
   for (std::uint64_t size : {2u, 7u, 63u, 65u, 127u, 128u, 129u, 200u, 255u, 256u})
     plain_attention_is_right({2, 9, 35, size});
@@ -417,8 +405,7 @@ TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits in any shape", 
 TEST_CASE("without tensor cores CUDA's kernels attend to what queries see, a stretch at a time",
           "[workloads][attention]") {
   if (!has_leg("cuda")) return;
-  for (const AttentionShape& shape :
-       {AttentionShape{1, 1, 5, 4}, {2, 5, 5, 4}, {2, 70, 70, 20}, {2, 40, 100, 16}, {1, 100, 40, 16}}) {
+  for (const AttentionShape& shape : causal_shapes) {
     plain_attention_is_right(shape, {.causal = true});
     plain_attention_is_right(shape, {.causal = true}, 33);
     plain_attention_is_right(shape, {}, 17);

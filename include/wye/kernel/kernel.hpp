@@ -6,6 +6,7 @@
 #include <wye/kernel/call.hpp>
 #include <wye/kernel/source.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -111,22 +112,11 @@ class Kernel : public AnyKernel {
     return Call(programs_, std::move(list));
   }
 
-  /// `first` with `others` as its variants: see `wye::fastest_of`.
-  static Kernel fastest_of(const Kernel& first, const std::vector<Kernel>& others) {
-    std::vector<std::shared_ptr<const device::Program>> all;
-    const auto add = [&](const Kernel& kernel) {
-      for (std::size_t i = 0; i < kernel.programs().size(); ++i) all.push_back(kernel.programs()[i]);
-    };
-    add(first);
-    for (const Kernel& kernel : others) add(kernel);
-    auto own = std::move(all.front());
-    all.erase(all.begin());
-    return Kernel(Programs(std::move(own), std::move(all)));
-  }
-
  private:
   explicit Kernel(AnyKernel any) : AnyKernel(std::move(any)) {}
   explicit Kernel(Programs programs) : AnyKernel(std::move(programs)) {}
+  template <class... Q>
+  friend Kernel<Q...> fastest_of(const Kernel<Q...>& first, const std::vector<Kernel<Q...>>& others);
 };
 
 /// One kernel of several that do the same with the same arguments and grid, where nobody knows which is the quickest: by
@@ -134,17 +124,24 @@ class Kernel : public AnyKernel {
 /// the first jobs of that size run them in turns, three times each, and are timed; from then on the quickest is taken. One
 /// that takes over twice the time of another is left alone after two. A job with a deadline or time limit of its own takes
 /// what is known. `Outcome::reason` says which it was, and the times. Sizes are the same where the grid and each operand lie
-/// in one quarter of an octave. One that has no source for a device, or does not compile for it, is not considered there, and
-/// the reason says so. The job that first tries one waits while it is built; `Job::build` and `ShaderCache::prewarm` make all
-/// of them ready.
+/// in one quarter of an octave. One that has no source for a device is none there; one that does not compile for it is left
+/// alone, and the reason says so. The job that first tries one waits while it is built; `Job::build` and
+/// `ShaderCache::prewarm` make all of them ready.
 ///
 ///     const auto scan = wye::fastest_of(*by_subgroups, {*by_shared_memory});
 ///
-/// Whatever runs kernels without a scheduler (leases, `ShaderCache::find_or_build`) takes `first`, and so do schedulers with
-/// `SchedulerOptions::measure_variants` off: kernels that round differently then give the same bits each time.
+/// Whatever runs kernels without a scheduler (leases, `ShaderCache::find_or_build`) takes `first`. A scheduler with
+/// `SchedulerOptions::measure_variants` off takes the first that has a source for the device: kernels that round differently then
+/// give the same bits each time.
 template <class... P>
 Kernel<P...> fastest_of(const Kernel<P...>& first, const std::vector<Kernel<P...>>& others) {
-  return Kernel<P...>::fastest_of(first, others);
+  std::vector<std::shared_ptr<const device::Program>> rest;
+  const auto add = [&](const Programs& programs, std::size_t from) {
+    for (std::size_t i = from; i < programs.size(); ++i) rest.push_back(programs[i]);
+  };
+  add(first.programs(), 1);
+  for (const Kernel<P...>& kernel : others) add(kernel.programs(), 0);
+  return Kernel<P...>(Programs(first.program(), std::move(rest)));
 }
 
 }  // namespace v0

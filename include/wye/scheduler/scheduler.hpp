@@ -44,7 +44,7 @@ struct SchedulerOptions {
   std::vector<Preference> preferences = {};  ///< rows that replace the default ones of their types
   LogSink log = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
-  bool measure_variants = true;  ///< see `fastest_of`; else the first of them is taken
+  bool measure_variants = true;  ///< see `fastest_of`; else the first that has a source is taken
 };
 
 /// The jobs of one workload type that have settled.
