@@ -1,5 +1,9 @@
 # Finds the headers of the CUDA Toolkit, of an installed one or of build/wheels/cuda, which `cmake/wheels.sh cuda` fetches, and
 # makes wye_deps::cuda_headers. The libraries are not needed: the driver and NVRTC are opened at run time.
+# A folder that was found and is gone is looked for again: fetched wheels can be removed.
+if(wye_cuda_INCLUDE_DIR AND NOT EXISTS ${wye_cuda_INCLUDE_DIR}/nvrtc.h)
+  unset(wye_cuda_INCLUDE_DIR CACHE)
+endif()
 find_path(wye_cuda_INCLUDE_DIR NAMES nvrtc.h
   HINTS $ENV{CUDA_PATH}/include /usr/local/cuda/include
   PATHS ${CMAKE_CURRENT_LIST_DIR}/../build/wheels/cuda/nvidia/cu13/include)

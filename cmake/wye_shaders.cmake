@@ -4,6 +4,9 @@
 # compiler, would first have to be built for this one to have a wyec. The CUDA C++ is there as text, and where the NVRTC
 # that makes them is, as PTX and as machine code of WYE_CUDA_ARCHITECTURES.
 set(wye_ptx_nvrtc_hint ${PROJECT_SOURCE_DIR}/build/wheels/ptx/nvidia/cuda_nvrtc/lib)
+if(WYE_PTX_NVRTC AND NOT EXISTS ${WYE_PTX_NVRTC})
+  unset(WYE_PTX_NVRTC CACHE)  # Fetched wheels can be removed.
+endif()
 find_file(WYE_PTX_NVRTC NAMES libnvrtc.so.12 PATHS ${wye_ptx_nvrtc_hint} NO_DEFAULT_PATH
   DOC "The NVRTC that makes PTX of wye's own kernels: drivers that are older than it do not take that")
 mark_as_advanced(WYE_PTX_NVRTC)

@@ -10,7 +10,7 @@ cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF
 cmake --build --preset dev
 # A backend that should be here and is not fails the run, and so does one that ran no test. Where its compiler is here, CUDA is,
 # on the stand-in for its driver.
-[ -d build/wheels/cuda ] && cuda=,cuda || cuda=
+[ -f build/wheels/cuda/fetched.txt ] && cuda=,cuda || cuda=
 export WYE_REQUIRE_BACKENDS="${WYE_REQUIRE_BACKENDS-cpu,vulkan$cuda}"
 # Validation with synchronization validation in every program, and no word of it (cmake/wye_targets.cmake, wye_watch_driver).
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
