@@ -26,6 +26,13 @@ endif()
 if(wye_shaderc_FOUND AND NOT TARGET wye_deps::shaderc)
   add_library(wye_deps::shaderc INTERFACE IMPORTED)
   set_target_properties(wye_deps::shaderc PROPERTIES INTERFACE_LINK_LIBRARIES "${wye_shaderc_libraries}")
+  if(wye_shaderc_archives)
+    # A library that links the archives does not export them.
+    string(REGEX REPLACE "[^,]*/" "" wye_shaderc_archives "${wye_shaderc_archives}")
+    string(REPLACE "," ":" wye_shaderc_archives "${wye_shaderc_archives}")
+    set_target_properties(wye_deps::shaderc PROPERTIES
+      INTERFACE_LINK_OPTIONS LINKER:--exclude-libs,${wye_shaderc_archives})
+  endif()
   if(wye_shaderc_INCLUDE_DIR)
     set_target_properties(wye_deps::shaderc PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${wye_shaderc_INCLUDE_DIR})
   endif()

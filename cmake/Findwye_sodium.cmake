@@ -1,7 +1,7 @@
-# Finds libsodium, which brings no CMake package of its own, and makes wye_deps::sodium. The static archive is taken
-# where there is one: nothing of it is seen outside wye then, and no host has to have the shared one.
+# Finds libsodium, which brings no CMake package of its own, and makes wye_deps::sodium. The shared library is preferred:
+# Debian's archive is not position independent, so that no plug-in links it.
 find_path(wye_sodium_INCLUDE_DIR NAMES sodium.h)
-find_library(wye_sodium_LIBRARY NAMES libsodium.a sodium libsodium)
+find_library(wye_sodium_LIBRARY NAMES sodium libsodium)
 mark_as_advanced(wye_sodium_INCLUDE_DIR wye_sodium_LIBRARY)
 
 include(FindPackageHandleStandardArgs)
@@ -11,5 +11,6 @@ if(wye_sodium_FOUND AND NOT TARGET wye_deps::sodium)
   add_library(wye_deps::sodium UNKNOWN IMPORTED)
   set_target_properties(wye_deps::sodium PROPERTIES
     IMPORTED_LOCATION ${wye_sodium_LIBRARY}
-    INTERFACE_INCLUDE_DIRECTORIES ${wye_sodium_INCLUDE_DIR})
+    INTERFACE_INCLUDE_DIRECTORIES ${wye_sodium_INCLUDE_DIR}
+    INTERFACE_LINK_OPTIONS LINKER:--exclude-libs,libsodium.a)  # a library that links the archive does not export it
 endif()

@@ -11,10 +11,9 @@ packages() {
     examples) echo libcairo2-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
     bench) echo libbenchmark-dev libopenblas0-serial ;;
-    ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils ;;
+    ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils debootstrap ;;
     wheels) echo python3-pip ;;
-    nightly) echo debootstrap ;;
-    *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, wheels, nightly)." >&2
+    *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, wheels)." >&2
        exit 2 ;;
   esac
 }

@@ -69,8 +69,15 @@ function(wye_public_library target)
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     DEBUG_POSTFIX d)
+  # A plug-in is unmapped only if it has no unique symbol, and code that converts a std::vector to a std::span has one, which is
+  # libstdc++'s. Programs are never unmapped.
+  target_compile_options(${target} INTERFACE
+    $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>>:-fno-gnu-unique>)
   get_target_property(type ${target} TYPE)
-  if(type STREQUAL SHARED_LIBRARY)
+  if(type STREQUAL STATIC_LIBRARY)
+    # A library that links the archive does not export it. A Debug build adds a d.
+    target_link_options(${target} INTERFACE LINKER:--exclude-libs,lib${target}.a:lib${target}d.a)
+  elseif(type STREQUAL SHARED_LIBRARY)
     # Symbols of static archives inside stay inside; nothing may be left undefined.
     set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${exports})

@@ -46,14 +46,48 @@ finish >/dev/null || { finish; exit 1; }
 mv "$work/source" "$work/source-is-away"
 for tree in "$work"/build-*; do mv "$tree" "$tree-is-away"; done
 
+g++ -std=c++20 "$here/plugin/host.cpp" -ldl -o "$work/plugin_host" || exit
 no_build_path() { ! grep -rF -e "$work/" -e "$root/" "$prefix"; }
 no_empty_folder() { ! find "$prefix" -type d -empty | grep .; }
-with_pkgconfig() { # with_pkgconfig PROGRAM OPTION_OF_PKGCONFIG...
-  program=$1
-  shift
-  flags=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config --cflags --libs "$@" wye-workloads) || return
+compiled_by_pkgconfig() { # compiled_by_pkgconfig MODULE OUTPUT SOURCE OPTION...: as README says
+  module=$1 output=$2
+  shift 2
+  flags=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config $static --cflags --libs "$module") || return
   echo "$flags"
-  g++ -std=c++20 "$here/program.cpp" $flags -o "$program" && LD_LIBRARY_PATH="$libraries" "$program"
+  g++ -std=c++20 "$@" $flags -o "$output"
+}
+with_pkgconfig() ( # programs of the core alone and of both libraries, and a plug-in
+  folder=$work/pkgconfig-$flavour
+  mkdir "$folder" && export LD_LIBRARY_PATH="$libraries" &&
+    compiled_by_pkgconfig wye "$folder/core" "$here/core/program.cpp" && "$folder/core" &&
+    compiled_by_pkgconfig wye-workloads "$folder/program" "$here/program.cpp" && "$folder/program" &&
+    compiled_by_pkgconfig wye-workloads "$folder/plugin.so" "$here/plugin/plugin.cpp" -shared -fPIC -fno-gnu-unique &&
+    exports_its_own "$folder/plugin.so" && "$work/plugin_host" "$folder/plugin.so"
+)
+readme() { # readme FOLDER COMPILER: README's CMakeLists.txt and program, as they stand there
+  mkdir "$1" &&
+    cmake -D README="$root/README.md" -D LANGUAGE=cmake -D OUTPUT="$1/CMakeLists.txt" -P "$root/tests/readme/extract.cmake" &&
+    cmake -D README="$root/README.md" -D LANGUAGE=cpp -D OUTPUT="$1/main.cpp" -P "$root/tests/readme/extract.cmake" &&
+    foreign "$1" "$1/build" -DCMAKE_CXX_COMPILER="$2" && "$1/build/app"
+}
+readme_plugin() { # readme_plugin FOLDER COMPILER: the same project, whose program is a plug-in
+  cp "$here/plugin/plugin.cpp" "$1/main.cpp" && sed -i 's/add_executable(app /add_library(app MODULE /' "$1/CMakeLists.txt" &&
+    foreign "$1" "$1/build" && exports_its_own "$1/build/libapp.so" && "$work/plugin_host" "$1/build/libapp.so"
+}
+exports_its_own() { # exports_its_own PLUGIN: one function, weak symbols that plugin.cpp alone makes, and nothing unique
+  nm -D --defined-only "$1" >"$1.exports" || return
+  [ "$(grep -v ' [WV] ' "$1.exports" | cut -d' ' -f2-)" = "T use_wye" ] || { grep -v ' [WV] ' "$1.exports" | c++filt; return 1; }
+  g++ -std=c++20 -fPIC -fno-gnu-unique -I"$prefix/include" -c "$here/plugin/plugin.cpp" -o "$1.o" &&
+    clang++ -std=c++20 -fPIC -I"$prefix/include" -c "$here/plugin/plugin.cpp" -o "$1.clang.o" &&
+    nm --defined-only "$1.o" "$1.clang.o" | cut -d' ' -f3 | sort -u >"$1.own" || return
+  ! cut -d' ' -f3 "$1.exports" | sort -u | comm -23 - "$1.own" | grep .
+}
+headers_make_nothing_unique() { # what is left of it at -O0 is libstdc++'s, see cmake/wye_targets.cmake
+  for source in plugin/plugin.cpp core/program.cpp interop/program.cpp ../../examples/15_fastest_of.cpp; do
+    g++ -std=c++20 -fPIC -I"$prefix/include" -c "$here/$source" -o "$work/unique.o" || return
+    nm -C "$work/unique.o" | grep ' u ' | grep -v ' std::ranges::__cust::' && { echo "$source"; return 1; }
+  done
+  true
 }
 without_build_system() { # the include folder and every library, no macro
   private=
@@ -103,7 +137,12 @@ for flavour in static shared; do
     fails_saying "This wye has no component 'teleport'; it has core, vulkan, glsl" \
     foreign components "$work/missing-$flavour" -DMISSING=ON
   step "$flavour: kernels compiled at build time, and again when an include changes" kernels
-  step "$flavour: pkg-config" with_pkgconfig "$work/pkgconfig-$flavour" $static
+  for compiler in g++ clang++; do
+    step "$flavour: README's project, $compiler" readme "$work/readme-$flavour-$compiler" "$compiler"
+    step "$flavour: README's project as a plug-in, $compiler: unloads without a trace, 30 times" \
+      readme_plugin "$work/readme-$flavour-$compiler" "$compiler"
+  done
+  step "$flavour: pkg-config" with_pkgconfig
   step "$flavour: include folder and libraries alone" without_build_system
   step "$flavour: headers of another version are noticed" other_version
   step "$flavour: no path of the build in what is installed" no_build_path
@@ -118,19 +157,9 @@ examples() { # of the source that is no longer where it was built
   done
 }
 step "static: the examples without exceptions and RTTI" examples
-readme() { # the README's CMakeLists.txt and program, as they stand there
-  mkdir "$work/readme" &&
-    cmake -D README="$root/README.md" -D LANGUAGE=cmake -D OUTPUT="$work/readme/CMakeLists.txt" -P "$root/tests/readme/extract.cmake" &&
-    cmake -D README="$root/README.md" -D LANGUAGE=cpp -D OUTPUT="$work/readme/main.cpp" -P "$root/tests/readme/extract.cmake" &&
-    foreign "$work/readme" "$work/readme/build" && "$work/readme/build/app"
-}
-step "static: README's project" readme
-if command -v clang++ >/dev/null; then
-  step "static: find_package with clang" \
-    foreign_program find_package "$work/find-clang" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug
-fi
-unloads() { foreign plugin "$work/plugin" && "$work/plugin/host" "$work/plugin/libplugin.so"; }
-step "static: a plug-in unloads without a trace, 50 times" unloads
+step "the headers make no unique symbol" headers_make_nothing_unique
+step "static: find_package with clang" \
+  foreign_program find_package "$work/find-clang" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug
 step "macros of the headers begin with WYE_" "$here/macros.sh" "$work/moved/far/static/include"
 step "the shared library exports what exported_symbols.txt lists" \
   "$here/symbols.sh" "$work/moved/far/shared"

@@ -18,6 +18,15 @@
 #define WYE_API __attribute__((visibility("default")))
 #endif
 
+/// Gives each shared library and program its own copy of a header's variable. g++ makes other inline variables, and static
+/// variables of inline functions, unique in the process, and the loader never unmaps a library with a unique symbol. For the
+/// same reason no inline function of wye calls std::make_shared, which has such a variable.
+#if defined(_WIN32)
+#define WYE_LOCAL
+#else
+#define WYE_LOCAL __attribute__((visibility("hidden")))
+#endif
+
 namespace wye {
 inline namespace v0 {
 
@@ -30,7 +39,7 @@ struct Version {
 };
 
 /// The version of the headers this translation unit was compiled with.
-inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
+WYE_LOCAL inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
 
 /// The version of the library that was loaded. `Runtime::open`, `ContextPool::open` and `ShaderCache::open`
 /// refuse headers whose major.minor differs.

@@ -25,8 +25,8 @@ class Programs {
   Programs(std::shared_ptr<const device::Program> first,
            std::vector<std::shared_ptr<const device::Program>> others)
       : first_(std::move(first)),
-        others_(
-            std::make_shared<const std::vector<std::shared_ptr<const device::Program>>>(std::move(others))) {}
+        // Not by make_shared, see WYE_LOCAL.
+        others_(new std::vector<std::shared_ptr<const device::Program>>(std::move(others))) {}
 
   std::size_t size() const noexcept { return 1 + (others_ ? others_->size() : 0); }
   const std::shared_ptr<const device::Program>& operator[](std::size_t i) const {

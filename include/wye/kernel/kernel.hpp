@@ -75,10 +75,13 @@ class Kernel : public AnyKernel {
     Source(Cubin source) : AnySource(std::move(source)) {}    // NOLINT
     template <class F>
     requires detail::HostKernel<F, P...> Source(HostFunction<F> f)  // NOLINT
-        : AnySource(std::make_shared<const detail::HostCodeOf<F, P...>>(std::move(f.function)), f.options) {}
+        : AnySource(std::shared_ptr<const device::HostCode>(
+                        new detail::HostCodeOf<F, P...>(std::move(f.function))),  // see WYE_LOCAL
+                    f.options) {}
     template <class F>
     requires detail::NativeKernel<F, P...> Source(NativeFunction<F> f)  // NOLINT
-        : AnySource(std::make_shared<const detail::NativeCodeOf<F, P...>>(std::move(f.function), f.probe),
+        : AnySource(std::shared_ptr<const device::NativeCode>(
+                        new detail::NativeCodeOf<F, P...>(std::move(f.function), f.probe)),  // see WYE_LOCAL
                     std::move(f.backend)) {}
   };
   struct Options {

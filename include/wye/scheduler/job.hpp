@@ -23,15 +23,15 @@ struct WorkloadType {
 };
 
 namespace workload_types {
-inline constexpr WorkloadType vector{"vector"};
-inline constexpr WorkloadType matrix{"matrix"};
-inline constexpr WorkloadType attention{"attention"};
-inline constexpr WorkloadType graph{"graph"};
-inline constexpr WorkloadType timeline{"timeline"};
-inline constexpr WorkloadType image{"image"};
-inline constexpr WorkloadType audio{"audio"};
-inline constexpr WorkloadType shader_compilation{"shader-compilation"};
-inline constexpr WorkloadType custom{"custom"};
+WYE_LOCAL inline constexpr WorkloadType vector{"vector"};
+WYE_LOCAL inline constexpr WorkloadType matrix{"matrix"};
+WYE_LOCAL inline constexpr WorkloadType attention{"attention"};
+WYE_LOCAL inline constexpr WorkloadType graph{"graph"};
+WYE_LOCAL inline constexpr WorkloadType timeline{"timeline"};
+WYE_LOCAL inline constexpr WorkloadType image{"image"};
+WYE_LOCAL inline constexpr WorkloadType audio{"audio"};
+WYE_LOCAL inline constexpr WorkloadType shader_compilation{"shader-compilation"};
+WYE_LOCAL inline constexpr WorkloadType custom{"custom"};
 }  // namespace workload_types
 
 /// Which of the waiting jobs starts first.

@@ -1,0 +1,72 @@
+# A bare Debian 12, for scripts that set $root to the repository: what a machine happens to have cannot hide a missing step there.
+#   make_bare           makes it anew, with git, ccache and a clean clone of HEAD inside; fails if none can be made
+#   in_bare COMMAND...  runs a command in the clone
+# The clone has the path that the repository has here, so that both share what ccache has compiled. Copied: package sources,
+# certificates, name servers, pip's configuration. Shared: the folders of ccache, of pip and of downloaded packages. Mounts are
+# in a namespace of their own and end with the command. Needs root, and the right to mount.
+bare_cache=$root/build/bare
+bare=$bare_cache/root
+bare_home=${HOME:-/root}
+
+# bare_shared: prints the folders that are the same here and there.
+bare_shared() {
+  echo "$(ccache --get-config cache_dir)"
+  echo "${XDG_CACHE_HOME:-$bare_home/.cache}/pip"
+}
+
+# bare_tar: makes the root without a clone, unless there is one that is less than a week old.
+bare_tar() {
+  [ -z "$(find "$bare_cache/bookworm.tar" -mtime -7 2>/dev/null)" ] || return 0
+  rm -rf --one-file-system "$bare"
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: bookworm" "Created-By: Packages" 2>/dev/null | head -n 1)
+  proxy=${http_proxy:-}
+  [ -n "$proxy" ] || eval "$(apt-config shell proxy Acquire::http::Proxy)"
+  http_proxy=$proxy debootstrap --variant=minbase --cache-dir="$bare_cache/archives" --include=git,ccache bookworm \
+    "$bare" $mirror && tar -cf "$bare_cache/bookworm.tar.part" -C "$bare" . &&
+    mv "$bare_cache/bookworm.tar.part" "$bare_cache/bookworm.tar"
+}
+
+make_bare() {
+  [ "$(id -u)" = 0 ] || { echo "This user is not root."; return 1; }
+  unshare --mount --pid --fork true || return
+  mkdir -p "$bare_cache/archives" || return
+  bare_tar || { echo "debootstrap makes no root."; return 1; }
+  rm -rf --one-file-system "$bare"
+  mkdir -p "$bare" && tar -xf "$bare_cache/bookworm.tar" -C "$bare" || return
+  for path in /etc/apt /usr/share/keyrings /etc/ssl/certs /usr/local/share/ca-certificates /etc/resolv.conf /etc/pip.conf \
+    /etc/xdg/pip "$bare_home/.config/pip" "$bare_home/.pip" "$bare_home/.config/ccache"; do
+    [ -e "$path" ] || continue
+    rm -rf "$bare$path"
+    mkdir -p "$bare${path%/*}" && cp -a --dereference "$path" "$bare$path" 2>/dev/null || cp -a "$path" "$bare$path" || return
+  done
+  # A folder of its own: images of containers have apt empty its usual one.
+  echo 'Dir::Cache::Archives "/var/cache/shared-archives";' >"$bare/etc/apt/apt.conf.d/zz-shared-archives"
+  mkdir -p "$bare/var/cache/shared-archives" "$bare$root" || return
+  for folder in $(bare_shared); do mkdir -p "$folder" "$bare$folder" || return; done
+  # On a file system of its own, which is thrown away: no package needs to be safe on the disk.
+  echo force-unsafe-io >"$bare/etc/dpkg/dpkg.cfg.d/unsafe-io"
+  [ -z "$(git -C "$root" status --porcelain)" ] || echo "Changes that are not committed are not in the clone."
+  rmdir "$bare$root" && git clone --quiet --no-hardlinks "$root" "$bare$root" || return
+  in_bare true
+}
+
+in_bare() { (
+  # Of the environment, the rest is the machine's.
+  for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z_0-9]*\)=.*/\1/p'); do
+    case $name in
+      CI | CMAKE_CXX_COMPILER_LAUNCHER | PIP_* | CCACHE_* | *_proxy | *_PROXY) ;;
+      *) unset "$name" ;;
+    esac
+  done
+  export HOME="$bare_home" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+  # The shell stays as the first process of the namespace: it buries orphans.
+  unshare --mount --pid --fork --kill-child sh -c '
+    bare=$1 root=$2 archives=$3 shared=$4
+    shift 4
+    mount -t proc proc "$bare/proc" && mount --rbind /sys "$bare/sys" && mount -t tmpfs tmpfs "$bare/dev/shm" &&
+      mount --bind "$archives" "$bare/var/cache/shared-archives" || exit
+    for folder in $shared; do mount --bind "$folder" "$bare$folder" || exit; done
+    chroot "$bare" sh -c "cd \"\$0\" && exec \"\$@\"" "$root" "$@" </dev/null
+    exit $?
+  ' sh "$bare" "$root" "$bare_cache/archives" "$(bare_shared)" "$@"
+); }
