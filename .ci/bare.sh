@@ -1,4 +1,4 @@
-# A bare Debian 12, for scripts that set $root to the repository: what a machine happens to have cannot hide a missing step there.
+# A bare Debian 12, for scripts that set $root to the repository. What this machine happens to have cannot hide a missing step there.
 #   make_bare           makes it anew, with git, ccache and a clean clone of HEAD inside; fails if none can be made
 #   in_bare COMMAND...  runs a command in the clone
 # The clone has the path that the repository has here, so that both share what ccache has compiled. Copied: package sources,
@@ -37,7 +37,8 @@ make_bare() {
     /etc/xdg/pip "$bare_home/.config/pip" "$bare_home/.pip" "$bare_home/.config/ccache"; do
     [ -e "$path" ] || continue
     rm -rf "$bare$path"
-    mkdir -p "$bare${path%/*}" && cp -a --dereference "$path" "$bare$path" 2>/dev/null || cp -a "$path" "$bare$path" || return
+    mkdir -p "$bare${path%/*}" || return
+    cp -aL "$path" "$bare$path" || true  # links that lead nowhere are left out
   done
   # A folder of its own: images of containers have apt empty its usual one.
   echo 'Dir::Cache::Archives "/var/cache/shared-archives";' >"$bare/etc/apt/apt.conf.d/zz-shared-archives"

@@ -49,10 +49,10 @@ for tree in "$work"/build-*; do mv "$tree" "$tree-is-away"; done
 g++ -std=c++20 "$here/plugin/host.cpp" -ldl -o "$work/plugin_host" || exit
 no_build_path() { ! grep -rF -e "$work/" -e "$root/" "$prefix"; }
 no_empty_folder() { ! find "$prefix" -type d -empty | grep .; }
-compiled_by_pkgconfig() { # compiled_by_pkgconfig MODULE OUTPUT SOURCE OPTION...: as README says
-  module=$1 output=$2
+compiled_by_pkgconfig() { # compiled_by_pkgconfig MODULES OUTPUT SOURCE OPTION...: as README says
+  modules=$1 output=$2
   shift 2
-  flags=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config $static --cflags --libs "$module") || return
+  flags=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config $static --cflags --libs $modules) || return
   echo "$flags"
   g++ -std=c++20 "$@" $flags -o "$output"
 }
@@ -60,8 +60,8 @@ with_pkgconfig() ( # programs of the core alone and of both libraries, and a plu
   folder=$work/pkgconfig-$flavour
   mkdir "$folder" && export LD_LIBRARY_PATH="$libraries" &&
     compiled_by_pkgconfig wye "$folder/core" "$here/core/program.cpp" && "$folder/core" &&
-    compiled_by_pkgconfig wye-workloads "$folder/program" "$here/program.cpp" && "$folder/program" &&
-    compiled_by_pkgconfig wye-workloads "$folder/plugin.so" "$here/plugin/plugin.cpp" -shared -fPIC -fno-gnu-unique &&
+    compiled_by_pkgconfig "wye wye-workloads" "$folder/program" "$here/program.cpp" && "$folder/program" &&
+    compiled_by_pkgconfig "wye wye-workloads" "$folder/plugin.so" "$here/plugin/plugin.cpp" -shared -fPIC -fno-gnu-unique &&
     exports_its_own "$folder/plugin.so" && "$work/plugin_host" "$folder/plugin.so"
 )
 readme() { # readme FOLDER COMPILER: README's CMakeLists.txt and program, as they stand there
@@ -75,12 +75,16 @@ readme_plugin() { # readme_plugin FOLDER COMPILER: the same project, whose progr
     foreign "$1" "$1/build" && exports_its_own "$1/build/libapp.so" && "$work/plugin_host" "$1/build/libapp.so"
 }
 exports_its_own() { # exports_its_own PLUGIN: one function, weak symbols that plugin.cpp alone makes, and nothing unique
+  if [ ! -f "$work/own" ]; then
+    for compiler in "g++ -fno-gnu-unique" clang++; do
+      $compiler -std=c++20 -fPIC -I"$prefix/include" -c "$here/plugin/plugin.cpp" -o "$work/own.o" &&
+        nm --defined-only "$work/own.o" >>"$work/own" || return
+    done
+  fi
   nm -D --defined-only "$1" >"$1.exports" || return
   [ "$(grep -v ' [WV] ' "$1.exports" | cut -d' ' -f2-)" = "T use_wye" ] || { grep -v ' [WV] ' "$1.exports" | c++filt; return 1; }
-  g++ -std=c++20 -fPIC -fno-gnu-unique -I"$prefix/include" -c "$here/plugin/plugin.cpp" -o "$1.o" &&
-    clang++ -std=c++20 -fPIC -I"$prefix/include" -c "$here/plugin/plugin.cpp" -o "$1.clang.o" &&
-    nm --defined-only "$1.o" "$1.clang.o" | cut -d' ' -f3 | sort -u >"$1.own" || return
-  ! cut -d' ' -f3 "$1.exports" | sort -u | comm -23 - "$1.own" | grep .
+  cut -d' ' -f3 "$work/own" | sort -u >"$work/own.names"
+  ! cut -d' ' -f3 "$1.exports" | sort -u | comm -23 - "$work/own.names" | grep .
 }
 headers_make_nothing_unique() { # what is left of it at -O0 is libstdc++'s, see cmake/wye_targets.cmake
   for source in plugin/plugin.cpp core/program.cpp interop/program.cpp ../../examples/15_fastest_of.cpp; do
