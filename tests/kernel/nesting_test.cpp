@@ -78,6 +78,11 @@ TEST_CASE("GLSL that is nested too deep is refused before it ends the process", 
 }
 
 TEST_CASE("CUDA C++ that is nested too deep is refused before it ends the process", "[kernel]") {
+  const auto plain = compile(nested_cuda("a"), {.name = "k"});
+  if (!plain && plain.error() == Errc::unsupported) {
+    WARN("Skipped: this build has no CUDA C++.");
+    return;
+  }
   check_nested([](auto... what) { return nested_cuda(what...); }, "k.cu", 2);
 }
 
