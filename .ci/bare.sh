@@ -55,7 +55,7 @@ in_bare() { (
   # Of the environment, the rest is the machine's.
   for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z_0-9]*\)=.*/\1/p'); do
     case $name in
-      CI | CMAKE_CXX_COMPILER_LAUNCHER | PIP_* | CCACHE_* | *_proxy | *_PROXY) ;;
+      CI | XDG_CACHE_HOME | CMAKE_CXX_COMPILER_LAUNCHER | PIP_* | CCACHE_* | *_proxy | *_PROXY) ;;
       *) unset "$name" ;;
     esac
   done
