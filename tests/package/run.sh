@@ -88,8 +88,8 @@ exports_its_own() { # exports_its_own PLUGIN: one function, weak symbols that pl
 }
 headers_make_nothing_unique() { # what is left of it at -O0 is libstdc++'s, see cmake/wye_targets.cmake
   for source in plugin/plugin.cpp core/program.cpp interop/program.cpp ../../examples/15_fastest_of.cpp; do
-    g++ -std=c++20 -fPIC -I"$prefix/include" -c "$here/$source" -o "$work/unique.o" || return
-    nm -C "$work/unique.o" | grep ' u ' | grep -v ' std::ranges::__cust::' && { echo "$source"; return 1; }
+    g++ -std=c++20 -fPIC -shared -I"$prefix/include" "$here/$source" -o "$work/unique.so" || return
+    nm -DC "$work/unique.so" | grep ' u ' | grep -v ' std::ranges::__cust::' && { echo "$source"; return 1; }
   done
   true
 }
