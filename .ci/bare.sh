@@ -1,7 +1,8 @@
-# A bare Debian 12, for scripts that set $root to the repository. What this machine happens to have cannot hide a missing step there.
+# A bare Debian 12, for scripts that set $root to the repository. This machine's own headers, libraries, compilers and environment
+# cannot hide a missing step there.
 #   make_bare           makes it anew, with git, ccache and a clean clone of HEAD inside; fails if none can be made
 #   in_bare COMMAND...  runs a command in the clone
-# The clone has the path that the repository has here, so that both share what ccache has compiled. Copied: package sources,
+# The clone has the path that the repository has here, so that both share ccache's results. Copied: package sources,
 # certificates, name servers, pip's configuration. Shared: the folders of ccache, of pip and of downloaded packages. Mounts are
 # in a namespace of their own and end with the command. Needs root, and the right to mount.
 bare_cache=$root/build/bare
@@ -52,7 +53,7 @@ make_bare() {
 }
 
 in_bare() { (
-  # Of the environment, the rest is the machine's.
+  # The rest of the environment belongs to this machine.
   for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z_0-9]*\)=.*/\1/p'); do
     case $name in
       CI | XDG_CACHE_HOME | CMAKE_CXX_COMPILER_LAUNCHER | PIP_* | CCACHE_* | *_proxy | *_PROXY) ;;
@@ -60,7 +61,7 @@ in_bare() { (
     esac
   done
   export HOME="$bare_home" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-  # The shell stays as the first process of the namespace: it buries orphans.
+  # The shell stays as the first process of the namespace: it reaps orphans.
   unshare --mount --pid --fork --kill-child sh -c '
     bare=$1 root=$2 archives=$3 shared=$4
     shift 4

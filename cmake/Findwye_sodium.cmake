@@ -1,5 +1,5 @@
 # Finds libsodium, which brings no CMake package of its own, and makes wye_deps::sodium. The shared library is preferred:
-# Debian's archive is not position independent, so that no plug-in links it.
+# Debian's archive is not position independent, and a plug-in cannot link it.
 find_path(wye_sodium_INCLUDE_DIR NAMES sodium.h)
 find_library(wye_sodium_LIBRARY NAMES sodium libsodium)
 mark_as_advanced(wye_sodium_INCLUDE_DIR wye_sodium_LIBRARY)

@@ -69,8 +69,8 @@ function(wye_public_library target)
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     DEBUG_POSTFIX d)
-  # A plug-in is unmapped only if it has no unique symbol, and code that converts a std::vector to a std::span has one, which is
-  # libstdc++'s. Programs are never unmapped.
+  # The loader unmaps a plug-in only if it has no unique symbol. Without optimization, converting a std::vector to a std::span makes
+  # unique symbols of libstdc++. Programs are never unmapped.
   target_compile_options(${target} INTERFACE
     $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>>:-fno-gnu-unique>)
   get_target_property(type ${target} TYPE)

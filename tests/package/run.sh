@@ -86,7 +86,7 @@ exports_its_own() { # exports_its_own PLUGIN: one function, weak symbols that pl
   cut -d' ' -f3 "$work/own" | sort -u >"$work/own.names"
   ! cut -d' ' -f3 "$1.exports" | sort -u | comm -23 - "$work/own.names" | grep .
 }
-headers_make_nothing_unique() { # what is left of it at -O0 is libstdc++'s, see cmake/wye_targets.cmake
+headers_make_nothing_unique() { # apart from libstdc++'s own symbols at -O0, see cmake/wye_targets.cmake
   for source in plugin/plugin.cpp core/program.cpp interop/program.cpp ../../examples/15_fastest_of.cpp; do
     g++ -std=c++20 -fPIC -shared -I"$prefix/include" "$here/$source" -o "$work/unique.so" || return
     nm -DC "$work/unique.so" | grep ' u ' | grep -v ' std::ranges::__cust::' && { echo "$source"; return 1; }

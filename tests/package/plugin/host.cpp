@@ -1,5 +1,5 @@
-// host PLUGIN: loads, uses and unloads it many times. With the CPU alone, everything is then as it was before the first time.
-// With every device there is, nothing of the plug-in is left, and what drivers keep to themselves does not grow.
+// host PLUGIN: loads, uses and unloads it many times. With the CPU alone, the process is then as it was before the first time.
+// With every device, nothing of the plug-in is left; drivers may keep libraries of their own, which do not grow in number.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@ long entries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 
-// What a process has: a plug-in that is gone leaves none of it.
+// The files, threads and mappings of this process.
 struct State {
   std::set<std::string> mapped;
   long threads = 0;
