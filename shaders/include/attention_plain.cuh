@@ -48,13 +48,16 @@ __device__ void bring_lines(float (&to)[lines][pitch], const typename T::Number*
 
 __device__ Quad quad_at(const float* from) { return *reinterpret_cast<const Quad*>(from); }
 
+// With `hides`, the weight 0 hides a value that is NaN or infinite: some queries may not see its key.
+template <bool hides>
 __device__ void add_products(float* sums, float weight, Quad values) {
+  if (hides && weight == 0.0f) return;
   sums[0] = fmaf(weight, values.x, sums[0]), sums[1] = fmaf(weight, values.y, sums[1]);
   sums[2] = fmaf(weight, values.z, sums[2]), sums[3] = fmaf(weight, values.w, sums[3]);
 }
 
 // Weights from `from` on times a stage of values, for the first `columns` of a thread's.
-template <unsigned columns, unsigned threads>
+template <unsigned columns, bool hides, unsigned threads>
 __device__ void add_values(float (&sums)[4][8], const AttentionTiles<threads>& tiles, unsigned from) {
   const unsigned x = threadIdx.x % 16, row = threadIdx.x / 16 * 4;
 #pragma unroll 1
@@ -69,7 +72,7 @@ __device__ void add_values(float (&sums)[4][8], const AttentionTiles<threads>& t
         const Quad values = quad_at(&tiles.v[i + j][c * 16 + x * 4]);
 #pragma unroll
         for (unsigned r = 0; r < 4; ++r)
-          add_products(&sums[r][c], j == 0 ? weights[r].x : j == 1 ? weights[r].y : j == 2 ? weights[r].z : weights[r].w, values);
+          add_products<hides>(&sums[r][c], j == 0 ? weights[r].x : j == 1 ? weights[r].y : j == 2 ? weights[r].z : weights[r].w, values);
       }
     }
   }
@@ -165,10 +168,13 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
         bring_lines<T, threads, turn_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * size + column, size,
                                               stretch.last > first ? stretch.last - first : 0, width);
         __syncthreads();
-        if (width > 64)
-          add_values<8>(sums, tiles, from);
+        const bool all_see = seen_by(stretch, tiles.place.query) >= min(key + tile_keys, end);
+        if (!all_see)
+          add_values<8, true>(sums, tiles, from);
+        else if (width > 64)
+          add_values<8, false>(sums, tiles, from);
         else
-          add_values<4>(sums, tiles, from);
+          add_values<4, false>(sums, tiles, from);
       }
     }
 

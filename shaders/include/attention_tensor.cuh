@@ -64,6 +64,46 @@ __device__ void load_turned_pieces(unsigned (&to)[4], const unsigned (*lines)[li
 #endif
 }
 
+__device__ bool is_odd(float v) { return (__float_as_uint(v) & 0x7f800000u) == 0x7f800000u; }
+
+// Whether a warp finds NaN or infinities in the lines of values from `first` on, in `width` columns.
+template <class T>
+__device__ bool has_odd(const unsigned (&lines)[tile_keys][line_words], unsigned first, unsigned width) {
+  const unsigned words = (width + 1) / 2;
+  bool odd = false;
+  for (unsigned line = first; line < tile_keys; ++line)
+    for (unsigned word = threadIdx.x % 32; word < words; word += 32) {
+      float low, high;
+      T::split(lines[line][word], low, high);
+      odd |= is_odd(low) || is_odd(high);
+    }
+  return __any_sync(0xffffffffu, odd) != 0;
+}
+
+// Adds the products of weights and values without tensor cores, and leaves out those of the weight 0: that hides NaN and infinities
+// of keys that a query does not see.
+template <class T>
+__device__ void add_seen_values(float (&sums)[turn_columns / 8][4], const float (&weights)[tile_keys / 8][4],
+                                const unsigned (&lines)[tile_keys][line_words], unsigned width) {
+  const unsigned lane = threadIdx.x % 32, t = lane % 4;
+#pragma unroll 1
+  for (unsigned from = 0; from < 4; ++from)
+#pragma unroll
+    for (unsigned i = 0; i < tile_keys / 4; ++i) {
+      const float first = __shfl_sync(0xffffffffu, weights[i / 2][i % 2], int(lane - t + from));
+      const float second = __shfl_sync(0xffffffffu, weights[i / 2][2 + i % 2], int(lane - t + from));
+      const unsigned* const line = lines[i / 2 * 8 + from * 2 + i % 2];
+#pragma unroll
+      for (unsigned n = 0; n < turn_columns / 8; ++n) {
+        if (n * 8 >= width) continue;
+        float low, high;
+        T::split(line[n * 4 + t], low, high);
+        if (first != 0.0f) sums[n][0] = fmaf(first, low, sums[n][0]), sums[n][1] = fmaf(first, high, sums[n][1]);
+        if (second != 0.0f) sums[n][2] = fmaf(second, low, sums[n][2]), sums[n][3] = fmaf(second, high, sums[n][3]);
+      }
+    }
+}
+
 template <class T>
 __device__ void attend(const typename T::Number* q, const typename T::Number* k, const typename T::Number* v,
                        typename T::Number* result, float* state, const Stretch& stretch, AttentionTiles<T>& tiles) {
@@ -151,6 +191,14 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
         float& score = scores[i / 4][i % 4];
         score = __expf(score - most[i / 2 % 2]);
         total[i / 2 % 2] += score;
+      }
+      const unsigned seen_by_all = seen_by(stretch, tiles.place.query + warp * 16);
+      if (seen_by_all < min(key + tile_keys, stretch.last) &&
+          has_odd<T>(tiles.v, seen_by_all > key ? seen_by_all - key : 0, width)) {
+#pragma unroll
+        for (unsigned i = 0; i < turn_columns / 2; ++i) sums[i / 4][i % 4] *= factor[i / 2 % 2];
+        add_seen_values<T>(sums, scores, tiles.v, width);
+        continue;
       }
       unsigned weights[tile_keys / 16][4];
 #pragma unroll

@@ -10,7 +10,7 @@ __device__ Squares shuffled(Squares v, int bits) {
 }
 __device__ Squares combine(Squares a, Squares b) { return {a.plain + b.plain, a.up + b.up, a.down + b.down}; }
 
-constexpr float scale_up = 18446744073709551616.0f;          // 2^64
+constexpr float scale_up = 1.2676506002282294e30f;            // 2^100, which lifts the square of 2^-149 above 2^-126
 constexpr float scale_down = 8.271806125530277e-25f;         // 2^-80
 constexpr float largest_square = 8.507059173023462e37f;      // 2^126, and the smallest sum that counts as it is is 2^-80
 

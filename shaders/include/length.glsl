@@ -1,8 +1,8 @@
 // The length of a vector whose squares may overflow or vanish: three sums of squares, as they are, of the numbers times
-// 2^64, and of the numbers times 2^-80. The one in range counts. Source: Blue, A portable Fortran program to find the
+// 2^100, and of the numbers times 2^-80. The one in range counts. Source: Blue, A portable Fortran program to find the
 // Euclidean norm of a vector, ACM TOMS 4 (1978), with three sums in place of three ranges.
 #define PARTIAL vec3
-const float up = 18446744073709551616.0;    // 2^64
+const float up = 1.2676506002282294e30;     // 2^100, which lifts the square of 2^-149 above 2^-126
 const float down = 8.271806125530277e-25;   // 2^-80
 const float largest = 8.507059173023462e37; // 2^126, and the smallest sum that counts as it is is 2^-80
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the kernels of PageRank share. Where the parts of `shares` lie, `pagerank.glsl` says.
+// Declarations that the kernels of PageRank share. `pagerank.glsl` describes the parts of `shares`.
 #include "flat.cuh"
 #include "team.cuh"
 
@@ -19,3 +19,13 @@ __device__ const float* part_of(const float* shares, unsigned part, unsigned nod
 }
 
 __device__ Pair combine(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
+
+// A sum whose error does not grow with the number of additions (Kahan). Compilers of CUDA C++ keep the order of additions.
+struct Sum {
+  float value = 0.0f, excess = 0.0f;
+  __device__ void add(float x) {
+    const float corrected = x - excess, next = value + corrected;
+    excess = (next - value) - corrected;
+    value = next;
+  }
+};

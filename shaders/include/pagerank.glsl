@@ -1,6 +1,11 @@
-// What the kernels of PageRank share. Scratch memory `shares` has three parts of nodes + 1 numbers: two of what each
-// node gives to each node it links to, read and written in turns, and 1 / links of each node, 0 where it has none.
-// The last number of the first two is 0: links from nodes that do not exist bring that.
+// Declarations that the kernels of PageRank share.
+// An iteration adds a change to each rank. The links carry the changes, not the ranks: a change is rounded relative to
+// itself, so the changes shrink by the damping in each iteration, down to any tolerance.
+// Scratch memory `shares` has four parts of nodes + 1 numbers:
+//   0, 1: the change that each link of a node carries, read and written in turns; the last number is 0, which links
+//         from nodes that do not exist carry
+//   2:    1 / links of each node, 0 for a node without links
+//   3:    the part of each rank that its float32 does not hold
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
 struct WordSpan {
@@ -30,6 +35,17 @@ struct ConstSummarySpan {
 };
 
 const uint links_per_block = 2048;
+
+// Adds `x` to `sum`, which exceeds the exact sum by `excess` (Kahan). The error does not grow with the number of
+// additions. Without `precise` a compiler may simplify `excess` to zero.
+void add(inout precise vec4 sum, inout precise vec4 excess, vec4 x) {
+  precise const vec4 corrected = x - excess;
+  precise const vec4 next = sum + corrected;
+  excess = (next - sum) - corrected;
+  sum = next;
+}
+
+float total_of(vec4 sums) { return (sums.x + sums.y) + (sums.z + sums.w); }
 
 uvec2 part_address(FloatSpan shares, uint part, uint nodes) {
   return element(uvec2(shares.data), product(part, nodes + 1));

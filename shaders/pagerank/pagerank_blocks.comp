@@ -1,6 +1,6 @@
 #version 460
-// One iteration, in graphs with many links, first: what the links of each block of 2048 bring, where they all lead to
-// one node. No invocation of the next step then has more than a thousand shares to add.
+// One iteration, in graphs with many links, first: adds up what each block of 2048 links carries, if all lead to one node.
+// An invocation of the next step then has at most 4096 links and as many blocks to add.
 #include "span.glsl"
 #include "flat.glsl"
 #include "pagerank.glsl"

@@ -1,4 +1,4 @@
-// One iteration, in graphs with many links, first: what the links of each block of 2048 bring, where they all lead to one node.
+// One iteration, in graphs with many links, first: adds up what each block of 2048 links carries, if all lead to one node.
 #include "pagerank.cuh"
 
 // The last node whose links begin at `link` or before.

@@ -1,6 +1,6 @@
 #version 460
-// One iteration: each node adds up what its links bring. Leaves, for each 256 nodes, how much their ranks changed and
-// how much rank lies on those of them that link nowhere.
+// One iteration: computes the next change of each rank from the changes that the links carry, and adds it.
+// Writes for each 256 nodes the sum of |change|, and the sum of the changes of nodes without links.
 #include "span.glsl"
 #include "flat.glsl"
 #include "pagerank.glsl"
@@ -21,26 +21,28 @@ layout(push_constant) uniform Arguments {
   float damping;
 };
 
-// What links bring. Four sums, for speed and for the error, which grows with the length of each.
+// The sum of what links carry, in four sums.
 float given(ConstFloats shares_of, uvec2 links) {
   ConstWords link = ConstWords(element(uvec2(sources.data), uvec2(links.x, 0)));
   const uint count = links.y - links.x;
-  vec4 sums = vec4(0.0);
+  vec4 sums = vec4(0.0), excess = vec4(0.0);
   uint i = 0;
   for (; i + 4 <= count; i += 4)
-    sums += vec4(shares_of.at[min(link.at[i], nodes)], shares_of.at[min(link.at[i + 1], nodes)],
-                 shares_of.at[min(link.at[i + 2], nodes)], shares_of.at[min(link.at[i + 3], nodes)]);
+    add(sums, excess,
+        vec4(shares_of.at[min(link.at[i], nodes)], shares_of.at[min(link.at[i + 1], nodes)],
+             shares_of.at[min(link.at[i + 2], nodes)], shares_of.at[min(link.at[i + 3], nodes)]));
   for (; i < count; ++i) sums.x += shares_of.at[min(link.at[i], nodes)];
-  return (sums.x + sums.y) + (sums.z + sums.w);
+  return total_of(sums);
 }
 
 float of_blocks(uvec2 range) {
-  vec4 sums = vec4(0.0);
+  vec4 sums = vec4(0.0), excess = vec4(0.0);
   uint i = range.x;
   for (; i + 4 <= range.y; i += 4)
-    sums += vec4(blocks.data.at[i], blocks.data.at[i + 1], blocks.data.at[i + 2], blocks.data.at[i + 3]);
+    add(sums, excess,
+        vec4(blocks.data.at[i], blocks.data.at[i + 1], blocks.data.at[i + 2], blocks.data.at[i + 3]));
   for (; i < range.y; ++i) sums.x += blocks.data.at[i];
-  return (sums.x + sums.y) + (sums.z + sums.w);
+  return total_of(sums);
 }
 
 void main() {
@@ -59,13 +61,18 @@ void main() {
       sum = of_blocks(whole) + given(shares_of, uvec2(links.x, whole.x * links_per_block)) +
             given(shares_of, uvec2(whole.y * links_per_block, links.y));
     }
-    const float dangling = partials.data.at[2 * ((nodes + 255) / 256)];
-    const float before = ranks.data.at[node];
-    const float rank = (1.0 - damping) / float(nodes) + damping * (sum + dangling / float(nodes));
+    const float for_all = partials.data.at[2 * ((nodes + 255) / 256)];
+    const float change = damping * (sum + for_all / float(nodes));
     const float part = Floats(part_address(shares, 2, nodes)).at[node];
+    Floats low = Floats(part_address(shares, 3, nodes));
+    const float before = ranks.data.at[node];
+    precise const float corrected = change + low.at[node];
+    precise const float rank = before + corrected;
+    precise const float rest = corrected - (rank - before);
     ranks.data.at[node] = rank;
-    Floats(part_address(shares, 1 - turn, nodes)).at[node] = rank * part;
-    partial = vec2(abs(rank - before), part == 0.0 ? rank : 0.0);
+    low.at[node] = rest;
+    Floats(part_address(shares, 1 - turn, nodes)).at[node] = change * part;
+    partial = vec2(abs(change), part == 0.0 ? change : 0.0);
   }
   const vec2 sums = team_result(partial, 8);
   if (gl_LocalInvocationID.x == 0 && node < nodes) {

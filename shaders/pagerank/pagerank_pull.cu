@@ -1,13 +1,12 @@
-// One iteration: each node adds up what its links bring. Leaves, for each 256 nodes, how much their ranks changed and how much
-// rank lies on those of them that link nowhere. Some lanes of a warp share a node, as many as it has links on average: they
-// read neighbouring links, and no thread waits for another with far more of them.
+// One iteration: computes the next change of each rank from the changes that the links carry, and adds it. Writes for each 256
+// nodes the sum of |change|, and the sum of the changes of nodes without links. Some lanes of a warp share a node, as many as it
+// has links on average: they read neighbouring links, and no thread waits for another with far more of them.
 #include "pagerank.cuh"
 
-// What every `lanes`-th of the links [first, last) brings.
-__device__ float given(const float* shares, const unsigned* sources, unsigned nodes, Size first, Size last, unsigned lanes) {
-  float sum = 0.0f;
-  for (Size i = first; i < last; i += lanes) sum += shares[min(sources[i], nodes)];
-  return sum;
+// Adds what every `lanes`-th of the links [first, last) carries.
+__device__ void add_links(Sum& sum, const float* shares, const unsigned* sources, unsigned nodes, Size first, Size last,
+                          unsigned lanes) {
+  for (Size i = first; i < last; i += lanes) sum.add(shares[min(sources[i], nodes)]);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -24,34 +23,35 @@ extern "C" __global__ void __launch_bounds__(256)
 
   for (unsigned at = threadIdx.x >> lanes_log2; at < nodes_per_group; at += nodes_per_group >> lanes_log2) {
     const Size node = first_node + at;
-    float sum = 0.0f;
+    Sum sum;
     if (node < nodes) {
       const Size begin = min(Size(offsets[node]), sources.size), end = min(Size(offsets[node + 1]), sources.size);
       if (end < begin + 2 * links_per_block) {
-        sum = given(from, sources.data, nodes, begin + lane, end, lanes);
+        add_links(sum, from, sources.data, nodes, begin + lane, end, lanes);
       } else {
         const Size whole = (begin + links_per_block - 1) / links_per_block, whole_end = end / links_per_block;
-        for (Size i = whole + lane; i < whole_end; i += lanes) sum += blocks[i];
-        sum += given(from, sources.data, nodes, begin + lane, whole * links_per_block, lanes);
-        sum += given(from, sources.data, nodes, whole_end * links_per_block + lane, end, lanes);
+        for (Size i = whole + lane; i < whole_end; i += lanes) sum.add(blocks[i]);
+        add_links(sum, from, sources.data, nodes, begin + lane, whole * links_per_block, lanes);
+        add_links(sum, from, sources.data, nodes, whole_end * links_per_block + lane, end, lanes);
       }
     }
-    sum = team_result(sum, lanes_log2);
-    if (lane == 0) brought[at] = sum;
+    const float all = team_result(sum.value, lanes_log2);
+    if (lane == 0) brought[at] = all;
   }
   __syncthreads();
 
   const Size node = first_node + threadIdx.x;
   Pair partial{};
   if (node < nodes) {
-    const float dangling = partials[2 * ((Size(nodes) + nodes_per_group - 1) / nodes_per_group)];
-    const float before = ranks[node];
-    const float rank =
-        (1.0f - damping) / float(nodes) + damping * (brought[threadIdx.x] + dangling / float(nodes));
+    const float for_all = partials[2 * ((Size(nodes) + nodes_per_group - 1) / nodes_per_group)];
+    const float change = damping * (brought[threadIdx.x] + for_all / float(nodes));
     const float part = part_of(shares.data, 2, nodes)[node];
+    float& low = part_of(shares.data, 3, nodes)[node];
+    const float before = ranks[node], corrected = change + low, rank = before + corrected;
     ranks[node] = rank;
-    part_of(shares.data, 1 - turn, nodes)[node] = rank * part;
-    partial = {fabsf(rank - before), part == 0.0f ? rank : 0.0f};
+    low = corrected - (rank - before);
+    part_of(shares.data, 1 - turn, nodes)[node] = change * part;
+    partial = {fabsf(change), part == 0.0f ? change : 0.0f};
   }
   const Pair sums = team_result(partial, 8);
   if (threadIdx.x == 0 && node < nodes) {

@@ -1,5 +1,5 @@
 #version 460
-// Step 3: all nodes rank the same.
+// Step 3: gives all nodes the same rank.
 #include "span.glsl"
 #include "flat.glsl"
 #include "pagerank.glsl"
@@ -26,6 +26,7 @@ void main() {
     ranks.data.at[node] = rank;
     Floats(part_address(shares, 0, nodes)).at[node] = rank * part;
     Floats(part_address(shares, 2, nodes)).at[node] = part;
+    Floats(part_address(shares, 3, nodes)).at[node] = 0.0;
   } else if (node == nodes) {
     Floats(part_address(shares, 0, nodes)).at[node] = 0.0;
     Floats(part_address(shares, 1, nodes)).at[node] = 0.0;

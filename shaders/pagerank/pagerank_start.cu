@@ -1,4 +1,4 @@
-// Step 3: all nodes rank the same.
+// Step 3: gives all nodes the same rank.
 #include "pagerank.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -14,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(256)
     ranks[node] = rank;
     part_of(shares.data, 0, nodes)[node] = rank * part;
     part_of(shares.data, 2, nodes)[node] = part;
+    part_of(shares.data, 3, nodes)[node] = 0.0f;
   } else if (node == nodes) {
     part_of(shares.data, 0, nodes)[node] = 0.0f;
     part_of(shares.data, 1, nodes)[node] = 0.0f;

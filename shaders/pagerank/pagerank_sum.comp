@@ -1,5 +1,6 @@
 #version 460
-// One iteration, last: the change and the dangling rank of all nodes; whether that is the end. One workgroup.
+// One iteration, last: adds up |change| of all nodes, and the changes of those without links, which all nodes share.
+// Decides whether the ranks have converged. One workgroup.
 #include "span.glsl"
 #include "flat.glsl"
 #include "pagerank.glsl"
@@ -11,18 +12,19 @@ layout(push_constant) uniform Arguments {
   FloatSpan partials;
   SummarySpan summary;
   uint groups;
-  uint counts;  // 0: the start, which is no iteration
+  uint counts;  // 0: the start, which is not an iteration
   float tolerance;
 };
 
 void main() {
   if (summary.data.at[0].converged != 0) return;
-  vec2 mine = vec2(0.0);
+  vec4 mine = vec4(0.0), excess = vec4(0.0);
   for (uint i = gl_LocalInvocationID.x; i < groups; i += 256)
-    mine += vec2(partials.data.at[2 * i], partials.data.at[2 * i + 1]);
-  const vec2 all = team_result(mine, 8);
+    add(mine, excess, vec4(partials.data.at[2 * i], partials.data.at[2 * i + 1], 0.0, 0.0));
+  const vec2 all = team_result(mine.xy, 8);
   if (gl_LocalInvocationID.x != 0) return;
-  partials.data.at[2 * groups] = all.y;
+  // The first change is damping (sum of shares + dangling rank / nodes) + (1 - damping) / nodes - 1 / nodes.
+  partials.data.at[2 * groups] = counts == 0 ? all.y - 1.0 : all.y;
   if (counts == 0) return;
   summary.data.at[0].iterations += 1;
   summary.data.at[0].residual = all.x;

@@ -33,10 +33,12 @@ layout(push_constant) uniform Arguments {
   float decay;
 };
 
-// exp(-v) for v >= 0, infinite or NaN.
-float faded(float v) {
-  if ((floatBitsToUint(v) & 0x7fffffff) > 0x7f800000) return v;
-  return v > 87.0 ? 0.0 : exp(-v);
+bool is_nan(float v) { return (floatBitsToUint(v) & 0x7fffffff) > 0x7f800000; }
+
+// importance exp(-x) for x >= 0, infinite or NaN; 0 for x > 87, also of an infinite importance.
+float faded(float importance, float x) {
+  if (is_nan(importance) || is_nan(x)) return uintBitsToFloat(0x7fc00000);
+  return x > 87.0 ? 0.0 : importance * exp(-x);
 }
 
 void main() {
@@ -47,7 +49,7 @@ void main() {
   // Elements of 16 bytes are four of 4.
   const uvec2 row = uvec2(first.x << 2, first.y << 2 | first.x >> 30);
   const Evidence e = ConstEvidence(element(uvec2(evidence.data), row)).at[x];
-  const float fade = faded(decay * abs(now - e.timestamp));
+  const float importance = faded(e.importance, decay * abs(now - e.timestamp));
   PlacedPoints(element(uvec2(points.data), row)).at[x] =
-      Placed(e.timestamp, e.importance * fade, e.relevance, e.category);
+      Placed(e.timestamp, importance, e.relevance, e.category);
 }

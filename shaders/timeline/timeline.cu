@@ -15,14 +15,16 @@ struct Placed {
   unsigned category;
 };
 
-// exp(-v) for v >= 0, infinite or NaN.
-__device__ float faded(float v) { return v > 87.0f ? 0.0f : expf(-v); }
+// importance exp(-x) for x >= 0, infinite or NaN; 0 for x > 87, also of an infinite importance.
+__device__ float faded(float importance, float x) {
+  return x > 87.0f && importance == importance ? 0.0f : importance * expf(-x);
+}
 
 extern "C" __global__ void __launch_bounds__(256)
     wye_timeline(wye_span<const Evidence> evidence, wye_span<Placed> points, float now, float decay) {
   for (Size i = flat_thread(); i < points.size; i += flat_threads()) {
     const Evidence e = evidence[i];
-    const float fade = faded(decay * fabsf(now - e.timestamp));
-    points[i] = {e.timestamp, e.importance * fade, e.relevance, e.category};
+    const float importance = faded(e.importance, decay * fabsf(now - e.timestamp));
+    points[i] = {e.timestamp, importance, e.relevance, e.category};
   }
 }

@@ -24,6 +24,10 @@ const float* as_floats(const T* from, std::size_t count, float* room) {
   return room;
 }
 
+bool all_finite(const float* from, std::size_t count) {
+  return std::all_of(from, from + count, [](float v) { return std::isfinite(v); });
+}
+
 /// Some queries of one head, beginning with `query`.
 template <class T>
 struct Queries {
@@ -61,6 +65,10 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
   const std::size_t end = std::min(stretch.last, stretch.seen_by(some.query + rows - 1));
   for (std::size_t key = stretch.first; key < end; key += most_keys) {
     const std::size_t keys = std::min(most_keys, end - key);
+    const auto seen_here = [&](std::size_t r) {
+      const std::size_t seen = stretch.seen_by(some.query + r);
+      return seen > key ? std::min(seen - key, keys) : 0;
+    };
     multiply({.rows = rows,
               .columns = keys,
               .inner = size,
@@ -73,8 +81,7 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
               .c_step = keys});
     for (std::size_t r = 0; r < rows; ++r) {
       float* const row = scores + r * keys;
-      const std::size_t seen = stretch.seen_by(some.query + r),
-                        here = seen > key ? std::min(seen - key, keys) : 0;
+      const std::size_t here = seen_here(r);
       const ExponentSum sum = exponentiate({row, here}, stretch.scale, most[r]);
       std::fill(row + here, row + keys, 0.0f);
       const float factor = std::exp(most[r] - sum.most);
@@ -83,16 +90,21 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
       if (factor == 1.0f) continue;
       for (std::size_t c = 0; c < size; ++c) sums[r * size + c] *= factor;
     }
-    multiply({.rows = rows,
-              .columns = size,
-              .inner = keys,
-              .a = scores,
-              .a_step = keys,
-              .b = as_floats(some.v + key * size, keys * size, room),
-              .b_step = size,
-              .c = sums,
-              .c_step = size,
-              .add = true});
+    const float* const values = as_floats(some.v + key * size, keys * size, room);
+    // The weight 0 hides a value unless that is NaN or infinite. Then each query multiplies only the keys that it sees.
+    const std::size_t seen_by_all = seen_here(0);
+    const bool together = all_finite(values + seen_by_all * size, (keys - seen_by_all) * size);
+    for (std::size_t r = 0; r < rows; r += together ? rows : 1)
+      multiply({.rows = together ? rows : 1,
+                .columns = size,
+                .inner = together ? keys : seen_here(r),
+                .a = scores + r * keys,
+                .a_step = keys,
+                .b = values,
+                .b_step = size,
+                .c = sums + r * size,
+                .c_step = size,
+                .add = true});
   }
 
   for (std::size_t r = 0; r < rows; ++r) {

@@ -16,11 +16,24 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// a x + y. Where there is no fused instruction the product is rounded on its own: quarters do not overflow unless the
+/// sum does.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V multiple_added([[maybe_unused]] D d, V a, V x, V y) {
+#if HWY_NATIVE_FMA
+  return hn::MulAdd(a, x, y);
+#else
+  const V product = hn::Mul(a, x), quarter = hn::Set(d, 0.25f);
+  const V scaled = hn::Mul(hn::Add(hn::Mul(a, hn::Mul(x, quarter)), hn::Mul(y, quarter)), hn::Set(d, 4.0f));
+  return hn::IfThenElse(hn::Le(hn::Abs(product), hn::Set(d, 0x1.fffffep127f)), hn::Add(product, y), scaled);
+#endif
+}
+
 template <class D>
 std::size_t add_multiple(D d, float a, const float* HWY_RESTRICT x, float* HWY_RESTRICT y, std::size_t i,
                          std::size_t n) {
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
-    hn::StoreU(hn::MulAdd(hn::Set(d, a), hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+    hn::StoreU(multiple_added(d, hn::Set(d, a), hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
   return i;
 }
 

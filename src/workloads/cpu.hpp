@@ -22,7 +22,7 @@ void axpy(Range range, float a, std::span<const float> x, std::span<float> y);
 
 void copy(Range range, std::span<const float> from, std::span<float> to);
 
-/// Sums of squares in three scales, as `shaders/include/length.glsl` has them: as they are, of 2^64 and of 2^-80 times
+/// Sums of squares in three scales, as `shaders/include/length.glsl` has them: as they are, of 2^100 and of 2^-80 times
 /// the numbers.
 struct Squares {
   float plain;

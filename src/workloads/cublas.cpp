@@ -3,6 +3,7 @@
 #include <wye/base/dynamic_library.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -47,6 +48,9 @@ Error failed(const char* api, int number, std::string_view device) {
       NativeError{api, number, std::string(status.name)});
 }
 
+/// Whether an attempt to open the library has failed.
+std::atomic<bool> absent{false};
+
 /// The functions of the library that are called, as its interface of version 2 has them.
 class Library {
  public:
@@ -68,7 +72,10 @@ class Library {
   explicit Library(DynamicLibrary library) : library_(std::move(library)) {}
   static Result<std::shared_ptr<const Library>> open() {
     auto opened = DynamicLibrary::open({"libcublas.so.13", "libcublas.so.12"});
-    if (!opened) return std::move(opened).error();
+    if (!opened) {
+      absent = true;
+      return std::move(opened).error();
+    }
     Library library(*std::move(opened));
     const char* missing = nullptr;
     const auto find = [&](auto& function, const char* name) {
@@ -80,9 +87,11 @@ class Library {
     find(library.set_stream, "cublasSetStream_v2");
     find(library.set_math_mode, "cublasSetMathMode");
     find(library.gemm, "cublasGemmStridedBatchedEx");
-    if (missing)
+    if (missing) {
+      absent = true;
       return Error(Errc::unavailable,
                    "Library '" + library.library_.name() + "' has no function '" + missing + "'.");
+    }
     return std::make_shared<const Library>(std::move(library));
   }
   DynamicLibrary library_;
@@ -163,6 +172,8 @@ std::optional<Error> cublas::absence() {
   const auto& library = Library::shared();
   return library ? std::nullopt : std::optional(library.error());
 }
+
+bool cublas::known_absent() { return absent; }
 
 Result<void> cublas::probe(const NativeLane& lane) {
   const auto& library = Library::shared();

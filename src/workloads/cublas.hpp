@@ -14,9 +14,13 @@ inline namespace v0 {
 namespace workloads {
 namespace cublas {
 
-/// Why there is no cuBLAS; nothing where there is. The first call opens it.
+/// Returns why cuBLAS cannot be opened, or nothing if it can. The first call opens it.
 /// Threads: thread-safe.
 std::optional<Error> absence();
+
+/// Returns whether an attempt to open cuBLAS has failed in this process. Opens nothing.
+/// Threads: thread-safe.
+bool known_absent();
 
 /// Whether cuBLAS makes what it needs on the device of `lane`: one that is newer than the driver does not, nor where memory lacks.
 /// Errors: what cuBLAS says, as native().

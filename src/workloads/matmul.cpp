@@ -26,13 +26,23 @@ template <class T, class Sum>
 struct ProductKernels {
   Result<ProductKernel<T, Write<Sum>>> set;
   Result<ProductKernel<T, ReadWrite<Sum>>> add;
+};
 
-  /// Of `text`, and of what cuBLAS has of this arithmetic, where there is cuBLAS: devices of CUDA that it can be used on take
-  /// that, the others the text. Where there is none, devices take `text` or `plain`, whichever is quicker.
-  static ProductKernels make(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
-                             const KernelText* plain = nullptr) {
-    return {kernel<Write<Sum>>(text, arithmetic, plain), kernel<ReadWrite<Sum>>(text, arithmetic, plain)};
-  }
+/// The kernels of one arithmetic. Devices of CUDA run cuBLAS if it can be used on them, otherwise the text. The probe of
+/// the native function opens cuBLAS, so a runtime without CUDA does not. Without cuBLAS devices run `text` or `plain`,
+/// whichever is quicker.
+template <class T, class Sum>
+class Products {
+ public:
+  Products(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
+           const KernelText* plain = nullptr)
+      : own_{kernel<Write<Sum>>(text, std::nullopt, plain),
+             kernel<ReadWrite<Sum>>(text, std::nullopt, plain)},
+        with_library_(arithmetic ? ProductKernels<T, Sum>{kernel<Write<Sum>>(text, arithmetic, nullptr),
+                                                          kernel<ReadWrite<Sum>>(text, arithmetic, nullptr)}
+                                 : own_) {}
+
+  const ProductKernels<T, Sum>& now() const { return cublas::known_absent() ? own_ : with_library_; }
 
  private:
   template <class C>
@@ -42,8 +52,7 @@ struct ProductKernels {
     using Multiply = void (*)(Range, std::span<const T>, std::span<const T>, std::span<Sum>, Product);
     std::vector<typename ProductKernel<T, C>::Source> sources{
         host(static_cast<Multiply>(cpu::matmul), {.tile = Extent3(items_per_block)})};
-    const bool has_library = arithmetic && !cublas::absence();
-    if (has_library)
+    if (arithmetic)
       sources.push_back(native(
           "cuda",
           [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a, DeviceSpan<const T> b,
@@ -52,43 +61,42 @@ struct ProductKernels {
           },
           cublas::probe));
     auto made = make_product_kernel<T, C>(text, std::move(sources));
-    return plain && !has_library ? with_plain(std::move(made), make_product_kernel<T, C>(*plain)) : made;
+    return plain ? with_plain(std::move(made), make_product_kernel<T, C>(*plain)) : made;
   }
+
+  ProductKernels<T, Sum> own_, with_library_;
 };
 
 const auto& float_kernels() {
-  static const auto kernels =
-      ProductKernels<float, float>::make(kernels::matmul, cublas::Arithmetic::float32);
-  return kernels;
+  static const Products<float, float> kernels(kernels::matmul, cublas::Arithmetic::float32);
+  return kernels.now();
 }
 /// Where there are no tensor cores for it, with the text for float.
 const auto& tf32_kernels() {
-  static const auto kernels = ProductKernels<float, float>::make({.name = "matmul_tf32",
-                                                                  .glsl = kernels::matmul.glsl,
-                                                                  .cuda = kernels::matmul_tf32.cuda,
-                                                                  .ptx = kernels::matmul_tf32.ptx},
-                                                                 cublas::Arithmetic::tf32);
-  return kernels;
+  static const Products<float, float> kernels({.name = "matmul_tf32",
+                                               .glsl = kernels::matmul.glsl,
+                                               .cuda = kernels::matmul_tf32.cuda,
+                                               .ptx = kernels::matmul_tf32.ptx},
+                                              cublas::Arithmetic::tf32);
+  return kernels.now();
 }
 const auto& kernels_of(const Read<half>&) {
-  static const auto kernels = ProductKernels<half, float>::make(
-      kernels::matmul_half, cublas::Arithmetic::float16, &kernels::matmul_half_plain);
-  return kernels;
+  static const Products<half, float> kernels(kernels::matmul_half, cublas::Arithmetic::float16,
+                                             &kernels::matmul_half_plain);
+  return kernels.now();
 }
 const auto& kernels_of(const Read<bfloat16>&) {
-  static const auto kernels = ProductKernels<bfloat16, float>::make(
-      kernels::matmul_bfloat16, cublas::Arithmetic::bfloat16, &kernels::matmul_bfloat16_plain);
-  return kernels;
+  static const Products<bfloat16, float> kernels(kernels::matmul_bfloat16, cublas::Arithmetic::bfloat16,
+                                                 &kernels::matmul_bfloat16_plain);
+  return kernels.now();
 }
 const auto& int8_kernels() {
-  static const auto kernels =
-      ProductKernels<std::int8_t, std::int32_t>::make(kernels::matmul_int8, cublas::Arithmetic::int8);
-  return kernels;
+  static const Products<std::int8_t, std::int32_t> kernels(kernels::matmul_int8, cublas::Arithmetic::int8);
+  return kernels.now();
 }
 const auto& own_int8_kernels() {
-  static const auto kernels =
-      ProductKernels<std::int8_t, std::int32_t>::make(kernels::matmul_int8, std::nullopt);
-  return kernels;
+  static const Products<std::int8_t, std::int32_t> kernels(kernels::matmul_int8, std::nullopt);
+  return kernels.now();
 }
 
 /// A workgroup covers 512 elements.

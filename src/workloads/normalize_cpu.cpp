@@ -52,7 +52,7 @@ void make_unit(float* x, std::size_t n, Squares squares) {
   float factor = 0x1p-80f, sum = squares.down;  // infinities and NaN land here, too
   if (squares.plain <= 0x1p126f) {
     const bool small = squares.plain < 0x1p-80f;
-    factor = small ? 0x1p64f : 1.0f;
+    factor = small ? 0x1p100f : 1.0f;
     sum = small ? squares.up : squares.plain;
   }
   const float length = sum == 0 ? 0.0f : 1.0f / std::sqrt(sum);
@@ -62,7 +62,7 @@ void make_unit(float* x, std::size_t n, Squares squares) {
 
 Squares squares_of(const float* x, std::size_t n) {
   const double sum = sum_of_squares(x, n);
-  return {static_cast<float>(sum), static_cast<float>(sum * 0x1p128), static_cast<float>(sum * 0x1p-160)};
+  return {static_cast<float>(sum), static_cast<float>(sum * 0x1p200), static_cast<float>(sum * 0x1p-160)};
 }
 
 void whole_rows(float* x, std::size_t rows, std::size_t columns) {
@@ -105,10 +105,12 @@ void normalize_apply(Range range, std::span<float> matrix, std::span<const float
   for (std::uint64_t number : pieces_of(range, split)) {
     const Piece p = piece(number, split);
     const auto pieces = sums.subspan(3 * p.row * split.pieces, 3 * std::size_t{split.pieces});
-    Squares row{0, 0, 0};
-    for (std::size_t k = 0; k < pieces.size(); k += 3)
-      row = {row.plain + pieces[k], row.up + pieces[k + 1], row.down + pieces[k + 2]};
-    HWY_DYNAMIC_DISPATCH(make_unit)(matrix.data() + p.first, p.size, row);
+    double sums_of_row[3] = {};
+    for (std::size_t k = 0; k < pieces.size(); ++k) sums_of_row[k % 3] += double{pieces[k]};
+    HWY_DYNAMIC_DISPATCH(make_unit)
+    (matrix.data() + p.first, p.size,
+     {static_cast<float>(sums_of_row[0]), static_cast<float>(sums_of_row[1]),
+      static_cast<float>(sums_of_row[2])});
   }
 }
 

@@ -101,7 +101,7 @@ Job pagerank(Read<Word> offsets, Read<Word> sources, Write<float> ranks, Write<P
   const Word groups = (nodes + nodes_per_group - 1) / nodes_per_group;
   const std::uint64_t long_blocks = sources.size() / links_per_block;
   const Scratch<Word> degrees(nodes);
-  const Scratch<float> shares(3 * (std::uint64_t{nodes} + 1));
+  const Scratch<float> shares(4 * (std::uint64_t{nodes} + 1));
   const Scratch<float> partials(2 * std::uint64_t{groups} + 1);
   const Scratch<float> blocks(std::max<std::uint64_t>(long_blocks, 1));
 

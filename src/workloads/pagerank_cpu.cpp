@@ -18,15 +18,15 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Adds up the shares that links bring. They lie all over memory: a batch of them, of one node or many, is fetched
-/// first, where no branch depends on them, and then added up node by node.
+/// Adds up the shares that links carry. The shares are scattered in memory: the adder first fetches a batch of them, of
+/// one node or many, without a branch that depends on them. It then adds them up node by node.
 class Adder {
  public:
   Adder(const float* shares, std::uint32_t nodes, std::span<const std::uint32_t> offsets,
         std::span<const std::uint32_t> sources)
       : shares_(shares), nodes_(nodes), offsets_(offsets), sources_(sources) {}
 
-  /// Sets `sums[i]` to what the links of node `first + i` bring.
+  /// Sets `sums[i]` to the sum of the shares that the links to node `first + i` carry.
   void add(std::uint64_t first, std::size_t count, float* sums) {
     for (std::size_t i = 0; i < count;) {
       const std::uint32_t begin = begin_of(first + i), end = end_of(first + i);
@@ -69,11 +69,21 @@ class Adder {
   }
 
   float sum(std::uint32_t begin, std::uint32_t end) const {
+    return hn::GetLane(hn::SumOfLanes(D(), sums(begin, end)));
+  }
+
+  /// Adds up long rows by halves, so that the error grows with the logarithm of the length.
+  hn::Vec<D> sums(std::uint32_t begin, std::uint32_t end) const {
     const D d;
+    const auto lanes = static_cast<std::uint32_t>(hn::Lanes(d));
+    if (end - begin > 8 * lanes) {
+      const std::uint32_t middle = begin + (end - begin) / (2 * lanes) * lanes;
+      return hn::Add(sums(begin, middle), sums(middle, end));
+    }
     auto sum = hn::Zero(d);
-    for (std::uint32_t i = begin; i < end; i += static_cast<std::uint32_t>(hn::Lanes(d)))
+    for (std::uint32_t i = begin; i < end; i += lanes)
       sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, end - i), hn::LoadU(d, fetched_ + i)));
-    return hn::GetLane(hn::SumOfLanes(d, sum));
+    return sum;
   }
 
   /// Batches are added up in double precision, so that the error does not grow with them.
@@ -142,16 +152,17 @@ void pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::sp
   const float rank = 1.0f / static_cast<float>(nodes);
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
-    float dangling = 0;
+    double dangling = 0;
     for (std::uint64_t node = first; node < std::min(first + group, items.last); ++node) {
       const float share = degrees[node] == 0 ? 0.0f : 1.0f / static_cast<float>(degrees[node]);
-      if (degrees[node] == 0) dangling += rank;
+      if (degrees[node] == 0) dangling += double{rank};
       ranks[node] = rank;
       part(shares, 0, nodes)[node] = rank * share;
       part(shares, 2, nodes)[node] = share;
+      part(shares, 3, nodes)[node] = 0;
     }
     partials[2 * (first / group)] = 0;
-    partials[2 * (first / group) + 1] = dangling;
+    partials[2 * (first / group) + 1] = static_cast<float>(dangling);
   }
   if (range.first <= nodes && nodes < range.last)
     part(shares, 0, nodes)[nodes] = part(shares, 1, nodes)[nodes] = 0;
@@ -164,9 +175,8 @@ void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
                    float damping) {
   if (summary[0].converged) return;
   const float* share = part(shares, 2, nodes);
-  float* to = part(shares, 1 - turn, nodes);
-  const float count = static_cast<float>(nodes), dangling = partials.back();
-  const float base = (1.0f - damping) / count + damping * (dangling / count);
+  float *const to = part(shares, 1 - turn, nodes), *const low = part(shares, 3, nodes);
+  const float for_each = partials.back() / static_cast<float>(nodes);
 
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
@@ -174,16 +184,18 @@ void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
     float sums[group];
     HWY_DYNAMIC_DISPATCH(add_links)
     (part(shares, turn, nodes), nodes, offsets, sources, first, last - first, sums);
-    float changed = 0, lost = 0;
+    double changed = 0, lost = 0;
     for (std::uint64_t node = first; node < last; ++node) {
-      const float rank = base + damping * sums[node - first];
-      changed += std::abs(rank - ranks[node]);
-      if (share[node] == 0) lost += rank;
+      const float change = damping * (sums[node - first] + for_each);
+      changed += std::abs(double{change});
+      if (share[node] == 0) lost += double{change};
+      const float before = ranks[node], corrected = change + low[node], rank = before + corrected;
       ranks[node] = rank;
-      to[node] = rank * share[node];
+      low[node] = corrected - (rank - before);
+      to[node] = change * share[node];
     }
-    partials[2 * (first / group)] = changed;
-    partials[2 * (first / group) + 1] = lost;
+    partials[2 * (first / group)] = static_cast<float>(changed);
+    partials[2 * (first / group) + 1] = static_cast<float>(lost);
   }
 }
 
@@ -195,7 +207,8 @@ void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSumm
     changed += double{partials[2 * i]};
     dangling += double{partials[2 * i + 1]};
   }
-  partials.back() = static_cast<float>(dangling);
+  // The first change is damping (sum of shares + dangling rank / nodes) + (1 - damping) / nodes - 1 / nodes.
+  partials.back() = static_cast<float>(counts == 0 ? dangling - 1 : dangling);
   if (counts == 0) return;
   ++summary[0].iterations;
   summary[0].residual = static_cast<float>(changed);

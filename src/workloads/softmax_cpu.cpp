@@ -157,11 +157,13 @@ void softmax_apply(Range range, std::span<float> matrix, std::span<const float> 
   for (std::uint64_t number : pieces_of(range, split)) {
     const Piece p = piece(number, split);
     const auto pieces = sums.subspan(2 * p.row * split.pieces, 2 * std::size_t{split.pieces});
-    ExponentSum row{.most = std::numeric_limits<float>::lowest(), .sum = 0};
-    for (std::size_t k = 0; k < pieces.size(); k += 2) row.most = std::max(row.most, pieces[k]);
+    float most = std::numeric_limits<float>::lowest();
+    for (std::size_t k = 0; k < pieces.size(); k += 2) most = std::max(most, pieces[k]);
+    double sum = 0;
     for (std::size_t k = 0; k < pieces.size(); k += 2)
-      row.sum += pieces[k + 1] * std::exp(pieces[k] - row.most);
-    HWY_DYNAMIC_DISPATCH(apply)(matrix.data() + p.first, p.size, scale, row);
+      sum += double{pieces[k + 1]} * double{std::exp(pieces[k] - most)};
+    HWY_DYNAMIC_DISPATCH(apply)
+    (matrix.data() + p.first, p.size, scale, {.most = most, .sum = static_cast<float>(sum)});
   }
 }
 

@@ -24,8 +24,9 @@ std::size_t place_part(D d, const float* from, float* to, std::size_t i, std::si
     hn::Vec<D> timestamp, importance, category, relevance;
     hn::LoadInterleaved4(d, from + 4 * i, timestamp, importance, category, relevance);
     const auto x = hn::Mul(hn::Set(d, decay), hn::Abs(hn::Sub(hn::Set(d, now), timestamp)));
-    hn::StoreInterleaved4(timestamp, hn::Mul(importance, exponential(d, hn::Neg(x))), relevance, category, d,
-                          to + 4 * i);
+    const auto faded = hn::Mul(importance, exponential(d, hn::Neg(x)));
+    const auto gone = hn::And(hn::Gt(x, hn::Set(d, 87.0f)), hn::Eq(importance, importance));
+    hn::StoreInterleaved4(timestamp, hn::IfThenZeroElse(gone, faded), relevance, category, d, to + 4 * i);
   }
   return i;
 }

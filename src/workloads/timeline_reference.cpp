@@ -11,7 +11,9 @@ std::vector<double> reference::timeline(std::span<const Evidence> evidence, Time
   importance.reserve(evidence.size());
   for (const Evidence& e : evidence) {
     const double distance = std::abs(double{options.now} - double{e.timestamp});
-    importance.push_back(double{e.importance} * std::exp(-double{options.decay} * distance));
+    const double x = double{options.decay} * distance;
+    const bool gone = x > 87 && !std::isnan(e.importance);
+    importance.push_back(gone ? 0 : double{e.importance} * std::exp(-x));
   }
   return importance;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <type_traits>
 
 #include "attention_kernels.hpp"
@@ -154,6 +155,37 @@ void attention_is_right(AttentionShape shape, AttentionOptions options = {}) {
   }
 }
 
+/// Compares causal attention with and without NaN and infinities in keys and values that some queries do not see.
+/// Returns "" if the queries that do not see them keep their results, and the others become NaN.
+template <class T>
+std::string unseen_difference(AttentionShape shape,
+                              const std::function<std::vector<float>(const Heads<T>&)>& attend) {
+  const Heads<T> clean = heads<T>(shape, {.causal = true});
+  const std::vector<double> exact = reference::attention(clean.q, clean.k, clean.v, shape, clean.options);
+  const Bound bound = bound_of(clean, exact);
+  for (const std::uint64_t back : {std::uint64_t{1}, shape.keys / 2, shape.keys})
+    for (const float odd : {undefined, infinity}) {
+      Heads<T> p = clean;
+      const std::uint64_t key = shape.keys - back;
+      for (std::uint64_t head = 0; head < shape.heads; ++head)
+        for (std::uint64_t c = 0; c < shape.head_size; ++c) {
+          const std::uint64_t at = (head * shape.keys + key) * shape.head_size + c;
+          p.k[at] = p.v[at] = T(c % 2 == 0 ? odd : -odd);
+        }
+      const std::vector<float> got = attend(p);
+      for (std::uint64_t i = 0; i < got.size(); ++i) {
+        const std::uint64_t query = i / shape.head_size % shape.queries;
+        const bool sees = query + shape.keys >= key + shape.queries;
+        // A score of -infinity has the weight 0.
+        if (sees ? std::isfinite(got[i]) && std::isnan(odd)
+                 : !(std::abs(static_cast<double>(got[i]) - exact[i]) <= bound(i)))
+          return std::to_string(got[i]) + " instead of " + std::to_string(exact[i]) + " for query " +
+                 std::to_string(query) + " and key " + std::to_string(key);
+      }
+    }
+  return "";
+}
+
 }  // namespace
 
 TEST_CASE("attention is right for any number of heads, queries and keys", "[workloads][attention]") {
@@ -192,6 +224,26 @@ TEST_CASE("what causal attention does not see makes no difference", "[workloads]
     CHECK(std::isnan(after[4]));
     CHECK(std::isnan(after[5]));
   }
+}
+
+TEST_CASE("NaN and infinities of keys that a query does not see make no difference to it",
+          "[workloads][attention]") {
+  for (const AttentionShape& shape :
+       {AttentionShape{2, 5, 5, 4}, {2, 70, 70, 20}, {1, 40, 100, 130}, {1, 100, 40, 9}, {1, 300, 300, 7}})
+    for (const std::string& leg : legs()) {
+      INFO(leg << ", " << shape.queries << " queries, " << shape.keys << " keys of " << shape.head_size);
+      CHECK(unseen_difference<float>(shape, [&](const auto& p) { return attended(p, leg); }) == "");
+      CHECK(unseen_difference<half>(shape, [&](const auto& p) { return attended(p, leg); }) == "");
+      CHECK(unseen_difference<bfloat16>(shape, [&](const auto& p) { return attended(p, leg); }) == "");
+      if (leg != "cuda") continue;
+      const auto plainly = []<class T>(const Heads<T>& p) {
+        std::vector<T> out(p.q.size());
+        attend_plainly<T>(p, p.q, p.k, p.v, out);
+        return floats(out);
+      };
+      CHECK(unseen_difference<half>(shape, plainly) == "");
+      CHECK(unseen_difference<bfloat16>(shape, plainly) == "");
+    }
 }
 
 TEST_CASE("attention takes a scale, and scores of 1e4 and more", "[workloads][attention]") {

@@ -44,6 +44,25 @@ TEST_CASE("axpy passes NaN and infinities on", "[workloads][axpy]") {
   }
 }
 
+TEST_CASE("axpy overflows only if the sum does", "[workloads][axpy]") {
+  const std::vector<float> x{3e38f, 1.6e38f, 3e38f, 3e38f, 1.7e38f, 3e38f, 3e38f}, two{-2.0f};
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    std::vector<float> y{-3e38f, -3e38f, 3e38f, -infinity, -3.4e38f, infinity, undefined};
+    run(workloads::axpy(2.0f, x, y), leg);
+    CHECK(y[0] == Approx(3e38));
+    CHECK(y[1] == Approx(2e37));
+    CHECK(y[2] == infinity);
+    CHECK(y[3] == -infinity);
+    CHECK(std::abs(y[4]) <= 1e33f);
+    CHECK(y[5] == infinity);
+    CHECK(std::isnan(y[6]));
+    std::vector<float> one{-3e38f};
+    run(workloads::axpy(-3e38f, two, one), leg);
+    CHECK(one[0] == Approx(3e38));
+  }
+}
+
 TEST_CASE("axpy refuses vectors of different lengths", "[workloads][axpy]") {
   std::vector<float> x(3), y(4);
   const Job job = workloads::axpy(1, x, y);

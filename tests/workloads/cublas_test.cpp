@@ -3,6 +3,8 @@
 #include <wye/workloads/matmul.hpp>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -59,6 +61,28 @@ void is_right(Runtime& runtime) {
 }
 
 }  // namespace
+
+// First in this file: the other cases open cuBLAS.
+TEST_CASE("matmul opens cuBLAS on no runtime without CUDA", "[workloads][cublas]") {
+  const auto is_open = [] {
+    std::ifstream maps("/proc/self/maps");
+    const std::string all{std::istreambuf_iterator<char>(maps), {}};
+    return all.find("libcublas") != all.npos;
+  };
+  if (is_open()) {
+    WARN("skipped: cuBLAS is open already");
+    return;
+  }
+  Runtime runtime = Runtime::open({.backends = std::vector<std::string>{"cpu"}}).value();
+  const std::vector<float> a(64, 1.0f), b(64, 2.0f);
+  std::vector<float> c(64);
+  REQUIRE(runtime.run(workloads::matmul(a, b, c)));
+  CHECK(c[0] == 16);
+  const std::vector<half> narrow_a(64, half(1.0f)), narrow_b(64, half(2.0f));
+  REQUIRE(runtime.run(workloads::matmul(narrow_a, narrow_b, c, {8, 8, 8}, {})));
+  CHECK(c[63] == 16);
+  CHECK_FALSE(is_open());
+}
 
 TEST_CASE("matmul says what multiplies on CUDA, or why nothing else does", "[workloads][cublas]") {
   const std::string what = workloads::matmul_on_cuda();

@@ -1,5 +1,6 @@
 #include <wye/workloads/normalize.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "workloads/legs.hpp"
@@ -61,6 +62,30 @@ TEST_CASE("normalize is right where squares overflow or vanish", "[workloads][no
     INFO(leg << ", large beside small");
     CHECK(normalize_difference({1e30f, 1e-30f, 1e25f, -2e30f}, 4, leg) == "");
   }
+}
+
+TEST_CASE("normalize gives rows of denormal numbers the length 1, or takes them for zeros",
+          "[workloads][normalize]") {
+  for (const std::string& leg : legs())
+    for (float size : {1e-38f, 1e-39f, 1e-40f, 1e-42f, 3e-45f})
+      for (std::size_t columns : {2u, 700u, 70000u}) {
+        INFO(leg << ", numbers of about " << size << ", " << columns << " columns");
+        const std::vector<float> matrix = numbers(columns, 6, 0.5f * size, size);
+        const std::vector<float> got = normalized(matrix, columns, leg);
+        const std::vector<double> exact = reference::normalize(matrix, columns);
+        const bool zeros = std::all_of(got.begin(), got.end(), [](float v) { return std::abs(v) < 1e-30f; });
+        CHECK((zeros || difference(got, exact, relative(exact, 1e-5)) == ""));
+        if (leg == "cpu") CHECK_FALSE(zeros);
+      }
+}
+
+TEST_CASE("normalize is right for rows of 2^28 numbers", "[workloads][normalize][large]") {
+  if (!has_leg("cpu")) return;
+  // The exact answer is the same for all: no copy in float64.
+  std::vector<float> matrix(std::size_t{1} << 28, 0.871f);
+  run(workloads::normalize(matrix, matrix.size()), "cpu");
+  CHECK(std::abs(double{matrix.front()} * 0x1p14 - 1) <= 2e-7);
+  CHECK(matrix.back() == matrix.front());
 }
 
 TEST_CASE("normalize leaves rows of zeros, and makes NaN what has no direction", "[workloads][normalize]") {

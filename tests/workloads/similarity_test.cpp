@@ -65,6 +65,18 @@ TEST_CASE("similarity with a row of zeros is 0, with NaN or an infinity NaN", "[
   }
 }
 
+TEST_CASE("similarity of rows of denormal numbers keeps its bound, or is 0", "[workloads][similarity]") {
+  for (const std::string& leg : legs())
+    for (float size : {1e-39f, 1e-40f, 1e-42f}) {
+      INFO(leg << ", numbers of about " << size);
+      const std::vector<float> matrix = numbers(3 * 50, 6, 0.5f * size, size);
+      const std::vector<float> got = cosines(matrix, 50, leg);
+      const bool zeros = got == std::vector<float>(9);
+      CHECK((zeros || similarity_difference(matrix, 50, leg) == ""));
+      if (leg == "cpu") CHECK_FALSE(zeros);
+    }
+}
+
 TEST_CASE("similarity gives the same bits again", "[workloads][similarity]") {
   const std::vector<float> matrix = numbers(300 * 70, 4);
   for (const std::string& leg : legs()) {

@@ -1,5 +1,7 @@
 #include <wye/workloads/softmax.hpp>
 
+#include <cmath>
+
 #include "workloads/legs.hpp"
 
 using namespace wye;
@@ -45,6 +47,16 @@ TEST_CASE("softmax is right where its grid has more than one row", "[workloads][
     INFO(leg);
     CHECK(softmax_difference(numbers(5 * rows, 3), 5, leg) == "");
   }
+}
+
+TEST_CASE("softmax is right for rows of 2^28 numbers", "[workloads][softmax][large]") {
+  if (!has_leg("cpu")) return;
+  std::vector<float> matrix(std::size_t{1} << 28, -0.71f);
+  matrix[0] = 0;
+  run(workloads::softmax(matrix, matrix.size()), "cpu");
+  const double weight = std::exp(double{-0.71f}), sum = 1 + weight * (0x1p28 - 1);
+  CHECK(std::abs(double{matrix[0]} * sum - 1) <= 2e-6);
+  CHECK(std::abs(double{matrix.back()} * sum / weight - 1) <= 2e-6);
 }
 
 TEST_CASE("softmax neither overflows nor loses small weights", "[workloads][softmax]") {

@@ -91,6 +91,21 @@ TEST_CASE("timeline passes NaN and infinities on", "[workloads][timeline]") {
   }
 }
 
+TEST_CASE("timeline gives 0 beyond 87, whatever the importance", "[workloads][timeline]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const auto points = placed({{100, infinity, 1, 1},
+                                {infinity, infinity, 2, 1},
+                                {-100, -infinity, 3, 1},
+                                {100, undefined, 4, 1},
+                                {100, 3e38f, 5, 1}},
+                               {.now = 0, .decay = 1}, leg);
+    for (std::size_t i : {0u, 1u, 2u, 4u}) CHECK(points[i].importance == 0);
+    CHECK(std::isnan(points[3].importance));
+    CHECK(placed({{1, infinity, 1, 1}}, {}, leg)[0].importance == infinity);
+  }
+}
+
 TEST_CASE("timeline gives the same bits again", "[workloads][timeline]") {
   const std::vector<Evidence> evidence = observed(5000, -3, 3);
   for (const std::string& leg : legs()) {

@@ -35,8 +35,9 @@ struct AttentionOptions {
 ///          (head_size + 4) 2^-23 times the largest |scale| (|q| |k|) among them. Values are added up before they are divided by
 ///          the sum of the exponentials, the largest of which is 1: from 2^128 on that is infinity.
 ///          A query with a score that is NaN or +infinity, or with no other than -infinity, becomes NaN; else -infinity has the
-///          weight 0. NaN and infinities of v count where their weight is not 0; where it is, or is below exp(-87) of the
-///          query's largest, or the key is not seen at all, they may make NaN in their column or not.
+///          weight 0. NaN and infinities of v count if their weight is not 0. If it is 0, or below exp(-87) of the query's
+///          largest, they may make NaN in their column or not. A key that a query does not see makes no difference to it, whatever
+///          its k and v are.
 /// Bits:    the same device gives the same bits.
 /// Cost:    memory for what it reads and writes, and beyond 16,384 keys for 4 (head_size + 2) bytes per query. One pass over the
 ///          keys for 64 queries at least (bench/workloads_bench.cpp); on CUDA two where head_size is above 128.

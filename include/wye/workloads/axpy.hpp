@@ -12,7 +12,8 @@ namespace workloads {
 
 /// Adds `a` times `x` to `y`, element by element.
 /// Shape:   `x` and `y` have the same number of elements, any number, and do not overlap.
-/// Bound:   2^-23 (|a x| + |y|) from the exact value; NaN and infinities as IEEE 754 has them.
+/// Bound:   2^-23 (|a x| + |y|) from the exact value; NaN and infinities as IEEE 754 defines them for one fused operation:
+///          the product overflows only if the sum does.
 /// Bits:    the same device gives the same bits.
 /// Errors:  invalid_argument (sizes that differ).
 WYE_API Job axpy(float a, Read<float> x, ReadWrite<float> y);

@@ -41,10 +41,13 @@ WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const
 /// itself count.
 /// Shape:   `offsets` and `sources` as in `LinksTo`, `ranks` one for each node, `summary` one element:
 ///          `std::span(&summary, 1)`. Ranks add up to 1. Less than 2^31 nodes, less than 2^32 links.
-/// Bound:   all ranks together are within 2 tolerance damping / (1 - damping) + 1e-5 of the exact ones, once converged.
-///          Offsets that decrease or point beyond the links give ranks that mean nothing; nothing else is touched.
+/// Bound:   once converged, the sum of |rank - exact rank| over all nodes is at most
+///          2 tolerance damping / (1 - damping) + 1e-5, for any number of links to a node. The change of all ranks shrinks by
+///          the damping in each iteration at least, down to any tolerance.
+///          Offsets that decrease or point beyond the links give ranks without meaning; the job accesses no other memory.
 /// Bits:    the same device gives the same bits.
-/// Cost:    the whole run is one job: a device that has converged passes over the remaining iterations.
+/// Cost:    the whole run is one job: a device that has converged skips the remaining iterations. Scratch memory of 20 bytes
+///          for each node.
 /// Errors:  invalid_argument (sizes that do not match, an option out of its range).
 /// Source:  Page, Brin, Motwani, Winograd, The PageRank citation ranking (1999).
 WYE_API Job pagerank(Read<std::uint32_t> offsets, Read<std::uint32_t> sources, Write<float> ranks,

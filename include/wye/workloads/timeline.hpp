@@ -34,8 +34,8 @@ struct TimelineOptions {
 
 /// Places each piece of evidence: importance times exp(-decay |now - timestamp|), the rest as it is.
 /// Shape:   as many points as pieces of evidence, any number.
-/// Bound:   (4 + 4 x) 2^-23 of the importance's exact value, x being decay |now - timestamp|; 0 where x > 87. NaN
-///          timestamps give NaN.
+/// Bound:   (4 + 4 x) 2^-23 of the importance's exact value, x being decay |now - timestamp|. If x > 87, the result is 0,
+///          also for an infinite importance. A NaN timestamp or importance gives NaN.
 /// Bits:    the same device gives the same bits.
 /// Errors:  invalid_argument (sizes that differ; a decay that is negative, infinite or NaN; a now that is not finite).
 WYE_API Job timeline(Read<Evidence> evidence, Write<TimelinePoint> points, TimelineOptions options = {});
