@@ -128,40 +128,72 @@ Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
 }
 
 Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant until) {
-  Waiter waiter(devices);
-  std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
-  {
-    base::Lock lock = base::lock_soon(mutex_);
-    finished = dig();
-    if (closed_) return Error(Errc::closed, "The context pool is closed.");
-    // Nobody is overtaken: what comes back goes to a waiter at once, so nobody waits for what is idle.
-    waiter.given = take_idle(devices);
-    if (!waiter.given) {
-      const Instant asked = clock_->now();
-      if (until <= asked) return nothing_free(devices, Duration::zero(), until != Instant::min());
-      waiters_.push_back(&waiter);
-      (void)base::seen_before_parking(
-          lock, [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
-      waiter.answered.wait(lock, base::parked_until(*clock_, until), [&] { return waiter.given || closed_; });
+  std::vector<std::size_t> refusing;  // devices that gave this call no lane
+  std::optional<Error> refusal;
+  for (;;) {
+    Waiter waiter(devices);
+    std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
+    {
+      base::Lock lock = base::lock_soon(mutex_);
+      finished = dig();
+      if (closed_) return Error(Errc::closed, "The context pool is closed.");
+      // Nobody is overtaken: what comes back goes to a waiter at once, so nobody waits for what is idle.
+      waiter.given = take_idle(devices, refusing);
       if (!waiter.given) {
-        waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
-        if (closed_) return Error(Errc::closed, "The context pool was closed while a lease was waited for.");
-        ++timeouts_;
-        return nothing_free(devices, until - asked, true);
+        if (refusal && !any_made(devices)) return *std::move(refusal);
+        const auto busy = [&](Duration waited, bool waits) {
+          Error none = nothing_free(devices, waited, waits);
+          return refusal ? none.with_context(base::text("after a lane was not made: {}", refusal->sentence()))
+                         : none;
+        };
+        const Instant asked = clock_->now();
+        if (until <= asked) return busy(Duration::zero(), until != Instant::min());
+        waiters_.push_back(&waiter);
+        (void)base::seen_before_parking(
+            lock, [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
+        waiter.answered.wait(lock, base::parked_until(*clock_, until),
+                             [&] { return waiter.given || closed_; });
+        if (!waiter.given) {
+          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+          if (closed_)
+            return Error(Errc::closed, "The context pool was closed while a lease was waited for.");
+          ++timeouts_;
+          return busy(until - asked, true);
+        }
       }
     }
+    Context& context = *waiter.given.load();
+    auto state =
+        std::make_unique<LeaseState>(shared_from_this(), &context);  // from here on it goes back by itself
+    auto furnished = furnish(context);
+    if (furnished) return LeaseState::wrap(std::move(state));
+    if (const Error* lost = devices_[context.device].base()->lost(); lost && devices.size() == 1)
+      return lost->with_context(base::text("while making context '{}'", context.id));
+    // Another lane does as well, of this device or of the next.
+    refusing.push_back(context.device);
+    refusal = std::move(furnished).error();
   }
-  return hand_out(*waiter.given.load());
 }
 
-Context* Pool::take_idle(const std::vector<std::size_t>& devices) {
+Context* Pool::take_idle(const std::vector<std::size_t>& devices, const std::vector<std::size_t>& refusing) {
   for (std::size_t d : devices) {
+    const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
     Context* idle = nullptr;
-    for (const auto& context : contexts_[d])
-      if (!context->leased && (!idle || context->last_used < idle->last_used)) idle = context.get();
+    for (const auto& context : contexts_[d]) {
+      if (context->leased || (refuses && !context->made)) continue;
+      if (!idle || std::pair(!context->made, context->last_used) < std::pair(!idle->made, idle->last_used))
+        idle = context.get();
+    }
     if (idle) return begin(*idle), idle;
   }
   return nullptr;
+}
+
+bool Pool::any_made(std::span<const std::size_t> devices) const {
+  return std::any_of(devices.begin(), devices.end(), [&](std::size_t d) {
+    return std::any_of(contexts_[d].begin(), contexts_[d].end(),
+                       [](const auto& context) { return context->made; });
+  });
 }
 
 void Pool::begin(Context& context) {
@@ -173,16 +205,17 @@ void Pool::begin(Context& context) {
   last_leased_ = &context;
 }
 
-Result<Lease> Pool::hand_out(Context& context) {
-  auto state =
-      std::make_unique<LeaseState>(shared_from_this(), &context);  // from here on it goes back by itself
-  if (!context.lane) {
-    auto lane = devices_[context.device].base()->create_lane();
-    if (!lane)
-      return std::move(lane).error().with_context(base::text("while making context '{}'", context.id));
-    context.lane = std::make_unique<device::Lane>(device::checked(std::move(*lane)));
+Result<void> Pool::furnish(Context& context) {
+  if (context.lane) return {};
+  auto lane = devices_[context.device].base()->create_lane();
+  if (!lane) {
+    context.refused = true;
+    return std::move(lane).error().with_context(base::text("while making context '{}'", context.id));
   }
-  return LeaseState::wrap(std::move(state));
+  context.lane = std::make_unique<device::Lane>(device::checked(std::move(*lane)));
+  const base::Lock lock = base::lock_soon(mutex_);
+  context.made = true;
+  return {};
 }
 
 void Pool::give_back(Context& context) noexcept {
@@ -197,8 +230,11 @@ void Pool::give_back(Context& context) noexcept {
     if (retired) unfinished_.push_back(std::move(retired));
     finished = dig();
     context.leased = false;
+    context.made = context.lane != nullptr;
+    // A context that the device gave no lane is of use to a waiter only if there is no other to wait for.
+    const bool idles = std::exchange(context.refused, false) && any_made(std::span(&context.device, 1));
     auto waiter = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
-      return std::find(w->devices.begin(), w->devices.end(), context.device) != w->devices.end();
+      return !idles && std::find(w->devices.begin(), w->devices.end(), context.device) != w->devices.end();
     });
     if (waiter != waiters_.end()) {
       begin(context);
@@ -220,15 +256,19 @@ std::vector<std::unique_ptr<device::Lane>> Pool::dig() {
 
 Error Pool::nothing_free(const std::vector<std::size_t>& devices, Duration waited, bool waits) const {
   std::string names;
-  std::size_t all = 0;
+  std::size_t all = 0, leased = 0;
   Instant oldest = Instant::max();
   for (std::size_t d : devices) {
     names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
     all += contexts_[d].size();
-    for (const auto& context : contexts_[d]) oldest = std::min(oldest, context->since);
+    for (const auto& context : contexts_[d]) {
+      if (!context->leased) continue;
+      ++leased;
+      oldest = std::min(oldest, context->since);
+    }
   }
   const std::string held =
-      base::text("{0} of {0} leased; oldest for {1:.1f} s", all, seconds(clock_->now() - oldest));
+      base::text("{} of {} leased; oldest for {:.1f} s", leased, all, seconds(clock_->now() - oldest));
   if (!waits) return Error(Errc::unavailable, base::text("No context of {} is free ({}).", names, held));
   return Error(Errc::timed_out, base::text("No context of {} became free within {:.6g} s ({}).", names,
                                            std::round(seconds(waited) * 1e3) / 1e3, held));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Context {
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   std::shared_ptr<device::MemoryAccount> account;
   bool leased = false;
+  bool made = false;            ///< it has a lane; changed under the pool's mutex
+  bool refused = false;         ///< the device gave the current lease no lane
   Instant since{};              ///< when the current lease began
   std::uint64_t last_used = 0;  ///< tick of the last lease; 0: never
   Instant last_used_at{};
@@ -68,9 +71,14 @@ class Pool : public std::enable_shared_from_this<Pool> {
   explicit Pool(PoolOptions options);
   Result<std::vector<std::size_t>> candidates(const LeaseRequest& request) const;
   Result<Lease> lease_any(const std::vector<std::size_t>& devices, Instant until);
-  Context* take_idle(const std::vector<std::size_t>& devices);
+  /// The context to lease now, or null: of the first device that has an idle one. One with a lane goes before one whose lane is
+  /// still to be made, which on devices in `refusing` is not tried again.
+  Context* take_idle(const std::vector<std::size_t>& devices, const std::vector<std::size_t>& refusing);
+  /// Whether a lane of one of `devices` exists, be it leased.
+  bool any_made(std::span<const std::size_t> devices) const;
   void begin(Context& context);
-  Result<Lease> hand_out(Context& context);
+  /// Makes the lane of a leased context that has none.
+  Result<void> furnish(Context& context);
   Error nothing_free(const std::vector<std::size_t>& devices, Duration waited, bool waits) const;
   /// Takes the lanes out of `unfinished_` that have finished.
   std::vector<std::unique_ptr<device::Lane>> dig();

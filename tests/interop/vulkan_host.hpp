@@ -4,9 +4,11 @@
 #include <wye/interop/vulkan.hpp>
 
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -33,6 +35,24 @@ struct HostOptions {
   bool buffer_device_address = true;
   bool one_by_one = false;  ///< features in structs of their own, as programs for Vulkan 1.1 have them
   std::vector<const char*> extensions = {};
+  bool layers = true;  ///< those that VK_INSTANCE_LAYERS names
+};
+
+/// Leaves a variable of the environment out, while it is in scope.
+class Unset {
+ public:
+  explicit Unset(const char* name) : name_(name) {
+    if (const char* value = std::getenv(name)) value_ = value;
+    ::unsetenv(name);
+  }
+  Unset(const Unset&) = delete;
+  ~Unset() {
+    if (value_) ::setenv(name_, value_->c_str(), 1);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> value_;
 };
 
 /// Threads: one thread at a time, but for the queue, which is used under `mutex`.
@@ -51,6 +71,8 @@ class VulkanHost {
     VkInstanceCreateInfo made{};
     made.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
     made.pApplicationInfo = &application;
+    std::optional<Unset> bare;
+    if (!options.layers) bare.emplace("VK_INSTANCE_LAYERS");
     REQUIRE(WYE_TEST_CALL(CreateInstance)(&made, nullptr, &instance) == VK_SUCCESS);
     std::uint32_t count = 1;
     REQUIRE(WYE_TEST_CALL(EnumeratePhysicalDevices)(instance, &count, &physical) >= VK_SUCCESS);

@@ -90,9 +90,10 @@ class WYE_API ContextPool {
   const std::vector<Device>& devices() const;
 
   /// Leases one context that can do what is asked, waiting until one is free or the deadline passes. Among
-  /// idle ones of the first device that has any, the least recently used.
-  /// Errors: not_found (no device `on`), unsupported (none has what it needs), timed_out, device_lost,
-  ///          closed.
+  /// idle ones of the first device that has any, the least recently used; an open one before a new one. If the driver
+  /// opens no further context, waits for one that is open.
+  /// Errors: not_found (no device `on`), unsupported (none has what it needs), timed_out, device_lost, closed; the
+  ///          driver's, if it opens none and none is open.
   /// Cost: one lock and no allocation but the lease's own when a context is idle.
   Result<Lease> lease(const LeaseRequest& request = {});
   /// The same without waiting: unavailable where none is free.

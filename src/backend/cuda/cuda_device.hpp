@@ -81,6 +81,8 @@ struct PhysicalDevice {
 /// Asks the driver about its device number `index`. `info.usable` and `info.reason` say whether wye can use it.
 PhysicalDevice describe(const CudaDriver& driver, int index);
 
+struct LaneWork;
+
 /// Threads: thread-safe.
 class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
  public:
@@ -137,6 +139,12 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   /// The context is current.
   Result<EventHandle> take_event();
 
+  /// Keeps what a lane leaves that may still be in use, and with it the device: neither is freed before the driver says that it
+  /// is done.
+  void keep(std::unique_ptr<LaneWork> work) noexcept;
+  /// Frees what was kept and is done.
+  void collect_kept() noexcept;
+
   /// The error of a driver's call that failed. Some failures end the device.
   Error failed(CUresult result, const char* api, std::string sentence, Place place = Place::here());
   /// Looks at a result that nobody is told of: it may be of the failure that ends the device.
@@ -189,6 +197,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   std::vector<CUevent> idle_events_;
   std::size_t events_ = 0;
 
+  std::mutex kept_mutex_;
+  std::unique_ptr<LaneWork> kept_;  // a list
   std::mutex lost_mutex_;
   Error lost_error_;  // as it will be given; written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};

@@ -6,6 +6,7 @@
 #include "backend/cuda/cuda_device.hpp"
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
+#include "base/backoff.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -45,8 +46,14 @@ NativeDevice CudaDevice::native_device() {
 
 NativeMemory CudaDevice::native_memory(device::BufferBase& buffer) {
   // A host's stream is behind nothing of ours: what it uses has to be there, and not only for lanes.
-  if (const CurrentContext current(*this); current && !lost())
-    heard(cu.StreamSynchronize(memory_stream_), "cuStreamSynchronize");
+  CUresult r = CUDA_ERROR_NOT_READY;
+  for (base::Backoff backoff; r != CUDA_SUCCESS && !lost();) {
+    if (const CurrentContext current(*this); current) {
+      r = cu.StreamSynchronize(memory_stream_);
+      heard(r, "cuStreamSynchronize");
+    }
+    if (r != CUDA_SUCCESS && !backoff.sleep()) break;
+  }
   NativeMemory native{.backend = "cuda"};
   native.address = buffer.address();
   native.bytes = buffer.bytes();

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/cuda_encoder.hpp"
 #include "backend/cuda/cuda_replay.hpp"
+#include "base/backoff.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -13,10 +14,11 @@ inline namespace v0 {
 namespace cuda {
 
 CudaLane::CudaLane(std::shared_ptr<CudaDevice> device)
-    : LaneBase(std::move(device)), stream_(std::make_shared<CudaStream>(cuda())), staging_(cuda()) {}
+    : LaneBase(std::move(device)), work_(std::make_unique<LaneWork>(cuda())) {}
 
 Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> device,
                                                    const device::LaneOptions& options) {
+  device->collect_kept();
   if (const Error* lost = device->lost()) return *lost;
   std::unique_ptr<CudaLane> lane(new CudaLane(std::move(device)));
   CudaDevice& owner = lane->cuda();
@@ -32,29 +34,63 @@ Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> d
   return lane;
 }
 
+LaneWork::~LaneWork() {
+  if (!stream->handle) return;  // it was not made
+  CudaDevice& device = stream->device;
+  const CurrentContext current(device);
+  for (Flight* flight : busy) retire(*flight);
+  busy.clear();
+  stream->keep.clear();
+  if (!device.lost() && current) device.heard(device.cu.StreamDestroy(stream->handle), "cuStreamDestroy");
+  flights.clear();
+}
+
+void LaneWork::retire(Flight& flight) noexcept {
+  flight.downloads.clear();
+  flight.recording.reset();
+  flight.waits.clear();
+  flight.signals.clear();
+  flight.plan.clear();
+  flight.graph.reset();
+  staging.give(flight.staging);
+}
+
+bool LaneWork::has_ended() noexcept {
+  CudaTimeline& timeline = *stream->timeline;
+  if (stream->device.lost()) return true;
+  // Behind what the stream was given of a flight that failed there is no event.
+  const std::uint64_t scheduled = timeline.scheduled();
+  const bool has_rest = std::any_of(busy.begin(), busy.end(), [&](const Flight* flight) {
+    return flight->begun && flight->value > scheduled;
+  });
+  return !has_rest && timeline.reached() >= scheduled;
+}
+
 CudaLane::~CudaLane() {
   CudaDevice& device = cuda();
   abandon();
-  if (stream_->handle) {
-    // What is parked is given or fails; what the device has must end before its memory goes. Not in the driver: there nobody
-    // could say that the device is lost. A wait that fails is tried again; a device that cannot even be waited for is as good
-    // as lost.
-    constexpr Instant for_ever = Instant::max() - Duration(1);
-    (void)stream_->timeline->wait(last_, for_ever);
-    device.queue().close(*stream_);
-    const CurrentContext current(device);
-    CUresult r = CUDA_ERROR_INVALID_CONTEXT;
-    for (int tries = 0; tries < 8 && current && !device.lost() && r != CUDA_SUCCESS; ++tries) {
-      r = device.cu.StreamSynchronize(stream_->handle);
-      device.heard(r, "cuStreamSynchronize");
+  if (!stream_->handle) return;
+  // What is parked is given or fails; what the device has must end before its memory goes. Not in the driver: there nobody
+  // could say that the device is lost.
+  constexpr Instant for_ever = Instant::max() - Duration(1);
+  (void)stream_->timeline->wait(last_, for_ever);
+  device.queue().close(*stream_);
+  (void)stream_->timeline->wait(stream_->timeline->scheduled(), for_ever);
+  base::Backoff backoff;
+  bool ended = false;
+  do {
+    {
+      const CurrentContext current(device);
+      if (current && !device.lost()) {
+        const CUresult r = device.cu.StreamSynchronize(stream_->handle);
+        device.heard(r, "cuStreamSynchronize");
+        ended = r == CUDA_SUCCESS;
+      }
     }
-    if (r != CUDA_SUCCESS && !device.lost()) device.lose(r, "cuStreamSynchronize");
-    for (Flight* flight : busy_) discard(*flight);
-    busy_.clear();
-    stream_->keep.clear();
-    if (!device.lost()) device.heard(device.cu.StreamDestroy(stream_->handle), "cuStreamDestroy");
-  }
-  flights_.clear();
+    // A failure of the wait says nothing about the stream.
+    ended = ended || work_->has_ended();
+  } while (!ended && backoff.sleep());
+  if (!ended) device.keep(std::move(work_));
 }
 
 Result<Flight*> CudaLane::next_flight() {
@@ -202,13 +238,7 @@ Result<void> CudaLane::park(Flight& flight) {
 }
 
 void CudaLane::discard(Flight& flight) noexcept {
-  flight.downloads.clear();
-  flight.recording.reset();
-  flight.waits.clear();
-  flight.signals.clear();
-  flight.plan.clear();
-  flight.graph.reset();
-  staging_.give(flight.staging);
+  work_->retire(flight);
   idle_.push_back(&flight);
 }
 

@@ -14,6 +14,26 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
+/// All of a lane that the driver may be at work with. The device keeps it when a lane ends and the driver does not say that it
+/// is done.
+/// Threads: one thread at a time.
+struct LaneWork {
+  explicit LaneWork(CudaDevice& device) : stream(std::make_shared<CudaStream>(device)), staging(device) {}
+  LaneWork(const LaneWork&) = delete;
+  /// It has ended, or the device is lost.
+  ~LaneWork();
+  /// Lets go of what a flight holds.
+  void retire(Flight& flight) noexcept;
+  /// Whether the driver says that all is done. Never blocks.
+  bool has_ended() noexcept;
+
+  std::shared_ptr<CudaStream> stream;
+  Staging staging;
+  std::vector<std::unique_ptr<Flight>> flights;
+  std::vector<Flight*> busy;  // in the order of submission
+  std::unique_ptr<LaneWork> next;
+};
+
 /// Threads: one thread at a time.
 class CudaLane final : public device::LaneBase {
  public:
@@ -45,13 +65,14 @@ class CudaLane final : public device::LaneBase {
   void collect(std::uint64_t reached) noexcept;
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
 
-  std::shared_ptr<CudaStream> stream_;
+  std::unique_ptr<LaneWork> work_;
+  std::shared_ptr<CudaStream>& stream_ = work_->stream;
+  Staging& staging_ = work_->staging;
+  std::vector<std::unique_ptr<Flight>>& flights_ = work_->flights;
+  std::vector<Flight*>& busy_ = work_->busy;
   std::shared_ptr<device::Timeline> timeline_base_;
   std::uint64_t last_ = 0;  // value of the last flight that was given or parked
-  Staging staging_;
-  Plan plan_;  // of the submission that is made
-  std::vector<std::unique_ptr<Flight>> flights_;
-  std::vector<Flight*> busy_;  // in the order of submission
+  Plan plan_;               // of the submission that is made
   std::vector<Flight*> idle_;
 };
 

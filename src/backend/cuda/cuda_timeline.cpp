@@ -51,6 +51,32 @@ std::uint64_t CudaTimeline::reached() noexcept {
   return seen();
 }
 
+/// Looks at an event, and sleeps for it if it has not come.
+CudaTimeline::Answer CudaTimeline::ask(const Mark& mark, Instant until, base::Backoff& backoff) {
+  const CurrentContext current(*device_);
+  if (!current) return {.result = current.result(), .api = "cuCtxPushCurrent"};
+  CUresult r = CUDA_ERROR_NOT_READY;
+  const auto has_come = [&] {
+    r = device_->cu.EventQuery(mark.event->handle);
+    if (r == CUDA_ERROR_NOT_READY) backoff.answered();
+    return r != CUDA_ERROR_NOT_READY;
+  };
+  const Instant now = Clock::steady().now();
+  const bool come = now < until
+                        ? base::seen_before_parking(has_come, std::min<Duration>(sleeping, until - now))
+                        : has_come();
+  if (come || Clock::steady().now() >= until || device_->lost()) return {.result = r, .api = "cuEventQuery"};
+  const Instant rest = device_->sleep_until(until);
+  if (rest == Instant::max()) {
+    r = device_->cu.EventSynchronize(mark.event->handle);
+  } else {
+    const auto heard = device_->waiter().wait(id_, mark.value, mark.event, rest);
+    if (!heard) return {.result = r, .api = "cuEventQuery"};  // no thread to sleep on
+    r = heard->value_or(r);
+  }
+  return {.result = r, .api = "cuEventSynchronize", .slept = r == CUDA_ERROR_NOT_READY};
+}
+
 Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
   if (const Error* lost = device_->lost()) return *lost;
   if (original_) return original_->wait(value, until);
@@ -59,33 +85,24 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
     if (auto scheduled = device_->queue().wait_scheduled(*this, value, until); !scheduled) return scheduled;
   if (by_ == MovedBy::host) return {};
   if (const Mark mark = device_->queue().mark_of(*this, value)) {
-    const CurrentContext current(*device_);
-    if (!current) return current.error();
-    CUresult r = CUDA_ERROR_NOT_READY;
-    const char* api = "cuEventQuery";
-    const auto has_come = [&] {
-      r = device_->cu.EventQuery(mark.event->handle);
-      return r != CUDA_ERROR_NOT_READY;
-    };
-    Instant now = Clock::steady().now();
-    bool come = now < until ? base::seen_before_parking(has_come, std::min<Duration>(sleeping, until - now))
-                            : has_come();
-    for (; !come && now < until && !device_->lost(); now = Clock::steady().now()) {
-      api = "cuEventSynchronize";
-      const Instant rest = device_->sleep_until(until);
-      if (rest == Instant::max()) {
-        r = device_->cu.EventSynchronize(mark.event->handle);
-      } else {
-        auto heard = device_->waiter().wait(id_, mark.value, mark.event, rest);
-        if (!heard) return std::move(heard).error();
-        r = heard->value_or(r);
+    base::Backoff backoff;
+    for (;;) {
+      const Answer said = ask(mark, until, backoff);
+      if (said.result == CUDA_SUCCESS) {
+        raise(mark.value);
+        break;
       }
-      come = r != CUDA_ERROR_NOT_READY;
+      if (ends_device(said.result)) return device_->lose(said.result, said.api);
+      if (device_->lost() || Clock::steady().now() >= until) break;
+      // A failure that does not end the device says nothing about the event.
+      if (said.slept) continue;
+      if (!backoff.sleep(until))
+        return failure(
+            said.result, said.api,
+            base::text("The driver of device '{}' has not said for {} s whether the value waited for ({}) is "
+                       "reached; the device may still be at work.",
+                       device_->info().id, base::Backoff::limit / std::chrono::seconds(1), value));
     }
-    if (r == CUDA_SUCCESS)
-      raise(mark.value);
-    else if (r != CUDA_ERROR_NOT_READY)
-      return device_->failed(r, api, base::text("Waiting for device '{}' failed.", device_->info().id));
   }
   // Somebody may have seen the device lost meanwhile: then nothing that was computed is to be trusted.
   if (const Error* lost = device_->lost()) return *lost;

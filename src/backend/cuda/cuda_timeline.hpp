@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backend/cuda/cuda_device.hpp"
+#include "base/backoff.hpp"
 #include "device/contract.hpp"
 
 namespace wye {
@@ -29,6 +30,8 @@ class CudaTimeline final : public device::Timeline {
 
   /// Cost: none where all that was submitted is known to be reached, else a question to the driver or two.
   std::uint64_t reached() noexcept override;
+  /// A wait that fails without the device being lost is repeated, and the event is asked meanwhile.
+  /// Errors: as the contract says; that of the driver, after `base::Backoff::limit` in which it answered neither.
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   const device::DeviceBase* owner() const noexcept override { return device_.get(); }
@@ -45,6 +48,13 @@ class CudaTimeline final : public device::Timeline {
 
  private:
   friend class CudaQueue;
+  /// What the driver last said of an event; CUDA_ERROR_NOT_READY if it has not come.
+  struct Answer {
+    CUresult result = CUDA_ERROR_NOT_READY;
+    const char* api = "";
+    bool slept = false;
+  };
+  Answer ask(const Mark& mark, Instant until, base::Backoff& backoff);
   /// Notes that `value` is reached.
   void raise(std::uint64_t value) noexcept;
   CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by) : device_(std::move(device)), by_(by) {}

@@ -20,6 +20,8 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
+struct LaneWork;
+
 /// Threads: thread-safe.
 class VulkanDevice final : public device::DeviceBase, private device::NativeDoor {
  public:
@@ -64,6 +66,12 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   std::uint64_t next_serial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::shared_ptr<VulkanDevice> self() { return std::static_pointer_cast<VulkanDevice>(shared_from_this()); }
 
+  /// Keeps what a lane leaves that may still be in use, and with it the device: neither is freed before the driver says that it
+  /// is done.
+  void keep(std::unique_ptr<LaneWork> work) noexcept;
+  /// Frees what was kept and is done.
+  void collect_kept() noexcept;
+
   /// The error of a driver's call that failed. VK_ERROR_DEVICE_LOST ends the device.
   Error failed(VkResult result, const char* api, std::string sentence, Place place = Place::here());
   /// Ends the device: from now on everything on it answers the error that this gives.
@@ -96,6 +104,8 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   std::optional<VulkanMemory> memory_;
   std::atomic<std::uint64_t> serial_{0};
   std::atomic<VkPipelineCache> pipelines_{VK_NULL_HANDLE};
+  std::mutex kept_mutex_;
+  std::unique_ptr<LaneWork> kept_;  // a list
   std::mutex lost_mutex_;
   Error lost_error_;  // as it will be given; written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};

@@ -11,9 +11,10 @@ inline namespace v0 {
 namespace vulkan {
 
 VulkanLane::VulkanLane(std::shared_ptr<VulkanDevice> device)
-    : LaneBase(std::move(device)), staging_(vulkan()) {}
+    : LaneBase(std::move(device)), work_(std::make_unique<LaneWork>(vulkan())) {}
 
 Result<std::unique_ptr<VulkanLane>> VulkanLane::create(std::shared_ptr<VulkanDevice> device) {
+  device->collect_kept();
   if (const Error* lost = device->lost()) return *lost;
   std::unique_ptr<VulkanLane> lane(new VulkanLane(std::move(device)));
   VulkanDevice& owner = lane->vulkan();
@@ -30,25 +31,27 @@ Result<std::unique_ptr<VulkanLane>> VulkanLane::create(std::shared_ptr<VulkanDev
   if (const VkResult r = owner.vk.CreateCommandPool(owner.handle(), &info, nullptr, &pool); r != VK_SUCCESS)
     return owner.failed(r, "vkCreateCommandPool",
                         base::text("Device '{}' gives no command pool.", owner.info().id));
-  lane->pool_ = pool;
+  lane->work_->pool = pool;
   return lane;
+}
+
+LaneWork::~LaneWork() {
+  if (!timeline) return;  // it was not made
+  VulkanDevice& device = timeline->device();
+  for (Flight* flight : busy) flight->retire(staging);
+  flights.clear();
+  if (pool != VK_NULL_HANDLE) device.vk.DestroyCommandPool(device.handle(), pool, nullptr);
 }
 
 VulkanLane::~VulkanLane() {
   VulkanDevice& device = vulkan();
   abandon();
-  if (timeline_) {
-    // What is parked goes to the device first, or fails; what the device has must end before its memory goes.
-    // A wait that fails for want of memory is tried again; a device that cannot even be waited for is as good
-    // as lost.
-    (void)timeline_->wait(last_, Instant::max());
-    for (int tries = 0; !device.lost() && !timeline_->wait(timeline_->scheduled(), Instant::max()); ++tries)
-      if (tries == 8) device.lose("vkWaitSemaphores");
-    device.queue().close(*timeline_);
-  }
-  for (Flight* flight : busy_) flight->retire(staging_);
-  flights_.clear();
-  if (pool_ != VK_NULL_HANDLE) device.vk.DestroyCommandPool(device.handle(), pool_, nullptr);
+  if (!timeline_) return;
+  // What is parked goes to the device first, or fails; what the device has must end before its memory goes.
+  (void)timeline_->wait(last_, Instant::max());
+  device.queue().close(*timeline_);
+  if (!timeline_->wait(timeline_->scheduled(), Instant::max()) && !device.lost())
+    device.keep(std::move(work_));
 }
 
 Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
@@ -89,7 +92,7 @@ Result<Flight*> VulkanLane::next_flight() {
     idle_.reserve(flights_.capacity());
     const VkCommandBufferAllocateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                            .pNext = nullptr,
-                                           .commandPool = pool_,
+                                           .commandPool = work_->pool,
                                            .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                            .commandBufferCount = 1};
     VkCommandBuffer commands = VK_NULL_HANDLE;

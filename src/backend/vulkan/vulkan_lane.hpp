@@ -14,6 +14,23 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
+/// All of a lane that the driver may be at work with. The device keeps it when a lane ends and the driver does not say that it
+/// is done.
+/// Threads: one thread at a time.
+struct LaneWork {
+  explicit LaneWork(VulkanDevice& device) : staging(device) {}
+  LaneWork(const LaneWork&) = delete;
+  /// The device has reached all that the timeline was scheduled for, or is lost.
+  ~LaneWork();
+
+  std::shared_ptr<VulkanTimeline> timeline;
+  VkCommandPool pool = VK_NULL_HANDLE;
+  Staging staging;
+  std::vector<std::unique_ptr<Flight>> flights;
+  std::vector<Flight*> busy;  // in the order of submission
+  std::unique_ptr<LaneWork> next;
+};
+
 /// Threads: one thread at a time.
 /// Cost:    a submission like one before it allocates nothing.
 class VulkanLane final : public device::LaneBase {
@@ -41,13 +58,13 @@ class VulkanLane final : public device::LaneBase {
   void collect(std::uint64_t reached) noexcept;
   VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
 
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  std::shared_ptr<VulkanTimeline> timeline_;
+  std::unique_ptr<LaneWork> work_;
+  std::shared_ptr<VulkanTimeline>& timeline_ = work_->timeline;
+  Staging& staging_ = work_->staging;
+  std::vector<std::unique_ptr<Flight>>& flights_ = work_->flights;
+  std::vector<Flight*>& busy_ = work_->busy;
   std::shared_ptr<device::Timeline> timeline_base_;
   std::uint64_t last_ = 0;  // value of the last submission
-  Staging staging_;
-  std::vector<std::unique_ptr<Flight>> flights_;
-  std::vector<Flight*> busy_;  // in the order of submission
   std::vector<Flight*> idle_;
   // What an encoder works with; here so that it keeps its memory.
   std::vector<std::byte> parameters_;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "backend/vulkan/vulkan_device.hpp"
+#include "backend/vulkan/vulkan_error.hpp"
+#include "base/backoff.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -69,15 +71,20 @@ void VulkanTimeline::raise(std::uint64_t value) noexcept {
   }
 }
 
+/// Asks the driver how far the device is.
+VkResult VulkanTimeline::ask() noexcept {
+  std::uint64_t value = 0;
+  const VkResult r = device_->vk.GetSemaphoreCounterValue(device_->handle(), semaphore_, &value);
+  if (r == VK_SUCCESS)
+    raise(value);
+  else if (r == VK_ERROR_DEVICE_LOST)
+    device_->lose("vkGetSemaphoreCounterValue");
+  return r;
+}
+
 std::uint64_t VulkanTimeline::reached() noexcept {
-  if (by_ != MovedBy::host && !device_->lost() && reached_.load(std::memory_order_acquire) < scheduled()) {
-    std::uint64_t value = 0;
-    const VkResult r = device_->vk.GetSemaphoreCounterValue(device_->handle(), semaphore_, &value);
-    if (r == VK_SUCCESS)
-      raise(value);
-    else if (r == VK_ERROR_DEVICE_LOST)
-      device_->lose("vkGetSemaphoreCounterValue");
-  }
+  if (by_ != MovedBy::host && !device_->lost() && reached_.load(std::memory_order_acquire) < scheduled())
+    (void)ask();
   return reached_.load(std::memory_order_acquire);
 }
 
@@ -93,24 +100,39 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
                                  .semaphoreCount = 1,
                                  .pSemaphores = &semaphore_,
                                  .pValues = &value};
+  base::Backoff backoff;
   VkResult r = VK_TIMEOUT;
-  do {
+  bool reached = false, answers = true;
+  while (!reached && answers && !device_->lost()) {
     const Instant rest = device_->sleep_until(until);
     r = device_->vk.WaitSemaphores(device_->handle(), &info, nanoseconds_until(rest));
-  } while (r == VK_TIMEOUT && !device_->lost() && nanoseconds_until(until) != 0);  // a driver may wake early
+    reached = r == VK_SUCCESS;
+    if (r == VK_ERROR_DEVICE_LOST) device_->lose("vkWaitSemaphores");
+    if (reached || device_->lost()) break;
+    // A wait that failed says nothing about the device; its counter does.
+    if (r != VK_TIMEOUT && ask() == VK_SUCCESS) {
+      backoff.answered();
+      reached = reached_.load(std::memory_order_acquire) >= value;
+    }
+    if (nanoseconds_until(until) == 0) break;  // a driver may wake early
+    if (!reached && r != VK_TIMEOUT) answers = backoff.sleep(until);
+  }
   // Somebody may have seen the device lost meanwhile: then nothing that was computed is to be trusted.
   if (const Error* lost = device_->lost()) return *lost;
-  if (r == VK_SUCCESS) {
+  if (reached) {
     raise(value);
     if (turns_)
       if (auto why = turns_->broken(value)) return *std::move(why);
     return {};
   }
-  if (r == VK_TIMEOUT)
+  if (answers)
     return Error(Errc::timed_out, base::text("Device '{}' has not reached the value waited for ({}) in time.",
                                              device_->info().id, value));
-  return device_->failed(r, "vkWaitSemaphores",
-                         base::text("Waiting for device '{}' failed.", device_->info().id));
+  return failure(
+      r, "vkWaitSemaphores",
+      base::text("The driver of device '{}' has not said for {} s whether the value waited for ({}) is "
+                 "reached; the device may still be at work.",
+                 device_->info().id, base::Backoff::limit / std::chrono::seconds(1), value));
 }
 
 Result<void> VulkanTimeline::signal(std::uint64_t value) {

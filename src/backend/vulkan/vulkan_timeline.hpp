@@ -32,9 +32,12 @@ class VulkanTimeline final : public device::Timeline {
   ~VulkanTimeline() override;
 
   std::uint64_t reached() noexcept override;
+  /// A vkWaitSemaphores that fails without the device being lost is repeated, and the counter is asked meanwhile.
+  /// Errors: as the contract says; that of the driver, after `base::Backoff::limit` in which it answered neither.
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   const device::DeviceBase* owner() const noexcept override;
+  VulkanDevice& device() const noexcept { return *device_; }
   bool is_foreign() const noexcept override { return by_ == MovedBy::others; }
   device::Turns* turns() noexcept override { return turns_ ? &*turns_ : nullptr; }
   /// Null where the host moves it.
@@ -49,6 +52,7 @@ class VulkanTimeline final : public device::Timeline {
   VulkanTimeline(std::shared_ptr<VulkanDevice> device, MovedBy by) : device_(std::move(device)), by_(by) {}
   Result<void> create_semaphore(const void* next);
   void raise(std::uint64_t value) noexcept;
+  VkResult ask() noexcept;
 
   std::shared_ptr<VulkanDevice> device_;
   const MovedBy by_;

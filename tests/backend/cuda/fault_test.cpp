@@ -213,6 +213,87 @@ TEST_CASE("who waits for little does not wait for who waits for much", "[cuda]")
   CHECK(slow.wait(Instant::max()));
 }
 
+TEST_CASE("any CUDA wait keeps failing: a lane ends when its work has, and the device is well", "[cuda]") {
+  for (const CUresult code : {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OPERATING_SYSTEM}) {
+    const StandIn stand_in;
+    const auto found = discover();
+    REQUIRE(found.at(0).adapter);
+    const auto device = good(found[0].adapter->open());
+    const auto buffer = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+    Barrier barrier(stand_in);
+    auto lane = std::make_unique<Lane>(good(device->create_lane()));
+    lane->wait_for(barrier.point(*device));
+    lane->fill(range(buffer), 1);
+    const TimelinePoint end = lane->submit();
+    for (const char* wait : {"cuEventSynchronize", "cuStreamSynchronize"}) stand_in.fail(wait, 0, code);
+    for (const auto deadline : {std::chrono::milliseconds(0), std::chrono::milliseconds(20)})
+      CHECK(end.timeline->wait(end.value, Clock::steady().now() + deadline).error() == Errc::timed_out);
+    stand_in.fail("cuEventQuery", 1, code);
+    CHECK(end.timeline->wait(end.value, Instant::min()).error() == Errc::timed_out);
+    CHECK_FALSE(lane->idle());
+    std::atomic<bool> ended{false};
+    std::thread ending([&] {
+      lane.reset();
+      ended = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    CHECK_FALSE(ended);
+    barrier.open();
+    ending.join();
+    CHECK_FALSE(device->lost());
+    CHECK(stand_in.alive()["streams"] == 2);  // the device's, and the host's
+    CHECK(end.timeline->wait(end.value, Instant::max()));
+  }
+}
+
+TEST_CASE("any CUDA wait keeps failing: what is in flight is kept where the driver says nothing at all",
+          "[cuda]") {
+  const StandIn stand_in;
+  const auto found = discover();
+  REQUIRE(found.at(0).adapter);
+  const auto device = good(found[0].adapter->open());
+  auto buffer = good(device->create_buffer({.bytes = 400_B, .account = nullptr}));
+  const std::weak_ptr<BufferBase> seen = buffer;
+  std::vector<Word> out(100, poison);
+  Barrier barrier(stand_in);
+  {
+    auto lane = std::make_unique<Lane>(good(device->create_lane()));
+    lane->wait_for(barrier.point(*device));
+    lane->fill(range(buffer), 1);
+    lane->download(range(buffer), writable_bytes_of(out));
+    const TimelinePoint end = lane->submit();
+    buffer.reset();
+    const auto alive = stand_in.alive();
+    const auto set = [&](CUresult code) {
+      for (const char* call : {"cuEventSynchronize", "cuStreamSynchronize", "cuEventQuery"})
+        stand_in.fail(call, 0, code);
+    };
+    set(CUDA_ERROR_OUT_OF_MEMORY);
+    for (const Instant until : {Instant::max(), in_a_minute()}) {
+      const auto waited = end.timeline->wait(end.value, until);
+      REQUIRE_FALSE(waited);
+      CHECK(waited.error() == Errc::out_of_memory);
+    }
+    CHECK_FALSE(lane->idle());  // nobody knows
+    const Instant begun = Clock::steady().now();
+    lane.reset();
+    CHECK(Clock::steady().now() - begun < std::chrono::seconds(10));
+    CHECK_FALSE(device->lost());
+    CHECK(stand_in.alive() == alive);
+    CHECK_FALSE(seen.expired());
+    set(CUDA_SUCCESS);
+  }
+  (void)good(device->create_lane());  // collects nothing
+  CHECK_FALSE(seen.expired());
+  barrier.open();
+  CHECK(becomes([&] {
+    (void)good(device->create_lane());  // collects it when it has ended
+    return seen.expired();
+  }));
+  CHECK(out == std::vector<Word>(100, poison));
+  CHECK_FALSE(device->lost());
+}
+
 TEST_CASE("those who wait for a lane share a thread, and the older value comes first", "[cuda]") {
   const StandIn stand_in;
   const auto found = discover();

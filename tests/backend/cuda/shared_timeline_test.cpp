@@ -157,10 +157,12 @@ bool has_vulkan() {
   return has;
 }
 
-/// A pool of both legs on one silicon, by drivers that share all there is.
+/// A pool of both legs on one silicon, by drivers that share all there is. Without the validation layer: it is not told that the
+/// semaphores are given away, takes the mirror's signals for wye's, and waits for them on a thread of its own until ten seconds are
+/// over, in vkGetSemaphoreCounterValue and vkSignalSemaphore (1.3.239).
 struct Both {
   Both()
-      : host({.extensions = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME}}),
+      : host({.extensions = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME}, .layers = false}),
         same("WYE_STANDIN_UUID", uuid().c_str()) {
     giving::real = host.library.function<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");
     giving::instance_of_real = host.instance;
@@ -210,7 +212,7 @@ Error failure_of_wait(Lease& lease) {
   const Instant begun = Clock::steady().now();
   const auto waited = lease.wait(60s);
   REQUIRE_FALSE(waited);
-  CHECK(Clock::steady().now() - begun < 20s);
+  CHECK(Clock::steady().now() - begun < 5s);
   return waited.error();
 }
 

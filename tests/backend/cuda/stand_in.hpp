@@ -53,7 +53,8 @@ class StandIn {
   StandIn() : library_(good(DynamicLibrary::open(WYE_STAND_IN_CUDA))) { reset(); }
   ~StandIn() { reset(); }
   void reset() const { call<void (*)()>("reset")(); }
-  /// The n-th call of a function from now on answers `code` and does nothing.
+  /// The n-th call of a function from now on answers `code` and does nothing; with 0 each call does, until another fault of
+  /// this function, or `reset`. The code 0 is no fault.
   void fail(const std::string& function, long n, int code) const {
     call<void (*)(const char*, long, int)>("fail")(function.c_str(), n, code);
   }

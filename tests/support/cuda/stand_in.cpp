@@ -11,7 +11,7 @@
 // cooperative launches), WYE_STANDIN_REQUIRED_CLUSTER (0: the width of the cluster that all code requires), WYE_STANDIN_MIG (0; 1:
 // a device is a part of one), WYE_STANDIN_TAKEN (0; 1: another process has the devices), WYE_STANDIN_DONE_WHEN_ASKED (0; 1: an
 // event that is asked has come: cuEventQuery waits for it), WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS
-// ("cuMemcpyAsync:3:700,...": what the n-th call of a function answers).
+// ("cuMemcpyAsync:3:700,...": what the n-th call of a function answers; 0: each call).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -87,9 +87,12 @@ int scripted(const char* name) {
   const std::lock_guard lock(w.mutex);
   ++w.calls[name];
   const auto fault = w.faults.find(name);
-  if (fault == w.faults.end() || --fault->second.at != 0) return 0;
+  if (fault == w.faults.end()) return 0;
   const int code = fault->second.code;
-  w.faults.erase(fault);
+  if (fault->second.at != 0) {
+    if (--fault->second.at != 0) return 0;
+    w.faults.erase(fault);
+  }
   if (is_sticky(code)) w.sticky = code;
   return code;
 }

@@ -1,0 +1,39 @@
+#pragma once
+/// Repeating a call that has not answered.
+#include <wye/base/clock.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace wye {
+inline namespace v0 {
+namespace base {
+
+/// Spaces the repetitions of a call that fails for a reason of its own, such as no memory, and bounds how long they go on.
+/// Threads: one thread at a time.
+class Backoff {
+ public:
+  /// A driver that has answered nothing for so long is taken to answer nothing.
+  static constexpr Duration limit = std::chrono::seconds(1);
+
+  /// Sleeps until the next repetition: 50 us at first, then twice as long each time, 5 ms at most. Ends early at `until`.
+  /// Returns false, without sleeping, when no answer has come for `limit`.
+  bool sleep(Instant until = Instant::max()) {
+    const Instant now = Clock::steady().now();
+    if (now - answered_ >= limit) return false;
+    if (until > now) std::this_thread::sleep_for(std::min<Duration>(interval_, until - now));
+    interval_ = std::min<Duration>(2 * interval_, std::chrono::milliseconds(5));
+    return true;
+  }
+  /// Notes an answer: the limit counts from now on.
+  void answered() noexcept { answered_ = Clock::steady().now(); }
+
+ private:
+  Instant answered_ = Clock::steady().now();
+  Duration interval_ = std::chrono::microseconds(50);
+};
+
+}  // namespace base
+}  // namespace v0
+}  // namespace wye
