@@ -174,8 +174,11 @@ void Pool::begin(Context& context) {
 }
 
 Result<Lease> Pool::hand_out(Context& context) {
-  auto state =
-      std::make_unique<LeaseState>(shared_from_this(), &context);  // from here on it goes back by itself
+  std::unique_ptr<LeaseState> state(new (std::nothrow) LeaseState(shared_from_this(), &context));
+  if (!state) {
+    give_back(context);
+    return Error(Errc::out_of_memory, "The host has no memory for a lease.");
+  }  // from here on it goes back by itself
   if (!context.lane) {
     auto lane = devices_[context.device].base()->create_lane();
     if (!lane)
@@ -194,8 +197,11 @@ void Pool::give_back(Context& context) noexcept {
   std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
   {
     base::Lock lock = base::lock_soon(mutex_);
-    if (retired) unfinished_.push_back(std::move(retired));
-    finished = dig();
+    try {
+      if (retired) unfinished_.push_back(std::move(retired));
+      finished = dig();
+    } catch (const std::bad_alloc&) {  // then a retired lane ends here, and waits for what it has in flight
+    }
     context.leased = false;
     auto waiter = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
       return std::find(w->devices.begin(), w->devices.end(), context.device) != w->devices.end();
