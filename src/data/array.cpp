@@ -78,20 +78,17 @@ Error ArrayState::why_read_only() {
                "The array stands for memory that its owner lends for reading only: it cannot be written.");
 }
 
-std::vector<std::shared_ptr<Completion>> ArrayState::follow(Access access,
-                                                            const std::shared_ptr<Completion>& user) {
+void ArrayState::follow(Access access, const std::shared_ptr<Completion>& user, Predecessors& before) {
   const base::Lock lock(mutex_);
   std::erase_if(readers_, [](const auto& reader) { return reader->over(); });
-  std::vector<std::shared_ptr<Completion>> before;
-  if (writer_ && !writer_->over()) before.push_back(writer_);
-  if (writes(access)) {
-    std::move(readers_.begin(), readers_.end(), std::back_inserter(before));
-    readers_.clear();
-    writer_ = user;
-  } else {
-    readers_.push_back(user);
-  }
-  return before;
+  before.reserve(1 + (writes(access) ? readers_.size() : 0));
+  if (!writes(access)) readers_.push_back(user);
+  // Nothing fails from here on.
+  if (writer_ && !writer_->over()) before.add(writer_);
+  if (!writes(access)) return;
+  for (auto& reader : readers_) before.add(std::move(reader));
+  readers_.clear();
+  writer_ = user;
 }
 
 std::optional<Error> ArrayState::failure() const {
@@ -231,9 +228,9 @@ bool ArrayState::valid_elsewhere(const device::DeviceBase* device) const {
 }
 
 Result<void> HostAccess::await(Instant until) {
-  for (const auto& before : before_)
-    if (!before->await(until)) return Error(Errc::timed_out, "An array was not free for the host in time.");
-  before_.clear();
+  if (!turn_->before.await(until))
+    return Error(Errc::timed_out, "An array was not free for the host in time.");
+  turn_->before.clear();
   return {};
 }
 

@@ -53,9 +53,9 @@ class ArrayState final : public device::Retained {
   Bytes bytes() const noexcept { return Bytes{count_ * size_}; }
   const std::shared_ptr<pool::Pool>& pool() const noexcept { return pool_; }
 
-  /// Lines `user` up behind those it has to follow, and returns them: the last writer for a reader; the last
-  /// writer and its readers for a writer.
-  std::vector<std::shared_ptr<Completion>> follow(Access access, const std::shared_ptr<Completion>& user);
+  /// Lines `user` up behind those it has to follow, and adds them to `before`: the last writer for a reader; the last
+  /// writer and its readers for a writer. Changes nothing if it throws.
+  void follow(Access access, const std::shared_ptr<Completion>& user, Predecessors& before);
 
   /// The failure of the last user that should have written this, if any.
   std::optional<Error> failure() const;
@@ -118,10 +118,14 @@ class ArrayState final : public device::Retained {
 /// neither would ever end.
 class HostAccess {
  public:
-  HostAccess(std::shared_ptr<ArrayState> array, Access access) : array_(std::move(array)) {
-    before_ = array_->follow(access, turn_);
+  HostAccess(const std::shared_ptr<ArrayState>& array, Access access) : turn_(std::make_unique<Turn>()) {
+    array->follow(access, turn_->over, turn_->before);
   }
-  ~HostAccess() { finish_after(turn_, before_); }
+  /// Ends the turn as soon as those before it are over: a turn that never came still keeps its followers behind them.
+  ~HostAccess() {
+    Predecessors& before = turn_->before;
+    before.when_all_over(&Turn::end, turn_.release());
+  }
   HostAccess(const HostAccess&) = delete;
 
   /// Waits until it is the host's turn.
@@ -129,9 +133,15 @@ class HostAccess {
   Result<void> await(Instant until);
 
  private:
-  std::shared_ptr<ArrayState> array_;
-  std::shared_ptr<Completion> turn_ = std::make_shared<Completion>();
-  std::vector<std::shared_ptr<Completion>> before_;
+  struct Turn {
+    std::shared_ptr<Completion> over = std::make_shared<Completion>();
+    Predecessors before;
+    static void end(void* of) noexcept {
+      const std::unique_ptr<Turn> turn(static_cast<Turn*>(of));
+      turn->over->finish();
+    }
+  };
+  std::unique_ptr<Turn> turn_;
 };
 
 }  // namespace data

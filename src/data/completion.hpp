@@ -3,9 +3,9 @@
 /// it.
 #include <wye/base/clock.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -20,6 +20,13 @@ namespace data {
 /// Threads: thread-safe.
 class Completion {
  public:
+  /// One entry in the list of what runs at the end. Its owner keeps it at its address until it has run.
+  struct Link {
+    void (*over)(void* of) noexcept = nullptr;
+    void* of = nullptr;
+    Link* next = nullptr;
+  };
+
   bool over() const noexcept {
     const base::Lock lock(mutex_);
     return over_;
@@ -29,45 +36,90 @@ class Completion {
     base::Lock lock(mutex_);
     return gate_.wait(lock, until, [&] { return over_; });
   }
-  /// Calls `then` once when it is over, on the thread that ends it; at once where it is.
-  void when_over(std::function<void()> then) {
+  /// Calls `link` once when it is over, on the thread that ends it; at once if it is. Allocates nothing.
+  void when_over(Link& link) noexcept {
     {
       const base::Lock lock(mutex_);
-      if (!over_) return thens_.push_back(std::move(then));
+      if (!over_) {
+        *last_ = &link;
+        last_ = &link.next;
+        return;
+      }
     }
-    then();
+    link.over(link.of);
   }
   /// Ends it. Without effect the second time.
-  void finish() {
-    std::vector<std::function<void()>> thens;
+  void finish() noexcept {
+    Link* link = nullptr;
     {
       const base::Lock lock(mutex_);
       if (over_) return;
       over_ = true;
-      thens.swap(thens_);
+      link = first_;
       gate_.wake_all();  // under the lock: a waiter may free this as soon as it sees `over_`
     }
-    for (auto& then : thens) then();
+    while (link) {
+      Link* const next = link->next;  // a call may end the owner of its link
+      link->over(link->of);
+      link = next;
+    }
   }
 
  private:
   mutable std::mutex mutex_;
   mutable base::Gate gate_;
   bool over_ = false;
-  std::vector<std::function<void()>> thens_;
+  Link* first_ = nullptr;
+  Link** last_ = &first_;
 };
 
-/// Ends `turn` once all of `before` are over: who gives up a turn it has not had yet still keeps its followers behind
-/// those it followed.
-inline void finish_after(const std::shared_ptr<Completion>& turn,
-                         const std::vector<std::shared_ptr<Completion>>& before) {
-  if (before.empty()) return turn->finish();
-  auto left = std::make_shared<std::atomic<std::size_t>>(before.size());
-  for (const auto& one : before)
-    one->when_over([left, turn] {
-      if (left->fetch_sub(1) == 1) turn->finish();
-    });
-}
+/// The completions that a user of arrays comes after. All memory is allocated by `reserve`: nothing fails after that.
+/// Threads: one thread at a time; `when_all_over` calls on the thread that ends the last one.
+class Predecessors {
+ public:
+  Predecessors() = default;
+  Predecessors(const Predecessors&) = delete;  // completions point into it
+
+  bool empty() const noexcept { return all_.empty(); }
+  /// Makes room for `n` more.
+  void reserve(std::size_t n) {
+    if (all_.capacity() - all_.size() < n) all_.reserve(std::max(all_.size() + n, all_.capacity() * 2));
+  }
+  /// Adds one that there is room for.
+  void add(std::shared_ptr<Completion> one) noexcept { all_.push_back({std::move(one), {}}); }
+  /// Parks until all are over or `until`; whether all are.
+  bool await(Instant until) const {
+    return std::all_of(all_.begin(), all_.end(),
+                       [&](const Entry& entry) { return entry.before->await(until); });
+  }
+  /// Calls `then` once when all are over; at once if they are. `then` may end this.
+  void when_all_over(void (*then)(void* of) noexcept, void* of) noexcept {
+    then_ = then;
+    of_ = of;
+    left_ = all_.size() + 1;  // one is for the loop, which must not outlive this
+    for (Entry& entry : all_) {
+      entry.link = {&Predecessors::count_down, this, nullptr};
+      entry.before->when_over(entry.link);
+    }
+    count_down(this);
+  }
+  void clear() noexcept { all_.clear(); }
+
+ private:
+  struct Entry {
+    std::shared_ptr<Completion> before;
+    Completion::Link link;
+  };
+  static void count_down(void* of) noexcept {
+    auto& self = *static_cast<Predecessors*>(of);
+    if (self.left_.fetch_sub(1) == 1) self.then_(self.of_);
+  }
+
+  std::vector<Entry> all_;
+  std::atomic<std::size_t> left_{0};
+  void (*then_)(void* of) noexcept = nullptr;
+  void* of_ = nullptr;
+};
 
 }  // namespace data
 }  // namespace v0

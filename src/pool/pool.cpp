@@ -163,8 +163,11 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
       }
     }
     Context& context = *waiter.given.load();
-    auto state =
-        std::make_unique<LeaseState>(shared_from_this(), &context);  // from here on it goes back by itself
+    std::unique_ptr<LeaseState> state(new (std::nothrow) LeaseState(shared_from_this(), &context));
+    if (!state) {
+      give_back(context);
+      return Error(Errc::out_of_memory, "The host has no memory for a lease.");
+    }  // from here on the context goes back by itself
     auto furnished = furnish(context);
     if (furnished) return LeaseState::wrap(std::move(state));
     if (const Error* lost = devices_[context.device].base()->lost(); lost && devices.size() == 1)
@@ -227,8 +230,11 @@ void Pool::give_back(Context& context) noexcept {
   std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
   {
     base::Lock lock = base::lock_soon(mutex_);
-    if (retired) unfinished_.push_back(std::move(retired));
-    finished = dig();
+    try {
+      if (retired) unfinished_.push_back(std::move(retired));
+      finished = dig();
+    } catch (const std::bad_alloc&) {  // then a retired lane ends here, and waits for what it has in flight
+    }
     context.leased = false;
     context.made = context.lane != nullptr;
     // A context that the device gave no lane is of use to a waiter only if there is no other to wait for.

@@ -1,8 +1,12 @@
 #include "scheduler/binding.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "base/text.hpp"
 
@@ -20,7 +24,56 @@ void each_operand(const Job& job, F f) {
 std::byte* begin_of(const Operand& operand) { return static_cast<std::byte*>(operand.data); }
 std::byte* end_of(const Operand& operand) { return begin_of(operand) + operand.bytes().count; }
 
+/// Why the numbers of `operand` mean nothing: how the sentence that begins with its name goes on.
+std::optional<std::string> misuse(const Operand& operand) {
+  switch (operand.kind) {
+    case Operand::Kind::none: return " is nothing; an operand of some kind is needed.";
+    case Operand::Kind::address:
+      if (!operand.object) return " is the address of a buffer handle that holds no buffer.";
+      return std::nullopt;
+    case Operand::Kind::value:
+      if (operand.value().data() || operand.size == 0) return std::nullopt;
+      return base::text(" is a value of {} bytes that points to none.", operand.size);
+    case Operand::Kind::host:
+    case Operand::Kind::buffer:
+    case Operand::Kind::array:
+    case Operand::Kind::scratch: break;
+    default: return base::text(" has a kind ({}) that does not exist.", static_cast<unsigned>(operand.kind));
+  }
+  if (operand.size == 0) return " has elements of 0 bytes; an element has at least 1.";
+  std::uint64_t first = 0, bytes = 0, last = 0;
+  const std::uint64_t begin = operand.kind == Operand::Kind::host
+                                  ? std::uint64_t{reinterpret_cast<std::uintptr_t>(operand.data)}
+                                  : std::uint64_t{0};
+  if (__builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &first) ||
+      __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &bytes) ||
+      __builtin_add_overflow(first, bytes, &last) || __builtin_add_overflow(begin, last, &last) ||
+      bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max()))
+    return base::text(
+        " ({} elements of {} bytes from element {}) exceeds what 64 bits can count, or its operand.",
+        operand.count, operand.size, operand.offset);
+  if (operand.kind == Operand::Kind::host && !operand.data && operand.count != 0)
+    return base::text(" ({} elements of host memory) is a null pointer.", operand.count);
+  if (operand.kind != Operand::Kind::array || !operand.object) return std::nullopt;
+  const auto& array = static_cast<const data::ArrayState&>(*operand.object);
+  if (operand.size != array.element_size())
+    return base::text(" has elements of {} bytes; those of its array have {}.", operand.size,
+                      array.element_size());
+  if (operand.offset > array.count() || operand.count > array.count() - operand.offset)
+    return base::text(" ({} elements from element {}) exceeds its array ({} elements).", operand.count,
+                      operand.offset, array.count());
+  return std::nullopt;
+}
+
 }  // namespace
+
+Result<void> check_operands(const Job& job) {
+  for (std::size_t c = 0; c < job.size(); ++c)
+    for (std::size_t i = 0; i < job[c].arguments().size(); ++i)
+      if (auto wrong = misuse(job[c].arguments()[i]))
+        return base::invalid(base::text("Argument {} of '{}'{}", i + 1, job[c].name(), *wrong));
+  return {};
+}
 
 Bytes size_of(const Job& job) {
   // A handful of operands: comparing each with those before it is cheaper than any set.
@@ -34,7 +87,7 @@ Bytes size_of(const Job& job) {
           (host ? other->data == operand.data : other->object == operand.object))
         return;
     seen.push_back(&operand);
-    sum += operand.bytes();
+    if (__builtin_add_overflow(sum.count, operand.bytes().count, &sum.count)) sum.count = ~std::uint64_t{0};
   });
   return sum;
 }

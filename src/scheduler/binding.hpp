@@ -78,6 +78,10 @@ class Binding {
   Bytes moved_;
 };
 
+/// Checks what callers may have filled in themselves: no number of an operand wraps, and none reaches past its memory.
+/// Errors: invalid_argument.
+Result<void> check_operands(const Job& job);
+
 /// Bytes of all operands of a job, each counted once; scratch is not.
 Bytes size_of(const Job& job);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,25 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
+/// Errors that exist before there is no memory left to make one.
+struct SpareErrors {
+  Error out_of_memory{Errc::out_of_memory, "The host has no memory left for this job."};
+  Error timed_out{Errc::timed_out, "The job did not complete in time."};
+  Error cancelled{Errc::cancelled, "The job was cancelled."};
+  Error closed{Errc::closed, "The scheduler was closed before the job started."};
+  Error internal{Errc::internal, "Running the job threw an exception that is not an allocation failure."};
+};
+
+/// Returns the error that `make` makes, or a copy of `spare` if there is no memory to make it.
+template <class F>
+Error error_or(const Error& spare, F make) noexcept {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return spare;
+  }
+}
+
 /// Jobs run on whoever is there first: a thread that waits for its ticket runs the job itself, else one of
 /// at most `concurrent_jobs` workers does, which are started when first needed and parked when there is
 /// nothing to do.
@@ -33,9 +53,10 @@ class Core : public std::enable_shared_from_this<Core> {
        SchedulerOptions options);
   ~Core();
 
-  std::shared_ptr<Record> accept(Job job, const JobOptions& options);
+  /// Returns the record of a job; one that has settled as out_of_memory if there is no memory for it.
+  std::shared_ptr<Record> accept(Job job, const JobOptions& options) noexcept;
   /// Queues an accepted record, or settles it.
-  void submit(const std::shared_ptr<Record>& record);
+  void submit(const std::shared_ptr<Record>& record) noexcept;
   /// Runs an accepted record on this thread as soon as there is room for it.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
   Result<Outcome> wait(Record& record, Deadline deadline);
@@ -55,11 +76,13 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   // queue.cpp
-  bool enter(const std::shared_ptr<Record>& record);
-  void leave(Record& record, const std::optional<Error>& error);
-  void make_ready(const std::shared_ptr<Record>& record);
-  void work();
-  void call_worker(base::Lock lock);
+  std::shared_ptr<Record> make_record(Job job, const JobOptions& options);
+  bool enter(const std::shared_ptr<Record>& record) noexcept;
+  static void turn_came(void* record) noexcept;
+  void leave(Record& record, const std::optional<Error>& error) noexcept;
+  void make_ready(const std::shared_ptr<Record>& record) noexcept;
+  void work() noexcept;
+  void call_worker(base::Lock lock) noexcept;
   bool run_if_room(Record& record);
   std::shared_ptr<Record> pop_locked();
 
@@ -70,7 +93,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::shared_ptr<Trial> trial;  ///< of its variants; null where it has none
     Trial::Turn turn;
   };
-  void run(Record& record);
+  void run(Record& record) noexcept;
   std::optional<Error> place(Record& record);
   std::optional<Error> misnamed(std::string_view on) const;
   std::optional<Error> refusal(const Record& record, std::size_t device) const;
@@ -79,7 +102,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<Step> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<void> attempt(Record& record, std::size_t device);
-  void settle(Record& record, State from, std::optional<Error> error);
+  void settle(Record& record, State from, std::optional<Error> error) noexcept;
   std::string why_there(const Record& record) const;
 
   std::shared_ptr<pool::Pool> pool_;
@@ -109,6 +132,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::uint64_t sequence_ = 0;
   bool closing_ = false;
   SchedulerMetrics metrics_;
+  std::vector<std::uint64_t> done_on_;  // jobs, by the number of their device
+  const SpareErrors spare_;
+  Record refused_;  // what jobs get that there is no memory for
 };
 
 }  // namespace scheduler

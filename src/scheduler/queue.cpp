@@ -32,7 +32,15 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &pool_->clock()),
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
-      preferences_(options_.preferences) {
+      preferences_(options_.preferences),
+      done_on_(pool_->devices().size()) {
+  workers_.reserve(options_.concurrent_jobs);
+  refused_.core =
+      std::shared_ptr<Core>(std::shared_ptr<void>(), this);  // this holds it, not the other way round
+  refused_.name = "job";
+  refused_.state = State::settled;
+  refused_.is_settled = true;
+  refused_.error = spare_.out_of_memory;
   for (const Device& device : pool_->devices()) {
     const AdapterInfo& info = device.info();
     choices_.push_back({info.backend, info.type == AdapterType::cpu && info.backend != "cpu"});
@@ -41,7 +49,18 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
 
 Core::~Core() = default;
 
-std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) {
+std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) noexcept {
+  try {
+    return make_record(std::move(job), options);
+  } catch (const std::bad_alloc&) {
+    const base::Lock lock = base::lock_soon(mutex_);
+    ++metrics_.submitted;
+    ++metrics_.failed;
+    return std::shared_ptr<Record>(shared_from_this(), &refused_);
+  }
+}
+
+std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
   auto record = std::make_shared<Record>();
   record->core = shared_from_this();
   record->submitted = clock_->now();
@@ -69,9 +88,10 @@ std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) {
 
 namespace {
 
-/// Lines a job up behind the users of its arrays that come before it.
-/// Errors: invalid_argument (an empty handle, an array of another runtime).
-Result<std::vector<std::shared_ptr<data::Completion>>> line_up(Record& record, const pool::Pool& pool) {
+/// Lines a job up behind the users of its arrays that come before it. If there is no memory for that, it may be lined up
+/// for some of its arrays.
+/// Errors: invalid_argument (an empty handle, an array of another runtime), out_of_memory.
+Result<void> line_up(Record& record, const pool::Pool& pool, const SpareErrors& spare) try {
   std::vector<std::pair<std::shared_ptr<data::ArrayState>, Access>> uses;
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
@@ -94,80 +114,121 @@ Result<std::vector<std::shared_ptr<data::Completion>>> line_up(Record& record, c
         use->second = Access::read_write;
     }
   }
-  std::vector<std::shared_ptr<data::Completion>> before;
+  record.outputs.reserve(uses.size());
   for (const auto& [array, access] : uses) {
+    array->follow(access, record.turn, record.before);
     if (writes(access)) record.outputs.push_back(array);
-    for (auto& one : array->follow(access, record.turn)) before.push_back(std::move(one));
   }
-  return before;
+  return {};
+} catch (const std::bad_alloc&) {
+  return spare.out_of_memory;
 }
 
 }  // namespace
 
 /// Lets a record in; true where it can run at once. Else it waits for users of its arrays, or has settled.
-bool Core::enter(const std::shared_ptr<Record>& record) {
-  std::vector<std::shared_ptr<data::Completion>> before;
+bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
   std::optional<Error> error = record->job->error();
+  try {
+    if (auto right = check_operands(*record->job); !right && !error) error = std::move(right).error();
+  } catch (const std::bad_alloc&) {
+    error = spare_.out_of_memory;
+  }
   {
     // Several arrays are lined up for at one moment, or two jobs could each come first at one of them.
     const base::Lock lock = base::lock_soon(mutex_);
     record->sequence = ++sequence_;
     ++metrics_.submitted;
-    if (closing_)
-      error.emplace(Errc::closed, base::text("Job '{}' came after the scheduler was closed.", record->name));
-    if (!error && record->turn) {
-      if (auto ahead = line_up(*record, *pool_))
-        before = std::move(*ahead);
-      else
-        error.emplace(std::move(ahead).error());
-    }
     ++metrics_.queued;
+    try {
+      auto row = metrics_.by_type.find(record->type.name);
+      if (row == metrics_.by_type.end())
+        row = metrics_.by_type.try_emplace(std::string(record->type.name)).first;
+      record->counted = &row->second;
+    } catch (const std::bad_alloc&) {
+      error = spare_.out_of_memory;
+    }
+    if (closing_)
+      error = error_or(spare_.closed, [&] {
+        return Error(Errc::closed, base::text("Job '{}' came after the scheduler was closed.", record->name));
+      });
+    if (!error && record->turn)
+      if (auto lined_up = line_up(*record, *pool_, spare_); !lined_up) error = std::move(lined_up).error();
   }
-  if (error) return settle(*record, State::queued, std::move(error)), false;
-  if (before.empty()) return true;
-
+  if (record->before.empty()) {
+    if (!error) return true;
+    settle(*record, State::queued, std::move(error));
+    return false;
+  }
+  record->kept = record;
   record->state = State::waiting;
-  record->ahead = before.size();
-  for (const auto& one : before) {
-    one->when_over([record] {
-      if (record->ahead.fetch_sub(1) != 1) return;
-      if (record->advance(State::waiting, State::queued))
-        record->core->make_ready(record);
-      else
-        record->core->leave(
-            *record, Error(Errc::cancelled,
-                           base::text("Job '{}' ended before it could write this array.", record->name)));
-    });
-  }
+  if (error) settle(*record, State::waiting, std::move(error));
+  record->before.when_all_over(&Core::turn_came, record.get());
   return false;
 }
 
+/// All users of its arrays that came before a record are over. A chain of records that end without running is ended by
+/// this loop, one after another: calls in calls would use up the stack.
+void Core::turn_came(void* came) noexcept {
+  thread_local Record* first = nullptr;
+  thread_local Record* last = nullptr;
+  auto* const here = static_cast<Record*>(came);
+  if (first) {
+    last = last->next_turn = here;
+    return;
+  }
+  for (first = last = here; first;) {
+    const std::shared_ptr<Record> record = std::move(first->kept);
+    Core& core = *record->core;
+    record->before.clear();
+    if (record->advance(State::waiting, State::queued))
+      core.make_ready(record);
+    else
+      core.leave(*record, error_or(core.spare_.cancelled, [&] {
+        return Error(Errc::cancelled,
+                     base::text("Job '{}' ended before it could write this array.", record->name));
+      }));
+    first = record->next_turn;
+  }
+}
+
 /// Ends a record's turn with its arrays: only now may its followers go on. What it should have written has failed.
-void Core::leave(Record& record, const std::optional<Error>& error) {
+void Core::leave(Record& record, const std::optional<Error>& error) noexcept {
   if (error)
     for (const auto& array : record.outputs) array->fail(*error);
   record.outputs.clear();
   record.turn->finish();
 }
 
-void Core::submit(const std::shared_ptr<Record>& record) {
-  if (enter(record)) make_ready(record);
+void Core::submit(const std::shared_ptr<Record>& record) noexcept {
+  if (!record->is_settled && enter(record)) make_ready(record);
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
+  if (record->is_settled) return record->result();
   if (enter(record) && !run_if_room(*record)) make_ready(record);
   return wait(*record, Deadline::never());
 }
 
-void Core::make_ready(const std::shared_ptr<Record>& record) {
+void Core::make_ready(const std::shared_ptr<Record>& record) noexcept {
   base::Lock lock = base::lock_soon(mutex_);
+  std::optional<Error> error;
   if (closing_) {
-    lock.unlock();
-    return settle(
-        *record, State::queued,
-        Error(Errc::closed, base::text("Job '{}' was not ready when the scheduler closed.", record->name)));
+    error = error_or(spare_.closed, [&] {
+      return Error(Errc::closed,
+                   base::text("Job '{}' was not ready when the scheduler closed.", record->name));
+    });
+  } else {
+    try {
+      queue_.push_back({record->priority, record->sequence, record});
+    } catch (const std::bad_alloc&) {
+      error = spare_.out_of_memory;
+    }
   }
-  queue_.push_back({record->priority, record->sequence, record});
+  if (error) {
+    lock.unlock();
+    return settle(*record, State::queued, std::move(error));
+  }
   std::push_heap(queue_.begin(), queue_.end(), later);
   ready_.store(queue_.size(), std::memory_order_relaxed);
   call_worker(std::move(lock));
@@ -175,7 +236,7 @@ void Core::make_ready(const std::shared_ptr<Record>& record) {
 
 /// Sees to it that somebody takes the next job, and unlocks. One worker is called at a time: who comes calls the next one, if
 /// there is something left by then.
-void Core::call_worker(base::Lock lock) {
+void Core::call_worker(base::Lock lock) noexcept {
   if (called_ || looking_ > 0 || queue_.empty() || running_ >= options_.concurrent_jobs) return;
   if (parked_ > 0) {
     called_ = true;
@@ -183,13 +244,18 @@ void Core::call_worker(base::Lock lock) {
     return work_.wake_one();
   }
   if (workers_.size() >= options_.concurrent_jobs) return;
-  auto worker = base::Worker::start("wye-jobs", [this] { work(); });
-  if (worker) return workers_.push_back(std::move(*worker));
+  std::optional<Error> why;
+  try {
+    auto worker = base::Worker::start("wye-jobs", [this] { work(); });
+    if (worker) return workers_.push_back(std::move(*worker));  // there is room for it
+    why = worker.error().with_context("while starting a thread for queued jobs");
+  } catch (const std::bad_alloc&) {
+    why = spare_.out_of_memory;
+  }
   if (!workers_.empty() || running_ > 0) return;  // whoever is there takes it next
   auto record = pop_locked();
   lock.unlock();
-  if (record)
-    settle(*record, State::queued, worker.error().with_context("while starting a thread for queued jobs"));
+  if (record) settle(*record, State::queued, std::move(why));
 }
 
 std::shared_ptr<Record> Core::pop_locked() {
@@ -203,7 +269,7 @@ std::shared_ptr<Record> Core::pop_locked() {
   return nullptr;
 }
 
-void Core::work() {
+void Core::work() noexcept {
   base::Lock lock = base::lock_soon(mutex_);
   const auto is_called = [&] {
     return closing_ || called_ || (!queue_.empty() && running_ < options_.concurrent_jobs);
@@ -271,16 +337,19 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
     if (start_by <= until) {
       // Nobody started it in time. Where somebody just did, it goes on.
       for (State from : {State::queued, State::waiting})
-        settle(
-            record, from,
-            Error(Errc::timed_out, base::text("Job '{}' did not start before its deadline.", record.name)));
+        settle(record, from, error_or(spare_.timed_out, [&] {
+                 return Error(Errc::timed_out,
+                              base::text("Job '{}' did not start before its deadline.", record.name));
+               }));
       lock.lock();
       record.gate.wait(lock, until, is_settled);
     } else {
       lock.lock();
     }
     if (!record.is_settled)
-      return Error(Errc::timed_out, base::text("Job '{}' has not finished yet; it goes on.", record.name));
+      return error_or(spare_.timed_out, [&] {
+        return Error(Errc::timed_out, base::text("Job '{}' has not finished yet; it goes on.", record.name));
+      });
   }
   lock.unlock();
   return record.result();
@@ -289,8 +358,10 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
 void Core::cancel(Record& record) {
   record.stop = true;
   for (State from : {State::queued, State::waiting})
-    settle(record, from,
-           Error(Errc::cancelled, base::text("Job '{}' was cancelled before it started.", record.name)));
+    settle(record, from, error_or(spare_.cancelled, [&] {
+             return Error(Errc::cancelled,
+                          base::text("Job '{}' was cancelled before it started.", record.name));
+           }));
 }
 
 void Core::release(const std::shared_ptr<Record>& record) noexcept {
@@ -310,9 +381,10 @@ void Core::close() {
     waiting.swap(queue_);
   }
   for (const auto& [priority, sequence, record] : waiting)
-    settle(*record, State::queued,
-           Error(Errc::closed,
-                 base::text("Job '{}' had not started when the scheduler was closed.", record->name)));
+    settle(*record, State::queued, error_or(spare_.closed, [&] {
+      return Error(Errc::closed,
+                   base::text("Job '{}' had not started when the scheduler was closed.", record->name));
+    }));
   {
     base::Lock lock = base::lock_soon(mutex_);
     const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
@@ -321,7 +393,13 @@ void Core::close() {
   }
 }
 
-SchedulerMetrics Core::metrics_locked() const { return metrics_; }
+SchedulerMetrics Core::metrics_locked() const {
+  SchedulerMetrics metrics = metrics_;
+  for (std::size_t device = 0; device < done_on_.size(); ++device)
+    if (done_on_[device] != 0)
+      metrics.done_by_backend[pool_->devices()[device].info().backend] += done_on_[device];
+  return metrics;
+}
 
 }  // namespace scheduler
 }  // namespace v0

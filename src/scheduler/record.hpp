@@ -1,6 +1,7 @@
 #pragma once
 /// One job on its way: what the ticket, the queue and the thread that runs it share.
 #include <wye/scheduler/job.hpp>
+#include <wye/scheduler/scheduler.hpp>
 #include <wye/scheduler/ticket.hpp>
 
 #include <atomic>
@@ -62,7 +63,10 @@ struct Record : std::enable_shared_from_this<Record> {
 
   std::shared_ptr<data::Completion> turn;  ///< its turn with the arrays it uses; null where it uses none
   std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
-  std::atomic<std::size_t> ahead{0};                       ///< users of its arrays it still has to wait for
+  data::Predecessors before;                               ///< users of its arrays that come before it
+  std::shared_ptr<Record> kept;                            ///< itself, until those are over
+  Record* next_turn = nullptr;     ///< the next record whose turn has come, on the thread that sees to it
+  TypeMetrics* counted = nullptr;  ///< the row of its type in the metrics; null: it was never counted
 
   Instant submitted{};
   Instant started{};

@@ -46,22 +46,23 @@ std::optional<Error> refusal_of(const Programs& programs, const device::DeviceBa
 
 }  // namespace
 
-void Core::run(Record& record) {
+void Core::run(Record& record) noexcept {
   record.started = clock_->now();
   std::optional<Error> error;
-  if (record.started >= record.deadline) {
-    error = Error(Errc::timed_out,
-                  base::text("Job '{}' did not start before its deadline (it was queued for {:.3g} ms).",
-                             record.name, milliseconds(record.started - record.submitted)));
-  } else {
-    try {
+  try {
+    if (record.started >= record.deadline)
+      error = Error(Errc::timed_out,
+                    base::text("Job '{}' did not start before its deadline (it was queued for {:.3g} ms).",
+                               record.name, milliseconds(record.started - record.submitted)));
+    else
       error = place(record);
-    } catch (const std::bad_alloc&) {
-      error = Error(Errc::out_of_memory, base::text("The host has no memory to run job '{}'.", record.name));
-    }
+    if (!error && record.stop)
+      error = Error(Errc::cancelled, base::text("Job '{}' was cancelled.", record.name));
+  } catch (const std::bad_alloc&) {
+    error = spare_.out_of_memory;
+  } catch (...) {
+    error = spare_.internal;
   }
-  if (!error && record.stop)
-    error = Error(Errc::cancelled, base::text("Job '{}' was cancelled.", record.name));
   settle(record, State::running, std::move(error));
 }
 
@@ -69,6 +70,7 @@ std::optional<Error> Core::place(Record& record) {
   if (auto nowhere = misnamed(record.on)) return nowhere;
   const Preference& row = preferences_.row(record.type, record.size);
   const std::vector<std::size_t> devices = order(choices_, row);
+  record.decisions.reserve(devices.size());
   bool fell = false;
   for (std::size_t device : devices) {
     if (auto why = refusal(record, device)) {
@@ -82,12 +84,18 @@ std::optional<Error> Core::place(Record& record) {
     auto done = attempt(record, device);
     record.device = device;
     if (done) {
+      // There is room for every decision, and what the others would have said is not worth a job that is done.
       record.decisions.push_back({device, Candidate::Verdict::ran, std::nullopt});
       for (std::size_t rest : devices) {
         const bool considered = std::any_of(record.decisions.begin(), record.decisions.end(),
                                             [&](const Decision& d) { return d.device == rest; });
         if (considered) continue;
-        auto why = refusal(record, rest);
+        std::optional<Error> why;
+        try {
+          why = refusal(record, rest);
+        } catch (const std::bad_alloc&) {
+          why = spare_.out_of_memory;
+        }
         const auto verdict = why ? Candidate::Verdict::refused : Candidate::Verdict::passed;
         record.decisions.push_back({rest, verdict, std::move(why)});
       }
@@ -253,7 +261,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   device::Lane& lane = lease->state()->lane();
 
   bool began = false;
-  auto done = [&]() -> Result<void> {
+  auto run_steps = [&]() -> Result<void> {
     if (auto ok = binding.bind(lane, context.account, park); !ok) return ok;
     const StopToken stop(&record.stop, until, clock_);
     const auto finish = [&] {
@@ -278,7 +286,16 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
     // A host function that came back after its time may have stopped early: nobody can tell.
     if (ended && clock_->now() >= until) return Error(Errc::timed_out, "The time limit passed.");
     return ended;
-  }();
+  };
+  Result<void> done;
+  try {
+    done = run_steps();
+  } catch (const std::bad_alloc&) {
+    done = spare_.out_of_memory;
+    began = true;  // it may have
+    // What was submitted before may still be using the caller's memory.
+    if (!lane.idle()) (void)lane.wait(park, StopToken(&record.stop, until, clock_)).has_value();
+  }
   record.moved = binding.moved();
   if (done) {
     binding.publish();
@@ -297,7 +314,9 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   return error;
 }
 
-void Core::settle(Record& record, State from, std::optional<Error> error) {
+/// Moves a record from `from` to settled, if it is in that state. Allocates nothing: everything it needs was allocated
+/// when the job was submitted.
+void Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return;
   const auto keep = record.shared_from_this();
   record.ended = clock_->now();
@@ -305,19 +324,16 @@ void Core::settle(Record& record, State from, std::optional<Error> error) {
   {
     const base::Lock lock = base::lock_soon(mutex_);
     --(from == State::running ? metrics_.running : metrics_.queued);
-    auto found = metrics_.by_type.find(record.type.name);
-    if (found == metrics_.by_type.end())
-      found = metrics_.by_type.try_emplace(std::string(record.type.name)).first;
-    TypeMetrics& type = found->second;
+    TypeMetrics none;
+    TypeMetrics& type = record.counted ? *record.counted : none;
     if (from == State::running) type.ran += record.ended - record.started;
-    ++(!record.error ? type.done : *record.error == Errc::cancelled ? type.cancelled : type.failed);
     if (!record.error) {
-      ++metrics_.done;
-      ++metrics_.done_by_backend[pool_->devices()[record.device].info().backend];
+      ++metrics_.done, ++type.done;
+      ++done_on_[record.device];
     } else if (*record.error == Errc::cancelled) {
-      ++metrics_.cancelled;
+      ++metrics_.cancelled, ++type.cancelled;
     } else {
-      ++metrics_.failed;
+      ++metrics_.failed, ++type.failed;
     }
   }
   // What the caller lent it is given back before anybody hears that it is over. A job that never had its turn has only to

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -54,10 +55,19 @@ class Operand {
   std::shared_ptr<device::Retained> object;
   std::array<std::byte, 16> inline_value{};
 
-  Bytes bytes() const { return Bytes{count * size}; }
-  /// Elements [first, first + n) of this operand.
+  /// The size of all elements; the largest there is if 64 bits cannot count it.
+  Bytes bytes() const {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return Bytes{size != 0 && count > most / size ? most : count * size};
+  }
+  /// Returns elements [first, first + n) of this operand. A slice that ends outside it has the largest count there is,
+  /// and a job that gets it answers `invalid_argument`.
   Operand slice(std::uint64_t first, std::uint64_t n) const {
     Operand part = *this;
+    if (first > count || n > count - first) {
+      part.count = std::numeric_limits<std::uint64_t>::max();
+      return part;
+    }
     if (kind == Kind::host)
       part.data = static_cast<std::byte*>(data) + first * size;
     else

@@ -125,6 +125,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
                                 const StopToken& stop);
 
   const std::string device_id_;
+  const Error no_memory_{Errc::out_of_memory,
+                         "The host has no memory left to run a kernel."};  // made while there is some
   base::Team& team_;
   const std::shared_ptr<HostTimeline> timeline_;
   std::uint64_t last_ = 0;  // of the submitting thread
@@ -263,7 +265,13 @@ void Queue::run(base::Lock& lock, std::uint64_t up_to) {
 }
 
 void Queue::finish(Job job) {
-  if (!job.failure) job.failure = execute(job);
+  if (!job.failure) {
+    try {
+      job.failure = execute(job);
+    } catch (const std::bad_alloc&) {
+      job.failure = no_memory_;
+    }
+  }
   job.recording.reset();  // before the value is reached: who sees it may use the recording again
   if (!job.failure) {
     (void)timeline_->reach(job.value);  // larger than the one before: they run in order

@@ -1,0 +1,178 @@
+// Jobs in a process that runs out of memory at every point of their life.
+#include <wye/wye.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <vector>
+
+#include "latch.hpp"
+#include "support/catch.hpp"
+#include "support/kernels.hpp"
+
+namespace {
+
+/// Allocations that succeed before one fails; negative: none fails.
+std::atomic<long> allocations_left{-1};
+std::atomic<bool> all_after_it_fail{false};
+std::atomic<int> failed_allocations{0};
+
+bool fails_now() {
+  if (allocations_left.load(std::memory_order_relaxed) < 0) return false;
+  const long left = allocations_left.fetch_sub(1);
+  if (left > 0) return false;
+  if (all_after_it_fail) allocations_left.store(0);
+  if (left < 0 && !all_after_it_fail) return false;
+  ++failed_allocations;
+  return true;
+}
+
+void fail_after(long allocations, bool for_good) {
+  failed_allocations = 0;
+  all_after_it_fail = for_good;
+  allocations_left = allocations;
+}
+void fail_no_more() { allocations_left = -1; }
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  void* const memory = fails_now() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+using namespace wye;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Calls `life` with every allocation in it failing in turn, alone and with all that follow it.
+template <class Life>
+void at_every_allocation(Life life) {
+  for (const bool for_good : {false, true}) {
+    long n = 0;
+    for (; n < 2000; ++n) {
+      INFO("allocation " << n << (for_good ? " and all that follow" : ""));
+      if (!life(n, for_good)) break;
+    }
+    CHECK(n > 0);
+    CHECK(n < 2000);
+  }
+}
+
+/// Whether an allocation failed since `fail_after`.
+bool one_failed() {
+  fail_no_more();
+  return failed_allocations > 0;
+}
+
+bool is_of_memory(const Result<Outcome>& result) { return result || result.error() == Errc::out_of_memory; }
+
+Runtime runtime_of(std::uint32_t concurrent_jobs) {
+  return Runtime::open({.backends = {{"cpu"}}, .lease_timeout = 1s, .concurrent_jobs = concurrent_jobs})
+      .value();
+}
+
+}  // namespace
+
+TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][no_tsan]") {
+  Runtime runtime = runtime_of(2);
+  const auto scale = test::host_scale();
+  std::vector<float> x(100, 1.0f);
+  std::vector<float> y(100, 1.0f);
+  at_every_allocation([&](long n, bool for_good) {
+    Job job = scale(x, 1.0f);
+    fail_after(n, for_good);
+    auto ticket = runtime.submit(std::move(job));
+    while (!ticket.ready() && failed_allocations == 0) std::this_thread::yield();
+    for (int i = 0; i < 1000 && !ticket.ready(); ++i) std::this_thread::sleep_for(1ms);
+    const bool failed = one_failed();
+    REQUIRE(ticket.ready());
+    const auto result = ticket.wait(10s);
+    INFO((result ? std::string() : result.error().describe()));
+    CHECK(is_of_memory(result));
+    const auto healthy = runtime.run(scale(y, 1.0f));
+    INFO((healthy ? std::string() : healthy.error().describe()));
+    CHECK(healthy);
+    return failed;
+  });
+  CHECK(runtime.metrics().jobs.queued == 0);
+  CHECK(runtime.metrics().jobs.running == 0);
+}
+
+TEST_CASE("a job that its caller runs settles whichever allocation fails", "[scheduler][no_tsan]") {
+  Runtime runtime = runtime_of(2);
+  const auto scale = test::host_scale();
+  std::vector<float> x(100, 1.0f);
+  at_every_allocation([&](long n, bool for_good) {
+    Job job = scale(x, 1.0f);
+    fail_after(n, for_good);
+    const auto result = runtime.run(std::move(job));
+    const bool failed = one_failed();
+    CHECK(is_of_memory(result));
+    return failed;
+  });
+}
+
+TEST_CASE("jobs that follow each other settle whichever allocation fails", "[scheduler][no_tsan]") {
+  Runtime runtime = runtime_of(2);
+  const auto scale = test::host_scale();
+  const auto copy = test::copy();
+  at_every_allocation([&](long n, bool for_good) {
+    auto x = runtime.array<float>(100);
+    auto y = runtime.array<float>(100);
+    for (float& value : x.write().value()) value = 1.0f;
+    for (float& value : y.write().value()) value = 1.0f;
+    test::Latch latch;
+    auto first = runtime.submit(latch.kernel(x));
+    Job copies = copy(x, y), scales = scale(y, 2.0f), rereads = copy(y, x);
+    latch.await();
+    fail_after(n, for_good);
+    auto second = runtime.submit(std::move(copies));
+    auto third = runtime.submit(std::move(scales));
+    auto fourth = runtime.submit(std::move(rereads));
+    latch.open = true;
+    for (int i = 0; i < 1000 && !fourth.ready(); ++i) std::this_thread::sleep_for(1ms);
+    const bool failed = one_failed();
+    for (Ticket* ticket : {&first, &second, &third, &fourth}) {
+      const auto result = ticket->wait(10s);
+      CHECK((result || result.error() != Errc::timed_out));
+    }
+    auto values = x.write(10s);
+    CHECK(values);
+    return failed;
+  });
+}
+
+TEST_CASE("cancelling, late and closed jobs settle whichever allocation fails", "[scheduler][no_tsan]") {
+  const auto scale = test::host_scale();
+  at_every_allocation([&](long n, bool for_good) {
+    std::vector<float> x(1, 1.0f), y(1, 1.0f);
+    test::Latch latch;
+    auto runtime = std::make_optional(runtime_of(1));
+    auto blocker = runtime->submit(latch.kernel(x));
+    latch.await();
+    auto cancelled = runtime->submit(scale(y, 2.0f));
+    auto dropped = std::make_optional(runtime->submit(scale(y, 2.0f)));
+    auto late = runtime->submit(scale(y, 2.0f), {.deadline = 1ms});
+    auto closed = runtime->submit(scale(y, 2.0f));
+    fail_after(n, for_good);
+    cancelled.cancel();
+    dropped.reset();
+    const auto late_result = late.wait();
+    latch.open = true;
+    runtime.reset();
+    const bool failed = one_failed();
+    CHECK(cancelled.wait(10s).error() == Errc::cancelled);
+    CHECK(late_result.error() == Errc::timed_out);
+    const auto at_close = closed.wait(10s);
+    CHECK((at_close || at_close.error() == Errc::closed || at_close.error() == Errc::out_of_memory));
+    CHECK(is_of_memory(blocker.wait(10s)));
+    return failed;
+  });
+}
