@@ -340,18 +340,19 @@ Result<std::optional<FileLock>> FileLock::acquire(const std::string& path, std::
 }
 
 FileLock::FileLock(FileLock&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), place_(other.place_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)), place_(other.place_), origin_(other.origin_) {}
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(place_, other.place_);
+  std::swap(origin_, other.origin_);
   return *this;
 }
 
 FileLock::~FileLock() {
   if (descriptor_ < 0) return;
-  (void)set_lock(descriptor_, place_,
-                 F_UNLCK);  // a child that was forked meanwhile has the file open as well
+  // Closing is not enough: a child of `fork` has the file open, too. That child must not unlock it, the lock is its parent's.
+  if (!origin_.is_inherited()) (void)set_lock(descriptor_, place_, F_UNLCK);
   ::close(descriptor_);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "base/worker.hpp"
 
@@ -287,16 +288,18 @@ unsigned usable_processors() noexcept {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// The team of each size that has a handle. Neither has a destructor to run, so that they outlive a host's
-// statics.
+// The team of each size that has a handle. A child of `fork` begins with none: its parent's threads are not there.
 class SharedTeam;
-constinit std::mutex registry_mutex;
-constinit SharedTeam* registry = nullptr;
+struct Registry {
+  std::mutex mutex;
+  SharedTeam* first = nullptr;
+};
+constinit PerProcess<Registry> registry;
 
 /// The team that handles refer to; in the registry while it exists.
 class SharedTeam final : public Team, public std::enable_shared_from_this<SharedTeam> {
  public:
-  explicit SharedTeam(unsigned size) : crew_(std::make_shared<Crew>(size)) {}
+  explicit SharedTeam(unsigned size) : crew_(make_own<Crew>(size)) {}
   SharedTeam(const SharedTeam&) = delete;  // there is one of a size
 
   ~SharedTeam() override {
@@ -305,18 +308,20 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
   }
 
   static std::shared_ptr<Team> find(unsigned size) {
-    const std::lock_guard lock(registry_mutex);
-    return find_locked(size);
+    Registry& teams = registry.get();
+    const std::lock_guard lock(teams.mutex);
+    return find_locked(teams, size);
   }
 
   static Result<std::shared_ptr<Team>> find_or_make(unsigned size) {
     if (auto team = find(size)) return team;
-    const auto made = std::make_shared<SharedTeam>(size);
+    const auto made = make_own<SharedTeam>(size);
     if (Result<void> first = made->crew_->start_first(); !first) return std::move(first).error();
 
-    const std::lock_guard lock(registry_mutex);
-    if (auto team = find_locked(size)) return team;  // another thread was faster
-    made->next_ = std::exchange(registry, made.get());
+    Registry& teams = registry.get();
+    const std::lock_guard lock(teams.mutex);
+    if (auto team = find_locked(teams, size)) return team;  // another thread was faster
+    made->next_ = std::exchange(teams.first, made.get());
     return std::shared_ptr<Team>(made);
   }
 
@@ -338,8 +343,8 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
   }
 
  private:
-  static std::shared_ptr<Team> find_locked(unsigned size) {
-    for (SharedTeam* team = registry; team; team = team->next_) {
+  static std::shared_ptr<Team> find_locked(const Registry& teams, unsigned size) {
+    for (SharedTeam* team = teams.first; team; team = team->next_) {
       if (team->size() != size) continue;
       if (auto living = team->weak_from_this().lock()) return living;
     }
@@ -347,8 +352,9 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
   }
 
   void leave_registry() {
-    const std::lock_guard lock(registry_mutex);
-    for (SharedTeam** link = &registry; *link; link = &(*link)->next_) {
+    Registry& teams = registry.get();
+    const std::lock_guard lock(teams.mutex);
+    for (SharedTeam** link = &teams.first; *link; link = &(*link)->next_) {
       if (*link == this) {
         *link = next_;
         return;

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/team.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
@@ -42,7 +43,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
 Core::~Core() = default;
 
 std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) {
-  auto record = std::make_shared<Record>();
+  auto record = base::make_own<Record>();
   record->core = shared_from_this();
   record->submitted = clock_->now();
   record->name = job.name();
@@ -151,10 +152,12 @@ void Core::leave(Record& record, const std::optional<Error>& error) {
 }
 
 void Core::submit(const std::shared_ptr<Record>& record) {
+  if (origin_.is_inherited()) return;  // every call on the ticket answers so
   if (enter(record)) make_ready(record);
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
+  if (const Error* inherited = origin_.error()) return *inherited;
   if (enter(record) && !run_if_room(*record)) make_ready(record);
   return wait(*record, Deadline::never());
 }
@@ -258,6 +261,7 @@ bool Core::run_if_room(Record& record) {
 }
 
 Result<Outcome> Core::wait(Record& record, Deadline deadline) {
+  if (const Error* inherited = origin_.error()) return *inherited;
   const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
   // A thread that will wait as long as it takes may as well do it.
   if (deadline.is_never()) run_if_room(record);
@@ -287,6 +291,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
 }
 
 void Core::cancel(Record& record) {
+  if (origin_.is_inherited()) return;
   record.stop = true;
   for (State from : {State::queued, State::waiting})
     settle(record, from,
@@ -295,12 +300,14 @@ void Core::cancel(Record& record) {
 
 void Core::release(const std::shared_ptr<Record>& record) noexcept {
   if (!record->borrows) return;  // it goes on alone: what it uses it holds
+  if (origin_.is_inherited()) return;
   cancel(*record);
   base::Lock lock(record->mutex);
   record->gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
 }
 
 void Core::close() {
+  if (origin_.is_inherited()) return;
   std::vector<base::Worker> workers;
   std::vector<Ready> waiting;
   {

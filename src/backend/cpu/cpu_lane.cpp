@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "device/host_timeline.hpp"
 
@@ -86,7 +87,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   explicit Queue(const CpuDevice& device)
       : device_id_(device.info().id),
         team_(device.team()),
-        timeline_(std::make_shared<HostTimeline>(&device, HostTimeline::MovedBy::lane)) {}
+        timeline_(base::make_own<HostTimeline>(&device, HostTimeline::MovedBy::lane)) {}
 
   const std::shared_ptr<HostTimeline>& timeline() const noexcept { return timeline_; }
 
@@ -358,7 +359,7 @@ void Queue::end() {
 }
 
 CpuLane::CpuLane(std::shared_ptr<CpuDevice> device)
-    : LaneBase(device), queue_(std::make_shared<Queue>(*device)), timeline_(queue_->timeline()) {}
+    : LaneBase(device), queue_(base::make_own<Queue>(*device)), timeline_(queue_->timeline()) {}
 
 CpuLane::~CpuLane() { queue_->end(); }
 
