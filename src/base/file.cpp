@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/write_signals.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -71,6 +72,7 @@ int open_for_reading(const std::string& path, int flags) {
 
 /// Writes all of it; 0 or the error's number.
 int write_all(int descriptor, std::span<const std::byte> content) {
+  const WriteSignalsBlocked blocked;
   while (!content.empty()) {
     const ssize_t written =
         uninterrupted([&] { return ::write(descriptor, content.data(), content.size()); });
@@ -305,6 +307,7 @@ Result<std::size_t> RandomFile::read(std::uint64_t offset, std::span<std::byte> 
 }
 
 Result<void> RandomFile::write(std::uint64_t offset, std::span<const std::byte> piece) {
+  const WriteSignalsBlocked blocked;
   while (!piece.empty()) {
     const ssize_t written = uninterrupted(
         [&] { return ::pwrite(descriptor_, piece.data(), piece.size(), static_cast<off_t>(offset)); });
