@@ -45,7 +45,10 @@ void* run_task(void* given) noexcept {
   {
     const std::unique_ptr<Task> task(static_cast<Task*>(given));
     pthread_setname_np(pthread_self(), task->name.c_str());
-    task->body();
+    try {
+      task->body();
+    } catch (...) {  // a body that throws against its promise ends its thread, not the host
+    }
   }  // what it holds ends before the thread counts as ended
   alive_count.get().fetch_sub(1);
   return nullptr;

@@ -22,11 +22,12 @@ namespace base {
 class Worker {
  public:
   /// Starts a thread named `name` (cut to 15 characters, the system's limit). Signals are blocked in it: they
-  /// are the host's. `body` must not throw. Its stack is what the system gives threads, or `stack`.
+  /// are the host's. `body` must not throw: if it does, its thread ends. Its stack is what the system gives threads, or `stack`.
   /// Errors: unavailable, with what the system said.
   static Result<Worker> start(std::string name, std::function<void()> body, Bytes stack = {});
 
-  Worker(Worker&& other) noexcept : thread_(std::exchange(other.thread_, std::nullopt)), origin_(other.origin_) {}
+  Worker(Worker&& other) noexcept
+      : thread_(std::exchange(other.thread_, std::nullopt)), origin_(other.origin_) {}
   Worker& operator=(Worker&&) = delete;
   /// Joins. Detaches if the thread ends its own owner. Does nothing in a child of `fork`, which has no such thread.
   ~Worker();
