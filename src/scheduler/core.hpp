@@ -63,6 +63,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void work();
   void call_worker(base::Lock lock);
   bool run_if_room(Record& record);
+  void run_popped(base::Lock& lock, Record& record);
   std::shared_ptr<Record> pop_locked();
 
   // run.cpp

@@ -188,11 +188,29 @@ void Core::call_worker(base::Lock lock) {
   if (workers_.size() >= options_.concurrent_jobs) return;
   auto worker = base::Worker::start("wye-jobs", [this] { work(); });
   if (worker) return workers_.push_back(std::move(*worker));
-  if (!workers_.empty() || running_ > 0) return;  // whoever is there takes it next
-  auto record = pop_locked();
+  if (!workers_.empty() || running_ > 0) return;  // a thread that runs a job takes the next one
+  // The system gives no thread: the calling thread works the queue off. Jobs that become ready meanwhile come to the same
+  // queue, so a chain of jobs needs no deep stack.
+  while (running_ < options_.concurrent_jobs && !closing_) {
+    const auto record = pop_locked();
+    if (!record) return;
+    run_popped(lock, *record);
+  }
+}
+
+/// Runs a job that was taken from the queue, on this thread and in a slot of its own. `lock` is held before and after.
+void Core::run_popped(base::Lock& lock, Record& record) {
+  if (!record.advance(State::queued, State::running)) return;
+  ++running_;
+  --metrics_.queued;
+  ++metrics_.running;
   lock.unlock();
-  if (record)
-    settle(*record, State::queued, worker.error().with_context("while starting a thread for queued jobs"));
+  ++jobs_on_this_thread;
+  run(record);
+  --jobs_on_this_thread;
+  lock = base::lock_soon(mutex_);
+  --running_;
+  quiet_.wake_all();
 }
 
 std::shared_ptr<Record> Core::pop_locked() {

@@ -53,6 +53,7 @@ Result<Scheduler> Scheduler::open(ContextPool pool, std::shared_ptr<device::Exec
                                   SchedulerOptions options) {
   if (!kernels)
     return Error(Errc::invalid_argument, "The scheduler has nothing to take kernels from (null).");
+  if (const Error* inherited = pool.state()->origin().error()) return *inherited;
   if (auto ok = scheduler::check(options); !ok) return std::move(ok).error();
   try {
     auto core = base::make_own<scheduler::Core>(pool.state(), std::move(kernels), std::move(options));

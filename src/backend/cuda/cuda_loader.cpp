@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* system_driver = "libcuda.so.1";
 
-/// The process that first opened a driver; 0: none did. A child of that process uses no CUDA.
+/// The process that last initialized a driver; 0: none did. CUDA supports no child of that process.
 constinit std::atomic<base::Generation> initialized_in{0};
 
 Error too_old(int version) {
@@ -29,9 +29,7 @@ Error too_old(int version) {
 std::string version_text(int version) { return base::text("{}.{}", version / 1000, version % 1000 / 10); }
 
 Result<std::shared_ptr<CudaDriver>> CudaDriver::open(const std::string& library) {
-  // CUDA's driver cannot be used in a child of the process that initialized it, not even to say so.
-  base::Generation none = 0;
-  if (!initialized_in.compare_exchange_strong(none, base::generation()) && none != base::generation())
+  if (const base::Generation first = initialized_in.load(); first != 0 && first != base::generation())
     return Error(Errc::unavailable,
                  "CUDA cannot be used in a child of a process that has initialized it: fork before the first "
                  "runtime opens, or start the child with exec.");
@@ -53,6 +51,7 @@ Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
     return Error(Errc::unavailable, "The CUDA driver is not installed: " + library.error().sentence());
   auto driver = base::own(new CudaDriver(*std::move(library)));
   if (auto loaded = driver->load(); !loaded) return std::move(loaded).error();
+  initialized_in.store(base::generation());
   if (const CUresult r = driver->cu.Init(0); r != CUDA_SUCCESS) {
     switch (r) {
       case CUDA_ERROR_STUB_LIBRARY:
