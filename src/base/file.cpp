@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/write_signals.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -71,6 +72,7 @@ int open_for_reading(const std::string& path, int flags) {
 
 /// Writes all of it; 0 or the error's number.
 int write_all(int descriptor, std::span<const std::byte> content) {
+  const WriteSignalsBlocked blocked;
   while (!content.empty()) {
     const ssize_t written =
         uninterrupted([&] { return ::write(descriptor, content.data(), content.size()); });
@@ -305,6 +307,7 @@ Result<std::size_t> RandomFile::read(std::uint64_t offset, std::span<std::byte> 
 }
 
 Result<void> RandomFile::write(std::uint64_t offset, std::span<const std::byte> piece) {
+  const WriteSignalsBlocked blocked;
   while (!piece.empty()) {
     const ssize_t written = uninterrupted(
         [&] { return ::pwrite(descriptor_, piece.data(), piece.size(), static_cast<off_t>(offset)); });
@@ -340,18 +343,19 @@ Result<std::optional<FileLock>> FileLock::acquire(const std::string& path, std::
 }
 
 FileLock::FileLock(FileLock&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), place_(other.place_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)), place_(other.place_), origin_(other.origin_) {}
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(place_, other.place_);
+  std::swap(origin_, other.origin_);
   return *this;
 }
 
 FileLock::~FileLock() {
   if (descriptor_ < 0) return;
-  (void)set_lock(descriptor_, place_,
-                 F_UNLCK);  // a child that was forked meanwhile has the file open as well
+  // Closing is not enough: a child of `fork` has the file open, too. That child must not unlock it, the lock is its parent's.
+  if (!origin_.is_inherited()) (void)set_lock(descriptor_, place_, F_UNLCK);
   ::close(descriptor_);
 }
 

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace base {
@@ -96,7 +98,8 @@ class RandomFile {
 };
 
 /// A place in a file that one holder has at a time, among the threads of all processes. Its end gives it
-/// back, and so does the end of its process, however that comes.
+/// back, and so does the end of its process, however that comes. A child of `fork` does not hold its parent's lock:
+/// the copy in the child gives nothing back. If the parent dies, its lock ends with the last such child.
 class FileLock {
  public:
   /// Waits for `place`, a number below 2^63, of the file `path`, which is made where there is none; nothing
@@ -114,6 +117,7 @@ class FileLock {
   FileLock(int descriptor, std::uint64_t place) : descriptor_(descriptor), place_(place) {}
   int descriptor_;
   std::uint64_t place_;
+  Origin origin_;
 };
 
 /// The absolute path of the shared object or program that has `symbol` in it; empty where the system does not

@@ -21,6 +21,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/gate.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -215,7 +216,7 @@ Result<FileWatch> FileWatch::start(std::function<void()> changed) {
   }
   Descriptor changes(
       ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // a user has few: without one it looks at the files
-  FileWatch watch(std::make_shared<Watcher>(std::move(changes), std::move(bell), std::move(changed)));
+  FileWatch watch(make_own<Watcher>(std::move(changes), std::move(bell), std::move(changed)));
   auto worker = Worker::start("wye-files", [watcher = watch.watcher_] { watcher->work(); });
   if (!worker) return std::move(worker).error();
   watch.worker_.emplace(*std::move(worker));

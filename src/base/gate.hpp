@@ -9,6 +9,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/process.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace base {
@@ -72,6 +74,12 @@ inline Instant parked_until(const Clock& clock, Instant until) noexcept {
 /// Threads: thread-safe.
 class Gate {
  public:
+  Gate() : changed_() {}
+  /// In a child of `fork` nothing is destroyed: that would wait for threads of the parent that were parked here.
+  ~Gate() {
+    if (!origin_.is_inherited()) changed_.~condition_variable();
+  }
+  Gate(const Gate&) = delete;
   /// Parks until `ready()` or `until`; false where it gave up. `lock` is held whenever `ready` is asked.
   template <class Ready>
   bool wait(Lock& lock, Instant until, Ready ready) {
@@ -82,7 +90,10 @@ class Gate {
   void wake_all() noexcept { changed_.notify_all(); }
 
  private:
-  std::condition_variable changed_;
+  const Origin origin_;
+  union {
+    std::condition_variable changed_;
+  };
 };
 
 /// A lock for a few nanoseconds of work, half as dear as a mutex, for those who have another way to go where

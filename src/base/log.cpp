@@ -8,6 +8,7 @@
 
 #include "base/logger.hpp"
 #include "base/text.hpp"
+#include "base/write_signals.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -41,6 +42,7 @@ std::string_view name(LogLevel level) noexcept {
 LogSink log_to_stderr() {
   return [](const LogRecord& record) {
     const std::string line = base::text("wye {} {}: {}\n", name(record.level), record.room, record.text);
+    const base::WriteSignalsBlocked blocked;
     std::fwrite(line.data(), 1, line.size(), stderr);  // one call, so that lines of threads do not mix
   };
 }

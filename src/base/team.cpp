@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "base/worker.hpp"
 
@@ -88,10 +89,10 @@ class Crew : public std::enable_shared_from_this<Crew> {
 
   unsigned size() const noexcept { return size_; }
 
-  /// Starts the first thread, so that `post` cannot find itself without one.
-  Result<void> start_first() {
-    started_ = 1;
-    return start();
+  /// Starts the first thread, if the system gives one.
+  void start_first() {
+    const Lock lock(mutex_);
+    (void)start_first_locked();
   }
 
   void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) {
@@ -114,11 +115,13 @@ class Crew : public std::enable_shared_from_this<Crew> {
     grid.emptied.wait(lock, Instant::max(), empty);
   }
 
-  void post(std::function<void()> task) {
+  bool post(std::function<void()> task) {
     Lock lock(mutex_);
+    if (threads_.empty() && !start_first_locked()) return false;
     tasks_.push_back(std::move(task));
     tasks_waiting_.store(true, std::memory_order_relaxed);
     summon(lock, 1);
+    return true;
   }
 
   /// Lets the threads finish what was posted and end; joins them.
@@ -166,7 +169,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     called_ += wake;
     calls_.fetch_add(wake, std::memory_order_relaxed);
     const unsigned parked = std::min(wake, called_ - std::min(called_, looking_));
-    const unsigned begin = stopping_ ? 0 : std::min(wanted - wake, size_ - started_);
+    const unsigned begin = stopping_ || started_ >= size_ ? 0 : std::min(wanted - wake, size_ - started_);
     started_ += begin;
     lock.unlock();
     for (unsigned i = 0; i < parked; ++i) gate_.wake_one();
@@ -178,6 +181,15 @@ class Crew : public std::enable_shared_from_this<Crew> {
         lock.unlock();
       }
     }
+  }
+
+  /// Makes sure that a task finds a thread. The lock is held: a task must not count on a thread that cannot start.
+  bool start_first_locked() {
+    Result<Worker> worker = Worker::start("wye-team", [crew = shared_from_this()] { crew->work(); });
+    if (!worker) return false;
+    threads_.push_back(*std::move(worker));
+    ++started_;
+    return true;
   }
 
   Result<void> start() {
@@ -229,7 +241,10 @@ class Crew : public std::enable_shared_from_this<Crew> {
     tasks_.pop_front();
     tasks_waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
     lock.unlock();
-    task();
+    try {
+      task();
+    } catch (...) {  // a task that throws against its promise must not end the thread that others count on
+    }
     task = nullptr;
     lock.lock();
   }
@@ -287,16 +302,18 @@ unsigned usable_processors() noexcept {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// The team of each size that has a handle. Neither has a destructor to run, so that they outlive a host's
-// statics.
+// The team of each size that has a handle. A child of `fork` begins with none: its parent's threads are not there.
 class SharedTeam;
-constinit std::mutex registry_mutex;
-constinit SharedTeam* registry = nullptr;
+struct Registry {
+  std::mutex mutex;
+  SharedTeam* first = nullptr;
+};
+constinit PerProcess<Registry> registry;
 
 /// The team that handles refer to; in the registry while it exists.
 class SharedTeam final : public Team, public std::enable_shared_from_this<SharedTeam> {
  public:
-  explicit SharedTeam(unsigned size) : crew_(std::make_shared<Crew>(size)) {}
+  explicit SharedTeam(unsigned size) : crew_(make_own<Crew>(size)) {}
   SharedTeam(const SharedTeam&) = delete;  // there is one of a size
 
   ~SharedTeam() override {
@@ -305,18 +322,19 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
   }
 
   static std::shared_ptr<Team> find(unsigned size) {
-    const std::lock_guard lock(registry_mutex);
-    return find_locked(size);
+    Registry& teams = registry.get();
+    const std::lock_guard lock(teams.mutex);
+    return find_locked(teams, size);
   }
 
   static Result<std::shared_ptr<Team>> find_or_make(unsigned size) {
     if (auto team = find(size)) return team;
-    const auto made = std::make_shared<SharedTeam>(size);
-    if (Result<void> first = made->crew_->start_first(); !first) return std::move(first).error();
-
-    const std::lock_guard lock(registry_mutex);
-    if (auto team = find_locked(size)) return team;  // another thread was faster
-    made->next_ = std::exchange(registry, made.get());
+    const auto made = make_own<SharedTeam>(size);
+    made->crew_->start_first();
+    Registry& teams = registry.get();
+    const std::lock_guard lock(teams.mutex);
+    if (auto team = find_locked(teams, size)) return team;  // another thread was faster
+    made->next_ = std::exchange(teams.first, made.get());
     return std::shared_ptr<Team>(made);
   }
 
@@ -332,14 +350,14 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
     }
   }
 
-  void post(std::function<void()> task) override {
+  bool post(std::function<void()> task) override {
     const std::shared_ptr<Crew> crew = crew_;  // the task may end this team before the call returns
-    crew->post(std::move(task));
+    return crew->post(std::move(task));
   }
 
  private:
-  static std::shared_ptr<Team> find_locked(unsigned size) {
-    for (SharedTeam* team = registry; team; team = team->next_) {
+  static std::shared_ptr<Team> find_locked(const Registry& teams, unsigned size) {
+    for (SharedTeam* team = teams.first; team; team = team->next_) {
       if (team->size() != size) continue;
       if (auto living = team->weak_from_this().lock()) return living;
     }
@@ -347,8 +365,9 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
   }
 
   void leave_registry() {
-    const std::lock_guard lock(registry_mutex);
-    for (SharedTeam** link = &registry; *link; link = &(*link)->next_) {
+    Registry& teams = registry.get();
+    const std::lock_guard lock(teams.mutex);
+    for (SharedTeam** link = &teams.first; *link; link = &(*link)->next_) {
       if (*link == this) {
         *link = next_;
         return;

@@ -54,7 +54,8 @@ class Team {
   virtual ~Team();
 
   /// The process's team of `threads` threads; 0 means one per processor this process may use.
-  /// Errors: invalid_argument (over 1024), unavailable (the system gives no thread).
+  /// A team for which the system gives no thread works on its callers' threads, and asks for threads again later.
+  /// Errors: invalid_argument (over 1024).
   static Result<std::shared_ptr<Team>> share(unsigned threads);
 
   /// Whether the calling thread is one of a team's, at work: what it waits for may be waiting for it.
@@ -76,7 +77,8 @@ class Team {
   /// Runs `task` on a team thread some time soon; tasks begin in the order they were posted, before waiting
   /// grids. It must not throw, and must not wait for a task posted later: all threads might do that. What is
   /// posted when the last handle ends still runs.
-  virtual void post(std::function<void()> task) = 0;
+  /// Returns false, and does nothing, if the team has no thread and the system gives none: the caller runs the task.
+  virtual bool post(std::function<void()> task) = 0;
 };
 
 }  // namespace base

@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace base {
 namespace {
 
-std::atomic<int> alive_count{0};
+constinit PerProcess<std::atomic<int>> alive_count;
 
 /// Blocks signals on this thread while it exists, so that a thread started meanwhile begins with them
 /// blocked. Those that say this very thread did something wrong are let through: blocked, they would end the
@@ -45,9 +45,12 @@ void* run_task(void* given) noexcept {
   {
     const std::unique_ptr<Task> task(static_cast<Task*>(given));
     pthread_setname_np(pthread_self(), task->name.c_str());
-    task->body();
+    try {
+      task->body();
+    } catch (...) {  // a body that throws against its promise ends its thread, not the host
+    }
   }  // what it holds ends before the thread counts as ended
-  alive_count.fetch_sub(1);
+  alive_count.get().fetch_sub(1);
   return nullptr;
 }
 
@@ -60,14 +63,14 @@ Result<Worker> Worker::start(std::string name, std::function<void()> body, Bytes
   pthread_attr_init(&attributes);
   int refused = stack.count == 0 ? 0 : pthread_attr_setstacksize(&attributes, stack.count);
   pthread_t thread{};
-  alive_count.fetch_add(1);
+  alive_count.get().fetch_add(1);
   if (refused == 0) {
     const SignalsBlocked blocked;
     refused = pthread_create(&thread, &attributes, run_task, task.get());
   }
   pthread_attr_destroy(&attributes);
   if (refused != 0) {
-    alive_count.fetch_sub(1);
+    alive_count.get().fetch_sub(1);
     return Error(Errc::unavailable,
                  text("Thread '{}' cannot be started: {}.", name, std::generic_category().message(refused)),
                  NativeError{"pthread_create", refused, ""});
@@ -77,7 +80,7 @@ Result<Worker> Worker::start(std::string name, std::function<void()> body, Bytes
 }
 
 Worker::~Worker() {
-  if (!thread_) return;
+  if (!thread_ || origin_.is_inherited()) return;
   if (pthread_equal(*thread_, pthread_self()) != 0) {
     pthread_detach(*thread_);
   } else {
@@ -85,7 +88,7 @@ Worker::~Worker() {
   }
 }
 
-int Worker::alive() noexcept { return alive_count.load(); }
+int Worker::alive() noexcept { return alive_count.get().load(); }
 
 void give_way() noexcept {
   // Of this thread only, whatever the names say: Linux, setpriority(2).

@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/process.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace base {
@@ -20,13 +22,14 @@ namespace base {
 class Worker {
  public:
   /// Starts a thread named `name` (cut to 15 characters, the system's limit). Signals are blocked in it: they
-  /// are the host's. `body` must not throw. Its stack is what the system gives threads, or `stack`.
+  /// are the host's. `body` must not throw: if it does, its thread ends. Its stack is what the system gives threads, or `stack`.
   /// Errors: unavailable, with what the system said.
   static Result<Worker> start(std::string name, std::function<void()> body, Bytes stack = {});
 
-  Worker(Worker&& other) noexcept : thread_(std::exchange(other.thread_, std::nullopt)) {}
+  Worker(Worker&& other) noexcept
+      : thread_(std::exchange(other.thread_, std::nullopt)), origin_(other.origin_) {}
   Worker& operator=(Worker&&) = delete;
-  /// Joins; detaches where the thread ends its own owner.
+  /// Joins. Detaches if the thread ends its own owner. Does nothing in a child of `fork`, which has no such thread.
   ~Worker();
 
   /// Threads of wye alive in this process.
@@ -35,6 +38,7 @@ class Worker {
  private:
   explicit Worker(pthread_t thread) : thread_(thread) {}
   std::optional<pthread_t> thread_;
+  Origin origin_;
 };
 
 /// What `work` gives, a Result, on a thread of its own with a stack of `stack`: for what calls itself as deep as its input is

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "cache/hold.hpp"
 #include "kernel/description.hpp"
@@ -138,7 +139,7 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::sha
         std::make_unique<ArtefactStore>(std::move(store), std::move(locks),
                                         base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
   auto cache =
-      std::make_shared<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
+      base::make_own<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
   if (options.warm_compilers) cache->warm_compilers();
   return cache;
 }
@@ -255,8 +256,10 @@ Result<device::Provided> Cache::make_ready(const std::shared_ptr<const device::P
 Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Program>& asked,
                                         const std::shared_ptr<device::DeviceBase>& device, Instant until,
                                         Code code) {
+  if (const Error* inherited = origin_.error()) return *inherited;
   const device::Program& program = asked->current();
   if (const Error* lost = device->lost()) {
+    if (device->origin().is_inherited()) return *lost;
     Leaving leaving;
     const base::Lock lock(mutex_);
     forget(*device, leaving);
@@ -275,6 +278,7 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
 
 Result<device::Provided> Cache::provide(const KernelDescription& description, std::uint64_t sample,
                                         const std::shared_ptr<device::DeviceBase>& device, Instant until) {
+  if (const Error* inherited = origin_.error()) return *inherited;
   if (!kernel::is_complete(description)) {
     auto made = AnyKernel::make(description);
     if (!made) return std::move(made).error();
@@ -502,6 +506,7 @@ void Cache::enter(Hold& hold) {
 }
 
 void Cache::leave(Hold& hold) noexcept {
+  if (origin_.is_inherited()) return;
   const base::Lock lock(mutex_);
   holds_.erase(&hold);
   hold.settle();
@@ -542,6 +547,7 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
 }
 
 void Cache::clear() {
+  if (origin_.is_inherited()) return;
   if (store_) store_->forgive();
   descriptions_.clear();
   Leaving leaving;

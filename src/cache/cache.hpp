@@ -93,6 +93,8 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Manifest manifest() const;
   std::vector<KernelMetrics> kernel_metrics() const;
   const Clock& clock() const noexcept override { return clock_; }
+  /// Which process opened it. A child of `fork` takes no lock of it and finds nothing.
+  const base::Origin& origin() const noexcept { return origin_; }
 
   /// While what it returns lives, nothing changes.
   class Frozen;
@@ -278,6 +280,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   void protect(Entry& entry);
   void demote();
 
+  const base::Origin origin_;
   const CacheOptions options_;
   const Clock& clock_;
   const base::Logger log_;

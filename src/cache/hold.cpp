@@ -17,6 +17,7 @@ Hold::~Hold() { let_go(); }
 
 /// Finds what there is now, which is counted there.
 Result<const Executable*> Hold::find(Deadline deadline) {
+  if (const Error* inherited = cache_->origin().error()) return *inherited;
   let_go();
   const Instant until = deadline.at(cache_->clock());
   const device::Program* now = &program_->current();

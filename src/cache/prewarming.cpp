@@ -45,11 +45,13 @@ void Prewarming::run() noexcept {
 }
 
 Prewarm::Progress Prewarming::progress() const {
+  if (cache_->origin().is_inherited()) return {.ended = true};
   const base::Lock lock(mutex_);
   return progress_;
 }
 
 bool Prewarming::wait(Deadline deadline) {
+  if (cache_->origin().is_inherited()) return true;  // nothing more will be built
   const Instant until = base::parked_until(cache_->clock(), deadline.at(cache_->clock()));
   base::Lock lock(mutex_);
   return gate_.wait(lock, until, [&] { return progress_.ended; });

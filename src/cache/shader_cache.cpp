@@ -29,8 +29,9 @@ Error no_device() { return Error(Errc::invalid_argument, "A kernel cannot be bui
 
 /// What `find` finds of late, else what `provide` gives.
 template <class Find, class Provide>
-Result<Executable> ready_on(const Device& device, Find find, Provide provide) {
+Result<Executable> ready_on(const cache::Cache& cache, const Device& device, Find find, Provide provide) {
   if (!device) return no_device();
+  if (const Error* inherited = cache.origin().error()) return *inherited;
   try {
     if (!device.base()->lost())
       if (auto ready = find()) return Executable(std::move(ready));
@@ -44,6 +45,7 @@ Result<Executable> ready_on(const Device& device, Find find, Provide provide) {
 
 Result<Prewarm> started(const ShaderCache& cache, std::vector<cache::Prewarming::Item> items,
                         std::size_t unmatched) {
+  if (const Error* inherited = cache::of(cache).origin().error()) return *inherited;
   auto prewarming = cache::Prewarming::start(cache::share(cache), std::move(items), unmatched);
   if (!prewarming) return std::move(prewarming).error();
   return Prewarm(std::move(*prewarming));
@@ -79,7 +81,7 @@ Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Dev
                                               Deadline deadline) {
   cache::Cache& cache = cache_of(provider_);
   return ready_on(
-      device, [&] { return cache.find_again(*kernel.program(), *device.base()); },
+      cache, device, [&] { return cache.find_again(*kernel.program(), *device.base()); },
       [&] { return cache.provide(kernel.program(), device.base(), deadline.at(cache.clock())); });
 }
 
@@ -88,12 +90,13 @@ Result<Executable> ShaderCache::find_or_build(const KernelDescription& descripti
   cache::Cache& cache = cache_of(provider_);
   const std::uint64_t sample = kernel::sample(description);
   return ready_on(
-      device, [&] { return cache.find_again(description, sample, *device.base()); },
+      cache, device, [&] { return cache.find_again(description, sample, *device.base()); },
       [&] { return cache.provide(description, sample, device.base(), deadline.at(cache.clock())); });
 }
 
 Result<KernelHandle> ShaderCache::handle(const AnyKernel& kernel, const Device& device) {
   if (!device) return no_device();
+  if (const Error* inherited = cache_of(provider_).origin().error()) return *inherited;
   try {
     return KernelHandle(std::make_unique<cache::Hold>(cache::share(*this), kernel.program(), device.base()));
   } catch (const std::bad_alloc&) {
@@ -138,20 +141,29 @@ Result<Prewarm> ShaderCache::prewarm(const Manifest& manifest, const std::vector
   }
 }
 
-Manifest ShaderCache::manifest() const { return cache_of(provider_).manifest(); }
+Manifest ShaderCache::manifest() const {
+  if (cache_of(provider_).origin().is_inherited()) return {};
+  return cache_of(provider_).manifest();
+}
 
 CacheMetrics ShaderCache::metrics() const {
   const cache::Cache& cache = cache_of(provider_);
+  if (cache.origin().is_inherited()) return {};
   const auto still = cache.freeze();
   return cache.metrics_locked();
 }
 
 std::vector<KernelMetrics> ShaderCache::kernel_metrics() const {
+  if (cache_of(provider_).origin().is_inherited()) return {};
   return cache_of(provider_).kernel_metrics();
 }
-std::vector<std::string> ShaderCache::contents() const { return cache_of(provider_).contents(); }
+std::vector<std::string> ShaderCache::contents() const {
+  if (cache_of(provider_).origin().is_inherited()) return {};
+  return cache_of(provider_).contents();
+}
 std::string ShaderCache::explain(const AnyKernel& kernel, const Device& device) const {
   if (!device) return "No device was named.";
+  if (const Error* inherited = cache_of(provider_).origin().error()) return inherited->sentence();
   return cache_of(provider_).explain(*kernel.program(), *device.base());
 }
 void ShaderCache::clear() { cache_of(provider_).clear(); }

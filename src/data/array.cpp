@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "device/lane.hpp"
@@ -17,7 +18,7 @@ namespace data {
 std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
                                              std::span<const std::byte> values, std::uint64_t count,
                                              ElementType element, std::uint32_t size) {
-  std::shared_ptr<ArrayState> array(new ArrayState);
+  auto array = base::own(new ArrayState);
   array->pool_ = std::move(pool);
   array->count_ = count;
   array->element_ = element;
@@ -44,7 +45,7 @@ std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
 
 std::shared_ptr<ArrayState> ArrayState::borrow(std::shared_ptr<pool::Pool> pool, std::span<std::byte> memory,
                                                std::uint64_t count, ElementType element, std::uint32_t size) {
-  std::shared_ptr<ArrayState> array(new ArrayState);
+  auto array = base::own(new ArrayState);
   array->pool_ = std::move(pool);
   array->count_ = count;
   array->element_ = element;
@@ -241,7 +242,7 @@ Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadl
   if (writes(mode) && array->is_read_only()) return ArrayState::why_read_only();
   const Clock& clock = array->pool()->clock();
   const Instant until = base::parked_until(clock, deadline.at(clock));
-  auto holder = std::make_shared<HostAccess>(array, mode);
+  auto holder = base::make_own<HostAccess>(array, mode);
   if (auto turn = holder->await(until); !turn) return std::move(turn).error();
   // Who writes mends a failed array: its contents are what the host makes them.
   if (writes(mode) && array->failure()) array->written_on(nullptr);
@@ -253,6 +254,7 @@ Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadl
 
 Result<View> guarded(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
   if (!array) return Error(Errc::invalid_argument, "This array handle holds no array.");
+  if (const Error* inherited = array->pool()->origin().error()) return *inherited;
   try {
     return access(array, mode, deadline);
   } catch (const std::bad_alloc&) {

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process.hpp"
 #include "device/artefact.hpp"
 #include "device/recording.hpp"
 
@@ -40,6 +41,8 @@ class Turns;
 class Timeline {
  public:
   virtual ~Timeline();
+  /// Which process made it. A child of `fork` asks nothing of it.
+  const base::Origin& origin() const noexcept { return origin_; }
   /// The value reached so far. Never blocks.
   virtual std::uint64_t reached() noexcept = 0;
   /// Waits until `value` is reached. A value nobody has submitted yet may be waited for.
@@ -55,6 +58,9 @@ class Timeline {
   virtual bool is_foreign() const noexcept { return false; }
   /// Of a foreign timeline that two devices of wye's have: what they promised each other on it. Null of all others.
   virtual Turns* turns() noexcept { return nullptr; }
+
+ private:
+  const base::Origin origin_;
 };
 
 /// What a timeline that has reached `reached` answers to `value`, which is not larger.
@@ -236,13 +242,18 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
  public:
   virtual ~DeviceBase();
   const AdapterInfo& info() const noexcept { return info_; }
+  /// Which process opened it. To a child of `fork` it is a lost device: `lost` returns `origin().error()` there.
+  const base::Origin& origin() const noexcept { return origin_; }
   /// Languages of artefacts it can run, preferred first: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
   /// What the hardware's own monitor says; a reason for each number that it does not say, which is all of them here.
   virtual Monitoring monitor();
   /// The failure that ended this device, or null.
-  virtual const Error* lost() const noexcept = 0;
+  const Error* lost() const noexcept {
+    const Error* const inherited = origin_.error();
+    return inherited ? inherited : ended_by();
+  }
   /// Notes a timeline that another device moves too.
   void note_shared(const std::shared_ptr<Timeline>& timeline);
   /// Until when who waits for this device until `until` may sleep. Where lanes of it wait for another device that may be lost
@@ -277,11 +288,14 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
 
  protected:
   explicit DeviceBase(AdapterInfo info) : info_(std::move(info)) {}
+  /// The failure that ended this device in the process that opened it, or null.
+  virtual const Error* ended_by() const noexcept = 0;
   /// Calls `probe` as native functions are called.
   virtual Result<void> ask(NativeProbe probe);
 
  private:
   AdapterInfo info_;
+  const base::Origin origin_;
   std::atomic<bool> shares_{false};
   std::mutex shared_mutex_;
   std::vector<std::weak_ptr<Timeline>> shared_;

@@ -45,10 +45,13 @@ const ParamSchema& Executable::schema() const {
   return base_ ? base_->artefact().schema : none;
 }
 
-bool SyncPoint::reached() const noexcept { return !timeline_ || timeline_->reached() >= value_; }
+bool SyncPoint::reached() const noexcept {
+  return !timeline_ || (!timeline_->origin().is_inherited() && timeline_->reached() >= value_);
+}
 
 Result<void> SyncPoint::wait(Deadline deadline) const {
   if (!timeline_) return {};
+  if (const Error* inherited = timeline_->origin().error()) return *inherited;
   return timeline_->wait(value_, deadline.at(Clock::steady()));
 }
 
@@ -58,16 +61,21 @@ const AdapterInfo& Device::info() const {
 }
 
 Monitoring Device::monitor() const {
-  return base_ ? base_->monitor()
-               : device::unmonitored({}, "A device handle that holds no device has no monitor.");
+  if (!base_) return device::unmonitored({}, "A device handle that holds no device has no monitor.");
+  if (const Error* inherited = base_->origin().error())
+    return device::unmonitored(base_->info().id, inherited->sentence());
+  return base_->monitor();
 }
 
-MemoryInfo Device::memory() const { return base_ ? base_->memory() : MemoryInfo{}; }
+MemoryInfo Device::memory() const {
+  return base_ && !base_->origin().is_inherited() ? base_->memory() : MemoryInfo{};
+}
 
 Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
                                 const std::shared_ptr<device::MemoryAccount>& account) const {
   if (!base_)
     return Error(Errc::invalid_argument, "A buffer is asked of a device handle that holds no device.");
+  if (const Error* inherited = base_->origin().error()) return *inherited;
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, std::uint64_t{element_size}, &bytes))
     return Error(Errc::invalid_argument,

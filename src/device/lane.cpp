@@ -27,7 +27,7 @@ void Lane::collect() {
 }
 
 Recording* Lane::open() {
-  if (failure_) return nullptr;
+  if (ended()) return nullptr;
   if (!open_) {
     collect();
     if (idle_.empty()) {
@@ -71,7 +71,7 @@ void Lane::dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arg
 
 void Lane::wait_for(TimelinePoint point) {
   give_recorded({}, false);
-  if (failure_) return;
+  if (ended()) return;
   if (point.timeline && point.timeline->turns()) promised_.push_back(point);
   waits_.push_back(std::move(point));
 }
@@ -93,7 +93,7 @@ void Lane::fail(Error error) {
 }
 
 void Lane::give_recorded(const StopToken& stop, bool caller_waits) {
-  if (!open_ || open_->empty() || failure_) return;
+  if (!open_ || open_->empty() || ended()) return;
   Submission submission;
   submission.stop = stop;
   submission.caller_waits = caller_waits;
@@ -107,7 +107,7 @@ TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
 
 TimelinePoint Lane::submit(SequenceState& sequence) {
   give_recorded({}, false);
-  if (!failure_) {
+  if (!ended()) {
     Submission submission = sequence.submission();
     submission.waits = waits_;
     if (!submission.recording->empty() || !waits_.empty()) give(submission);
@@ -133,6 +133,7 @@ void Lane::give(const Submission& submission) {
 }
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {
+  if (const Error* inherited = origin_.error()) return *inherited;
   give_recorded(stop, until == Instant::max());
   // Also after a failure: what was submitted before it may still be using the host's memory.
   if (last_ != 0) {

@@ -56,6 +56,7 @@ class Lane {
   const std::shared_ptr<DeviceBase>& device() const noexcept { return base_->device(); }
 
  private:
+  bool ended() const noexcept { return failure_ || origin_.is_inherited(); }
   Recording* open();
   /// What was recorded, if anything was.
   void give_recorded(const StopToken& stop, bool caller_waits);
@@ -73,6 +74,7 @@ class Lane {
   std::vector<TimelinePoint> promised_;  // by other devices, since the last wait
   std::uint64_t last_ = 0;               // value of the last submission
   std::optional<Error> failure_;
+  const base::Origin origin_;  // a child of fork gives nothing to the device
 };
 
 }  // namespace device

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "kernel/diagnostics.hpp"
 #include "kernel/nesting.hpp"
@@ -289,14 +290,19 @@ class Shaderc final : public GlslCompiler {
   shaderc::Compiler compiler_;
 };
 
+struct SharedCompiler {
+  std::mutex mutex;
+  std::weak_ptr<const Shaderc> compiler;
+};
+constinit base::PerProcess<SharedCompiler> shared_compiler;
+
 }  // namespace
 
 std::shared_ptr<const GlslCompiler> GlslCompiler::share() {
-  static std::mutex mutex;
-  static std::weak_ptr<const Shaderc> shared;
+  auto& [mutex, shared] = shared_compiler.get();
   const std::lock_guard lock(mutex);
   if (auto there = shared.lock()) return there;
-  auto made = std::make_shared<const Shaderc>();
+  auto made = base::make_own<const Shaderc>();
   if (!made->valid()) return nullptr;
   shared = made;
   return made;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "kernel/diagnostics.hpp"
 #include "kernel/glsl.hpp"
@@ -203,7 +204,7 @@ class Nvrtc final : public CudaCompiler {
       return Error(Errc::unavailable,
                    base::text("CUDA C++ cannot be compiled, because NVRTC is not there: {}",
                               library.error().sentence()));
-    std::shared_ptr<Nvrtc> made(new Nvrtc(std::move(*library)));
+    auto made = base::own(new Nvrtc(std::move(*library)));
     if (auto done = made->begin(); !done) return std::move(done).error();
     return std::shared_ptr<const Nvrtc>(std::move(made));
   }
@@ -442,15 +443,12 @@ struct SharedCompiler {
   std::weak_ptr<KeptCompiler> kept;
 };
 
-SharedCompiler& shared_compiler() {
-  static SharedCompiler shared;
-  return shared;
-}
+constinit base::PerProcess<SharedCompiler> shared_compiler;
 
 }  // namespace
 
 Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::share() {
-  SharedCompiler& shared = shared_compiler();
+  SharedCompiler& shared = shared_compiler.get();
   const std::lock_guard lock(shared.mutex);
   auto there = shared.compiler.lock();
   if (!there) {
@@ -469,7 +467,7 @@ Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::open(const std::string
 }
 
 std::shared_ptr<const void> CudaCompiler::keep() {
-  SharedCompiler& shared = shared_compiler();
+  SharedCompiler& shared = shared_compiler.get();
   const std::lock_guard lock(shared.mutex);
   auto kept = shared.kept.lock();
   if (!kept) shared.kept = kept = std::make_shared<KeptCompiler>(KeptCompiler{shared.compiler.lock()});

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <span>
 
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 #if WYE_WITH_SLANG
@@ -611,12 +612,21 @@ Result<std::vector<std::byte>> SlangCompiler::module(const Slang& source,
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
+namespace {
+
+struct SharedCompiler {
+  std::mutex mutex;
+  std::weak_ptr<const SlangCompiler> compiler;
+};
+constinit base::PerProcess<SharedCompiler> shared_compiler;
+
+}  // namespace
+
 std::shared_ptr<const SlangCompiler> SlangCompiler::share() {
-  static std::mutex mutex;
-  static std::weak_ptr<const SlangCompiler> shared;
+  auto& [mutex, shared] = shared_compiler.get();
   const std::lock_guard lock(mutex);
   auto there = shared.lock();
-  if (!there) shared = there = std::make_shared<const OpenedSlang>();
+  if (!there) shared = there = base::make_own<const OpenedSlang>();
   return there;
 }
 

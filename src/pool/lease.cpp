@@ -102,11 +102,13 @@ Result<Lease> ContextPool::try_lease(const LeaseRequest& request) {
 }
 
 std::vector<ContextInfo> ContextPool::contexts() const {
+  if (state_->origin().is_inherited()) return {};
   const base::Lock still = state_->freeze();
   return state_->contexts_locked();
 }
 
 PoolMetrics ContextPool::metrics() const {
+  if (state_->origin().is_inherited()) return {};
   const base::Lock still = state_->freeze();
   return state_->metrics_locked();
 }

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "device/checked.hpp"
 #include "pool/discovery.hpp"
@@ -66,7 +67,7 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
                                   options.adopt);
   if (!inventory) return std::move(inventory).error();
 
-  std::shared_ptr<Pool> pool(new Pool(std::move(options)));
+  auto pool = base::own(new Pool(std::move(options)));
   pool->adapters_ = std::move(inventory->adapters);
   for (auto& device : inventory->devices) pool->devices_.emplace_back(std::move(device));
   pool->contexts_.resize(pool->devices_.size());
@@ -110,13 +111,14 @@ Result<std::vector<std::size_t>> Pool::candidates(const LeaseRequest& request) c
 }
 
 Result<Lease> Pool::lease(const LeaseRequest& request, Instant until) {
+  if (const Error* inherited = origin_.error()) return *inherited;
   auto devices = candidates(request);
   if (!devices) return std::move(devices).error();
   return lease_any(*devices, until);
 }
 
 Result<Lease> Pool::lease_on(std::size_t device) {
-  if (const Error* lost = devices_[device].base()->lost()) return *lost;
+  if (const Error* lost = devices_[device].base()->lost()) return *lost;  // also in a child of fork
   return lease_any({device}, Deadline(options_.lease_timeout).at(*clock_));
 }
 
@@ -222,6 +224,7 @@ Result<void> Pool::furnish(Context& context) {
 }
 
 void Pool::give_back(Context& context) noexcept {
+  if (origin_.is_inherited()) return;
   std::unique_ptr<device::Lane> retired;
   // A lane that failed answers its failure for ever, and one with work in flight is not idle: the next lease
   // gets a new one.
@@ -315,6 +318,7 @@ PoolMetrics Pool::metrics_locked() const {
 }
 
 void Pool::close() {
+  if (origin_.is_inherited()) return;
   base::Lock lock = base::lock_soon(mutex_);
   closed_ = true;
   for (Waiter* const waiter : waiters_) waiter->answered.wake_one();

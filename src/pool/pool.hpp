@@ -43,6 +43,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }
   const std::vector<Device>& devices() const noexcept { return devices_; }
   const Clock& clock() const noexcept { return *clock_; }
+  /// Which process opened it. A child of `fork` takes no lock of it and leases nothing.
+  const base::Origin& origin() const noexcept { return origin_; }
   Duration lease_timeout() const noexcept { return options_.lease_timeout; }
 
   /// Leases a context, waiting until `until`; `Instant::min()` does not wait.
@@ -83,6 +85,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Takes the lanes out of `unfinished_` that have finished.
   std::vector<std::unique_ptr<device::Lane>> dig();
 
+  const base::Origin origin_;
   PoolOptions options_;
   const Clock* clock_;
   std::vector<AdapterInfo> adapters_;

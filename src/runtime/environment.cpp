@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,39 +24,74 @@ Error refuse(const char* variable, std::string_view value, std::string_view expe
                base::text("Environment variable {} ('{}') is not {}.", variable, value, expected));
 }
 
-/// A number followed by one of the `units`, or by nothing, which means the first of them.
+Error beyond(const char* variable, std::string_view value, std::string_view limit) {
+  return Error(Errc::invalid_argument,
+               base::text("Environment variable {} ('{}') exceeds the limit ({}).", variable, value, limit));
+}
+
 struct Unit {
   std::string_view name;
   double factor;
 };
-std::optional<double> quantity(std::string_view text, std::initializer_list<Unit> units) {
+/// Reads a number followed by one of the `units`, or by nothing, which means the first of them.
+/// Errors: invalid_argument: the text is not such a quantity (`expected`), or is `end` or more.
+Result<double> quantity(const char* variable, std::string_view text, std::initializer_list<Unit> units,
+                        double end, std::string_view limit, std::string_view expected) {
   double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !(number >= 0) || number > 1e18) return std::nullopt;
-  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = !text.empty() && text.front() >= '0' && text.front() <= '9';  // no sign, inf or nan
+  if (!is_number || error == std::errc::invalid_argument) return refuse(variable, text, expected);
+  std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  for (const Unit& known : units)
-    if (unit == known.name || (unit.empty() && &known == units.begin())) return number * known.factor;
-  return std::nullopt;
+  for (const Unit& known : units) {
+    if (unit != known.name && !(unit.empty() && &known == units.begin())) continue;
+    if (error == std::errc::result_out_of_range && text.find("e-") == text.npos)
+      return beyond(variable, text, limit);
+    if (!(number * known.factor < end)) return beyond(variable, text, limit);
+    return number * known.factor;
+  }
+  return refuse(variable, text, expected);
+}
+
+/// Reads digits and nothing else.
+Result<std::uint32_t> whole(const char* variable, std::string_view value, std::string_view digits,
+                            std::string_view expected) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error == std::errc::invalid_argument || end != digits.data() + digits.size())
+    return refuse(variable, value, expected);
+  if (error == std::errc::result_out_of_range)
+    return beyond(variable, value, std::to_string(std::numeric_limits<std::uint32_t>::max()));
+  return number;
 }
 
 Result<void> read(const char* variable, std::string_view text, std::uint32_t& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size())
-    return refuse(variable, text, "a whole number");
+  const auto number = whole(variable, text, text, "a whole number");
+  if (!number) return number.error();
+  out = *number;
   return {};
 }
 
 Result<void> read(const char* variable, std::string_view text, Bytes& out) {
-  const auto bytes = quantity(text, {{"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}});
-  if (!bytes) return refuse(variable, text, "a number of bytes such as 536870912 or 512MiB");
+  std::uint64_t exact = 0;  // more digits than a double has
+  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exact);
+      error == std::errc() && end == text.data() + text.size()) {
+    out = Bytes{exact};
+    return {};
+  }
+  constexpr double end = 18446744073709551616.0;  // 2^64
+  const auto bytes =
+      quantity(variable, text, {{"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}}, end,
+               "2^64 - 1 bytes", "a number of bytes such as 536870912 or 512MiB");
+  if (!bytes) return bytes.error();
   out = Bytes{static_cast<std::uint64_t>(*bytes)};
   return {};
 }
 
 Result<void> read(const char* variable, std::string_view text, Duration& out) {
-  const auto seconds = quantity(text, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}});
-  if (!seconds || *seconds > 9e9) return refuse(variable, text, "a number of seconds such as 5 or 500ms");
+  const auto seconds = quantity(variable, text, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}}, 9e9,
+                                "9,000,000,000 s", "a number of seconds such as 5 or 500ms");
+  if (!seconds) return seconds.error();
   out = Duration(static_cast<Duration::rep>(*seconds * 1e9));
   return {};
 }
@@ -82,11 +119,11 @@ Result<void> read(const char* variable, std::string_view text, Isolation& out) {
 Result<void> read(const char* variable, std::string_view text, Partition& out) {
   const bool is_share = text.ends_with('%');
   const std::string_view number = is_share ? text.substr(0, text.size() - 1) : text;
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size() || value == 0 || (is_share && value > 100))
-    return refuse(variable, text, "a number of multiprocessors such as 32, or a share from 1% to 100%");
-  out = is_share ? Partition{.percent = value} : Partition{.multiprocessors = value};
+  constexpr std::string_view expected = "a number of multiprocessors such as 32, or a share from 1% to 100%";
+  const auto value = whole(variable, text, number, expected);
+  if (!value) return value.error();
+  if (*value == 0 || (is_share && *value > 100)) return refuse(variable, text, expected);
+  out = is_share ? Partition{.percent = *value} : Partition{.multiprocessors = *value};
   return {};
 }
 

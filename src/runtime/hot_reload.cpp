@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/gate.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -22,7 +23,7 @@ const kernel::KernelProgram& kernel_of(const device::Program& program) {
 
 Result<std::shared_ptr<HotReload>> HotReload::start(std::shared_ptr<cache::Cache> cache, base::Logger log,
                                                     ReloadSink told, const Clock& clock) {
-  std::shared_ptr<HotReload> made(new HotReload(std::move(cache), std::move(log), std::move(told), clock));
+  auto made = base::own(new HotReload(std::move(cache), std::move(log), std::move(told), clock));
   auto watch = base::FileWatch::start([weak = std::weak_ptr(made)] {
     if (const auto self = weak.lock()) self->look();
   });

@@ -25,6 +25,7 @@ struct State {
   std::shared_ptr<HotReload> reload;  // null where it is off
 
   void close() {
+    if (pool.state()->origin().is_inherited()) return;
     if (reload) reload->stop();
     scheduler.close();
     pool.close();
@@ -79,7 +80,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
         new runtime::State{std::move(*pool), std::move(*cache), std::move(*scheduler), std::move(reload)},
         [](runtime::State* last) {
           last->close();
-          delete last;
+          delete last;  // in a child of fork, that ends copies of handles and no object behind them
         });
     return Runtime(std::move(state));
   } catch (const std::bad_alloc&) {
@@ -98,6 +99,7 @@ const std::vector<AdapterInfo>& Runtime::adapters() const { return state_->pool.
 const std::vector<Device>& Runtime::devices() const { return state_->pool.devices(); }
 
 Metrics Runtime::metrics() const {
+  if (state_->pool.state()->origin().is_inherited()) return {};
   std::vector<Monitoring> devices;  // by calls of drivers: before anything is held
   for (const Device& device : state_->pool.devices()) devices.push_back(device.monitor());
   // One moment: all three rooms hold still. They never take each other's locks, so this order cannot meet another one.

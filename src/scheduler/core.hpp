@@ -65,6 +65,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void release(const std::shared_ptr<Record>& record) noexcept;
   Explanation explain(const Record& record) const;
 
+  /// Which process opened it. A child of `fork` takes no lock of it and runs nothing.
+  const base::Origin& origin() const noexcept { return origin_; }
   const pool::Pool& pool() const noexcept { return *pool_; }
   std::string reason(const Record& record) const;
 
@@ -84,6 +86,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void work() noexcept;
   void call_worker(base::Lock lock) noexcept;
   bool run_if_room(Record& record);
+  void run_popped(base::Lock& lock, Record& record);
   std::shared_ptr<Record> pop_locked();
 
   // run.cpp
@@ -105,6 +108,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void settle(Record& record, State from, std::optional<Error> error) noexcept;
   std::string why_there(const Record& record) const;
 
+  const base::Origin origin_;
   std::shared_ptr<pool::Pool> pool_;
   std::shared_ptr<device::ExecutableProvider> provider_;
   SchedulerOptions options_;

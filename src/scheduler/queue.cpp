@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/team.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
@@ -61,7 +62,7 @@ std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) noexcep
 }
 
 std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
-  auto record = std::make_shared<Record>();
+  auto record = base::make_own<Record>();
   record->core = shared_from_this();
   record->submitted = clock_->now();
   record->name = job.name();
@@ -201,10 +202,12 @@ void Core::leave(Record& record, const std::optional<Error>& error) noexcept {
 }
 
 void Core::submit(const std::shared_ptr<Record>& record) noexcept {
+  if (origin_.is_inherited()) return;  // every call on the ticket answers so
   if (!record->is_settled && enter(record)) make_ready(record);
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
+  if (const Error* inherited = origin_.error()) return *inherited;
   if (record->is_settled) return record->result();
   if (enter(record) && !run_if_room(*record)) make_ready(record);
   return wait(*record, Deadline::never());
@@ -244,18 +247,34 @@ void Core::call_worker(base::Lock lock) noexcept {
     return work_.wake_one();
   }
   if (workers_.size() >= options_.concurrent_jobs) return;
-  std::optional<Error> why;
   try {
     auto worker = base::Worker::start("wye-jobs", [this] { work(); });
     if (worker) return workers_.push_back(std::move(*worker));  // there is room for it
-    why = worker.error().with_context("while starting a thread for queued jobs");
-  } catch (const std::bad_alloc&) {
-    why = spare_.out_of_memory;
+  } catch (const std::bad_alloc&) {  // as if the system gave no thread
   }
-  if (!workers_.empty() || running_ > 0) return;  // whoever is there takes it next
-  auto record = pop_locked();
+  if (!workers_.empty() || running_ > 0) return;  // a thread that runs a job takes the next one
+  // The system gives no thread: the calling thread works the queue off. Jobs that become ready meanwhile come to the same
+  // queue, so a chain of jobs needs no deep stack.
+  while (running_ < options_.concurrent_jobs && !closing_) {
+    const auto record = pop_locked();
+    if (!record) return;
+    run_popped(lock, *record);
+  }
+}
+
+/// Runs a job that was taken from the queue, on this thread and in a slot of its own. `lock` is held before and after.
+void Core::run_popped(base::Lock& lock, Record& record) {
+  if (!record.advance(State::queued, State::running)) return;
+  ++running_;
+  --metrics_.queued;
+  ++metrics_.running;
   lock.unlock();
-  if (record) settle(*record, State::queued, std::move(why));
+  ++jobs_on_this_thread;
+  run(record);
+  --jobs_on_this_thread;
+  lock = base::lock_soon(mutex_);
+  --running_;
+  quiet_.wake_all();
 }
 
 std::shared_ptr<Record> Core::pop_locked() {
@@ -324,6 +343,7 @@ bool Core::run_if_room(Record& record) {
 }
 
 Result<Outcome> Core::wait(Record& record, Deadline deadline) {
+  if (const Error* inherited = origin_.error()) return *inherited;
   const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
   // A thread that will wait as long as it takes may as well do it.
   if (deadline.is_never()) run_if_room(record);
@@ -356,6 +376,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
 }
 
 void Core::cancel(Record& record) {
+  if (origin_.is_inherited()) return;
   record.stop = true;
   for (State from : {State::queued, State::waiting})
     settle(record, from, error_or(spare_.cancelled, [&] {
@@ -366,12 +387,14 @@ void Core::cancel(Record& record) {
 
 void Core::release(const std::shared_ptr<Record>& record) noexcept {
   if (!record->borrows) return;  // it goes on alone: what it uses it holds
+  if (origin_.is_inherited()) return;
   cancel(*record);
   base::Lock lock(record->mutex);
   record->gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
 }
 
 void Core::close() {
+  if (origin_.is_inherited()) return;
   std::vector<base::Worker> workers;
   std::vector<Ready> waiting;
   {

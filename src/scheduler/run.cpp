@@ -364,6 +364,7 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
 Explanation Core::explain(const Record& record) const {
   Explanation explanation;
   explanation.job = record.name;
+  if (origin_.is_inherited()) return explanation;
   const auto say = [&](const Decision& decision) {
     const AdapterInfo& info = pool_->devices()[decision.device].info();
     Candidate candidate{info.id, info.name, decision.verdict, {}};
@@ -388,6 +389,7 @@ Explanation Core::explain(const Record& record) const {
 }
 
 std::string Core::reason(const Record& record) const {
+  if (const Error* inherited = origin_.error()) return inherited->sentence();
   std::string text = why_there(record) + record.passed_over;
   for (const auto& [trial, variant] : record.variants)
     if (const std::string said = trial->text(variant); text.find(said) == std::string::npos) text += said;

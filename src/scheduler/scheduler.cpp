@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "device/backend.hpp"
 #include "scheduler/core.hpp"
@@ -52,9 +53,10 @@ Result<Scheduler> Scheduler::open(ContextPool pool, std::shared_ptr<device::Exec
                                   SchedulerOptions options) {
   if (!kernels)
     return Error(Errc::invalid_argument, "The scheduler has nothing to take kernels from (null).");
+  if (const Error* inherited = pool.state()->origin().error()) return *inherited;
   if (auto ok = scheduler::check(options); !ok) return std::move(ok).error();
   try {
-    auto core = std::make_shared<scheduler::Core>(pool.state(), std::move(kernels), std::move(options));
+    auto core = base::make_own<scheduler::Core>(pool.state(), std::move(kernels), std::move(options));
     // Records keep the core, and the queue keeps records: the handles' end is what closes it.
     return Scheduler(
         std::shared_ptr<scheduler::Core>(core.get(), [core](scheduler::Core* last) { last->close(); }));
@@ -74,6 +76,7 @@ Result<Outcome> Scheduler::run(Job job, const JobOptions& options) {
 }
 
 SchedulerMetrics Scheduler::metrics() const {
+  if (core_->origin().is_inherited()) return {};
   const base::Lock still = core_->freeze();
   return core_->metrics_locked();
 }
@@ -96,11 +99,13 @@ Ticket::~Ticket() {
 Result<Outcome> Ticket::wait(Deadline deadline) { return record_->core->wait(*record_, deadline); }
 
 bool Ticket::ready() const noexcept {
+  if (record_->core->origin().is_inherited()) return true;  // `wait` answers at once
   const base::Lock lock(record_->mutex);
   return record_->is_settled;
 }
 
 void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
+  if (const Error* inherited = record_->core->origin().error()) return then(*inherited);
   {
     const base::Lock lock(record_->mutex);
     if (!record_->is_settled) return record_->thens.push_back(std::move(then));

@@ -1,12 +1,16 @@
 #include "base/file.hpp"
 
+#include <wye/base/log.hpp>
+
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -14,6 +18,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/child.hpp"
 
 using namespace wye::base;
 using namespace wye::literals;
@@ -335,6 +340,64 @@ TEST_CASE("a lock ends with its process, and with its holder where a child has t
   ::waitpid(child, nullptr, 0);
   ::close(ready[0]);
   ::close(ready[1]);
+}
+
+TEST_CASE("a child of fork that ends its copy of a lock leaves the lock to its parent", "[base]") {
+  const Scratch scratch;
+  auto held = FileLock::acquire(scratch / "locks", 7, {}).value();
+  REQUIRE(held);
+  const auto child = [&]() -> int {
+    FileLock moved = std::move(*held);
+    held.reset();
+    return 0;
+  };
+  CHECK(wye::test::in_child(child) == wye::test::success);
+  CHECK_FALSE(FileLock::acquire(scratch / "locks", 7, {}).value());
+  held.reset();
+  CHECK(FileLock::acquire(scratch / "locks", 7, {}).value());
+}
+
+TEST_CASE("a write past the limit of file sizes is an error and no signal ends the host", "[base]") {
+  const Scratch scratch;
+  const Content content(1000);
+  const auto child = [&]() -> int {
+    ::signal(SIGXFSZ, SIG_DFL);
+    const rlimit small{100, 100};
+    WYE_CHILD_CHECK(1, ::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    const auto written = write_file(scratch / "whole", content);
+    WYE_CHILD_CHECK(2, !written && written.error().native()->number == EFBIG);
+    auto pieces = RandomFile::open(scratch / "pieces", RandomFile::For::writing);
+    WYE_CHILD_CHECK(3, pieces.has_value());
+    const auto piece = pieces->write(0, content);
+    WYE_CHILD_CHECK(4, !piece && piece.error().native()->number == EFBIG);
+    // The thread's signals are what they were, and those of the host arrive.
+    sigset_t now, pending;
+    WYE_CHILD_CHECK(5, ::pthread_sigmask(SIG_SETMASK, nullptr, &now) == 0 && sigismember(&now, SIGXFSZ) == 0);
+    WYE_CHILD_CHECK(6, ::sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 0);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &one, nullptr);
+    ::raise(SIGXFSZ);
+    (void)write_file(scratch / "whole", content).has_value();
+    WYE_CHILD_CHECK(7, ::sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1);
+    return 0;
+  };
+  CHECK(wye::test::in_child(child) == wye::test::success);
+  CHECK(wye::base::list_directory(scratch / "").value() == std::vector<std::string>{"pieces"});
+}
+
+TEST_CASE("a log line for a pipe that nothing reads does not end the host", "[base]") {
+  const auto child = []() -> int {
+    int ends[2];
+    WYE_CHILD_CHECK(1, ::pipe(ends) == 0);
+    ::signal(SIGPIPE, SIG_DFL);
+    ::close(ends[0]);
+    ::dup2(ends[1], 2);
+    wye::log_to_stderr()({wye::LogLevel::error, "base", "a line"});
+    return 0;
+  };
+  CHECK(wye::test::in_child(child) == wye::test::success);
 }
 
 TEST_CASE("the library knows the program it is linked into", "[base]") {

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
 
 #include "base/gate.hpp"
+#include "base/team.hpp"
 #include "support/catch.hpp"
 
 using wye::base::Gate;
@@ -33,6 +36,27 @@ TEST_CASE("a worker is named, counted and joined", "[base]") {
   CHECK(std::string(name) == "wye-a-name-that");
   CHECK(seen == before + 1);
   CHECK(Worker::alive() == before);
+}
+
+TEST_CASE("a worker whose body throws ends, and the process goes on", "[base]") {
+  const int before = Worker::alive();
+  for (int i = 0; i < 3; ++i) CHECK(Worker::start("wye-throws", [] { throw std::bad_alloc(); }));
+  CHECK(Worker::alive() == before);
+}
+
+TEST_CASE("a task that throws leaves its team at work", "[base]") {
+  const auto team = wye::base::Team::share(2).value();
+  team->post([] { throw std::bad_alloc(); });
+  std::mutex mutex;
+  Gate gate;
+  bool ran = false;
+  team->post([&] {
+    const Lock lock(mutex);
+    ran = true;
+    gate.wake_all();
+  });
+  Lock lock(mutex);
+  CHECK(gate.wait(lock, wye::Clock::steady().now() + std::chrono::seconds(10), [&] { return ran; }));
 }
 
 TEST_CASE("signals are blocked in a worker, but for those of its own faults", "[base]") {

@@ -14,7 +14,7 @@ class NarrowDevice final : public DeviceBase {
   NarrowDevice() : DeviceBase(describe()) {}
   std::span<const std::string_view> languages() const noexcept override { return {}; }
   MemoryInfo memory() override { return {}; }
-  const Error* lost() const noexcept override { return nullptr; }
+  const Error* ended_by() const noexcept override { return nullptr; }
   Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) override {
     struct NarrowBuffer final : BufferBase {
       NarrowBuffer(std::shared_ptr<DeviceBase> device, const BufferRequest& r)

@@ -164,6 +164,40 @@ TEST_CASE("a value that cannot be meant is an error with the variable's name", "
   CHECK(sentence("WYE_LOG", "loud").find("loud") != std::string::npos);
 }
 
+TEST_CASE("a number beyond its limit is refused with the value and the limit", "[runtime]") {
+  const auto sentence = [](const char* variable, const std::string& value) {
+    const auto all = resolve({}, table({{variable, value}}));
+    return all ? std::string("accepted") : all.error().sentence();
+  };
+  const auto beyond = [](const std::string& variable, const std::string& value, const std::string& limit) {
+    return "Environment variable " + variable + " ('" + value + "') exceeds the limit (" + limit + ").";
+  };
+  for (const char* value :
+       {"18446744073709551616", "17179869184GiB", "18014398509481984 KiB", "1e30GiB", "1e400"})
+    CHECK(sentence("WYE_LANE_MEMORY", value) == beyond("WYE_LANE_MEMORY", value, "2^64 - 1 bytes"));
+  CHECK(resolve({}, table({{"WYE_LANE_MEMORY", "18446744073709551615"}})).value().pool.lane_memory ==
+        Bytes{18446744073709551615ull});
+  CHECK(resolve({}, table({{"WYE_LANE_MEMORY", "9007199254740993"}})).value().pool.lane_memory ==
+        Bytes{9007199254740993ull});  // a double has no such number
+  CHECK(resolve({}, table({{"WYE_LANE_MEMORY", "1.5MiB"}})).value().pool.lane_memory == Bytes{1572864});
+  CHECK(sentence("WYE_LEASE_TIMEOUT", "9e9") == beyond("WYE_LEASE_TIMEOUT", "9e9", "9,000,000,000 s"));
+  CHECK(sentence("WYE_LEASE_TIMEOUT", "150000000min") ==
+        beyond("WYE_LEASE_TIMEOUT", "150000000min", "9,000,000,000 s"));
+  CHECK(sentence("WYE_JOBS", "4294967296") == beyond("WYE_JOBS", "4294967296", "4294967295"));
+  CHECK(sentence("WYE_PARTITION", "4294967296") == beyond("WYE_PARTITION", "4294967296", "4294967295"));
+  for (const char* value : {"-1", "-0", "inf", "1x", "1 MiB x", "0x10", "+1", " 1", "MiB"}) {
+    CAPTURE(value);
+    CHECK(sentence("WYE_CACHE_DISK", value) ==
+          "Environment variable WYE_CACHE_DISK ('" + std::string(value) +
+              "') is not a number of bytes such as 536870912 or 512MiB.");
+    CHECK(sentence("WYE_JOB_TIME_LIMIT", value) == "Environment variable WYE_JOB_TIME_LIMIT ('" +
+                                                       std::string(value) +
+                                                       "') is not a number of seconds such as 5 or 500ms.");
+    CHECK(sentence("WYE_JOBS", value) ==
+          "Environment variable WYE_JOBS ('" + std::string(value) + "') is not a whole number.");
+  }
+}
+
 TEST_CASE("the log level filters what reaches a host's sink, room by room", "[runtime]") {
   std::vector<std::string> heard;
   const auto all = resolve({.log = [&](const LogRecord& r) { heard.emplace_back(r.text); },

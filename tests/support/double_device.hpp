@@ -24,7 +24,7 @@ class DoubleDevice final : public device::DeviceBase {
 
   std::span<const std::string_view> languages() const noexcept override { return languages_; }
   MemoryInfo memory() override { return {}; }
-  const Error* lost() const noexcept override { return is_lost_.load() ? &lost_ : nullptr; }
+  const Error* ended_by() const noexcept override { return is_lost_.load() ? &lost_ : nullptr; }
 
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest&) override {
     return no("buffers");

@@ -78,7 +78,7 @@ class WYE_API Scheduler {
                                 SchedulerOptions options = {});
 
   /// Queues a job. Never fails and never blocks on a device: what is wrong with the job is its ticket's
-  /// result.
+  /// result. If the system gives the scheduler no thread, the calling thread runs the job.
   [[nodiscard]] Ticket submit(Job job, const JobOptions& options = {});
   /// Runs a job on this thread, without handing it to another: `submit` and `wait` in one.
   Result<Outcome> run(Job job, const JobOptions& options = {});

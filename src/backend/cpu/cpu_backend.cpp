@@ -2,6 +2,7 @@
 
 #include "backend/cpu/cpu_device.hpp"
 #include "base/host_info.hpp"
+#include "base/process.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -47,7 +48,7 @@ class CpuAdapter final : public Adapter {
   Result<std::shared_ptr<DeviceBase>> open() override {
     auto team = base::Team::share(threads_);
     if (!team) return std::move(team).error();
-    return std::shared_ptr<DeviceBase>(std::make_shared<CpuDevice>(info_, *std::move(team)));
+    return std::shared_ptr<DeviceBase>(base::make_own<CpuDevice>(info_, *std::move(team)));
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_lane.hpp"
 #include "base/host_info.hpp"
+#include "base/process.hpp"
 #include "base/sizes.hpp"
 #include "base/text.hpp"
 #include "device/host_timeline.hpp"
@@ -43,7 +44,7 @@ class CpuBuffer final : public BufferBase {
                    base::text("Buffer size ({}) exceeds what is left on '{}' now ({} of {} in use).",
                               size(request.bytes), info.id, size(held), size(limit)));
     }
-    return std::shared_ptr<BufferBase>(std::make_shared<CpuBuffer>(std::move(device), device_memory, request,
+    return std::shared_ptr<BufferBase>(base::make_own<CpuBuffer>(std::move(device), device_memory, request,
                                                                    static_cast<std::byte*>(memory)));
   }
 
@@ -95,7 +96,7 @@ Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artef
     return Error(Errc::unsupported,
                  base::text("Kernel '{}' needs features ({}) that '{}' does not have.", artefact.kernel,
                             to_string(artefact.needs.without(info().features)), info().id));
-  return std::shared_ptr<ExecutableBase>(std::make_shared<CpuExecutable>(shared_from_this(), artefact));
+  return std::shared_ptr<ExecutableBase>(base::make_own<CpuExecutable>(shared_from_this(), artefact));
 }
 
 Result<std::unique_ptr<LaneBase>> CpuDevice::create_lane(const LaneOptions&) {
@@ -104,7 +105,7 @@ Result<std::unique_ptr<LaneBase>> CpuDevice::create_lane(const LaneOptions&) {
 }
 
 Result<std::shared_ptr<Timeline>> CpuDevice::create_timeline() {
-  return std::shared_ptr<Timeline>(std::make_shared<HostTimeline>(this));
+  return std::shared_ptr<Timeline>(base::make_own<HostTimeline>(this));
 }
 
 }  // namespace cpu

@@ -19,7 +19,7 @@ class CpuDevice final : public device::DeviceBase {
   base::Team& team() const noexcept { return *team_; }
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
-  const Error* lost() const noexcept override { return nullptr; }
+  const Error* ended_by() const noexcept override { return nullptr; }
 
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(

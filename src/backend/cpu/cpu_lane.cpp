@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "device/host_timeline.hpp"
 
@@ -86,7 +87,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   explicit Queue(const CpuDevice& device)
       : device_id_(device.info().id),
         team_(device.team()),
-        timeline_(std::make_shared<HostTimeline>(&device, HostTimeline::MovedBy::lane)) {}
+        timeline_(base::make_own<HostTimeline>(&device, HostTimeline::MovedBy::lane)) {}
 
   const std::shared_ptr<HostTimeline>& timeline() const noexcept { return timeline_; }
 
@@ -117,7 +118,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
 
   void look(base::Lock& lock);
   void resume();
-  void post();
+  void post(base::Lock& lock);
   void run(base::Lock& lock, std::uint64_t up_to);
   void finish(Job job);
   std::optional<Error> execute(const Job& job);
@@ -200,7 +201,7 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
   last_ = last_ + 1;
   if (state_ == State::idle) {
     look(lock);
-    if (state_ == State::ready && !submission.caller_waits) post();
+    if (state_ == State::ready && !submission.caller_waits) post(lock);
   }
   return last_;
 }
@@ -236,18 +237,22 @@ void Queue::resume() {
     job.waits.clear();
   }
   look(lock);
-  if (state_ == State::ready) post();
+  if (state_ == State::ready) post(lock);
 }
 
 /// Asks the team to run what is ready. The lock is held, so that the job cannot end, and the team with it, before the
-/// team has taken the request.
-void Queue::post() {
+/// team has taken the request. If the system gives the team no thread, the calling thread runs it.
+void Queue::post(base::Lock& lock) {
   if (std::exchange(posted_, true)) return;
-  team_.post([self = shared_from_this()] {
-    base::Lock lock(self->mutex_);
+  const bool taken = team_.post([self = shared_from_this()] {
+    base::Lock held(self->mutex_);
     self->posted_ = false;
-    self->run(lock, all);
+    self->run(held, all);
   });
+  if (taken) return;
+  posted_ = false;
+  const auto self = shared_from_this();
+  run(lock, all);
 }
 
 /// Runs jobs that are ready, up to the value `up_to`. `lock` is held.
@@ -345,7 +350,7 @@ Result<void> Queue::wait(std::uint64_t value, Instant until) {
     const bool any = until == Instant::max() || host_functions > 0;
     while (state_ == State::ready && jobs_.front().value <= value && (any || jobs_.front().caller_works))
       run(lock, jobs_.front().value);
-    if (state_ == State::ready) post();
+    if (state_ == State::ready) post(lock);
   }
   return timeline_->wait(value, until);
 }
@@ -366,7 +371,7 @@ void Queue::end() {
 }
 
 CpuLane::CpuLane(std::shared_ptr<CpuDevice> device)
-    : LaneBase(device), queue_(std::make_shared<Queue>(*device)), timeline_(queue_->timeline()) {}
+    : LaneBase(device), queue_(base::make_own<Queue>(*device)), timeline_(queue_->timeline()) {}
 
 CpuLane::~CpuLane() { queue_->end(); }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
+#include "base/process.hpp"
 #include "base/sizes.hpp"
 #include "base/text.hpp"
 
@@ -16,7 +17,7 @@ Result<std::shared_ptr<device::BufferBase>> CudaBuffer::create(std::shared_ptr<C
   if (const Error* lost = device->lost()) return *lost;
   if (auto fitting = device::fits(request.bytes, device->info()); !fitting) return std::move(fitting).error();
   if (auto charged = charge(request); !charged) return std::move(charged).error();
-  auto buffer = std::make_shared<CudaBuffer>(std::move(device), request);
+  auto buffer = base::make_own<CudaBuffer>(std::move(device), request);
   if (auto taken = buffer->take(request); !taken) return std::move(taken).error();
   return std::shared_ptr<device::BufferBase>(std::move(buffer));
 }

@@ -10,6 +10,7 @@
 #include "backend/cuda/cuda_lane.hpp"
 #include "backend/cuda/cuda_replay.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -67,7 +68,7 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver>
   if (driver->dead())
     return Error(Errc::unavailable,
                  base::text("Device '{}' cannot be opened. {}", physical.info.id, driver->cause_of_death()));
-  std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(driver), physical));
+  auto device = base::own(new CudaDevice(std::move(driver), physical));
   if (auto created = device->create(options); !created) return std::move(created).error();
   return device;
 }
@@ -254,7 +255,7 @@ bool CudaDevice::reaches(const device::DeviceBase& other) const noexcept {
 }
 
 std::shared_ptr<device::ReplayBase> CudaDevice::create_replay() {
-  return std::make_shared<CudaReplay>(self());
+  return base::make_own<CudaReplay>(self());
 }
 
 Result<CUstream> CudaDevice::create_stream(device::LanePriority priority) {

@@ -100,7 +100,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
   Monitoring monitor() override;
-  const Error* lost() const noexcept override { return lost_.load(std::memory_order_acquire); }
+  const Error* ended_by() const noexcept override { return lost_.load(std::memory_order_acquire); }
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(
       const device::Artefact& artefact) override;

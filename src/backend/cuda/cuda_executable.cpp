@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -32,7 +33,7 @@ Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<C
   if (native && !artefact.native)
     return Error(Errc::invalid_argument,
                  base::text("Kernel '{}' for '{}' has no native function.", artefact.kernel, info.id));
-  auto executable = std::make_shared<CudaExecutable>(device, artefact);
+  auto executable = base::make_own<CudaExecutable>(device, artefact);
   if (native) return executable;
   using Kind = device::Passing::Kind;
   if (auto checked = device::check_passing(artefact, "CUDA device", {Kind::bytes, Kind::address, Kind::span});

@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
 #include "base/backoff.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -16,7 +17,7 @@ namespace cuda {
 Result<std::shared_ptr<CudaDevice>> CudaDevice::adopt(std::shared_ptr<CudaDriver> driver,
                                                       const PhysicalDevice& physical, CUcontext context,
                                                       const device::BackendOptions& options) {
-  std::shared_ptr<CudaDevice> device(new CudaDevice(std::move(driver), physical));
+  auto device = base::own(new CudaDevice(std::move(driver), physical));
   device->kept_memory_ = options.kept_memory;
   device->context_ = context;
   {
@@ -106,7 +107,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
                             info().id));
   if (point.object != 0)
     return std::shared_ptr<device::Timeline>(CudaTimeline::adopt(
-        self(), std::make_shared<CudaEvent>(CudaEvent{handle_of<CUevent>(point.object)})));
+        self(), base::make_own<CudaEvent>(CudaEvent{handle_of<CUevent>(point.object)})));
   const CurrentContext current(*this);
   if (!current) return current.error();
   auto event = take_event();
@@ -120,7 +121,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
 
 std::shared_ptr<CudaTimeline> CudaTimeline::adopt(std::shared_ptr<CudaDevice> device, EventHandle event) {
   constexpr std::uint64_t any = std::numeric_limits<std::uint64_t>::max();
-  std::shared_ptr<CudaTimeline> timeline(new CudaTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new CudaTimeline(std::move(device), MovedBy::others));
   timeline->marks_.push_back({any, std::move(event)});
   timeline->scheduled_.store(any, std::memory_order_release);
   return timeline;
@@ -142,7 +143,7 @@ Result<std::shared_ptr<device::BufferBase>> CudaDevice::adopt_memory(const Nativ
 
 std::shared_ptr<device::BufferBase> CudaBuffer::adopt(std::shared_ptr<CudaDevice> device,
                                                       const NativeMemory& memory, Release release) {
-  auto buffer = std::make_shared<CudaBuffer>(
+  auto buffer = base::make_own<CudaBuffer>(
       std::move(device), device::BufferRequest{.bytes = memory.bytes, .use = {}, .account = nullptr});
   buffer->address_ = memory.address;
   buffer->is_hosts_ = true;

@@ -1,9 +1,11 @@
 #include "backend/cuda/cuda_loader.hpp"
 
+#include <atomic>
 #include <map>
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -12,6 +14,9 @@ namespace cuda {
 namespace {
 
 constexpr const char* system_driver = "libcuda.so.1";
+
+/// The process that last initialized a driver; 0: none did. CUDA supports no child of that process.
+constinit std::atomic<base::Generation> initialized_in{0};
 
 Error too_old(int version) {
   return Error(Errc::unavailable,
@@ -24,6 +29,10 @@ Error too_old(int version) {
 std::string version_text(int version) { return base::text("{}.{}", version / 1000, version % 1000 / 10); }
 
 Result<std::shared_ptr<CudaDriver>> CudaDriver::open(const std::string& library) {
+  if (const base::Generation first = initialized_in.load(); first != 0 && first != base::generation())
+    return Error(Errc::unavailable,
+                 "CUDA cannot be used in a child of a process that has initialized it: fork before the first "
+                 "runtime opens, or start the child with exec.");
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<CudaDriver>> shared;
   const std::string name = library.empty() ? system_driver : library;
@@ -40,8 +49,9 @@ Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
   auto library = DynamicLibrary::open(name);
   if (!library)
     return Error(Errc::unavailable, "The CUDA driver is not installed: " + library.error().sentence());
-  std::shared_ptr<CudaDriver> driver(new CudaDriver(*std::move(library)));
+  auto driver = base::own(new CudaDriver(*std::move(library)));
   if (auto loaded = driver->load(); !loaded) return std::move(loaded).error();
+  initialized_in.store(base::generation());
   if (const CUresult r = driver->cu.Init(0); r != CUDA_SUCCESS) {
     switch (r) {
       case CUDA_ERROR_STUB_LIBRARY:

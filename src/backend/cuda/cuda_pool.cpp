@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_device.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -15,7 +16,7 @@ Result<std::shared_ptr<CudaPool>> CudaPool::create(CudaDevice& device, Bytes kep
   const auto refused = [&](CUresult r, const char* api) {
     return device.failed(r, api, base::text("Device '{}' gives no pool of memory.", device.info().id));
   };
-  std::shared_ptr<CudaPool> pool(new CudaPool(device));
+  auto pool = base::own(new CudaPool(device));
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/cuda_executable.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -62,7 +63,7 @@ bool same_arguments(const Plan& before, const Step& was, const Plan& now, const 
 }  // namespace
 
 Result<std::shared_ptr<CudaGraph>> CudaGraph::create(std::shared_ptr<CudaDevice> device, Plan& plan) {
-  auto graph = std::make_shared<CudaGraph>(std::move(device));
+  auto graph = base::make_own<CudaGraph>(std::move(device));
   if (auto built = graph->build(plan); !built) return std::move(built).error();
   return graph;
 }

@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda_device.hpp"
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -90,7 +91,7 @@ Result<device::SharedBufferBase> CudaDevice::create_shared(Bytes bytes) {
       r != CUDA_SUCCESS)
     return refused(r, "cuMemGetAllocationGranularity");
   unit = std::max<std::size_t>(unit, 1);
-  auto memory = std::make_shared<MappedMemory>(*this);
+  auto memory = base::make_own<MappedMemory>(*this);
   memory->size = (std::max<std::size_t>(bytes.count, 1) + unit - 1) / unit * unit;
   if (const CUresult r = cu.MemCreate(&memory->allocation, memory->size, &properties, 0); r != CUDA_SUCCESS)
     return memory->allocation = 0, refused(r, "cuMemCreate");
@@ -127,7 +128,7 @@ Result<std::shared_ptr<device::BufferBase>> CudaDevice::open_shared(device::Shar
                   base::text("Device '{}' does not open the memory of another driver ({} bytes).", info().id,
                              bytes.count));
   };
-  auto opened = std::make_shared<OpenedMemory>(*this);
+  auto opened = base::make_own<OpenedMemory>(*this);
   CUDA_EXTERNAL_MEMORY_HANDLE_DESC description{};
   description.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
   description.handle.fd = memory.file.number();
@@ -171,7 +172,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::open_shared_timeline(devic
 std::shared_ptr<CudaTimeline> CudaTimeline::open(std::shared_ptr<CudaDevice> device,
                                                  CUexternalSemaphore semaphore,
                                                  std::shared_ptr<device::Timeline> original) {
-  std::shared_ptr<CudaTimeline> timeline(new CudaTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new CudaTimeline(std::move(device), MovedBy::others));
   timeline->semaphore_ = semaphore;
   timeline->original_ = std::move(original);
   timeline->scheduled_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_release);

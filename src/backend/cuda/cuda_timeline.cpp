@@ -6,6 +6,7 @@
 
 #include "backend/cuda/cuda_error.hpp"
 #include "base/gate.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -20,7 +21,7 @@ constexpr Duration sleeping = std::chrono::microseconds(30);
 
 Result<std::shared_ptr<CudaTimeline>> CudaTimeline::create(std::shared_ptr<CudaDevice> device, MovedBy by) {
   if (const Error* lost = device->lost()) return *lost;
-  return std::shared_ptr<CudaTimeline>(new CudaTimeline(std::move(device), by));
+  return base::own(new CudaTimeline(std::move(device), by));
 }
 
 CudaTimeline::~CudaTimeline() {

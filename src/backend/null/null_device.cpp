@@ -7,6 +7,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/process.hpp"
 #include "device/contract.hpp"
 #include "device/host_timeline.hpp"
 
@@ -73,7 +74,7 @@ class NullLane final : public LaneBase {
  public:
   explicit NullLane(std::shared_ptr<DeviceBase> device)
       : LaneBase(std::move(device)),
-        reached_(std::make_shared<HostTimeline>(this->device().get(), HostTimeline::MovedBy::lane)),
+        reached_(base::make_own<HostTimeline>(this->device().get(), HostTimeline::MovedBy::lane)),
         timeline_(reached_) {}
   ~NullLane() override { reached_->fail(Error(Errc::closed, "A lane of 'null:0' has ended.")); }
 
@@ -104,21 +105,21 @@ class NullDevice final : public DeviceBase {
     const Bytes in_use{in_use_};
     return {.total = memory_size, .in_use = in_use, .available = memory_size - std::min(in_use, memory_size)};
   }
-  const Error* lost() const noexcept override { return nullptr; }
+  const Error* ended_by() const noexcept override { return nullptr; }
 
   Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) override {
     if (auto fitting = fits(request.bytes, info()); !fitting) return std::move(fitting).error();
     if (auto charged = NullBuffer::charge(request); !charged) return std::move(charged).error();
-    return std::shared_ptr<BufferBase>(std::make_shared<NullBuffer>(shared_from_this(), request, in_use_));
+    return std::shared_ptr<BufferBase>(base::make_own<NullBuffer>(shared_from_this(), request, in_use_));
   }
   Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) override {
-    return std::shared_ptr<ExecutableBase>(std::make_shared<NullExecutable>(shared_from_this(), artefact));
+    return std::shared_ptr<ExecutableBase>(base::make_own<NullExecutable>(shared_from_this(), artefact));
   }
   Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions&) override {
     return std::unique_ptr<LaneBase>(std::make_unique<NullLane>(shared_from_this()));
   }
   Result<std::shared_ptr<Timeline>> create_timeline() override {
-    return std::shared_ptr<Timeline>(std::make_shared<HostTimeline>(this));
+    return std::shared_ptr<Timeline>(base::make_own<HostTimeline>(this));
   }
 
  private:
@@ -129,7 +130,7 @@ class NullAdapter final : public Adapter {
  public:
   const AdapterInfo& info() const noexcept override { return info_; }
   Result<std::shared_ptr<DeviceBase>> open() override {
-    return std::shared_ptr<DeviceBase>(std::make_shared<NullDevice>(info_));
+    return std::shared_ptr<DeviceBase>(base::make_own<NullDevice>(info_));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -15,7 +16,7 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<Vulka
   if (const Error* lost = device->lost()) return *lost;
   if (auto fits = device::fits(request.bytes, device->info()); !fits) return std::move(fits).error();
   if (auto charged = charge(request); !charged) return std::move(charged).error();
-  auto buffer = std::make_shared<VulkanBuffer>(std::move(device), request);
+  auto buffer = base::make_own<VulkanBuffer>(std::move(device), request);
   if (auto bound = buffer->bind(); !bound) return std::move(bound).error();
   return buffer;
 }

@@ -9,6 +9,7 @@
 #include "backend/vulkan/vulkan_error.hpp"
 #include "backend/vulkan/vulkan_executable.hpp"
 #include "backend/vulkan/vulkan_lane.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -27,7 +28,7 @@ VulkanDevice::VulkanDevice(std::shared_ptr<VulkanInstance> instance, const Physi
 Result<std::shared_ptr<VulkanDevice>> VulkanDevice::open(std::shared_ptr<VulkanInstance> instance,
                                                          const PhysicalDevice& physical,
                                                          const VulkanOptions& options) {
-  std::shared_ptr<VulkanDevice> device(new VulkanDevice(std::move(instance), physical, options));
+  auto device = base::own(new VulkanDevice(std::move(instance), physical, options));
   if (auto created = device->create(); !created) return std::move(created).error();
   return device;
 }

@@ -38,7 +38,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
 
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
-  const Error* lost() const noexcept override { return lost_.load(std::memory_order_acquire); }
+  const Error* ended_by() const noexcept override { return lost_.load(std::memory_order_acquire); }
   Result<std::vector<std::byte>> driver_code() override;
   Result<void> preload(std::span<const std::byte> code) override;
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;

@@ -7,6 +7,7 @@
 #include "backend/vulkan/spirv_check.hpp"
 #include "backend/vulkan/spirv_spill.hpp"
 #include "backend/vulkan/vulkan_error.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -36,7 +37,7 @@ Result<std::shared_ptr<VulkanExecutable>> VulkanExecutable::create(std::shared_p
       !checked)
     return std::move(checked).error();
   auto executable =
-      std::make_shared<VulkanExecutable>(std::move(device), artefact, Bytes{artefact.code.size()});
+      base::make_own<VulkanExecutable>(std::move(device), artefact, Bytes{artefact.code.size()});
   if (auto built = executable->build(artefact); !built) return std::move(built).error();
   return executable;
 }

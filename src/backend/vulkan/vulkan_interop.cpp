@@ -7,6 +7,7 @@
 #include "backend/vulkan/vulkan_buffer.hpp"
 #include "backend/vulkan/vulkan_device.hpp"
 #include "backend/vulkan/vulkan_timeline.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -93,7 +94,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(std::shared_ptr<Vulkan
                                                           const PhysicalDevice& physical,
                                                           const VulkanOptions& options,
                                                           const NativeDevice& host) {
-  std::shared_ptr<VulkanDevice> device(new VulkanDevice(std::move(instance), physical, options));
+  auto device = base::own(new VulkanDevice(std::move(instance), physical, options));
   device->is_hosts_ = true;
   if (auto used = device->use(handle_of<VkDevice>(host.device), handle_of<VkQueue>(host.queue), host.lock);
       !used)
@@ -159,7 +160,7 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::adopt(std::shared_ptr<Vulkan
   const device::BufferRequest request{
       .bytes = memory.bytes, .use = device::MemoryUse::device, .account = nullptr};
   if (auto fits = device::fits(request.bytes, device->info()); !fits) return std::move(fits).error();
-  auto buffer = std::make_shared<VulkanBuffer>(std::move(device), request);
+  auto buffer = base::make_own<VulkanBuffer>(std::move(device), request);
   if (auto used = buffer->use(memory); !used) return std::move(used).error();
   buffer->release_ = std::move(release);
   return buffer;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/vulkan/vulkan_error.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -14,6 +15,13 @@ namespace vulkan {
 namespace {
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
+
+struct SharedInstance {
+  std::mutex mutex;
+  std::weak_ptr<VulkanInstance> instance;
+};
+/// A child of `fork` has an instance of its own: the threads of its parent's driver are not there.
+constinit base::PerProcess<SharedInstance> shared_instance;
 
 Result<DynamicLibrary> open_loader(const std::vector<std::string>& names) {
   std::string tried;
@@ -50,10 +58,9 @@ VKAPI_ATTR VkBool32 VKAPI_CALL hear(VkDebugUtilsMessageSeverityFlagBitsEXT sever
 Result<std::shared_ptr<VulkanInstance>> VulkanInstance::open(const VulkanOptions& options,
                                                              const device::BackendOptions& backend) {
   if (!options.shares_instance() || backend.validate) return make(options, backend);
-  static std::mutex mutex;
-  static std::weak_ptr<VulkanInstance> shared;
-  const std::lock_guard lock(
-      mutex);  // held while the driver is asked: who comes second wants the same answer
+  auto& [mutex, shared] = shared_instance.get();
+  // Held while the driver is asked: a second caller wants the same answer.
+  const std::lock_guard lock(mutex);
   if (auto instance = shared.lock()) return instance;
   auto made = make(options, backend);
   if (made) shared = *made;
@@ -76,7 +83,7 @@ Result<std::shared_ptr<VulkanInstance>> VulkanInstance::make(const VulkanOptions
     return Error(Errc::unavailable, base::text("The Vulkan loader has version {}.{}; wye needs 1.2.",
                                                VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version)));
 
-  std::shared_ptr<VulkanInstance> instance(new VulkanInstance(std::move(*library), false));
+  auto instance = base::own(new VulkanInstance(std::move(*library), false));
   instance->wrap = options.wrap;
   instance->entry_points = get;
   bool validate = backend.validate;
@@ -107,7 +114,7 @@ Result<std::shared_ptr<VulkanInstance>> VulkanInstance::adopt(const VulkanOption
   loader.GetInstanceProcAddr = get;
   auto table = load_instance(loader, handle, options.wrap);
   if (!table) return std::move(table).error();
-  std::shared_ptr<VulkanInstance> instance(new VulkanInstance(std::move(library), true));
+  auto instance = base::own(new VulkanInstance(std::move(library), true));
   instance->wrap = options.wrap;
   instance->entry_points = get;
   instance->vk = *table;

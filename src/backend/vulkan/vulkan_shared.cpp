@@ -6,6 +6,7 @@
 #include "backend/vulkan/vulkan_buffer.hpp"
 #include "backend/vulkan/vulkan_device.hpp"
 #include "backend/vulkan/vulkan_timeline.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -52,7 +53,7 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::share(std::shared_ptr<Vulkan
   auto dedicated = device->shares_buffers(opened ? VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT
                                                  : VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT);
   if (!dedicated) return std::move(dedicated).error();
-  auto buffer = std::make_shared<VulkanBuffer>(std::move(device), request);
+  auto buffer = base::make_own<VulkanBuffer>(std::move(device), request);
   buffer->is_shared_ = true;
   buffer->is_dedicated_ = *dedicated || (opened && opened->dedicated);
   if (auto bound = buffer->bind_shared(opened); !bound) return std::move(bound).error();
@@ -151,7 +152,7 @@ Result<void> VulkanDevice::shares_timelines() const {
 
 Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::share(std::shared_ptr<VulkanDevice> device) {
   if (const Error* lost = device->lost()) return *lost;
-  std::shared_ptr<VulkanTimeline> timeline(new VulkanTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new VulkanTimeline(std::move(device), MovedBy::others));
   const VkExportSemaphoreCreateInfo given{.sType = VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO,
                                           .pNext = nullptr,
                                           .handleTypes = semaphore_file};

@@ -6,6 +6,7 @@
 #include "backend/vulkan/vulkan_device.hpp"
 #include "backend/vulkan/vulkan_error.hpp"
 #include "base/backoff.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -26,7 +27,7 @@ std::uint64_t nanoseconds_until(Instant until) {
 Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr<VulkanDevice> device,
                                                                MovedBy by) {
   if (const Error* lost = device->lost()) return *lost;
-  std::shared_ptr<VulkanTimeline> timeline(new VulkanTimeline(std::move(device), by));
+  auto timeline = base::own(new VulkanTimeline(std::move(device), by));
   if (by == MovedBy::host) return timeline;
   if (auto made = timeline->create_semaphore(nullptr); !made) return std::move(made).error();
   return timeline;
@@ -51,7 +52,7 @@ Result<void> VulkanTimeline::create_semaphore(const void* next) {
 
 std::shared_ptr<VulkanTimeline> VulkanTimeline::adopt(std::shared_ptr<VulkanDevice> device,
                                                       VkSemaphore semaphore) {
-  std::shared_ptr<VulkanTimeline> timeline(new VulkanTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new VulkanTimeline(std::move(device), MovedBy::others));
   timeline->semaphore_ = semaphore;
   timeline->is_hosts_ = true;
   timeline->scheduled_ = std::numeric_limits<std::uint64_t>::max();

@@ -1,0 +1,48 @@
+#pragma once
+/// Signals that the system sends to a thread for a write.
+#include <signal.h>
+#include <time.h>
+
+#include <cerrno>
+
+namespace wye {
+inline namespace v0 {
+namespace base {
+
+/// While one exists, a write of this thread fails with EFBIG (past RLIMIT_FSIZE) or EPIPE (nothing reads the pipe); SIGXFSZ and
+/// SIGPIPE, which would end the host, do not arrive. Signals that were pending before stay pending.
+/// Threads: of one thread.
+/// Cost:    five system calls.
+class WriteSignalsBlocked {
+ public:
+  WriteSignalsBlocked() noexcept {
+    sigset_t pending;
+    sigemptyset(&pending);
+    ::sigpending(&pending);
+    sigset_t both;
+    sigemptyset(&both);
+    sigemptyset(&ours_);
+    for (const int number : {SIGXFSZ, SIGPIPE}) {
+      sigaddset(&both, number);
+      if (sigismember(&pending, number) != 1) sigaddset(&ours_, number);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &both, &before_);
+  }
+  WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;  // restores once
+  ~WriteSignalsBlocked() {
+    const int number = errno;
+    // The system sends them to the thread that writes: what is pending only now is of a write of this thread.
+    const timespec at_once{};
+    while (::sigtimedwait(&ours_, nullptr, &at_once) > 0 || errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = number;
+  }
+
+ private:
+  sigset_t ours_, before_;
+};
+
+}  // namespace base
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,58 @@
+// A runtime in a process that may start no thread.
+#include <wye/wye.hpp>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <vector>
+
+#include "base/worker.hpp"
+#include "support/catch.hpp"
+#include "support/child.hpp"
+#include "support/kernels.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Root may have any number of threads.
+bool refuse_threads() {
+  if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return false;
+  const rlimit none{0, 0};
+  return ::setrlimit(RLIMIT_NPROC, &none) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("without any thread to be had the CPU runs jobs on the threads of the host", "[runtime]") {
+  const auto body = []() -> int {
+    WYE_CHILD_CHECK(1, refuse_threads());
+    if (base::Worker::start("wye-test", [] {})) return 0;  // this system gives them all the same
+    auto runtime = Runtime::open({.backends = {{"cpu"}}, .cache_directory = ""});
+    WYE_CHILD_CHECK(2, runtime.has_value());
+    const auto kernel = test::scale();
+    std::vector<float> x(100'000, 1.0f);
+    WYE_CHILD_CHECK(3, runtime->submit(Job(kernel(x, 2.0f))).wait().has_value() && x.back() == 2.0f);
+    WYE_CHILD_CHECK(4, runtime->submit(Job(kernel(x, 2.0f))).wait(10s).has_value() && x.back() == 4.0f);
+    WYE_CHILD_CHECK(5, runtime->run(Job(kernel(x, 2.0f))).has_value() && x.back() == 8.0f);
+    // A long chain of jobs that follow each other, with no ticket kept.
+    auto array = runtime->array(std::vector<float>(100, 1.0f));
+    for (int i = 0; i < 10'000; ++i) (void)runtime->submit(Job(kernel(array, 1.0f)));
+    (void)runtime->submit(Job(kernel(array, 3.0f)));
+    const auto read = array.read(10s);
+    WYE_CHILD_CHECK(6, read && (*read)[99] == 3.0f);
+    // A lane whose work no call waits for.
+    auto lease = runtime->pool().lease();
+    WYE_CHILD_CHECK(7, lease.has_value());
+    auto buffer = lease->buffer<float>(100);
+    WYE_CHILD_CHECK(8, buffer.has_value());
+    lease->fill(*buffer, 7);
+    const SyncPoint point = lease->point();
+    WYE_CHILD_CHECK(9, point.wait(10s).has_value());
+    WYE_CHILD_CHECK(10, lease->wait(10s).has_value());
+    return 0;
+  };
+  CHECK(test::in_child(body) == test::success);
+}
