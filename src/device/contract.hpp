@@ -236,6 +236,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
  public:
   virtual ~DeviceBase();
   const AdapterInfo& info() const noexcept { return info_; }
+  /// Different for every device that this process opens, for the life of the process.
+  std::uint64_t instance() const noexcept { return instance_; }
   /// Languages of artefacts it can run, preferred first: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
@@ -276,12 +278,13 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual NativeDoor* native_door() noexcept { return nullptr; }
 
  protected:
-  explicit DeviceBase(AdapterInfo info) : info_(std::move(info)) {}
+  explicit DeviceBase(AdapterInfo info);
   /// Calls `probe` as native functions are called.
   virtual Result<void> ask(NativeProbe probe);
 
  private:
   AdapterInfo info_;
+  const std::uint64_t instance_;
   std::atomic<bool> shares_{false};
   std::mutex shared_mutex_;
   std::vector<std::weak_ptr<Timeline>> shared_;

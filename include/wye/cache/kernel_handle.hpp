@@ -10,7 +10,7 @@ namespace wye {
 inline namespace v0 {
 
 namespace cache {
-class Hold;
+class HandleState;
 }
 
 /// A kernel on one device, as a cache has it. Asking it again costs a few loads: what `ShaderCache::find_or_build` does
@@ -39,8 +39,8 @@ class WYE_API KernelHandle {
 
  private:
   friend class ShaderCache;
-  explicit KernelHandle(std::unique_ptr<cache::Hold> hold);
-  std::unique_ptr<cache::Hold> hold_;
+  explicit KernelHandle(std::unique_ptr<cache::HandleState> state);
+  std::unique_ptr<cache::HandleState> state_;
 };
 
 }  // namespace v0
