@@ -53,8 +53,7 @@ std::vector<UseRecord> UseHistory::all(const Table& table) const {
     }
     all.back().metrics.uses = all.back().entry.uses;
   }
-  std::sort(all.begin(), all.end(),
-            [](const UseRecord& a, const UseRecord& b) { return a.order < b.order; });
+  std::sort(all.begin(), all.end(), [](const UseRecord& a, const UseRecord& b) { return a.order < b.order; });
   return all;
 }
 

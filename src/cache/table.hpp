@@ -46,7 +46,7 @@ struct Entry {
   bool is_protected = false;                    ///< `Eviction::slru`: used at least twice
   std::uint64_t used = 0;                       ///< stamp of the last use, without unsettled handles
   std::uint64_t hits = 0;                       ///< likewise
-  std::atomic<std::uint64_t> latest{0};         ///< a stamp; equal to the last one if this entry was used last
+  std::atomic<std::uint64_t> latest{0};  ///< a stamp; equal to the last one if this entry was used last
 };
 
 /// Why an executable left the table.
@@ -76,9 +76,7 @@ class Table {
     if (const std::uint64_t now = stamp(entry)) entry.used = now;
   }
   /// Whether a further use of `entry` moves it to another segment.
-  bool rises(const Entry& entry) const noexcept {
-    return eviction_ == Eviction::slru && !entry.is_protected;
-  }
+  bool rises(const Entry& entry) const noexcept { return eviction_ == Eviction::slru && !entry.is_protected; }
   /// Moves `entry` to the protected segment, which holds at most 80 % of the room.
   void protect(Entry& entry);
 
