@@ -1,5 +1,5 @@
 #pragma once
-/// Artefacts and what drivers make of them as bytes, for storage.
+/// Artefacts and driver code as bytes, for storage.
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -12,22 +12,21 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// `artefact`, which is no code of this process, as bytes: the same on every machine, with what is needed to
-/// see that they are still what was written (magic, format version, key, size, BLAKE2b-256 of it all).
+/// Encodes `artefact`, which must not be a function of this process. The bytes are the same on every machine and include
+/// magic, format version, key, size and a checksum.
 std::vector<std::byte> encode(const device::Artefact& artefact);
 
-/// The artefact stored under `key` in `bytes`, or nothing where they are not exactly what `encode` wrote for
-/// that key. Reads nothing outside `bytes`, whatever they are.
+/// Decodes what `encode` wrote for `key`; returns nothing for all other bytes. Reads nothing outside `bytes`.
 std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const Digest& key);
 
-/// What a driver made of kernels, and which driver that was, in words.
+/// Code that a driver generated, with the driver's name and version.
 struct DriverCode {
   std::string device;
   std::string driver;
   std::vector<std::byte> code;
 };
 
-/// The same for what a driver made.
+/// The same for driver code.
 std::vector<std::byte> encode(const DriverCode& driver, const Digest& key);
 std::optional<DriverCode> decode_driver(std::span<const std::byte> bytes, const Digest& key);
 

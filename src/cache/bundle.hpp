@@ -16,19 +16,19 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// A file of artefacts, open for reading: a magic, a version, and for each one its key, place and size, with a digest of
-/// all that; then the artefacts as `encode` writes them, each with a checksum of its own. Only the list is read at once.
+/// A file of artefacts, open for reading. It has a magic, a version, an index (key, offset and size of each artefact) with a
+/// digest, and the artefacts as `encode` writes them, each with a checksum. `open` reads only the index.
 /// Threads: thread-safe.
 class Bundle {
  public:
   struct Found {
     std::optional<device::Artefact> artefact;
-    bool corrupt = false;  ///< it should be there, and is damaged
+    bool corrupt = false;  ///< the index lists it, but it is damaged
   };
 
-  /// Errors: not_found, io; unsupported (a newer version, named); corrupt (cut, damaged, or no bundle): with the path.
+  /// Errors: not_found, io; unsupported (a newer version); corrupt (truncated, damaged, or not a bundle). Each names the path.
   static Result<Bundle> open(const std::string& path);
-  /// Writes the file whole or not at all.
+  /// Writes the file atomically.
   /// Errors: io.
   static Result<void> write(const std::string& path, std::vector<std::vector<std::byte>> records,
                             const std::vector<Digest>& keys);
@@ -47,7 +47,7 @@ class Bundle {
 
   base::RandomFile file_;
   std::string path_;
-  std::vector<Entry> entries_;  ///< by key, each once
+  std::vector<Entry> entries_;  ///< sorted by key, unique
 };
 
 }  // namespace cache

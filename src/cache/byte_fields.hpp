@@ -1,5 +1,5 @@
 #pragma once
-/// Fields of the files of this room: the same on every machine.
+/// Fields of this room's files, the same on every machine.
 #include <wye/base/extent.hpp>
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// Fields of a file, one after the other: numbers little endian, texts and lists behind their length.
+/// Appends fields: numbers in little endian, texts and lists after their length.
 class ByteWriter {
  public:
   void number(std::uint64_t value, unsigned bytes) {
@@ -41,8 +41,7 @@ class ByteWriter {
   std::vector<std::byte> out_;
 };
 
-/// Reads what `ByteWriter` wrote. After the first thing that is not there, everything reads as zero and `good` is
-/// false.
+/// Reads what `ByteWriter` wrote. After the first missing field, all fields read as zero and `good` is false.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -77,7 +76,7 @@ class ByteReader {
     const std::uint64_t x = number(8), y = number(8);
     return Extent3(x, y, number(8));
   }
-  /// How many entries of at least `least` bytes follow; fewer than what is left has room for.
+  /// Returns the number of following entries, each of at least `least` bytes; at most what the remaining bytes can hold.
   std::size_t count(std::size_t least) {
     const std::uint64_t n = number(8);
     if (n > rest_.size() / least) good_ = false;

@@ -1,4 +1,4 @@
-// How the cache builds: once among those who ask, on a thread of its own where somebody has a deadline.
+// How the cache builds: one build per key, on its own thread if a caller waits with a deadline.
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Whether the same build would fail again.
+/// Whether a repeated build would fail again.
 bool is_lasting(const Error& error) {
   return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
 }
@@ -33,156 +33,158 @@ Digest build_name(const Digest& artefact, const device::DeviceBase& device) {
   return Hasher().add("wye build").add(artefact.bytes).add(device.driver_identity().bytes).finish();
 }
 
-Result<device::Provided> Cache::find_or_build(const Order& order) {
-  const std::string& device_id = order.device->info().id;
-  Leaving leaving;
+Result<device::Provided> Cache::find_or_build(const BuildRequest& request) {
+  const std::string& device_id = request.device->info().id;
+  RemovedList removed;
   base::Lock lock(mutex_);
-  if (ExecutablePointer ready = revive(order.key, leaving))
+  if (ExecutablePointer ready = find_alive(request.key, request.program->id(), removed))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-  if (const Past* failed = past(order.key); failed && failed->failure && clock_.now() < expiry(*failed)) {
+  if (const Absence* absence = absences_.find(request.key); absence && absence->is_believed(clock_.now())) {
     ++counted_.failure_hits;
-    return *failed->failure;
+    return *absence->failure;
   }
-  if (const auto under_way = flights_.find(order.key); under_way != flights_.end()) {
-    const std::shared_ptr<Flight> theirs = under_way->second;
+  if (const auto in_flight = builds_.find(request.key); in_flight != builds_.end()) {
+    const std::shared_ptr<Build> build = in_flight->second;
     ++counted_.joined;
-    ++theirs->waiting;
-    const bool landed =
-        theirs->gate.wait(lock, base::parked_until(clock_, order.until), [&] { return theirs->done; });
-    --theirs->waiting;
-    if (!landed) return still_building(*order.program, device_id);
-    return theirs->result;
+    ++build->waiting;
+    const bool has_result =
+        build->gate.wait(lock, base::parked_until(clock_, request.until), [&] { return build->has_result; });
+    --build->waiting;
+    if (!has_result) return still_building(*request.program, device_id);
+    return build->result;
   }
-  if (order.until != Instant::max() && clock_.now() >= order.until)
+  if (request.until != Instant::max() && clock_.now() >= request.until)
     return Error(Errc::timed_out,
                  base::text("Kernel '{}' is not built for '{}', and the deadline has passed.",
-                            order.program->name(), device_id));
-  const auto flight = std::make_shared<Flight>();
-  flight->began = clock_.now();
-  flights_.emplace(order.key, flight);
+                            request.program->name(), device_id));
+  const auto build = std::make_shared<Build>();
+  build->began = clock_.now();
+  builds_.emplace(request.key, build);
   lock.unlock();
-  return begin(order, flight);
+  return start_build(request, build);
 }
 
-/// Builds here, or on a thread of its own where somebody has a deadline and a compiler may not keep it.
-Result<device::Provided> Cache::begin(const Order& order, const std::shared_ptr<Flight>& flight) {
-  std::list<Apart> apart;
-  if (order.until != Instant::max() && order.program->storable(*order.device))
-    apart = send_off(order, flight);
-  if (apart.empty()) {
-    fly(order, *flight);
-    return flight->result;
+/// Builds on this thread, or on another one if the caller has a deadline that a compiler may not keep.
+Result<device::Provided> Cache::start_build(const BuildRequest& request,
+                                            const std::shared_ptr<Build>& build) {
+  std::list<BackgroundBuild> background;
+  if (request.until != Instant::max() && request.program->storable(*request.device))
+    background = start_in_background(request, build);
+  if (background.empty()) {
+    run_build(request, *build);
+    return build->result;
   }
   base::Lock lock(mutex_);
-  flight->gate.wait(lock, base::parked_until(clock_, order.until), [&] { return flight->over; });
-  if (!flight->over) late_.splice(late_.end(), apart);
-  if (!flight->done) return still_building(*order.program, order.device->info().id);
-  return flight->result;
+  build->gate.wait(lock, base::parked_until(clock_, request.until), [&] { return build->is_finished; });
+  if (!build->is_finished) background_builds_.splice(background_builds_.end(), background);
+  if (!build->has_result) return still_building(*request.program, request.device->info().id);
+  return build->result;
 }
 
-/// The build on its way; nothing where there is no thread for it.
-std::list<Cache::Apart> Cache::send_off(const Order& order, const std::shared_ptr<Flight>& flight) {
-  std::list<Apart> apart, over;
+/// Returns the started build; an empty list if no thread can be started.
+std::list<Cache::BackgroundBuild> Cache::start_in_background(const BuildRequest& request,
+                                                             const std::shared_ptr<Build>& build) {
+  std::list<BackgroundBuild> started, ended;
   {
     const base::Lock lock(mutex_);
-    for (auto one = late_.begin(); one != late_.end();) {
+    for (auto one = background_builds_.begin(); one != background_builds_.end();) {
       const auto next = std::next(one);
-      if (one->flight.expired()) over.splice(over.end(), late_, one);
+      if (one->build.expired()) ended.splice(ended.end(), background_builds_, one);
       one = next;
     }
   }
   try {
-    apart.push_back({flight, std::nullopt});
-    if (auto worker = base::Worker::start("wye-build", [this, order, flight] { fly(order, *flight); }))
-      apart.front().worker.emplace(std::move(*worker));
+    started.push_back({build, std::nullopt});
+    if (auto worker =
+            base::Worker::start("wye-build", [this, request, build] { run_build(request, *build); }))
+      started.front().worker.emplace(std::move(*worker));
     else
-      apart.clear();
+      started.clear();
   } catch (const std::bad_alloc&) {
-    apart.clear();
+    started.clear();
   }
-  return apart;
+  return started;
 }
 
-/// Builds, and tells all who wait.
-void Cache::fly(const Order& order, Flight& flight) {
-  Leaving leaving;
-  Result<Built> built = build(order);
+/// Builds, wakes all waiters, then stores the artefact.
+void Cache::run_build(const BuildRequest& request, Build& build) {
+  RemovedList removed;
+  Result<Built> built = build_executable(request);
   {
     const base::Lock lock(mutex_);
-    flights_.erase(order.key);
+    builds_.erase(request.key);
     if (built) {
       try {
-        keep(order.key, *built, base::text("{}@{}", order.program->name(), order.device->info().id), leaving);
-      } catch (const std::bad_alloc&) {  // then it lives as long as its users
+        add(request, *built, removed);
+      } catch (const std::bad_alloc&) {  // it lives as long as its users
       }
-      flight.result = device::Provided{Executable(built->executable), built->tier, built->took};
+      build.result = device::Provided{Executable(built->executable), built->tier, built->build_time};
     } else {
       ++counted_.failures;
-      if (is_lasting(built.error()))
-        remember(order.key, order.device->weak_from_this(), Gone::failed, built.error());
-      flight.result = built.error();
+      if (is_lasting(built.error())) add_absence(request.key, Removal::evicted, built.error());
+      build.result = built.error();
     }
-    flight.done = true;
+    build.has_result = true;
   }
-  flight.gate.wake_all();
+  build.gate.wake_all();
   try {
     if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
-    if (built && built->compiled && drivers_) drivers_->made(*order.device);
-  } catch (const std::bad_alloc&) {  // then it is not stored
+    if (built && built->compiled && drivers_) drivers_->made(*request.device);
+  } catch (const std::bad_alloc&) {  // it is not stored
   }
-  announce(order, flight, built);
+  report(request, build, built);
   {
     const base::Lock lock(mutex_);
-    flight.over = true;
+    build.is_finished = true;
   }
-  flight.gate.wake_all();
+  build.gate.wake_all();
 }
 
-void Cache::announce(const Order& order, const Flight& flight, const Result<Built>& built) const {
+void Cache::report(const BuildRequest& request, const Build& build, const Result<Built>& built) const {
   if (!options_.on_build || (built && built->tier == CacheTier::none)) return;
   BuildEvent event;
-  event.kernel = order.program->name();
-  event.device = order.device->info().id;
+  event.kernel = request.program->name();
+  event.device = request.device->info().id;
   if (built) {
     event.tier = built->tier;
-    event.took = built->took;
+    event.took = built->build_time;
     event.bytes = built->executable->bytes();
   } else {
-    event.took = clock_.now() - flight.began;
+    event.took = clock_.now() - build.began;
     event.error = &built.error();
   }
   {
-    const Frozen still = freeze();
+    const auto lock = freeze();
     event.hit_rate = metrics_locked().hit_rate();
   }
   try {
     options_.on_build(event);
-  } catch (...) {  // the host's own
+  } catch (...) {  // the host's exception
   }
 }
 
-/// Builds, and lets nothing but a result out: others wait for it.
-Result<Cache::Built> Cache::build(const Order& order) {
+/// Turns exceptions into errors: other callers wait for the result.
+Result<Cache::Built> Cache::build_executable(const BuildRequest& request) {
   try {
-    return try_build(order);
+    return try_build(request);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
   } catch (const std::exception& thrown) {
     return Error(Errc::internal,
-                 base::text("Building kernel '{}' threw: {}.", order.program->name(), thrown.what()));
+                 base::text("Building kernel '{}' threw: {}.", request.program->name(), thrown.what()));
   } catch (...) {
-    return Error(Errc::internal, base::text("Building kernel '{}' threw.", order.program->name()));
+    return Error(Errc::internal, base::text("Building kernel '{}' threw.", request.program->name()));
   }
 }
 
-void Cache::load(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
+void Cache::load_stored(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
   ArtefactStore::Loaded loaded = store_->load(digest);
   if (loaded.corrupt) count_corrupt(built);
   artefact = std::move(loaded.artefact);
   if (artefact) built.tier = CacheTier::disk;
 }
 
-void Cache::unpack(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
+void Cache::load_bundled(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {
   for (const Bundle& bundle : bundles_) {
     Bundle::Found found = bundle.find(digest);
     if (found.corrupt) count_corrupt(built);
@@ -199,16 +201,16 @@ void Cache::count_corrupt(Built& built) {
   ++counted_.corrupt;
 }
 
-Result<Cache::Built> Cache::try_build(const Order& order) {
-  const Digest& digest = order.key.digest;
-  const device::Program& program = *order.program;
-  device::DeviceBase& device = *order.device;
+Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
+  const Digest& digest = request.key.digest;
+  const device::Program& program = *request.program;
+  device::DeviceBase& device = *request.device;
   Instant start = clock_.now();
   const bool compiled = program.storable(device), stored = store_ && compiled;
   Built built;
   std::optional<device::Artefact> artefact;
-  if (compiled) unpack(digest, built, artefact);
-  if (stored && !artefact) load(digest, built, artefact);
+  if (compiled) load_bundled(digest, built, artefact);
+  if (stored && !artefact) load_stored(digest, built, artefact);
   Claim to_load;  // nobody waits for it
   if (artefact) {
     if (stored) to_load = store_->claim(digest, Instant{});
@@ -225,7 +227,7 @@ Result<Cache::Built> Cache::try_build(const Order& order) {
       ++counted_.joined_processes;
     }
     start = clock_.now();
-    if (built.claim.lock || built.claim.waited) load(digest, built, artefact);
+    if (built.claim.lock || built.claim.waited) load_stored(digest, built, artefact);
     if (artefact) to_load = std::exchange(built.claim, {});
   }
   if (stored) drivers_->prepare(device);
@@ -252,8 +254,8 @@ Result<Cache::Built> Cache::try_build(const Order& order) {
   auto executable = device.create_executable(*artefact);
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);
-  if (order.code == Code::all && compiled) make_all_code(built.executable);
-  built.took = clock_.now() - start;
+  if (request.code == DriverCode::complete && compiled) make_all_code(built.executable);
+  built.build_time = clock_.now() - start;
   built.compiled = compiled;
   if (stored && built.tier == CacheTier::built) built.to_store = std::move(artefact);
   if (log_.wants(LogLevel::debug, "cache"))
@@ -262,7 +264,7 @@ Result<Cache::Built> Cache::try_build(const Order& order) {
                           built.tier == CacheTier::disk     ? "from disk"
                           : built.tier == CacheTier::bundle ? "from a bundle"
                                                             : "built",
-                          std::chrono::duration_cast<std::chrono::microseconds>(built.took).count()));
+                          std::chrono::duration_cast<std::chrono::microseconds>(built.build_time).count()));
   return built;
 }
 

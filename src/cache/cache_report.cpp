@@ -1,11 +1,9 @@
-// What the cache says of itself.
+// What the cache reports about itself.
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/text.hpp"
 #include "cache/cache.hpp"
-#include "cache/hold.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -26,8 +24,6 @@ std::string in_words(Duration time) {
 
 }  // namespace
 
-Cache::Frozen Cache::freeze() const { return Frozen(*this); }
-
 std::vector<std::string> Cache::contents() const {
   struct Found {
     std::pair<bool, std::uint64_t> order;
@@ -35,11 +31,11 @@ std::vector<std::string> Cache::contents() const {
   };
   std::vector<Found> found;
   {
-    const Frozen still = freeze();
-    settle();
-    for (const auto& [key, entry] : entries_)
-      if (!entry.alive.expired())
-        found.push_back({{entry.is_protected, entry.tally->used.load()}, entry.label});
+    const auto lock = freeze();
+    settle_handles();
+    table_.each([&](const Entry& entry, bool is_alive) {
+      if (is_alive) found.push_back({{entry.is_protected, entry.used}, entry.label});
+    });
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.order > b.order; });
   std::vector<std::string> labels;
@@ -53,43 +49,35 @@ std::string Cache::explain(const device::Program& asked, const device::DeviceBas
   if (const Error* lost = device.lost()) return lost->sentence();
   const auto digest = program.key(device);
   if (!digest) return digest.error().sentence();
-  const Key key{*digest, &device};
+  const Key key{*digest, device.instance()};
   std::string known;
   {
-    const Frozen still = freeze();
-    settle();
+    const auto lock = freeze();
+    settle_handles();
     const Instant now = clock_.now();
-    if (const auto entry = entries_.find(key); entry != entries_.end() && !entry->second.alive.expired()) {
-      const Entry& live = entry->second;
+    if (const auto entry = table_.find(key); entry && !entry->alive.expired())
       return base::text("{} is ready on '{}': {} in {}, and found {} times since.{}", name, id,
-                        live.tier == CacheTier::disk || live.tier == CacheTier::bundle ? "loaded"
-                        : live.tier == CacheTier::built                                ? "built"
-                                                                                       : "made ready",
-                        in_words(live.took), live.tally->hits.load(),
-                        live.kept ? "" : " There is no room for it: it ends with its last user.");
-    }
-    if (const auto flight = flights_.find(key); flight != flights_.end())
+                        entry->tier == CacheTier::disk || entry->tier == CacheTier::bundle ? "loaded"
+                        : entry->tier == CacheTier::built                                  ? "built"
+                                                                                           : "made ready",
+                        in_words(entry->build_time), entry->hits,
+                        entry->kept ? "" : " There is no room for it: it ends with its last user.");
+    if (const auto build = builds_.find(key); build != builds_.end())
       return base::text("{} has been building for '{}' for {}; {} more wait for it.", name, id,
-                        in_words(now - flight->second->began), flight->second->waiting);
-    if (const Past* before = past(key)) {
-      const std::string ago = in_words(now - before->at);
-      switch (before->why) {
-        case Gone::failed:
-          return base::text("{} could not be built for '{}' {} ago and {}: {}", name, id, ago,
-                            now < expiry(*before)
-                                ? base::text("is not tried again for {}", in_words(expiry(*before) - now))
-                                : "is tried again at its next use",
-                            before->failure->sentence());
-        case Gone::no_room:
-          known = base::text("{} was evicted from '{}' {} ago to make room", name, id, ago);
-          break;
-        case Gone::reclaimed:
-          known =
-              base::text("{} was evicted from '{}' {} ago because the device needed memory", name, id, ago);
-          break;
-        case Gone::cleared: known = base::text("{} was cleared from '{}' {} ago", name, id, ago); break;
-        case Gone::lost: break;  // not remembered
-      }
+                        in_words(now - build->second->began), build->second->waiting);
+    if (const Absence* absence = absences_.find(key)) {
+      const std::string ago = in_words(now - absence->at);
+      if (absence->failure)
+        return base::text("{} could not be built for '{}' {} ago and {}: {}", name, id, ago,
+                          absence->is_believed(now)
+                              ? base::text("is not tried again for {}", in_words(absence->expiry() - now))
+                              : "is tried again at its next use",
+                          absence->failure->sentence());
+      known = absence->why == Removal::cleared
+                  ? base::text("{} was cleared from '{}' {} ago", name, id, ago)
+                  : base::text("{} was evicted from '{}' {} ago {}", name, id, ago,
+                               absence->why == Removal::reclaimed ? "because the device needed memory"
+                                                                  : "to make room");
     }
   }
   if (known.empty())
@@ -104,67 +92,35 @@ std::string Cache::explain(const device::Program& asked, const device::DeviceBas
   return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
 }
 
-/// Everything that was used, in the order of first use, with what the entries that live have not told yet.
-std::vector<Cache::Use> Cache::uses() const {
-  std::vector<Use> used;
-  {
-    const Frozen still = freeze();
-    settle();
-    std::map<const Use*, std::pair<std::uint64_t, Duration>> live;
-    for (const auto& [key, entry] : entries_) {
-      if (!entry.use) continue;
-      const std::uint64_t hits = entry.tally->hits.load(std::memory_order_relaxed);
-      auto& [uses, saved] = live[entry.use];
-      uses += hits;
-      saved += entry.took * hits;
-    }
-    for (const auto& [key, use] : used_) {
-      used.push_back(use);
-      if (const auto more = live.find(&use); more != live.end()) {
-        used.back().entry.uses += more->second.first;
-        used.back().metrics.saved += more->second.second;
-      }
-    }
-  }
-  std::sort(used.begin(), used.end(), [](const Use& a, const Use& b) { return a.order < b.order; });
-  return used;
-}
-
 Manifest Cache::manifest() const {
+  const auto lock = freeze();
+  settle_handles();
   Manifest manifest;
-  for (Use& use : uses()) manifest.entries.push_back(std::move(use.entry));
+  for (UseRecord& record : history_.all(table_)) manifest.entries.push_back(std::move(record.entry));
   return manifest;
 }
 
 std::vector<KernelMetrics> Cache::kernel_metrics() const {
+  const auto lock = freeze();
+  settle_handles();
   std::vector<KernelMetrics> all;
-  for (Use& use : uses()) {
-    all.push_back(std::move(use.metrics));
-    all.back().uses = use.entry.uses;
-  }
+  for (UseRecord& record : history_.all(table_)) all.push_back(std::move(record.metrics));
   return all;
-}
-
-void Cache::settle() const noexcept {
-  for (Reader& reader : readers_)
-    for (Slot& slot : reader.slots) settle(slot);
-  for (Hold* hold : holds_) hold->settle();
 }
 
 CacheMetrics Cache::metrics_locked() const {
   CacheMetrics metrics = counted_;
-  settle();
-  for (const auto& [key, entry] : entries_) {
-    const std::uint64_t hits = entry.tally->hits.load(std::memory_order_relaxed);
-    metrics.hits += hits;
-    metrics.saved += entry.took * hits;
-    if (entry.alive.expired()) {
-      ++metrics.evictions;
-    } else {
+  settle_handles();
+  table_.each([&](const Entry& entry, bool is_alive) {
+    metrics.hits += entry.hits;
+    metrics.saved += entry.build_time * entry.hits;
+    if (is_alive) {
       ++metrics.kernels;
       metrics.bytes += entry.bytes;
+    } else {
+      ++metrics.evictions;
     }
-  }
+  });
   if (directory_) metrics.disk_evictions = directory_->displaced();
   if (drivers_) {
     const DriverTier::Counts counts = drivers_->counts();

@@ -1,6 +1,6 @@
 #include "cache/descriptions.hpp"
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/gate.hpp"
@@ -12,50 +12,64 @@ namespace cache {
 
 namespace {
 
-// What `ShaderCache::find_or_build` says is kept.
+// `ShaderCache::find_or_build` documents both.
 constexpr std::size_t most_kept = 256;
 constexpr Bytes most_size{16ull << 20};
 
 }  // namespace
 
-Descriptions::List::iterator Descriptions::find(const KernelDescription& description, std::uint64_t sample) {
-  return std::find_if(kept_.begin(), kept_.end(), [&](const Kept& one) {
-    return one.described.sample == sample && kernel::say_the_same(*one.described.description, description);
-  });
+std::shared_ptr<const device::Program> Descriptions::find(const KernelDescription& description,
+                                                          std::uint64_t sample) {
+  const auto [first, last] = by_sample_.equal_range(sample);
+  for (auto one = first; one != last; ++one) {
+    if (!kernel::equal(*one->second->description, description)) continue;
+    kept_.splice(kept_.begin(), kept_, one->second);
+    return one->second->program;
+  }
+  return nullptr;
 }
 
-Result<Described> Descriptions::find_or_make(const KernelDescription& description, std::uint64_t sample) {
-  {
-    const base::Lock lock(mutex_);
-    if (const auto found = find(description, sample); found != kept_.end()) {
-      kept_.splice(kept_.begin(), kept_, found);
-      return found->described;
+void Descriptions::drop_oldest(List& dropped) {
+  const auto oldest = std::prev(kept_.end());
+  const auto [first, last] = by_sample_.equal_range(oldest->sample);
+  for (auto one = first; one != last; ++one)
+    if (one->second == oldest) {
+      by_sample_.erase(one);
+      break;
     }
+  size_ -= oldest->size;
+  dropped.splice(dropped.end(), kept_, oldest);
+}
+
+Result<std::shared_ptr<const device::Program>> Descriptions::find_or_make(
+    const KernelDescription& description) {
+  const bool complete = kernel::is_complete(description);
+  const std::uint64_t sample = complete ? kernel::sample(description) : 0;
+  if (complete) {
+    const base::Lock lock(mutex_);
+    if (auto found = find(description, sample)) return found;
   }
   auto made = AnyKernel::make(description);
   if (!made) return std::move(made).error();
-  const Bytes size = kernel::size_of(description);
-  List leaving, entering;
-  entering.push_back(
-      {{sample, std::make_shared<const KernelDescription>(description), made->program()}, size});
-  Described described = entering.front().described;
+  if (!complete) return made->program();
+  List added, dropped;
+  added.push_back({sample, std::make_unique<const KernelDescription>(description), made->program(),
+                   kernel::size_of(description)});
 
   const base::Lock lock(mutex_);
-  if (const auto other = find(description, sample); other != kept_.end())
-    return other->described;  // another thread was faster
-  kept_.splice(kept_.begin(), entering);
-  size_ += size;
-  while (kept_.size() > most_kept || size_ > most_size) {
-    size_ -= kept_.back().size;
-    leaving.splice(leaving.end(), kept_, std::prev(kept_.end()));
-  }
-  return described;
+  if (auto other = find(description, sample)) return other;  // another thread has made it meanwhile
+  by_sample_.emplace(sample, added.begin());
+  size_ += added.front().size;
+  kept_.splice(kept_.begin(), added);
+  while (kept_.size() > most_kept || size_ > most_size) drop_oldest(dropped);
+  return made->program();
 }
 
 void Descriptions::clear() {
-  List leaving;
+  List dropped;
   const base::Lock lock(mutex_);
-  leaving.swap(kept_);
+  dropped.swap(kept_);
+  by_sample_.clear();
   size_ = {};
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Programs by what they are made of.
+/// Programs by the description they were made from.
 #include <wye/base/bytes.hpp>
 #include <wye/kernel/kernel.hpp>
 
@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 
 #include "device/provider.hpp"
 
@@ -14,34 +15,32 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// A description and the program that was made of it.
-struct Described {
-  std::uint64_t sample = 0;  ///< `kernel::sample` of the description
-  std::shared_ptr<const KernelDescription> description;
-  std::shared_ptr<const device::Program> program;
-};
-
-/// The descriptions that were asked for last.
+/// The last 256 descriptions that programs were made from, up to 16 MiB of source.
 /// Threads: thread-safe.
 class Descriptions {
  public:
-  /// The program of `description`, which is made where there is none.
+  /// Returns the program made from an equal description, or makes one. A description that reads files or calls a
+  /// callback is made anew each time.
   /// Errors: those of `AnyKernel::make`.
-  Result<Described> find_or_make(const KernelDescription& description, std::uint64_t sample);
+  Result<std::shared_ptr<const device::Program>> find_or_make(const KernelDescription& description);
   void clear();
 
  private:
   struct Kept {
-    Described described;
+    std::uint64_t sample;  ///< `kernel::sample` of the description
+    std::unique_ptr<const KernelDescription> description;
+    std::shared_ptr<const device::Program> program;
     Bytes size;
   };
   using List = std::list<Kept>;
 
   // Under `mutex_`.
-  List::iterator find(const KernelDescription& description, std::uint64_t sample);
+  std::shared_ptr<const device::Program> find(const KernelDescription& description, std::uint64_t sample);
+  void drop_oldest(List& dropped);
 
   std::mutex mutex_;
-  List kept_;  ///< used last, first
+  List kept_;  ///< most recently used first
+  std::unordered_multimap<std::uint64_t, List::iterator> by_sample_;
   Bytes size_;
 };
 

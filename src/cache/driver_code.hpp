@@ -1,5 +1,5 @@
 #pragma once
-/// Code that drivers leave for later.
+/// Code that drivers generate late.
 #include <memory>
 
 #include "device/contract.hpp"
@@ -8,8 +8,8 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// Has the driver make all code of `executable` now: by a dispatch over no items, with arguments that nothing reads.
-/// Some drivers (lavapipe) make it for the first dispatch only. Where the device makes no lane, it stays as it is.
+/// Makes the driver generate all code of `executable` now, by a dispatch over no items. Some drivers (lavapipe) generate
+/// it at the first dispatch only. Does nothing if the device cannot create a lane.
 /// Threads: thread-safe.
 void make_all_code(const std::shared_ptr<device::ExecutableBase>& executable);
 

@@ -21,7 +21,7 @@ Digest record_of(const device::DeviceBase& device) {
 std::shared_ptr<DriverTier::State> DriverTier::state_of(device::DeviceBase& device) {
   const auto known = states_.find(&device);
   if (known != states_.end() && !known->second->device.expired()) return known->second;
-  // The address may have been another one's, which is gone as others may be.
+  // The address may be that of a device that has ended.
   std::erase_if(states_, [](const auto& state) { return state.second->device.expired(); });
   auto state = std::make_shared<State>();
   state->device = device.weak_from_this();
@@ -42,7 +42,7 @@ void DriverTier::prepare(device::DeviceBase& device) {
   }
   try {
     load(device, *state);
-  } catch (const std::bad_alloc&) {  // then it begins with nothing
+  } catch (const std::bad_alloc&) {  // the driver generates it again
   }
   {
     const base::Lock lock(mutex_);
@@ -81,7 +81,7 @@ void DriverTier::made(device::DeviceBase& device) {
   }
   try {
     save(device, *state);
-  } catch (const std::bad_alloc&) {  // then it is not
+  } catch (const std::bad_alloc&) {  // it is not stored
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Code that drivers made, kept between processes.
+/// Driver code, stored between processes.
 #include <wye/base/digest.hpp>
 
 #include <cstdint>
@@ -15,24 +15,24 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// Gives each driver what it made of kernels in earlier processes, before it makes the first executable of a device.
-/// The record is found by the device and the exact build of the driver, and checked against damage and by the device
-/// itself. A driver that dies of it twice begins with nothing.
-/// Threads: thread-safe. Who needs a device that another thread prepares waits for that.
+/// Gives each driver the code that it generated in earlier processes, before a device creates its first executable.
+/// Records are found by device and exact driver build, and checked for damage, also by the device. If a record ends the
+/// process twice, it is not used again.
+/// Threads: thread-safe. A thread that needs a device waits while another thread prepares it.
 class DriverTier {
  public:
   struct Counts {
-    std::uint64_t loaded = 0;   ///< devices that began with what was made before
+    std::uint64_t loaded = 0;   ///< devices that got their code
     std::uint64_t corrupt = 0;  ///< records that were damaged or refused
   };
 
   explicit DriverTier(ArtefactStore& store) : store_(store) {}
 
-  /// To be called before an executable is made on `device`.
+  /// Call it before `device` creates an executable.
   void prepare(device::DeviceBase& device);
-  /// To be called after one was made. Stores what there is each time twice as many have been made.
+  /// Call it after `device` has created one. Stores the code each time the number of executables has doubled.
   void made(device::DeviceBase& device);
-  /// Stores what is not stored yet, of all devices that are still there.
+  /// Stores the unsaved code of all live devices.
   void save();
   Counts counts() const;
 
@@ -42,8 +42,8 @@ class DriverTier {
     std::weak_ptr<device::DeviceBase> device;
     Phase phase = Phase::fresh;
     Digest saved;             ///< of the code in the store
-    std::uint64_t count = 0;  ///< of executables made
-    std::uint64_t next = 8;   ///< so many, and it is stored
+    std::uint64_t count = 0;  ///< executables created
+    std::uint64_t next = 8;   ///< the count at which it is stored
     bool is_saved = true;
   };
 
@@ -53,9 +53,9 @@ class DriverTier {
 
   ArtefactStore& store_;
   mutable std::mutex mutex_;
-  base::Gate gate_;  ///< devices are prepared
+  base::Gate gate_;  ///< woken when a device is prepared
   std::unordered_map<const device::DeviceBase*, std::shared_ptr<State>>
-      states_;  ///< under `mutex_`, as all of it
+      states_;  ///< under `mutex_`, like all that follows
   Counts counts_;
 };
 

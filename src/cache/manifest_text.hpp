@@ -9,11 +9,11 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// "wye manifest 1", a line for each entry, and a line with their number and the digest of all before it. Words are
-/// separated by one space; in names, spaces, control characters and '%' are written as %20.
+/// Returns "wye manifest 1", a line for each entry, and a line with their number and the digest of all lines before it.
+/// One space separates words. Spaces, control characters and '%' in names are percent-encoded (%20).
 std::string to_text(const Manifest& manifest);
 
-/// What `to_text` wrote. `path` is for messages.
+/// Parses what `to_text` wrote. `path` is for messages.
 /// Errors: unsupported (a newer version), corrupt.
 Result<Manifest> from_text(std::string_view text, const std::string& path);
 

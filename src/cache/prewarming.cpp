@@ -36,7 +36,7 @@ void Prewarming::run() noexcept {
     const base::Lock lock(mutex_);
     ++(ready ? progress_.ready : progress_.failed);
   }
-  cache_->save_drivers();
+  cache_->save_driver_code();
   {
     const base::Lock lock(mutex_);
     progress_.ended = true;

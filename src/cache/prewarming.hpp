@@ -1,5 +1,5 @@
 #pragma once
-/// What a Prewarm is inside.
+/// The implementation of Prewarm.
 #include <wye/cache/prewarm.hpp>
 
 #include <atomic>
@@ -17,8 +17,7 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// A list of what is to be made ready, and the thread that goes through it. It stops where a build would make
-/// the cache evict what is there: somebody asked for that.
+/// A list of kernels and the thread that builds them. It stops before a build would evict an executable.
 /// Threads: thread-safe.
 class Prewarming {
  public:

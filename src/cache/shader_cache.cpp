@@ -7,19 +7,14 @@
 
 #include "base/version.hpp"
 #include "cache/cache.hpp"
-#include "cache/hold.hpp"
+#include "cache/handle_state.hpp"
 #include "cache/prewarming.hpp"
 #include "device/contract.hpp"
-#include "kernel/description.hpp"
 
 namespace wye {
 inline namespace v0 {
 
 namespace {
-
-cache::Cache& cache_of(const std::shared_ptr<device::ExecutableProvider>& provider) {
-  return static_cast<cache::Cache&>(*provider);
-}
 
 Error no_memory() {
   return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
@@ -27,15 +22,12 @@ Error no_memory() {
 
 Error no_device() { return Error(Errc::invalid_argument, "A kernel cannot be built for no device."); }
 
-/// What `find` finds of late, else what `provide` gives.
-template <class Find, class Provide>
-Result<Executable> ready_on(const cache::Cache& cache, const Device& device, Find find, Provide provide) {
+template <class Kernel>
+Result<Executable> provided(cache::Cache& cache, const Kernel& kernel, const Device& device,
+                            Deadline deadline) {
   if (!device) return no_device();
-  if (const Error* inherited = cache.origin().error()) return *inherited;
   try {
-    if (!device.base()->lost())
-      if (auto ready = find()) return Executable(std::move(ready));
-    auto provided = provide();
+    auto provided = cache.provide(kernel, device.base(), deadline.at(cache.clock()));
     if (!provided) return std::move(provided).error();
     return std::move(provided->executable);
   } catch (const std::bad_alloc&) {
@@ -79,26 +71,23 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
 
 Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Device& device,
                                               Deadline deadline) {
-  cache::Cache& cache = cache_of(provider_);
-  return ready_on(
-      cache, device, [&] { return cache.find_again(*kernel.program(), *device.base()); },
-      [&] { return cache.provide(kernel.program(), device.base(), deadline.at(cache.clock())); });
+  cache::Cache& cache = cache::of(*this);
+  if (device && !device.base()->lost())  // the shortest way to a hit: cache_bench
+    if (auto ready = cache.find_ready(*kernel.program(), *device.base())) return Executable(std::move(ready));
+  return provided(cache, kernel.program(), device, deadline);
 }
 
 Result<Executable> ShaderCache::find_or_build(const KernelDescription& description, const Device& device,
                                               Deadline deadline) {
-  cache::Cache& cache = cache_of(provider_);
-  const std::uint64_t sample = kernel::sample(description);
-  return ready_on(
-      cache, device, [&] { return cache.find_again(description, sample, *device.base()); },
-      [&] { return cache.provide(description, sample, device.base(), deadline.at(cache.clock())); });
+  return provided(cache::of(*this), description, device, deadline);
 }
 
 Result<KernelHandle> ShaderCache::handle(const AnyKernel& kernel, const Device& device) {
   if (!device) return no_device();
-  if (const Error* inherited = cache_of(provider_).origin().error()) return *inherited;
+  if (const Error* inherited = cache::of(*this).origin().error()) return *inherited;
   try {
-    return KernelHandle(std::make_unique<cache::Hold>(cache::share(*this), kernel.program(), device.base()));
+    return KernelHandle(
+        std::make_unique<cache::HandleState>(cache::share(*this), kernel.program(), device.base()));
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left for the handle of a kernel.");
   }
@@ -142,31 +131,32 @@ Result<Prewarm> ShaderCache::prewarm(const Manifest& manifest, const std::vector
 }
 
 Manifest ShaderCache::manifest() const {
-  if (cache_of(provider_).origin().is_inherited()) return {};
-  return cache_of(provider_).manifest();
+  const cache::Cache& cache = cache::of(*this);
+  return cache.origin().is_inherited() ? Manifest() : cache.manifest();
 }
 
 CacheMetrics ShaderCache::metrics() const {
-  const cache::Cache& cache = cache_of(provider_);
+  const cache::Cache& cache = cache::of(*this);
   if (cache.origin().is_inherited()) return {};
-  const auto still = cache.freeze();
+  const auto lock = cache.freeze();
   return cache.metrics_locked();
 }
 
 std::vector<KernelMetrics> ShaderCache::kernel_metrics() const {
-  if (cache_of(provider_).origin().is_inherited()) return {};
-  return cache_of(provider_).kernel_metrics();
+  const cache::Cache& cache = cache::of(*this);
+  return cache.origin().is_inherited() ? std::vector<KernelMetrics>() : cache.kernel_metrics();
 }
 std::vector<std::string> ShaderCache::contents() const {
-  if (cache_of(provider_).origin().is_inherited()) return {};
-  return cache_of(provider_).contents();
+  const cache::Cache& cache = cache::of(*this);
+  return cache.origin().is_inherited() ? std::vector<std::string>() : cache.contents();
 }
 std::string ShaderCache::explain(const AnyKernel& kernel, const Device& device) const {
   if (!device) return "No device was named.";
-  if (const Error* inherited = cache_of(provider_).origin().error()) return inherited->sentence();
-  return cache_of(provider_).explain(*kernel.program(), *device.base());
+  const cache::Cache& cache = cache::of(*this);
+  if (const Error* inherited = cache.origin().error()) return inherited->sentence();
+  return cache.explain(*kernel.program(), *device.base());
 }
-void ShaderCache::clear() { cache_of(provider_).clear(); }
+void ShaderCache::clear() { cache::of(*this).clear(); }
 
 }  // namespace v0
 }  // namespace wye

@@ -81,6 +81,17 @@ const DeviceBase& source_device(const Operand& source, const DeviceBase& device)
   return &other != &device && reaches(const_cast<DeviceBase&>(device), other) ? other : device;
 }
 
+namespace {
+
+std::uint64_t next_instance() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+DeviceBase::DeviceBase(AdapterInfo info) : info_(std::move(info)), instance_(next_instance()) {}
+
 BufferBase::BufferBase(std::shared_ptr<DeviceBase> device, const BufferRequest& request)
     : device_(std::move(device)), account_(request.account), bytes_(request.bytes) {
   static std::atomic<std::uint64_t> last{0};

@@ -244,6 +244,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   const AdapterInfo& info() const noexcept { return info_; }
   /// Which process opened it. To a child of `fork` it is a lost device: `lost` returns `origin().error()` there.
   const base::Origin& origin() const noexcept { return origin_; }
+  /// Different for every device that this process opens, for the life of the process.
+  std::uint64_t instance() const noexcept { return instance_; }
   /// Languages of artefacts it can run, preferred first: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
@@ -287,7 +289,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual NativeDoor* native_door() noexcept { return nullptr; }
 
  protected:
-  explicit DeviceBase(AdapterInfo info) : info_(std::move(info)) {}
+  explicit DeviceBase(AdapterInfo info);
   /// The failure that ended this device in the process that opened it, or null.
   virtual const Error* ended_by() const noexcept = 0;
   /// Calls `probe` as native functions are called.
@@ -296,6 +298,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
  private:
   AdapterInfo info_;
   const base::Origin origin_;
+  const std::uint64_t instance_;
   std::atomic<bool> shares_{false};
   std::mutex shared_mutex_;
   std::vector<std::weak_ptr<Timeline>> shared_;

@@ -165,7 +165,7 @@ std::uint64_t sample(const KernelDescription& description) {
   return state;
 }
 
-bool say_the_same(const KernelDescription& a, const KernelDescription& b) {
+bool equal(const KernelDescription& a, const KernelDescription& b) {
   return a.name == b.name && a.schema == b.schema &&
          std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), are_same);
 }

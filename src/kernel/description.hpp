@@ -15,11 +15,11 @@ bool is_complete(const KernelDescription& description);
 /// What its texts and modules take.
 Bytes size_of(const KernelDescription& description);
 
-/// Equal for descriptions that are; mostly different for others: `sample` of each source.
+/// Returns a hash of a part of the description: equal for equal descriptions, and mostly different for others.
 std::uint64_t sample(const KernelDescription& description);
 
-/// Whether both say the same, byte for byte. Host and native functions are the same only in copies of one source.
-bool say_the_same(const KernelDescription& a, const KernelDescription& b);
+/// Compares byte for byte. Host and native functions are equal only in copies of one source.
+bool equal(const KernelDescription& a, const KernelDescription& b);
 
 }  // namespace kernel
 }  // namespace v0

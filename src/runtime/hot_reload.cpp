@@ -29,7 +29,7 @@ Result<std::shared_ptr<HotReload>> HotReload::start(std::shared_ptr<cache::Cache
   });
   if (!watch) return std::move(watch).error();
   made->watch_ = std::make_shared<base::FileWatch>(std::move(*watch));
-  made->cache_->tell(made);
+  made->cache_->observe(made);
   return made;
 }
 

@@ -3,7 +3,7 @@
 #include <random>
 #include <thread>
 
-#include "cache/hold.hpp"
+#include "cache/handle_state.hpp"
 #include "doubles.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
@@ -16,7 +16,7 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-const Executable* get(cache::Hold& hold) {
+const Executable* get(cache::HandleState& hold) {
   auto found = hold.find_or_build({});
   if (!found) FAIL(found.error().describe());
   return *found;
@@ -26,7 +26,9 @@ struct Scene {
   explicit Scene(CacheOptions options = {}) : cache(cache::Cache::open(options).value()) {}
   std::shared_ptr<cache::Cache> cache;
   std::shared_ptr<DoubleDevice> device = std::make_shared<DoubleDevice>("d");
-  cache::Hold hold(const std::shared_ptr<test::CountingProgram>& what) { return {cache, what, device}; }
+  cache::HandleState hold(const std::shared_ptr<test::CountingProgram>& what) {
+    return {cache, what, device};
+  }
   void use(const std::shared_ptr<test::CountingProgram>& what) {
     REQUIRE(cache->provide(what, device, Instant::max()));
   }

@@ -32,11 +32,11 @@ template <class Source>
 void differs(const char* what, const Source& source, const std::function<void(Source&)>& change) {
   INFO(what);
   Source other = source;
-  REQUIRE(kernel::say_the_same(described(source), described(other)));
+  REQUIRE(kernel::equal(described(source), described(other)));
   CHECK(kernel::sample(described(source)) == kernel::sample(described(other)));
   change(other);
-  CHECK_FALSE(kernel::say_the_same(described(source), described(other)));
-  CHECK_FALSE(kernel::say_the_same(described(other), described(source)));
+  CHECK_FALSE(kernel::equal(described(source), described(other)));
+  CHECK_FALSE(kernel::equal(described(other), described(source)));
 }
 
 }  // namespace
@@ -82,17 +82,17 @@ TEST_CASE("descriptions say the same where every part does", "[kernel]") {
 TEST_CASE("descriptions differ by name, by schema, by language and by the number of sources", "[kernel]") {
   const KernelDescription one = described(glsl());
   KernelDescription other = one;
-  CHECK(kernel::say_the_same(one, other));
+  CHECK(kernel::equal(one, other));
   other.name = "other";
-  CHECK_FALSE(kernel::say_the_same(one, other));
+  CHECK_FALSE(kernel::equal(one, other));
   other = one;
   other.schema = Scale::describe({.name = "scale", .sources = {glsl()}}).schema;
-  CHECK_FALSE(kernel::say_the_same(one, other));
+  CHECK_FALSE(kernel::equal(one, other));
   other = one;
   other.sources.push_back(cuda());
-  CHECK_FALSE(kernel::say_the_same(one, other));
-  CHECK_FALSE(kernel::say_the_same(described(Glsl{.text = "same"}), described(CudaCpp{.text = "same"})));
-  CHECK(kernel::say_the_same({}, {}));
+  CHECK_FALSE(kernel::equal(one, other));
+  CHECK_FALSE(kernel::equal(described(Glsl{.text = "same"}), described(CudaCpp{.text = "same"})));
+  CHECK(kernel::equal({}, {}));
 }
 
 TEST_CASE("a function is the same where its source is a copy", "[kernel]") {
@@ -101,8 +101,8 @@ TEST_CASE("a function is the same where its source is a copy", "[kernel]") {
   };
   const KernelDescription one = describe();
   const KernelDescription copy = one;
-  CHECK(kernel::say_the_same(one, copy));
-  CHECK_FALSE(kernel::say_the_same(one, describe()));
+  CHECK(kernel::equal(one, copy));
+  CHECK_FALSE(kernel::equal(one, describe()));
 }
 
 TEST_CASE("what is read from elsewhere is not complete", "[kernel]") {

@@ -1,5 +1,5 @@
 #pragma once
-/// A kernel that was looked up in a ShaderCache once and for all.
+/// A kernel that is looked up in a ShaderCache once.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/executable.hpp>
@@ -10,11 +10,10 @@ namespace wye {
 inline namespace v0 {
 
 namespace cache {
-class Hold;
+class HandleState;
 }
 
-/// A kernel on one device, as a cache has it. Asking it again costs a few loads: what `ShaderCache::find_or_build` does
-/// without finding, counting what it gives among holders, or a lock.
+/// A kernel on one device. Repeated use costs a few loads: it takes no lock and copies no shared pointer.
 ///
 ///     auto scale = cache.handle(kernel, device);
 ///     while (...) {
@@ -23,24 +22,24 @@ class Hold;
 ///       lease.dispatch(**ready, ...);
 ///     }
 ///
-/// Threads: one at a time; every thread has its own.
+/// Threads: one thread at a time; each thread has its own handle.
 class WYE_API KernelHandle {
  public:
   KernelHandle(KernelHandle&&) noexcept;
   KernelHandle& operator=(KernelHandle&&) noexcept;
   ~KernelHandle();
 
-  /// The executable that `ShaderCache::find_or_build` would give: that of last time, unless the kernel has been replaced
-  /// (hot reload). Every call is a use, for metrics and for the order of eviction. It is held, and so never evicted, and may be
-  /// used through the pointer, until the next call or the handle's end.
+  /// Returns the executable that `ShaderCache::find_or_build` would return. Every call is a use, for metrics and for the
+  /// order of eviction. The pointer is valid until the next call or the end of the handle; the executable is not evicted
+  /// before that.
   /// Errors: those of `ShaderCache::find_or_build`; closed (moved from).
-  /// Cost:   about half of copying an `Executable` (bench/cache_bench.cpp).
+  /// Cost:   about a third of copying an `Executable` (bench/cache_bench.cpp).
   Result<const Executable*> find_or_build(Deadline deadline = {});
 
  private:
   friend class ShaderCache;
-  explicit KernelHandle(std::unique_ptr<cache::Hold> hold);
-  std::unique_ptr<cache::Hold> hold_;
+  explicit KernelHandle(std::unique_ptr<cache::HandleState> state);
+  std::unique_ptr<cache::HandleState> state_;
 };
 
 }  // namespace v0

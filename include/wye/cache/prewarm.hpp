@@ -1,5 +1,5 @@
 #pragma once
-/// Kernels made ready before anybody asks for them.
+/// Kernels built before their first use.
 #include <wye/base/clock.hpp>
 #include <wye/base/config.hpp>
 
@@ -13,18 +13,18 @@ namespace cache {
 class Prewarming;
 }
 
-/// Kernels being made ready in the background, one after the other, by one thread that gives way to others. Its
-/// end begins no more and waits for the one that is being built.
+/// Builds kernels in the background, one after the other, on one thread of low priority. The destructor starts no further
+/// build and waits for the current one.
 /// Threads: thread-safe.
 class WYE_API Prewarm {
  public:
-  /// How far it is, in kernels times devices. Those that a device has no source for do not count.
+  /// Counts kernels times devices, except kernels without a source for the device.
   struct Progress {
     std::size_t total = 0;
-    std::size_t ready = 0;   ///< built, or there already
-    std::size_t failed = 0;  ///< asking for them tells why
-    bool ended = false;  ///< nothing more will be built: all is done, it was cancelled, or the cache is full
-    std::size_t unmatched = 0;  ///< entries of a manifest that none of the kernels and devices match any more
+    std::size_t ready = 0;      ///< built now or before
+    std::size_t failed = 0;     ///< `ShaderCache::find_or_build` returns the error
+    bool ended = false;         ///< completed, cancelled, or the cache is full
+    std::size_t unmatched = 0;  ///< entries of the manifest that match none of the kernels and devices
   };
 
   Prewarm(Prewarm&&) noexcept;
@@ -32,9 +32,9 @@ class WYE_API Prewarm {
   ~Prewarm();
 
   Progress progress() const;
-  /// Begins no more builds. Does not wait.
+  /// Starts no further build. Does not wait.
   void cancel();
-  /// Waits until nothing more will be built; false where `deadline` passes first.
+  /// Waits until it has ended; false if `deadline` passes first.
   bool wait(Deadline deadline = {});
 
   explicit Prewarm(std::unique_ptr<cache::Prewarming> state) noexcept;  ///< for `ShaderCache::prewarm`

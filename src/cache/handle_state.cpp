@@ -1,0 +1,80 @@
+#include "cache/handle_state.hpp"
+
+#include <wye/cache/kernel_handle.hpp>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace wye {
+inline namespace v0 {
+namespace cache {
+
+HandleState::HandleState(std::shared_ptr<Cache> cache, std::shared_ptr<const device::Program> program,
+                         std::shared_ptr<device::DeviceBase> device)
+    : cache_(std::move(cache)), program_(std::move(program)), device_(std::move(device)) {}
+
+/// The cache counts this use itself.
+Result<const Executable*> HandleState::find(Deadline deadline) {
+  if (const Error* inherited = cache_->origin().error()) return *inherited;
+  release();
+  const Instant until = deadline.at(cache_->clock());
+  for (;;) {
+    const device::Program* const program = &program_->current();
+    auto provided = cache_->provide(program_, device_, until);
+    if (program != &program_->current()) continue;  // it was replaced meanwhile
+    if (!provided) return std::move(provided).error();
+    auto digest = program->key(*device_);
+    if (!digest) return std::move(digest).error();
+    const Cache::TableLock lock = cache_->freeze();
+    entry_ = cache_->table_.find({*digest, device_->instance()});
+    if (!entry_) entry_ = std::make_shared<Entry>();  // removed since: its device is lost
+    used_ = hits_ = settled_ = 0;
+    cache_->handles_.insert(this);
+    executable_ = std::move(provided->executable);
+    found_ = program;
+    return &executable_;
+  }
+}
+
+void HandleState::settle() noexcept {
+  const std::uint64_t hits = hits_.load(std::memory_order_relaxed);
+  entry_->hits += hits - std::exchange(settled_, hits);
+  entry_->used = std::max(entry_->used, used_.load(std::memory_order_relaxed));
+}
+
+/// The executable may end here, after the lock.
+void HandleState::release() noexcept {
+  if (!std::exchange(found_, nullptr) || cache_->origin().is_inherited()) return;
+  {
+    const Cache::TableLock lock = cache_->freeze();
+    cache_->handles_.erase(this);
+    settle();
+    if (hits_.load(std::memory_order_relaxed) != 0 && cache_->table_.rises(*entry_)) {
+      try {
+        cache_->table_.protect(*entry_);
+      } catch (const std::bad_alloc&) {  // it stays in its segment
+      }
+    }
+  }
+  executable_ = {};
+}
+
+}  // namespace cache
+
+KernelHandle::KernelHandle(std::unique_ptr<cache::HandleState> state) : state_(std::move(state)) {}
+KernelHandle::KernelHandle(KernelHandle&&) noexcept = default;
+KernelHandle& KernelHandle::operator=(KernelHandle&&) noexcept = default;
+KernelHandle::~KernelHandle() = default;
+
+Result<const Executable*> KernelHandle::find_or_build(Deadline deadline) {
+  if (!state_) return Error(Errc::closed, "The kernel handle is empty: it was moved from.");
+  try {
+    return state_->find_or_build(deadline);
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
+  }
+}
+
+}  // namespace v0
+}  // namespace wye

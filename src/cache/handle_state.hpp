@@ -1,0 +1,54 @@
+#pragma once
+/// The implementation of KernelHandle.
+#include <wye/base/result.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "cache/cache.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cache {
+
+/// An executable that was found, and the uses since. It counts them without a lock; the cache adds them to the entry
+/// (`settle`) before it reads its numbers or evicts.
+/// Threads: one thread at a time; `settle` is called by any thread that holds the cache's locks.
+class HandleState {
+ public:
+  HandleState(std::shared_ptr<Cache> cache, std::shared_ptr<const device::Program> program,
+              std::shared_ptr<device::DeviceBase> device);
+  HandleState(const HandleState&) = delete;  // the cache has its address
+  ~HandleState() { release(); }
+
+  /// Errors: those of `Cache::provide`.
+  Result<const Executable*> find_or_build(Deadline deadline) {
+    if (found_ == &program_->current() && !device_->lost()) return hit();
+    return find(deadline);
+  }
+  void settle() noexcept;
+
+ private:
+  const Executable* hit() noexcept {
+    if (const std::uint64_t now = cache_->table_.stamp(*entry_)) used_.store(now, std::memory_order_relaxed);
+    hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // the only writer
+    return &executable_;
+  }
+  Result<const Executable*> find(Deadline deadline);
+  void release() noexcept;
+
+  const std::shared_ptr<Cache> cache_;
+  const std::shared_ptr<const device::Program> program_;
+  const std::shared_ptr<device::DeviceBase> device_;
+  const device::Program* found_ = nullptr;  ///< the program of `executable_`
+  Executable executable_;
+  std::shared_ptr<Entry> entry_;
+  std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::uint64_t> hits_{0};
+  std::uint64_t settled_ = 0;  ///< of `hits_`
+};
+
+}  // namespace cache
+}  // namespace v0
+}  // namespace wye
