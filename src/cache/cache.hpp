@@ -82,8 +82,6 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   const Clock& clock() const noexcept override { return clock_; }
   /// The process that opened it. A child of `fork` takes none of its locks and finds nothing.
   const base::Origin& origin() const noexcept { return origin_; }
-  /// Which process opened it. A child of `fork` takes no lock of it and finds nothing.
-  const base::Origin& origin() const noexcept { return origin_; }
 
   /// Locks the table: while the result lives, no number changes.
   struct TableLock {
@@ -171,7 +169,6 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   void count_removed(const RemovedList& removed);
   void settle_handles() const noexcept;
 
-  const base::Origin origin_;
   const base::Origin origin_;
   const CacheOptions options_;
   const Clock& clock_;
