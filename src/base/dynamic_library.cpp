@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
 
@@ -60,6 +61,8 @@ Result<DynamicLibrary> DynamicLibrary::open(std::initializer_list<std::string_vi
       return DynamicLibrary(handle, std::move(name));
     }
     const char* reason = ::dlerror();
+    if (const auto shortage = base::descriptor_shortage(1))
+      return Error(Errc::io, base::text("Library '{}' cannot be opened: {}.", name, *shortage));
     reasons += base::text("{}{}", reasons.empty() ? "" : "; ", reason ? reason : "no reason given");
   }
   if (names.size() == 0) return Error(Errc::invalid_argument, "A library to open has no name.");
