@@ -1,6 +1,13 @@
 #include "base/descriptor.hpp"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "base/text.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -16,6 +23,20 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 
 Descriptor::~Descriptor() {
   if (number_ >= 0) ::close(number_);
+}
+
+std::optional<std::string> descriptor_shortage(unsigned count) {
+  std::vector<Descriptor> open;
+  open.reserve(count);
+  while (open.size() < count) {
+    open.emplace_back(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (open.back()) continue;
+    rlimit limit{};
+    if (errno == ENFILE) return "the system has as many files open as it may";
+    if (errno != EMFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+    return text("the process has as many files open as it may ({})", limit.rlim_cur);
+  }
+  return std::nullopt;
 }
 
 }  // namespace base

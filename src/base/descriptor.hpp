@@ -2,6 +2,8 @@
 /// What the system knows open files by.
 #include <wye/base/config.hpp>
 
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace wye {
@@ -24,6 +26,10 @@ class Descriptor {
  private:
   int number_ = -1;
 };
+
+/// Why the system does not open `count` files more now: "the process has as many files open as it may (1024)"; nothing if it
+/// does. A library that needs some of them cannot be told from one that is missing otherwise.
+std::optional<std::string> descriptor_shortage(unsigned count);
 
 }  // namespace base
 }  // namespace v0

@@ -6,8 +6,11 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
 
@@ -54,15 +57,19 @@ std::vector<std::string> DynamicLibrary::find(std::string_view name) {
 
 Result<DynamicLibrary> DynamicLibrary::open(std::initializer_list<std::string_view> names) {
   std::string reasons;
+  std::optional<std::string> shortage;
   for (std::string_view candidate : names) {
     std::string name(candidate);
     if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
       return DynamicLibrary(handle, std::move(name));
     }
     const char* reason = ::dlerror();
+    if (!shortage) shortage = base::descriptor_shortage(1);
     reasons += base::text("{}{}", reasons.empty() ? "" : "; ", reason ? reason : "no reason given");
   }
   if (names.size() == 0) return Error(Errc::invalid_argument, "A library to open has no name.");
+  if (shortage)
+    return Error(Errc::io, base::text("Library '{}' cannot be opened: {}.", *names.begin(), *shortage));
   return Error(Errc::unavailable, base::text("Library '{}' cannot be opened ({}).", *names.begin(), reasons));
 }
 

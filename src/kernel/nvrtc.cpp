@@ -201,8 +201,9 @@ class Nvrtc final : public CudaCompiler {
   static Result<std::shared_ptr<const Nvrtc>> open(std::initializer_list<std::string_view> names) {
     auto library = DynamicLibrary::open(names);
     if (!library)
-      return Error(Errc::unavailable,
-                   base::text("CUDA C++ cannot be compiled, because NVRTC is not there: {}",
+      return Error(library.error().code(),
+                   base::text("CUDA C++ cannot be compiled, because NVRTC {}: {}",
+                              library.error() == Errc::io ? "cannot be opened" : "is not there",
                               library.error().sentence()));
     auto made = base::own(new Nvrtc(std::move(*library)));
     if (auto done = made->begin(); !done) return std::move(done).error();

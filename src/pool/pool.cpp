@@ -125,11 +125,14 @@ Result<Lease> Pool::lease_on(std::size_t device) {
 Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
   if (const Error* lost = device.lost()) return *lost;
   for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (devices_[d].base().get() == &device) return lease_any({d}, until);
+    if (devices_[d].base().get() == &device) {
+      if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(*clock_));
+      return lease_any({d}, until, true);
+    }
   return Error(Errc::invalid_argument, base::text("Device '{}' is not of this pool.", device.info().id));
 }
 
-Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant until) {
+Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant until, bool closed_too) {
   std::vector<std::size_t> refusing;  // devices that gave this call no lane
   std::optional<Error> refusal;
   for (;;) {
@@ -138,7 +141,7 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
     {
       base::Lock lock = base::lock_soon(mutex_);
       finished = dig();
-      if (closed_) return Error(Errc::closed, "The context pool is closed.");
+      if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
       // Nobody is overtaken: what comes back goes to a waiter at once, so nobody waits for what is idle.
       waiter.given = take_idle(devices, refusing);
       if (!waiter.given) {
@@ -154,10 +157,10 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
         (void)base::seen_before_parking(
             lock, [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
         waiter.answered.wait(lock, base::parked_until(*clock_, until),
-                             [&] { return waiter.given || closed_; });
+                             [&] { return waiter.given || (closed_ && !closed_too); });
         if (!waiter.given) {
           waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
-          if (closed_)
+          if (closed_ && !closed_too)
             return Error(Errc::closed, "The context pool was closed while a lease was waited for.");
           ++timeouts_;
           return busy(until - asked, true);
@@ -315,6 +318,11 @@ PoolMetrics Pool::metrics_locked() const {
   metrics.switches = switches_;
   metrics.timeouts = timeouts_;
   return metrics;
+}
+
+bool Pool::is_closed() const {
+  const base::Lock lock = base::lock_soon(mutex_);
+  return closed_;
 }
 
 void Pool::close() {

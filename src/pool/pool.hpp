@@ -51,7 +51,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Result<Lease> lease(const LeaseRequest& request, Instant until);
   /// Leases a context of one device, within the pool's own timeout.
   Result<Lease> lease_on(std::size_t device);
-  /// Leases a context of the device that `device` is.
+  /// Leases a context of the device that `device` is, for data to be moved. Also from a closed pool: then for its own timeout at
+  /// most, so that data can be read after the end and nothing waits for a lease that never ends.
   Result<Lease> lease_for(const device::DeviceBase& device, Instant until);
   void give_back(Context& context) noexcept;
 
@@ -60,6 +61,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::vector<ContextInfo> contexts_locked() const;
   PoolMetrics metrics_locked() const;
 
+  bool is_closed() const;
   void close();
 
  private:
@@ -72,7 +74,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   explicit Pool(PoolOptions options);
   Result<std::vector<std::size_t>> candidates(const LeaseRequest& request) const;
-  Result<Lease> lease_any(const std::vector<std::size_t>& devices, Instant until);
+  Result<Lease> lease_any(const std::vector<std::size_t>& devices, Instant until, bool closed_too = false);
   /// The context to lease now, or null: of the first device that has an idle one. One with a lane goes before one whose lane is
   /// still to be made, which on devices in `refusing` is not tried again.
   Context* take_idle(const std::vector<std::size_t>& devices, const std::vector<std::size_t>& refusing);

@@ -138,7 +138,8 @@ std::optional<Error> Core::misnamed(std::string_view on) const {
   if (on.empty()) return std::nullopt;
   std::string there;
   for (const AdapterInfo& info : pool_->adapters()) {
-    if ((info.id == on || info.backend == on) && info.usable) return std::nullopt;
+    if (!info.usable) continue;
+    if (info.id == on || info.backend == on) return std::nullopt;
     there += (there.empty() ? "'" : ", '") + info.id + "'";
   }
   for (const AdapterInfo& info : pool_->adapters())

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -228,4 +229,53 @@ TEST_CASE("an array of another runtime is refused by name", "[data]") {
   auto refused = two.submit(test::host_scale()(a, 2.0f)).wait();
   CHECK(refused.error() == Errc::invalid_argument);
   CHECK(refused.error().sentence() == "Argument 1 of 'host_scale' is an array of another runtime.");
+}
+
+TEST_CASE("an array outlives its runtime: its contents are read and written afterwards, on every backend",
+          "[data]") {
+  for (const std::string backend : {"cpu", "vulkan", "cuda"}) {
+    INFO(backend);
+    Array<float> array, untouched;
+    const auto values = random_floats(1000, 7);
+    {
+      auto opened = Runtime::open({.backends = {{backend}}});
+      if (!opened) continue;
+      array = opened->array<float>(values);
+      untouched = opened->array<float>(values);
+      const auto done = opened->submit(test::scale()(array, 2.0f), {.on = backend}).wait();
+      if (!done && done.error() == Errc::unsupported) continue;
+      REQUIRE(done);
+    }
+    {
+      const auto view = array.read();
+      if (!view) FAIL(view.error().describe());
+      for (std::size_t i = 0; i < values.size(); ++i) REQUIRE((*view)[i] == values[i] * 2.0f);
+    }
+    {
+      auto view = array.write();
+      REQUIRE(view);
+      (*view)[0] = 5;
+    }
+    CHECK((*array.read())[0] == 5);
+    CHECK((*untouched.read())[999] == values[999]);
+  }
+}
+
+TEST_CASE("reading an array of a runtime that has ended waits for no lease for ever", "[data]") {
+  for (const std::string backend : {"cpu", "vulkan"}) {
+    INFO(backend);
+    auto opened =
+        Runtime::open({.backends = {{backend}}, .lanes_per_device = 1, .lease_timeout = Duration(50ms)});
+    if (!opened) continue;
+    Array<float> array = opened->array<float>(std::vector<float>(1000, 3));
+    REQUIRE(opened->submit(test::scale()(array, 2.0f)).wait());
+    std::optional<Lease> held = opened->pool().lease().value();
+    opened->close();
+    const auto blocked = array.read();  // without a deadline
+    if (!blocked) CHECK(blocked.error() == Errc::timed_out);
+    held.reset();
+    const auto view = array.read();
+    if (!view) FAIL(view.error().describe());
+    CHECK((*view)[0] == 6);
+  }
 }

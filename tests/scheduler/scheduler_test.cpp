@@ -110,6 +110,8 @@ TEST_CASE("a device that does not exist is an error with those that do", "[sched
   CHECK(nowhere.error().sentence() == "There is no device 'abacus' (there is 'cpu:0').");
   Runtime with_missing = Runtime::open({.backends = {{"cuda", "cpu"}}}).value();
   if (has(with_missing, "cuda")) return;
+  CHECK(with_missing.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait().error().sentence() ==
+        "There is no device 'abacus' (there is 'cpu:0').");
   auto missing = with_missing.submit(test::scale()(x, 2.0f), {.on = "cuda"}).wait();
   CHECK(missing.error() == Errc::unavailable);
   CHECK(missing.error().sentence().find("'cuda' cannot be used: ") == 0);

@@ -16,7 +16,7 @@ inline namespace v0 {
 class WYE_API DynamicLibrary {
  public:
   /// Opens the first of `names` that the loader can.
-  /// Errors: unavailable, with what the loader said of each name.
+  /// Errors: unavailable, with what the loader said of each name; io, if the process or the system can open no further file.
   static Result<DynamicLibrary> open(std::initializer_list<std::string_view> names);
   static Result<DynamicLibrary> open(std::string_view name) { return open({name}); }
   /// Paths of the files called `<name>` or `<name>.<more>` in the first of the loader's directories (those of

@@ -83,6 +83,8 @@ class WYE_API AnyArray {
 /// `n` elements that may live on the host and on devices; who reads sees what was written last, in order of
 /// submission. What fails sticks to the array: it comes out of `read()` and of every ticket that depends on
 /// it.
+/// An array outlives its runtime: what was written can be read and written by the host after the runtime has ended, on every
+/// backend, as long as its device is not lost. The array keeps that device open until its last copy ends.
 /// Threads: thread-safe; copies share one array.
 template <class T>
 class Array : public AnyArray {

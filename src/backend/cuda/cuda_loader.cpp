@@ -47,6 +47,8 @@ Result<std::shared_ptr<CudaDriver>> CudaDriver::open(const std::string& library)
 
 Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
   auto library = DynamicLibrary::open(name);
+  if (!library && library.error() == Errc::io)
+    return Error(Errc::io, "The CUDA driver cannot be opened: " + library.error().sentence());
   if (!library)
     return Error(Errc::unavailable, "The CUDA driver is not installed: " + library.error().sentence());
   auto driver = base::own(new CudaDriver(*std::move(library)));

@@ -25,6 +25,7 @@ Result<std::shared_ptr<const Nvml>> Nvml::open() {
   const std::lock_guard lock(mutex);
   if (auto known = shared.lock()) return known;
   auto library = DynamicLibrary::open(nvml_library);
+  if (!library && library.error() == Errc::io) return std::move(library).error();
   if (!library) return Error(Errc::unavailable, "NVML is not installed: " + library.error().sentence());
   std::unique_ptr<Nvml> made(new Nvml(*std::move(library)));
   const auto find = [&](auto& function, const char* name) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/vulkan/vulkan_error.hpp"
+#include "base/descriptor.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 
@@ -13,6 +14,9 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 namespace {
+
+/// More files than the loader and a driver have open at once while an instance is made.
+constexpr unsigned files_of_a_driver = 16;
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
 
@@ -28,6 +32,8 @@ Result<DynamicLibrary> open_loader(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     auto library = DynamicLibrary::open(name);
     if (library) return library;
+    if (library.error() == Errc::io)
+      return Error(Errc::io, "The Vulkan loader cannot be opened: " + library.error().sentence());
     tried += (tried.empty() ? "" : " ") + library.error().sentence();
   }
   return Error(Errc::unavailable, "The Vulkan loader is not installed: " + tried);
@@ -157,6 +163,10 @@ Result<void> VulkanInstance::create(const LoaderTable& loader, bool validate) {
   }
   if (const VkResult r = loader.CreateInstance(&info, nullptr, &handle); r != VK_SUCCESS) {
     handle = VK_NULL_HANDLE;
+    // Then the loader finds no driver, though there are some.
+    if (const auto shortage = base::descriptor_shortage(files_of_a_driver))
+      return failure(r, "vkCreateInstance",
+                     base::text("The Vulkan loader cannot make an instance: {}.", *shortage));
     return failure(r, "vkCreateInstance",
                    r == VK_ERROR_INCOMPATIBLE_DRIVER ? "No Vulkan driver is installed."
                                                      : "The Vulkan loader cannot make an instance.");
