@@ -52,6 +52,7 @@ TEST_CASE("without any thread to be had the CPU runs jobs on the threads of the 
     const SyncPoint point = lease->point();
     WYE_CHILD_CHECK(9, point.wait(10s).has_value());
     WYE_CHILD_CHECK(10, lease->wait(10s).has_value());
+    WYE_CHILD_CHECK(11, base::Worker::alive() == 0);
     return 0;
   };
   CHECK(test::in_child(body) == test::success);

@@ -23,6 +23,11 @@ struct State;
 
 /// Owns a ContextPool, a ShaderCache and a Scheduler. Copies share one runtime; several may live in one
 /// process. It closes with its last copy: queued jobs settle as `closed`, running ones are waited for.
+///
+/// A child of `fork` can use nothing that its parent opened: every call on a runtime, or on an object that came from it, answers
+/// `closed` at once, and destroying such an object does nothing. The child opens a runtime of its own. CUDA is off in a child if
+/// its parent has initialized CUDA. Mesa's drivers join their threads in `exit`, and crash there in a child that has started
+/// threads: if the parent has Vulkan open, such a child ends by `_exit` or `exec`.
 /// Threads: thread-safe.
 class WYE_API Runtime {
  public:
