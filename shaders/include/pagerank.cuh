@@ -20,6 +20,11 @@ __device__ const float* part_of(const float* shares, unsigned part, unsigned nod
 
 __device__ Pair combine(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
 
+__device__ bool is_personal(Size shares, unsigned nodes) { return shares > 4 * (Size(nodes) + 1); }
+
+// Negative numbers, NaN and infinity count as 0: the host checks only memory that it can read.
+__device__ float preference(float given) { return __float_as_uint(given) < 0x7f800000u ? given : 0.0f; }
+
 // A sum whose error does not grow with the number of additions (Kahan). Compilers of CUDA C++ keep the order of additions.
 struct Sum {
   float value = 0.0f, excess = 0.0f;

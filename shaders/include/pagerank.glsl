@@ -6,6 +6,7 @@
 //         from nodes that do not exist carry
 //   2:    1 / links of each node, 0 for a node without links
 //   3:    the part of each rank that its float32 does not hold
+//   4:    with a personalization only: the preference of each node, divided by the sum of all
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
 struct WordSpan {
@@ -49,6 +50,14 @@ float total_of(vec4 sums) { return (sums.x + sums.y) + (sums.z + sums.w); }
 
 uvec2 part_address(FloatSpan shares, uint part, uint nodes) {
   return element(uvec2(shares.data), product(part, nodes + 1));
+}
+
+bool is_personal(FloatSpan shares, uint nodes) { return is_less(product(4, nodes + 1), shares.size); }
+
+// Negative numbers, NaN and infinity count as 0: the host checks only memory that it can read.
+float preference(ConstFloatSpan preferences, uint node) {
+  const uint bits = floatBitsToUint(preferences.data.at[node]);
+  return bits < 0x7f800000 ? uintBitsToFloat(bits) : 0.0;
 }
 
 // The links of a node: [first, last), empty where the offsets make no sense.

@@ -62,7 +62,9 @@ void main() {
             given(shares_of, uvec2(whole.y * links_per_block, links.y));
     }
     const float for_all = partials.data.at[2 * ((nodes + 255) / 256)];
-    const float change = damping * (sum + for_all / float(nodes));
+    float share_of_all = for_all / float(nodes);
+    if (is_personal(shares, nodes)) share_of_all = for_all * Floats(part_address(shares, 4, nodes)).at[node];
+    const float change = damping * (sum + share_of_all);
     const float part = Floats(part_address(shares, 2, nodes)).at[node];
     Floats low = Floats(part_address(shares, 3, nodes));
     const float before = ranks.data.at[node];

@@ -44,7 +44,9 @@ extern "C" __global__ void __launch_bounds__(256)
   Pair partial{};
   if (node < nodes) {
     const float for_all = partials[2 * ((Size(nodes) + nodes_per_group - 1) / nodes_per_group)];
-    const float change = damping * (brought[threadIdx.x] + for_all / float(nodes));
+    const float share_of_all =
+        is_personal(shares.size, nodes) ? for_all * part_of(shares.data, 4, nodes)[node] : for_all / float(nodes);
+    const float change = damping * (brought[threadIdx.x] + share_of_all);
     const float part = part_of(shares.data, 2, nodes)[node];
     float& low = part_of(shares.data, 3, nodes)[node];
     const float before = ranks[node], corrected = change + low, rank = before + corrected;

@@ -12,7 +12,7 @@ layout(push_constant) uniform Arguments {
   FloatSpan partials;
   SummarySpan summary;
   uint groups;
-  uint counts;  // 0: the start, which is not an iteration
+  uint counts;  // 0: the start, 1: an iteration, 2: preferences
   float tolerance;
 };
 
@@ -23,6 +23,10 @@ void main() {
     add(mine, excess, vec4(partials.data.at[2 * i], partials.data.at[2 * i + 1], 0.0, 0.0));
   const vec2 all = team_result(mine.xy, 8);
   if (gl_LocalInvocationID.x != 0) return;
+  if (counts == 2) {  // the preferences
+    partials.data.at[2 * groups + 1] = all.x;
+    return;
+  }
   // The first change is damping (sum of shares + dangling rank / nodes) + (1 - damping) / nodes - 1 / nodes.
   partials.data.at[2 * groups] = counts == 0 ? all.y - 1.0 : all.y;
   if (counts == 0) return;

@@ -13,6 +13,10 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   const Pair all = team_result(Pair{changed.value, dangling.value}, 8);
   if (threadIdx.x != 0) return;
+  if (counts == 2) {  // the preferences
+    partials[2 * Size(groups) + 1] = all.x;
+    return;
+  }
   // The first change is damping (sum of shares + dangling rank / nodes) + (1 - damping) / nodes - 1 / nodes.
   partials[2 * Size(groups)] = counts == 0 ? all.y - 1.0f : all.y;
   if (counts == 0) return;  // the start, which is not an iteration

@@ -88,8 +88,11 @@ void pagerank_clear(Range range, std::span<std::uint32_t> degrees, std::span<Pag
                     std::uint32_t nodes);
 void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::span<std::uint32_t> degrees,
                     std::span<PageRankSummary> summary, std::uint32_t nodes);
+void pagerank_preference(Range range, std::span<const float> preferences, std::span<float> partials,
+                         std::uint32_t nodes);
 void pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::span<float> shares,
-                    std::span<float> ranks, std::span<float> partials, std::uint32_t nodes);
+                    std::span<float> ranks, std::span<float> partials, std::uint32_t nodes,
+                    std::span<const float> preferences);
 void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
                    std::span<const std::uint32_t> sources, std::span<float> shares,
                    std::span<const float> blocks, std::span<float> ranks, std::span<float> partials,

@@ -1,6 +1,11 @@
 #include <wye/workloads/pagerank.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
 
 #include "cpu.hpp"
 #include "pagerank_kernels.hpp"
@@ -28,10 +33,18 @@ const auto& count_kernel() {
   return kernel;
 }
 
+const auto& preference_kernel() {
+  static const auto kernel = make_kernel<Read<float>, ReadWrite<float>, Word>(
+      kernels::pagerank_preference, {"preferences", "partials", "nodes"}, {},
+      {host(cpu::pagerank_preference, {.tile = Extent3(8192)})});
+  return kernel;
+}
+
 const auto& start_kernel() {
-  static const auto kernel = make_kernel<Read<Word>, Write<float>, Write<float>, Write<float>, Word>(
-      kernels::pagerank_start, {"degrees", "shares", "ranks", "partials", "nodes"}, {},
-      {host(cpu::pagerank_start, {.tile = Extent3(8192)})});
+  static const auto kernel =
+      make_kernel<Read<Word>, Write<float>, Write<float>, ReadWrite<float>, Word, Read<float>>(
+          kernels::pagerank_start, {"degrees", "shares", "ranks", "partials", "nodes", "preferences"}, {},
+          {host(cpu::pagerank_start, {.tile = Extent3(8192)})});
   return kernel;
 }
 
@@ -68,6 +81,29 @@ constexpr Word most_iterations = 1000;
 constexpr Word nodes_per_group = 256;
 constexpr Word links_per_block = 2048;
 
+/// Why these are no preferences of nodes, or nothing. Reads the memory of the host only.
+std::optional<std::string> no_personalization(const Read<float>& preferences, std::uint64_t nodes) {
+  const std::string name = "Personalization (";
+  if (preferences.size() != nodes)
+    return name + std::to_string(preferences.size()) +
+           " elements) of workload 'pagerank' is not as long as its ranks (" + std::to_string(nodes) +
+           " elements).";
+  const Operand& operand = preferences.operand();
+  if (operand.kind != Operand::Kind::host || nodes == 0) return std::nullopt;
+  double sum = 0;
+  const std::span<const float> values(static_cast<const float*>(operand.data), nodes);
+  for (std::size_t node = 0; node < values.size(); ++node) {
+    if (!(values[node] >= 0) || !std::isfinite(values[node]))
+      return name + std::to_string(values[node]) + " for node " + std::to_string(node) +
+             ") of workload 'pagerank' is not zero or more.";
+    sum += double{values[node]};
+  }
+  if (!(sum >= std::numeric_limits<float>::min() && sum <= std::numeric_limits<float>::max()))
+    return "Sum of the personalization (" + std::to_string(sum) +
+           ") of workload 'pagerank' is not between 2^-126 and 2^128.";
+  return std::nullopt;
+}
+
 Job refuse(std::string sentence) { return refused("pagerank", workload_types::graph, std::move(sentence)); }
 
 }  // namespace
@@ -97,19 +133,30 @@ Job pagerank(Read<Word> offsets, Read<Word> sources, Write<float> ranks, Write<P
     return refuse("Iterations (" + std::to_string(options.iterations) +
                   ") of workload 'pagerank' are not between 1 and " + std::to_string(most_iterations) + ".");
 
+  if (options.personalization)
+    if (auto why = no_personalization(*options.personalization, ranks.size())) return refuse(*std::move(why));
+
+  const bool personal = options.personalization.has_value();
   const auto nodes = static_cast<Word>(ranks.size());
   const Word groups = (nodes + nodes_per_group - 1) / nodes_per_group;
   const std::uint64_t long_blocks = sources.size() / links_per_block;
   const Scratch<Word> degrees(nodes);
-  const Scratch<float> shares(4 * (std::uint64_t{nodes} + 1));
-  const Scratch<float> partials(2 * std::uint64_t{groups} + 1);
+  const Scratch<float> shares((personal ? 5 : 4) * (std::uint64_t{nodes} + 1));
+  const Scratch<float> partials(2 * std::uint64_t{groups} + 2);
   const Scratch<float> blocks(std::max<std::uint64_t>(long_blocks, 1));
 
   Steps steps;
   steps.add(clear_kernel(), flat(std::max<Word>(nodes, 1)), degrees, summary, nodes);
   if (nodes > 0) {
     steps.add(count_kernel(), flat(sources.size()), sources, degrees, Memory(summary), nodes);
-    steps.add(start_kernel(), flat(std::uint64_t{nodes} + 1), degrees, shares, ranks, partials, nodes);
+    const Read<float> preferences =
+        personal ? *options.personalization : Read<float>(std::span<const float>());
+    if (personal) {
+      steps.add(preference_kernel(), flat(nodes), preferences, partials, nodes);
+      steps.add(sum_kernel(), Extent3(256), partials, Memory(summary), groups, 2u, options.tolerance);
+    }
+    steps.add(start_kernel(), flat(std::uint64_t{nodes} + 1), degrees, shares, ranks, partials, nodes,
+              preferences);
     steps.add(sum_kernel(), Extent3(256), partials, Memory(summary), groups, 0u, options.tolerance);
     for (Word i = 0; i < options.iterations; ++i) {
       const Word turn = i % 2;

@@ -128,6 +128,15 @@ HWY_EXPORT(add_links);
 /// Nodes whose changes are added up together, whoever does them: the bits do not depend on the number of threads.
 constexpr std::uint64_t group = 256;
 
+bool is_personal(std::span<const float> shares, std::uint32_t nodes) {
+  return shares.size() > 4 * (std::size_t{nodes} + 1);
+}
+
+/// Negative numbers, NaN and infinity count as 0: only memory of the host is checked before.
+float preference(float given) { return given > 0 && std::isfinite(given) ? given : 0.0f; }
+
+std::size_t groups_of(std::uint32_t nodes) { return (std::size_t{nodes} + group - 1) / group; }
+
 float* part(std::span<float> shares, std::uint32_t number, std::uint32_t nodes) {
   return shares.data() + number * (std::size_t{nodes} + 1);
 }
@@ -147,19 +156,35 @@ void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::sp
     ++(sources[link] < nodes ? degrees[sources[link]] : summary[0].ignored_links);
 }
 
+void pagerank_preference(Range range, std::span<const float> preferences, std::span<float> partials,
+                         std::uint32_t nodes) {
+  const Range items = below(range, nodes);
+  for (std::uint64_t first = items.first; first < items.last; first += group) {
+    double sum = 0;
+    for (std::uint64_t node = first; node < std::min(first + group, items.last); ++node)
+      sum += double{preference(preferences[node])};
+    partials[2 * (first / group)] = static_cast<float>(sum);
+    partials[2 * (first / group) + 1] = 0;
+  }
+}
+
 void pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::span<float> shares,
-                    std::span<float> ranks, std::span<float> partials, std::uint32_t nodes) {
-  const float rank = 1.0f / static_cast<float>(nodes);
+                    std::span<float> ranks, std::span<float> partials, std::uint32_t nodes,
+                    std::span<const float> preferences) {
+  const bool personal = is_personal(shares, nodes);
+  const float total = personal ? partials[2 * groups_of(nodes) + 1] : 0.0f;
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
     double dangling = 0;
     for (std::uint64_t node = first; node < std::min(first + group, items.last); ++node) {
       const float share = degrees[node] == 0 ? 0.0f : 1.0f / static_cast<float>(degrees[node]);
+      const float rank = total > 0 ? preference(preferences[node]) / total : 1.0f / static_cast<float>(nodes);
       if (degrees[node] == 0) dangling += double{rank};
       ranks[node] = rank;
       part(shares, 0, nodes)[node] = rank * share;
       part(shares, 2, nodes)[node] = share;
       part(shares, 3, nodes)[node] = 0;
+      if (personal) part(shares, 4, nodes)[node] = rank;
     }
     partials[2 * (first / group)] = 0;
     partials[2 * (first / group) + 1] = static_cast<float>(dangling);
@@ -176,7 +201,8 @@ void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
   if (summary[0].converged) return;
   const float* share = part(shares, 2, nodes);
   float *const to = part(shares, 1 - turn, nodes), *const low = part(shares, 3, nodes);
-  const float for_each = partials.back() / static_cast<float>(nodes);
+  const float for_all = partials[2 * groups_of(nodes)], for_each = for_all / static_cast<float>(nodes);
+  const float* const preferred = is_personal(shares, nodes) ? part(shares, 4, nodes) : nullptr;
 
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
@@ -186,7 +212,8 @@ void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
     (part(shares, turn, nodes), nodes, offsets, sources, first, last - first, sums);
     double changed = 0, lost = 0;
     for (std::uint64_t node = first; node < last; ++node) {
-      const float change = damping * (sums[node - first] + for_each);
+      const float change =
+          damping * (sums[node - first] + (preferred ? for_all * preferred[node] : for_each));
       changed += std::abs(double{change});
       if (share[node] == 0) lost += double{change};
       const float before = ranks[node], corrected = change + low[node], rank = before + corrected;
@@ -207,8 +234,12 @@ void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSumm
     changed += double{partials[2 * i]};
     dangling += double{partials[2 * i + 1]};
   }
+  if (counts == 2) {  // the preferences
+    partials[2 * std::size_t{groups} + 1] = static_cast<float>(changed);
+    return;
+  }
   // The first change is damping (sum of shares + dangling rank / nodes) + (1 - damping) / nodes - 1 / nodes.
-  partials.back() = static_cast<float>(counts == 0 ? dangling - 1 : dangling);
+  partials[2 * std::size_t{groups}] = static_cast<float>(counts == 0 ? dangling - 1 : dangling);
   if (counts == 0) return;
   ++summary[0].iterations;
   summary[0].residual = static_cast<float>(changed);

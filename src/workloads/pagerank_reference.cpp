@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 
 namespace wye {
 inline namespace v0 {
@@ -11,6 +12,12 @@ reference::PageRank reference::pagerank(std::span<const std::uint32_t> offsets,
                                         std::span<const std::uint32_t> sources, PageRankOptions options) {
   const std::size_t nodes = offsets.empty() ? 0 : offsets.size() - 1;
   PageRank result{.ranks = std::vector<double>(nodes, 1.0 / static_cast<double>(nodes))};
+  if (options.personalization) {
+    const auto* const given = static_cast<const float*>(options.personalization->operand().data);
+    const double total = std::accumulate(given, given + nodes, 0.0);
+    for (std::size_t node = 0; node < nodes; ++node) result.ranks[node] = double{given[node]} / total;
+  }
+  const std::vector<double> preferred = result.ranks;
   std::vector<double> degrees(nodes);
   for (const std::uint32_t source : sources)
     if (source < nodes) degrees[source] += 1;
@@ -23,10 +30,10 @@ reference::PageRank reference::pagerank(std::span<const std::uint32_t> offsets,
     std::vector<double> ranks(nodes);
     result.residual = 0;
     for (std::size_t node = 0; node < nodes; ++node) {
-      double sum = dangling / static_cast<double>(nodes);
+      double sum = dangling * preferred[node];
       for (std::size_t i = offsets[node]; i < offsets[node + 1]; ++i)
         if (sources[i] < nodes) sum += result.ranks[sources[i]] / degrees[sources[i]];
-      ranks[node] = (1 - damping) / static_cast<double>(nodes) + damping * sum;
+      ranks[node] = (1 - damping) * preferred[node] + damping * sum;
       result.residual += std::abs(ranks[node] - result.ranks[node]);
     }
     result.ranks.swap(ranks);

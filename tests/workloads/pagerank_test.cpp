@@ -178,6 +178,44 @@ TEST_CASE("PageRank of graphs that are hardly any", "[workloads][pagerank]") {
   }
 }
 
+TEST_CASE("PageRank prefers nodes by their personalization", "[workloads][pagerank]") {
+  for (const std::string& leg : legs())
+    for (const std::uint32_t nodes : {1u, 2u, 257u, 1000u}) {
+      INFO(leg << ", " << nodes << " nodes");
+      const LinksTo links = random_graph(nodes, 5, nodes);
+      const std::vector<float> any = numbers(nodes, 4, 0, 1e6f), alike(nodes, 0.3f);
+      std::vector<float> one(nodes);
+      one[nodes / 2] = 1e-30f;
+      const std::vector<float>* const all[] = {&any, &one, &alike};
+      for (const std::vector<float>* preferences : all) {
+        check(links, {.personalization = *preferences}, leg);
+        check(links, {.tolerance = 1e-7f, .iterations = 1000, .personalization = *preferences}, leg);
+        check(star_without_end(nodes), {.personalization = *preferences}, leg);
+      }
+      const Ranked same = ranked(links, {.personalization = alike}, leg), plain = ranked(links, {}, leg);
+      double apart = 0;
+      for (std::size_t i = 0; i < nodes; ++i)
+        apart += std::abs(double{same.ranks[i]} - double{plain.ranks[i]});
+      CHECK(apart <= 1e-6);
+    }
+}
+
+TEST_CASE("PageRank counts preferences in arrays that cannot be meant as 0", "[workloads][pagerank]") {
+  const LinksTo links = random_graph(300, 4, 21);
+  std::vector<float> good = numbers(300, 22, 0, 1), bad = good;
+  good[0] = good[7] = good[299] = 0;
+  bad[0] = undefined, bad[7] = -3, bad[299] = infinity;
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Array<float> given = the_runtime().array(bad),
+                       nothing = the_runtime().array(std::vector<float>(300));
+    CHECK(same_bits(ranked(links, {.personalization = given}, leg).ranks,
+                    ranked(links, {.personalization = good}, leg).ranks));
+    CHECK(distance(ranked(links, {.personalization = nothing}, leg).ranks,
+                   reference::pagerank(links.offsets, links.sources).ranks) < 1e-5);
+  }
+}
+
 TEST_CASE("PageRank stops at its tolerance or its iterations, and says which", "[workloads][pagerank]") {
   const LinksTo links = random_graph(2000, 4, 9);
   for (const std::string& leg : legs()) {
@@ -254,6 +292,16 @@ TEST_CASE("PageRank refuses what cannot be meant", "[workloads][pagerank]") {
         "Iterations (0) of workload 'pagerank' are not between 1 and 1000.");
   CHECK(refusal(job({.iterations = 1001})) ==
         "Iterations (1001) of workload 'pagerank' are not between 1 and 1000.");
+  const std::vector<float> negative{0, 0, 0, -1, 0, 0, 0, 0, 0, 2}, unknown(10, undefined), none(10),
+      huge(10, 3e38f);
+  CHECK(refusal(job({.personalization = few})) ==
+        "Personalization (9 elements) of workload 'pagerank' is not as long as its ranks (10 elements).");
+  CHECK(refusal(job({.personalization = negative})) ==
+        "Personalization (-1.000000 for node 3) of workload 'pagerank' is not zero or more.");
+  CHECK(refusal(job({.personalization = unknown})).find("Personalization (nan for node 0)") == 0);
+  CHECK(refusal(job({.personalization = none})) ==
+        "Sum of the personalization (0.000000) of workload 'pagerank' is not between 2^-126 and 2^128.");
+  CHECK(refusal(job({.personalization = huge})).find("Sum of the personalization (3") == 0);
 }
 
 TEST_CASE("links turned around lead to the same nodes", "[workloads][pagerank]") {

@@ -4,6 +4,7 @@
 #include <wye/scheduler/job.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct PageRankOptions {
   float damping = 0.85f;    ///< of a node's rank, what its links carry on; 0 to 1
   float tolerance = 1e-6f;  ///< ends when the ranks of all nodes together change by no more in one iteration
   std::uint32_t iterations = 100;  ///< at most, 1 to 1000
+  /// How much each node is preferred, for any sum: of the rank that links do not carry, and of the rank of nodes that link
+  /// nowhere, a node gets its share of the sum. Unset: all nodes alike.
+  std::optional<Read<float>> personalization = std::nullopt;
 };
 
 /// What a run of PageRank came to. Written by the job, on the device.
@@ -37,7 +41,7 @@ struct LinksTo {
 WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> targets);
 
 /// Ranks the nodes of a graph: a node is worth what the nodes that link to it are worth, each divided among its links.
-/// Nodes that link nowhere give to all alike. Parallel links count as often as they are there; links of a node to
+/// Nodes that link nowhere give to all alike, or to each by its preference. Parallel links count as often as they are there; links of a node to
 /// itself count.
 /// Shape:   `offsets` and `sources` as in `LinksTo`, `ranks` one for each node, `summary` one element:
 ///          `std::span(&summary, 1)`. Ranks add up to 1. Less than 2^31 nodes, less than 2^32 links.
@@ -47,8 +51,10 @@ WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const
 ///          Offsets that decrease or point beyond the links give ranks without meaning; the job accesses no other memory.
 /// Bits:    the same device gives the same bits.
 /// Cost:    the whole run is one job: a device that has converged skips the remaining iterations. Scratch memory of 20 bytes
-///          for each node.
-/// Errors:  invalid_argument (sizes that do not match, an option out of its range).
+///          for each node, 24 with a personalization.
+/// Errors:  invalid_argument (sizes that do not match, an option out of its range; in memory of the host, a preference that is
+///          negative, NaN or infinite, or a sum of preferences that is not between 2^-126 and 2^128). In arrays and buffers
+///          such a preference counts as 0, and if all do, all nodes are preferred alike.
 /// Source:  Page, Brin, Motwani, Winograd, The PageRank citation ranking (1999).
 WYE_API Job pagerank(Read<std::uint32_t> offsets, Read<std::uint32_t> sources, Write<float> ranks,
                      Write<PageRankSummary> summary, PageRankOptions options = {});
@@ -59,7 +65,7 @@ struct PageRank {
   std::uint32_t iterations = 0;
   double residual = 0;
 };
-/// The same in float64, on this thread.
+/// The same in float64, on this thread. A personalization is memory of the host.
 WYE_API PageRank pagerank(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources,
                           PageRankOptions options = {});
 }  // namespace reference
