@@ -318,7 +318,8 @@ void Cache::keep(const Key& key, Built& built, std::string label, Leaving& leavi
     ++counted_.disk_hits;
   } else if (built.tier == CacheTier::bundle) {
     ++counted_.bundle_hits;
-  } else {
+  } else if (built.tier ==
+             CacheTier::built) {  // else a function of the host: nothing was built, and nothing missed
     ++counted_.misses;
     const Past* before = past(key);
     ++(built.corrupt                           ? counted_.misses_corrupt
