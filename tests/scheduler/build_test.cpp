@@ -150,7 +150,7 @@ TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel"
   latch.open = true;
   CHECK(queued.wait().error() == Errc::cancelled);
   CHECK(blocks.wait());
-  CHECK(narrow.metrics().cache.misses == 1);  // the latch
+  CHECK(narrow.metrics().cache.misses == 0);  // nothing was built: the latch is a function of the host
   CHECK(builds(narrow).cancelled == 1);
 }
 
