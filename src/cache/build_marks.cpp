@@ -31,7 +31,8 @@ std::uint64_t mark_place(const Digest& what) {
 
 /// A mark as it is written: magic, key, deaths, whether it is set, when it was, a checksum of all that, zeros. What a
 /// disk makes of it must not pass for a death.
-std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, bool is_set, std::uint32_t minute) {
+std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, bool is_set,
+                                          std::uint32_t minute) {
   ByteWriter out;
   out.bytes(std::as_bytes(std::span(mark_magic)));
   out.bytes(what.bytes);
@@ -76,8 +77,8 @@ Result<std::optional<BuildMarks::Mark>> BuildMarks::read(const Digest& what) con
 
 Result<void> BuildMarks::write(const Digest& what, const Mark& mark) {
   const bool is_one = mark.is_set || mark.deaths != 0;
-  return file_.write(mark_place(what),
-                     is_one ? mark_of(what, mark.deaths, mark.is_set, mark.minute) : std::array<std::byte, mark_bytes>{});
+  return file_.write(mark_place(what), is_one ? mark_of(what, mark.deaths, mark.is_set, mark.minute)
+                                              : std::array<std::byte, mark_bytes>{});
 }
 
 Result<unsigned> BuildMarks::deaths(const Digest& what) const {

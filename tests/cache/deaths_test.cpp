@@ -68,7 +68,8 @@ TEST_CASE("a build that ended its process twice is refused, in a sentence", "[ca
     REQUIRE_FALSE(refused);
     CHECK(refused.error() == Errc::compile_failed);
     CHECK(refused.error().sentence() ==
-          "Making kernel 'scale' ready for 'double:0' ended its process 2 times. It is tried again an hour after "
+          "Making kernel 'scale' ready for 'double:0' ended its process 2 times. It is tried again an hour "
+          "after "
           "the last time; sooner if the kernel, its compiler or the driver (doubles 1.0) changes, or after "
           "ShaderCache::clear or 'wyec cache clear'.");
     CHECK(cache->explain(*scale, *mortal_device()).find("ended 2 processes") != std::string::npos);
@@ -187,8 +188,7 @@ TEST_CASE("a mark expires an hour after the last try, and refusals do not prolon
 TEST_CASE("a clock that is set back makes no mark last longer than two hours", "[cache]") {
   const Directory directory;
   minute = 30'000'000;
-  auto marks =
-      cache::BuildMarks::open((directory.path() / "builds").string(), [] { return minute; }).value();
+  auto marks = cache::BuildMarks::open((directory.path() / "builds").string(), [] { return minute; }).value();
   const Digest what = Hasher().add("what").finish();
   for (unsigned i = 0; i < 3; ++i) CHECK(marks.begin(what).value() == i);
   minute -= 59;
