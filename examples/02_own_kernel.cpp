@@ -29,10 +29,10 @@ int main() {
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
   // Compiling is a job like any other; asked for early, nobody waits for it later.
-  auto build = runtime->submit(wye::Job::build(*scale), {.priority = wye::Priority::low, .deadline = 30s});
+  auto build = runtime->submit(wye::Job::build(*scale), {.priority = wye::Priority::low, .time_limit = 30s});
 
   std::vector<float> x(100'000, 3.0f);
-  auto ticket = runtime->submit((*scale)(x, 2.0f), {.priority = wye::Priority::high, .deadline = 5s});
+  auto ticket = runtime->submit((*scale)(x, 2.0f), {.priority = wye::Priority::high, .start_by = 5s});
   auto done = ticket.wait();
   if (!done) return std::puts(done.error().describe().c_str()), 1;
 

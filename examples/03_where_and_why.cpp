@@ -22,10 +22,10 @@ int main() {
   const auto microseconds = [](wye::Duration d) {
     return std::chrono::duration<double, std::micro>(d).count();
   };
-  std::printf("\nran on %s (%s): queued %.0f us, ran %.0f us, moved %s, kernel: %s\n",
-              done->device().id.c_str(), done->device().name.c_str(), microseconds(done->queued()),
-              microseconds(done->ran()), wye::to_string(done->moved()).c_str(),
-              wye::name(done->cache()).data());
+  std::printf("\nran on %s (%s): queued %.0f us, built %.0f us, ran %.0f us, moved %s, kernel: %s\n",
+              done->device().id.c_str(), done->device().name.c_str(), microseconds(done->queue_time()),
+              microseconds(done->build_time()), microseconds(done->run_time()),
+              wye::to_string(done->bytes_transferred()).c_str(), wye::name(done->cache_tier()).data());
   std::puts(ticket.explain().text().c_str());
   return 0;
 }

@@ -47,7 +47,7 @@ int main() {
     auto done = runtime->run(transpose(from, to).over(side));
     if (!done) return std::puts(done.error().describe().c_str()), 1;
     std::printf("run %d took %5.1f ms\n", run,
-                std::chrono::duration<double, std::milli>(done->ran()).count());
+                std::chrono::duration<double, std::milli>(done->run_time()).count());
     if (run == 7) std::puts(done->reason().c_str());
   }
   return to[side] == from[1] ? 0 : 1;

@@ -87,8 +87,8 @@ wye::Result<void> Runner::run_here(std::string_view step, wye::Job job) {
   }
   add_name(found->backend, done->backend());
   add_name(found->device, done->device().name);
-  found->seconds += std::chrono::duration<double>(done->ran()).count();
-  const std::string_view tier = wye::name(done->cache());
+  found->seconds += std::chrono::duration<double>(done->run_time()).count();
+  const std::string_view tier = wye::name(done->cache_tier());
   if (effort(tier) > effort(found->cache)) found->cache = tier;
   return {};
 }

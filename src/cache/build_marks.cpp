@@ -29,14 +29,16 @@ std::uint64_t mark_place(const Digest& what) {
   return bits % places * mark_bytes;
 }
 
-/// A mark as it is written: magic, key, deaths, whether it is set, a checksum of all that, zeros. What a
+/// A mark as it is written: magic, key, deaths, whether it is set, when it was, a checksum of all that, zeros. What a
 /// disk makes of it must not pass for a death.
-std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, bool is_set) {
+std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, bool is_set,
+                                          std::uint32_t minute) {
   ByteWriter out;
   out.bytes(std::as_bytes(std::span(mark_magic)));
   out.bytes(what.bytes);
   out.number(deaths, 1);
   out.number(is_set, 1);
+  out.number(minute, 4);
   std::vector<std::byte> fields = out.take();
   std::array<std::byte, mark_bytes> bytes{};
   std::ranges::copy(fields, bytes.begin());
@@ -48,30 +50,35 @@ std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, b
 
 struct BuildMarks::Mark {
   unsigned deaths = 0;
-  bool is_set = false;  ///< somebody is building it, or died of it
+  bool is_set = false;       ///< somebody is building it, or died of it
+  std::uint32_t minute = 0;  ///< since 1970: when it was set last
 };
 
-Result<BuildMarks> BuildMarks::open(const std::string& path) {
+Result<BuildMarks> BuildMarks::open(const std::string& path, std::uint32_t (*now)()) {
   auto file = base::RandomFile::open(path, base::RandomFile::For::writing);
   if (!file) return std::move(file).error();
-  return BuildMarks(std::move(*file));
+  return BuildMarks(std::move(*file), now);
 }
 
-/// The mark of `what`; nothing where its place is free, another's or damaged.
+/// The mark of `what`; nothing where its place is free, another's or damaged, or the mark has expired.
 Result<std::optional<BuildMarks::Mark>> BuildMarks::read(const Digest& what) const {
   std::array<std::byte, mark_bytes> bytes{};
   auto got = file_.read(mark_place(what), bytes);
   if (!got) return std::move(got).error();
-  const Mark mark{std::to_integer<unsigned>(bytes[deaths_at]), bytes[deaths_at + 1] != std::byte{0}};
-  if (mark.deaths > most_deaths || bytes != mark_of(what, mark.deaths, mark.is_set))
+  Mark mark{std::to_integer<unsigned>(bytes[deaths_at]), bytes[deaths_at + 1] != std::byte{0}, 0};
+  for (std::size_t i = 0; i < sizeof(mark.minute); ++i)
+    mark.minute |= std::to_integer<std::uint32_t>(bytes[deaths_at + 2 + i]) << (8 * i);
+  if (mark.deaths > most_deaths || bytes != mark_of(what, mark.deaths, mark.is_set, mark.minute))
     return std::optional<Mark>();
+  const std::uint32_t now = now_();
+  if (std::max(now, mark.minute) - std::min(now, mark.minute) >= minutes_kept) return std::optional<Mark>();
   return std::optional(mark);
 }
 
 Result<void> BuildMarks::write(const Digest& what, const Mark& mark) {
   const bool is_one = mark.is_set || mark.deaths != 0;
-  return file_.write(mark_place(what),
-                     is_one ? mark_of(what, mark.deaths, mark.is_set) : std::array<std::byte, mark_bytes>{});
+  return file_.write(mark_place(what), is_one ? mark_of(what, mark.deaths, mark.is_set, mark.minute)
+                                              : std::array<std::byte, mark_bytes>{});
 }
 
 Result<unsigned> BuildMarks::deaths(const Digest& what) const {
@@ -84,7 +91,9 @@ Result<unsigned> BuildMarks::begin(const Digest& what) {
   auto found = read(what);
   if (!found) return std::move(found).error();
   const unsigned deaths = *found ? (*found)->deaths + ((*found)->is_set ? 1 : 0) : 0;
-  if (auto written = write(what, {deaths, deaths < most_deaths}); !written) return std::move(written).error();
+  const bool tried = deaths < most_deaths;  // a build that is refused keeps the time of its last try
+  if (auto written = write(what, {deaths, tried, tried ? now_() : (*found)->minute}); !written)
+    return std::move(written).error();
   return deaths;
 }
 

@@ -3,9 +3,13 @@
 #include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/file.hpp"
+#include "base/wall_time.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -19,11 +23,15 @@ namespace cache {
 /// Threads: thread-safe; `begin` and `end` of one key under the claim on it.
 class BuildMarks {
  public:
-  /// So many deaths in a row, and it is not tried again.
+  /// After so many deaths in a row a build is not tried again until its mark expires.
   static constexpr unsigned most_deaths = 2;
+  /// A mark expires so many minutes after it was set. One from further ahead than that, which a clock that was set back
+  /// leaves behind, has expired too: no mark outlives twice this time.
+  static constexpr std::uint32_t minutes_kept = 60;
 
+  /// `now` returns the minutes since 1970.
   /// Errors: io.
-  static Result<BuildMarks> open(const std::string& path);
+  static Result<BuildMarks> open(const std::string& path, std::uint32_t (*now)() = base::minutes_since_1970);
 
   /// Deaths of those who have built `what`, since one of them ended well.
   /// Errors: io.
@@ -39,11 +47,12 @@ class BuildMarks {
 
  private:
   struct Mark;
-  explicit BuildMarks(base::RandomFile file) : file_(std::move(file)) {}
+  BuildMarks(base::RandomFile file, std::uint32_t (*now)()) : file_(std::move(file)), now_(now) {}
   Result<std::optional<Mark>> read(const Digest& what) const;
   Result<void> write(const Digest& what, const Mark& mark);
 
   base::RandomFile file_;
+  std::uint32_t (*now_)();
 };
 
 }  // namespace cache

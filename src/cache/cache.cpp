@@ -196,7 +196,8 @@ void Cache::count_built(const Built& built, const Key& key) {
     ++counted_.disk_hits;
   } else if (built.tier == CacheTier::bundle) {
     ++counted_.bundle_hits;
-  } else {
+  } else if (built.tier ==
+             CacheTier::built) {  // else a function of the host: nothing was built, and nothing missed
     ++counted_.misses;
     const Absence* absence = absences_.find(key);
     const bool evicted = table_.find(key) || (absence && !absence->failure);

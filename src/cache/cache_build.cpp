@@ -240,11 +240,11 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
   if (marked.refused())
     return Error(
         Errc::compile_failed,
-        base::text(
-            "Making kernel '{}' ready for '{}' ended its process {} times. It is not tried again "
-            "until the kernel, its compiler or the driver ({}) changes, or until ShaderCache::clear or "
-            "'wyec cache clear'.",
-            program.name(), device.info().id, marked.deaths(), device.info().driver));
+        base::text("Making kernel '{}' ready for '{}' ended its process {} times. It is tried again an hour "
+                   "after the "
+                   "last time; sooner if the kernel, its compiler or the driver ({}) changes, or after "
+                   "ShaderCache::clear or 'wyec cache clear'.",
+                   program.name(), device.info().id, marked.deaths(), device.info().driver));
   if (!artefact) {
     auto made = program.build(device);
     if (!made) return std::move(made).error();

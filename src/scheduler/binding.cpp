@@ -148,8 +148,7 @@ Result<void> Binding::fetch(Instant until) {
   for (Use& use : arrays_) {
     if (!use.needed) continue;
     if (auto failure = use.array->failure())
-      return failure->with_context(
-          base::text("while job '{}' read an array that it had failed to write", job_.name()));
+      return failure->with_context(base::text("while job '{}' read an array that has failed", job_.name()));
     if (!in_place_) {
       auto replica = use.array->on_device(*device_.base());
       if (!replica) return std::move(replica).error();
@@ -288,6 +287,13 @@ Result<void> Binding::bind_operand(Operand& operand) {
     case Operand::Kind::none: break;
   }
   return {};
+}
+
+Bytes Binding::returning() const {
+  Bytes sum;
+  for (const Region& region : regions_)
+    if (region.download) sum += Bytes{static_cast<std::uint64_t>(region.last - region.first)};
+  return sum;
 }
 
 void Binding::downloads(device::Lane& lane) {

@@ -44,6 +44,8 @@ class Binding {
   void spoil(const Error& error, bool began);
 
   Bytes moved() const { return moved_; }
+  /// What `downloads` will move.
+  Bytes returning() const;
 
  private:
   struct Region {  // host memory that has one buffer

@@ -107,6 +107,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<void> attempt(Record& record, std::size_t device);
   void settle(Record& record, State from, std::optional<Error> error) noexcept;
   std::string why_there(const Record& record) const;
+  std::string why_passed(const Record& record, const Preference& row, std::size_t device, bool has_run) const;
 
   const base::Origin origin_;
   std::shared_ptr<pool::Pool> pool_;

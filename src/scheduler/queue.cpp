@@ -71,9 +71,9 @@ std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
   record->type = options.type.value_or(job.type());
   record->priority = options.priority;
   record->fallback = options.fallback.value_or(options_.fallback);
-  record->deadline = options.deadline.at(record->submitted);
+  record->start_by = options.start_by.at(record->submitted);
   record->time_limit = options.time_limit.value_or(options_.job_time_limit);
-  record->in_haste = !options.deadline.is_never() || options.time_limit;
+  record->in_haste = !options.start_by.is_never() || options.time_limit;
   record->size = size_of(job);
   bool uses_arrays = false;
   for (std::size_t c = 0; c < job.size(); ++c) {
@@ -151,7 +151,7 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
     }
     if (closing_)
       error = error_or(spare_.closed, [&] {
-        return Error(Errc::closed, base::text("Job '{}' came after the scheduler was closed.", record->name));
+        return Error(Errc::closed, base::text("{} came after the scheduler was closed.", record->subject()));
       });
     if (!error && record->turn)
       if (auto lined_up = line_up(*record, *pool_, spare_); !lined_up) error = std::move(lined_up).error();
@@ -187,7 +187,7 @@ void Core::turn_came(void* came) noexcept {
     else
       core.leave(*record, error_or(core.spare_.cancelled, [&] {
         return Error(Errc::cancelled,
-                     base::text("Job '{}' ended before it could write this array.", record->name));
+                     base::text("{} ended before it could write this array.", record->subject()));
       }));
     first = record->next_turn;
   }
@@ -219,7 +219,7 @@ void Core::make_ready(const std::shared_ptr<Record>& record) noexcept {
   if (closing_) {
     error = error_or(spare_.closed, [&] {
       return Error(Errc::closed,
-                   base::text("Job '{}' was not ready when the scheduler closed.", record->name));
+                   base::text("{} was not ready when the scheduler closed.", record->subject()));
     });
   } else {
     try {
@@ -349,7 +349,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (deadline.is_never()) run_if_room(record);
   if (record.is_settled) return record.result();
   const auto is_settled = [&] { return record.is_settled.load(); };
-  const Instant start_by = base::parked_until(*clock_, record.deadline);
+  const Instant start_by = base::parked_until(*clock_, record.start_by);
   if (until > Clock::steady().now()) (void)base::seen_before_parking(is_settled);
   base::Lock lock(record.mutex);
   if (!record.gate.wait(lock, std::min(until, start_by), is_settled)) {
@@ -358,8 +358,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
       // Nobody started it in time. Where somebody just did, it goes on.
       for (State from : {State::queued, State::waiting})
         settle(record, from, error_or(spare_.timed_out, [&] {
-                 return Error(Errc::timed_out,
-                              base::text("Job '{}' did not start before its deadline.", record.name));
+                 return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
                }));
       lock.lock();
       record.gate.wait(lock, until, is_settled);
@@ -368,7 +367,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
     }
     if (!record.is_settled)
       return error_or(spare_.timed_out, [&] {
-        return Error(Errc::timed_out, base::text("Job '{}' has not finished yet; it goes on.", record.name));
+        return Error(Errc::timed_out, base::text("{} has not finished yet; it goes on.", record.subject()));
       });
   }
   lock.unlock();
@@ -381,7 +380,7 @@ void Core::cancel(Record& record) {
   for (State from : {State::queued, State::waiting})
     settle(record, from, error_or(spare_.cancelled, [&] {
              return Error(Errc::cancelled,
-                          base::text("Job '{}' was cancelled before it started.", record.name));
+                          base::text("{} was cancelled before it started.", record.subject()));
            }));
 }
 
@@ -406,7 +405,7 @@ void Core::close() {
   for (const auto& [priority, sequence, record] : waiting)
     settle(*record, State::queued, error_or(spare_.closed, [&] {
       return Error(Errc::closed,
-                   base::text("Job '{}' had not started when the scheduler was closed.", record->name));
+                   base::text("{} had not started when the scheduler was closed.", record->subject()));
     }));
   {
     base::Lock lock = base::lock_soon(mutex_);

@@ -52,10 +52,10 @@ struct Record : std::enable_shared_from_this<Record> {
   WorkloadType type;
   Priority priority = Priority::normal;
   Fallback fallback = Fallback::allow;
-  Instant deadline = Instant::max();
+  Instant start_by = Instant::max();
   Duration time_limit{};
   std::uint64_t sequence = 0;
-  bool in_haste = false;  ///< it has a deadline or time limit of its own
+  bool in_haste = false;  ///< it has a `start_by` or time limit of its own
   bool borrows = false;   ///< some argument is host memory of the caller's
 
   std::atomic<State> state{State::queued};
@@ -71,7 +71,10 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant submitted{};
   Instant started{};
   Instant ended{};
-  std::size_t device = 0;  ///< where it ran
+  Duration lane_time{};      ///< of devices that failed before, and until it had a lane
+  Duration build_time{};     ///< until its kernels were ready
+  Duration transfer_time{};  ///< until what it needs was there
+  std::size_t device = 0;    ///< where it ran
   CacheTier tier = CacheTier::none;
   Bytes moved;
   Bytes size;  ///< of its operands: what the preference table is asked with
@@ -85,6 +88,11 @@ struct Record : std::enable_shared_from_this<Record> {
   mutable base::Gate gate;
   std::atomic<bool> is_settled{false};  ///< others than those who park may look without the mutex
   std::vector<std::function<void(const Result<Outcome>&)>> thens;
+
+  /// "Job 'scale'", or "Job 'scale' (tag 'frame 7')": how sentences of it begin.
+  std::string subject() const;
+  /// The same in the middle of one.
+  std::string object() const;
 
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
   /// The result, once settled.

@@ -13,6 +13,9 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
+/// Copies as large take so long that a submission of their own, which shows how long, costs little beside them.
+constexpr Bytes worth_measuring{1 << 20};
+
 double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 /// Whether another device may still do what this one could not. A kernel that failed, an argument that makes
@@ -50,14 +53,14 @@ void Core::run(Record& record) noexcept {
   record.started = clock_->now();
   std::optional<Error> error;
   try {
-    if (record.started >= record.deadline)
+    if (record.started >= record.start_by)
       error = Error(Errc::timed_out,
-                    base::text("Job '{}' did not start before its deadline (it was queued for {:.3g} ms).",
-                               record.name, milliseconds(record.started - record.submitted)));
+                    base::text("{} did not start in time: it was queued for {:.3g} ms.", record.subject(),
+                               milliseconds(record.started - record.submitted)));
     else
       error = place(record);
     if (!error && record.stop)
-      error = Error(Errc::cancelled, base::text("Job '{}' was cancelled.", record.name));
+      error = Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   } catch (...) {
@@ -111,14 +114,14 @@ std::optional<Error> Core::place(Record& record) {
     fell = true;
     if (record.fallback == Fallback::warn)
       log_.write(LogLevel::warning, "scheduler",
-                 base::text("Job '{}' falls back from '{}': {}", record.name, pool_->devices()[device].id(),
+                 base::text("{} falls back from '{}': {}", record.subject(), pool_->devices()[device].id(),
                             why.sentence()));
   }
   // Nobody did it. The first real failure says most; else the refusals do.
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
     if (record.fallback == Fallback::forbid)
-      return decision.why->with_context(base::text("fallback of job '{}' is forbidden", record.name));
+      return decision.why->with_context(base::text("fallback of {} is forbidden", record.object()));
     return *decision.why;
   }
   std::string reasons;
@@ -130,7 +133,7 @@ std::optional<Error> Core::place(Record& record) {
   const Errc code = record.decisions.size() == 1 ? record.decisions.front().why->code()
                     : lost                       ? Errc::device_lost
                                                  : Errc::unsupported;
-  return Error(code, base::text("No device can run job '{}'.{}", record.name, reasons));
+  return Error(code, base::text("No device can run {}.{}", record.object(), reasons));
 }
 
 /// Why no device answers to the name `on`, or nothing.
@@ -230,12 +233,19 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   const Job& job = *record.job;
   Instant until = record.time_limit >= Instant::max() - record.started ? Instant::max()
                                                                        : record.started + record.time_limit;
-  if (job.is_build()) until = std::min(until, record.deadline);
   const Instant park = base::parked_until(*clock_, until);
   const Instant ready_by = until == Instant::max() || &provider_->clock() == clock_
                                ? until
                                : Deadline(until - clock_->now()).at(provider_->clock());
 
+  Instant lap = clock_->now();
+  record.lane_time = lap - record.started;  // devices that failed before this one
+  record.build_time = record.transfer_time = Duration::zero();
+  // Gives the time since the last look to one of the job's times.
+  const auto spent_on = [&](Duration& what) {
+    const Instant now = clock_->now();
+    what += now - std::exchange(lap, now);
+  };
   std::vector<Step> steps;
   steps.reserve(job.size());
   record.tier = CacheTier::none;
@@ -244,15 +254,17 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   for (std::size_t c = 0; c < job.size(); ++c) {
     auto step =
         job.is_build() ? build(record, index, job[c], ready_by) : prepare(record, index, job[c], ready_by);
-    if (!step)
-      return std::move(step).error().with_context(base::text("while preparing job '{}'", record.name));
+    if (!step) return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
     steps.push_back(std::move(*step));
   }
+  spent_on(record.build_time);
   if (job.is_build()) return {};
 
   Binding binding(job, device);
   if (auto ok = binding.fetch(park); !ok) return std::move(ok).error();
+  if (record.turn) spent_on(record.transfer_time);
   auto lease = pool_->lease_on(index);
+  spent_on(record.lane_time);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free
       return Error(Errc::unavailable, lease.error().sentence());
@@ -270,6 +282,8 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
       began |= !lane.failure();
       return lane.wait(park, stop);
     };
+    if (binding.moved() >= worth_measuring) (void)lane.submit(stop, false);
+    if (binding.moved() != Bytes{0}) spent_on(record.transfer_time);
     for (std::size_t c = 0; c < job.size(); ++c) {
       const Trial::Turn& turn = steps[c].turn;
       // Its time is that between what comes before it and what comes after.
@@ -282,8 +296,14 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
       steps[c].trial->took(turn.program, clock_->now() - from);
     }
     context.dispatches.fetch_add(job.size(), std::memory_order_relaxed);
+    const bool returns_much = binding.returning() >= worth_measuring;
+    if (returns_much) {
+      if (auto ok = finish(); !ok) return ok;
+      lap = clock_->now();
+    }
     binding.downloads(lane);
     auto ended = finish();
+    if (returns_much) spent_on(record.transfer_time);
     // A host function that came back after its time may have stopped early: nobody can tell.
     if (ended && clock_->now() >= until) return Error(Errc::timed_out, "The time limit passed.");
     return ended;
@@ -304,13 +324,10 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   }
   Error error = std::move(done).error();
   if (error == Errc::timed_out)
-    error =
-        Error(Errc::timed_out, base::text("Job '{}' did not finish on '{}' within its time limit ({:.3g} s).",
-                                          record.name, device.id(), milliseconds(record.time_limit) / 1e3));
-  error = error.with_context(
-      record.tag.empty()
-          ? base::text("while running job '{}' on '{}'", record.name, device.id())
-          : base::text("while running job '{}' (tag '{}') on '{}'", record.name, record.tag, device.id()));
+    error = Error(Errc::timed_out,
+                  base::text("{} did not finish on '{}' within its time limit ({:.3g} s).", record.subject(),
+                             device.id(), milliseconds(record.time_limit) / 1e3));
+  error = error.with_context(base::text("while running {} on '{}'", record.object(), device.id()));
   binding.spoil(error, began);
   return error;
 }
@@ -327,10 +344,16 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
     --(from == State::running ? metrics_.running : metrics_.queued);
     TypeMetrics none;
     TypeMetrics& type = record.counted ? *record.counted : none;
-    if (from == State::running) type.ran += record.ended - record.started;
+    if (from == State::running) {
+      type.build_time += record.build_time;
+      type.run_time +=
+          record.ended - record.started - record.lane_time - record.build_time - record.transfer_time;
+    }
     if (!record.error) {
       ++metrics_.done, ++type.done;
       ++done_on_[record.device];
+    } else if (*record.error == Errc::timed_out) {
+      ++metrics_.timed_out, ++type.timed_out;
     } else if (*record.error == Errc::cancelled) {
       ++metrics_.cancelled, ++type.cancelled;
     } else {
@@ -366,6 +389,10 @@ Explanation Core::explain(const Record& record) const {
   Explanation explanation;
   explanation.job = record.name;
   if (origin_.is_inherited()) return explanation;
+  explanation.tag = record.tag;
+  const Preference& row = preferences_.row(record.type, record.size);
+  const auto has_run = std::any_of(record.decisions.begin(), record.decisions.end(),
+                                   [](const Decision& d) { return d.verdict == Candidate::Verdict::ran; });
   const auto say = [&](const Decision& decision) {
     const AdapterInfo& info = pool_->devices()[decision.device].info();
     Candidate candidate{info.id, info.name, decision.verdict, {}};
@@ -373,6 +400,8 @@ Explanation Core::explain(const Record& record) const {
     if (decision.verdict == Candidate::Verdict::ran)
       candidate.reason =
           base::text("took {:.3g} ms. {}", milliseconds(record.ended - record.started), reason(record));
+    if (decision.verdict == Candidate::Verdict::passed)
+      candidate.reason = why_passed(record, row, decision.device, has_run);
     explanation.candidates.push_back(std::move(candidate));
   };
   {
@@ -411,8 +440,37 @@ std::string Core::why_there(const Record& record) const {
     if (decision.verdict == Candidate::Verdict::ran) break;
     text += base::text("{} refused: {} ", pool_->devices()[decision.device].id(), decision.why->sentence());
   }
-  return text + base::text("'{}' comes first for {} work of {}.", info.backend, record.type.name,
-                           to_string(record.size));
+  const Preference& row = preferences_.row(record.type, record.size);
+  const std::string work = base::text("{} work of {}", record.type.name, to_string(record.size));
+  // Backends that the row names before this one, and why none of their devices ran the job.
+  std::string absent;
+  for (const std::string& backend : row.backends) {
+    if (backend == info.backend) break;
+    bool any = false;
+    for (std::size_t device = 0; device < choices_.size(); ++device) {
+      if (choices_[device].backend != backend) continue;
+      any = true;
+      if (choices_[device].emulated)
+        absent += base::text("{}'{}' runs on the CPU and comes last", absent.empty() ? "" : ", ",
+                             pool_->devices()[device].id());
+    }
+    if (!any) absent += base::text("{}'{}' has no usable device", absent.empty() ? "" : ", ", backend);
+  }
+  if (!absent.empty()) return text + base::text("'{}' is next for {}: {}.", info.backend, work, absent);
+  return text + base::text("'{}' comes {} for {}.", info.backend, text.empty() ? "first" : "next", work);
+}
+
+/// Why a device that could have run a job was not asked to.
+std::string Core::why_passed(const Record& record, const Preference& row, std::size_t device,
+                             bool has_run) const {
+  if (!has_run) return base::text("fallback of {} is forbidden.", record.object());
+  const std::string& first = pool_->devices()[record.device].info().id;
+  if (choices_[device].emulated && !choices_[record.device].emulated)
+    return base::text("it runs on the CPU and comes after '{}' and every other device.", first);
+  if (choices_[device].backend == choices_[record.device].backend)
+    return base::text("'{}' is of the same backend and comes before it.", first);
+  return base::text("'{}' comes before it for {} work of {} and more.", first, row.type.name,
+                    to_string(row.at_least));
 }
 
 }  // namespace scheduler

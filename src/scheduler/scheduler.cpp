@@ -14,6 +14,16 @@ inline namespace v0 {
 
 namespace scheduler {
 
+std::string Record::object() const {
+  return tag.empty() ? base::text("job '{}'", name) : base::text("job '{}' (tag '{}')", name, tag);
+}
+
+std::string Record::subject() const {
+  std::string text = object();
+  text[0] = 'J';
+  return text;
+}
+
 Result<Outcome> Record::result() {
   if (error) return *error;
   return Outcome(shared_from_this());
@@ -117,15 +127,21 @@ void Ticket::cancel() { record_->core->cancel(*record_); }
 Explanation Ticket::explain() const { return record_->core->explain(*record_); }
 
 const AdapterInfo& Outcome::device() const { return record_->core->pool().devices()[record_->device].info(); }
-Duration Outcome::ran() const { return record_->ended - record_->started; }
-Duration Outcome::queued() const { return record_->started - record_->submitted; }
-Bytes Outcome::moved() const { return record_->moved; }
-CacheTier Outcome::cache() const { return record_->tier; }
+Duration Outcome::queue_time() const { return record_->started - record_->submitted + record_->lane_time; }
+Duration Outcome::build_time() const { return record_->build_time; }
+Duration Outcome::transfer_time() const { return record_->transfer_time; }
+Duration Outcome::run_time() const {
+  return record_->ended - record_->started - record_->lane_time - record_->build_time -
+         record_->transfer_time;
+}
+Bytes Outcome::bytes_transferred() const { return record_->moved; }
+CacheTier Outcome::cache_tier() const { return record_->tier; }
 std::string Outcome::reason() const { return record_->core->reason(*record_); }
 
 std::string Explanation::text() const {
   static constexpr std::string_view verdicts[] = {"ran on ", "refused", "failed", "passed over"};
   std::string text;
+  if (!tag.empty()) text = base::text("job '{}' (tag '{}')", job, tag);
   for (const Candidate& candidate : candidates) {
     if (!text.empty()) text += '\n';
     if (candidate.verdict == Candidate::Verdict::ran) {

@@ -68,9 +68,10 @@ TEST_CASE("a build that ended its process twice is refused, in a sentence", "[ca
     REQUIRE_FALSE(refused);
     CHECK(refused.error() == Errc::compile_failed);
     CHECK(refused.error().sentence() ==
-          "Making kernel 'scale' ready for 'double:0' ended its process 2 times. It is not tried again until "
-          "the kernel, its compiler or the driver (doubles 1.0) changes, or until ShaderCache::clear or "
-          "'wyec cache clear'.");
+          "Making kernel 'scale' ready for 'double:0' ended its process 2 times. It is tried again an hour "
+          "after "
+          "the last time; sooner if the kernel, its compiler or the driver (doubles 1.0) changes, or after "
+          "ShaderCache::clear or 'wyec cache clear'.");
     CHECK(cache->explain(*scale, *mortal_device()).find("ended 2 processes") != std::string::npos);
     CHECK(scale->builds == 0);
     CHECK(metrics(*cache).deaths == 1);
@@ -158,6 +159,61 @@ TEST_CASE("builds that fail leave no mark", "[cache]") {
   for (int i = 0; i < 5; ++i)
     CHECK(cache->provide(scale, mortal_device(), Instant::max()).error() == Errc::out_of_memory);
   CHECK(metrics(*cache).deaths == 0);
+}
+
+namespace {
+std::uint32_t minute = 0;  // what the clock of the marks shows
+}
+
+TEST_CASE("a mark expires an hour after the last try, and refusals do not prolong it", "[cache]") {
+  const Directory directory;
+  const std::string file = (directory.path() / "builds").string();
+  minute = 30'000'000;
+  auto marks = cache::BuildMarks::open(file, [] { return minute; }).value();
+  const Digest what = Hasher().add("what").finish();
+  CHECK(marks.begin(what).value() == 0);
+  minute += 59;
+  CHECK(marks.begin(what).value() == 1);
+  for (int i = 0; i < 59; ++i) {
+    CHECK(marks.begin(what).value() == 2);
+    ++minute;
+  }
+  CHECK(marks.deaths(what).value() == 2);
+  ++minute;
+  CHECK(marks.deaths(what).value() == 0);
+  CHECK(marks.begin(what).value() == 0);  // it is tried again, and may fail again
+  CHECK(marks.begin(what).value() == 1);
+}
+
+TEST_CASE("a clock that is set back makes no mark last longer than two hours", "[cache]") {
+  const Directory directory;
+  minute = 30'000'000;
+  auto marks = cache::BuildMarks::open((directory.path() / "builds").string(), [] { return minute; }).value();
+  const Digest what = Hasher().add("what").finish();
+  for (unsigned i = 0; i < 3; ++i) CHECK(marks.begin(what).value() == i);
+  minute -= 59;
+  CHECK(marks.deaths(what).value() == 2);
+  minute -= 1;
+  CHECK(marks.deaths(what).value() == 0);
+  minute = 0;
+  CHECK(marks.deaths(what).value() == 0);
+}
+
+TEST_CASE("a build that ended its process twice is tried again after an hour", "[cache]") {
+  const Directory directory;
+  const auto scale = program("scale", true);
+  for (int i = 0; i < 2; ++i) REQUIRE(die_building(directory, "scale", SIGKILL) == SIGKILL);
+  // The marks of the two builds, as they would be after an hour.
+  const Digest what = cache::build_name(scale->key(*mortal_device()).value(), *mortal_device());
+  {
+    auto marks = cache::BuildMarks::open(cache::DirectoryStore::mark_file(directory.cache()), [] {
+                   return base::minutes_since_1970() - cache::BuildMarks::minutes_kept;
+                 }).value();
+    marks.end(what);
+    for (unsigned i = 0; i < 3; ++i) REQUIRE(marks.begin(what).value() == i);
+  }
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  CHECK(cache->provide(scale, mortal_device(), Instant::max()));
 }
 
 TEST_CASE("whatever is written among the marks, nothing is refused for it", "[cache]") {

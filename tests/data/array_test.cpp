@@ -70,10 +70,10 @@ TEST_CASE("an array follows its jobs from device to device", "[data]") {
   CHECK(runtime.submit(scale(a, 2.0f), {.on = "vulkan"}).wait());
   const auto stays = runtime.submit(scale(a, 2.0f), {.on = "vulkan"}).wait();
   REQUIRE(stays);
-  CHECK(stays->moved() == Bytes{0});
+  CHECK(stays->bytes_transferred() == Bytes{0});
   const auto comes = runtime.submit(scale(a, 2.0f), {.on = "cpu"}).wait();
   REQUIRE(comes);
-  CHECK(comes->moved() == Bytes{5000 * sizeof(float)});
+  CHECK(comes->bytes_transferred() == Bytes{5000 * sizeof(float)});
   CHECK(runtime.submit(scale(a, 2.0f), {.on = "vulkan"}).wait());
   auto view = a.read();
   REQUIRE(view);

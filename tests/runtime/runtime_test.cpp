@@ -89,9 +89,9 @@ TEST_CASE("an outcome tells where the kernel was found", "[runtime]") {
   for (const Device& device : runtime.devices()) {
     if (!test::runs_glsl_or_host(device)) continue;
     const bool compiles = device.info().backend != "cpu";
-    CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() ==
+    CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache_tier() ==
           (compiles ? CacheTier::built : CacheTier::none));
-    CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() == CacheTier::memory);
+    CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache_tier() == CacheTier::memory);
   }
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("a runtime keeps its kernels in the user's place for caches", "[runtim
     CHECK(std::filesystem::is_directory(folder / "caches/wye"));
     for (const Device& device : runtime.devices())
       if (device.info().backend == "vulkan")
-        CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache() == expected);
+        CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache_tier() == expected);
     const CacheMetrics counted = runtime.metrics().cache;
     CHECK(counted.driver_loads == counted.disk_hits);  // one kernel on each device whose driver remembers
     CHECK(counted.corrupt == 0);
@@ -191,8 +191,8 @@ TEST_CASE("what is prewarmed needs no code of the driver any more", "[runtime]")
     const auto first_run = [&](const auto& kernel) {
       const auto ran = runtime.run(kernel(x, 1.0f), {.on = device.id()});
       REQUIRE(ran);
-      CHECK(ran->cache() == CacheTier::memory);
-      return ran->ran();
+      CHECK(ran->cache_tier() == CacheTier::memory);
+      return ran->run_time();
     };
     const auto cold = heavy("cold"), warm = heavy("warm");
     if (cold.program()->refusal(*device.base())) continue;  // this build compiles no GLSL

@@ -84,22 +84,22 @@ TEST_CASE("a kernel is built as a job on the device that is asked for, and its f
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
   if (!has_vulkan(runtime)) return;
   const auto scale = test::scale();
-  const auto built = runtime.submit(Job::build(scale), {.deadline = 1min, .on = "vulkan"}).wait();
+  const auto built = runtime.submit(Job::build(scale), {.time_limit = 1min, .on = "vulkan"}).wait();
   REQUIRE(built);
   CHECK(built->backend() == "vulkan");
-  CHECK(built->cache() == CacheTier::built);
+  CHECK(built->cache_tier() == CacheTier::built);
   CHECK(runtime.metrics().cache.misses == 1);
   CHECK(builds(runtime).done == 1);
-  CHECK(builds(runtime).ran > 0ns);
+  CHECK(builds(runtime).build_time > 0ns);
   CHECK(runtime.metrics().pool.leases == 0);  // it took no lane
 
   std::vector<float> x(100, 2.0f);
   const auto used = runtime.submit(scale(x, 3.0f), {.on = "vulkan"}).wait();
   REQUIRE(used);
-  CHECK(used->cache() == CacheTier::memory);
+  CHECK(used->cache_tier() == CacheTier::memory);
   CHECK(x[99] == 6.0f);
   CHECK(builds(runtime).done == 1);
-  CHECK(runtime.submit(Job::build(scale), {.on = "vulkan"}).wait()->cache() == CacheTier::memory);
+  CHECK(runtime.submit(Job::build(scale), {.on = "vulkan"}).wait()->cache_tier() == CacheTier::memory);
   CHECK(runtime.metrics().cache.misses == 1);
 }
 
@@ -109,12 +109,12 @@ TEST_CASE("a build that takes too long answers in time, and is there for who ask
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
   while (gated->begun == 0) {  // where it did not begin in time, that says nothing of the compiler
-    const auto late = runtime.submit(Job::build(scale), {.deadline = 20ms, .on = "vulkan"}).wait();
+    const auto late = runtime.submit(Job::build(scale), {.time_limit = 20ms, .on = "vulkan"}).wait();
     REQUIRE_FALSE(late);
     CHECK(late.error() == Errc::timed_out);
   }
   CHECK(gated->ended == 0);
-  CHECK(builds(runtime).failed >= 1);
+  CHECK(builds(runtime).timed_out >= 1);
   gated->open = true;
   const auto next = runtime.submit(Job::build(scale), {.on = "vulkan"}).wait();
   REQUIRE(next);
@@ -150,7 +150,7 @@ TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel"
   latch.open = true;
   CHECK(queued.wait().error() == Errc::cancelled);
   CHECK(blocks.wait());
-  CHECK(narrow.metrics().cache.misses == 1);  // the latch
+  CHECK(narrow.metrics().cache.misses == 0);  // nothing was built: the latch is a function of the host
   CHECK(builds(narrow).cancelled == 1);
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("a runtime that closes leaves no build behind", "[scheduler]") {
   {
     Runtime runtime = Runtime::open({.backends = {{"cpu", "vulkan"}}, .cache_directory = ""}).value();
     for (int i = 1; i < 4; ++i)
-      (void)runtime.submit(Job::build(large_kernel("k" + std::to_string(i), 20 * i)), {.deadline = 1ms});
+      (void)runtime.submit(Job::build(large_kernel("k" + std::to_string(i), 20 * i)), {.time_limit = 1ms});
   }
   CHECK(base::Worker::alive() == threads);
 }

@@ -159,7 +159,7 @@ TEST_CASE("cancelling, late and closed jobs settle whichever allocation fails", 
     latch.await();
     auto cancelled = runtime->submit(scale(y, 2.0f));
     auto dropped = std::make_optional(runtime->submit(scale(y, 2.0f)));
-    auto late = runtime->submit(scale(y, 2.0f), {.deadline = 1ms});
+    auto late = runtime->submit(scale(y, 2.0f), {.start_by = 1ms});
     auto closed = runtime->submit(scale(y, 2.0f));
     fail_after(n, for_good);
     cancelled.cancel();

@@ -150,7 +150,7 @@ TEST_CASE("a job that has not started by its deadline is timed out, and the othe
   std::vector<float> x(1, 1.0f), y(1, 1.0f);
   auto blocker = runtime.submit(latch.kernel(x));
   latch.await();
-  auto late = runtime.submit(test::host_scale()(y, 2.0f), {.deadline = 10ms});
+  auto late = runtime.submit(test::host_scale()(y, 2.0f), {.start_by = 10ms});
   auto patient = runtime.submit(test::host_scale()(y, 2.0f));
   CHECK(late.wait().error() == Errc::timed_out);
   latch.open = true;

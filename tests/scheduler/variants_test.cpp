@@ -167,7 +167,7 @@ TEST_CASE("with measuring off, and where a job is in haste, nothing is tried", "
   CHECK(std::exchange(timed.runs, "") == "h");  // the first one of those that have a source
 
   Runtime runtime = timed.runtime();
-  const auto in_haste = [&](JobOptions options = {.deadline = 1min}) {
+  const auto in_haste = [&](JobOptions options = {.start_by = 1min}) {
     auto done = runtime.run(on(either, x), options);
     REQUIRE(done);
     return done->reason();
@@ -254,7 +254,7 @@ TEST_CASE("builds and prewarming make every variant ready", "[scheduler]") {
       REQUIRE(runtime.run(Job::build(either)));
     CHECK(runtime.metrics().cache.misses == 2);
     std::vector<float> x(3, 1.0f);
-    for (int i = 0; i < 2; ++i) CHECK(runtime.run(on(either, x))->cache() == CacheTier::memory);
+    for (int i = 0; i < 2; ++i) CHECK(runtime.run(on(either, x))->cache_tier() == CacheTier::memory);
   }
   Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
   CHECK(runtime.run(Job::build(fastest_of(in_glsl("wrong", "nothing"), {sum}))));

@@ -1,10 +1,12 @@
 #pragma once
 /// What a caller hands to a kernel: host memory, a buffer, an array, scratch memory, a value.
 #include <wye/base/bytes.hpp>
+#include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/schema.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -166,6 +168,15 @@ class Arguments {
   std::size_t count_ = 0;
   std::vector<Operand> more_;
 };
+
+namespace detail {
+/// Arguments and the grid to run them over, as `Call` has them.
+template <class C>
+concept CallLike = requires(const C& call) {
+  { call.arguments() } -> std::same_as<const Arguments&>;
+  { call.items() } -> std::same_as<Extent3>;
+};
+}  // namespace detail
 
 }  // namespace v0
 }  // namespace wye

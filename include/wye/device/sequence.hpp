@@ -37,6 +37,11 @@ class WYE_API Sequence {
   /// Runs `executable` over the element count of its first written operand.
   std::size_t dispatch(const Executable& executable, const Arguments& arguments);
   std::size_t dispatch(const Executable& executable, const Arguments& arguments, Extent3 items);
+  /// Runs `executable`, made of the call's kernel, with the arguments and over the grid of `call`.
+  template <detail::CallLike C>
+  std::size_t dispatch(const Executable& executable, const C& call) {
+    return dispatch(executable, call.arguments(), call.items());
+  }
   /// Steps so far.
   std::size_t size() const noexcept;
 

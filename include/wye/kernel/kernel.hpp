@@ -64,7 +64,8 @@ class WYE_API AnyKernel {
 template <class... P>
 class Kernel : public AnyKernel {
  public:
-  /// A source for this kernel. A host function that cannot be called with its parameters does not compile.
+  /// A source for this kernel. A host function that cannot be called with its parameters does not compile;
+  /// the compiler's message names the first parameter that does not fit, and what it arrives as.
   class Source : public AnySource {
    public:
     Source(Glsl source) : AnySource(std::move(source)) {}     // NOLINT
@@ -74,15 +75,11 @@ class Kernel : public AnyKernel {
     Source(Ptx source) : AnySource(std::move(source)) {}      // NOLINT
     Source(Cubin source) : AnySource(std::move(source)) {}    // NOLINT
     template <class F>
-    requires detail::HostKernel<F, P...> Source(HostFunction<F> f)  // NOLINT
-        : AnySource(std::shared_ptr<const device::HostCode>(
-                        new detail::HostCodeOf<F, P...>(std::move(f.function))),  // see WYE_LOCAL
-                    f.options) {}
+    Source(HostFunction<F> f)  // NOLINT
+        : AnySource(detail::host_code<F, P...>(std::move(f.function)), f.options) {}
     template <class F>
-    requires detail::NativeKernel<F, P...> Source(NativeFunction<F> f)  // NOLINT
-        : AnySource(std::shared_ptr<const device::NativeCode>(
-                        new detail::NativeCodeOf<F, P...>(std::move(f.function), f.probe)),  // see WYE_LOCAL
-                    std::move(f.backend)) {}
+    Source(NativeFunction<F> f)  // NOLINT
+        : AnySource(detail::native_code<F, P...>(std::move(f.function), f.probe), std::move(f.backend)) {}
   };
   struct Options {
     std::string name;
@@ -125,7 +122,7 @@ class Kernel : public AnyKernel {
 /// One kernel of several that do the same with the same arguments and grid, where nobody knows which is the quickest: by
 /// tensor cores and without, by subgroups and by shared memory. A scheduler finds out, for each device and each size of work:
 /// the first jobs of that size run them in turns, three times each, and are timed; from then on the quickest is taken. One
-/// that takes over twice the time of another is left alone after two. A job with a deadline or time limit of its own takes
+/// that takes over twice the time of another is left alone after two. A job with a `start_by` or time limit of its own takes
 /// what is known. `Outcome::reason` says which it was, and the times. Sizes are the same where the grid and each operand lie
 /// in one quarter of an octave. One that has no source for a device is none there; one that does not compile for it is left
 /// alone, and the reason says so. The job that first tries one waits while it is built; `Job::build` and

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -340,6 +341,115 @@ class NativeCodeOf final : public device::NativeCode {
   F function_;
   NativeProbe probe_;
 };
+
+/// Parameter `Number` of a host function, from 1 after the range: what the kernel has there, what it arrives as, and what
+/// the function takes. The compiler names this type in its message.
+template <std::size_t Number, class KernelParameter, class ArrivesAs, class FunctionTakes>
+struct HostFunctionParameter {
+  static_assert(std::is_convertible_v<ArrivesAs, FunctionTakes>,
+                "this parameter of the host function does not take what arrives: Read<T> arrives as "
+                "std::span<const T>, Write<T> and ReadWrite<T> arrive as std::span<T>, a value as itself");
+  static constexpr bool fits = true;
+};
+
+template <class FunctionTakes>
+struct HostFunctionRange {
+  static_assert(std::is_convertible_v<Range, FunctionTakes>,
+                "the first parameter of a host function is a wye::Range: the items it is called for");
+  static constexpr bool fits = true;
+};
+
+template <class FunctionTakes>
+struct HostFunctionStop {
+  static_assert(
+      std::is_convertible_v<StopToken, FunctionTakes>,
+      "the last parameter of a host function is a wye::StopToken, or that of the kernel's last parameter");
+  static constexpr bool fits = true;
+};
+
+template <std::size_t ParametersOfTheKernel, std::size_t ParametersOfTheFunction>
+struct HostFunctionArity {
+  static_assert(ParametersOfTheFunction == ParametersOfTheKernel + 1 ||
+                    ParametersOfTheFunction == ParametersOfTheKernel + 2,
+                "a host function has a wye::Range, one parameter for each parameter of the kernel, and at "
+                "most a wye::StopToken after them");
+  static constexpr bool fits = ParametersOfTheFunction == ParametersOfTheKernel + 1 ||
+                               ParametersOfTheFunction == ParametersOfTheKernel + 2;
+};
+
+/// What the parameters of a function are, if it has one signature.
+template <class F>
+struct SignatureOf : SignatureOf<decltype(&F::operator())> {};
+template <class R, class... A>
+struct SignatureOf<R (*)(A...)> {
+  using Parameters = std::tuple<A...>;
+};
+template <class R, class... A>
+struct SignatureOf<R (*)(A...) noexcept> : SignatureOf<R (*)(A...)> {};
+template <class F, class R, class... A>
+struct SignatureOf<R (F::*)(A...)> : SignatureOf<R (*)(A...)> {};
+template <class F, class R, class... A>
+struct SignatureOf<R (F::*)(A...) const> : SignatureOf<R (*)(A...)> {};
+template <class F, class R, class... A>
+struct SignatureOf<R (F::*)(A...) noexcept> : SignatureOf<R (*)(A...)> {};
+template <class F, class R, class... A>
+struct SignatureOf<R (F::*)(A...) const noexcept> : SignatureOf<R (*)(A...)> {};
+
+template <class F>
+concept HasSignature = std::is_pointer_v<F> || requires {
+  &F::operator();
+};
+
+template <class F, class... P, std::size_t... I>
+constexpr bool explain_signature(std::index_sequence<I...>) {
+  using Parameters = typename SignatureOf<F>::Parameters;
+  constexpr std::size_t given = std::tuple_size_v<Parameters>;
+  if constexpr (!HostFunctionArity<sizeof...(P), given>::fits) {
+    return false;
+  } else {
+    bool fits = HostFunctionRange<std::tuple_element_t<0, Parameters>>::fits &&
+                (HostFunctionParameter<I + 1, P, typename ParameterTraits<P>::Host,
+                                       std::tuple_element_t<I + 1, Parameters>>::fits &&
+                 ... && true);
+    if constexpr (given == sizeof...(P) + 2)
+      fits = fits && HostFunctionStop<std::tuple_element_t<given - 1, Parameters>>::fits;
+    return fits;
+  }
+}
+
+template <class F, class... P>
+std::shared_ptr<const device::HostCode> host_code(F function) {
+  if constexpr (HostKernel<F, P...>) {
+    return std::shared_ptr<const device::HostCode>(new HostCodeOf<F, P...>(std::move(function)));  // see WYE_LOCAL
+  } else {
+    constexpr bool is_explained = [] {
+      if constexpr (HasSignature<F>)
+        return !explain_signature<F, P...>(std::index_sequence_for<P...>{});
+      else
+        return false;
+    }();
+    static_assert(
+        is_explained,
+        "the host function cannot be called as f(wye::Range, <std::span<const T> for Read<T>, "
+        "std::span<T> for Write<T> and ReadWrite<T>, the value for a value>..., [wye::StopToken]) const");
+    return nullptr;
+  }
+}
+
+template <class F, class... P>
+std::shared_ptr<const device::NativeCode> native_code(F function, NativeProbe probe) {
+  if constexpr (NativeKernel<F, P...>) {
+    return std::shared_ptr<const device::NativeCode>(
+        new NativeCodeOf<F, P...>(std::move(function), probe));  // see WYE_LOCAL
+  } else {
+    static_assert(
+        NativeKernel<F, P...>,
+        "the native function cannot be called as f(const wye::NativeLane&, [wye::Extent3], "
+        "<wye::DeviceSpan<const T> for Read<T>, wye::DeviceSpan<T> for Write<T> and ReadWrite<T>, the "
+        "value for a value>...) const");
+    return nullptr;
+  }
+}
 
 }  // namespace detail
 

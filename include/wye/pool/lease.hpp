@@ -65,6 +65,11 @@ class WYE_API Lease {
   void dispatch(const Executable& executable, const Arguments& arguments);
   /// Runs `executable` over `items`.
   void dispatch(const Executable& executable, const Arguments& arguments, Extent3 items);
+  /// Runs `executable`, made of the call's kernel, with the arguments and over the grid of `call`.
+  template <detail::CallLike C>
+  void dispatch(const Executable& executable, const C& call) {
+    dispatch(executable, call.arguments(), call.items());
+  }
 
   /// Hands what was asked so far to the device and returns; `wait` does it too.
   void submit();

@@ -12,12 +12,34 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace wye {
 inline namespace v0 {
+
+/// The names of backends, or nothing. Takes `{"vulkan", "cpu"}`, a vector of names, or `std::nullopt`.
+class BackendNames : public std::optional<std::vector<std::string>> {
+ public:
+  using std::optional<std::vector<std::string>>::optional;
+  /// A type of its own, because two pointers in braces would be the ends of one string.
+  struct Name {
+    Name(const char* name) : text(name) {}             // NOLINT: a string is a name
+    Name(std::string name) : text(std::move(name)) {}  // NOLINT
+    Name(std::string_view name) : text(name) {}        // NOLINT
+    std::string text;
+  };
+  BackendNames(std::optional<std::vector<std::string>> names)  // NOLINT: the same, or nothing
+      : std::optional<std::vector<std::string>>(std::move(names)) {}
+  BackendNames(std::initializer_list<Name> names) {
+    std::vector<std::string>& all = emplace();
+    for (const Name& name : names) all.push_back(name.text);
+  }
+};
 
 /// Every option with its default and unit. What a host sets wins over the environment; the environment is
 /// read once, in `Runtime::open`, and only for options left unset. A value that cannot be meant is an error,
@@ -68,7 +90,7 @@ inline namespace v0 {
 /// are prepared from then on. What does not compile, or has other parameters, is reported once, to `on_reload` and as a
 /// warning to `log`, and the kernel stays what it was. It costs a thread, parked between changes.
 struct RuntimeOptions {
-  std::optional<std::vector<std::string>> backends = std::nullopt;
+  BackendNames backends = std::nullopt;
   std::optional<std::uint32_t> lanes_per_device = std::nullopt;
   std::optional<Bytes> lane_memory = std::nullopt;
   std::optional<Duration> lease_timeout = std::nullopt;

@@ -94,10 +94,12 @@ class Job {
 /// How a job is to be treated.
 struct JobOptions {
   Priority priority = Priority::normal;
-  /// Settle as timed_out if it has not started by then. A build: if it is not done by then; it goes on for the next.
-  Deadline deadline = {};
-  std::optional<Duration> time_limit = std::nullopt;  ///< of running; unset: the scheduler's
-  std::optional<Fallback> fallback = std::nullopt;    ///< unset: the scheduler's
+  /// The latest start: a job that has not started by then settles as timed_out. A job that has started is not affected.
+  Deadline start_by = {};
+  /// The longest run, from the start; unset: the scheduler's. A job that takes longer settles as timed_out. A build that
+  /// takes longer goes on, and later jobs use its result.
+  std::optional<Duration> time_limit = std::nullopt;
+  std::optional<Fallback> fallback = std::nullopt;  ///< unset: the scheduler's
   std::string_view on = {};                         ///< only this adapter ("vulkan:0") or backend ("vulkan")
   std::optional<WorkloadType> type = std::nullopt;  ///< instead of the job's own
   std::string_view tag = {};                        ///< shown in errors, explanations and the log

@@ -28,14 +28,19 @@ class WYE_API Outcome {
   /// Where it ran.
   const AdapterInfo& device() const;
   std::string_view backend() const { return device().backend; }
-  /// Time from its start on the device to its end.
-  Duration ran() const;
-  /// Time it waited before that.
-  Duration queued() const;
+  /// Time it waited: from its submission to its start, for devices that failed before this one, and for a lane.
+  Duration queue_time() const;
+  /// Time until its kernels were ready on the device: compiling and loading. Near zero once they are cached.
+  Duration build_time() const;
+  /// Time that its operands took to the device before its first kernel, and back after its last one. Copies of less than
+  /// 1 MiB are part of `run_time`. Zero on a device that uses host memory in place, unless an array was elsewhere.
+  Duration transfer_time() const;
+  /// The rest of its time, from its start to its end: that of its kernels.
+  Duration run_time() const;
   /// Bytes moved between host and device for it.
-  Bytes moved() const;
+  Bytes bytes_transferred() const;
   /// Where its kernels were found; of several, the one that took longest.
-  CacheTier cache() const;
+  CacheTier cache_tier() const;
   /// One sentence: why there.
   std::string reason() const;
 
@@ -61,7 +66,9 @@ struct Candidate {
 struct Explanation {
   std::string job;
   std::vector<Candidate> candidates;
-  /// One line per candidate, the one that ran first; no trailing newline.
+  std::string tag = {};  ///< `JobOptions::tag`
+  /// Returns one line per candidate, the one that ran first; before them the job and its tag, if it has one. No trailing
+  /// newline.
   WYE_API std::string text() const;
 };
 
@@ -75,7 +82,7 @@ class WYE_API Ticket {
   Ticket(const Ticket&) = delete;  // one job has one owner of its borrowed memory
   ~Ticket();
 
-  /// Waits until the job has settled or `deadline` passes. A job that has not started yet is run by this
+  /// Waits until the job has settled or `deadline` passes: of this call, not of the job (`JobOptions::start_by`). A job that has not started yet is run by this
   /// thread.
   /// Errors: timed_out (this wait; the job goes on); or how the job failed.
   Result<Outcome> wait(Deadline deadline = {});

@@ -114,7 +114,7 @@ TEST_CASE("an array goes from one device to another that reaches it without the 
       auto done = runtime.submit(Job(add(array, 1)), {.fallback = Fallback::forbid, .on = on}).wait();
       if (!done) FAIL(done.error().describe());
       CHECK(done->device().id == on);
-      return done->moved();
+      return done->bytes_transferred();
     };
     run("cuda:0");
     const long staged = stand_in.calls("cuMemcpyAsync");

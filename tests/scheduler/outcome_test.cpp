@@ -1,0 +1,296 @@
+// What outcomes, explanations, errors and metrics say of a job.
+#include <wye/wye.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device/provider.hpp"
+#include "latch.hpp"
+#include "scheduler/core.hpp"
+#include "support/catch.hpp"
+#include "support/kernels.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A program whose build takes half a second of a clock.
+class SlowBuild final : public device::Program {
+ public:
+  SlowBuild(const AnyKernel& kernel, ManualClock& clock) : inner_(kernel.program()), clock_(clock) {}
+  std::string_view name() const noexcept override { return inner_->name(); }
+  const ParamSchema& schema() const noexcept override { return inner_->schema(); }
+  std::uint64_t id() const noexcept override { return inner_->id(); }
+  std::optional<Error> refusal(const device::DeviceBase& device) const override {
+    return inner_->refusal(device);
+  }
+  Result<Digest> key(const device::DeviceBase& device) const override { return inner_->key(device); }
+  bool storable(const device::DeviceBase& device) const noexcept override { return inner_->storable(device); }
+  Result<device::Artefact> build(const device::DeviceBase& device) const override {
+    clock_.advance(500ms);
+    return inner_->build(device);
+  }
+
+ private:
+  std::shared_ptr<const device::Program> inner_;
+  ManualClock& clock_;
+};
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+Runtime cpu_runtime() { return Runtime::open({.backends = {"cpu"}, .concurrent_jobs = 1}).value(); }
+
+}  // namespace
+
+TEST_CASE("the times of a job are apart: queued, built, run", "[scheduler]") {
+  ManualClock clock;
+  Runtime runtime =
+      Runtime::open({.backends = {"cpu"}, .concurrent_jobs = 1, .clock = &clock, .cache_disk = 0_B}).value();
+  const auto slow = test::on_host("slow", [&](Range, std::span<float>) { clock.advance(2ms); });
+  std::vector<float> x(1, 1.0f);
+  Arguments arguments;
+  arguments.push_back(Operand::host_span(std::span<float>(x), Access::read_write));
+  const Call call(Programs(std::make_shared<SlowBuild>(slow, clock)), arguments);
+  test::Latch latch;
+  std::vector<float> y(1, 1.0f);
+  auto blocker = runtime.submit(latch.kernel(y));
+  latch.await();
+  auto ticket = runtime.submit(call);
+  clock.advance(7ms);
+  latch.open = true;
+  const auto first = ticket.wait();
+  REQUIRE(first);
+  CHECK(first->queue_time() == 7ms);
+  CHECK(first->build_time() == 500ms);
+  CHECK(first->run_time() == 2ms);
+  CHECK(first->transfer_time() == 0ms);
+  const auto second = runtime.run(call);
+  REQUIRE(second);
+  CHECK(second->build_time() == 0ms);
+  CHECK(second->run_time() == 2ms);
+  CHECK(blocker.wait());
+  const TypeMetrics custom = runtime.metrics().jobs.by_type.at("custom");
+  CHECK(custom.build_time == 500ms);
+  CHECK(custom.run_time == 4ms + blocker.wait()->run_time());
+}
+
+TEST_CASE("what a Vulkan device compiles is no part of the run time", "[scheduler]") {
+  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  for (const Device& device : runtime.devices()) {
+    if (device.info().backend != "vulkan") continue;
+    std::vector<float> x(1'000'000, 1.0f);
+    const auto first = runtime.run(test::scale()(x, 2.0f), {.on = device.id()});
+    REQUIRE(first);
+    CHECK(first->cache_tier() == CacheTier::built);
+    CHECK(first->build_time() > 0ns);
+    CHECK(first->transfer_time() > 0ns);  // 4 MB there and back
+    CHECK(first->bytes_transferred() == Bytes{8'000'000});
+    const auto all = first->build_time() + first->run_time() + first->queue_time() + first->transfer_time();
+    CHECK(all < 60s);
+  }
+}
+
+TEST_CASE("a reason names the backends that come first and why they did not run the job", "[scheduler]") {
+  Runtime runtime = Runtime::open({.backends = {"cpu", "vulkan"}}).value();
+  const bool emulated =
+      std::any_of(runtime.devices().begin(), runtime.devices().end(), [](const Device& device) {
+        return device.info().backend == "vulkan" && device.info().type == AdapterType::cpu;
+      });
+  if (!emulated || runtime.devices().size() != 2) return;
+  std::vector<float> x(4 << 20, 1.0f);
+  auto ticket = runtime.submit(test::scale()(x, 2.0f));
+  const auto done = ticket.wait();
+  REQUIRE(done);
+  CHECK(done->backend() == "cpu");
+  CHECK(done->reason() ==
+        "'cpu' is next for custom work of 16.0 MiB: 'cuda' has no usable device, 'vulkan:0' runs on the CPU "
+        "and comes last.");
+  const std::string text = ticket.explain().text();
+  CHECK(contains(
+      text, "vulkan:0  passed over: it runs on the CPU and comes after 'cpu:0' and every other device."));
+}
+
+TEST_CASE("every candidate that is passed over has a reason", "[scheduler]") {
+  Runtime runtime = Runtime::open({.backends = {"cpu", "null"},
+                                   .preferences = {{workload_types::vector, 0_B, {"cpu"}},
+                                                   {workload_types::matrix, 0_B, {"null"}}}})
+                        .value();
+  std::vector<float> x(100, 1.5f);
+  auto ticket = runtime.submit(Job(test::scale()(x, 2.0f), workload_types::vector));
+  REQUIRE(ticket.wait());
+  CHECK(contains(ticket.explain().text(),
+                 "null:0    passed over: 'cpu:0' comes before it for vector work of 0 bytes and more."));
+  for (const Candidate& candidate : ticket.explain().candidates) CHECK_FALSE(candidate.reason.empty());
+}
+
+TEST_CASE("a job that reads a failed array does not say that it failed to write it", "[scheduler]") {
+  Runtime runtime = cpu_runtime();
+  auto x = runtime.array<float>(10), y = runtime.array<float>(10);
+  const auto throws =
+      test::on_host("throws", [](Range, std::span<float>) { throw std::runtime_error("no"); });
+  auto failed = runtime.submit(throws(x));
+  auto reader = runtime.submit(test::copy()(x, y));
+  const auto read = reader.wait();
+  REQUIRE_FALSE(read);
+  CHECK(contains(read.error().describe(), "while job 'copy' read an array that has failed"));
+  CHECK_FALSE(contains(read.error().describe(), "it had failed to write"));
+}
+
+TEST_CASE("the tag of a job is in its explanation and in each of its errors", "[scheduler]") {
+  Runtime runtime = cpu_runtime();
+  std::vector<float> x(1, 1.0f), y(1, 1.0f);
+  const auto scale = test::host_scale();
+  const auto tagged = [](const Result<Outcome>& result) {
+    REQUIRE_FALSE(result);
+    INFO(result.error().describe());
+    CHECK(contains(result.error().describe(), "(tag 'frame 7')"));
+  };
+  auto fine = runtime.submit(scale(y, 2.0f), {.tag = "frame 7"});
+  REQUIRE(fine.wait());
+  CHECK(fine.explain().tag == "frame 7");
+  CHECK(fine.explain().text().starts_with("job 'host_scale' (tag 'frame 7')\nran on cpu:0 ("));
+  const auto glsl_only =
+      Kernel<ReadWrite<float>>::make({.name = "glsl_only", .sources = {Glsl{.text = "#version 450\nx"}}})
+          .value();
+  tagged(runtime.run(glsl_only(y), {.tag = "frame 7"}));
+  const auto unbuildable = Kernel<ReadWrite<float>>::make(
+                               {.name = "unbuildable", .sources = {Glsl{.text = "#version 450\nnonsense"}}})
+                               .value();
+  Runtime all = Runtime::open({.cache_directory = ""}).value();
+  for (const Device& device : all.devices())
+    if (device.info().backend == "vulkan")
+      tagged(all.run(unbuildable(y), {.on = device.id(), .tag = "frame 7"}));
+
+  test::Latch latch;
+  auto blocker = runtime.submit(latch.kernel(x));
+  latch.await();
+  auto late = runtime.submit(scale(y, 2.0f), {.start_by = 1ms, .tag = "frame 7"});
+  tagged(late.wait());
+  auto cancelled = runtime.submit(scale(y, 2.0f), {.tag = "frame 7"});
+  cancelled.cancel();
+  tagged(cancelled.wait());
+  auto patient = runtime.submit(scale(y, 2.0f), {.tag = "frame 7"});
+  tagged(patient.wait(1ms));  // the wait times out; the job goes on
+  std::thread opener([&] {
+    std::this_thread::sleep_for(20ms);
+    latch.open = true;
+  });
+  runtime.close();
+  opener.join();
+  tagged(patient.wait());
+  tagged(runtime.run(scale(y, 2.0f), {.tag = "frame 7"}));
+  CHECK(blocker.wait());
+}
+
+TEST_CASE("jobs that time out, are cancelled and fail are counted apart", "[scheduler]") {
+  Runtime runtime = cpu_runtime();
+  std::vector<float> x(1, 1.0f), y(1, 1.0f);
+  test::Latch latch;
+  auto blocker = runtime.submit(latch.kernel(x));
+  latch.await();
+  auto late = runtime.submit(test::host_scale()(y, 2.0f), {.start_by = 1ms});
+  CHECK(late.wait().error() == Errc::timed_out);
+  auto cancelled = runtime.submit(test::host_scale()(y, 2.0f));
+  cancelled.cancel();
+  latch.open = true;
+  CHECK(blocker.wait());
+  const auto throws = test::on_host("throws", [](Range, std::span<float>) { throw 1; });
+  CHECK(runtime.run(throws(y)).error() == Errc::kernel_failed);
+  const SchedulerMetrics jobs = runtime.metrics().jobs;
+  const TypeMetrics custom = jobs.by_type.at("custom");
+  CHECK(jobs.timed_out == 1);
+  CHECK(jobs.cancelled == 1);
+  CHECK(jobs.failed == 1);
+  CHECK(jobs.done == 1);
+  CHECK(custom.timed_out == 1);
+  CHECK(custom.cancelled == 1);
+  CHECK(custom.failed == 1);
+  CHECK(jobs.submitted == jobs.done + jobs.failed + jobs.cancelled + jobs.timed_out);
+}
+
+TEST_CASE("functions of the host are no cache misses", "[scheduler]") {
+  Runtime runtime = cpu_runtime();
+  std::vector<float> x(1, 1.0f);
+  const auto scale = test::host_scale();
+  for (int i = 0; i < 3; ++i) REQUIRE(runtime.run(scale(x, 2.0f)));
+  CHECK(runtime.metrics().cache.misses == 0);
+  CHECK(runtime.metrics().cache.misses_first == 0);
+}
+
+TEST_CASE("a job that has started in time is not affected by start_by", "[scheduler]") {
+  Runtime runtime = cpu_runtime();
+  std::vector<float> x(1, 1.0f);
+  const auto slow = test::on_host("slow", [](Range, std::span<float>) { std::this_thread::sleep_for(50ms); });
+  CHECK(runtime.submit(slow(x), {.start_by = 40ms}).wait());
+  CHECK(runtime.run(Job::build(slow), {.start_by = 1min}));
+}
+
+TEST_CASE("100,000 jobs that follow each other end with their runtime", "[scheduler][no_tsan]") {
+  std::vector<Ticket> tickets;
+  {
+    Runtime runtime = cpu_runtime();
+    auto x = runtime.array<float>(1);
+    test::Latch latch;
+    const auto scale = test::host_scale();
+    auto blocker = runtime.submit(latch.kernel(x));
+    latch.await();
+    for (int i = 0; i < 100'000; ++i) tickets.push_back(runtime.submit(scale(x, 1.0f)));
+    std::thread opener([&] {
+      std::this_thread::sleep_for(20ms);
+      latch.open = true;
+    });
+    runtime.close();
+    opener.join();
+  }
+  CHECK(std::all_of(tickets.begin(), tickets.end(), [](const Ticket& ticket) { return ticket.ready(); }));
+}
+
+TEST_CASE("options take names of backends in braces, in a vector or not at all", "[scheduler]") {
+  const std::vector<std::string> both{"vulkan", "cpu"};
+  const auto names = [](const RuntimeOptions& options) { return *options.backends; };
+  CHECK(names({.backends = {"vulkan", "cpu"}}) == both);
+  CHECK(names({.backends = {{"vulkan", "cpu"}}}) == both);
+  CHECK(names({.backends = both}) == both);
+  CHECK(names({.backends = {both}}) == both);
+  CHECK(names({.backends = {"cpu"}}) == std::vector<std::string>{"cpu"});
+  CHECK(names({.backends = {{"cpu"}}}) == std::vector<std::string>{"cpu"});
+  CHECK(names({.backends = {std::string("vulkan"), std::string("cpu")}}) == both);
+  CHECK(names({.backends = std::optional(both)}) == both);
+  CHECK_FALSE(RuntimeOptions{}.backends);
+  CHECK_FALSE(RuntimeOptions{.backends = {}}.backends);
+  CHECK_FALSE(RuntimeOptions{.backends = std::nullopt}.backends);
+  RuntimeOptions options;
+  options.backends = {"vulkan", "cpu"};
+  CHECK(names(options) == both);
+  options.backends = both;
+  CHECK(names(options) == both);
+  options.backends = std::nullopt;
+  CHECK_FALSE(options.backends);
+}
+
+TEST_CASE("sequences and leases take calls, with their arguments and grids", "[scheduler]") {
+  Runtime runtime = cpu_runtime();
+  const Device device = runtime.devices()[0];
+  const auto scale = test::host_scale();
+  const auto executable = runtime.cache().find_or_build(scale, device).value();
+  auto lease = runtime.pool().lease().value();
+  auto buffer = lease.buffer<float>(8).value();
+  std::vector<float> x(8, 1.0f);
+  lease.upload(x, buffer);
+  Sequence sequence(device);
+  sequence.dispatch(executable, scale(buffer, 2.0f));
+  sequence.dispatch(executable, scale(buffer, 5.0f).over(4));
+  lease.submit(sequence);
+  lease.dispatch(executable, scale(buffer, 3.0f));
+  lease.download(buffer, x);
+  REQUIRE(lease.wait());
+  CHECK(x == std::vector<float>{30, 30, 30, 30, 6, 6, 6, 6});
+}
