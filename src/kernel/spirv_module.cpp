@@ -286,6 +286,56 @@ std::uint64_t Module::member_size(Id id, const Decorations& member) const {
   const std::uint64_t lines = member.row_major ? type(matrix.element).count : matrix.count;
   return std::min(*member.matrix_stride * lines, most_bytes);
 }
+namespace {
+
+void append_layout(const Module& module, Id id, const Decorations& member, std::uint64_t offset,
+                   std::vector<SlotMember>& to) {
+  const Type& type = module.type(id);
+  if (to.size() > most_numbers) return;
+  const auto repeat = [&](std::uint64_t count, std::uint64_t stride) {
+    for (std::uint64_t i = 0; i < count && to.size() <= most_numbers; ++i)
+      append_layout(module, type.element, member, offset + i * stride, to);
+  };
+  switch (type.kind) {
+    case Type::Kind::scalar:
+    case Type::Kind::pointer:
+      to.push_back({type.kind == Type::Kind::pointer ? ElementType::uint64 : type.component,
+                    static_cast<std::uint32_t>(std::min(offset, most_bytes)),
+                    static_cast<std::uint32_t>(type.size)});
+      break;
+    case Type::Kind::vector: repeat(type.count, module.type(type.element).size); break;
+    case Type::Kind::array:
+      repeat(type.count, type.stride != 0 ? type.stride : module.type(type.element).size);
+      break;
+    case Type::Kind::matrix: {
+      const Type& column = module.type(type.element);
+      const std::uint64_t number = module.type(column.element).size;
+      const std::uint64_t stride = member.matrix_stride.value_or(static_cast<std::uint32_t>(column.size));
+      for (std::uint64_t c = 0; c < type.count && to.size() <= most_numbers; ++c)
+        for (std::uint64_t r = 0; r < column.count && to.size() <= most_numbers; ++r)
+          append_layout(module, column.element, {},
+                        offset + (member.row_major ? r * stride + c * number : c * stride + r * number), to);
+      break;
+    }
+    case Type::Kind::structure:
+      for (std::uint32_t m = 0; m < type.members.size() && to.size() <= most_numbers; ++m) {
+        const Decorations& decorations = module.decoration(id, m);
+        append_layout(module, type.members[m], decorations, offset + decorations.offset.value_or(0), to);
+      }
+      break;
+    default: break;
+  }
+}
+
+}  // namespace
+
+std::vector<SlotMember> Module::layout(Id id, const Decorations& member) const {
+  std::vector<SlotMember> found;
+  append_layout(*this, id, member, 0, found);
+  if (found.size() > most_numbers) found.clear();
+  return found;
+}
+
 const Decorations& Module::decoration(Id id) const { return find_or_empty(decorations, id); }
 const Decorations& Module::decoration(Id id, std::uint32_t member) const {
   return find_or_empty(member_decorations, std::pair(id, member));
