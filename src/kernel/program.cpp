@@ -58,6 +58,12 @@ std::string launch_options(const Source& source) {
   return options;
 }
 
+/// What an artefact keeps: members are compared when it is made, and never again.
+ParamSchema without_members(ParamSchema schema) {
+  for (Slot& slot : schema.slots) slot.members.clear();
+  return schema;
+}
+
 /// "Cubin, CudaCpp or Ptx".
 std::string alternatives(const std::vector<std::string_view>& names) {
   std::string text;
@@ -347,7 +353,7 @@ Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words,
   artefact.code.resize(words.size() * sizeof(std::uint32_t));
   std::memcpy(artefact.code.data(), words.data(), artefact.code.size());
   artefact.specialization = constants;
-  artefact.schema = std::move(matched->schema);
+  artefact.schema = without_members(std::move(matched->schema));
   artefact.passing = std::move(matched->passing);
   artefact.parameter_bytes = matched->parameter_bytes;
   artefact.workgroup = interface->workgroup;
@@ -592,7 +598,7 @@ Result<device::Artefact> KernelProgram::cuda_artefact(std::span<const std::byte>
   artefact.language = ptx ? "ptx" : "cubin";
   artefact.entry = entry;
   artefact.code.assign(bytes.begin(), bytes.end());
-  artefact.schema = std::move(matched->schema);
+  artefact.schema = without_members(std::move(matched->schema));
   artefact.passing = std::move(matched->passing);
   artefact.parameter_bytes = matched->parameter_bytes;
   artefact.workgroup = *block;
