@@ -275,7 +275,8 @@ class Parser {
       return;
     }
     for (const wye::Macro& other : command_.macros)
-      if (identifier(other.name) == identifier(made.name)) misuse_ = "Macro " + quoted(made.name) + " is defined twice.";
+      if (identifier(other.name) == identifier(made.name))
+        misuse_ = "Macro " + quoted(made.name) + " is defined twice.";
     command_.macros.push_back(std::move(made));
   }
 
