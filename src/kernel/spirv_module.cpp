@@ -288,52 +288,75 @@ std::uint64_t Module::member_size(Id id, const Decorations& member) const {
 }
 namespace {
 
-void append_layout(const Module& module, Id id, const Decorations& member, std::uint64_t offset,
-                   std::vector<SlotMember>& to) {
-  const Type& type = module.type(id);
-  if (to.size() > most_numbers) return;
-  const auto repeat = [&](std::uint64_t count, std::uint64_t stride) {
-    for (std::uint64_t i = 0; i < count && to.size() <= most_numbers; ++i)
-      append_layout(module, type.element, member, offset + i * stride, to);
-  };
-  switch (type.kind) {
-    case Type::Kind::scalar:
-    case Type::Kind::pointer:
-      to.push_back({type.kind == Type::Kind::pointer ? ElementType::uint64 : type.component,
-                    static_cast<std::uint32_t>(std::min(offset, most_bytes)),
-                    static_cast<std::uint32_t>(type.size)});
-      break;
-    case Type::Kind::vector: repeat(type.count, module.type(type.element).size); break;
-    case Type::Kind::array:
-      repeat(type.count, type.stride != 0 ? type.stride : module.type(type.element).size);
-      break;
-    case Type::Kind::matrix: {
-      const Type& column = module.type(type.element);
-      const std::uint64_t number = module.type(column.element).size;
-      const std::uint64_t stride = member.matrix_stride.value_or(static_cast<std::uint32_t>(column.size));
-      for (std::uint64_t c = 0; c < type.count && to.size() <= most_numbers; ++c)
-        for (std::uint64_t r = 0; r < column.count && to.size() <= most_numbers; ++r)
-          append_layout(module, column.element, {},
-                        offset + (member.row_major ? r * stride + c * number : c * stride + r * number), to);
-      break;
-    }
-    case Type::Kind::structure:
-      for (std::uint32_t m = 0; m < type.members.size() && to.size() <= most_numbers; ++m) {
-        const Decorations& decorations = module.decoration(id, m);
-        append_layout(module, type.members[m], decorations, offset + decorations.offset.value_or(0), to);
+/// Appends the numbers of a type until there are too many. Steps are counted as well: a type without numbers can nest itself
+/// in others more often than anything could be walked.
+class LayoutWalk {
+ public:
+  explicit LayoutWalk(const Module& module) : module_(module) {}
+
+  void walk(Id id, const Decorations& member, std::uint64_t offset) {
+    if (!more()) return;
+    ++steps_;
+    const Type& type = module_.type(id);
+    switch (type.kind) {
+      case Type::Kind::scalar: add(type.component, offset, type.size); break;
+      case Type::Kind::pointer: add(ElementType::uint64, offset, type.size); break;
+      case Type::Kind::vector: repeat(type, member, offset, module_.type(type.element).size); break;
+      case Type::Kind::array:
+        repeat(type, member, offset, type.stride != 0 ? type.stride : module_.type(type.element).size);
+        break;
+      case Type::Kind::matrix: {
+        const Type& column = module_.type(type.element);
+        const std::uint64_t number = module_.type(column.element).size;
+        const std::uint64_t stride = member.matrix_stride.value_or(static_cast<std::uint32_t>(column.size));
+        for (std::uint64_t c = 0; c < type.count && more(); ++c)
+          for (std::uint64_t r = 0; r < column.count && more(); ++r)
+            walk(column.element, {},
+                 offset + (member.row_major ? r * stride + c * number : c * stride + r * number));
+        break;
       }
-      break;
-    default: break;
+      case Type::Kind::structure:
+        for (std::uint32_t m = 0; m < type.members.size() && more(); ++m) {
+          const Decorations& decorations = module_.decoration(id, m);
+          walk(type.members[m], decorations, offset + decorations.offset.value_or(0));
+        }
+        break;
+      default: break;
+    }
   }
-}
+
+  /// What was found; nothing if that is not all.
+  std::vector<SlotMember> found() && {
+    if (!more()) found_.clear();
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr std::size_t most_steps = 4 * most_numbers;
+
+  bool more() const { return found_.size() <= most_numbers && steps_ <= most_steps; }
+  void add(ElementType element, std::uint64_t offset, std::uint64_t size) {
+    found_.push_back({element, static_cast<std::uint32_t>(std::min(offset, most_bytes)),
+                      static_cast<std::uint32_t>(size)});
+  }
+  void repeat(const Type& type, const Decorations& member, std::uint64_t offset, std::uint64_t stride) {
+    for (std::uint64_t i = 0; i < type.count && more(); ++i) {
+      ++steps_;
+      walk(type.element, member, offset + i * stride);
+    }
+  }
+
+  const Module& module_;
+  std::vector<SlotMember> found_;
+  std::size_t steps_ = 0;
+};
 
 }  // namespace
 
 std::vector<SlotMember> Module::layout(Id id, const Decorations& member) const {
-  std::vector<SlotMember> found;
-  append_layout(*this, id, member, 0, found);
-  if (found.size() > most_numbers) found.clear();
-  return found;
+  LayoutWalk walk(*this);
+  walk.walk(id, member, 0);
+  return std::move(walk).found();
 }
 
 const Decorations& Module::decoration(Id id) const { return find_or_empty(decorations, id); }

@@ -510,6 +510,23 @@ TEST_CASE("uniform buffers become storage buffers that are not written", "[kerne
   CHECK(again == words);
 }
 
+TEST_CASE("a type without numbers that is nested without end is not walked without end", "[kernel]") {
+  std::string declarations =
+      "%n = OpConstant %uint 4294967295\n%s0 = OpTypeStruct\n%many = OpTypeArray %s0 %n\n";
+  declarations += "%t0 = OpTypeStruct %many\n";
+  for (int i = 1; i < 64; ++i)
+    declarations += "%t" + std::to_string(i) + " = OpTypeStruct %t" + std::to_string(i - 1) + " %t" +
+                    std::to_string(i - 1) + "\n";
+  declarations +=
+      "%block = OpTypeStruct %t63\n%pointer = OpTypePointer PushConstant %block\n"
+      "%push = OpVariable %pointer PushConstant";
+  const auto words = test::module("OpMemberDecorate %block 0 Offset 0\nOpDecorate %block Block", declarations,
+                                  "", "OpEntryPoint GLCompute %main \"main\" %push");
+  const Interface seen = interface_of(words);
+  REQUIRE(seen.members.size() == 1);
+  CHECK(seen.members[0].layout.empty());
+}
+
 TEST_CASE("a file that is not SPIR-V is refused for what is wrong with it", "[kernel]") {
   const TemporaryFolder folder;
   const auto said = [&](std::string bytes) {
