@@ -89,7 +89,7 @@ std::optional<device::Artefact> decode_payload(std::span<const std::byte> bytes)
     slot.name = in.text();
     slot.kind = in.word(SlotKind::address);
     slot.access = in.word(Access::read_write);
-    slot.element = in.word(ElementType::bfloat16);
+    slot.element = in.word(ElementType::boolean);
     slot.size = in.number32();
   }
   a.passing.resize(in.count(9));

@@ -55,6 +55,7 @@ std::string_view name(ElementType type) noexcept {
     case ElementType::uint32: return "uint32";
     case ElementType::uint64: return "uint64";
     case ElementType::bfloat16: return "bfloat16";
+    case ElementType::boolean: return "boolean";
   }
   return "unknown";
 }
@@ -73,6 +74,10 @@ std::string_view name(Feature feature) noexcept {
     case Feature::atomics_float32: return "atomics_float32";
     case Feature::host_memory: return "host_memory";
     case Feature::scalar_layout: return "scalar_layout";
+    case Feature::parameters8: return "parameters8";
+    case Feature::parameters16: return "parameters16";
+    case Feature::subgroups_clustered: return "subgroups_clustered";
+    case Feature::memory_model: return "memory_model";
   }
   return "unknown";
 }

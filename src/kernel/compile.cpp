@@ -216,6 +216,7 @@ Result<Compiled> compiled(const AnySource& source, const CompileOptions& options
   std::vector<std::uint32_t> words = out.spirv.words;
   kernel::forget_new_languages(words);
   kernel::ask_for_storage_buffers(words);
+  kernel::read_uniform_buffers_as_storage(words);
   const auto here = [&](const Error& error) {
     return error.with_context(base::text("in the {} source of kernel '{}'", source.language(), options.name));
   };

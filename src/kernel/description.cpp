@@ -54,9 +54,9 @@ auto rest_of(const SpirV& source) {
 }
 auto rest_of(const CudaCpp& source) {
   const auto& [text, file, entry, macros, workgroup, tile, dynamic_shared, registers, fast_math, includes,
-               directories, find, path, launch] = source;
+               directories, find, path, launch, standard] = source;
   return std::tuple_cat(std::tie(file, entry, macros, workgroup, tile, dynamic_shared, registers, fast_math,
-                                 includes, directories, path, launch),
+                                 includes, directories, path, launch, standard),
                         std::tuple(find != nullptr));
 }
 template <class Module>

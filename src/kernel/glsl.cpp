@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -55,6 +56,27 @@ bool is_identifier(std::string_view name) {
   return !name.empty() && !is_digit(name.front()) && word_at(name, 0).size() == name.size();
 }
 
+std::string_view macro_identifier(std::string_view name) {
+  const std::size_t open = name.find('(');
+  const std::string_view identifier = name.substr(0, open);
+  if (!is_identifier(identifier)) return {};
+  if (open == name.npos) return identifier;
+  if (name.back() != ')') return {};
+  std::string_view rest = name.substr(open + 1, name.size() - open - 2);
+  const auto blank = [](std::string_view text) { return text.find_first_not_of(" \t") == text.npos; };
+  if (blank(rest)) return identifier;
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    more = comma != rest.npos;
+    std::string_view parameter = rest.substr(0, comma);
+    while (!parameter.empty() && is_space(parameter.front())) parameter.remove_prefix(1);
+    while (!parameter.empty() && is_space(parameter.back())) parameter.remove_suffix(1);
+    if (!is_identifier(parameter) && (more || parameter != "...")) return {};
+    if (more) rest.remove_prefix(comma + 1);
+  }
+  return identifier;
+}
+
 GlslOutline outline(std::string_view text, std::string_view entry) {
   GlslOutline result;
   std::size_t at = skip_blank(text, 0);
@@ -93,9 +115,33 @@ namespace {
 /// machines, must not get into what it makes.
 constexpr std::string_view source_name = "kernel.comp";
 constexpr std::string_view include_name = "kernel.include.";
+/// The line of the function that calls an entry point other than main: after those of any source.
+constexpr std::uint32_t generated_line = 999'999'000;
+
+/// The column of the word in quotes that a message begins with, if its line has that word once: the compiler itself does not
+/// say columns. 0 otherwise, and if the source has numbers of its own for its lines.
+std::uint32_t column_of(const Diagnostic& said, std::string_view text) {
+  if (said.line == 0 || text.find("#line") != text.npos || !said.text.starts_with("'")) return 0;
+  const std::string_view word = word_at(said.text, 1);
+  if (!is_identifier(word) || std::string_view(said.text).substr(1 + word.size(), 1) != "'") return 0;
+  for (std::uint32_t line = 1; line < said.line; ++line) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return 0;
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  std::uint32_t column = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view here = word_at(text, at);
+    if (here == word && std::exchange(column, static_cast<std::uint32_t>(at + 1)) != 0) return 0;
+    at += std::max<std::size_t>(here.size(), 1);
+  }
+  return column;
+}
 
 /// "kernel.comp:4: error: '' : text" as an entry; nothing for a line that is none.
-std::optional<Diagnostic> parse_line(std::string_view line, const std::vector<SourceText>& texts) {
+std::optional<Diagnostic> parse_line(std::string_view line, std::string_view source,
+                                     const std::vector<SourceText>& texts) {
   Diagnostic said;
   std::size_t length = 0;
   const auto find = [&](std::string_view mark, Diagnostic::Severity severity) {
@@ -114,12 +160,14 @@ std::optional<Diagnostic> parse_line(std::string_view line, const std::vector<So
       place = place.substr(0, colon);
     }
   said.file = place;
+  std::optional<std::size_t> text;
   if (place == source_name) {
-    said.file = texts.front().shown;
+    text = 0;
   } else if (place.starts_with(include_name)) {
     const auto index = small_number(place.substr(include_name.size()));
-    if (index && *index < texts.size()) said.file = texts[*index].shown;
+    if (index && *index < texts.size()) text = *index;
   }
+  if (text) said.file = texts[*text].shown;
 
   constexpr std::string_view nothing = "'' : ", include = "'#include' : ", header = " for header name: ";
   if (what.starts_with(nothing)) what.remove_prefix(nothing.size());
@@ -128,15 +176,16 @@ std::optional<Diagnostic> parse_line(std::string_view line, const std::vector<So
     what = what.substr(0, what.rfind(header));
   }
   said.text = trimmed(what);
+  if (text) said.column = column_of(said, *text == 0 ? source : std::string_view(texts[*text].text));
   return said;
 }
 
-std::vector<Diagnostic> parse(std::string_view messages, const std::vector<SourceText>& texts,
-                              Diagnostic::Severity severity) {
+std::vector<Diagnostic> parse(std::string_view messages, std::string_view source,
+                              const std::vector<SourceText>& texts, Diagnostic::Severity severity) {
   std::vector<Diagnostic> list;
   for (std::size_t at = 0; at < messages.size();) {
     const std::size_t end = std::min(messages.find('\n', at), messages.size());
-    auto said = parse_line(messages.substr(at, end - at), texts);
+    auto said = parse_line(messages.substr(at, end - at), source, texts);
     if (said && said->severity == severity) list.push_back(std::move(*said));
     at = end + 1;
   }
@@ -144,9 +193,13 @@ std::vector<Diagnostic> parse(std::string_view messages, const std::vector<Sourc
 }
 
 /// The compiler's messages as one error: the first is the sentence, the others are its context.
-Error failure(std::string_view messages, const std::vector<SourceText>& texts, const std::string& kernel,
-              const std::string& ended) {
-  std::vector<Diagnostic> errors = parse(messages, texts, Diagnostic::Severity::error);
+Error failure(std::string_view messages, const Glsl& source, const std::vector<SourceText>& texts,
+              const std::string& kernel, const std::string& ended) {
+  std::vector<Diagnostic> errors = parse(messages, source.text, texts, Diagnostic::Severity::error);
+  for (Diagnostic& said : errors)
+    if (said.line >= generated_line)
+      said.line = 0, said.column = 0,
+      said.text = base::text("there is no function '{}' without parameters", source.entry);
   if (!ended.empty()) {
     const auto cause = std::find_if(errors.begin(), errors.end(),
                                     [&](const Diagnostic& said) { return said.text == ended; });
@@ -270,18 +323,24 @@ class Shaderc final : public GlslCompiler {
     const Includer& asked = *includer;
     options.SetIncluder(std::move(includer));
     for (const Macro& macro : source.macros) options.AddMacroDefinition(macro.name, macro.value);
-    // GLSL has one entry point, main; a function of another name becomes it by being called so.
-    if (source.entry != "main") options.AddMacroDefinition(source.entry, "main");
+    // GLSL has one entry point, main. For another function one is written that calls it; that of the source gets another name.
+    std::string extended;
+    if (source.entry != "main") {
+      options.AddMacroDefinition("main", "wye_main_of_source");
+      extended = base::text("{}\n\n#undef main\n#line {}\nvoid main() {{ {}(); }}\n", source.text,
+                            generated_line, source.entry);
+    }
+    const std::string& text = source.entry == "main" ? source.text : extended;
 
     if (auto bearable = check_nesting(source.text, texts, kernel); !bearable)
       return std::move(bearable).error();
     return run_compiler([&]() -> Result<std::vector<std::uint32_t>> {
-      const auto result =
-          compiler_.CompileGlslToSpv(source.text.data(), source.text.size(), shaderc_compute_shader,
-                                     source_name.data(), "main", options);
+      const auto result = compiler_.CompileGlslToSpv(text.data(), text.size(), shaderc_compute_shader,
+                                                     source_name.data(), "main", options);
       if (result.GetCompilationStatus() != shaderc_compilation_status_success)
-        return failure(result.GetErrorMessage(), texts, kernel, asked.ended());
-      if (warnings) *warnings = parse(result.GetErrorMessage(), texts, Diagnostic::Severity::warning);
+        return failure(result.GetErrorMessage(), source, texts, kernel, asked.ended());
+      if (warnings)
+        *warnings = parse(result.GetErrorMessage(), source.text, texts, Diagnostic::Severity::warning);
       return std::vector<std::uint32_t>(result.begin(), result.end());
     });
   }

@@ -62,6 +62,8 @@ std::size_t skip_blank(std::string_view text, std::size_t at);
 bool is_word(char c);
 /// Whether `name` is an identifier of GLSL and C.
 bool is_identifier(std::string_view name);
+/// The identifier of a macro's name: "mad" of "mad" and of "mad(a, b, ...)"; empty if the name is neither.
+std::string_view macro_identifier(std::string_view name);
 
 }  // namespace kernel
 }  // namespace v0

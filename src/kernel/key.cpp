@@ -47,6 +47,13 @@ Digest shader_key(const Ingredients& in) {
         .add(static_cast<std::uint64_t>(slot.access))
         .add(static_cast<std::uint64_t>(slot.element))
         .add(std::uint64_t{slot.size});
+  // What a source is compared with: an artefact of one struct must not be found for another of its size.
+  for (const Slot& slot : slots) {
+    if (slot.members.empty()) continue;
+    hasher.add("members").add(std::uint64_t{slot.members.size()});
+    for (const SlotMember& member : slot.members)
+      hasher.add(static_cast<std::uint64_t>(member.element)).add(std::uint64_t{member.offset});
+  }
 
   // A source that includes nothing has the key it had before there were includes.
   if (in.texts.size() > 1) add_texts(hasher, in.texts);

@@ -50,21 +50,76 @@ std::string member_text(const PushMember& member) {
   return type_text(ElementType::opaque, member.packed_size);
 }
 
+bool is_float(ElementType type) {
+  return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 ||
+         type == ElementType::float64;
+}
+
 /// Whether both are whole numbers or both are not: PTX does not say which of the two kinds a whole number is.
 bool same_class(ElementType a, ElementType b) {
-  const auto is_float = [](ElementType type) {
-    return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 ||
-           type == ElementType::float64;
-  };
   return a == ElementType::opaque || b == ElementType::opaque || is_float(a) == is_float(b);
 }
 
-/// What would make a struct of `declared` bytes as large as the source's.
-std::string mending(std::uint32_t declared, std::uint32_t there) {
-  return declared < there ? base::text("; {} of padding in the declared struct would mend it",
-                                       plural(there - declared, "byte"))
-                          : base::text("; {} of padding in the struct of the source would mend it",
-                                       plural(declared - there, "byte"));
+/// "float32 at 0, 16, 20; uint32 at 24".
+std::string layout_text(const std::vector<SlotMember>& members) {
+  constexpr std::size_t most_shown = 24;
+  std::string list;
+  const std::size_t count = std::min(members.size(), most_shown);
+  for (std::size_t i = 0; i < count; ++i) {
+    const SlotMember& member = members[i];
+    if (i != 0 && member.element == members[i - 1].element) {
+      list += base::text(", {}", member.offset);
+      continue;
+    }
+    list.append(i == 0 ? "" : "; ");
+    list += base::text("{} at {}", member.element == ElementType::opaque ? "bytes" : name(member.element),
+                       member.offset);
+  }
+  return count < members.size() ? base::text("{} and {} more", list, members.size() - count) : list;
+}
+
+/// "; the declared struct has float32 at 0, 4; its source has float32 at 0, 16".
+std::string both_layouts(const std::vector<SlotMember>& declared, const std::vector<SlotMember>& there) {
+  std::string both;
+  if (!declared.empty()) both += base::text("; the declared struct has {}", layout_text(declared));
+  if (!there.empty()) both += base::text("; the struct of the source has {}", layout_text(there));
+  return both;
+}
+
+/// Whether a declared number may be read as `wanted`, which it overlaps. Floating-point numbers are themselves; those of 16
+/// bits may be declared as the integers that hold their bits. An integer may be part of a wider one, and a 32-bit word may
+/// hold several narrow numbers (packHalf2x16).
+bool may_be(const SlotMember& declared, const SlotMember& wanted) {
+  if (declared.element == ElementType::opaque) return true;
+  const bool same_place = declared.offset == wanted.offset && declared.size == wanted.size;
+  if (is_float(wanted.element))
+    return same_place &&
+           (declared.element == wanted.element || (wanted.size == 2 && !is_float(declared.element)));
+  if (!is_float(declared.element)) return true;
+  return wanted.element == ElementType::uint32 && declared.size < wanted.size;
+}
+
+/// Whether the declared struct has, at the place of `wanted`, what a source may read as that number.
+bool holds(const std::vector<SlotMember>& declared, const SlotMember& wanted) {
+  const std::uint64_t end = std::uint64_t{wanted.offset} + wanted.size;
+  std::uint64_t covered = 0;
+  for (const SlotMember& one : declared) {
+    const std::uint64_t first = std::max(one.offset, wanted.offset);
+    const std::uint64_t last = std::min(std::uint64_t{one.offset} + one.size, end);
+    if (first >= last) continue;
+    if (!may_be(one, wanted)) return false;
+    covered += last - first;
+  }
+  return covered == wanted.size;
+}
+
+/// The first number of the source that the declared struct does not have; null if there is none, or nothing is known.
+const SlotMember* first_conflict(const std::vector<SlotMember>& declared,
+                                 const std::vector<SlotMember>& there) {
+  if (declared.empty()) return nullptr;
+  for (const SlotMember& one : there)
+    if (one.element != ElementType::opaque && !holds(declared, one)) return &one;
+  return nullptr;
 }
 
 std::string quoted(const std::string& name) {
@@ -168,7 +223,18 @@ class Matcher {
     if (slot.access == Access::write && memory.written == Written::no)
       return disagree(index, slot, base::text("{} of its source is never written", where));
     if (slot.kind == SlotKind::buffer && !same_elements(slot, memory, by_address))
-      return disagree(index, slot, base::text("{} of its source has {}", where, memory_text(memory)));
+      return disagree(index, slot,
+                      base::text("{} of its source has {}{}", where, memory_text(memory),
+                                 both_layouts(slot.members, memory.layout)));
+    const std::uint64_t end =
+        memory.layout.empty() ? 0 : std::uint64_t{memory.layout.back().offset} + memory.layout.back().size;
+    const bool is_element = memory.stride == 0 ? slot.size >= end : slot.size == memory.stride;
+    if (slot.kind == SlotKind::buffer && is_element)
+      if (const SlotMember* conflict = first_conflict(slot.members, memory.layout))
+        return disagree(
+            index, slot,
+            base::text("{} of its source has {} at byte {} of each element{}", where, name(conflict->element),
+                       conflict->offset, both_layouts(slot.members, memory.layout)));
     return std::nullopt;
   }
 
@@ -176,11 +242,12 @@ class Matcher {
   /// 16 bits by their address in words of 32, which needs no feature of a device, and structs number by number.
   static bool same_elements(const Slot& slot, const Memory& memory, bool by_address) {
     if (memory.stride == 0) return true;
-    if (slot.element == ElementType::opaque)
+    const ElementType element = slot.element == ElementType::boolean ? ElementType::uint8 : slot.element;
+    if (element == ElementType::opaque)
       return memory.stride == slot.size ||
              (memory.component != ElementType::opaque && slot.size % memory.stride == 0);
     if (by_address && slot.size < 4 && memory.component == ElementType::uint32) return true;
-    return memory.component == slot.element && memory.stride % slot.size == 0;
+    return memory.component == element && memory.stride % slot.size == 0;
   }
 
   std::optional<Error> check_member(std::size_t index, const Slot& slot, std::size_t at) const {
@@ -205,17 +272,38 @@ class Matcher {
         if (member.element != ElementType::uint64 && member.element != ElementType::uint32) return refuse();
         return std::nullopt;
       case SlotKind::scalar:
-        if (member.kind != PushMember::Kind::scalar || member.element != slot.element) return refuse();
+        if (member.kind != PushMember::Kind::scalar || !same_number(slot.element, member.element))
+          return refuse();
         return std::nullopt;
       case SlotKind::structure: break;
     }
     if (address) return refuse();
     const bool fits =
         at + 1 == source_.members.size() || slot.size <= source_.members[at + 1].offset - member.offset;
-    if (!fits ||
-        (slot.size != member.size && slot.size != member.padded_size && slot.size != member.packed_size))
-      return refuse(mending(slot.size, member.packed_size));
+    const bool sized =
+        slot.size == member.size || slot.size == member.padded_size || slot.size == member.packed_size;
+    if (!fits || !sized) {
+      if (member.kind == PushMember::Kind::scalar || member.element != ElementType::opaque)
+        return refuse(source_.members.size() > 1
+                          ? base::text("; wrap the members of its push-constant block in one struct, or "
+                                       "declare one parameter for each of the {}",
+                                       source_.members.size())
+                          : std::string());
+      return refuse(both_layouts(slot.members, member.layout));
+    }
+    const std::vector<SlotMember> number = {{member.element, 0, member.size}};
+    const auto& there = member.kind == PushMember::Kind::scalar ? number : member.layout;
+    if (const SlotMember* conflict = first_conflict(slot.members, there))
+      return disagree(index, slot,
+                      base::text("{} of its source has {} at byte {}{}", where, name(conflict->element),
+                                 conflict->offset, both_layouts(slot.members, there)));
     return std::nullopt;
+  }
+
+  /// Shaders keep a bool among their parameters as a 32-bit integer, of which wye writes the first byte and zeroes the rest.
+  static bool same_number(ElementType declared, ElementType there) {
+    if (declared != ElementType::boolean) return declared == there;
+    return there == ElementType::uint32 || there == ElementType::int32;
   }
 
   /// What is known of a parameter of a function is its size, and sometimes what number it is.
@@ -233,7 +321,8 @@ class Matcher {
         return std::nullopt;
       case SlotKind::structure:
         if (member.size != slot.size)
-          return member.element == ElementType::opaque ? refuse(mending(slot.size, member.size)) : refuse();
+          return refuse(member.element == ElementType::opaque ? both_layouts(slot.members, {})
+                                                              : std::string());
         return std::nullopt;
     }
     if (!same_class(member.element, ElementType::uint64)) return refuse();

@@ -118,6 +118,7 @@ class Log {
     for (std::size_t at = 0; at < log.size();) {
       const std::size_t end = std::min(log.find('\n', at), log.size());
       auto said = parse_line(log.substr(at, end - at));
+      if (said && said->line != 0) said->column = column_of(log.substr(std::min(end + 1, log.size())));
       if (said && said->severity == wanted) list.push_back(std::move(*said));
       at = end + 1;
     }
@@ -147,6 +148,18 @@ class Log {
     place(trimmed(line.substr(0, first_at)), *first);
     explain(*first);
     return first;
+  }
+
+  /// The column that a mark below the quoted line shows; 0 if none follows.
+  static std::uint32_t column_of(std::string_view after) {
+    constexpr std::size_t indent = 2;  // of the quoted line
+    const std::size_t quoted_end = after.find('\n');
+    if (!after.starts_with("  ") || quoted_end == after.npos) return 0;
+    const std::string_view mark =
+        after.substr(quoted_end + 1, after.find('\n', quoted_end + 1) - quoted_end - 1);
+    const std::size_t caret = mark.find_first_not_of(" \t");
+    if (caret == mark.npos || mark[caret] != '^' || caret < indent || caret >= quoted_end + 1) return 0;
+    return static_cast<std::uint32_t>(caret - indent + 1);
   }
 
   /// Where " mark:", " mark   :" or " mark #177-D:" is, and where what it says begins; npos where it is not.
@@ -234,7 +247,8 @@ class Nvrtc final : public CudaCompiler {
                    base::text("Kernel '{}' cannot be compiled for {}: {} knows sm_{} to sm_{}.", kernel,
                               to_string(target), name_, architectures_.front(), architectures_.back()));
     const CudaTexts prepared = prepare(source, texts, headers);
-    std::vector<std::string> options{"--gpu-architecture=" + to_string(target), "--std=c++17"};
+    std::vector<std::string> options{"--gpu-architecture=" + to_string(target),
+                                     base::text("--std=c++{:02}", source.standard)};
     if (source.max_registers != 0) options.push_back(base::text("--maxrregcount={}", source.max_registers));
     if (source.fast_math) options.push_back("--use_fast_math");
     if (!warnings) options.push_back("--disable-warnings");

@@ -58,6 +58,12 @@ std::string launch_options(const Source& source) {
   return options;
 }
 
+/// What an artefact keeps: members are compared when it is made, and never again.
+ParamSchema without_members(ParamSchema schema) {
+  for (Slot& slot : schema.slots) slot.members.clear();
+  return schema;
+}
+
 /// "Cubin, CudaCpp or Ptx".
 std::string alternatives(const std::vector<std::string_view>& names) {
   std::string text;
@@ -220,8 +226,10 @@ Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& da
   if (auto done = check_launch(source, name_); !done) return done;
   auto texts = std::make_shared<const std::vector<SourceText>>(
       read_includes(IncludePlaces(source), CudaCompiler::shown_name(source, name_)));
-  const std::string options = base::text("{}, registers {}, {}", launch_options(source), source.max_registers,
-                                         source.fast_math ? "fast math" : "exact");
+  std::string options = base::text("{}, registers {}, {}", launch_options(source), source.max_registers,
+                                   source.fast_math ? "fast math" : "exact");
+  // The default has the key it had before there were others.
+  if (source.standard != CudaCpp().standard) options += base::text(", C++{}", source.standard);
   Ingredients in =
       ingredients("CudaCpp", std::as_bytes(std::span(source.text)), kernel_entry(source, name_), source.tile);
   in.macros = source.macros;
@@ -316,9 +324,13 @@ Result<void> KernelProgram::add_host(const HostSource& source) {
 void KernelProgram::take_names() {
   const Prepared* spirv = find("SpirV");
   if (!spirv) return;
-  schema_ = spirv->ready->schema;
+  const auto take = [&](ParamSchema& schema) {
+    for (std::size_t i = 0; i < schema.slots.size(); ++i)
+      schema.slots[i].name = spirv->ready->schema.slots[i].name;
+  };
+  take(schema_);
   for (const Prepared& source : sources_)
-    if (source.ready) source.ready->schema = schema_;
+    if (source.ready && source.ready != spirv->ready) take(source.ready->schema);
 }
 
 Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words, const std::string& entry,
@@ -326,6 +338,7 @@ Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words,
                                                std::optional<Extent3> tile, const Digest& key) const {
   forget_new_languages(words);
   ask_for_storage_buffers(words);
+  read_uniform_buffers_as_storage(words);
   const auto valid = validate(words);
   if (!valid) return valid.error();
   auto interface = reflect(words, entry, constants);
@@ -340,7 +353,7 @@ Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words,
   artefact.code.resize(words.size() * sizeof(std::uint32_t));
   std::memcpy(artefact.code.data(), words.data(), artefact.code.size());
   artefact.specialization = constants;
-  artefact.schema = std::move(matched->schema);
+  artefact.schema = without_members(std::move(matched->schema));
   artefact.passing = std::move(matched->passing);
   artefact.parameter_bytes = matched->parameter_bytes;
   artefact.workgroup = interface->workgroup;
@@ -585,7 +598,7 @@ Result<device::Artefact> KernelProgram::cuda_artefact(std::span<const std::byte>
   artefact.language = ptx ? "ptx" : "cubin";
   artefact.entry = entry;
   artefact.code.assign(bytes.begin(), bytes.end());
-  artefact.schema = std::move(matched->schema);
+  artefact.schema = without_members(std::move(matched->schema));
   artefact.passing = std::move(matched->passing);
   artefact.parameter_bytes = matched->parameter_bytes;
   artefact.workgroup = *block;

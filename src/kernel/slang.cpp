@@ -303,7 +303,8 @@ class Compile {
     std::vector<const char*> paths;
     for (const std::string& folder : folders) paths.push_back(folder.c_str());
     std::vector<slang::Macro> macros;
-    for (const Macro& macro : source_.macros) macros.push_back({macro.name.c_str(), macro.value.c_str()});
+    for (const Macro& macro : source_.macros)
+      if (is_identifier(macro.name)) macros.push_back({macro.name.c_str(), macro.value.c_str()});
 
     slang::Target made;
     made.format = target == SlangCompiler::Target::cuda ? slang::format_cuda : slang::format_spirv;
@@ -330,7 +331,13 @@ class Compile {
     slang::Module* module = nullptr;
     const std::string path = path_of(texts_.front());
     if (source_.module.empty()) {
-      module = slang::load_text(session, "wye_kernel", path.c_str(), source_.text.c_str(), said.out());
+      // A session's macros have no parameters; those that have are lines of the text.
+      std::string text;
+      for (const Macro& macro : source_.macros)
+        if (!is_identifier(macro.name)) text += base::text("#define {} {}\n", macro.name, macro.value);
+      if (!text.empty()) text += "#line 1\n";
+      text += source_.text;
+      module = slang::load_text(session, "wye_kernel", path.c_str(), text.c_str(), said.out());
     } else {
       const slang::Ref<slang::Blob> blob(library_.create_blob(source_.module.data(), source_.module.size()));
       if (blob) module = slang::load_module(session, "wye_kernel", path.c_str(), blob.get(), said.out());

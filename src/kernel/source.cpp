@@ -102,10 +102,16 @@ Result<SpirV> SpirV::from_file(const std::string& path) {
     source.words.resize(bytes->size() / sizeof(std::uint32_t));
     if (!source.words.empty())
       std::memcpy(source.words.data(), bytes->data(), source.words.size() * sizeof(std::uint32_t));
-    if (bytes->size() % sizeof(std::uint32_t) != 0 || source.words.size() < 5 ||
-        source.words[0] != 0x07230203)
-      return Error(Errc::invalid_argument,
-                   base::text("File '{}' is not SPIR-V in this machine's byte order.", path));
+    constexpr std::size_t header = 5 * sizeof(std::uint32_t);
+    const std::uint32_t first = source.words.empty() ? 0 : source.words[0];
+    if (first == 0x03022307)
+      return base::invalid(base::text("File '{}' is SPIR-V in the byte order of another machine.", path));
+    if (first != 0x07230203)
+      return base::invalid(base::text("File '{}' is not SPIR-V: it does not begin as SPIR-V does.", path));
+    if (bytes->size() % sizeof(std::uint32_t) != 0 || bytes->size() < header)
+      return base::invalid(base::text(
+          "The size of file '{}' ({} bytes) is not one of SPIR-V: a multiple of 4 that is at least {}.", path,
+          bytes->size(), header));
     source.path = path;
     return source;
   } catch (const std::bad_alloc&) {
@@ -175,6 +181,7 @@ std::vector<std::string> kernel::files_of(const AnySource& source) {
 std::uint32_t kernel::size_of(ElementType type) {
   switch (type) {
     case ElementType::opaque: return 0;
+    case ElementType::boolean:
     case ElementType::int8:
     case ElementType::uint8: return 1;
     case ElementType::float16:
@@ -220,15 +227,17 @@ template <class Source>
 Result<void> check_macros(const Source& source, std::string_view entry, const std::string& name) {
   std::vector<std::string_view> names;
   for (const Macro& macro : source.macros) {
-    if (!is_identifier(macro.name))
-      return base::invalid(base::text("Macro '{}' of kernel '{}' is not an identifier.", macro.name, name));
-    if (macro.name == entry)
+    const std::string_view identifier = kernel::macro_identifier(macro.name);
+    if (identifier.empty())
+      return base::invalid(base::text(
+          "Macro '{}' of kernel '{}' is neither an identifier nor one with parameters.", macro.name, name));
+    if (identifier == entry)
       return base::invalid(
-          base::text("Macro '{}' of kernel '{}' has the name of its entry point.", macro.name, name));
+          base::text("Macro '{}' of kernel '{}' has the name of its entry point.", identifier, name));
     if (macro.value.find_first_of("\r\n") != std::string::npos)
       return base::invalid(
           base::text("The value of macro '{}' of kernel '{}' has more than one line.", macro.name, name));
-    names.push_back(macro.name);
+    names.push_back(identifier);
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
@@ -259,6 +268,10 @@ Result<void> kernel::check(const CudaCpp& source, const std::string& kernel) {
   if (source.max_registers > most_registers)
     return base::invalid(base::text("The registers of one thread of kernel '{}' ({}) exceed the limit ({}).",
                                     kernel, source.max_registers, most_registers));
+  constexpr std::uint32_t oldest_standard = 11, newest_standard = 98;
+  if (source.standard < oldest_standard || source.standard > newest_standard)
+    return base::invalid(base::text("The standard of C++ of kernel '{}' ({}) is not one from 11 on.", kernel,
+                                    source.standard));
   return check_text(source, "CudaCpp", kernel_entry(source, kernel), kernel);
 }
 

@@ -54,6 +54,10 @@ constexpr Capability capabilities[] = {
     {4433, "StorageBuffer16BitAccess", true, Feature::storage16},
     {4448, "StorageBuffer8BitAccess", true, Feature::storage8},
     {6033, "AtomicFloat32AddEXT", true, Feature::atomics_float32},
+    {67, "GroupNonUniformClustered", true, Feature::subgroups_clustered},
+    {4435, "StoragePushConstant16", true, Feature::parameters16},
+    {4450, "StoragePushConstant8", true, Feature::parameters8},
+    {5345, "VulkanMemoryModel", true, Feature::memory_model},
     {5, "Linkage", false, {}},
     {6, "Kernel", false, {}},
     {43, "Sampled1D", false, {}},
@@ -64,18 +68,14 @@ constexpr Capability capabilities[] = {
     {50, "ImageQuery", false, {}},
     {55, "StorageImageReadWithoutFormat", false, {}},
     {56, "StorageImageWriteWithoutFormat", false, {}},
-    {67, "GroupNonUniformClustered", false, {}},
     {68, "GroupNonUniformQuad", false, {}},
     {4434, "UniformAndStorageBuffer16BitAccess", false, {}},
-    {4435, "StoragePushConstant16", false, {}},
     {4441, "VariablePointersStorageBuffer", false, {}},
     {4442, "VariablePointers", false, {}},
     {4449, "UniformAndStorageBuffer8BitAccess", false, {}},
-    {4450, "StoragePushConstant8", false, {}},
     {4472, "RayQueryKHR", false, {}},
     {5055, "ShaderClockKHR", false, {}},
     {5302, "RuntimeDescriptorArray", false, {}},
-    {5345, "VulkanMemoryModel", false, {}},
     {5612, "AtomicFloat32MinMaxEXT", false, {}},
     {6019, "DotProduct", false, {}},
     {6034, "AtomicFloat64AddEXT", false, {}},
@@ -245,6 +245,7 @@ class Reflection {
                                                   static_cast<unsigned>(memory.declared));
       if (there.memory.stride != memory.stride || there.memory.component != memory.component)
         there.memory.stride = 0, there.memory.component = ElementType::opaque;
+      if (there.memory.layout != memory.layout) there.memory.layout.clear();
       return {};
     }
     variables_.push_back({variable.id, binding});
@@ -280,9 +281,17 @@ class Reflection {
     if (shown->kind == Type::Kind::array || shown->kind == Type::Kind::runtime_array) {
       memory.component = shown->component;
       memory.stride = shown->stride;
+      if (module_.type(shown->element).kind == Type::Kind::structure)
+        memory.layout = module_.layout(shown->element);
     } else if (pointer_stride != 0 || !whole) {
       memory.component = shown->component;
       memory.stride = pointer_stride != 0 ? pointer_stride : round_up(shown->size, shown->alignment);
+      if (!whole && shown->kind == Type::Kind::structure)
+        memory.layout = module_.layout(module_.type(pointee).members[0]);
+    } else if (std::none_of(shown->members.begin(), shown->members.end(), [&](Id member) {
+                 return module_.type(member).kind == Type::Kind::runtime_array;
+               })) {
+      memory.layout = module_.layout(pointee);
     }
     memory.declared = static_cast<Access>((readable ? 1u : 0u) | (writable ? 2u : 0u));
     return memory;
@@ -329,7 +338,10 @@ class Reflection {
     member.packed_size = round_up(size, type.alignment);
     member.element = type.component;
     member.kind = PushMember::Kind::structure;
-    if (type.kind == Type::Kind::scalar) member.kind = PushMember::Kind::scalar;
+    if (type.kind == Type::Kind::scalar)
+      member.kind = PushMember::Kind::scalar;
+    else
+      member.layout = module_.layout(block_type.members[index], decorations);
     const auto points = [&](const Type& address) {
       member.memory = memory_of(address.element, {}, address.stride);
       member.element = ElementType::opaque;
@@ -407,6 +419,35 @@ void forget_new_languages(std::span<std::uint32_t> words) {
   change_first_operands(words, Op::source, [](std::uint32_t& language) {
     if (language > newest_known) language = 0;
   });
+}
+
+void read_uniform_buffers_as_storage(std::vector<std::uint32_t>& words) {
+  constexpr std::uint32_t version_1_3 = 0x00010300, uniform = 2, storage_buffer = 12;
+  constexpr std::uint32_t buffer_block = 3, non_writable = 24;
+  if (words.size() < 5 || words[1] < version_1_3) return;
+  std::vector<std::size_t> changed;  // the words that name the storage class
+  std::vector<Id> variables;
+  std::size_t annotations = 0;
+  for (std::size_t at = 5; at < words.size();) {
+    const std::size_t length = words[at] >> 16;
+    if (length == 0 || length > words.size() - at) return;
+    const auto op = static_cast<Op>(words[at] & 0xffff);
+    const bool annotates = op == Op::decorate || op == Op::member_decorate;
+    if (annotates && annotations == 0) annotations = at;
+    if (op == Op::decorate && length > 2 && words[at + 2] == buffer_block) return;
+    if (op == Op::type_pointer && length == 4 && words[at + 2] == uniform) changed.push_back(at + 2);
+    if (op == Op::variable && length >= 4 && words[at + 3] == uniform) {
+      changed.push_back(at + 3);
+      variables.push_back(words[at + 2]);
+    }
+    at += length;
+  }
+  if (variables.empty() || annotations == 0) return;
+  for (const std::size_t at : changed) words[at] = storage_buffer;
+  std::vector<std::uint32_t> added;
+  for (const Id variable : variables)
+    added.insert(added.end(), {3u << 16 | static_cast<std::uint32_t>(Op::decorate), variable, non_writable});
+  words.insert(words.begin() + static_cast<std::ptrdiff_t>(annotations), added.begin(), added.end());
 }
 
 void ask_for_storage_buffers(std::span<std::uint32_t> words) {

@@ -27,6 +27,8 @@ struct Memory {
   ElementType component =
       ElementType::opaque;   ///< the numbers its elements are made of; opaque: several, or unknown
   std::uint32_t stride = 0;  ///< bytes from one element to the next; 0: unknown
+  /// The numbers of one element that is a struct; with a `stride` of 0, those of a block that ends where they do.
+  std::vector<SlotMember> layout = {};
   friend bool operator==(const Memory&, const Memory&) = default;
 };
 
@@ -54,6 +56,7 @@ struct PushMember {
   std::uint32_t padded_size = 0;  ///< `size` up to the alignment that GLSL gives it
   std::uint32_t packed_size = 0;  ///< `size` up to the alignment that C++ gives it
   Memory memory;
+  std::vector<SlotMember> layout = {};  ///< the numbers of a `structure`, from its begin
 };
 
 /// What one entry point of a module expects.
@@ -87,6 +90,10 @@ void forget_new_languages(std::span<std::uint32_t> words);
 /// Makes a module that asks for 8- and 16-bit numbers in storage and uniform buffers ask for those in storage buffers
 /// only, which is all that wye binds, and more devices have it. Slang always asks for both.
 void ask_for_storage_buffers(std::span<std::uint32_t> words);
+
+/// Makes the uniform buffers of a module storage buffers that it does not write. Every layout of a uniform buffer is one of a
+/// storage buffer, which may be larger. SPIR-V before 1.3 keeps its uniform buffers, and so does a module that is not valid.
+void read_uniform_buffers_as_storage(std::vector<std::uint32_t>& words);
 
 }  // namespace kernel
 }  // namespace v0

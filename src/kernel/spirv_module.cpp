@@ -286,6 +286,79 @@ std::uint64_t Module::member_size(Id id, const Decorations& member) const {
   const std::uint64_t lines = member.row_major ? type(matrix.element).count : matrix.count;
   return std::min(*member.matrix_stride * lines, most_bytes);
 }
+namespace {
+
+/// Appends the numbers of a type until there are too many. Steps are counted as well: a type without numbers can nest itself
+/// in others more often than anything could be walked.
+class LayoutWalk {
+ public:
+  explicit LayoutWalk(const Module& module) : module_(module) {}
+
+  void walk(Id id, const Decorations& member, std::uint64_t offset) {
+    if (!more()) return;
+    ++steps_;
+    const Type& type = module_.type(id);
+    switch (type.kind) {
+      case Type::Kind::scalar: add(type.component, offset, type.size); break;
+      case Type::Kind::pointer: add(ElementType::uint64, offset, type.size); break;
+      case Type::Kind::vector: repeat(type, member, offset, module_.type(type.element).size); break;
+      case Type::Kind::array:
+        repeat(type, member, offset, type.stride != 0 ? type.stride : module_.type(type.element).size);
+        break;
+      case Type::Kind::matrix: {
+        const Type& column = module_.type(type.element);
+        const std::uint64_t number = module_.type(column.element).size;
+        const std::uint64_t stride = member.matrix_stride.value_or(static_cast<std::uint32_t>(column.size));
+        for (std::uint64_t c = 0; c < type.count && more(); ++c)
+          for (std::uint64_t r = 0; r < column.count && more(); ++r)
+            walk(column.element, {},
+                 offset + (member.row_major ? r * stride + c * number : c * stride + r * number));
+        break;
+      }
+      case Type::Kind::structure:
+        for (std::uint32_t m = 0; m < type.members.size() && more(); ++m) {
+          const Decorations& decorations = module_.decoration(id, m);
+          walk(type.members[m], decorations, offset + decorations.offset.value_or(0));
+        }
+        break;
+      default: break;
+    }
+  }
+
+  /// What was found; nothing if that is not all.
+  std::vector<SlotMember> found() && {
+    if (!more()) found_.clear();
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr std::size_t most_steps = 4 * most_numbers;
+
+  bool more() const { return found_.size() <= most_numbers && steps_ <= most_steps; }
+  void add(ElementType element, std::uint64_t offset, std::uint64_t size) {
+    found_.push_back({element, static_cast<std::uint32_t>(std::min(offset, most_bytes)),
+                      static_cast<std::uint32_t>(size)});
+  }
+  void repeat(const Type& type, const Decorations& member, std::uint64_t offset, std::uint64_t stride) {
+    for (std::uint64_t i = 0; i < type.count && more(); ++i) {
+      ++steps_;
+      walk(type.element, member, offset + i * stride);
+    }
+  }
+
+  const Module& module_;
+  std::vector<SlotMember> found_;
+  std::size_t steps_ = 0;
+};
+
+}  // namespace
+
+std::vector<SlotMember> Module::layout(Id id, const Decorations& member) const {
+  LayoutWalk walk(*this);
+  walk.walk(id, member, 0);
+  return std::move(walk).found();
+}
+
 const Decorations& Module::decoration(Id id) const { return find_or_empty(decorations, id); }
 const Decorations& Module::decoration(Id id, std::uint32_t member) const {
   return find_or_empty(member_decorations, std::pair(id, member));

@@ -165,6 +165,9 @@ struct Function {
   std::span<const Instruction> body;
 };
 
+/// Numbers of a struct whose offsets are compared; of a larger one, the size.
+inline constexpr std::size_t most_numbers = 1024;
+
 struct Module {
   std::uint32_t version = 0;  ///< 0x00010500 is 1.5
   std::vector<Instruction> instructions;
@@ -190,6 +193,8 @@ struct Module {
   const Type& type(Id id) const;
   /// Bytes of a structure's member of type `id`: matrices are as wide as its decorations make them.
   std::uint64_t member_size(Id id, const Decorations& member) const;
+  /// The numbers of a value of type `id`, in order of its members; empty if there are over `most_numbers`.
+  std::vector<SlotMember> layout(Id id, const Decorations& member = {}) const;
   const Decorations& decoration(Id id) const;
   const Decorations& decoration(Id id, std::uint32_t member) const;
   /// Printable; empty where there is none.

@@ -3,10 +3,13 @@
 #if WYE_WITH_GLSL
 #include <spirv-tools/libspirv.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/text.hpp"
+#include "kernel/diagnostics.hpp"
 #endif
 
 namespace wye {
@@ -33,10 +36,22 @@ Result<void> validate(std::span<const std::uint32_t> words, bool scalar_layout) 
   if (!diagnostic)
     return Error(Errc::invalid_argument, base::text("The SPIR-V is not valid (code {}).", result));
   std::string_view what = diagnostic->error;
-  what = what.substr(0, what.find('\n'));
+  const std::size_t first = std::min(what.find('\n'), what.size());
+  std::string_view rest = what.substr(first);
+  what = what.substr(0, first);
   while (!what.empty() && (what.back() == '.' || what.back() == ' ')) what.remove_suffix(1);
-  return Error(Errc::invalid_argument,
-               base::text("The SPIR-V is not valid at word {}: {}.", diagnostic->position.index, what));
+  // The validator counts instructions from the first of the module; without one it could not read the words.
+  Error error(Errc::invalid_argument, diagnostic->position.index == 0
+                                          ? base::text("The SPIR-V is not valid: {}.", what)
+                                          : base::text("The SPIR-V is not valid at instruction {}: {}.",
+                                                       diagnostic->position.index, what));
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    if (line.find_first_not_of(" \t") != line.npos) error = error.with_context(std::string(trimmed(line)));
+    rest.remove_prefix(line.size());
+  }
+  return error;
 }
 
 }  // namespace

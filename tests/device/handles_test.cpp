@@ -18,9 +18,9 @@ TEST_CASE("values of the device room have words of their own", "[device]") {
     words.insert(name(static_cast<ElementType>(i)));
   CHECK(words.size() == static_cast<unsigned>(ElementType::uint64) + 1);
   words.clear();
-  for (unsigned i = 0; i <= static_cast<unsigned>(Feature::scalar_layout); ++i)
+  for (unsigned i = 0; i <= static_cast<unsigned>(Feature::memory_model); ++i)
     words.insert(name(static_cast<Feature>(i)));
-  CHECK(words.size() == static_cast<unsigned>(Feature::scalar_layout) + 1);
+  CHECK(words.size() == static_cast<unsigned>(Feature::memory_model) + 1);
   CHECK(words.count("unknown") == 0);
 
   CHECK(to_string(Features{Feature::int64, Feature::float64}) == "float64, int64");

@@ -142,10 +142,10 @@ TEST_CASE("errors of compiling have their entries as data", "[kernel]") {
       compile(Glsl{.text = "#version 450\nvoid main() { foo = 1; }", .file = "a.comp"}, {.name = "k"});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().sentence() ==
-        "Kernel 'k' does not compile: a.comp:2: 'foo' : undeclared identifier.");
+        "Kernel 'k' does not compile: a.comp:2:15: 'foo' : undeclared identifier.");
   REQUIRE(refused.error().diagnostics().size() == 1);
   CHECK(refused.error().diagnostics()[0] ==
-        Diagnostic{.file = "a.comp", .line = 2, .text = "'foo' : undeclared identifier"});
+        Diagnostic{.file = "a.comp", .line = 2, .column = 15, .text = "'foo' : undeclared identifier"});
 }
 
 TEST_CASE("a self-contained source needs no files, and is the same source", "[kernel]") {

@@ -69,6 +69,7 @@ TEST_CASE("descriptions say the same where every part does", "[kernel]") {
   differs<CudaCpp>("dynamic shared memory", cuda(), [](CudaCpp& s) { s.dynamic_shared = Bytes{16}; });
   differs<CudaCpp>("registers", cuda(), [](CudaCpp& s) { s.max_registers = 32; });
   differs<CudaCpp>("fast math", cuda(), [](CudaCpp& s) { s.fast_math = true; });
+  differs<CudaCpp>("standard", cuda(), [](CudaCpp& s) { s.standard = 20; });
   differs<CudaCpp>("cluster", cuda(), [](CudaCpp& s) { s.launch.cluster = Extent3(2); });
   differs<Ptx>("cooperative launch", Ptx{.text = ".version 8.2"},
                [](Ptx& s) { s.launch.cooperative = true; });

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "kernel/spirv.hpp"
 #include "shaders.hpp"
 #include "support/catch.hpp"
 
@@ -82,6 +83,9 @@ TEST_CASE("errors of GLSL name file and line", "[kernel]") {
   CHECK(sentence({.text = "#version 450\nvoid main() {\n  int a = ;\n}"}) ==
         "Kernel 'scale' does not compile: scale.comp:3: syntax error, unexpected SEMICOLON.");
   CHECK(sentence({.text = "#version 450\nvoid main() { a = 1; }", .file = "x.glsl"}) ==
+        "Kernel 'scale' does not compile: x.glsl:2:15: 'a' : undeclared identifier.");
+  // A word that the line has twice has no column.
+  CHECK(sentence({.text = "#version 450\nvoid main() { a = a; }", .file = "x.glsl"}) ==
         "Kernel 'scale' does not compile: x.glsl:2: 'a' : undeclared identifier.");
   CHECK(sentence({.text = "#version 450\nfloat f;"}).find("scale.comp: ") != std::string::npos);
   CHECK(sentence({.text = "#version 450\n#line 70 3\nvoid main() { a = 1; }"}).find("3:70: 'a'") !=
@@ -172,6 +176,45 @@ TEST_CASE("any function can be the entry point", "[kernel]") {
   CHECK(sentence({.text = text}).find("scale.comp: ") != std::string::npos);
 }
 
+TEST_CASE("a function-like macro reaches the code, and its parameters are checked", "[kernel]") {
+  const std::string text =
+      "#version 450\nlayout(set = 0, binding = 0) buffer X { uint x[]; };\n"
+      "void main() { x[0] = psc(3u) + mad(1u, 2u, 3u); }";
+  const auto compiler = GlslCompiler::share();
+  const auto with = compiler->compile(
+      {.text = text, .macros = {{"psc(x)", "(x)"}, {"mad(a, b, c)", "((a) * (b) + (c))"}}}, "k");
+  CHECK(with);
+  CHECK(kernel::macro_identifier("psc(x)") == "psc");
+  CHECK(kernel::macro_identifier("f()") == "f");
+  CHECK(kernel::macro_identifier("f( a , b)") == "f");
+  CHECK(kernel::macro_identifier("f(...)") == "f");
+  CHECK(kernel::macro_identifier("f") == "f");
+  for (const char* bad :
+       {"", "1f", "f(", "f)", "f(a", "f(a,)", "f(,a)", "f(..., a)", "f(a) b", "f (a)", "f(a\nb)"}) {
+    INFO(bad);
+    CHECK(kernel::macro_identifier(bad).empty());
+  }
+}
+
+TEST_CASE("an entry point may be overloaded, and main may call it", "[kernel]") {
+  const std::string text =
+      "#version 450\nlayout(set = 0, binding = 0) buffer X { uint x[]; };\n"
+      "void go(uint v) { x[0] = v; }\nvoid go() { go(7u); }\nvoid main() { go(); go(1u); } // \\";
+  const auto compiler = GlslCompiler::share();
+  const auto go = compiler->compile({.text = text, .entry = "go"}, "k");
+  if (!go) FAIL(go.error().describe());
+  const auto interface = kernel::reflect(*go, "main", {});
+  REQUIRE(interface);
+  REQUIRE(interface->bindings.size() == 1);
+  CHECK(interface->bindings[0].memory.written == kernel::Written::yes);
+  CHECK(compiler->compile({.text = text}, "k"));
+  CHECK(sentence({.text = "#version 450\nvoid go(uint v) {}\nvoid main() {}", .entry = "go"}) ==
+        "Kernel 'scale' does not compile: scale.comp: there is no function 'go' without parameters.");
+  // Its own errors have their own lines.
+  CHECK(sentence({.text = "#version 450\nvoid go() {\n  b = 1; }", .entry = "go"}) ==
+        "Kernel 'scale' does not compile: scale.comp:3:3: 'b' : undeclared identifier.");
+}
+
 TEST_CASE("an entry point that a macro makes is found", "[kernel]") {
   CHECK(GlslCompiler::share()->compile(
       {.text = "#version 450\nvoid START() {}", .macros = {{"START", "main"}}}, "k"));
@@ -195,7 +238,8 @@ TEST_CASE("a hundred errors are told in part, and counted", "[kernel]") {
   CHECK(words.error().context().back() == "and 80 more errors");
   const auto said = words.error().diagnostics();
   REQUIRE(said.size() == 100);
-  CHECK(said[99] == Diagnostic{.file = "k.comp", .line = 102, .text = "'a99' : undeclared identifier"});
+  CHECK(said[99] ==
+        Diagnostic{.file = "k.comp", .line = 102, .column = 3, .text = "'a99' : undeclared identifier"});
   CHECK(words.error().context()[0] == to_string(said[1]));
 }
 

@@ -272,10 +272,11 @@ TEST_CASE("an error in an include names the include", "[kernel]") {
       {.text = shader("#include \"a.glsl\"\n#include \"b.glsl\""),
        .file = "k.comp",
        .includes = {{"a.glsl", "\n\nuint f() { return unknown; }"}, {"b.glsl", "const uint value = 1;\n"}}});
-  CHECK(error.sentence() == "Kernel 'scale' does not compile: a.glsl:3: 'unknown' : undeclared identifier.");
+  CHECK(error.sentence() ==
+        "Kernel 'scale' does not compile: a.glsl:3:19: 'unknown' : undeclared identifier.");
   REQUIRE_FALSE(error.diagnostics().empty());
   CHECK(error.diagnostics()[0] ==
-        Diagnostic{.file = "a.glsl", .line = 3, .text = "'unknown' : undeclared identifier"});
+        Diagnostic{.file = "a.glsl", .line = 3, .column = 19, .text = "'unknown' : undeclared identifier"});
   // Lines of what includes are right again after an include.
   const Error after = build_error({.text = shader("#include \"b.glsl\"", "\nx[0] = more;"),
                                    .file = "k.comp",

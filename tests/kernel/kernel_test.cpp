@@ -44,9 +44,13 @@ TEST_CASE("a C++ parameter list is the schema", "[kernel]") {
   REQUIRE(slots.size() == 6);
   CHECK(slots[0] == Slot{"x", SlotKind::buffer, Access::read, ElementType::float64, 8});
   CHECK(slots[1] == Slot{"y", SlotKind::buffer, Access::write, ElementType::int32, 4});
-  CHECK(slots[2] == Slot{"p", SlotKind::buffer, Access::read_write, ElementType::opaque, 16});
+  const std::vector<SlotMember> particle = {{ElementType::float32, 0, 4},
+                                            {ElementType::float32, 4, 4},
+                                            {ElementType::float32, 8, 4},
+                                            {ElementType::float32, 12, 4}};
+  CHECK(slots[2] == Slot{"p", SlotKind::buffer, Access::read_write, ElementType::opaque, 16, particle});
   CHECK(slots[3] == Slot{"", SlotKind::scalar, Access::read, ElementType::float32, 4});
-  CHECK(slots[4] == Slot{"", SlotKind::structure, Access::read, ElementType::opaque, 16});
+  CHECK(slots[4] == Slot{"", SlotKind::structure, Access::read, ElementType::opaque, 16, particle});
   CHECK(slots[5] == Slot{"", SlotKind::scalar, Access::read, ElementType::uint64, 8});
 }
 
@@ -87,7 +91,11 @@ TEST_CASE("parameters that cannot mean anything are refused by number and name",
 
 TEST_CASE("macros, constants and entry points are looked at when the kernel is made", "[kernel]") {
   const auto with = [](Glsl source) { return refused("k", {}, {AnySource(std::move(source))}).sentence(); };
-  CHECK(with({.text = "x", .macros = {{"1N", "2"}}}) == "Macro '1N' of kernel 'k' is not an identifier.");
+  CHECK(with({.text = "x", .macros = {{"1N", "2"}}}) ==
+        "Macro '1N' of kernel 'k' is neither an identifier nor one with parameters.");
+  CHECK(with({.text = "x", .macros = {{"f(a,)", "2"}}}) ==
+        "Macro 'f(a,)' of kernel 'k' is neither an identifier nor one with parameters.");
+  CHECK(with({.text = "x", .macros = {{"f(a)", "2"}, {"f", "3"}}}) == "Kernel 'k' gives macro 'f' twice.");
   CHECK(with({.text = "x", .macros = {{"N", "2"}, {"M", ""}, {"N", "3"}}}) ==
         "Kernel 'k' gives macro 'N' twice.");
   CHECK(with({.text = "x", .macros = {{"N", "2\n#define M"}}}) ==
@@ -315,11 +323,12 @@ TEST_CASE("an error in GLSL is told with file and line, the others with it", "[k
   REQUIRE_FALSE(named);
   CHECK(named.error().code() == Errc::compile_failed);
   CHECK(named.error().sentence() ==
-        "Kernel 'scale' does not compile: shaders/mine.glsl:2: 'foo' : undeclared identifier.");
+        "Kernel 'scale' does not compile: shaders/mine.glsl:2:15: 'foo' : undeclared identifier.");
   REQUIRE(named.error().context().size() == 1);
-  CHECK(named.error().context()[0] == "shaders/mine.glsl:3: 'bar' : no matching overloaded function found");
+  CHECK(named.error().context()[0] ==
+        "shaders/mine.glsl:3:13: 'bar' : no matching overloaded function found");
   CHECK(build("").error().sentence() ==
-        "Kernel 'scale' does not compile: scale.comp:2: 'foo' : undeclared identifier.");
+        "Kernel 'scale' does not compile: scale.comp:2:15: 'foo' : undeclared identifier.");
 }
 
 TEST_CASE("GLSL that disagrees with the parameters is refused when it is built", "[kernel]") {

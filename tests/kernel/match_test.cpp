@@ -1,5 +1,7 @@
 #include "kernel/match.hpp"
 
+#include <wye/device/parameter.hpp>
+
 #include "support/catch.hpp"
 
 using namespace wye;
@@ -258,6 +260,111 @@ TEST_CASE("a struct has the size of its numbers, or that with the padding of eit
   matched({{structure("p", 20), scalar("s")}}, close);
   CHECK_FALSE(refused({{structure("p", 32), scalar("s")}}, close).empty());
   matched({{structure("e", 4)}}, pushed(number("e", 0, ElementType::uint32)));  // an enum
+}
+
+TEST_CASE("a struct that a source lays out otherwise is refused with both layouts", "[kernel]") {
+  struct Line {
+    float a;
+    float b[3];
+  };
+  // struct { float a; vec3 b; }
+  PushMember there = block("p", 0, 28, 32, 28);
+  there.layout = {{ElementType::float32, 0, 4},
+                  {ElementType::float32, 16, 4},
+                  {ElementType::float32, 20, 4},
+                  {ElementType::float32, 24, 4}};
+  Slot line = detail::ParameterTraits<Line>::slot();
+  line.name = "p";
+  CHECK(refused({{line}}, pushed(there)) ==
+        "Parameter 1 'p' of kernel 'k' is declared as struct of 16 bytes, but push constant 'p' (offset 0) "
+        "of its "
+        "source is struct of 28 bytes; the declared struct has float32 at 0, 4, 8, 12; the struct of the "
+        "source has "
+        "float32 at 0, 16, 20, 24.");
+  struct Spaced {
+    float a;
+    alignas(16) float b[3];
+  };
+  matched({{detail::ParameterTraits<Spaced>::slot()}}, pushed(there));
+}
+
+TEST_CASE("structs of one size and other numbers are refused", "[kernel]") {
+  struct Wide {
+    float a;
+    double b;
+    std::uint32_t c;
+  };
+  // struct { float a, b; uint c; } and three numbers that nobody reads
+  PushMember there = block("p", 0, 24, 24, 24);
+  there.layout = {{ElementType::float32, 0, 4}, {ElementType::float32, 4, 4}, {ElementType::uint32, 8, 4},
+                  {ElementType::uint32, 12, 4}, {ElementType::uint32, 16, 4}, {ElementType::uint32, 20, 4}};
+  Slot wide = detail::ParameterTraits<Wide>::slot();
+  wide.name = "p";
+  CHECK(refused({{wide}}, pushed(there)) ==
+        "Parameter 1 'p' of kernel 'k' is declared as struct of 24 bytes, but push constant 'p' (offset 0) "
+        "of its "
+        "source has float32 at byte 4; the declared struct has float32 at 0; float64 at 8; uint32 at 16; the "
+        "struct "
+        "of the source has float32 at 0, 4; uint32 at 8, 12, 16, 20.");
+  // The same as elements of a buffer.
+  Memory elements = memory(Written::no, ElementType::opaque, 24);
+  elements.layout = there.layout;
+  Slot run = detail::ParameterTraits<Read<Wide>>::slot();
+  run.name = "x";
+  CHECK(refused({{run}}, bound(elements)) ==
+        "Parameter 1 'x' of kernel 'k' is declared as read buffer of struct of 24 bytes, but binding 0 ('x') "
+        "of its "
+        "source has float32 at byte 4 of each element; the declared struct has float32 at 0; float64 at 8; "
+        "uint32 "
+        "at 16; the struct of the source has float32 at 0, 4; uint32 at 8, 12, 16, 20.");
+  elements.layout.clear();
+  matched({{run}}, bound(elements));
+}
+
+TEST_CASE("a struct may have integers in other pieces, padding, and bytes of no type", "[kernel]") {
+  const auto with = [](std::vector<SlotMember> layout, std::uint32_t size) {
+    PushMember there = block("p", 0, size, size, size);
+    there.layout = std::move(layout);
+    return pushed(there);
+  };
+  struct Pieces {
+    std::uint64_t address;       // uvec2
+    std::uint8_t color[4];       // uint
+    half pair[2];                // uint, unpackHalf2x16
+    std::int32_t sign;           // uint
+    float padding;               // nothing
+    std::byte raw[4];            // float
+    enum class E : int { e } e;  // int
+  };
+  const std::vector<SlotMember> there = {{ElementType::uint32, 0, 4},  {ElementType::uint32, 4, 4},
+                                         {ElementType::uint32, 8, 4},  {ElementType::uint32, 12, 4},
+                                         {ElementType::uint32, 16, 4}, {ElementType::float32, 24, 4},
+                                         {ElementType::int32, 28, 4}};
+  matched({{detail::ParameterTraits<Pieces>::slot()}}, with(there, 32));
+  struct Hole {
+    float a;
+    alignas(8) float b;
+  };
+  CHECK(refused({{detail::ParameterTraits<Hole>::slot()}},
+                with({{ElementType::float32, 0, 4}, {ElementType::float32, 4, 4}}, 16))
+            .find("has float32 at byte 4;") != std::string::npos);
+  struct Number {
+    std::uint32_t bits;
+  };
+  CHECK(refused({{detail::ParameterTraits<Number>::slot()}}, pushed(number("p", 0)))
+            .find("has float32 at byte 0;") != std::string::npos);
+}
+
+TEST_CASE("flat push constants for a struct are refused with the ways to mend it", "[kernel]") {
+  const Interface flat{.bindings = {},
+                       .members = {number("a", 0), block("b", 16, 12, 16, 12, ElementType::float32)},
+                       .push_bytes = 28};
+  CHECK(refused({{structure("p", 28)}}, flat) ==
+        "Parameter 1 'p' of kernel 'k' is declared as struct of 28 bytes, but push constant 'a' (offset 0) "
+        "of its "
+        "source is float32; wrap the members of its push-constant block in one struct, or declare one "
+        "parameter for "
+        "each of the 2.");
 }
 
 TEST_CASE("the parameter block is a multiple of 4 bytes", "[kernel]") {

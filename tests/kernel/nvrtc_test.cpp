@@ -94,6 +94,31 @@ TEST_CASE("CUDA C++ becomes machine code for each architecture", "[kernel]") {
   }
 }
 
+TEST_CASE("errors of CUDA C++ have columns, and its standard is chosen", "[kernel]") {
+  if (!nvrtc()) return;
+  const auto built = build_cuda({.text = "extern \"C\" __global__ void scale(wye_span<float> x, float s) {\n "
+                                         " int y = 1;\n\n\tx[0] = foo + s; }"},
+                                "sm_90");
+  REQUIRE_FALSE(built);
+  REQUIRE_FALSE(built.error().diagnostics().empty());
+  CHECK(built.error().diagnostics()[0].line == 4);
+  CHECK(built.error().diagnostics()[0].column == 9);
+  CudaCpp newer{.text =
+                    "extern \"C\" __global__ void scale(wye_span<float> x, float s) {\n"
+                    "  static_assert(__cplusplus >= 202002L); x[0] = s; }"};
+  CHECK_FALSE(build_cuda(newer, "sm_90"));
+  newer.standard = 20;
+  CHECK(build_cuda(newer, "sm_90"));
+  newer.standard = 3;
+  const auto made = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {newer}});
+  REQUIRE_FALSE(made);
+  CHECK(made.error().sentence() == "The standard of C++ of kernel 'scale' (3) is not one from 11 on.");
+  newer.standard = 40;
+  const auto unknown = build_cuda(newer, "sm_90");
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error() == Errc::compile_failed);
+}
+
 TEST_CASE("the argument block of CUDA is that of a shader's push constants", "[kernel]") {
   if (!nvrtc() || !kernel::GlslCompiler::share()) return;
   struct Particle {
@@ -158,17 +183,18 @@ TEST_CASE("errors in CUDA C++ are told with file and line, the others with them"
   const Error error = refused_cuda(source);
   CHECK(error.code() == Errc::compile_failed);
   CHECK(error.sentence() ==
-        "Kernel 'scale' does not compile: kernels/mine.cu:3: identifier \"foo\" is undefined.");
+        "Kernel 'scale' does not compile: kernels/mine.cu:3:3: identifier \"foo\" is undefined.");
   REQUIRE(error.diagnostics().size() == 2);
   CHECK(error.diagnostics()[0] ==
-        Diagnostic{.file = "kernels/mine.cu", .line = 3, .text = "identifier \"foo\" is undefined"});
+        Diagnostic{
+            .file = "kernels/mine.cu", .line = 3, .column = 3, .text = "identifier \"foo\" is undefined"});
   CHECK(error.diagnostics()[1].line == 4);
   REQUIRE(error.context().size() == 1);
-  CHECK(error.context()[0].starts_with("kernels/mine.cu:4: "));
+  CHECK(error.context()[0].starts_with("kernels/mine.cu:4:"));
 
   CHECK(refused_cuda({.text = "void f("})
             .sentence()
-            .starts_with("Kernel 'scale' does not compile: scale.cu:1: "));
+            .starts_with("Kernel 'scale' does not compile: scale.cu:1:"));
   // What the linker and the assembler say has no line in the source.
   const Error linked = refused_cuda(
       {.text =
@@ -194,8 +220,10 @@ TEST_CASE("errors in includes and macros are told where they are", "[kernel]") {
   folder.put("lib/b.cuh", "#pragma once\n\n__device__ int f() { return gone; }\n");
   CudaCpp source{.text = with("#include \"lib/a.cuh\"\n#include <lib/b.cuh>"),
                  .include_directories = {folder.path()}};
-  CHECK(refused_cuda(source).diagnostics()[0] ==
-        Diagnostic{.file = folder / "lib/b.cuh", .line = 3, .text = "identifier \"gone\" is undefined"});
+  CHECK(refused_cuda(source).diagnostics()[0] == Diagnostic{.file = folder / "lib/b.cuh",
+                                                            .line = 3,
+                                                            .column = 29,
+                                                            .text = "identifier \"gone\" is undefined"});
   source.macros = {{"gone", "1"}};
   CHECK(build_cuda(source));
   CHECK(refused_cuda({.text = test::scale_cu, .macros = {{"defined", "1"}}}).diagnostics()[0].line == 0);
@@ -377,10 +405,10 @@ TEST_CASE("CUDA C++ that disagrees with the parameters is refused when it is bui
   CHECK(disagreeing("wye_span<float> x, float3 p") == "agrees");
   CHECK(disagreeing("wye_span<float> x, P p") ==
         "Parameter 2 'p' of kernel 'k' is declared as struct of 12 bytes, but parameter 2 (offset 16) of its "
-        "source has 16 bytes; 4 bytes of padding in the declared struct would mend it.");
+        "source has 16 bytes; the declared struct has float32 at 0, 4, 8.");
   CHECK(disagreeing("wye_span<float> x, float2 p") ==
         "Parameter 2 'p' of kernel 'k' is declared as struct of 12 bytes, but parameter 2 (offset 16) of its "
-        "source has 8 bytes; 4 bytes of padding in the struct of the source would mend it.");
+        "source has 8 bytes; the declared struct has float32 at 0, 4, 8.");
   CHECK(
       disagreeing("int x, float3 p") ==
       "Parameter 1 'x' of kernel 'k' is declared as read_write buffer of float32, but parameter 1 (offset 0) "

@@ -5,6 +5,7 @@
 #include "kernel/glsl.hpp"
 #include "shaders.hpp"
 #include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace wye;
 using device::Specialization;
@@ -131,7 +132,11 @@ TEST_CASE("buffers come in the order of their bindings, with names, elements and
   CHECK(b[2].memory == Memory{Access::read_write, Written::yes, ElementType::uint32, 4});
   CHECK(b[3].memory == Memory{Access::read_write, Written::no, ElementType::opaque, 0});
   CHECK(b[3].name == "Mixed");
-  CHECK(b[4].memory == Memory{Access::read_write, Written::yes, ElementType::opaque, 16});
+  const std::vector<SlotMember> numbers = {{ElementType::float32, 0, 4},
+                                           {ElementType::float32, 4, 4},
+                                           {ElementType::float32, 8, 4},
+                                           {ElementType::float32, 12, 4}};
+  CHECK(b[4].memory == Memory{Access::read_write, Written::yes, ElementType::opaque, 16, numbers});
   CHECK(b[5].binding == 7);
   CHECK(b[5].memory == Memory{Access::write, Written::yes, ElementType::uint32, 16});
   CHECK(seen.needs == Features{Feature::float64});
@@ -468,6 +473,82 @@ TEST_CASE("names are printable and short", "[kernel]") {
   CHECK(interface_of(words).members[0].name == std::string(64, 'n'));
 }
 
+TEST_CASE("numbers among push constants and newer capabilities become features", "[kernel]") {
+  const auto held = kernel::GlslCompiler::share();
+  const auto seen = of_glsl(
+      "#version 450\n#extension GL_EXT_shader_16bit_storage : require\n"
+      "#extension GL_EXT_shader_8bit_storage : require\n#extension GL_KHR_shader_subgroup_clustered : "
+      "require\n"
+      "layout(push_constant) uniform P { int8_t a; uint16_t b; bool c; };\n"
+      "layout(set = 0, binding = 0) buffer Y { uint y[]; };\n"
+      "void main() { y[0] = subgroupClusteredAdd(uint(int(a)) + uint(b) + (c ? 1u : 0u), 4); }");
+  CHECK(seen.needs.has(Feature::parameters8));
+  CHECK(seen.needs.has(Feature::parameters16));
+  CHECK(seen.needs.has(Feature::subgroups_clustered));
+  REQUIRE(seen.members.size() == 3);
+  CHECK(seen.members[0].element == ElementType::int8);
+  CHECK(seen.members[1].element == ElementType::uint16);
+  CHECK(seen.members[2].element == ElementType::uint32);
+}
+
+TEST_CASE("uniform buffers become storage buffers that are not written", "[kernel]") {
+  auto words = test::compile(
+      "#version 450\nlayout(set = 0, binding = 2) uniform U { float a; vec3 b; uint c[3]; };\n"
+      "layout(set = 0, binding = 0) buffer X { float x[]; };\nvoid main() { x[0] = a + b.y + float(c[1]); }");
+  CHECK_FALSE(reflect(words, "main", {}));
+  kernel::read_uniform_buffers_as_storage(words);
+  CHECK(kernel::validate(words));
+  const Interface seen = interface_of(words);
+  REQUIRE(seen.bindings.size() == 2);
+  CHECK(seen.bindings[1].binding == 2);
+  CHECK(seen.bindings[1].memory.declared == Access::read);
+  std::vector<std::uint32_t> offsets;
+  for (const SlotMember& member : seen.bindings[1].memory.layout) offsets.push_back(member.offset);
+  CHECK(offsets == std::vector<std::uint32_t>{0, 16, 20, 24, 32, 48, 64});
+  auto again = words;
+  kernel::read_uniform_buffers_as_storage(again);
+  CHECK(again == words);
+}
+
+TEST_CASE("a type without numbers that is nested without end is not walked without end", "[kernel]") {
+  std::string declarations =
+      "%n = OpConstant %uint 4294967295\n%s0 = OpTypeStruct\n%many = OpTypeArray %s0 %n\n";
+  declarations += "%t0 = OpTypeStruct %many\n";
+  for (int i = 1; i < 64; ++i)
+    declarations += "%t" + std::to_string(i) + " = OpTypeStruct %t" + std::to_string(i - 1) + " %t" +
+                    std::to_string(i - 1) + "\n";
+  declarations +=
+      "%block = OpTypeStruct %t63\n%pointer = OpTypePointer PushConstant %block\n"
+      "%push = OpVariable %pointer PushConstant";
+  const auto words = test::module("OpMemberDecorate %block 0 Offset 0\nOpDecorate %block Block", declarations,
+                                  "", "OpEntryPoint GLCompute %main \"main\" %push");
+  const Interface seen = interface_of(words);
+  REQUIRE(seen.members.size() == 1);
+  CHECK(seen.members[0].layout.empty());
+}
+
+TEST_CASE("a file that is not SPIR-V is refused for what is wrong with it", "[kernel]") {
+  const TemporaryFolder folder;
+  const auto said = [&](std::string bytes) {
+    const std::string path = folder.put("a.spv", bytes);
+    const auto read = SpirV::from_file(path);
+    REQUIRE_FALSE(read);
+    CHECK(read.error() == Errc::invalid_argument);
+    std::string sentence = read.error().sentence();
+    return sentence.replace(sentence.find(path), path.size(), "F");
+  };
+  const auto words = test::compile(test::scale_glsl);
+  const std::string good(reinterpret_cast<const char*>(words.data()), words.size() * 4);
+  CHECK(said(good.substr(0, good.size() - 1)) == "The size of file 'F' (" + std::to_string(good.size() - 1) +
+                                                     " bytes) is not one of SPIR-V: a multiple of 4 that is "
+                                                     "at least 20.");
+  CHECK(said(good.substr(0, 16)).find("(16 bytes)") != std::string::npos);
+  CHECK(said("\x07\x23\x02\x03" + good.substr(4)) ==
+        "File 'F' is SPIR-V in the byte order of another machine.");
+  CHECK(said("#version 450") == "File 'F' is not SPIR-V: it does not begin as SPIR-V does.");
+  CHECK(SpirV::from_file(folder.put("b.spv", good)));
+}
+
 TEST_CASE("valid SPIR-V is valid and invalid SPIR-V says why", "[kernel]") {
   auto words = test::compile(test::scale_glsl);
   CHECK(kernel::validate(words));
@@ -475,7 +556,9 @@ TEST_CASE("valid SPIR-V is valid and invalid SPIR-V says why", "[kernel]") {
   auto refusal = kernel::validate(bad);
   REQUIRE_FALSE(refusal);
   CHECK(refusal.error().code() == Errc::invalid_argument);
-  CHECK(refusal.error().sentence().find("The SPIR-V is not valid at word ") == 0);
+  CHECK(refusal.error().sentence().find("The SPIR-V is not valid at instruction ") == 0);
+  REQUIRE_FALSE(refusal.error().context().empty());  // the instruction, in words
+  CHECK(refusal.error().context()[0].find("OpTypePointer") != std::string::npos);
   CHECK_FALSE(kernel::validate({}));
 }
 
@@ -497,6 +580,7 @@ TEST_CASE("no word of a module can be anything that leads outside it", "[kernel]
     understood += reflect(words, "main", {}).has_value();
     test::Words copy = words;
     kernel::forget_new_languages(copy);
+    kernel::read_uniform_buffers_as_storage(copy);
   };
   for (const test::Words& whole : modules) {
     for (std::size_t length = 0; length < whole.size(); ++length)

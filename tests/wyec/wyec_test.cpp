@@ -265,8 +265,8 @@ TEST_CASE("errors are told as editors read them, one in each line", "[wyec]") {
       folder.put("a.comp", "#version 450\nvoid main() { foo = 1;\n  float y = bar(3);\n}\n");
   const Ran ran = run({"compile", in, "-o", folder / "out", "--depfile", folder / "out.d"});
   CHECK(ran.status == 1);
-  CHECK(ran.err == in + ":2: error: 'foo' : undeclared identifier\n" + in +
-                       ":3: error: 'bar' : no matching overloaded function found\n");
+  CHECK(ran.err == in + ":2:15: error: 'foo' : undeclared identifier\n" + in +
+                       ":3:13: error: 'bar' : no matching overloaded function found\n");
   CHECK_FALSE(fs::exists(folder / "out"));
   CHECK_FALSE(fs::exists(folder / "out.d"));
 

@@ -269,12 +269,14 @@ class Parser {
   void define(const std::string& macro) {
     const std::size_t equals = std::min(macro.find('='), macro.size());
     wye::Macro made{macro.substr(0, equals), equals == macro.size() ? "1" : macro.substr(equals + 1)};
-    if (!is_identifier(made.name)) {
+    const auto identifier = [](const std::string& name) { return name.substr(0, name.find('(')); };
+    if (!is_identifier(identifier(made.name))) {  // the library looks at the parameters of one that has some
       misuse_ = "Macro " + quoted(made.name) + " is not an identifier.";
       return;
     }
     for (const wye::Macro& other : command_.macros)
-      if (other.name == made.name) misuse_ = "Macro " + quoted(made.name) + " is defined twice.";
+      if (identifier(other.name) == identifier(made.name))
+        misuse_ = "Macro " + quoted(made.name) + " is defined twice.";
     command_.macros.push_back(std::move(made));
   }
 

@@ -17,13 +17,17 @@ enum class Feature : std::uint8_t {
   int8,
   int16,
   int64,
-  storage8,         ///< 8-bit values in buffers
-  storage16,        ///< 16-bit values in buffers
-  subgroups,        ///< arithmetic, vote, ballot and shuffle across a subgroup
-  atomics_int64,    ///< 64-bit integer atomics in buffers
-  atomics_float32,  ///< atomicAdd on float in buffers
-  host_memory,      ///< kernels read and write the host's memory in place
-  scalar_layout,    ///< vectors and structs in buffers are aligned as their numbers are, as in C
+  storage8,             ///< 8-bit values in buffers
+  storage16,            ///< 16-bit values in buffers
+  subgroups,            ///< arithmetic, vote, ballot and shuffle across a subgroup
+  atomics_int64,        ///< 64-bit integer atomics in buffers
+  atomics_float32,      ///< atomicAdd on float in buffers
+  host_memory,          ///< kernels read and write the host's memory in place
+  scalar_layout,        ///< vectors and structs in buffers are aligned as their numbers are, as in C
+  parameters8,          ///< 8-bit values among the parameters that are no buffers
+  parameters16,         ///< 16-bit values among them
+  subgroups_clustered,  ///< arithmetic across clusters of a subgroup
+  memory_model,         ///< the Vulkan memory model
 };
 
 /// "float64".

@@ -2,6 +2,7 @@
 /// The types of kernel parameters. `Kernel<ReadWrite<float>, float>` declares a schema with them; a function that takes
 /// a `ReadWrite<float>` accepts everything such a parameter can be given.
 #include <wye/device/buffer.hpp>
+#include <wye/device/members.hpp>
 #include <wye/device/native_code.hpp>
 #include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
@@ -101,7 +102,8 @@ struct ParameterTraits {
             .kind = element_type<P>() == ElementType::opaque ? SlotKind::structure : SlotKind::scalar,
             .access = Access::read,
             .element = element_type<P>(),
-            .size = sizeof(P)};
+            .size = sizeof(P),
+            .members = members_of<P>()};
   }
   static Operand operand(const P& value) { return Operand::of_value(value); }
   static Host host(const Operand& operand) {
@@ -126,7 +128,8 @@ struct BufferTraits {
             .kind = SlotKind::buffer,
             .access = access,
             .element = element_type<T>(),
-            .size = sizeof(T)};
+            .size = sizeof(T),
+            .members = members_of<T>()};
   }
   static Operand operand(const P& parameter) { return parameter.operand(); }
   static Host host(const Operand& operand) {

@@ -44,6 +44,7 @@ enum class ElementType : std::uint8_t {
   uint32,
   uint64,
   bfloat16,
+  boolean,
 };
 /// "float32".
 WYE_API std::string_view name(ElementType type) noexcept;
@@ -60,7 +61,9 @@ constexpr ElementType element_type() {
     return ElementType::float16;
   else if constexpr (std::is_same_v<U, bfloat16>)
     return ElementType::bfloat16;
-  else if constexpr (std::is_integral_v<U> && !std::is_same_v<U, bool>) {
+  else if constexpr (std::is_same_v<U, bool>)
+    return ElementType::boolean;
+  else if constexpr (std::is_integral_v<U>) {
     constexpr bool is_signed = std::is_signed_v<U>;
     if constexpr (sizeof(U) == 1)
       return is_signed ? ElementType::int8 : ElementType::uint8;
@@ -74,6 +77,14 @@ constexpr ElementType element_type() {
     return ElementType::opaque;
 }
 
+/// One number of a plain struct.
+struct SlotMember {
+  ElementType element = ElementType::opaque;  ///< opaque: bytes of an unknown kind
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+  friend bool operator==(const SlotMember&, const SlotMember&) = default;
+};
+
 /// One parameter.
 struct Slot {
   std::string name;
@@ -81,6 +92,8 @@ struct Slot {
   Access access = Access::read;  ///< of buffers and addresses
   ElementType element = ElementType::opaque;
   std::uint32_t size = 0;  ///< bytes of one element, of the scalar, of the struct
+  /// The numbers of the struct, or of the struct that each element is; empty: only the size is known.
+  std::vector<SlotMember> members = {};
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 

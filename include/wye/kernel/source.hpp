@@ -41,9 +41,9 @@ struct SpecializationConstant {
   friend bool operator==(const SpecializationConstant&, const SpecializationConstant&) = default;
 };
 
-/// A preprocessor macro.
+/// A preprocessor macro, or a function-like one: `{"psc(x)", "(x)"}`.
 struct Macro {
-  std::string name;
+  std::string name;  ///< "N", "mad(a, b, c)"
   std::string value;
   friend bool operator==(const Macro&, const Macro&) = default;
 };
@@ -176,6 +176,7 @@ struct CudaCpp {
   IncludeFinder find_include = {};
   std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
   LaunchOptions launch = {};
+  std::uint32_t standard = 17;  ///< of C++: 11, 14, 17, 20, or a newer one that NVRTC knows
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).

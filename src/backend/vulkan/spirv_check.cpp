@@ -41,6 +41,7 @@ struct Facts {
   std::unordered_map<Id, About> ids;
   std::vector<Variable> variables;
   std::vector<std::uint32_t> capabilities;
+  std::vector<std::string> extensions;
   bool found = false;     // the entry point
   bool computes = false;  // it is a compute shader's
   std::optional<Extent3> workgroup;
@@ -66,6 +67,7 @@ class Walk {
   void step(const Instruction& i) {
     switch (i.op) {
       case spirv::op_capability: facts.capabilities.push_back(i[0]); break;
+      case spirv::op_extension: facts.extensions.emplace_back(spirv::text_at(i, 0).text); break;
       case spirv::op_entry_point: entry(i); break;
       case spirv::op_execution_mode:
       case spirv::op_execution_mode_id: mode(i); break;
@@ -212,12 +214,43 @@ std::optional<bool> offers(std::uint32_t capability, const PhysicalDevice& physi
     case 67: return subgroup(VK_SUBGROUP_FEATURE_CLUSTERED_BIT);
     case 68: return subgroup(VK_SUBGROUP_FEATURE_QUAD_BIT);
     case spirv::capability_storage_buffer16: return on.v11.storageBuffer16BitAccess;
-    case spirv::capability_storage_push_constant16: return on.v11.storagePushConstant16;
+    case spirv::capability_storage_push_constant16:  // or spilled, see below
+      return on.v11.storagePushConstant16 || on.v11.storageBuffer16BitAccess;
     case spirv::capability_storage_buffer8: return on.v12.storageBuffer8BitAccess;
-    case spirv::capability_storage_push_constant8: return on.v12.storagePushConstant8;
+    case spirv::capability_storage_push_constant8:
+      return on.v12.storagePushConstant8 || on.v12.storageBuffer8BitAccess;
+    case 5345: return on.v12.vulkanMemoryModel;
     case 6033: return on.has_atomic_float && on.atomic_float.shaderBufferFloat32AtomicAdd;
     default: return std::nullopt;
   }
+}
+
+/// Whether a module may declare a SPIR-V extension for the device; nothing if wye does not know it.
+/// Source: the Vulkan specification, appendix "Vulkan Environment for SPIR-V".
+std::optional<bool> offers(std::string_view extension, const PhysicalDevice& physical) {
+  constexpr std::string_view of_1_2[] = {"SPV_KHR_variable_pointers",
+                                         "SPV_KHR_shader_draw_parameters",
+                                         "SPV_KHR_8bit_storage",
+                                         "SPV_KHR_16bit_storage",
+                                         "SPV_KHR_float_controls",
+                                         "SPV_KHR_multiview",
+                                         "SPV_KHR_storage_buffer_storage_class",
+                                         "SPV_KHR_device_group",
+                                         "SPV_EXT_descriptor_indexing",
+                                         "SPV_KHR_vulkan_memory_model",
+                                         "SPV_KHR_physical_storage_buffer",
+                                         "SPV_EXT_shader_viewport_index_layer"};
+  constexpr std::string_view of_1_3[] = {
+      "SPV_EXT_demote_to_helper_invocation", "SPV_KHR_non_semantic_info", "SPV_KHR_terminate_invocation",
+      "SPV_KHR_subgroup_uniform_control_flow", "SPV_KHR_integer_dot_product"};
+  constexpr std::uint32_t spirv_of_1_3 = 0x00010600;
+  const auto in = [&](const auto& list) {
+    return std::find(std::begin(list), std::end(list), extension) != std::end(list);
+  };
+  if (in(of_1_2)) return true;
+  if (in(of_1_3)) return physical.spirv_version >= spirv_of_1_3;
+  if (extension == "SPV_EXT_shader_atomic_float_add") return physical.enabled.has_atomic_float;
+  return std::nullopt;
 }
 
 Result<void> check_descriptor(const Facts& facts, const Variable& variable,
@@ -271,6 +304,16 @@ Result<void> check_workgroup(const Facts& facts, const device::Artefact& artefac
 
 }  // namespace
 
+bool has_narrow_parameters_without_feature(const spirv::Module& module, const PhysicalDevice& physical) {
+  bool found = false;
+  module.each([&](const Instruction& i) {
+    if (i.op != spirv::op_capability) return;
+    found |= i[0] == spirv::capability_storage_push_constant16 && !physical.enabled.v11.storagePushConstant16;
+    found |= i[0] == spirv::capability_storage_push_constant8 && !physical.enabled.v12.storagePushConstant8;
+  });
+  return found;
+}
+
 Result<void> check_spirv(const spirv::Module& module, const device::Artefact& artefact,
                          const PhysicalDevice& physical) {
   const Facts facts = Walk(module, artefact).facts;
@@ -285,6 +328,18 @@ Result<void> check_spirv(const spirv::Module& module, const device::Artefact& ar
           Errc::unsupported,
           base::text("Kernel '{}' needs SPIR-V capability {}, which {} offers.", artefact.kernel, capability,
                      offered ? base::text("device '{}' does not", physical.info.id) : "wye never"));
+  }
+  for (std::string extension : facts.extensions) {
+    const auto offered = offers(extension, physical);
+    if (offered && *offered) continue;
+    constexpr std::size_t most_shown = 64;
+    extension.resize(std::min(extension.size(), most_shown));
+    for (char& c : extension)
+      if (c < ' ' || c > '~') c = '?';
+    return Error(
+        Errc::unsupported,
+        base::text("Kernel '{}' declares the SPIR-V extension '{}', which {} offers.", artefact.kernel,
+                   extension, offered ? base::text("device '{}' does not", physical.info.id) : "wye never"));
   }
   std::uint64_t shared = 0;
   for (const Variable& variable : facts.variables) {

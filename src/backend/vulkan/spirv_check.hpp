@@ -18,6 +18,9 @@ namespace vulkan {
 Result<void> check_spirv(const spirv::Module& module, const device::Artefact& artefact,
                          const PhysicalDevice& physical);
 
+/// Whether the module has 8- or 16-bit numbers among its push constants, and the device has them in storage buffers only.
+bool has_narrow_parameters_without_feature(const spirv::Module& module, const PhysicalDevice& physical);
+
 }  // namespace vulkan
 }  // namespace v0
 }  // namespace wye

@@ -56,7 +56,8 @@ Result<void> VulkanExecutable::build(const device::Artefact& artefact) {
                  base::text("Two parameters of kernel '{}' have one binding.", artefact.kernel));
   const std::uint64_t room =
       std::min(device.info().limits.parameter_bytes.count, device.options().parameter_bytes.count);
-  if (parameter_bytes() > room) {
+  if (parameter_bytes() > room ||
+      (parameter_bytes() != 0 && has_narrow_parameters_without_feature(*module, device.physical()))) {
     std::uint32_t unused = 0;
     for (const std::uint32_t binding : bindings_) unused += binding == unused ? 1 : 0;
     bindings_.insert(std::lower_bound(bindings_.begin(), bindings_.end(), unused), unused);

@@ -30,7 +30,8 @@ FeatureChain wanted_of(const FeatureChain& offered) {
   for (const auto member :
        {&V12::storageBuffer8BitAccess, &V12::storagePushConstant8, &V12::shaderBufferInt64Atomics,
         &V12::shaderSharedInt64Atomics, &V12::shaderFloat16, &V12::shaderInt8, &V12::scalarBlockLayout,
-        &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress})
+        &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress,
+        &V12::vulkanMemoryModel})
     take(&FeatureChain::v12, member);
   using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
   for (const auto member :
@@ -86,6 +87,9 @@ FeatureChain enabled_in(const VkDeviceCreateInfo& created) {
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES:
         v12.shaderSubgroupExtendedTypes =
             copied<VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures>(one).shaderSubgroupExtendedTypes;
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES:
+        v12.vulkanMemoryModel = copied<VkPhysicalDeviceVulkanMemoryModelFeatures>(one).vulkanMemoryModel;
         break;
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES: {
         const auto storage = copied<VkPhysicalDevice16BitStorageFeatures>(one);
@@ -146,6 +150,13 @@ Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_
       {Feature::atomics_float32,
        chain.has_atomic_float && chain.atomic_float.shaderBufferFloat32AtomicAdd != 0},
       {Feature::scalar_layout, chain.v12.scalarBlockLayout != 0},
+      // Without it in push constants, the parameters go into a storage buffer.
+      {Feature::parameters8, chain.v12.storagePushConstant8 != 0 || chain.v12.storageBuffer8BitAccess != 0},
+      {Feature::parameters16,
+       chain.v11.storagePushConstant16 != 0 || chain.v11.storageBuffer16BitAccess != 0},
+      {Feature::subgroups_clustered,
+       subgroups && (subgroup_operations & VK_SUBGROUP_FEATURE_CLUSTERED_BIT) != 0},
+      {Feature::memory_model, chain.v12.vulkanMemoryModel != 0},
   };
   Features features;
   for (const auto& row : rows)

@@ -202,6 +202,36 @@ TEST_CASE("capabilities that are not switched on are refused", "[vulkan]") {
   refused(checked(images), Errc::unsupported, {"capability 56", "wye never"});
 }
 
+TEST_CASE("extensions that the device has not enabled are refused", "[vulkan]") {
+  const Artefact fine = artefact_of(shader(""));
+  const auto declaring = [&](std::string extension) {
+    std::vector<std::uint32_t> added(extension.size() / 4 + 1, 0u);
+    std::memcpy(added.data(), extension.data(), extension.size());
+    added.insert(added.begin(), static_cast<std::uint32_t>(added.size() + 1) << 16 | 10u);
+    auto words = words_of(fine);
+    std::size_t at = 5;
+    while ((words[at] & 0xffff) == 17) at += words[at] >> 16;  // after the capabilities
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), added.begin(), added.end());
+    Artefact artefact = fine;
+    put(artefact, words);
+    return artefact;
+  };
+  good(checked(declaring("SPV_KHR_storage_buffer_storage_class")));
+  good(checked(declaring("SPV_KHR_vulkan_memory_model")));
+  good(checked(declaring("SPV_EXT_shader_atomic_float_add")));
+  good(checked(declaring("SPV_KHR_non_semantic_info")));
+  refused(checked(declaring("SPV_NONE_of_this\n")), Errc::unsupported,
+          {"'k'", "extension 'SPV_NONE_of_this?'", "wye never offers"});
+  refused(checked(declaring("SPV_KHR_ray_query")), Errc::unsupported, {"'SPV_KHR_ray_query'"});
+  PhysicalDevice without = everything();
+  without.enabled.has_atomic_float = false;
+  refused(checked(declaring("SPV_EXT_shader_atomic_float_add"), without), Errc::unsupported,
+          {"'SPV_EXT_shader_atomic_float_add'", "'vulkan:7' does not"});
+  without.spirv_version = 0x00010500;  // of Vulkan 1.2
+  refused(checked(declaring("SPV_KHR_non_semantic_info"), without), Errc::unsupported,
+          {"'SPV_KHR_non_semantic_info'", "'vulkan:7' does not"});
+}
+
 TEST_CASE("shared memory over the limit is refused", "[vulkan]") {
   good(checked(artefact_of(shader("shared uint s[8192];", "s[by] = 1;"))));
   refused(
