@@ -421,7 +421,8 @@ constexpr bool explain_signature(std::index_sequence<I...>) {
 template <class F, class... P>
 std::shared_ptr<const device::HostCode> host_code(F function) {
   if constexpr (HostKernel<F, P...>) {
-    return std::shared_ptr<const device::HostCode>(new HostCodeOf<F, P...>(std::move(function)));  // see WYE_LOCAL
+    return std::shared_ptr<const device::HostCode>(
+        new HostCodeOf<F, P...>(std::move(function)));  // see WYE_LOCAL
   } else {
     constexpr bool is_explained = [] {
       if constexpr (HasSignature<F>)
