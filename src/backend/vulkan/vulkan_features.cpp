@@ -33,6 +33,11 @@ FeatureChain wanted_of(const FeatureChain& offered) {
         &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress,
         &V12::vulkanMemoryModel})
     take(&FeatureChain::v12, member);
+  // With the memory model but without this, atomics of device scope are invalid, also in modules that do not use the model.
+  if (offered.v12.vulkanMemoryModelDeviceScope)
+    take(&FeatureChain::v12, &V12::vulkanMemoryModelDeviceScope);
+  else
+    wanted.v12.vulkanMemoryModel = VK_FALSE;
   using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
   for (const auto member :
        {&AtomicFloat::shaderBufferFloat32Atomics, &AtomicFloat::shaderBufferFloat32AtomicAdd})
@@ -90,6 +95,8 @@ FeatureChain enabled_in(const VkDeviceCreateInfo& created) {
         break;
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES:
         v12.vulkanMemoryModel = copied<VkPhysicalDeviceVulkanMemoryModelFeatures>(one).vulkanMemoryModel;
+        v12.vulkanMemoryModelDeviceScope =
+            copied<VkPhysicalDeviceVulkanMemoryModelFeatures>(one).vulkanMemoryModelDeviceScope;
         break;
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES: {
         const auto storage = copied<VkPhysicalDevice16BitStorageFeatures>(one);
