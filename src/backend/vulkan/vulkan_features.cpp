@@ -31,8 +31,11 @@ FeatureChain wanted_of(const FeatureChain& offered) {
        {&V12::storageBuffer8BitAccess, &V12::storagePushConstant8, &V12::shaderBufferInt64Atomics,
         &V12::shaderSharedInt64Atomics, &V12::shaderFloat16, &V12::shaderInt8, &V12::scalarBlockLayout,
         &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress,
-        &V12::vulkanMemoryModel})
+        &V12::vulkanMemoryModelDeviceScope})
     take(&FeatureChain::v12, member);
+  // Without the scope, a device that has the model enabled allows no atomics of device scope, which all GLSL's are
+  // (VUID-RuntimeSpirv-vulkanMemoryModel-06265).
+  wanted.v12.vulkanMemoryModel = offered.v12.vulkanMemoryModel && offered.v12.vulkanMemoryModelDeviceScope;
   using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
   for (const auto member :
        {&AtomicFloat::shaderBufferFloat32Atomics, &AtomicFloat::shaderBufferFloat32AtomicAdd})
@@ -90,6 +93,8 @@ FeatureChain enabled_in(const VkDeviceCreateInfo& created) {
         break;
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES:
         v12.vulkanMemoryModel = copied<VkPhysicalDeviceVulkanMemoryModelFeatures>(one).vulkanMemoryModel;
+        v12.vulkanMemoryModelDeviceScope =
+            copied<VkPhysicalDeviceVulkanMemoryModelFeatures>(one).vulkanMemoryModelDeviceScope;
         break;
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES: {
         const auto storage = copied<VkPhysicalDevice16BitStorageFeatures>(one);
