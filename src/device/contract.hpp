@@ -160,6 +160,8 @@ class ExecutableBase {
   virtual Bytes bytes() const noexcept = 0;
   /// Workgroups of it that the device runs at the same time when it runs nothing else; 0 where nobody says.
   virtual std::uint64_t resident_groups() const noexcept { return 0; }
+  /// Workgroups of the longest grid of one row (y = z = 1) that it takes, if that is more than `Limits::groups` says.
+  virtual std::uint64_t row_groups() const noexcept { return 0; }
 
  protected:
   ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact);
