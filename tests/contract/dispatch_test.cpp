@@ -179,7 +179,7 @@ CONTRACT_CASE("a grid of one row over the limit in x runs if its executable take
   subject.settle(*lane);
   std::vector<Word> expected(count);
   std::iota(expected.begin(), expected.end(), Word{12});
-  CHECK(subject.read(to) == expected);
+  CHECK((subject.read(to) == expected));  // millions of words
 }
 
 CONTRACT_CASE("an executable is refused with arguments that do not match its schema, naming the slot",

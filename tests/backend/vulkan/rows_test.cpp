@@ -241,15 +241,18 @@ TEST_CASE("long and short grids of kernels take turns in one recording", "[vulka
     const auto x = rig.buffer(std::vector<Word>(48 * 8 * fields, 0)),
                y = rig.buffer(std::vector<Word>(2000, 0));
     auto lane = rig.lane();
-    for (const std::uint64_t groups : std::initializer_list<std::uint64_t>{20, 7, 8, 35, 3}) {
+    const std::initializer_list<std::uint64_t> grids = {3, 20, 7, 8, 35};
+    for (const std::uint64_t groups : grids)  // short and long without another kernel between
+      lane->dispatch(kernel, arguments_of(argument(x), Word{1}), groups * 8);
+    for (const std::uint64_t groups : grids) {
       lane->dispatch(kernel, arguments_of(argument(x), Word{1}), groups * 8);
       lane->dispatch(add, arguments_of(argument(y), Word{2}), 640);
       lane->dispatch(add, arguments_of(argument(y), Word{5}), 2000);
     }
     settle(*lane);
-    auto wanted = expected(35, 48, 8, 1);
+    auto wanted = expected(35, 48, 8, 2);
     for (std::size_t i = 0; i < 20 * 8; ++i)
-      wanted[i * fields] = i < 3 * 8 ? 5 : i < 7 * 8 ? 4 : i < 8 * 8 ? 3 : 2;
+      wanted[i * fields] = i < 3 * 8 ? 10 : i < 7 * 8 ? 8 : i < 8 * 8 ? 6 : 4;
     CHECK(difference(rig.read(x), wanted) == "");
     std::vector<Word> sums(2000, 25);
     std::fill_n(sums.begin(), 640, 35);
