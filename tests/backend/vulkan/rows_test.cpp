@@ -358,7 +358,7 @@ TEST_CASE("threads that need the second pipeline at once get the same", "[vulkan
   CHECK(driver.alive_text() == "");
 }
 
-TEST_CASE("4,194,304 items run in workgroups of 64, and so do three rows of them", "[vulkan][rows]") {
+TEST_CASE("4194304 items run in workgroups of 64, and so do three rows of them", "[vulkan][rows]") {
   Rig rig;
   const std::uint64_t limit = rig.device().info().limits.groups.x;
   if (limit > 65535) return;
