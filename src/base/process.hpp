@@ -88,7 +88,8 @@ class OwnAllocator {
 /// destructor could join a thread that does not exist, call a driver, or lock a mutex that is locked for ever.
 template <class T, class... Arguments>
 std::shared_ptr<T> make_own(Arguments&&... arguments) {
-  return std::allocate_shared<T>(OwnAllocator<std::remove_const_t<T>>(), std::forward<Arguments>(arguments)...);
+  return std::allocate_shared<T>(OwnAllocator<std::remove_const_t<T>>(),
+                                 std::forward<Arguments>(arguments)...);
 }
 
 /// Deletes an object in the process that made it, and keeps it in any other.

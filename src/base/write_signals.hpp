@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <cerrno>
+#include <initializer_list>
 
 namespace wye {
 inline namespace v0 {

@@ -60,8 +60,7 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::sha
     artefacts =
         std::make_unique<ArtefactStore>(std::move(store), std::move(locks),
                                         base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
-  auto cache =
-      base::make_own<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
+  auto cache = base::make_own<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
   if (options.warm_compilers) cache->start_warming_compilers();
   return cache;
 }

@@ -1,5 +1,6 @@
 #include "device/lane.hpp"
 
+#include <new>
 #include <utility>
 
 #include "base/text.hpp"
@@ -116,20 +117,24 @@ TimelinePoint Lane::submit(SequenceState& sequence) {
 }
 
 void Lane::give_open(Submission submission) {
-  open_->close();
-  submission.recording = open_;
+  in_flight_.push_back(open_);  // first: a closed recording must not stay open if there is no memory for it
+  submission.recording = std::exchange(open_, nullptr);
+  submission.recording->close();
   submission.waits = waits_;
   give(submission);
-  in_flight_.push_back(std::move(open_));
 }
 
 void Lane::give(const Submission& submission) {
-  auto value = base_->submit(submission);
+  try {
+    auto value = base_->submit(submission);
+    if (value)
+      last_ = *value;
+    else
+      fail(value.error());
+  } catch (const std::bad_alloc&) {
+    fail(no_memory_);
+  }
   waits_.clear();
-  if (value)
-    last_ = *value;
-  else
-    fail(value.error());
 }
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {

@@ -74,6 +74,8 @@ class Lane {
   std::vector<TimelinePoint> promised_;  // by other devices, since the last wait
   std::uint64_t last_ = 0;               // value of the last submission
   std::optional<Error> failure_;
+  const Error no_memory_{Errc::out_of_memory,
+                         "The host has no memory left for a submission."};  // made while there is some
   const base::Origin origin_;  // a child of fork gives nothing to the device
 };
 

@@ -300,10 +300,12 @@ class Matcher {
     return std::nullopt;
   }
 
-  /// Shaders keep a bool among their parameters as a 32-bit integer, of which wye writes the first byte and zeroes the rest.
+  /// A bool among the parameters of a shader is a 32-bit integer in GLSL, of which wye writes the first byte and zeroes the
+  /// rest, and an 8-bit one in Slang.
   static bool same_number(ElementType declared, ElementType there) {
     if (declared != ElementType::boolean) return declared == there;
-    return there == ElementType::uint32 || there == ElementType::int32;
+    return there == ElementType::uint32 || there == ElementType::int32 || there == ElementType::uint8 ||
+           there == ElementType::int8;
   }
 
   /// What is known of a parameter of a function is its size, and sometimes what number it is.

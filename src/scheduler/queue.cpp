@@ -250,7 +250,7 @@ void Core::call_worker(base::Lock lock) noexcept {
   try {
     auto worker = base::Worker::start("wye-jobs", [this] { work(); });
     if (worker) return workers_.push_back(std::move(*worker));  // there is room for it
-  } catch (const std::bad_alloc&) {  // as if the system gave no thread
+  } catch (const std::bad_alloc&) {                             // as if the system gave no thread
   }
   if (!workers_.empty() || running_ > 0) return;  // a thread that runs a job takes the next one
   // The system gives no thread: the calling thread works the queue off. Jobs that become ready meanwhile come to the same

@@ -151,7 +151,7 @@ TEST_CASE("a syntax error is reported once, with file and line, and the kernel s
   REQUIRE(failed.error->diagnostics().size() >= 1);
   CHECK(failed.error->diagnostics()[0].file == file);
   CHECK(failed.error->diagnostics()[0].line == 4);
-  CHECK(failed.error->sentence().find("change.comp:4: ") != std::string::npos);
+  CHECK(failed.error->sentence().find("change.comp:4:") != std::string::npos);
   CHECK(failed.error->describe().find("kernel 'change', which stays what it was") != std::string::npos);
   CHECK(of_one(*on, kernel) == 2);
 

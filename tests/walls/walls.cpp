@@ -240,8 +240,8 @@ class Checker {
     if (!file) return add("readmes", folder, "The room has no README.md.");
     long lines = 0;
     for (std::string line; std::getline(file, line);) ++lines;
-    if (lines > 15) {
-      add("readmes", folder, "README.md has " + std::to_string(lines) + " lines, over the limit of 15.");
+    if (lines > 30) {
+      add("readmes", folder, "README.md has " + std::to_string(lines) + " lines, over the limit of 30.");
     }
   }
 

@@ -173,7 +173,7 @@ TEST_CASE("wyec compiles CUDA C++ to machine code and PTX", "[wyec]") {
   const Ran wrong =
       run({"compile", folder.put("a.cu", "void f() { foo(); }\n"), "-o", out, "--target", "sm_90"});
   CHECK(wrong.status == 1);
-  CHECK(has(wrong.err, "a.cu:1: error: identifier \"foo\" is undefined"));
+  CHECK(has(wrong.err, "a.cu:1:12: error: identifier \"foo\" is undefined"));
   CHECK(has(run({"compile", in, "-o", out, "--target", "spirv"}).err, "cannot become 'spirv'"));
 }
 

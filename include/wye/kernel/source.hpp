@@ -60,8 +60,8 @@ struct Include {
 /// reload again, on a thread of the runtime's.
 using IncludeFinder = std::function<Result<std::optional<std::string>>(const std::string& name)>;
 
-/// A compute shader in GLSL, `#version 450` or `460`. Storage buffers are bound at set 0 in the order of the
-/// kernel's buffer parameters; the other parameters are the members of the push-constant block, in order. A
+/// A compute shader in GLSL, `#version 450` or `460`. Storage and uniform buffers are bound at set 0 in the order of the
+/// kernel's buffer parameters; a uniform buffer is a `Read<T>`, and may be of any size; the other parameters are the members of the push-constant block, in order. A
 /// shader without bound buffers takes them there too, as structs of {buffer_reference, uvec2 count} or bare
 /// buffer_references. Elements of 8 and 16 bits behind those may be declared as uint, several to a word: that needs no feature
 /// of a device, but an address that begins within a word is for the shader to see.
@@ -72,7 +72,7 @@ using IncludeFinder = std::function<Result<std::optional<std::string>>(const std
 struct Glsl {
   std::string text;
   std::string file = {};       ///< name shown in diagnostics
-  std::string entry = "main";  ///< any function without parameters
+  std::string entry = "main";  ///< any function that can be called without arguments
   std::vector<SpecializationConstant> constants = {};
   std::vector<Macro> macros = {};
   std::optional<Extent3> tile = std::nullopt;  ///< items one workgroup covers; unset: its invocations
@@ -112,7 +112,7 @@ struct LinkConstant {
 /// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) where the machine has it; where
 /// not, devices that need it refuse the kernel with that reason. It becomes SPIR-V, and for CUDA C++ that NVRTC
 /// compiles. What it takes are `uniform` parameters of its
-/// entry point: `StructuredBuffer`s and `RWStructuredBuffer`s are the kernel's buffer parameters in order, the
+/// entry point: `StructuredBuffer`s, `RWStructuredBuffer`s and `ConstantBuffer`s are the kernel's buffer parameters in order, the
 /// others its other parameters in order; a kernel without such buffers may take them as pointers. Parameters
 /// outside the entry point are refused. Structs have the layout that C gives them, matrices are row-major. CUDA aligns
 /// 2- and 4-vectors: a struct that lies otherwise there is refused when it is compiled for CUDA, with the padding that mends it.
@@ -421,7 +421,8 @@ constexpr bool explain_signature(std::index_sequence<I...>) {
 template <class F, class... P>
 std::shared_ptr<const device::HostCode> host_code(F function) {
   if constexpr (HostKernel<F, P...>) {
-    return std::shared_ptr<const device::HostCode>(new HostCodeOf<F, P...>(std::move(function)));  // see WYE_LOCAL
+    return std::shared_ptr<const device::HostCode>(
+        new HostCodeOf<F, P...>(std::move(function)));  // see WYE_LOCAL
   } else {
     constexpr bool is_explained = [] {
       if constexpr (HasSignature<F>)

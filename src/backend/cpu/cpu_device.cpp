@@ -45,7 +45,7 @@ class CpuBuffer final : public BufferBase {
                               size(request.bytes), info.id, size(held), size(limit)));
     }
     return std::shared_ptr<BufferBase>(base::make_own<CpuBuffer>(std::move(device), device_memory, request,
-                                                                   static_cast<std::byte*>(memory)));
+                                                                 static_cast<std::byte*>(memory)));
   }
 
   CpuBuffer(std::shared_ptr<DeviceBase> device, MemoryAccount& device_memory, const BufferRequest& request,

@@ -254,9 +254,7 @@ bool CudaDevice::reaches(const device::DeviceBase& other) const noexcept {
   }
 }
 
-std::shared_ptr<device::ReplayBase> CudaDevice::create_replay() {
-  return base::make_own<CudaReplay>(self());
-}
+std::shared_ptr<device::ReplayBase> CudaDevice::create_replay() { return base::make_own<CudaReplay>(self()); }
 
 Result<CUstream> CudaDevice::create_stream(device::LanePriority priority) {
   const auto refused = [&](CUresult r, const char* api) {

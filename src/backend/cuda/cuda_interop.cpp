@@ -106,8 +106,8 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
                  base::text("A point that the host brings to device '{}' is neither an event nor a stream.",
                             info().id));
   if (point.object != 0)
-    return std::shared_ptr<device::Timeline>(CudaTimeline::adopt(
-        self(), base::make_own<CudaEvent>(CudaEvent{handle_of<CUevent>(point.object)})));
+    return std::shared_ptr<device::Timeline>(
+        CudaTimeline::adopt(self(), base::make_own<CudaEvent>(CudaEvent{handle_of<CUevent>(point.object)})));
   const CurrentContext current(*this);
   if (!current) return current.error();
   auto event = take_event();

@@ -219,8 +219,8 @@ std::optional<bool> offers(std::uint32_t capability, const PhysicalDevice& physi
     case spirv::capability_storage_buffer8: return on.v12.storageBuffer8BitAccess;
     case spirv::capability_storage_push_constant8:
       return on.v12.storagePushConstant8 || on.v12.storageBuffer8BitAccess;
-    case 5345:
-    case 5346: return on.v12.vulkanMemoryModel;  // with device scope, or not enabled
+    case 5345: return on.v12.vulkanMemoryModel;
+    case 5346: return on.v12.vulkanMemoryModelDeviceScope;
     case 6033: return on.has_atomic_float && on.atomic_float.shaderBufferFloat32AtomicAdd;
     default: return std::nullopt;
   }

@@ -31,11 +31,13 @@ FeatureChain wanted_of(const FeatureChain& offered) {
        {&V12::storageBuffer8BitAccess, &V12::storagePushConstant8, &V12::shaderBufferInt64Atomics,
         &V12::shaderSharedInt64Atomics, &V12::shaderFloat16, &V12::shaderInt8, &V12::scalarBlockLayout,
         &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress,
-        &V12::vulkanMemoryModelDeviceScope})
+        &V12::vulkanMemoryModel})
     take(&FeatureChain::v12, member);
-  // Without the scope, a device that has the model enabled allows no atomics of device scope, which all GLSL's are
-  // (VUID-RuntimeSpirv-vulkanMemoryModel-06265).
-  wanted.v12.vulkanMemoryModel = offered.v12.vulkanMemoryModel && offered.v12.vulkanMemoryModelDeviceScope;
+  // With the memory model but without this, atomics of device scope are invalid, also in modules that do not use the model.
+  if (offered.v12.vulkanMemoryModelDeviceScope)
+    take(&FeatureChain::v12, &V12::vulkanMemoryModelDeviceScope);
+  else
+    wanted.v12.vulkanMemoryModel = VK_FALSE;
   using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
   for (const auto member :
        {&AtomicFloat::shaderBufferFloat32Atomics, &AtomicFloat::shaderBufferFloat32AtomicAdd})
