@@ -60,7 +60,7 @@ class Timeline {
   virtual Turns* turns() noexcept { return nullptr; }
 
  private:
-  const base::Origin origin_;
+  const base::Origin origin_{};
 };
 
 /// What a timeline that has reached `reached` answers to `value`, which is not larger.
@@ -299,7 +299,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
 
  private:
   AdapterInfo info_;
-  const base::Origin origin_;
+  const base::Origin origin_{};
   const std::uint64_t instance_;
   std::atomic<bool> shares_{false};
   std::mutex shared_mutex_;
