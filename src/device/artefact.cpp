@@ -79,7 +79,7 @@ Result<void> check_plain_launch(const Artefact& artefact, std::string_view devic
 }
 
 Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits& limits,
-                           const std::string& device_id) {
+                           const std::string& device_id, std::uint64_t row_groups) {
   const Extent3 groups(pieces(items.x, artefact.tile.x), pieces(items.y, artefact.tile.y),
                        pieces(items.z, artefact.tile.z));
   const auto exceeds = [&](char dimension, std::uint64_t wanted, std::uint64_t limit) {
@@ -87,7 +87,9 @@ Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits
                  base::text("Grid of kernel '{}' in {} ({} workgroups) exceeds the limit of '{}' ({}).",
                             artefact.kernel, dimension, wanted, device_id, limit));
   };
-  if (groups.x > limits.groups.x) return exceeds('x', groups.x, limits.groups.x);
+  const bool is_row = groups.y == 1 && groups.z == 1;
+  const std::uint64_t most_x = std::max(limits.groups.x, is_row ? row_groups : 0);
+  if (groups.x > most_x) return exceeds('x', groups.x, most_x);
   if (groups.y > limits.groups.y) return exceeds('y', groups.y, limits.groups.y);
   if (groups.z > limits.groups.z) return exceeds('z', groups.z, limits.groups.z);
   return groups;

@@ -79,10 +79,10 @@ Result<void> check_passing(const Artefact& artefact, std::string_view devices,
 /// Errors: unsupported, naming it.
 Result<void> check_plain_launch(const Artefact& artefact, std::string_view devices);
 
-/// Workgroups that cover `items`.
+/// Workgroups that cover `items`. A grid of one row of them (y = z = 1) may have `row_groups`, if that is more than the limit in x.
 /// Errors: unsupported, naming the dimension, the number and the limit.
 Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits& limits,
-                           const std::string& device_id);
+                           const std::string& device_id, std::uint64_t row_groups = 0);
 
 /// The shortest run of items, in row-major order, that one call of a host function covers; 1 at least.
 std::uint64_t grain_for(const Artefact& artefact, Extent3 items);

@@ -60,7 +60,7 @@ class Timeline {
   virtual Turns* turns() noexcept { return nullptr; }
 
  private:
-  const base::Origin origin_;
+  const base::Origin origin_{};
 };
 
 /// What a timeline that has reached `reached` answers to `value`, which is not larger.
@@ -160,6 +160,8 @@ class ExecutableBase {
   virtual Bytes bytes() const noexcept = 0;
   /// Workgroups of it that the device runs at the same time when it runs nothing else; 0 where nobody says.
   virtual std::uint64_t resident_groups() const noexcept { return 0; }
+  /// Workgroups of the longest grid of one row (y = z = 1) that it takes, if that is more than `Limits::groups` says.
+  virtual std::uint64_t row_groups() const noexcept { return 0; }
 
  protected:
   ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact);
@@ -297,7 +299,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
 
  private:
   AdapterInfo info_;
-  const base::Origin origin_;
+  const base::Origin origin_{};
   const std::uint64_t instance_;
   std::atomic<bool> shares_{false};
   std::mutex shared_mutex_;

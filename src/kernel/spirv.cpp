@@ -58,6 +58,7 @@ constexpr Capability capabilities[] = {
     {4435, "StoragePushConstant16", true, Feature::parameters16},
     {4450, "StoragePushConstant8", true, Feature::parameters8},
     {5345, "VulkanMemoryModel", true, Feature::memory_model},
+    {5346, "VulkanMemoryModelDeviceScope", true, Feature::memory_model},
     {5, "Linkage", false, {}},
     {6, "Kernel", false, {}},
     {43, "Sampled1D", false, {}},

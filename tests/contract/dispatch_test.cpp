@@ -1,5 +1,6 @@
 // Kernels: grids, executables, limits.
 #include <algorithm>
+#include <numeric>
 
 #include "contract/suite.hpp"
 
@@ -157,9 +158,28 @@ CONTRACT_CASE("a grid over the limit is refused with the dimension and the limit
     CHECK(settled.error().sentence().find(std::to_string(over)) != std::string::npos);
   };
   constexpr std::uint64_t any = ~std::uint64_t{0};
-  if (limit.x != any) try_grid({limit.x * tile.x + 1, 1, 1}, limit.x);
+  const std::uint64_t longest = std::max(limit.x, paint->row_groups());
+  if (limit.x != any) try_grid({longest * tile.x + 1, 1, 1}, longest);
+  if (limit.x != any) try_grid({limit.x * tile.x + 1, tile.y + 1, 1}, limit.x);
   if (limit.y != any) try_grid({1, limit.y * tile.y + 1, 1}, limit.y);
   if (limit.z != any) try_grid({1, 1, limit.z * tile.z + 1}, limit.z);
+}
+
+CONTRACT_CASE("a grid of one row over the limit in x runs if its executable takes it", {Ability::data}) {
+  const auto iota = subject.kernel("iota");
+  const std::uint64_t limit = subject.info().limits.groups.x;
+  if (iota->row_groups() <= limit || limit > 65535) return;
+  const std::uint64_t count = (limit + 1) * iota->artefact().tile.x;
+  const auto to = subject.words(count);
+  SequenceState sequence(subject.device);
+  sequence.open().dispatch(iota, arguments_of(argument(to), Word{5}), count);
+  sequence.open().dispatch(subject.kernel("add"), arguments_of(argument(to), Word{7}), count);
+  auto lane = subject.lane();
+  for (int run = 0; run < 2; ++run) lane->submit(sequence);
+  subject.settle(*lane);
+  std::vector<Word> expected(count);
+  std::iota(expected.begin(), expected.end(), Word{12});
+  CHECK((subject.read(to) == expected));  // millions of words
 }
 
 CONTRACT_CASE("an executable is refused with arguments that do not match its schema, naming the slot",

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -185,10 +186,25 @@ TEST_CASE("clustered subgroup operations and the Vulkan memory model", "[runtime
     const auto model = in_glsl<ReadWrite<float>>(
         "#extension GL_KHR_memory_scope_semantics : require\n#pragma use_vulkan_memory_model",
         "x[i] += 1.0; memoryBarrier(gl_ScopeWorkgroup, gl_StorageSemanticsBuffer, "
+        "gl_SemanticsAcquireRelease); memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, "
         "gl_SemanticsAcquireRelease);");
     std::vector<float> x(100, 2.0f);
     run(*on, model(x));
     CHECK(x == std::vector<float>(100, 3.0f));
+  }
+}
+
+TEST_CASE("4194304 items run in workgroups of 64, which are more than a device may take in x", "[runtime]") {
+  auto on = open_vulkan();
+  if (!on) return;
+  const auto count = in_glsl<ReadWrite<float>>("", "x[i] += float(i);");
+  for (const std::size_t items : std::initializer_list<std::size_t>{4'194'240, 4'194'304, 8'388'545}) {
+    INFO(items << " items");
+    std::vector<float> x(items, 1.0f);
+    run(*on, count(x));
+    bool right = true;
+    for (std::size_t i = 0; i < items; ++i) right &= x[i] == static_cast<float>(i) + 1.0f;
+    CHECK(right);
   }
 }
 

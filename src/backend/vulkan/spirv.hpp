@@ -19,7 +19,9 @@ inline constexpr std::size_t header_words = 5;
 
 /// The instructions this room looks at.
 enum Op : std::uint16_t {
+  op_line = 8,
   op_extension = 10,
+  op_ext_inst = 12,
   op_entry_point = 15,
   op_execution_mode = 16,
   op_capability = 17,
@@ -37,13 +39,35 @@ enum Op : std::uint16_t {
   op_spec_constant_composite = 51,
   op_function = 54,
   op_variable = 59,
+  op_load = 61,
+  op_store = 62,
+  op_access_chain = 65,
+  op_in_bounds_access_chain = 66,
   op_decorate = 71,
   op_member_decorate = 72,
+  op_decoration_group = 73,
+  op_vector_extract_dynamic = 77,
+  op_vector_shuffle = 79,
+  op_composite_construct = 80,
+  op_composite_extract = 81,
+  op_composite_insert = 82,
+  op_copy_object = 83,
+  op_i_add = 128,
+  op_i_sub = 130,
+  op_i_mul = 132,
+  op_s_div = 135,
+  op_loop_merge = 246,
+  op_selection_merge = 247,
+  op_branch_conditional = 250,
+  op_switch = 251,
   op_execution_mode_id = 331,
+  op_group_non_uniform_first = 333,
+  op_group_non_uniform_last = 366,
 };
 
 enum StorageClass : std::uint32_t {
   uniform_constant = 0,
+  input = 1,
   uniform = 2,
   workgroup = 4,
   push_constant = 9,
@@ -63,7 +87,10 @@ enum Decoration : std::uint32_t {
 };
 
 inline constexpr std::uint32_t gl_compute = 5;
+inline constexpr std::uint32_t built_in_num_workgroups = 24;
 inline constexpr std::uint32_t built_in_workgroup_size = 25;
+inline constexpr std::uint32_t built_in_workgroup_id = 26;
+inline constexpr std::uint32_t built_in_global_invocation_id = 28;
 inline constexpr std::uint32_t mode_local_size = 17;
 inline constexpr std::uint32_t mode_local_size_id = 38;
 

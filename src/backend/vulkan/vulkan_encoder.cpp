@@ -113,6 +113,7 @@ Result<void> Encoder::go_ahead() {
   if (!next) return std::move(next).error();
   flight_ = *next;
   pending_ = true;
+  pipeline_ = VK_NULL_HANDLE;
   bound_ = nullptr;
   return {};
 }
@@ -189,18 +190,37 @@ Result<void> Encoder::dispatch(const device::Command& command) {
     return Error(Errc::invalid_argument,
                  base::text("Kernel '{}' takes {} arguments, and is given {}.", artefact.kernel,
                             artefact.schema.slots.size(), operands.size()));
-  auto groups = device::groups_for(artefact, command.items, device_.info().limits, device_.info().id);
+  const Limits& limits = device_.info().limits;
+  auto groups =
+      device::groups_for(artefact, command.items, limits, device_.info().id, executable.row_groups());
   if (!groups) return std::move(groups).error();
+  const bool in_rows = groups->x > limits.groups.x;
+  auto pipeline = in_rows ? executable.row_pipeline() : executable.pipeline();
+  if (!pipeline)
+    return std::move(pipeline).error().with_context(
+        base::text("for a grid of {} workgroups in x, over the limit of '{}' ({})", groups->x,
+                   device_.info().id, limits.groups.x));
 
   lane_.parameters_.assign(executable.parameter_bytes(), std::byte{0});
   lane_.set_.resize(executable.bindings().size());
   for (std::size_t slot = 0; slot < operands.size(); ++slot)
     if (auto passed = pass(executable, slot, operands[slot]); !passed) return passed;
   if (auto begun = before_command(); !begun) return begun;
-  if (auto bound = bind(executable); !bound) return bound;
+  if (auto bound = bind(executable, *pipeline); !bound) return bound;
+  if (in_rows) return dispatch_rows(groups->x), Result<void>();
   device_.vk.CmdDispatch(flight_->commands, static_cast<std::uint32_t>(groups->x),
                          static_cast<std::uint32_t>(groups->y), static_cast<std::uint32_t>(groups->z));
   return {};
+}
+
+/// Dispatches exactly `groups` workgroups: full rows of as many as x may have, and what is left as the beginning of one more.
+/// No barrier stands between the two: the workgroups of one grid are in no order either.
+void Encoder::dispatch_rows(std::uint64_t groups) {
+  const std::uint64_t width = device_.info().limits.groups.x;
+  const auto rows = static_cast<std::uint32_t>(groups / width),
+             rest = static_cast<std::uint32_t>(groups % width);
+  device_.vk.CmdDispatch(flight_->commands, static_cast<std::uint32_t>(width), rows, 1);
+  if (rest != 0) device_.vk.CmdDispatchBase(flight_->commands, 0, rows, 0, rest, 1, 1);
 }
 
 /// Puts one argument where the kernel looks for it.
@@ -253,7 +273,7 @@ Result<void> Encoder::pass(const VulkanExecutable& executable, std::size_t slot,
   return {};
 }
 
-Result<void> Encoder::bind(const VulkanExecutable& executable) {
+Result<void> Encoder::bind(const VulkanExecutable& executable, VkPipeline pipeline) {
   const VkCommandBuffer commands = flight_->commands;
   std::vector<std::byte>& parameters = lane_.parameters_;
   if (const auto binding = executable.spilled()) {
@@ -269,7 +289,8 @@ Result<void> Encoder::bind(const VulkanExecutable& executable) {
                                 static_cast<std::uint32_t>(parameters.size()), parameters.data());
   }
   const bool rebind = bound_ != &executable;
-  if (rebind) device_.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, executable.pipeline());
+  if (std::exchange(pipeline_, pipeline) != pipeline)
+    device_.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
   if (!lane_.set_.empty() && (rebind || !same(lane_.set_, lane_.last_set_)))
     if (auto bound = bind_set(executable); !bound) return bound;
   bound_ = &executable;

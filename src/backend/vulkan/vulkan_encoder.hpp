@@ -41,8 +41,9 @@ class Encoder {
   Result<void> fill(std::uint32_t pattern, const Range& to);
   Result<void> transfer(const Range& memory, std::uint32_t from, std::uint32_t to);
   Result<void> dispatch(const device::Command& command);
+  void dispatch_rows(std::uint64_t groups);
   Result<void> pass(const VulkanExecutable& executable, std::size_t slot, const Operand& operand);
-  Result<void> bind(const VulkanExecutable& executable);
+  Result<void> bind(const VulkanExecutable& executable, VkPipeline pipeline);
   Result<void> bind_set(const VulkanExecutable& executable);
   Result<void> go_ahead();
   Result<void> finish();
@@ -61,9 +62,9 @@ class Encoder {
   const bool ready_;     // all that this submission comes after has been given to the queue
   bool leading_ = true;  // only uploads so far
   bool begun_ = false;
-  bool pending_ = true;  // a barrier goes before the next command
-  const VulkanExecutable* bound_ =
-      nullptr;  // whose pipeline is bound, with `lane_.last_set_` where it has a set
+  bool pending_ = true;                      // a barrier goes before the next command
+  VkPipeline pipeline_ = VK_NULL_HANDLE;     // the bound one
+  const VulkanExecutable* bound_ = nullptr;  // whose it is, with `lane_.last_set_` where it has a set
 };
 
 }  // namespace vulkan

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/vulkan/spirv_check.hpp"
+#include "backend/vulkan/spirv_rows.hpp"
 #include "backend/vulkan/spirv_spill.hpp"
 #include "backend/vulkan/vulkan_error.hpp"
 #include "base/process.hpp"
@@ -68,7 +69,39 @@ Result<void> VulkanExecutable::build(const device::Artefact& artefact) {
                  base::text("Kernel '{}' binds {} buffers, and device '{}' allows {}.", artefact.kernel,
                             bindings_.size(), device.info().id, device.info().limits.bound_buffers));
   if (auto made = make_layout(); !made) return made;
-  return make_pipeline(artefact, *module);
+  const auto given = module->words();
+  std::vector<std::uint32_t> words = spilled_ ? spill_push_constants(*module, *spilled_)
+                                              : std::vector<std::uint32_t>(given.begin(), given.end());
+  auto made = make_pipeline(words, 0);
+  if (!made) return std::move(made).error();
+  pipeline_ = *made;
+  if (row_groups() > device.info().limits.groups.x) words_ = std::move(words);
+  return {};
+}
+
+std::uint64_t VulkanExecutable::row_groups() const noexcept {
+  constexpr std::uint64_t most_items = std::uint64_t{1} << 32;
+  const Extent3 most = vulkan().info().limits.groups;
+  return std::min(most.x * most.y, most_items / artefact().workgroup.x);
+}
+
+/// Threads may come to it at once: the pipeline that is made first stays.
+Result<VkPipeline> VulkanExecutable::row_pipeline() const {
+  if (const VkPipeline made = row_pipeline_) return made;
+  VulkanDevice& device = vulkan();
+  const std::string& kernel = artefact().kernel;
+  auto module =
+      spirv::Module::parse(std::as_bytes(std::span(words_)), kernel, device.physical().spirv_version);
+  if (!module) return std::move(module).error();
+  auto words = split_into_rows(*module, kernel, static_cast<std::uint32_t>(device.info().limits.groups.x),
+                               artefact().workgroup);
+  if (!words) return std::move(words).error();
+  auto made = make_pipeline(*words, VK_PIPELINE_CREATE_DISPATCH_BASE_BIT);
+  if (!made) return made;
+  VkPipeline before = VK_NULL_HANDLE;
+  if (row_pipeline_.compare_exchange_strong(before, *made)) return made;
+  device.vk.DestroyPipeline(device.handle(), *made, nullptr);
+  return before;
 }
 
 Result<void> VulkanExecutable::make_layout() {
@@ -110,13 +143,14 @@ Result<void> VulkanExecutable::make_layout() {
   return {};
 }
 
-Result<void> VulkanExecutable::make_pipeline(const device::Artefact& artefact, const spirv::Module& module) {
+Result<VkPipeline> VulkanExecutable::make_pipeline(std::span<const std::uint32_t> words,
+                                                   VkPipelineCreateFlags flags) const {
   VulkanDevice& device = vulkan();
   const auto remembered = device.pipelines();
   if (!remembered) return remembered.error();
   std::vector<VkSpecializationMapEntry> entries;
   std::vector<std::byte> values;
-  for (const device::Specialization& constant : artefact.specialization) {
+  for (const device::Specialization& constant : artefact().specialization) {
     const std::uint32_t size = constant.size == 8 ? 8 : 4;
     entries.push_back(
         {.constantID = constant.id, .offset = static_cast<std::uint32_t>(values.size()), .size = size});
@@ -129,10 +163,6 @@ Result<void> VulkanExecutable::make_pipeline(const device::Artefact& artefact, c
                                             .dataSize = values.size(),
                                             .pData = values.data()};
 
-  std::vector<std::uint32_t> rewritten;
-  if (spilled_) rewritten = spill_push_constants(module, *spilled_);
-  const std::span<const std::uint32_t> words =
-      spilled_ ? std::span<const std::uint32_t>(rewritten) : module.words();
   const VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                       .pNext = nullptr,
                                       .flags = 0,
@@ -144,10 +174,11 @@ Result<void> VulkanExecutable::make_pipeline(const device::Artefact& artefact, c
     return failed(r, "vkCreateShaderModule");
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.flags = flags;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = shader;
-  info.stage.pName = artefact.entry.c_str();
+  info.stage.pName = artefact().entry.c_str();
   info.stage.pSpecializationInfo = entries.empty() ? nullptr : &specialization;
   info.layout = layout_;
   info.basePipelineIndex = -1;
@@ -155,8 +186,7 @@ Result<void> VulkanExecutable::make_pipeline(const device::Artefact& artefact, c
   const VkResult r = device.vk.CreateComputePipelines(device.handle(), *remembered, 1, &info, nullptr, &made);
   device.vk.DestroyShaderModule(device.handle(), shader, nullptr);
   if (r != VK_SUCCESS) return failed(r, "vkCreateComputePipelines");
-  pipeline_ = made;
-  return {};
+  return made;
 }
 
 Error VulkanExecutable::failed(VkResult result, const char* api) const {
@@ -172,7 +202,8 @@ Error VulkanExecutable::failed(VkResult result, const char* api) const {
 
 VulkanExecutable::~VulkanExecutable() {
   VulkanDevice& device = vulkan();
-  if (pipeline_ != VK_NULL_HANDLE) device.vk.DestroyPipeline(device.handle(), pipeline_, nullptr);
+  for (const VkPipeline made : {pipeline_, row_pipeline_.load()})
+    if (made != VK_NULL_HANDLE) device.vk.DestroyPipeline(device.handle(), made, nullptr);
   if (layout_ != VK_NULL_HANDLE) device.vk.DestroyPipelineLayout(device.handle(), layout_, nullptr);
   if (set_layout_ != VK_NULL_HANDLE)
     device.vk.DestroyDescriptorSetLayout(device.handle(), set_layout_, nullptr);

@@ -1,8 +1,10 @@
 #pragma once
 /// A pipeline, its layout, and how arguments reach it.
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/vulkan/spirv.hpp"
@@ -13,7 +15,7 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Threads: thread-safe; nothing of it changes.
+/// Threads: thread-safe; only its second pipeline comes later.
 class VulkanExecutable final : public device::ExecutableBase {
  public:
   /// Errors: unsupported, compile_failed, out_of_memory, device_lost.
@@ -23,8 +25,14 @@ class VulkanExecutable final : public device::ExecutableBase {
   VulkanExecutable(std::shared_ptr<VulkanDevice> device, const device::Artefact& artefact, Bytes code)
       : ExecutableBase(std::move(device), artefact), code_(code) {}
 
-  Bytes bytes() const noexcept override { return code_; }
+  Bytes bytes() const noexcept override { return code_ + Bytes{words_.size() * sizeof(words_[0])}; }
+  /// All that rows of limits.groups.x workgroups can be, and GlobalInvocationId can count.
+  std::uint64_t row_groups() const noexcept override;
   VkPipeline pipeline() const noexcept { return pipeline_; }
+  /// Returns the pipeline for a grid of one row of workgroups that is dispatched as rows of limits.groups.x. The first call makes
+  /// it. It has the layout of the other one.
+  /// Errors: as `create`; unsupported: why the kernel cannot be dispatched so.
+  Result<VkPipeline> row_pipeline() const;
   VkPipelineLayout layout() const noexcept { return layout_; }
 
   /// Bindings of its descriptor set, ascending; the one that spilled parameters take is among them.
@@ -38,7 +46,7 @@ class VulkanExecutable final : public device::ExecutableBase {
  private:
   Result<void> build(const device::Artefact& artefact);
   Result<void> make_layout();
-  Result<void> make_pipeline(const device::Artefact& artefact, const spirv::Module& module);
+  Result<VkPipeline> make_pipeline(std::span<const std::uint32_t> words, VkPipelineCreateFlags flags) const;
   VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
   Error failed(VkResult result, const char* api) const;
 
@@ -48,6 +56,8 @@ class VulkanExecutable final : public device::ExecutableBase {
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipeline pipeline_ = VK_NULL_HANDLE;
+  std::vector<std::uint32_t> words_;  // what the row pipeline is made of; empty if there can be none
+  mutable std::atomic<VkPipeline> row_pipeline_{VK_NULL_HANDLE};
 };
 
 }  // namespace vulkan

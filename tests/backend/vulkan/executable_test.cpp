@@ -156,6 +156,29 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < b.length()) b[i] = a[i] 
   CHECK(difference(rig.read(to), expected) == "");
 }
 
+TEST_CASE("atomics of device scope are valid with the memory model and without", "[vulkan]") {
+  Rig rig;  // validation says nothing
+  const bool has_model = rig.device().info().features.contains({Feature::memory_model});
+  for (const bool with_model : {false, has_model}) {
+    Artefact a = artefact();
+    a.specialization.clear();
+    a.code = compile(std::string("#version 450\n") +
+                     (with_model ? "#pragma use_vulkan_memory_model\n"
+                                   "#extension GL_KHR_memory_scope_semantics : require\n"
+                                 : "") +
+                     R"(layout(local_size_x = 32) in;
+layout(set = 0, binding = 2) buffer X { uint x[]; };
+layout(push_constant) uniform P { uint by; };
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  if (i < x.length()) atomicAdd(x[i], by);
+})");
+    auto wanted = random_words(1, 100);
+    for (Word& word : wanted) word += 9;
+    CHECK(difference(run(rig, a), wanted) == "");
+  }
+}
+
 TEST_CASE("a driver that does not take a kernel is quoted", "[vulkan]") {
   Driver driver;
   Rig rig({.wrap = driver.wrap()});
