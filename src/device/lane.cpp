@@ -118,8 +118,8 @@ TimelinePoint Lane::submit(SequenceState& sequence) {
 
 void Lane::give_open(Submission submission) {
   in_flight_.push_back(open_);  // first: a closed recording must not stay open if there is no memory for it
+  open_->close();
   submission.recording = std::exchange(open_, nullptr);
-  submission.recording->close();
   submission.waits = waits_;
   give(submission);
 }
