@@ -128,6 +128,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   const std::string device_id_;
   const Error no_memory_{Errc::out_of_memory,
                          "The host has no memory left to run a kernel."};  // made while there is some
+  const Error ended_{Errc::closed, base::text("A lane of '{}' has ended.", device_id_)};
   base::Team& team_;
   const std::shared_ptr<HostTimeline> timeline_;
   std::uint64_t last_ = 0;  // of the submitting thread
@@ -367,7 +368,7 @@ void Queue::end() {
     run(lock, all);
     drained_.wait(lock, Instant::max(), [this] { return state_ == State::idle && jobs_.empty(); });
   }
-  timeline_->fail(Error(Errc::closed, base::text("A lane of '{}' has ended.", device_id_)));
+  timeline_->fail(ended_);
 }
 
 CpuLane::CpuLane(std::shared_ptr<CpuDevice> device)
