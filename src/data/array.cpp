@@ -99,7 +99,19 @@ std::optional<Error> ArrayState::failure() const {
 
 void ArrayState::fail(Error error) {
   const base::Lock lock(mutex_);
-  failure_ = std::move(error);
+  if (!abandoned_) failure_ = std::move(error);
+}
+
+void ArrayState::abandon(const Error& error, Access access) noexcept {
+  const base::Lock lock(mutex_);
+  if (!abandoned_) abandoned_ = error;
+  if (writes(access) && !failure_) failure_ = error;
+  moved_.wake_all();  // the user may be in the middle of a copy
+}
+
+std::optional<Error> ArrayState::abandoned() const {
+  const base::Lock lock(mutex_);
+  return abandoned_;
 }
 
 bool ArrayState::valid_on_host() const {
@@ -112,8 +124,9 @@ Result<std::byte*> ArrayState::on_host(Instant until) {
   {
     base::Lock lock(mutex_);
     // Several readers may have their turn at once; one of them fetches.
-    if (!moved_.wait(lock, until, [&] { return !fetching_; }))
+    if (!moved_.wait(lock, until, [&] { return !fetching_ || abandoned_; }))
       return Error(Errc::timed_out, "The array's contents were not on the host in time.");
+    if (fetching_) return abandoned_->with_context("while reading an array that it was copying");
     if (failure_) return failure_->with_context("while reading an array that should have been written by it");
     if (host_valid_) return host_;
     for (const auto& [device, replica] : replicas_)
@@ -191,10 +204,11 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::bring_to(device::DeviceB
 Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant until) {
   base::Lock lock(mutex_);
   Replica& replica = replicas_.find(&device)->second;
-  if (!moved_.wait(lock, until, [&] { return !replica.filling; }))
+  if (!moved_.wait(lock, until, [&] { return !replica.filling || abandoned_; }))
     return Error(Errc::timed_out,
                  base::text("The array's contents were not on '{}' in time.", device.info().id));
   if (replica.valid) return false;
+  if (replica.filling) return abandoned_->with_context("while using an array that it was copying");
   return replica.filling = true;
 }
 
@@ -208,6 +222,7 @@ void ArrayState::end_fill(const device::DeviceBase& device, bool valid) noexcept
 
 void ArrayState::written_on(const device::DeviceBase* device) {
   const base::Lock lock(mutex_);
+  if (abandoned_) return;  // it ended after all: what its successors were told stays true
   host_valid_ = device == nullptr;
   for (auto& [at, replica] : replicas_) replica.valid = at == device;
   failure_.reset();
@@ -244,6 +259,9 @@ Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadl
   const Instant until = base::parked_until(clock, deadline.at(clock));
   auto holder = base::make_own<HostAccess>(array, mode);
   if (auto turn = holder->await(until); !turn) return std::move(turn).error();
+  if (writes(mode))
+    if (auto given_up = array->abandoned())
+      return given_up->with_context("while writing an array that it may still use");
   // Who writes mends a failed array: its contents are what the host makes them.
   if (writes(mode) && array->failure()) array->written_on(nullptr);
   auto bytes = array->on_host(until);

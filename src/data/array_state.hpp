@@ -60,6 +60,11 @@ class ArrayState final : public device::Retained {
   /// The failure of the last user that should have written this, if any.
   std::optional<Error> failure() const;
   void fail(Error error);
+  /// Gives up on a user that may never end. The array cannot be written any more: that user or its device may still use the
+  /// memory. If the user writes the array, its contents have failed for good.
+  void abandon(const Error& error, Access access) noexcept;
+  /// The error of the user that was given up, if any.
+  std::optional<Error> abandoned() const;
 
   /// Brings the contents to the host. Only in one's turn.
   /// Errors: device_lost, out_of_memory, timed_out, closed; the failure of the array.
@@ -110,6 +115,7 @@ class ArrayState final : public device::Retained {
   bool host_valid_ = true;
   std::map<const device::DeviceBase*, Replica> replicas_;
   std::optional<Error> failure_;
+  std::optional<Error> abandoned_;
   std::shared_ptr<Completion> writer_;
   std::vector<std::shared_ptr<Completion>> readers_;
 };

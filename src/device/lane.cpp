@@ -157,9 +157,9 @@ Result<void> Lane::wait(Instant until, const StopToken& stop) {
   return {};
 }
 
-bool Lane::idle() noexcept {
+bool Lane::idle(Instant until) noexcept {
   if (last_ == 0 || base_->timeline()->reached() >= last_) return true;
-  const auto now = base_->timeline()->wait(last_, Instant::min());
+  const auto now = base_->timeline()->wait(last_, until);
   return now || now.error() != Errc::timed_out;  // a timeline that failed has nothing left to do
 }
 

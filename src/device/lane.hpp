@@ -48,8 +48,8 @@ class Lane {
   /// Submits, and waits for all of it.
   /// Errors: timed_out (the lane is still good); or the first failure of this lane.
   Result<void> wait(Instant until, const StopToken& stop = {});
-  /// Whether all that was submitted has finished. Never blocks.
-  bool idle() noexcept;
+  /// Whether all that was submitted has finished. Waits for that until `until`; by default it does not wait. Submits nothing.
+  bool idle(Instant until = Instant::min()) noexcept;
   void abandon() noexcept { base_->abandon(); }  ///< downloads still outstanding are not written any more
 
   const std::optional<Error>& failure() const noexcept { return failure_; }

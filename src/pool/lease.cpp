@@ -115,5 +115,9 @@ PoolMetrics ContextPool::metrics() const {
 
 void ContextPool::close() { state_->close(); }
 
+Result<void> ContextPool::close(Deadline deadline) {
+  return state_->close(base::parked_until(state_->clock(), deadline.at(state_->clock())));
+}
+
 }  // namespace v0
 }  // namespace wye

@@ -18,6 +18,10 @@ namespace {
 
 constexpr std::uint32_t most_lanes = 256;
 
+/// How long the destructor of a pool waits for what GPUs have in flight. The callers of that work have been answered:
+/// their jobs timed out, or their leases ended.
+constexpr Duration device_patience = std::chrono::seconds(10);
+
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
 Result<void> check(const PoolOptions& options) {
@@ -28,6 +32,9 @@ Result<void> check(const PoolOptions& options) {
   if (options.lease_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The lease timeout ({} s) is negative.", seconds(options.lease_timeout)));
+  if (options.close_timeout && *options.close_timeout < Duration::zero())
+    return Error(Errc::invalid_argument,
+                 base::text("The close timeout ({} s) is negative.", seconds(*options.close_timeout)));
   if (options.lane_memory.count == 0)
     return Error(Errc::invalid_argument, "The memory of a lane is zero bytes: no job could run on it.");
   const Partition& part = options.partition;
@@ -84,7 +91,18 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
   return pool;
 }
 
-Pool::~Pool() = default;
+Pool::~Pool() {
+  const Instant now = Clock::steady().now();
+  for (Unfinished& one : unfinished_) {
+    // A host function uses memory of the host's, which must not be given back before the function has returned.
+    const bool runs_host_code = one.lane->device()->info().features.has(Feature::host_memory);
+    const Instant until = has_abandoned_           ? now
+                          : options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady())
+                          : runs_host_code         ? Instant::max()
+                                                   : now + device_patience;
+    if (!one.lane->idle(until)) base::detail::keep(one.lane.release());
+  }
+}
 
 Result<std::vector<std::size_t>> Pool::candidates(const LeaseRequest& request) const {
   std::vector<std::size_t> named, able, alive;
@@ -237,7 +255,12 @@ void Pool::give_back(Context& context) noexcept {
   {
     base::Lock lock = base::lock_soon(mutex_);
     try {
-      if (retired) unfinished_.push_back(std::move(retired));
+      if (retired) {
+        unfinished_.push_back({nullptr, &context, {}});
+        unfinished_.back().lane = std::move(retired);
+        unfinished_.back().work.swap(context.work);
+      }
+      context.work.clear();
       finished = dig();
     } catch (const std::bad_alloc&) {  // then a retired lane ends here, and waits for what it has in flight
     }
@@ -260,8 +283,9 @@ void Pool::give_back(Context& context) noexcept {
 std::vector<std::unique_ptr<device::Lane>> Pool::dig() {
   std::vector<std::unique_ptr<device::Lane>> finished;
   const auto first = std::partition(unfinished_.begin(), unfinished_.end(),
-                                    [](const std::unique_ptr<device::Lane>& lane) { return !lane->idle(); });
-  std::move(first, unfinished_.end(), std::back_inserter(finished));
+                                    [](const Unfinished& one) { return !one.lane->idle(); });
+  finished.reserve(static_cast<std::size_t>(unfinished_.end() - first));
+  for (auto one = first; one != unfinished_.end(); ++one) finished.push_back(std::move(one->lane));
   unfinished_.erase(first, unfinished_.end());
   return finished;
 }
@@ -330,6 +354,43 @@ void Pool::close() {
   base::Lock lock = base::lock_soon(mutex_);
   closed_ = true;
   for (Waiter* const waiter : waiters_) waiter->answered.wake_one();
+}
+
+Result<void> Pool::close(Instant until) noexcept {
+  if (const Error* inherited = origin_.error()) return *inherited;
+  close();
+  std::vector<Unfinished> unfinished;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    unfinished.swap(unfinished_);
+  }
+  std::string names;
+  bool abandons = false, are_all_named = true;
+  for (Unfinished& one : unfinished) {
+    if (one.lane->idle(until)) continue;
+    base::detail::keep(one.lane.release());
+    abandons = true;
+    try {
+      names += base::text("{}{}context '{}'", names.empty() ? "" : ", ",
+                          one.work.empty() ? "" : base::text("{} on ", one.work), one.context->id);
+    } catch (const std::bad_alloc&) {
+      are_all_named = false;
+    }
+  }
+  if (!abandons) return {};
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    has_abandoned_ = true;
+  }
+  if (!are_all_named) return close_timed_out_;
+  try {
+    return Error(
+        Errc::timed_out,
+        base::text("Work was still in flight when the deadline of closing passed, and is abandoned: {}.",
+                   names));
+  } catch (const std::bad_alloc&) {
+    return close_timed_out_;
+  }
 }
 
 }  // namespace pool

@@ -31,6 +31,7 @@ struct Context {
   Instant since{};              ///< when the current lease began
   std::uint64_t last_used = 0;  ///< tick of the last lease; 0: never
   Instant last_used_at{};
+  std::string work;  ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
 };
 
@@ -63,8 +64,18 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   bool is_closed() const;
   void close();
+  /// Closes, and waits until `until` (of the steady clock) for what ended leases have in flight. What is in flight then is
+  /// abandoned: its lanes are never destroyed, and they hold their devices and all memory of their submissions.
+  /// Errors: timed_out, naming what is abandoned; closed in a child of `fork`.
+  Result<void> close(Instant until) noexcept;
 
  private:
+  /// A lane that was given back with work in flight.
+  struct Unfinished {
+    std::unique_ptr<device::Lane> lane;
+    const Context* context = nullptr;
+    std::string work;  ///< the job that failed on it, if a job did
+  };
   struct Waiter {
     explicit Waiter(const std::vector<std::size_t>& wanted) : devices(wanted) {}
     const std::vector<std::size_t>& devices;
@@ -96,13 +107,16 @@ class Pool : public std::enable_shared_from_this<Pool> {
   mutable std::mutex mutex_;
   std::vector<std::vector<std::unique_ptr<Context>>> contexts_;  // per device
   std::deque<Waiter*> waiters_;                                  // first come, first served
-  std::vector<std::unique_ptr<device::Lane>> unfinished_;        // lanes given back with work in flight
+  std::vector<Unfinished> unfinished_;
   Context* last_leased_ = nullptr;
   std::uint64_t tick_ = 0;
   std::uint64_t leases_ = 0;
   std::uint64_t switches_ = 0;
   std::uint64_t timeouts_ = 0;
   bool closed_ = false;
+  bool has_abandoned_ = false;
+  const Error close_timed_out_{
+      Errc::timed_out, "Work was still in flight when the deadline of closing passed, and is abandoned."};
 };
 
 /// What a `Lease` owns.

@@ -204,6 +204,12 @@ Result<Resolved> resolve(RuntimeOptions options, const Environment& environment)
   };
   for (const Result<void>& one : filled)
     if (!one) return one.error();
+  constexpr Duration unset{-1};
+  Duration close_timeout = unset;
+  if (auto ok = fill(close_timeout, options.close_timeout, environment, "WYE_CLOSE_TIMEOUT"); !ok)
+    return std::move(ok).error();
+  if (options.close_timeout || close_timeout != unset)
+    all.pool.close_timeout = all.scheduler.close_timeout = close_timeout;
   choose_directory(all, std::move(options.cache_directory), environment);
   all.pool.adopt = std::move(options.adopt);
   all.on_reload = std::move(options.on_reload);

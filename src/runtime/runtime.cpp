@@ -1,6 +1,7 @@
 #include <wye/runtime/runtime.hpp>
 
 #include <new>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -24,11 +25,27 @@ struct State {
   Scheduler scheduler;
   std::shared_ptr<HotReload> reload;  // null where it is off
 
+  std::optional<Duration> close_timeout;
+
   void close() {
     if (pool.state()->origin().is_inherited()) return;
     if (reload) reload->stop();
     scheduler.close();
     pool.close();
+  }
+
+  Result<void> close(Instant until) noexcept {
+    if (const Error* inherited = pool.state()->origin().error()) return *inherited;
+    if (reload) reload->stop();
+    auto jobs = scheduler.state()->close(until);
+    auto work = pool.state()->close(until);
+    if (jobs) return work;
+    if (work) return jobs;
+    try {
+      return Error(Errc::timed_out, jobs.error().sentence() + " " + work.error().sentence());
+    } catch (const std::bad_alloc&) {
+      return jobs;
+    }
   }
 };
 
@@ -60,6 +77,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
   try {
     auto resolved = runtime::resolve(std::move(options), runtime::process_environment);
     if (!resolved) return std::move(resolved).error();
+    const std::optional<Duration> close_timeout = resolved->scheduler.close_timeout;
     auto pool = ContextPool::open(std::move(resolved->pool));
     if (!pool) return std::move(pool).error();
     auto cache = runtime::open_cache(*resolved);
@@ -77,9 +95,13 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
     if (!scheduler) return std::move(scheduler).error();
     // Arrays and tickets may outlive the runtime; what ends with its last copy is that jobs can run.
     std::shared_ptr<runtime::State> state(
-        new runtime::State{std::move(*pool), std::move(*cache), std::move(*scheduler), std::move(reload)},
+        new runtime::State{std::move(*pool), std::move(*cache), std::move(*scheduler), std::move(reload),
+                           close_timeout},
         [](runtime::State* last) {
-          last->close();
+          if (last->close_timeout)
+            (void)last->close(Deadline(*last->close_timeout).at(Clock::steady())).has_value();
+          else
+            last->close();
           delete last;  // in a child of fork, that ends copies of handles and no object behind them
         });
     return Runtime(std::move(state));
@@ -117,6 +139,11 @@ ContextPool& Runtime::pool() { return state_->pool; }
 ShaderCache& Runtime::cache() { return state_->cache; }
 Scheduler& Runtime::scheduler() { return state_->scheduler; }
 void Runtime::close() { state_->close(); }
+
+Result<void> Runtime::close(Deadline deadline) {
+  const Clock& clock = state_->pool.state()->clock();
+  return state_->close(base::parked_until(clock, deadline.at(clock)));
+}
 
 std::shared_ptr<data::ArrayState> Runtime::make_array(std::span<const std::byte> values, std::uint64_t count,
                                                       ElementType element, std::uint32_t size) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -30,6 +31,9 @@ struct SpareErrors {
   Error timed_out{Errc::timed_out, "The job did not complete in time."};
   Error cancelled{Errc::cancelled, "The job was cancelled."};
   Error closed{Errc::closed, "The scheduler was closed before the job started."};
+  Error abandoned{Errc::closed, "The job was abandoned: it still ran when the deadline of closing passed."};
+  Error close_timed_out{Errc::timed_out,
+                        "Jobs still ran when the deadline of closing passed, and are abandoned."};
   Error internal{Errc::internal, "Running the job threw an exception that is not an allocation failure."};
 };
 
@@ -74,7 +78,14 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Lock freeze() const { return base::Lock(mutex_); }
   SchedulerMetrics metrics_locked() const;
 
-  void close();
+  /// Refuses new jobs, settles queued ones and waits for running ones until `until` (of the steady clock). Jobs that run then
+  /// are abandoned: they settle as `closed`, and this object stays until the process ends, because threads still use it.
+  /// Errors: timed_out, naming what is abandoned; closed in a child of `fork`.
+  Result<void> close(Instant until) noexcept;
+  /// Until when the destruction of the last handle waits for running jobs.
+  Instant closes_by() const noexcept {
+    return options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady()) : Instant::max();
+  }
 
  private:
   // queue.cpp
@@ -86,6 +97,13 @@ class Core : public std::enable_shared_from_this<Core> {
   void work() noexcept;
   void call_worker(base::Lock lock) noexcept;
   bool run_if_room(Record& record);
+  void begin_locked(Record& record) noexcept;
+  void unlist_locked(Record& record) noexcept;
+  std::shared_ptr<Record> abandon_next();
+  std::string abandon(Record& record) noexcept;
+  using Thens = std::vector<std::function<void(const Result<Outcome>&)>>;
+  static Thens announce(Record& record) noexcept;
+  static void call(const Thens& thens, Record& record) noexcept;
   void run_popped(base::Lock& lock, Record& record);
   std::shared_ptr<Record> pop_locked();
 
@@ -135,7 +153,10 @@ class Core : public std::enable_shared_from_this<Core> {
   std::uint32_t looking_ = 0;  // workers that look for work before they park
   std::uint32_t running_ = 0;  // jobs that count against `concurrent_jobs`
   std::uint64_t sequence_ = 0;
+  Record* active_ = nullptr;  // the list of jobs that run, nested ones too
   bool closing_ = false;
+  bool has_abandoned_ = false;
+  std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned
   SchedulerMetrics metrics_;
   std::vector<std::uint64_t> done_on_;  // jobs, by the number of their device
   const SpareErrors spare_;

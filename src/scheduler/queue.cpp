@@ -266,8 +266,7 @@ void Core::call_worker(base::Lock lock) noexcept {
 void Core::run_popped(base::Lock& lock, Record& record) {
   if (!record.advance(State::queued, State::running)) return;
   ++running_;
-  --metrics_.queued;
-  ++metrics_.running;
+  begin_locked(record);
   lock.unlock();
   ++jobs_on_this_thread;
   run(record);
@@ -307,8 +306,7 @@ void Core::work() noexcept {
     auto record = pop_locked();
     if (!record || !record->advance(State::queued, State::running)) continue;
     ++running_;
-    --metrics_.queued;
-    ++metrics_.running;
+    begin_locked(*record);
     call_worker(std::move(lock));  // there may be room for one more
     ++jobs_on_this_thread;
     run(*record);
@@ -328,8 +326,7 @@ bool Core::run_if_room(Record& record) {
     if (!nested && running_ >= options_.concurrent_jobs) return false;
     if (!record.advance(State::queued, State::running)) return false;
     running_ += nested ? 0 : 1;
-    --metrics_.queued;
-    ++metrics_.running;
+    begin_locked(record);
   }
   ++jobs_on_this_thread;
   run(record);
@@ -392,8 +389,25 @@ void Core::release(const std::shared_ptr<Record>& record) noexcept {
   record->gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
 }
 
-void Core::close() {
-  if (origin_.is_inherited()) return;
+/// Counts and lists a job that this thread is about to run.
+void Core::begin_locked(Record& record) noexcept {
+  --metrics_.queued;
+  ++metrics_.running;
+  record.run_by = &jobs_on_this_thread;
+  record.active_after = active_;
+  if (active_) active_->active_before = &record;
+  active_ = &record;
+}
+
+/// Takes a job off the list, on the thread that settles it.
+void Core::unlist_locked(Record& record) noexcept {
+  if (record.active_after) record.active_after->active_before = record.active_before;
+  (record.active_before ? record.active_before->active_after : active_) = record.active_after;
+  record.active_before = record.active_after = nullptr;
+}
+
+Result<void> Core::close(Instant until) noexcept {
+  if (const Error* inherited = origin_.error()) return *inherited;
   std::vector<base::Worker> workers;
   std::vector<Ready> waiting;
   {
@@ -410,9 +424,46 @@ void Core::close() {
   {
     base::Lock lock = base::lock_soon(mutex_);
     const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
-    quiet_.wait(lock, Instant::max(), [&] { return running_ <= own; });
-    workers.swap(workers_);
+    if (quiet_.wait(lock, until, [&] { return has_abandoned_ || running_ <= own; })) {
+      if (!has_abandoned_) workers.swap(workers_);  // else threads may still run jobs: they are not joined
+      return {};
+    }
+    has_abandoned_ = true;
+    self_ = shared_from_this();
+    base::detail::keep(this);
+    quiet_.wake_all();
   }
+  std::string names;
+  bool are_all_named = true;
+  while (const std::shared_ptr<Record> record = abandon_next()) {
+    const std::string name = abandon(*record);
+    try {
+      names += (names.empty() ? "" : ", ") + name;
+    } catch (const std::bad_alloc&) {
+      are_all_named = false;
+    }
+  }
+  if (!are_all_named || names.empty()) return spare_.close_timed_out;
+  return error_or(spare_.close_timed_out, [&] {
+    return Error(
+        Errc::timed_out,
+        base::text("Jobs still ran when the deadline of closing passed, and are abandoned: {}.", names));
+  });
+}
+
+/// Takes the next job that another thread runs, which from then on is abandoned; null if there is none.
+std::shared_ptr<Record> Core::abandon_next() {
+  const base::Lock lock = base::lock_soon(mutex_);
+  for (Record* record = active_; record; record = record->active_after) {
+    if (record->run_by == &jobs_on_this_thread) continue;              // its function closes the scheduler
+    if (!record->advance(State::running, State::abandoned)) continue;  // it has just ended
+    unlist_locked(*record);
+    --metrics_.running;
+    ++metrics_.failed;
+    if (record->counted) ++record->counted->failed;
+    return record->shared_from_this();
+  }
+  return nullptr;
 }
 
 SchedulerMetrics Core::metrics_locked() const {

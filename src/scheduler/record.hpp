@@ -30,6 +30,7 @@ enum class State : std::uint8_t {
   queued,   ///< ready to run
   running,
   settled,
+  abandoned,  ///< settled while it runs: see `Core::close`
 };
 
 /// What was decided about one device; turned into words only when somebody asks.
@@ -42,7 +43,7 @@ struct Decision {
 /// The state moves forward only, by compare-and-swap: whoever moves it to `running` runs the job, whoever
 /// moves it to `settled` settles it.
 /// Threads: what is below the state is written by that one thread, and read by others once the job has
-///          settled.
+///          settled. Of an abandoned record, others read its name, tag and error only.
 struct Record : std::enable_shared_from_this<Record> {
   std::shared_ptr<Core> core;
   std::optional<Job> job;  ///< given up when settled: it holds on to the caller's arrays and buffers
@@ -65,7 +66,10 @@ struct Record : std::enable_shared_from_this<Record> {
   std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
   data::Predecessors before;                               ///< users of its arrays that come before it
   std::shared_ptr<Record> kept;                            ///< itself, until those are over
-  Record* next_turn = nullptr;     ///< the next record whose turn has come, on the thread that sees to it
+  Record* next_turn = nullptr;      ///< the next record whose turn has come, on the thread that sees to it
+  Record* active_before = nullptr;  ///< neighbours in the core's list of running jobs, under the core's mutex
+  Record* active_after = nullptr;
+  const void* run_by = nullptr;    ///< the thread that runs it
   TypeMetrics* counted = nullptr;  ///< the row of its type in the metrics; null: it was never counted
 
   Instant submitted{};
@@ -75,6 +79,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Duration build_time{};     ///< until its kernels were ready
   Duration transfer_time{};  ///< until what it needs was there
   std::size_t device = 0;    ///< where it ran
+  std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on
   CacheTier tier = CacheTier::none;
   Bytes moved;
   Bytes size;  ///< of its operands: what the preference table is asked with

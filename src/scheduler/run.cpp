@@ -84,6 +84,7 @@ std::optional<Error> Core::place(Record& record) {
       record.decisions.push_back({device, Candidate::Verdict::passed, std::nullopt});
       continue;
     }
+    if (record.state == State::abandoned) return spare_.abandoned;  // no other device is begun with
     auto done = attempt(record, device);
     record.device = device;
     if (done) {
@@ -231,6 +232,7 @@ Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& 
 Result<void> Core::attempt(Record& record, std::size_t index) {
   const Device& device = pool_->devices()[index];
   const Job& job = *record.job;
+  record.tried_on.store(index, std::memory_order_relaxed);
   Instant until = record.time_limit >= Instant::max() - record.started ? Instant::max()
                                                                        : record.started + record.time_limit;
   const Instant park = base::parked_until(*clock_, until);
@@ -328,6 +330,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
                   base::text("{} did not finish on '{}' within its time limit ({:.3g} s).", record.subject(),
                              device.id(), milliseconds(record.time_limit) / 1e3));
   error = error.with_context(base::text("while running {} on '{}'", record.object(), device.id()));
+  context.work = record.object();
   binding.spoil(error, began);
   return error;
 }
@@ -342,6 +345,7 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
   {
     const base::Lock lock = base::lock_soon(mutex_);
     --(from == State::running ? metrics_.running : metrics_.queued);
+    if (from == State::running) unlist_locked(record);
     TypeMetrics none;
     TypeMetrics& type = record.counted ? *record.counted : none;
     if (from == State::running) {
@@ -368,15 +372,23 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
       if (record.error) array->fail(*record.error);
     record.outputs.clear();
   }
-  std::vector<std::function<void(const Result<Outcome>&)>> thens;
-  {
-    const base::Lock lock(record.mutex);
-    record.is_settled = true;
-    thens.swap(record.thens);
-    record.gate.wake_all();
-  }
+  const Thens thens = announce(record);
   // A job that never had its turn leaves it to those it waited for: its followers must still follow them.
   if (record.turn && from != State::waiting) leave(record, record.error);
+  call(thens, record);
+}
+
+/// Lets callers see the result, and returns what to call with it: `Ticket::then` calls by itself from now on.
+Core::Thens Core::announce(Record& record) noexcept {
+  Thens thens;
+  const base::Lock lock(record.mutex);
+  record.is_settled = true;
+  thens.swap(record.thens);
+  record.gate.wake_all();
+  return thens;
+}
+
+void Core::call(const Thens& thens, Record& record) noexcept {
   for (const auto& then : thens) {
     try {
       then(record.result());
@@ -385,11 +397,41 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
   }
 }
 
+/// Settles a job that runs on, and returns how it is named. What the job uses stays: its thread and its device have it.
+std::string Core::abandon(Record& record) noexcept {
+  const std::size_t index = record.tried_on.load(std::memory_order_relaxed);
+  const std::string_view device =
+      index < pool_->devices().size() ? std::string_view(pool_->devices()[index].id()) : "no device yet";
+  record.stop = true;
+  record.ended = clock_->now();
+  record.error = error_or(spare_.abandoned, [&] {
+    return Error(Errc::closed,
+                 base::text("{} was abandoned: it still ran on '{}' when the deadline of closing passed.",
+                            record.subject(), device));
+  });
+  const Job& job = *record.job;
+  for (std::size_t c = 0; c < job.size(); ++c)
+    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
+      const Operand& operand = job[c].arguments()[i];
+      if (operand.kind == Operand::Kind::array)
+        static_cast<data::ArrayState*>(operand.object.get())->abandon(*record.error, operand.access);
+    }
+  const Thens thens = announce(record);
+  if (record.turn) record.turn->finish();  // its followers settle: the scheduler is closed
+  call(thens, record);
+  try {
+    return base::text("{} on '{}'", record.object(), device);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 Explanation Core::explain(const Record& record) const {
   Explanation explanation;
   explanation.job = record.name;
   if (origin_.is_inherited()) return explanation;
   explanation.tag = record.tag;
+  if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
   const Preference& row = preferences_.row(record.type, record.size);
   const auto has_run = std::any_of(record.decisions.begin(), record.decisions.end(),
                                    [](const Decision& d) { return d.verdict == Candidate::Verdict::ran; });

@@ -36,6 +36,10 @@ Result<void> check(const SchedulerOptions& options) {
     return Error(Errc::invalid_argument,
                  base::text("The number of concurrent jobs ({}) is not in the range 1 to 1024.",
                             options.concurrent_jobs));
+  if (options.close_timeout && *options.close_timeout < Duration::zero())
+    return Error(Errc::invalid_argument,
+                 base::text("The close timeout ({} s) is negative.",
+                            std::chrono::duration<double>(*options.close_timeout).count()));
   if (options.job_time_limit <= Duration::zero())
     return Error(Errc::invalid_argument, "The time limit of jobs is not positive: no job could run.");
   const std::vector<Preference> known = default_preferences();
@@ -68,8 +72,8 @@ Result<Scheduler> Scheduler::open(ContextPool pool, std::shared_ptr<device::Exec
   try {
     auto core = base::make_own<scheduler::Core>(pool.state(), std::move(kernels), std::move(options));
     // Records keep the core, and the queue keeps records: the handles' end is what closes it.
-    return Scheduler(
-        std::shared_ptr<scheduler::Core>(core.get(), [core](scheduler::Core* last) { last->close(); }));
+    return Scheduler(std::shared_ptr<scheduler::Core>(
+        core.get(), [core](scheduler::Core* last) { (void)last->close(last->closes_by()).has_value(); }));
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory for a scheduler.");
   }
@@ -91,7 +95,12 @@ SchedulerMetrics Scheduler::metrics() const {
   return core_->metrics_locked();
 }
 
-void Scheduler::close() { core_->close(); }
+void Scheduler::close() { (void)core_->close(Instant::max()).has_value(); }
+
+Result<void> Scheduler::close(Deadline deadline) {
+  const Clock& clock = core_->pool().clock();
+  return core_->close(base::parked_until(clock, deadline.at(clock)));
+}
 
 Ticket::Ticket(std::shared_ptr<scheduler::Record> record) : record_(std::move(record)) {}
 Ticket::Ticket(Ticket&& other) noexcept = default;

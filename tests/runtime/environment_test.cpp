@@ -46,6 +46,8 @@ TEST_CASE("without options and environment the documented defaults hold", "[runt
   CHECK_FALSE(all.cache.durable);
   CHECK_FALSE(all.cache.warm_compilers);
   CHECK_FALSE(all.hot_reload);
+  CHECK_FALSE(all.pool.close_timeout);
+  CHECK_FALSE(all.scheduler.close_timeout);
   CHECK_FALSE(all.pool.log);
 }
 
@@ -71,6 +73,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                       {"WYE_FALLBACK", "forbid"},
                                       {"WYE_MEASURE_VARIANTS", "0"},
                                       {"WYE_HOT_RELOAD", "1"},
+                                      {"WYE_CLOSE_TIMEOUT", "750ms"},
                                       {"WYE_LOG", "info,cache=debug"}}))
                        .value();
   CHECK(all.pool.backends == std::vector<std::string>{"vulkan", "cpu"});
@@ -96,6 +99,8 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.scheduler.fallback == Fallback::forbid);
   CHECK_FALSE(all.scheduler.measure_variants);
   CHECK(all.hot_reload);
+  CHECK(all.pool.close_timeout == 750ms);
+  CHECK(all.scheduler.close_timeout == 750ms);
   CHECK(all.pool.log);
 }
 

@@ -4,12 +4,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <optional>
 #include <vector>
 
 #include "latch.hpp"
 #include "support/catch.hpp"
+#include "support/child.hpp"
 #include "support/kernels.hpp"
 
 namespace {
@@ -175,4 +177,31 @@ TEST_CASE("cancelling, late and closed jobs settle whichever allocation fails", 
     CHECK(is_of_memory(blocker.wait(10s)));
     return failed;
   });
+}
+
+TEST_CASE("closing with a deadline abandons a job whichever allocation fails", "[.abandons]") {
+  static std::vector<std::unique_ptr<test::Latch>>
+      latches;  // abandoned threads may use them until the process ends
+  static std::vector<float> x(1, 1.0f);
+  at_every_allocation([&](long n, bool for_good) {
+    test::Latch& latch = *latches.emplace_back(std::make_unique<test::Latch>());
+    Runtime runtime = runtime_of(2);
+    auto ticket = runtime.submit(latch.kernel(x));
+    latch.await();
+    fail_after(n, for_good);
+    const auto closed = runtime.close(1ms);
+    const bool failed = one_failed();
+    REQUIRE_FALSE(closed);
+    CHECK(closed.error() == Errc::timed_out);
+    CHECK(ticket.wait(10s).error() == Errc::closed);
+    latch.open = true;
+    while (runtime.metrics().pool.active > 0) std::this_thread::sleep_for(1ms);
+    return failed;
+  });
+}
+
+TEST_CASE("closing with a deadline allocates nothing that it cannot do without", "[scheduler][no_tsan]") {
+  // In a process of its own: threads and devices that are abandoned stay until it ends.
+  CHECK(test::in_own_process("closing with a deadline abandons a job whichever allocation fails") ==
+        test::success);
 }

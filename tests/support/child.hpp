@@ -39,6 +39,17 @@ std::string in_child(F body, Leave leave = Leave::by_exit, unsigned seconds = 60
                              : "exit " + std::to_string(WEXITSTATUS(status));
 }
 
+/// Runs a hidden test case of this program in a process of its own: for what stays until a process ends. The result is that of
+/// `in_child`; the process prints what failed.
+inline std::string in_own_process(const char* test_case, unsigned seconds = 60) {
+  return in_child(
+      [&] {
+        ::execl("/proc/self/exe", "/proc/self/exe", test_case, static_cast<char*>(nullptr));
+        return 127;
+      },
+      Leave::at_once, seconds);
+}
+
 /// In a child: ends it with the number of a failure.
 #define WYE_CHILD_CHECK(number, ...)                                       \
   do {                                                                     \

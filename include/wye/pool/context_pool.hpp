@@ -44,6 +44,9 @@ struct PoolOptions {
   Partition partition = {};  ///< of `Isolation::partition`; by default half of the device
   Bytes kept_memory =
       Bytes{512ull << 20};  ///< of CUDA's devices, that a context holds on to, `lane_memory` at most
+  /// How long the destruction of the pool waits for work in flight; what is in flight then is abandoned, as by
+  /// `close(deadline)`. Unset: 10 s for work of a GPU, no limit for host functions.
+  std::optional<Duration> close_timeout = std::nullopt;
 };
 
 /// What a lease is wanted for.
@@ -104,6 +107,11 @@ class WYE_API ContextPool {
 
   /// Refuses new leases and wakes who waits for one; leases that are out stay good until they end.
   void close();
+  /// Does the same, and waits until devices have completed the work of ended leases. If `deadline` passes first, abandons what
+  /// is in flight: its lanes, their memory and their devices are kept until the process ends, because a device may still use
+  /// them.
+  /// Errors: timed_out, naming each context and the job that failed on it.
+  [[nodiscard]] Result<void> close(Deadline deadline);
 
   const std::shared_ptr<pool::Pool>& state() const noexcept { return state_; }
 

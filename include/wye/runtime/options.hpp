@@ -76,6 +76,7 @@ class BackendNames : public std::optional<std::vector<std::string>> {
 /// | log_level        | warning         | WYE_LOG              | "warning", "warning,cache=debug"                     |
 /// | clock            | steady clock    | -                    | -                                                    |
 /// | on_build         | none            | -                    | called after each build: see BuildSink               |
+/// | close_timeout    | see Runtime     | WYE_CLOSE_TIMEOUT    | seconds, or with ms, s                               |
 ///
 /// Kernels are kept in XDG_CACHE_HOME/wye, else HOME/.cache/wye; where that cannot be used, in memory only, with a
 /// warning. A directory that was named must be usable.
@@ -119,6 +120,7 @@ struct RuntimeOptions {
   std::optional<Bytes> kept_memory = std::nullopt;
   std::optional<bool> warm_compilers = std::nullopt;
   std::optional<bool> measure_variants = std::nullopt;
+  std::optional<Duration> close_timeout = std::nullopt;
 };
 
 /// Where a Runtime keeps kernels in this environment if nobody names a directory; empty where it keeps none.

@@ -24,6 +24,11 @@ struct State;
 /// Owns a ContextPool, a ShaderCache and a Scheduler. Copies share one runtime; several may live in one
 /// process. It closes with its last copy: queued jobs settle as `closed`, running ones are waited for.
 ///
+/// `RuntimeOptions::close_timeout` limits how long the destruction of the last copy takes: what is not over then is abandoned,
+/// as by `close(deadline)`. By default, running jobs and host functions have no limit here, because they use memory of the
+/// host's; jobs have their time limits. Work that a GPU has in flight after that, of jobs that timed out and leases that ended,
+/// is abandoned after 10 s.
+///
 /// A child of `fork` can use nothing that its parent opened: every call on a runtime, or on an object that came from it, answers
 /// `closed` at once, and destroying such an object does nothing. The child opens a runtime of its own. CUDA is off in a child if
 /// its parent has initialized CUDA. Mesa's drivers join their threads in `exit`, and crash there in a child that has started
@@ -77,6 +82,11 @@ class WYE_API Runtime {
 
   /// Settles every job and refuses new ones. Without effect the second time.
   void close();
+  /// Does the same, and waits until `deadline` for running jobs and for the work that devices have in flight. What is not over
+  /// then is abandoned; nothing that a thread or a device may still use is freed. The destruction of the last copy does not
+  /// wait for it either. See `Scheduler::close` and `ContextPool::close`.
+  /// Errors: timed_out, naming each abandoned job with its tag and device, and each context that has work in flight.
+  [[nodiscard]] Result<void> close(Deadline deadline);
 
  private:
   explicit Runtime(std::shared_ptr<runtime::State> state) : state_(std::move(state)) {}

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct SchedulerOptions {
   LogSink log = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
   bool measure_variants = true;  ///< see `fastest_of`; else the first that has a source is taken
+  /// How long the destruction of the scheduler waits for running jobs; jobs that run then are abandoned, as by
+  /// `close(deadline)`. Unset: no limit.
+  std::optional<Duration> close_timeout = std::nullopt;
 };
 
 /// The jobs of one workload type that have settled.
@@ -89,6 +93,12 @@ class WYE_API Scheduler {
   SchedulerMetrics metrics() const;
   /// Settles queued jobs as `closed`, waits for running ones, refuses new ones.
   void close();
+  /// Does the same, and waits for running jobs no longer than until `deadline`. Jobs that run then are abandoned. Their tickets
+  /// settle as `closed`, their arrays cannot be written any more, and arrays that they write have failed. Their threads cannot
+  /// be ended: everything that such a job uses is kept until the process ends. Host memory that the job borrows, and a clock or
+  /// log sink of the host's, must stay valid as long. A thread that runs the job in its own `wait` returns when the job ends.
+  /// Errors: timed_out, naming each abandoned job, its tag and its device.
+  [[nodiscard]] Result<void> close(Deadline deadline);
 
   const std::shared_ptr<scheduler::Core>& state() const noexcept { return core_; }
 
