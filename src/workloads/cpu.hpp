@@ -88,6 +88,11 @@ void pagerank_clear(Range range, std::span<std::uint32_t> degrees, std::span<Pag
                     std::uint32_t nodes);
 void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::span<std::uint32_t> degrees,
                     std::span<PageRankSummary> summary, std::uint32_t nodes);
+void pagerank_largest(Range range, std::span<const float> weights, std::span<const std::uint32_t> sources,
+                      std::span<std::uint32_t> degrees, std::span<PageRankSummary> summary,
+                      std::uint32_t nodes);
+void pagerank_fractions(Range range, std::span<const float> weights, std::span<const std::uint32_t> sources,
+                        std::span<const std::uint32_t> degrees, std::span<float> shares, std::uint32_t nodes);
 void pagerank_preference(Range range, std::span<const float> preferences, std::span<float> partials,
                          std::uint32_t nodes);
 void pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::span<float> shares,
