@@ -31,8 +31,10 @@ FeatureChain wanted_of(const FeatureChain& offered) {
        {&V12::storageBuffer8BitAccess, &V12::storagePushConstant8, &V12::shaderBufferInt64Atomics,
         &V12::shaderSharedInt64Atomics, &V12::shaderFloat16, &V12::shaderInt8, &V12::scalarBlockLayout,
         &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress,
-        &V12::vulkanMemoryModel})
+        &V12::vulkanMemoryModel, &V12::vulkanMemoryModelDeviceScope})
     take(&FeatureChain::v12, member);
+  // With the memory model and without its device scope, no shader may use an atomic of that scope: the ones of GLSL are.
+  if (!wanted.v12.vulkanMemoryModelDeviceScope) wanted.v12.vulkanMemoryModel = VK_FALSE;
   using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
   for (const auto member :
        {&AtomicFloat::shaderBufferFloat32Atomics, &AtomicFloat::shaderBufferFloat32AtomicAdd})
@@ -90,6 +92,8 @@ FeatureChain enabled_in(const VkDeviceCreateInfo& created) {
         break;
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES:
         v12.vulkanMemoryModel = copied<VkPhysicalDeviceVulkanMemoryModelFeatures>(one).vulkanMemoryModel;
+        v12.vulkanMemoryModelDeviceScope =
+            copied<VkPhysicalDeviceVulkanMemoryModelFeatures>(one).vulkanMemoryModelDeviceScope;
         break;
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES: {
         const auto storage = copied<VkPhysicalDevice16BitStorageFeatures>(one);
