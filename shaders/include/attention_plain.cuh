@@ -85,13 +85,13 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
                           AttentionTiles<threads>& tiles) {
   if (threadIdx.x == 0) tiles.place = place;
   __syncthreads();
-  const unsigned size = stretch.head_size;
+  const unsigned size = head_size(stretch), columns = value_size(stretch);
   const unsigned x = threadIdx.x % 16, row = threadIdx.x / 16 * 4;
   const unsigned end = min(stretch.last, seen_by(stretch, place.query + place.rows - 1));
   const bool ends = stretch.last == stretch.keys;
 
-  for (unsigned column = 0; column < size; column += turn_columns) {
-    const unsigned width = min(turn_columns, size - column);
+  for (unsigned column = 0; column < columns; column += turn_columns) {
+    const unsigned width = min(turn_columns, columns - column);
     // A thread has columns 4 x to 4 x + 3, and 64 + 4 x to 64 + 4 x + 3.
     float most[4], total[4], sums[4][8] = {};
 #pragma unroll
@@ -165,7 +165,7 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
       for (unsigned from = 0; from < tile_keys; from += stage_keys) {
         const unsigned first = key + from;
         __syncthreads();
-        bring_lines<T, threads, turn_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * size + column, size,
+        bring_lines<T, threads, turn_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * columns + column, columns,
                                               stretch.last > first ? stretch.last - first : 0, width);
         __syncthreads();
         const bool all_see = seen_by(stretch, tiles.place.query) >= min(key + tile_keys, end);
@@ -183,20 +183,20 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
 #pragma unroll
       for (int bits = 1; bits < 16; bits *= 2) total[r] += shuffled(total[r], bits);
     const Queries at_end = tiles.place;
-    typename T::Number* const lines = result + (at_end.head * stretch.queries + at_end.query) * size + column;
-    const bool pairs = reinterpret_cast<Size>(result) % 4 == 0 && size % 2 == 0;
+    typename T::Number* const lines = result + (at_end.head * stretch.queries + at_end.query) * columns + column;
+    const bool pairs = reinterpret_cast<Size>(result) % 4 == 0 && columns % 2 == 0;
 #pragma unroll
     for (unsigned r = 0; r < 4; ++r) {
       if (row + r >= at_end.rows) continue;
       float* const kept = state_of(state, stretch, at_end, row + r);
       // The next turn begins with them, too.
-      if (!ends && x == 0 && column + turn_columns >= size) {
+      if (!ends && x == 0 && column + turn_columns >= columns) {
         kept[0] = most[r];
         kept[1] = total[r];
       }
       const bool blind = seen_by(stretch, at_end.query + row + r) == 0;
       const float share = share_of({most[r], total[r]});
-      typename T::Number* const to = lines + Size(row + r) * size;
+      typename T::Number* const to = lines + Size(row + r) * columns;
 #pragma unroll
       for (unsigned i = 0; i < 8; i += 2) {
         const unsigned at = i / 4 * 64 + x * 4 + i % 4, left = at < width ? width - at : 0;

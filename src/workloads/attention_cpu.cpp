@@ -43,21 +43,22 @@ struct Queries {
 template <class T>
 void attend(const Queries<T>& some, const AttentionStretch& stretch) {
   constexpr bool widens = !std::is_same_v<T, float>;
-  const std::size_t rows = some.rows, size = stretch.head_size, step = state_size(size);
-  const auto memory =
-      hwy::AllocateAligned<float>(rows * (most_keys + size + 2) + (widens ? (rows + most_keys) * size : 0));
+  const std::size_t rows = some.rows, size = stretch.head_size(), columns = stretch.value_size(),
+                    step = state_size(columns);
+  const auto memory = hwy::AllocateAligned<float>(
+      rows * (most_keys + columns + 2) + (widens ? rows * size + most_keys * std::max(size, columns) : 0));
   float *const scores = memory.get(), *const sums = scores + rows * most_keys,
-               *const most = sums + rows * size, *const total = most + rows;
+               *const most = sums + rows * columns, *const total = most + rows;
   float *const room_of_q = total + rows, *const room = room_of_q + (widens ? rows * size : 0);
   if (stretch.first == 0) {
-    std::fill_n(sums, rows * size, 0.0f);
+    std::fill_n(sums, rows * columns, 0.0f);
     std::fill_n(most, rows, std::numeric_limits<float>::lowest());
     std::fill_n(total, rows, 0.0f);
   } else {
     for (std::size_t r = 0; r < rows; ++r) {
       most[r] = some.state[r * step];
       total[r] = some.state[r * step + 1];
-      std::copy_n(some.state + r * step + 2, size, sums + r * size);
+      std::copy_n(some.state + r * step + 2, columns, sums + r * columns);
     }
   }
 
@@ -88,22 +89,22 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
       most[r] = sum.most;
       total[r] = total[r] * factor + sum.sum;
       if (factor == 1.0f) continue;
-      for (std::size_t c = 0; c < size; ++c) sums[r * size + c] *= factor;
+      for (std::size_t c = 0; c < columns; ++c) sums[r * columns + c] *= factor;
     }
-    const float* const values = as_floats(some.v + key * size, keys * size, room);
+    const float* const values = as_floats(some.v + key * columns, keys * columns, room);
     // The weight 0 hides a value unless that is NaN or infinite. Then each query multiplies only the keys that it sees.
     const std::size_t seen_by_all = seen_here(0);
-    const bool together = all_finite(values + seen_by_all * size, (keys - seen_by_all) * size);
+    const bool together = all_finite(values + seen_by_all * columns, (keys - seen_by_all) * columns);
     for (std::size_t r = 0; r < rows; r += together ? rows : 1)
       multiply({.rows = together ? rows : 1,
-                .columns = size,
+                .columns = columns,
                 .inner = together ? keys : seen_here(r),
                 .a = scores + r * keys,
                 .a_step = keys,
                 .b = values,
-                .b_step = size,
-                .c = sums + r * size,
-                .c_step = size,
+                .b_step = columns,
+                .c = sums + r * columns,
+                .c_step = columns,
                 .add = true});
   }
 
@@ -111,12 +112,13 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
     if (stretch.last < stretch.keys) {
       some.state[r * step] = most[r];
       some.state[r * step + 1] = total[r];
-      std::copy_n(sums + r * size, size, some.state + r * step + 2);
+      std::copy_n(sums + r * columns, columns, some.state + r * step + 2);
     } else if (stretch.seen_by(some.query + r) == 0) {
-      std::fill_n(some.result + r * size, size, T(0.0f));
+      std::fill_n(some.result + r * columns, columns, T(0.0f));
     } else {
       const float share = total[r] == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f / total[r];
-      for (std::size_t c = 0; c < size; ++c) some.result[r * size + c] = T(sums[r * size + c] * share);
+      for (std::size_t c = 0; c < columns; ++c)
+        some.result[r * columns + c] = T(sums[r * columns + c] * share);
     }
   }
 }
@@ -132,14 +134,14 @@ void attend_all(Range range, const T* q, const T* k, const T* v, T* result, floa
     const std::uint64_t head = number / blocks, query = number % blocks * queries_per_block;
     const std::uint64_t rows =
         std::min<std::uint64_t>({most_queries, stretch.queries - query, (last - number) * queries_per_block});
-    const std::uint64_t row = head * stretch.queries + query, keys = head * stretch.keys * stretch.head_size;
+    const std::uint64_t row = head * stretch.queries + query, key = head * stretch.keys;
     attend(Queries<T>{.query = query,
                       .rows = rows,
-                      .q = q + row * stretch.head_size,
-                      .k = k + keys,
-                      .v = v + keys,
-                      .result = result + row * stretch.head_size,
-                      .state = state == nullptr ? nullptr : state + row * state_size(stretch.head_size)},
+                      .q = q + row * stretch.head_size(),
+                      .k = k + key * stretch.head_size(),
+                      .v = v + key * stretch.value_size(),
+                      .result = result + row * stretch.value_size(),
+                      .state = state == nullptr ? nullptr : state + row * state_size(stretch.value_size())},
            stretch);
     number += blocks_of_head(rows);
   }

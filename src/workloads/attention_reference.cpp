@@ -16,8 +16,8 @@ std::vector<double> attended(std::span<const T> q, std::span<const T> k, std::sp
   const double scale = options.scale ? static_cast<double>(*options.scale)
                                      : 1.0 / std::sqrt(static_cast<double>(shape.head_size));
   const auto number = [](T value) { return static_cast<double>(static_cast<float>(value)); };
-  const std::size_t size = shape.head_size;
-  std::vector<double> out(shape.heads * shape.queries * size);
+  const std::size_t size = shape.head_size, columns = shape.value_size == 0 ? size : shape.value_size;
+  std::vector<double> out(shape.heads * shape.queries * columns);
   std::vector<double> weights;
   for (std::size_t head = 0; head < shape.heads; ++head)
     for (std::size_t i = 0; i < shape.queries; ++i) {
@@ -35,8 +35,9 @@ std::vector<double> attended(std::span<const T> q, std::span<const T> k, std::sp
       }
       for (double& weight : weights) sum += weight = std::exp(weight - most);
       for (std::size_t j = 0; j < seen; ++j)
-        for (std::size_t c = 0; c < size; ++c)
-          out[query + c] += weights[j] / sum * number(v[keys + j * size + c]);
+        for (std::size_t c = 0; c < columns; ++c)
+          out[(head * shape.queries + i) * columns + c] +=
+              weights[j] / sum * number(v[(head * shape.keys + j) * columns + c]);
     }
   return out;
 }

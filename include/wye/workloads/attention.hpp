@@ -13,12 +13,14 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// Each head has `queries` rows of q and out, and `keys` rows of k and v, all of `head_size` numbers.
+/// Each head has `queries` rows of q and out, and `keys` rows of k and v. The rows of q and k have `head_size` numbers, the rows of
+/// v and out `value_size`.
 struct AttentionShape {
   std::uint64_t heads = 0;  ///< of all sequences of a batch together
   std::uint64_t queries = 0;
   std::uint64_t keys = 0;
   std::uint64_t head_size = 0;
+  std::uint64_t value_size = 0;  ///< 0: head_size
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -29,7 +31,7 @@ struct AttentionOptions {
 };
 
 /// Sets out to softmax(q k^T scale) v, head by head; the softmax is over the keys that a query sees.
-/// Shape:   head after head, row after row. Head sizes from 1 to 256; other dimensions below 2^31. A query that sees no key gets
+/// Shape:   head after head, row after row. Head and value sizes from 1 to 256; other dimensions below 2^31. A query that sees no key gets
 ///          zeros.
 /// Bound:   (5e-5 + 2 e + (keys + 2) 2^-23) (w |v|) of each number, w being its weights, and e how far its scores may be off:
 ///          (head_size + 4) 2^-23 times the largest |scale| (|q| |k|) among them. Values are added up before they are divided by
@@ -39,9 +41,9 @@ struct AttentionOptions {
 ///          largest, they may make NaN in their column or not. A key that a query does not see makes no difference to it, whatever
 ///          its k and v are.
 /// Bits:    the same device gives the same bits.
-/// Cost:    memory for what it reads and writes, and beyond 16,384 keys for 4 (head_size + 2) bytes per query. One pass over the
-///          keys for 64 queries at least (bench/workloads_bench.cpp); on CUDA two where head_size is above 128.
-/// Errors:  invalid_argument (sizes that do not match the shape, a head size or dimension beyond its limit, a scale that is not
+/// Cost:    memory for what it reads and writes, and beyond 16,384 keys for 4 (value_size + 2) bytes per query. One pass over the
+///          keys for 64 queries at least (bench/workloads_bench.cpp); on CUDA two if value_size is above 128.
+/// Errors:  invalid_argument (sizes that do not match the shape, a head size, value size or dimension beyond its limit, a scale that is not
 ///          finite).
 /// Source:  Dao et al., FlashAttention, arXiv:2205.14135; Milakov and Gimelshein, Online normalizer calculation for softmax,
 ///          arXiv:1805.02867.
