@@ -1,4 +1,5 @@
-// softmax(q k^T scale) v over one stretch of the keys, head by head: of floats, or with HALF or BFLOAT16 of these. A workgroup
+// softmax(q k^T scale) v over one stretch of the keys, head by head: of floats, or with HALF or BFLOAT16 of these. With MASKED a
+// mask is added to the scores. A workgroup
 // works on 8 queries of one head, with 32 invocations for each: on 32 keys at a time, each invocation on one of them for its
 // score, and then on every 32nd column of v. Source: Dao et al., FlashAttention, arXiv:2205.14135.
 #include "span.glsl"
@@ -29,6 +30,9 @@ layout(push_constant) uniform Arguments {
   ElementSpan k;
   ElementSpan v;
   Results result;
+#ifdef MASKED
+  ConstFloatSpan mask;  // of all heads, or of each
+#endif
   FloatSpan state;  // of each query from stretch to stretch: its largest score, the sum of exponentials, sums of values
   Stretch stretch;
 };
@@ -87,6 +91,22 @@ void write(uvec2 index, float value) {
 #endif
 }
 
+#ifdef MASKED
+// The row of the mask for a query.
+ConstFloats mask_of(uint head, uint query) {
+  const uvec2 of_head = product(stretch.queries, stretch.keys);
+  const uvec2 row = plus(mask.size == of_head ? uvec2(0) : times(of_head, head), product(query, stretch.keys));
+  return ConstFloats(element(uvec2(mask.data), row));
+}
+
+// -infinity hides a key, whatever its score is.
+float masked(float score, float mask) {
+  if (floatBitsToUint(mask) == 0xff800000) return mask;
+  precise const float sum = score + mask;
+  return sum;
+}
+#endif
+
 void main() {
   // Heads begin at multiples of 64 queries.
   const uint number = flat_unit(8), groups = (stretch.queries + 63) / 64 * 8;
@@ -120,6 +140,9 @@ void main() {
     float score = nothing.x;
     if (here)
       score = scaled(product_of(query_line, line_of(uvec2(k.data), plus(keys, product(key, head_size())))), stretch.scale);
+#ifdef MASKED
+    if (here) score = masked(score, mask_of(head, query).at[key]);
+#endif
     const uint bits = floatBitsToUint(score);
     const bool finite = (bits & 0x7f800000) != 0x7f800000;
     scores[me] = finite ? score : nothing.x;
@@ -146,7 +169,11 @@ void main() {
   if (first_query + (me >> 5) > last_query) return;
   const bool last = stretch.last == stretch.keys;
   if (!last && lane < 2) kept.at[lane] = sum[lane];
+#ifdef MASKED
+  const float share = sum.y == 0.0 ? 0.0 : share_of(sum);
+#else
   const float share = share_of(sum);
+#endif
   for (uint i = 0; i < 8; ++i) {
     const uint column = lane + 32 * i;
     if (column >= size) return;

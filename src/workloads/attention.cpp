@@ -44,6 +44,26 @@ const auto& attention_kernel_of(const Read<bfloat16>&) {
   return kernel;
 }
 
+template <class T>
+auto masked_kernel(const KernelText& text) {
+  using Attend = void (*)(Range, std::span<const T>, std::span<const T>, std::span<const T>, std::span<T>,
+                          std::span<const float>, std::span<float>, AttentionStretch);
+  return make_masked_attention_kernel<T>(
+      text, {host(static_cast<Attend>(cpu::masked_attention), {.tile = Extent3(4 * items_per_query_block)})});
+}
+const auto& masked_kernel_of(const Read<float>&) {
+  static const auto kernel = masked_kernel<float>(kernels::attention_masked);
+  return kernel;
+}
+const auto& masked_kernel_of(const Read<half>&) {
+  static const auto kernel = masked_kernel<half>(kernels::attention_half_masked);
+  return kernel;
+}
+const auto& masked_kernel_of(const Read<bfloat16>&) {
+  static const auto kernel = masked_kernel<bfloat16>(kernels::attention_bfloat16_masked);
+  return kernel;
+}
+
 /// Why `size` elements are not `heads` of `rows` x `columns`; nothing where they are.
 std::optional<std::string> no_heads(const char* what, std::uint64_t size, std::uint64_t heads,
                                     std::uint64_t rows, std::uint64_t columns) {
@@ -74,6 +94,13 @@ std::optional<std::string> no_attention(std::uint64_t q, std::uint64_t k, std::u
   if (auto why = no_heads("Keys", k, shape.heads, shape.keys, shape.head_size)) return why;
   if (auto why = no_heads("Values", v, shape.heads, shape.keys, shape.value_size)) return why;
   if (auto why = no_heads("Results", out, shape.heads, shape.queries, shape.value_size)) return why;
+  if (options.mask && options.mask->size() != shape.queries * shape.keys &&
+      no_heads("Mask", options.mask->size(), shape.heads, shape.queries, shape.keys)) {
+    const std::string one = std::to_string(shape.queries) + " x " + std::to_string(shape.keys);
+    return "Mask (" + std::to_string(options.mask->size()) +
+           " elements) of workload 'attention' is neither " + one + " nor that of " +
+           std::to_string(shape.heads) + " heads of " + one + ".";
+  }
   if (options.scale && !std::isfinite(*options.scale))
     return "Scale (" + std::to_string(*options.scale) + ") of workload 'attention' is not finite.";
   return std::nullopt;
@@ -99,7 +126,10 @@ Job attention_of(const Read<T>& q, const Read<T>& k, const Read<T>& v, const Wri
   do {
     stretch.first = stretch.last;
     stretch.last += std::min(keys_of_step, stretch.keys - stretch.first);
-    steps.add(attention_kernel_of(q), items, q, k, v, out, state, stretch);
+    if (options.mask)
+      steps.add(masked_kernel_of(q), items, q, k, v, out, *options.mask, state, stretch);
+    else
+      steps.add(attention_kernel_of(q), items, q, k, v, out, state, stretch);
   } while (stretch.last < stretch.keys);
   return std::move(steps).job("attention", workload_types::attention);
 }

@@ -61,6 +61,17 @@ void attention(Range range, std::span<const bfloat16> q, std::span<const bfloat1
                std::span<const bfloat16> v, std::span<bfloat16> result, std::span<float> state,
                AttentionStretch stretch);
 
+/// The same with a mask, of one head or of all.
+void masked_attention(Range range, std::span<const float> q, std::span<const float> k,
+                      std::span<const float> v, std::span<float> result, std::span<const float> mask,
+                      std::span<float> state, AttentionStretch stretch);
+void masked_attention(Range range, std::span<const half> q, std::span<const half> k, std::span<const half> v,
+                      std::span<half> result, std::span<const float> mask, std::span<float> state,
+                      AttentionStretch stretch);
+void masked_attention(Range range, std::span<const bfloat16> q, std::span<const bfloat16> k,
+                      std::span<const bfloat16> v, std::span<bfloat16> result, std::span<const float> mask,
+                      std::span<float> state, AttentionStretch stretch);
+
 /// c = a b over one stretch of the inner dimension, or c += a b. Of other numbers than float, by way of float.
 void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
             Product shape);

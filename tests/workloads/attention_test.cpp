@@ -48,6 +48,15 @@ std::vector<float> attended(const Heads<T>& p, const std::string& leg) {
   return floats(out);
 }
 
+double largest_mask(const AttentionOptions& options) {
+  double largest = 0;
+  if (!options.mask) return largest;
+  const std::span mask(static_cast<const float*>(options.mask->operand().data), options.mask->size());
+  for (const float added : mask)
+    if (std::isfinite(added)) largest = std::max(largest, std::abs(static_cast<double>(added)));
+  return largest;
+}
+
 /// What the documentation says of each number.
 template <class T>
 Bound bound_of(const Heads<T>& p, const std::vector<double>& exact) {
@@ -70,7 +79,7 @@ Bound bound_of(const Heads<T>& p, const std::vector<double>& exact) {
         product += number(p.q[row * size + c]) * number(p.k[(head + j) * size + c]);
       largest = std::max(largest, scale * product);
     }
-    const double e = static_cast<double>(size + 4) * 0x1p-23 * largest;
+    const double e = static_cast<double>(size + 4) * 0x1p-23 * largest + 0x1p-23 * largest_mask(p.options);
     const double weights = 5e-5 + std::expm1(2 * e) + static_cast<double>(keys + 2) * 0x1p-23 +
                            (is_half       ? 0x1p-11
                             : is_bfloat16 ? 0x1p-8
@@ -237,6 +246,110 @@ TEST_CASE("without tensor cores CUDA's kernels attend to values of another size 
       plain_attention_is_right({2, 9, 35, head, value}, {.causal = causal});
       plain_attention_is_right({1, 70, 40, head, value}, {.causal = causal}, 17);
     }
+}
+
+TEST_CASE("attention adds a mask to its scores", "[workloads][attention]") {
+  for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 1},
+                                      {2, 1, 100, 32},
+                                      {3, 70, 1, 8},
+                                      {2, 64, 64, 64},
+                                      {3, 65, 33, 40},
+                                      {1, 17, 300, 80},
+                                      {2, 9, 35, 256, 130},
+                                      {2, 9, 35, 7, 129},
+                                      {1, 100, 40, 9},
+                                      {2, 3, 0, 5},
+                                      {2, 0, 3, 5},
+                                      {0, 4, 3, 5}})
+    for (const std::uint64_t heads : {std::uint64_t{1}, shape.heads}) {
+      std::vector<float> mask = numbers(heads * shape.queries * shape.keys, 31, -5, 5);
+      attention_is_right(shape, {.mask = mask});
+      attention_is_right(shape, {.causal = true, .mask = mask});
+      // A third of the keys is not seen. Some queries see none.
+      for (std::size_t i = 0; i < mask.size(); ++i)
+        if (i % 3 == 1 || i / shape.keys % 7 == 4) mask[i] = -infinity;
+      attention_is_right(shape, {.mask = mask});
+      attention_is_right(shape, {.scale = -0.7f, .causal = true, .mask = mask});
+    }
+}
+
+TEST_CASE("attention with a mask is right beyond one stretch of the keys", "[workloads][attention]") {
+  const AttentionShape shape{2, 3, 16400, 3, 5};
+  std::vector<float> mask = numbers(3 * 16400, 32, -2, 2);
+  // One query sees keys of the second stretch only, and one sees none.
+  std::fill(mask.begin(), mask.begin() + 16390, -infinity);
+  std::fill(mask.begin() + 16400, mask.begin() + 32800, -infinity);
+  attention_is_right(shape, {.mask = mask});
+}
+
+TEST_CASE("attention gives zeros to a query whose mask hides all keys", "[workloads][attention]") {
+  const AttentionShape shape{2, 5, 40, 9, 3};
+  std::vector<float> mask(5 * 40);
+  std::fill(mask.begin() + 80, mask.begin() + 120, -infinity);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const std::vector<float> got = attended(heads<float>(shape, {.mask = mask}), leg),
+                             narrow = attended(heads<half>(shape, {.mask = mask}), leg);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CHECK((got[i] == 0) == (i / 3 % 5 == 2));
+      CHECK((narrow[i] == 0) == (i / 3 % 5 == 2));
+    }
+  }
+}
+
+TEST_CASE("a key that a mask hides makes no difference, and NaN in a mask is NaN for its query",
+          "[workloads][attention]") {
+  const AttentionShape shape{1, 70, 40, 9, 6};
+  const auto check = [&]<class T>(T, const std::string& leg) {
+    // Key 7 is hidden from all queries, key 20 from those with even numbers.
+    std::vector<float> mask = numbers(70 * 40, 33);
+    for (std::size_t query = 0; query < 70; ++query) {
+      mask[query * 40 + 7] = -infinity;
+      if (query % 2 == 0) mask[query * 40 + 20] = -infinity;
+    }
+    Heads<T> p = heads<T>(shape, {.mask = mask});
+    const std::vector<double> exact = reference::attention(p.q, p.k, p.v, shape, p.options);
+    const Bound bound = bound_of(p, exact);
+    for (const std::size_t key : {7u, 20u}) {
+      std::fill_n(p.k.begin() + static_cast<std::ptrdiff_t>(key * 9), 9, T(undefined));
+      std::fill_n(p.v.begin() + static_cast<std::ptrdiff_t>(key * 6), 6, T(key == 7 ? infinity : undefined));
+    }
+    std::vector<float> got = attended(p, leg);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const bool sees = i / 6 % 2 == 1;
+      if (std::isnan(got[i]) != sees) return std::to_string(got[i]) + " at " + std::to_string(i);
+      if (!sees && !(std::abs(static_cast<double>(got[i]) - exact[i]) <= bound(i)))
+        return "far off at " + std::to_string(i);
+    }
+    p = heads<T>(shape, {.mask = mask});
+    mask[3 * 40 + 5] = undefined, mask[4 * 40 + 39] = infinity;
+    got = attended(p, leg);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (std::isnan(got[i]) != (i / 6 == 3 || i / 6 == 4))
+        return std::to_string(got[i]) + " at " + std::to_string(i);
+    return std::string();
+  };
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    CHECK(check(float(), leg) == "");
+    CHECK(check(half(), leg) == "");
+    CHECK(check(bfloat16(), leg) == "");
+  }
+}
+
+TEST_CASE("attention with a mask of zeros is attention without one, and takes the mask from an array",
+          "[workloads][attention]") {
+  const AttentionShape shape{2, 33, 50, 20};
+  const std::vector<float> values = numbers(33 * 50, 34), zeros(33 * 50);
+  const Array<float> array = the_runtime().array(values);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Heads<float> p = heads<float>(shape);
+    const std::vector<double> exact = reference::attention(p.q, p.k, p.v, shape);
+    CHECK(difference(attended(heads<float>(shape, {.mask = zeros}), leg), exact, bound_of(p, exact)) == "");
+    CHECK(same_bits(attended(heads<float>(shape, {.mask = array}), leg),
+                    attended(heads<float>(shape, {.mask = values}), leg)));
+  }
 }
 
 TEST_CASE("the queries of causal attention see what is not after them, the last one all keys",
@@ -473,6 +586,14 @@ TEST_CASE("attention refuses what has no heads of that shape", "[workloads][atte
   CHECK(refused({2, 3, 5, 4, 3}) ==
         "Results (24 elements) of workload 'attention' are not those of 2 heads of 3 x 3.");
   v.resize(40);
+  const std::vector<float> mask(31);
+  const auto first = [&](std::size_t count) { return std::span(mask).first(count); };
+  CHECK(refused({2, 3, 5, 4}, {.mask = first(15)}) == "not refused");
+  CHECK(refused({2, 3, 5, 4}, {.mask = first(30)}) == "not refused");
+  for (const std::size_t count : {0u, 14u, 31u})
+    CHECK(refused({2, 3, 5, 4}, {.mask = first(count)}) ==
+          "Mask (" + std::to_string(count) +
+              " elements) of workload 'attention' is neither 3 x 5 nor that of 2 heads of 3 x 5.");
   CHECK(refused({2, 3, 5, 4}, {.scale = undefined}) == "Scale (nan) of workload 'attention' is not finite.");
 }
 
