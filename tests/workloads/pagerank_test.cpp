@@ -277,9 +277,26 @@ TEST_CASE("PageRank by weights is right for nodes that many links enter or leave
     std::vector<float> one(weights.size(), 1e-9f);
     one[nodes + 7] = 8e-5f;
     check(links, {.weights = one}, leg);
-    std::vector<float> tiny(weights.size(), 3e-12f);
-    tiny[nodes + 7] = 2.4e-7f;
-    check(links, {.weights = tiny}, leg);
+  }
+}
+
+TEST_CASE("PageRank by weights loses none of a million small ones beside a large one",
+          "[workloads][pagerank][large]") {
+  // Node 0 links to the others, to each by many links; they link to node 0.
+  constexpr std::uint32_t nodes = 1000, each = 1050;
+  LinksTo links;
+  links.offsets = {0};
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    for (std::uint32_t i = 1; i < nodes && node == 0; ++i) links.sources.push_back(i);
+    if (node > 0) links.sources.insert(links.sources.end(), each, 0u);
+    links.offsets.push_back(static_cast<std::uint32_t>(links.sources.size()));
+  }
+  // Half of the sum, of which a 2048th is lost if it is rounded to 2^-31 of the large weight.
+  std::vector<float> weights(links.sources.size(), 0x1p-20f * (1 + 0x1p-11f - 0x1p-20f));
+  weights[nodes] = 1;
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    check(links, {.weights = weights}, leg);
   }
 }
 
