@@ -9,7 +9,7 @@ struct Stretch {
   unsigned heads;
   unsigned queries;  // of a head
   unsigned keys;
-  unsigned head_size;
+  unsigned sizes;  // of rows of q and k in the low 16 bits, of rows of v and the result in the high ones
   unsigned first;  // the stretch of the keys: [first, last)
   unsigned last;
   unsigned causal;
@@ -36,6 +36,9 @@ __device__ bool find_queries(const Stretch& stretch, Queries& place) {
   return place.head < stretch.heads;
 }
 
+__device__ unsigned head_size(const Stretch& stretch) { return stretch.sizes & 0xffffu; }
+__device__ unsigned value_size(const Stretch& stretch) { return stretch.sizes >> 16; }
+
 // Keys that a query sees, from the first one on.
 __device__ unsigned seen_by(const Stretch& stretch, unsigned query) {
   if (stretch.causal == 0) return stretch.keys;
@@ -45,7 +48,7 @@ __device__ unsigned seen_by(const Stretch& stretch, unsigned query) {
 
 // What is kept of a query from stretch to stretch: its largest score, the sum of its exponentials, and the sums of its columns.
 __device__ float* state_of(float* state, const Stretch& stretch, const Queries& place, unsigned row) {
-  return state + (place.head * stretch.queries + place.query + row) * (stretch.head_size + 2);
+  return state + (place.head * stretch.queries + place.query + row) * (value_size(stretch) + 2);
 }
 
 __device__ float no_score() { return __uint_as_float(0xff800000u); }  // -infinity

@@ -1,4 +1,5 @@
-// softmax(q k^T scale) v over one stretch of the keys, head by head: of floats, or with HALF or BFLOAT16 of these. A workgroup
+// softmax(q k^T scale) v over one stretch of the keys, head by head: of floats, or with HALF or BFLOAT16 of these. With MASKED a
+// mask is added to the scores. A workgroup
 // works on 8 queries of one head, with 32 invocations for each: on 32 keys at a time, each invocation on one of them for its
 // score, and then on every 32nd column of v. Source: Dao et al., FlashAttention, arXiv:2205.14135.
 #include "span.glsl"
@@ -10,7 +11,7 @@ struct Stretch {
   uint heads;
   uint queries;  // of a head
   uint keys;
-  uint head_size;
+  uint sizes;  // of rows of q and k in the low 16 bits, of rows of v and the result in the high ones
   uint first;  // the stretch of the keys: [first, last)
   uint last;
   uint causal;
@@ -29,9 +30,15 @@ layout(push_constant) uniform Arguments {
   ElementSpan k;
   ElementSpan v;
   Results result;
+#ifdef MASKED
+  ConstFloatSpan mask;  // of all heads, or of each
+#endif
   FloatSpan state;  // of each query from stretch to stretch: its largest score, the sum of exponentials, sums of values
   Stretch stretch;
 };
+
+uint head_size() { return stretch.sizes & 0xffff; }
+uint value_size() { return stretch.sizes >> 16; }
 
 shared float scores[256];
 shared float weights[256];
@@ -47,28 +54,30 @@ vec4 four(Line line, uint i) { return vec4(at(line, i), at(line, i + 1), at(line
 
 // Eight steps at a time: lavapipe counts the steps of all loops together.
 float product_of(Line a, Line b) {
+  const uint size = head_size();
   vec4 sums = vec4(0.0);
   uint i = 0;
-  for (; i + 8 <= stretch.head_size; i += 8)
+  for (; i + 8 <= size; i += 8)
     sums = fma(four(a, i + 4), four(b, i + 4), fma(four(a, i), four(b, i), sums));
   float sum = (sums.x + sums.y) + (sums.z + sums.w);
-  for (; i < stretch.head_size; ++i) sum = fma(at(a, i), at(b, i), sum);
+  for (; i < size; ++i) sum = fma(at(a, i), at(b, i), sum);
   return sum;
 }
 
-// Sums of this invocation's columns, lane + 32 i of them: those beyond the head are the last one's again, and not written.
+// Sums of this invocation's columns, lane + 32 i of them: those beyond the row are the last one's again, and not written.
 vec4 low = vec4(0.0), high = vec4(0.0);
 uvec4 low_columns, high_columns;
 
 // Nothing is read where the weight is 0: there is not always a key.
-void add_values(float weight, uvec2 keys, uint key) {
+void add_values(float weight, uvec2 values, uint key) {
   if (weight == 0.0) return;
-  Line row = line_of(uvec2(v.data), plus(keys, product(key, stretch.head_size)));
+  const uint size = value_size();
+  Line row = line_of(uvec2(v.data), plus(values, product(key, size)));
   low.x = fma(weight, at(row, low_columns.x), low.x);
-  if (stretch.head_size > 32) low.y = fma(weight, at(row, low_columns.y), low.y);
-  if (stretch.head_size > 64)
+  if (size > 32) low.y = fma(weight, at(row, low_columns.y), low.y);
+  if (size > 64)
     low.zw = fma(vec2(weight), vec2(at(row, low_columns.z), at(row, low_columns.w)), low.zw);
-  if (stretch.head_size > 128)
+  if (size > 128)
     high = fma(vec4(weight),
                vec4(at(row, high_columns.x), at(row, high_columns.y), at(row, high_columns.z), at(row, high_columns.w)), high);
 }
@@ -82,6 +91,22 @@ void write(uvec2 index, float value) {
 #endif
 }
 
+#ifdef MASKED
+// The row of the mask for a query.
+ConstFloats mask_of(uint head, uint query) {
+  const uvec2 of_head = product(stretch.queries, stretch.keys);
+  const uvec2 row = plus(mask.size == of_head ? uvec2(0) : times(of_head, head), product(query, stretch.keys));
+  return ConstFloats(element(uvec2(mask.data), row));
+}
+
+// -infinity hides a key, whatever its score is.
+float masked(float score, float mask) {
+  if (floatBitsToUint(mask) == 0xff800000) return mask;
+  precise const float sum = score + mask;
+  return sum;
+}
+#endif
+
 void main() {
   // Heads begin at multiples of 64 queries.
   const uint number = flat_unit(8), groups = (stretch.queries + 63) / 64 * 8;
@@ -92,13 +117,14 @@ void main() {
   const uint last_query = stretch.queries - 1, query = min(first_query + (me >> 5), last_query);
   const uint seen = seen_by(query), end = min(stretch.last, seen_by(min(first_query + 7, last_query)));
 
-  const uvec2 keys = times(product(stretch.keys, stretch.head_size), head);
-  const uvec2 row = plus(times(product(stretch.queries, stretch.head_size), head), product(query, stretch.head_size));
-  Line query_line = line_of(uvec2(q.data), row);
-  Floats kept = Floats(element(uvec2(state.data), plus(times(product(stretch.queries, stretch.head_size + 2), head),
-                                                       product(query, stretch.head_size + 2))));
-  low_columns = min(uvec4(lane) + uvec4(0, 32, 64, 96), uvec4(stretch.head_size - 1));
-  high_columns = min(uvec4(lane) + uvec4(128, 160, 192, 224), uvec4(stretch.head_size - 1));
+  const uint size = value_size();
+  const uvec2 keys = times(product(stretch.keys, head_size()), head), values = times(product(stretch.keys, size), head);
+  const uvec2 row = plus(times(product(stretch.queries, size), head), product(query, size));
+  Line query_line = line_of(uvec2(q.data), plus(times(product(stretch.queries, head_size()), head), product(query, head_size())));
+  Floats kept = Floats(element(uvec2(state.data), plus(times(product(stretch.queries, size + 2), head),
+                                                       product(query, size + 2))));
+  low_columns = min(uvec4(lane) + uvec4(0, 32, 64, 96), uvec4(size - 1));
+  high_columns = min(uvec4(lane) + uvec4(128, 160, 192, 224), uvec4(size - 1));
 
   vec2 sum = nothing;
   if (stretch.first != 0) {
@@ -113,7 +139,10 @@ void main() {
     const bool here = key < min(seen, stretch.last);
     float score = nothing.x;
     if (here)
-      score = scaled(product_of(query_line, line_of(uvec2(k.data), plus(keys, product(key, stretch.head_size)))), stretch.scale);
+      score = scaled(product_of(query_line, line_of(uvec2(k.data), plus(keys, product(key, head_size())))), stretch.scale);
+#ifdef MASKED
+    if (here) score = masked(score, mask_of(head, query).at[key]);
+#endif
     const uint bits = floatBitsToUint(score);
     const bool finite = (bits & 0x7f800000) != 0x7f800000;
     scores[me] = finite ? score : nothing.x;
@@ -130,20 +159,24 @@ void main() {
     for (uint i = 0; i < 32; i += 4) {
       const vec4 some = vec4(weights[team + i], weights[team + i + 1], weights[team + i + 2], weights[team + i + 3]);
       sum.y += (some.x + some.y) + (some.z + some.w);
-      add_values(some.x, keys, first + i);
-      add_values(some.y, keys, first + i + 1);
-      add_values(some.z, keys, first + i + 2);
-      add_values(some.w, keys, first + i + 3);
+      add_values(some.x, values, first + i);
+      add_values(some.y, values, first + i + 1);
+      add_values(some.z, values, first + i + 2);
+      add_values(some.w, values, first + i + 3);
     }
   }
 
   if (first_query + (me >> 5) > last_query) return;
   const bool last = stretch.last == stretch.keys;
   if (!last && lane < 2) kept.at[lane] = sum[lane];
+#ifdef MASKED
+  const float share = sum.y == 0.0 ? 0.0 : share_of(sum);
+#else
   const float share = share_of(sum);
+#endif
   for (uint i = 0; i < 8; ++i) {
     const uint column = lane + 32 * i;
-    if (column >= stretch.head_size) return;
+    if (column >= size) return;
     const float value = i < 4 ? low[i] : high[i - 4];
     if (!last)
       kept.at[2 + column] = value;

@@ -46,6 +46,33 @@ __device__ void bring_lines(float (&to)[lines][pitch], const typename T::Number*
     *reinterpret_cast<Quad*>(&to[line][at]) = T::values(T::four(from + Size(line) * step, line < count ? left : 0));
 }
 
+// What is added to scores: nothing, or a mask. A tile of it waits in shared memory in the place of the weights.
+struct NoMask {
+  static constexpr bool hides = false;
+  template <unsigned threads>
+  __device__ void bring(AttentionTiles<threads>&, const Stretch&, const Queries&, unsigned) const {}
+  __device__ float masked(float score, float) const { return score; }
+};
+struct Mask {
+  static constexpr bool hides = true;
+  const float* data;
+  Size size;
+
+  template <unsigned threads>
+  __device__ void bring(AttentionTiles<threads>& tiles, const Stretch& stretch, const Queries& place, unsigned key) const {
+    const Size head = size == Size(stretch.queries) * stretch.keys ? 0 : place.head;  // one for all
+    const float* const from = data + (head * stretch.queries + place.query) * stretch.keys + key;
+    const unsigned at = threadIdx.x % tile_keys, count = stretch.last - key;
+#pragma unroll 1
+    for (unsigned line = threadIdx.x / tile_keys; line < place.rows; line += threads / tile_keys)
+      if (at < count) tiles.weights[line][at] = from[Size(line) * stretch.keys + at];
+  }
+  // -infinity hides a key, whatever its score is.
+  __device__ float masked(float score, float added) const {
+    return __float_as_uint(added) == 0xff800000u ? added : score + added;
+  }
+};
+
 __device__ Quad quad_at(const float* from) { return *reinterpret_cast<const Quad*>(from); }
 
 // With `hides`, the weight 0 hides a value that is NaN or infinite: some queries may not see its key.
@@ -79,19 +106,19 @@ __device__ void add_values(float (&sums)[4][8], const AttentionTiles<threads>& t
 }
 
 // For as many queries as there are rows in shared memory.
-template <class T, unsigned threads>
+template <class T, class M, unsigned threads>
 __device__ void attend_to(const Queries& place, const typename T::Number* q, const typename T::Number* k,
                           const typename T::Number* v, typename T::Number* result, float* state, const Stretch& stretch,
-                          AttentionTiles<threads>& tiles) {
+                          const M& mask, AttentionTiles<threads>& tiles) {
   if (threadIdx.x == 0) tiles.place = place;
   __syncthreads();
-  const unsigned size = stretch.head_size;
+  const unsigned size = head_size(stretch), columns = value_size(stretch);
   const unsigned x = threadIdx.x % 16, row = threadIdx.x / 16 * 4;
   const unsigned end = min(stretch.last, seen_by(stretch, place.query + place.rows - 1));
   const bool ends = stretch.last == stretch.keys;
 
-  for (unsigned column = 0; column < size; column += turn_columns) {
-    const unsigned width = min(turn_columns, size - column);
+  for (unsigned column = 0; column < columns; column += turn_columns) {
+    const unsigned width = min(turn_columns, columns - column);
     // A thread has columns 4 x to 4 x + 3, and 64 + 4 x to 64 + 4 x + 3.
     float most[4], total[4], sums[4][8] = {};
 #pragma unroll
@@ -115,6 +142,7 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
         const unsigned depth = min(stage_columns, size - from);
         __syncthreads();
         const Queries now = tiles.place;
+        if (from == 0) mask.bring(tiles, stretch, now, key);
         const Size line = now.head * stretch.queries + now.query;
         bring_lines<T, threads, stage_columns>(tiles.of_scores.q, q + line * size + from, size, now.rows, depth);
         bring_lines<T, threads, stage_columns>(tiles.of_scores.k, k + (now.head * stretch.keys + key) * size + from, size,
@@ -144,7 +172,9 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
         float next = most[r];
 #pragma unroll
         for (unsigned s = 0; s < 4; ++s) {
-          scores[r][s] = key + x + 16 * s < seen ? scaled(scores[r][s], stretch.scale) : no_score();
+          const unsigned at = key + x + 16 * s;
+          scores[r][s] = at < seen ? mask.masked(scaled(scores[r][s], stretch.scale), tiles.weights[row + r][x + 16 * s])
+                                   : no_score();
           next = fmaxf(next, scores[r][s]);
         }
 #pragma unroll
@@ -165,10 +195,10 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
       for (unsigned from = 0; from < tile_keys; from += stage_keys) {
         const unsigned first = key + from;
         __syncthreads();
-        bring_lines<T, threads, turn_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * size + column, size,
+        bring_lines<T, threads, turn_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * columns + column, columns,
                                               stretch.last > first ? stretch.last - first : 0, width);
         __syncthreads();
-        const bool all_see = seen_by(stretch, tiles.place.query) >= min(key + tile_keys, end);
+        const bool all_see = !M::hides && seen_by(stretch, tiles.place.query) >= min(key + tile_keys, end);
         if (!all_see)
           add_values<8, true>(sums, tiles, from);
         else if (width > 64)
@@ -183,20 +213,20 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
 #pragma unroll
       for (int bits = 1; bits < 16; bits *= 2) total[r] += shuffled(total[r], bits);
     const Queries at_end = tiles.place;
-    typename T::Number* const lines = result + (at_end.head * stretch.queries + at_end.query) * size + column;
-    const bool pairs = reinterpret_cast<Size>(result) % 4 == 0 && size % 2 == 0;
+    typename T::Number* const lines = result + (at_end.head * stretch.queries + at_end.query) * columns + column;
+    const bool pairs = reinterpret_cast<Size>(result) % 4 == 0 && columns % 2 == 0;
 #pragma unroll
     for (unsigned r = 0; r < 4; ++r) {
       if (row + r >= at_end.rows) continue;
       float* const kept = state_of(state, stretch, at_end, row + r);
       // The next turn begins with them, too.
-      if (!ends && x == 0 && column + turn_columns >= size) {
+      if (!ends && x == 0 && column + turn_columns >= columns) {
         kept[0] = most[r];
         kept[1] = total[r];
       }
       const bool blind = seen_by(stretch, at_end.query + row + r) == 0;
-      const float share = share_of({most[r], total[r]});
-      typename T::Number* const to = lines + Size(row + r) * size;
+      const float share = M::hides && total[r] == 0.0f ? 0.0f : share_of({most[r], total[r]});
+      typename T::Number* const to = lines + Size(row + r) * columns;
 #pragma unroll
       for (unsigned i = 0; i < 8; i += 2) {
         const unsigned at = i / 4 * 64 + x * 4 + i % 4, left = at < width ? width - at : 0;
@@ -210,9 +240,10 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
   }
 }
 
-template <class T, unsigned threads>
+template <class T, class M, unsigned threads>
 __device__ void attend(const typename T::Number* q, const typename T::Number* k, const typename T::Number* v,
-                       typename T::Number* result, float* state, const Stretch& stretch, AttentionTiles<threads>& tiles) {
+                       typename T::Number* result, float* state, const Stretch& stretch, const M& mask,
+                       AttentionTiles<threads>& tiles) {
   constexpr unsigned rows = AttentionTiles<threads>::rows;
 #pragma unroll 1
   for (unsigned first = 0; first < block_queries; first += rows) {
@@ -220,7 +251,13 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
     if (!find_queries(stretch, place) || first >= place.rows) return;
     place.query += first;
     place.rows = min(rows, place.rows - first);
-    attend_to<T>(place, q, k, v, result, state, stretch, tiles);
+    attend_to<T>(place, q, k, v, result, state, stretch, mask, tiles);
     __syncthreads();
   }
+}
+
+template <class T, unsigned threads>
+__device__ void attend(const typename T::Number* q, const typename T::Number* k, const typename T::Number* v,
+                       typename T::Number* result, float* state, const Stretch& stretch, AttentionTiles<threads>& tiles) {
+  attend<T>(q, k, v, result, state, stretch, NoMask(), tiles);
 }

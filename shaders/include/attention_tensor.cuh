@@ -110,7 +110,7 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
   Queries place;
   if (!find_queries(stretch, place)) return;
   if (threadIdx.x == 0) tiles.place = place;
-  const unsigned size = stretch.head_size;
+  const unsigned size = head_size(stretch), columns = value_size(stretch);
 
   // A lane has columns 2 t and 2 t + 1 of every eight, of rows g and g + 8 of the warp's.
   const unsigned warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, row = warp * 16 + g;
@@ -121,8 +121,8 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
     bring_lines<T, block_queries>(tiles.q, q + (place.head * stretch.queries + place.query) * size, size, place.rows, size);
   __syncthreads();
 
-  for (unsigned column = 0; column < size; column += turn_columns) {
-    const unsigned width = min(turn_columns, size - column);
+  for (unsigned column = 0; column < columns; column += turn_columns) {
+    const unsigned width = min(turn_columns, columns - column);
     float most[2] = {-largest_float, -largest_float}, total[2] = {}, sums[turn_columns / 8][4] = {};
     if (stretch.first != 0) {
 #pragma unroll
@@ -149,7 +149,7 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
           bring_lines<T, block_queries>(tiles.q, q + (now.head * stretch.queries + now.query) * size + from, size, now.rows, depth);
         const Size line = now.head * stretch.keys + key;
         bring_lines<T, tile_keys>(tiles.k, k + line * size + from, size, stretch.last - key, depth);
-        if (from == 0) bring_lines<T, tile_keys>(tiles.v, v + line * size + column, size, stretch.last - key, width);
+        if (from == 0) bring_lines<T, tile_keys>(tiles.v, v + line * columns + column, columns, stretch.last - key, width);
         __syncthreads();
         if (!works) continue;
 #pragma unroll 1
@@ -219,8 +219,8 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
     }
 
     const Queries at_end = tiles.place;
-    typename T::Number* const lines = result + (at_end.head * stretch.queries + at_end.query) * size + column;
-    const bool pairs = reinterpret_cast<Size>(result) % 4 == 0 && size % 2 == 0;
+    typename T::Number* const lines = result + (at_end.head * stretch.queries + at_end.query) * columns + column;
+    const bool pairs = reinterpret_cast<Size>(result) % 4 == 0 && columns % 2 == 0;
 #pragma unroll
     for (unsigned r = 0; r < 2; ++r) {
       total[r] += shuffled(total[r], 1);
@@ -231,13 +231,13 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
       if (row + 8 * r >= at_end.rows) continue;
       float* const kept = state_of(state, stretch, at_end, row + 8 * r);
       // The next turn begins with them, too.
-      if (!ends && t == 0 && column + turn_columns >= size) {
+      if (!ends && t == 0 && column + turn_columns >= columns) {
         kept[0] = most[r];
         kept[1] = total[r];
       }
       const bool blind = seen_by(stretch, at_end.query + row + 8 * r) == 0;
       const float share = share_of({most[r], total[r]});
-      typename T::Number* const to = lines + Size(row + 8 * r) * size;
+      typename T::Number* const to = lines + Size(row + 8 * r) * columns;
 #pragma unroll
       for (unsigned n = 0; n < turn_columns / 8; ++n) {
         const unsigned at = n * 8 + t * 2;

@@ -20,7 +20,23 @@ __device__ const float* part_of(const float* shares, unsigned part, unsigned nod
 
 __device__ Pair combine(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
 
-__device__ bool is_personal(Size shares, unsigned nodes) { return shares > 4 * (Size(nodes) + 1); }
+__device__ bool has_preferences(Size shares, unsigned nodes) { return shares > 4 * (Size(nodes) + 1); }
+__device__ bool has_weights(Size shares, unsigned nodes) { return shares > 5 * (Size(nodes) + 1); }
+
+// The bits of a weight. Negative numbers, NaN and infinity count as 0.
+__device__ unsigned weight_of(float given) {
+  const unsigned bits = __float_as_uint(given);
+  return bits < 0x7f800000u ? bits : 0u;
+}
+
+// The 24 bits of a weight at the top of a word, and by how many bits it is smaller than the largest one.
+struct Below {
+  unsigned top, shift;
+};
+__device__ Below weight_below(unsigned largest, unsigned bits) {
+  const unsigned mantissa = (bits & 0x7fffffu) | (bits >= 0x800000u ? 0x800000u : 0u);
+  return {mantissa << 8, max(largest >> 23, 1u) - max(bits >> 23, 1u)};
+}
 
 // Negative numbers, NaN and infinity count as 0: the host checks only memory that it can read.
 __device__ float preference(float given) { return __float_as_uint(given) < 0x7f800000u ? given : 0.0f; }

@@ -6,7 +6,13 @@
 //         from nodes that do not exist carry
 //   2:    1 / links of each node, 0 for a node without links
 //   3:    the part of each rank that its float32 does not hold
-//   4:    with a personalization only: the preference of each node, divided by the sum of all
+//   4:    with a personalization or weights only: the preference of each node, divided by the sum of all
+// With weights, the weight of each link follows, divided by the sum of the weights of its source. Part 2 is then 1 for a node
+// whose weights have a sum above 0.
+// Scratch memory `degrees` holds the number of links of each node. With weights it has four parts of one word for each node:
+//   0:       the bits of the largest weight, whose order is that of the weights
+//   1, 2, 3: the sum of the weights as one integer, the low word first. Integers add up to the same bits in any order. The
+//            unit is 2^-40 of the last bit of the largest weight, or less.
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
 struct WordSpan {
@@ -52,7 +58,33 @@ uvec2 part_address(FloatSpan shares, uint part, uint nodes) {
   return element(uvec2(shares.data), product(part, nodes + 1));
 }
 
-bool is_personal(FloatSpan shares, uint nodes) { return is_less(product(4, nodes + 1), shares.size); }
+uvec2 part_address(ConstFloatSpan shares, uint part, uint nodes) {
+  return element(uvec2(shares.data), product(part, nodes + 1));
+}
+
+bool has_preferences(FloatSpan shares, uint nodes) { return is_less(product(4, nodes + 1), shares.size); }
+bool has_weights(FloatSpan shares, uint nodes) { return is_less(product(5, nodes + 1), shares.size); }
+bool has_weights(ConstFloatSpan shares, uint nodes) { return is_less(product(5, nodes + 1), shares.size); }
+
+// The word of a node in a part of `degrees`.
+Words part_of_sum(WordSpan degrees, uint part, uint nodes, uint node) {
+  return Words(element(uvec2(degrees.data), plus(product(part, nodes), uvec2(node, 0))));
+}
+ConstWords part_of_sum(ConstWordSpan degrees, uint part, uint nodes, uint node) {
+  return ConstWords(element(uvec2(degrees.data), plus(product(part, nodes), uvec2(node, 0))));
+}
+
+// The bits of the weight of a link. Negative numbers, NaN and infinity count as 0.
+uint weight_of(ConstFloatSpan weights, uvec2 link) {
+  const uint bits = ConstWords(element(uvec2(weights.data), link)).at[0];
+  return bits < 0x7f800000 ? bits : 0;
+}
+
+// The 24 bits of a weight at the top of a word, and by how many bits it is smaller than the largest one.
+uvec2 weight_below(uint largest, uint bits) {
+  const uint mantissa = (bits & 0x7fffff) | (bits >= 0x800000 ? 0x800000 : 0);
+  return uvec2(mantissa << 8, max(largest >> 23, 1) - max(bits >> 23, 1));
+}
 
 // Negative numbers, NaN and infinity count as 0: the host checks only memory that it can read.
 float preference(ConstFloatSpan preferences, uint node) {

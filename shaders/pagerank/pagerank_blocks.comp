@@ -41,7 +41,13 @@ void main() {
   ConstFloats given = ConstFloats(element(uvec2(shares.data), product(turn, nodes + 1)));
   ConstWords links = ConstWords(element(uvec2(sources.data), uvec2(first, 0)));
   float sum = 0.0;
-  for (uint i = gl_LocalInvocationID.x; i < links_per_block; i += 256) sum += given.at[min(links.at[i], nodes)];
+  if (has_weights(shares, nodes)) {
+    ConstFloats fractions = ConstFloats(element(part_address(shares, 5, nodes), uvec2(first, 0)));
+    for (uint i = gl_LocalInvocationID.x; i < links_per_block; i += 256)
+      sum += fractions.at[i] * given.at[min(links.at[i], nodes)];
+  } else {
+    for (uint i = gl_LocalInvocationID.x; i < links_per_block; i += 256) sum += given.at[min(links.at[i], nodes)];
+  }
   const float all = team_result(sum, 8);
   if (gl_LocalInvocationID.x == 0) blocks.data.at[block] = all;
 }

@@ -24,7 +24,13 @@ extern "C" __global__ void __launch_bounds__(256)
 
   const float* const given = part_of(shares.data, turn, nodes);
   float sum = 0.0f;
-  for (unsigned i = 0; i < links_per_block; i += 256) sum += given[min(sources[first + i + threadIdx.x], nodes)];
+  if (has_weights(shares.size, nodes)) {
+    const float* const fractions = part_of(shares.data, 5, nodes);
+    for (unsigned i = first + threadIdx.x, end = i + links_per_block; i != end; i += 256)
+      sum += fractions[i] * given[min(sources[i], nodes)];
+  } else {
+    for (unsigned i = 0; i < links_per_block; i += 256) sum += given[min(sources[first + i + threadIdx.x], nodes)];
+  }
   const float all = team_result(sum, 8);
   if (threadIdx.x == 0) blocks[block] = all;
 }

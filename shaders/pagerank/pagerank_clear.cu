@@ -3,6 +3,6 @@
 
 extern "C" __global__ void __launch_bounds__(256)
     wye_pagerank_clear(wye_span<unsigned> degrees, wye_span<Summary> summary, unsigned nodes) {
-  for (Size node = flat_thread(); node < nodes; node += flat_threads()) degrees[node] = 0;
+  for (Size i = flat_thread(); i < degrees.size; i += flat_threads()) degrees[i] = 0;
   if (flat_thread() == 0) summary[0] = {0, 0.0f, nodes == 0 ? 1u : 0u, 0};
 }

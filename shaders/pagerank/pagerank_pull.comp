@@ -21,8 +21,25 @@ layout(push_constant) uniform Arguments {
   float damping;
 };
 
+// The sum of what links with weights carry, in four sums.
+float given_by_weights(ConstFloats shares_of, uvec2 links) {
+  ConstWords link = ConstWords(element(uvec2(sources.data), uvec2(links.x, 0)));
+  ConstFloats fraction = ConstFloats(element(part_address(shares, 5, nodes), uvec2(links.x, 0)));
+  const uint count = links.y - links.x;
+  vec4 sums = vec4(0.0), excess = vec4(0.0);
+  uint i = 0;
+  for (; i + 4 <= count; i += 4)
+    add(sums, excess,
+        vec4(fraction.at[i], fraction.at[i + 1], fraction.at[i + 2], fraction.at[i + 3]) *
+            vec4(shares_of.at[min(link.at[i], nodes)], shares_of.at[min(link.at[i + 1], nodes)],
+                 shares_of.at[min(link.at[i + 2], nodes)], shares_of.at[min(link.at[i + 3], nodes)]));
+  for (; i < count; ++i) sums.x += fraction.at[i] * shares_of.at[min(link.at[i], nodes)];
+  return total_of(sums);
+}
+
 // The sum of what links carry, in four sums.
 float given(ConstFloats shares_of, uvec2 links) {
+  if (has_weights(shares, nodes)) return given_by_weights(shares_of, links);
   ConstWords link = ConstWords(element(uvec2(sources.data), uvec2(links.x, 0)));
   const uint count = links.y - links.x;
   vec4 sums = vec4(0.0), excess = vec4(0.0);
@@ -63,7 +80,7 @@ void main() {
     }
     const float for_all = partials.data.at[2 * ((nodes + 255) / 256)];
     float share_of_all = for_all / float(nodes);
-    if (is_personal(shares, nodes)) share_of_all = for_all * Floats(part_address(shares, 4, nodes)).at[node];
+    if (has_preferences(shares, nodes)) share_of_all = for_all * Floats(part_address(shares, 4, nodes)).at[node];
     const float change = damping * (sum + share_of_all);
     const float part = Floats(part_address(shares, 2, nodes)).at[node];
     Floats low = Floats(part_address(shares, 3, nodes));

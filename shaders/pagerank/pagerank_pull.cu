@@ -3,9 +3,13 @@
 // has links on average: they read neighbouring links, and no thread waits for another with far more of them.
 #include "pagerank.cuh"
 
-// Adds what every `lanes`-th of the links [first, last) carries.
-__device__ void add_links(Sum& sum, const float* shares, const unsigned* sources, unsigned nodes, Size first, Size last,
-                          unsigned lanes) {
+// Adds what every `lanes`-th of the links [first, last) carries. Without weights there are no fractions.
+__device__ void add_links(Sum& sum, const float* shares, const float* fractions, const unsigned* sources, unsigned nodes,
+                          Size first, Size last, unsigned lanes) {
+  if (fractions != nullptr) {
+    for (Size i = first; i < last; i += lanes) sum.add(fractions[i] * shares[min(sources[i], nodes)]);
+    return;
+  }
   for (Size i = first; i < last; i += lanes) sum.add(shares[min(sources[i], nodes)]);
 }
 
@@ -20,6 +24,7 @@ extern "C" __global__ void __launch_bounds__(256)
   const unsigned lanes = 1u << lanes_log2, lane = threadIdx.x & (lanes - 1);
   const Size first_node = flat_block() * nodes_per_group;
   const float* const from = part_of(shares.data, turn, nodes);
+  const float* const fractions = has_weights(shares.size, nodes) ? part_of(shares.data, 5, nodes) : nullptr;
 
   for (unsigned at = threadIdx.x >> lanes_log2; at < nodes_per_group; at += nodes_per_group >> lanes_log2) {
     const Size node = first_node + at;
@@ -27,12 +32,12 @@ extern "C" __global__ void __launch_bounds__(256)
     if (node < nodes) {
       const Size begin = min(Size(offsets[node]), sources.size), end = min(Size(offsets[node + 1]), sources.size);
       if (end < begin + 2 * links_per_block) {
-        add_links(sum, from, sources.data, nodes, begin + lane, end, lanes);
+        add_links(sum, from, fractions, sources.data, nodes, begin + lane, end, lanes);
       } else {
         const Size whole = (begin + links_per_block - 1) / links_per_block, whole_end = end / links_per_block;
         for (Size i = whole + lane; i < whole_end; i += lanes) sum.add(blocks[i]);
-        add_links(sum, from, sources.data, nodes, begin + lane, whole * links_per_block, lanes);
-        add_links(sum, from, sources.data, nodes, whole_end * links_per_block + lane, end, lanes);
+        add_links(sum, from, fractions, sources.data, nodes, begin + lane, whole * links_per_block, lanes);
+        add_links(sum, from, fractions, sources.data, nodes, whole_end * links_per_block + lane, end, lanes);
       }
     }
     const float all = team_result(sum.value, lanes_log2);
@@ -45,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256)
   if (node < nodes) {
     const float for_all = partials[2 * ((Size(nodes) + nodes_per_group - 1) / nodes_per_group)];
     const float share_of_all =
-        is_personal(shares.size, nodes) ? for_all * part_of(shares.data, 4, nodes)[node] : for_all / float(nodes);
+        has_preferences(shares.size, nodes) ? for_all * part_of(shares.data, 4, nodes)[node] : for_all / float(nodes);
     const float change = damping * (brought[threadIdx.x] + share_of_all);
     const float part = part_of(shares.data, 2, nodes)[node];
     float& low = part_of(shares.data, 3, nodes)[node];

@@ -17,7 +17,7 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// The largest head whose sums of values CUDA's blocks have in registers, in two turns.
+/// The largest row whose sums of values CUDA's blocks have in registers, in two turns.
 constexpr std::uint64_t largest_head_size = 256;
 /// Keys of one step: no shader loops longer than that allows.
 constexpr std::uint32_t keys_of_step = 16384;
@@ -44,6 +44,26 @@ const auto& attention_kernel_of(const Read<bfloat16>&) {
   return kernel;
 }
 
+template <class T>
+auto masked_kernel(const KernelText& text) {
+  using Attend = void (*)(Range, std::span<const T>, std::span<const T>, std::span<const T>, std::span<T>,
+                          std::span<const float>, std::span<float>, AttentionStretch);
+  return make_masked_attention_kernel<T>(
+      text, {host(static_cast<Attend>(cpu::masked_attention), {.tile = Extent3(4 * items_per_query_block)})});
+}
+const auto& masked_kernel_of(const Read<float>&) {
+  static const auto kernel = masked_kernel<float>(kernels::attention_masked);
+  return kernel;
+}
+const auto& masked_kernel_of(const Read<half>&) {
+  static const auto kernel = masked_kernel<half>(kernels::attention_half_masked);
+  return kernel;
+}
+const auto& masked_kernel_of(const Read<bfloat16>&) {
+  static const auto kernel = masked_kernel<bfloat16>(kernels::attention_bfloat16_masked);
+  return kernel;
+}
+
 /// Why `size` elements are not `heads` of `rows` x `columns`; nothing where they are.
 std::optional<std::string> no_heads(const char* what, std::uint64_t size, std::uint64_t heads,
                                     std::uint64_t rows, std::uint64_t columns) {
@@ -63,6 +83,7 @@ std::optional<std::string> no_attention(std::uint64_t q, std::uint64_t k, std::u
   };
   if (shape.head_size == 0) return "Head size (0) of workload 'attention' is below the least (1).";
   if (shape.head_size > largest_head_size) return beyond("Head size", shape.head_size, largest_head_size);
+  if (shape.value_size > largest_head_size) return beyond("Value size", shape.value_size, largest_head_size);
   if (const std::uint64_t most = std::max({shape.heads, shape.queries, shape.keys}); most > largest_dimension)
     return beyond("Dimension", most, largest_dimension);
   // Grids have 65,535 rows.
@@ -71,8 +92,15 @@ std::optional<std::string> no_attention(std::uint64_t q, std::uint64_t k, std::u
   if (blocks > most) return beyond("Number of blocks of 64 queries", blocks, most);
   if (auto why = no_heads("Queries", q, shape.heads, shape.queries, shape.head_size)) return why;
   if (auto why = no_heads("Keys", k, shape.heads, shape.keys, shape.head_size)) return why;
-  if (auto why = no_heads("Values", v, shape.heads, shape.keys, shape.head_size)) return why;
-  if (auto why = no_heads("Results", out, shape.heads, shape.queries, shape.head_size)) return why;
+  if (auto why = no_heads("Values", v, shape.heads, shape.keys, shape.value_size)) return why;
+  if (auto why = no_heads("Results", out, shape.heads, shape.queries, shape.value_size)) return why;
+  if (options.mask && options.mask->size() != shape.queries * shape.keys &&
+      no_heads("Mask", options.mask->size(), shape.heads, shape.queries, shape.keys)) {
+    const std::string one = std::to_string(shape.queries) + " x " + std::to_string(shape.keys);
+    return "Mask (" + std::to_string(options.mask->size()) +
+           " elements) of workload 'attention' is neither " + one + " nor that of " +
+           std::to_string(shape.heads) + " heads of " + one + ".";
+  }
   if (options.scale && !std::isfinite(*options.scale))
     return "Scale (" + std::to_string(*options.scale) + ") of workload 'attention' is not finite.";
   return std::nullopt;
@@ -80,24 +108,28 @@ std::optional<std::string> no_attention(std::uint64_t q, std::uint64_t k, std::u
 
 template <class T>
 Job attention_of(const Read<T>& q, const Read<T>& k, const Read<T>& v, const Write<T>& out,
-                 const AttentionShape& shape, const AttentionOptions& options) {
+                 AttentionShape shape, const AttentionOptions& options) {
+  if (shape.value_size == 0) shape.value_size = shape.head_size;
   if (auto why = no_attention(q.size(), k.size(), v.size(), out.size(), shape, options))
     return refused("attention", workload_types::attention, *std::move(why));
   AttentionStretch stretch{.heads = static_cast<std::uint32_t>(shape.heads),
                            .queries = static_cast<std::uint32_t>(shape.queries),
                            .keys = static_cast<std::uint32_t>(shape.keys),
-                           .head_size = static_cast<std::uint32_t>(shape.head_size),
+                           .sizes = AttentionStretch::sizes_of(shape.head_size, shape.value_size),
                            .causal = options.causal,
                            .scale = options.scale.value_or(
                                static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size))))};
   const Extent3 items = flat(shape.heads * blocks_of_head(shape.queries) * items_per_query_block);
   const Scratch<float> state(
-      stretch.keys > keys_of_step ? shape.heads * shape.queries * state_size(shape.head_size) : 0);
+      stretch.keys > keys_of_step ? shape.heads * shape.queries * state_size(shape.value_size) : 0);
   Steps steps;
   do {
     stretch.first = stretch.last;
     stretch.last += std::min(keys_of_step, stretch.keys - stretch.first);
-    steps.add(attention_kernel_of(q), items, q, k, v, out, state, stretch);
+    if (options.mask)
+      steps.add(masked_kernel_of(q), items, q, k, v, out, *options.mask, state, stretch);
+    else
+      steps.add(attention_kernel_of(q), items, q, k, v, out, state, stretch);
   } while (stretch.last < stretch.keys);
   return std::move(steps).job("attention", workload_types::attention);
 }

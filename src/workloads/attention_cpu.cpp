@@ -28,6 +28,19 @@ bool all_finite(const float* from, std::size_t count) {
   return std::all_of(from, from + count, [](float v) { return std::isfinite(v); });
 }
 
+/// Scales scores and adds a mask, of which -infinity hides a key, whatever its score is.
+void add_mask(std::span<float> scores, float scale, const float* mask) {
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    scores[i] = mask[i] == -std::numeric_limits<float>::infinity() ? mask[i] : scores[i] * scale + mask[i];
+}
+
+/// Adds the products of weights and values, and leaves out those of the weight 0.
+void add_seen_values(std::span<const float> weights, const float* values, std::span<float> sums) {
+  for (std::size_t j = 0; j < weights.size(); ++j, values += sums.size())
+    if (weights[j] != 0)
+      for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += weights[j] * values[c];
+}
+
 /// Some queries of one head, beginning with `query`.
 template <class T>
 struct Queries {
@@ -36,28 +49,30 @@ struct Queries {
   const T* q = nullptr;  ///< of the first of them
   const T* k = nullptr;  ///< of the head
   const T* v = nullptr;
-  T* result = nullptr;     ///< of the first query
-  float* state = nullptr;  ///< likewise, where there is more than one stretch
+  T* result = nullptr;          ///< of the first query
+  float* state = nullptr;       ///< likewise, where there is more than one stretch
+  const float* mask = nullptr;  ///< likewise, if there is one
 };
 
 template <class T>
 void attend(const Queries<T>& some, const AttentionStretch& stretch) {
   constexpr bool widens = !std::is_same_v<T, float>;
-  const std::size_t rows = some.rows, size = stretch.head_size, step = state_size(size);
-  const auto memory =
-      hwy::AllocateAligned<float>(rows * (most_keys + size + 2) + (widens ? (rows + most_keys) * size : 0));
+  const std::size_t rows = some.rows, size = stretch.head_size(), columns = stretch.value_size(),
+                    step = state_size(columns);
+  const auto memory = hwy::AllocateAligned<float>(
+      rows * (most_keys + columns + 2) + (widens ? rows * size + most_keys * std::max(size, columns) : 0));
   float *const scores = memory.get(), *const sums = scores + rows * most_keys,
-               *const most = sums + rows * size, *const total = most + rows;
+               *const most = sums + rows * columns, *const total = most + rows;
   float *const room_of_q = total + rows, *const room = room_of_q + (widens ? rows * size : 0);
   if (stretch.first == 0) {
-    std::fill_n(sums, rows * size, 0.0f);
+    std::fill_n(sums, rows * columns, 0.0f);
     std::fill_n(most, rows, std::numeric_limits<float>::lowest());
     std::fill_n(total, rows, 0.0f);
   } else {
     for (std::size_t r = 0; r < rows; ++r) {
       most[r] = some.state[r * step];
       total[r] = some.state[r * step + 1];
-      std::copy_n(some.state + r * step + 2, size, sums + r * size);
+      std::copy_n(some.state + r * step + 2, columns, sums + r * columns);
     }
   }
 
@@ -82,28 +97,34 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
     for (std::size_t r = 0; r < rows; ++r) {
       float* const row = scores + r * keys;
       const std::size_t here = seen_here(r);
-      const ExponentSum sum = exponentiate({row, here}, stretch.scale, most[r]);
+      if (some.mask != nullptr) add_mask({row, here}, stretch.scale, some.mask + r * stretch.keys + key);
+      const ExponentSum sum = exponentiate({row, here}, some.mask == nullptr ? stretch.scale : 1.0f, most[r]);
       std::fill(row + here, row + keys, 0.0f);
       const float factor = std::exp(most[r] - sum.most);
       most[r] = sum.most;
       total[r] = total[r] * factor + sum.sum;
       if (factor == 1.0f) continue;
-      for (std::size_t c = 0; c < size; ++c) sums[r * size + c] *= factor;
+      for (std::size_t c = 0; c < columns; ++c) sums[r * columns + c] *= factor;
     }
-    const float* const values = as_floats(some.v + key * size, keys * size, room);
+    const float* const values = as_floats(some.v + key * columns, keys * columns, room);
     // The weight 0 hides a value unless that is NaN or infinite. Then each query multiplies only the keys that it sees.
+    if (some.mask != nullptr && !all_finite(values, keys * columns)) {
+      for (std::size_t r = 0; r < rows; ++r)
+        add_seen_values({scores + r * keys, keys}, values, {sums + r * columns, columns});
+      continue;
+    }
     const std::size_t seen_by_all = seen_here(0);
-    const bool together = all_finite(values + seen_by_all * size, (keys - seen_by_all) * size);
+    const bool together = all_finite(values + seen_by_all * columns, (keys - seen_by_all) * columns);
     for (std::size_t r = 0; r < rows; r += together ? rows : 1)
       multiply({.rows = together ? rows : 1,
-                .columns = size,
+                .columns = columns,
                 .inner = together ? keys : seen_here(r),
                 .a = scores + r * keys,
                 .a_step = keys,
                 .b = values,
-                .b_step = size,
-                .c = sums + r * size,
-                .c_step = size,
+                .b_step = columns,
+                .c = sums + r * columns,
+                .c_step = columns,
                 .add = true});
   }
 
@@ -111,20 +132,24 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
     if (stretch.last < stretch.keys) {
       some.state[r * step] = most[r];
       some.state[r * step + 1] = total[r];
-      std::copy_n(sums + r * size, size, some.state + r * step + 2);
+      std::copy_n(sums + r * columns, columns, some.state + r * step + 2);
     } else if (stretch.seen_by(some.query + r) == 0) {
-      std::fill_n(some.result + r * size, size, T(0.0f));
+      std::fill_n(some.result + r * columns, columns, T(0.0f));
     } else {
-      const float share = total[r] == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f / total[r];
-      for (std::size_t c = 0; c < size; ++c) some.result[r * size + c] = T(sums[r * size + c] * share);
+      const float share = total[r] != 0          ? 1.0f / total[r]
+                          : some.mask != nullptr ? 0.0f
+                                                 : std::numeric_limits<float>::quiet_NaN();
+      for (std::size_t c = 0; c < columns; ++c)
+        some.result[r * columns + c] = T(sums[r * columns + c] * share);
     }
   }
 }
 
 /// What bits a query gets does not depend on which others are worked on with it.
 template <class T>
-void attend_all(Range range, const T* q, const T* k, const T* v, T* result, float* state,
-                const AttentionStretch& stretch) {
+void attend_all(Range range, const T* q, const T* k, const T* v, T* result, std::span<const float> mask,
+                float* state, const AttentionStretch& stretch) {
+  const std::uint64_t of_head = std::uint64_t{stretch.queries} * stretch.keys;
   const std::uint64_t blocks = blocks_of_head(stretch.queries);
   const Range items = below(range, stretch.heads * blocks * items_per_query_block);
   const std::uint64_t last = items.last / items_per_query_block;
@@ -132,14 +157,17 @@ void attend_all(Range range, const T* q, const T* k, const T* v, T* result, floa
     const std::uint64_t head = number / blocks, query = number % blocks * queries_per_block;
     const std::uint64_t rows =
         std::min<std::uint64_t>({most_queries, stretch.queries - query, (last - number) * queries_per_block});
-    const std::uint64_t row = head * stretch.queries + query, keys = head * stretch.keys * stretch.head_size;
+    const std::uint64_t row = head * stretch.queries + query, key = head * stretch.keys;
     attend(Queries<T>{.query = query,
                       .rows = rows,
-                      .q = q + row * stretch.head_size,
-                      .k = k + keys,
-                      .v = v + keys,
-                      .result = result + row * stretch.head_size,
-                      .state = state == nullptr ? nullptr : state + row * state_size(stretch.head_size)},
+                      .q = q + row * stretch.head_size(),
+                      .k = k + key * stretch.head_size(),
+                      .v = v + key * stretch.value_size(),
+                      .result = result + row * stretch.value_size(),
+                      .state = state == nullptr ? nullptr : state + row * state_size(stretch.value_size()),
+                      .mask = mask.empty()
+                                  ? nullptr
+                                  : mask.data() + (mask.size() == of_head ? query : row) * stretch.keys},
            stretch);
     number += blocks_of_head(rows);
   }
@@ -149,16 +177,31 @@ void attend_all(Range range, const T* q, const T* k, const T* v, T* result, floa
 
 void attention(Range range, std::span<const float> q, std::span<const float> k, std::span<const float> v,
                std::span<float> result, std::span<float> state, AttentionStretch stretch) {
-  attend_all(range, q.data(), k.data(), v.data(), result.data(), state.data(), stretch);
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), {}, state.data(), stretch);
 }
 void attention(Range range, std::span<const half> q, std::span<const half> k, std::span<const half> v,
                std::span<half> result, std::span<float> state, AttentionStretch stretch) {
-  attend_all(range, q.data(), k.data(), v.data(), result.data(), state.data(), stretch);
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), {}, state.data(), stretch);
 }
 void attention(Range range, std::span<const bfloat16> q, std::span<const bfloat16> k,
                std::span<const bfloat16> v, std::span<bfloat16> result, std::span<float> state,
                AttentionStretch stretch) {
-  attend_all(range, q.data(), k.data(), v.data(), result.data(), state.data(), stretch);
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), {}, state.data(), stretch);
+}
+void masked_attention(Range range, std::span<const float> q, std::span<const float> k,
+                      std::span<const float> v, std::span<float> result, std::span<const float> mask,
+                      std::span<float> state, AttentionStretch stretch) {
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), mask, state.data(), stretch);
+}
+void masked_attention(Range range, std::span<const half> q, std::span<const half> k, std::span<const half> v,
+                      std::span<half> result, std::span<const float> mask, std::span<float> state,
+                      AttentionStretch stretch) {
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), mask, state.data(), stretch);
+}
+void masked_attention(Range range, std::span<const bfloat16> q, std::span<const bfloat16> k,
+                      std::span<const bfloat16> v, std::span<bfloat16> result, std::span<const float> mask,
+                      std::span<float> state, AttentionStretch stretch) {
+  attend_all(range, q.data(), k.data(), v.data(), result.data(), mask, state.data(), stretch);
 }
 
 }  // namespace cpu

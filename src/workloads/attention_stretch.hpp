@@ -13,11 +13,17 @@ struct AttentionStretch {
   std::uint32_t heads = 0;
   std::uint32_t queries = 0;  ///< of a head
   std::uint32_t keys = 0;
-  std::uint32_t head_size = 0;
+  std::uint32_t sizes = 0;  ///< `sizes_of`: of rows of q and k, and of rows of v and the result
   std::uint32_t first = 0;  ///< the stretch of the keys: [first, last)
   std::uint32_t last = 0;
   std::uint32_t causal = 0;
   float scale = 1.0f;
+
+  static constexpr std::uint32_t sizes_of(std::uint64_t head_size, std::uint64_t value_size) {
+    return static_cast<std::uint32_t>(head_size | value_size << 16);
+  }
+  std::uint32_t head_size() const { return sizes & 0xffff; }
+  std::uint32_t value_size() const { return sizes >> 16; }
 
   /// Keys that a query sees, from the first one on.
   std::uint32_t seen_by(std::uint64_t query) const {
@@ -38,7 +44,7 @@ constexpr std::uint64_t blocks_of_head(std::uint64_t queries) {
 }
 
 /// What is kept of a query from stretch to stretch: its largest score, the sum of its exponentials, and sums of values.
-constexpr std::uint64_t state_size(std::uint64_t head_size) { return head_size + 2; }
+constexpr std::uint64_t state_size(std::uint64_t value_size) { return value_size + 2; }
 
 }  // namespace workloads
 }  // namespace v0

@@ -61,6 +61,17 @@ void attention(Range range, std::span<const bfloat16> q, std::span<const bfloat1
                std::span<const bfloat16> v, std::span<bfloat16> result, std::span<float> state,
                AttentionStretch stretch);
 
+/// The same with a mask, of one head or of all.
+void masked_attention(Range range, std::span<const float> q, std::span<const float> k,
+                      std::span<const float> v, std::span<float> result, std::span<const float> mask,
+                      std::span<float> state, AttentionStretch stretch);
+void masked_attention(Range range, std::span<const half> q, std::span<const half> k, std::span<const half> v,
+                      std::span<half> result, std::span<const float> mask, std::span<float> state,
+                      AttentionStretch stretch);
+void masked_attention(Range range, std::span<const bfloat16> q, std::span<const bfloat16> k,
+                      std::span<const bfloat16> v, std::span<bfloat16> result, std::span<const float> mask,
+                      std::span<float> state, AttentionStretch stretch);
+
 /// c = a b over one stretch of the inner dimension, or c += a b. Of other numbers than float, by way of float.
 void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
             Product shape);
@@ -88,6 +99,11 @@ void pagerank_clear(Range range, std::span<std::uint32_t> degrees, std::span<Pag
                     std::uint32_t nodes);
 void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::span<std::uint32_t> degrees,
                     std::span<PageRankSummary> summary, std::uint32_t nodes);
+void pagerank_largest(Range range, std::span<const float> weights, std::span<const std::uint32_t> sources,
+                      std::span<std::uint32_t> degrees, std::span<PageRankSummary> summary,
+                      std::uint32_t nodes);
+void pagerank_fractions(Range range, std::span<const float> weights, std::span<const std::uint32_t> sources,
+                        std::span<const std::uint32_t> degrees, std::span<float> shares, std::uint32_t nodes);
 void pagerank_preference(Range range, std::span<const float> preferences, std::span<float> partials,
                          std::uint32_t nodes);
 void pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::span<float> shares,

@@ -33,6 +33,31 @@ const auto& count_kernel() {
   return kernel;
 }
 
+/// On the host by one thread, like `count_kernel`, and with the sums.
+const auto& largest_kernel() {
+  static const auto kernel =
+      make_kernel<Read<float>, Read<Word>, ReadWrite<Word>, ReadWrite<PageRankSummary>, Word>(
+          kernels::pagerank_largest, {"weights", "sources", "degrees", "summary", "nodes"}, {},
+          {host(cpu::pagerank_largest, {.tile = Extent3(0)})});
+  return kernel;
+}
+
+const auto& weigh_kernel() {
+  static const auto nothing = [](Range, std::span<const float>, std::span<const Word>, std::span<Word>,
+                                 Word) {};
+  static const auto kernel = make_kernel<Read<float>, Read<Word>, ReadWrite<Word>, Word>(
+      kernels::pagerank_weigh, {"weights", "sources", "degrees", "nodes"}, {},
+      {host(nothing, {.tile = Extent3(0)})});
+  return kernel;
+}
+
+const auto& fractions_kernel() {
+  static const auto kernel = make_kernel<Read<float>, Read<Word>, Read<Word>, ReadWrite<float>, Word>(
+      kernels::pagerank_fractions, {"weights", "sources", "degrees", "shares", "nodes"}, {},
+      {host(cpu::pagerank_fractions, {.tile = Extent3(8192)})});
+  return kernel;
+}
+
 const auto& preference_kernel() {
   static const auto kernel = make_kernel<Read<float>, ReadWrite<float>, Word>(
       kernels::pagerank_preference, {"preferences", "partials", "nodes"}, {},
@@ -81,6 +106,32 @@ constexpr Word most_iterations = 1000;
 constexpr Word nodes_per_group = 256;
 constexpr Word links_per_block = 2048;
 
+/// The position of the first number that is negative, NaN or infinite. Reads the memory of the host only.
+std::optional<std::size_t> first_unusable(const Read<float>& numbers) {
+  const Operand& operand = numbers.operand();
+  if (operand.kind != Operand::Kind::host) return std::nullopt;
+  const auto* const values = static_cast<const float*>(operand.data);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (!(values[i] >= 0) || !std::isfinite(values[i])) return i;
+  return std::nullopt;
+}
+
+float value_at(const Read<float>& numbers, std::size_t i) {
+  return static_cast<const float*>(numbers.operand().data)[i];
+}
+
+/// Why these are no weights of links, or nothing.
+std::optional<std::string> no_weights(const Read<float>& weights, std::uint64_t links) {
+  if (weights.size() != links)
+    return "Weights (" + std::to_string(weights.size()) +
+           " elements) of workload 'pagerank' are not as many as its links (" + std::to_string(links) +
+           " elements).";
+  if (const auto link = first_unusable(weights))
+    return "Weight (" + std::to_string(value_at(weights, *link)) + " of link " + std::to_string(*link) +
+           ") of workload 'pagerank' is not finite and zero or more.";
+  return std::nullopt;
+}
+
 /// Why these are no preferences of nodes, or nothing. Reads the memory of the host only.
 std::optional<std::string> no_personalization(const Read<float>& preferences, std::uint64_t nodes) {
   const std::string name = "Personalization (";
@@ -90,14 +141,11 @@ std::optional<std::string> no_personalization(const Read<float>& preferences, st
            " elements).";
   const Operand& operand = preferences.operand();
   if (operand.kind != Operand::Kind::host || nodes == 0) return std::nullopt;
+  if (const auto node = first_unusable(preferences))
+    return name + std::to_string(value_at(preferences, *node)) + " for node " + std::to_string(*node) +
+           ") of workload 'pagerank' is not zero or more.";
   double sum = 0;
-  const std::span<const float> values(static_cast<const float*>(operand.data), nodes);
-  for (std::size_t node = 0; node < values.size(); ++node) {
-    if (!(values[node] >= 0) || !std::isfinite(values[node]))
-      return name + std::to_string(values[node]) + " for node " + std::to_string(node) +
-             ") of workload 'pagerank' is not zero or more.";
-    sum += double{values[node]};
-  }
+  for (std::size_t node = 0; node < nodes; ++node) sum += double{value_at(preferences, node)};
   if (!(sum >= std::numeric_limits<float>::min() && sum <= std::numeric_limits<float>::max()))
     return "Sum of the personalization (" + std::to_string(sum) +
            ") of workload 'pagerank' is not between 2^-126 and 2^128.";
@@ -135,20 +183,30 @@ Job pagerank(Read<Word> offsets, Read<Word> sources, Write<float> ranks, Write<P
 
   if (options.personalization)
     if (auto why = no_personalization(*options.personalization, ranks.size())) return refuse(*std::move(why));
+  if (options.weights)
+    if (auto why = no_weights(*options.weights, sources.size())) return refuse(*std::move(why));
 
+  const bool weighted = options.weights.has_value();
   const bool personal = options.personalization.has_value();
   const auto nodes = static_cast<Word>(ranks.size());
   const Word groups = (nodes + nodes_per_group - 1) / nodes_per_group;
   const std::uint64_t long_blocks = sources.size() / links_per_block;
-  const Scratch<Word> degrees(nodes);
-  const Scratch<float> shares((personal ? 5 : 4) * (std::uint64_t{nodes} + 1));
+  const Scratch<Word> degrees((weighted ? 4 : 1) * std::uint64_t{nodes});
+  const Scratch<float> shares((personal || weighted ? 5 : 4) * (std::uint64_t{nodes} + 1) +
+                              (weighted ? sources.size() : 0));
   const Scratch<float> partials(2 * std::uint64_t{groups} + 2);
   const Scratch<float> blocks(std::max<std::uint64_t>(long_blocks, 1));
 
   Steps steps;
   steps.add(clear_kernel(), flat(std::max<Word>(nodes, 1)), degrees, summary, nodes);
   if (nodes > 0) {
-    steps.add(count_kernel(), flat(sources.size()), sources, degrees, Memory(summary), nodes);
+    if (weighted) {
+      steps.add(largest_kernel(), flat(sources.size()), *options.weights, sources, degrees, Memory(summary),
+                nodes);
+      steps.add(weigh_kernel(), flat(sources.size()), *options.weights, sources, degrees, nodes);
+    } else {
+      steps.add(count_kernel(), flat(sources.size()), sources, degrees, Memory(summary), nodes);
+    }
     const Read<float> preferences =
         personal ? *options.personalization : Read<float>(std::span<const float>());
     if (personal) {
@@ -157,6 +215,8 @@ Job pagerank(Read<Word> offsets, Read<Word> sources, Write<float> ranks, Write<P
     }
     steps.add(start_kernel(), flat(std::uint64_t{nodes} + 1), degrees, shares, ranks, partials, nodes,
               preferences);
+    if (weighted)
+      steps.add(fractions_kernel(), flat(sources.size()), *options.weights, sources, degrees, shares, nodes);
     steps.add(sum_kernel(), Extent3(256), partials, Memory(summary), groups, 0u, options.tolerance);
     for (Word i = 0; i < options.iterations; ++i) {
       const Word turn = i % 2;
@@ -172,19 +232,28 @@ Job pagerank(Read<Word> offsets, Read<Word> sources, Write<float> ranks, Write<P
 }
 
 LinksTo links_to(std::span<const Word> offsets, std::span<const Word> targets) {
+  return links_to(offsets, targets, {});
+}
+
+LinksTo links_to(std::span<const Word> offsets, std::span<const Word> targets,
+                 std::span<const float> weights) {
   const std::size_t nodes = offsets.empty() ? 0 : offsets.size() - 1;
   const auto each_link = [&](auto f) {
     for (std::size_t node = 0; node < nodes; ++node)
       for (std::size_t i = offsets[node]; i < std::min<std::size_t>(offsets[node + 1], targets.size()); ++i)
-        if (targets[i] < nodes) f(static_cast<Word>(node), targets[i]);
+        if (targets[i] < nodes) f(static_cast<Word>(node), targets[i], i);
   };
   LinksTo links;
   links.offsets.assign(nodes + 1, 0);
-  each_link([&](Word, Word target) { ++links.offsets[target + 1]; });
+  each_link([&](Word, Word target, std::size_t) { ++links.offsets[target + 1]; });
   for (std::size_t node = 0; node < nodes; ++node) links.offsets[node + 1] += links.offsets[node];
   links.sources.resize(links.offsets[nodes]);
   std::vector<Word> next(links.offsets.begin(), links.offsets.end() - 1);
-  each_link([&](Word source, Word target) { links.sources[next[target]++] = source; });
+  if (!weights.empty()) links.weights.resize(links.offsets[nodes]);
+  each_link([&](Word source, Word target, std::size_t i) {
+    if (i < weights.size()) links.weights[next[target]] = weights[i];
+    links.sources[next[target]++] = source;
+  });
   return links;
 }
 

@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "cpu.hpp"
@@ -22,9 +23,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// one node or many, without a branch that depends on them. It then adds them up node by node.
 class Adder {
  public:
-  Adder(const float* shares, std::uint32_t nodes, std::span<const std::uint32_t> offsets,
-        std::span<const std::uint32_t> sources)
-      : shares_(shares), nodes_(nodes), offsets_(offsets), sources_(sources) {}
+  /// `fractions` of links are null without weights.
+  Adder(const float* shares, const float* fractions, std::uint32_t nodes,
+        std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources)
+      : shares_(shares), fractions_(fractions), nodes_(nodes), offsets_(offsets), sources_(sources) {}
 
   /// Sets `sums[i]` to the sum of the shares that the links to node `first + i` carry.
   void add(std::uint64_t first, std::size_t count, float* sums) {
@@ -66,6 +68,8 @@ class Adder {
       hn::StoreU(hn::GatherIndex(d, shares_, hn::BitCast(indexes, at)), d, fetched_ + i);
     }
     for (; i < size; ++i) fetched_[i] = shares_[std::min(link[i], nodes_)];
+    if (fractions_ != nullptr)
+      for (i = 0; i < size; ++i) fetched_[i] *= fractions_[std::size_t{begin} + i];
   }
 
   float sum(std::uint32_t begin, std::uint32_t end) const {
@@ -98,15 +102,16 @@ class Adder {
     return static_cast<float>(total);
   }
 
-  const float* shares_;
+  const float *shares_, *fractions_;
   std::uint32_t nodes_;
   std::span<const std::uint32_t> offsets_, sources_;
   float fetched_[batch + HWY_LANES(float)] = {};
 };
 
-void add_links(const float* shares, std::uint32_t nodes, std::span<const std::uint32_t> offsets,
-               std::span<const std::uint32_t> sources, std::uint64_t first, std::size_t count, float* sums) {
-  Adder(shares, nodes, offsets, sources).add(first, count, sums);
+void add_links(const float* shares, const float* fractions, std::uint32_t nodes,
+               std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources,
+               std::uint64_t first, std::size_t count, float* sums) {
+  Adder(shares, fractions, nodes, offsets, sources).add(first, count, sums);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -128,12 +133,21 @@ HWY_EXPORT(add_links);
 /// Nodes whose changes are added up together, whoever does them: the bits do not depend on the number of threads.
 constexpr std::uint64_t group = 256;
 
-bool is_personal(std::span<const float> shares, std::uint32_t nodes) {
+bool has_preferences(std::span<const float> shares, std::uint32_t nodes) {
   return shares.size() > 4 * (std::size_t{nodes} + 1);
+}
+bool has_weights(std::span<const float> shares, std::uint32_t nodes) {
+  return shares.size() > 5 * (std::size_t{nodes} + 1);
 }
 
 /// Negative numbers, NaN and infinity count as 0: only memory of the host is checked before.
-float preference(float given) { return given > 0 && std::isfinite(given) ? given : 0.0f; }
+float usable(float given) { return given > 0 && std::isfinite(given) ? given : 0.0f; }
+
+/// The sums, which devices have as integers, are float64 here: parts 1 and 2 of `degrees` hold their words.
+double sum_of_weights(std::span<const std::uint32_t> degrees, std::uint32_t nodes, std::uint32_t node) {
+  const std::uint64_t low = degrees[std::size_t{nodes} + node], high = degrees[2 * std::size_t{nodes} + node];
+  return std::bit_cast<double>(high << 32 | low);
+}
 
 std::size_t groups_of(std::uint32_t nodes) { return (std::size_t{nodes} + group - 1) / group; }
 
@@ -147,7 +161,8 @@ void pagerank_clear(Range range, std::span<std::uint32_t> degrees, std::span<Pag
                     std::uint32_t nodes) {
   if (range.first == 0) summary[0] = {.converged = nodes == 0 ? 1u : 0u};
   const Range items = below(range, nodes);
-  std::fill(degrees.data() + items.first, degrees.data() + items.last, 0u);
+  for (std::size_t begin = 0; begin < degrees.size(); begin += nodes)
+    std::fill(degrees.data() + begin + items.first, degrees.data() + begin + items.last, 0u);
 }
 
 void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::span<std::uint32_t> degrees,
@@ -156,13 +171,43 @@ void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::sp
     ++(sources[link] < nodes ? degrees[sources[link]] : summary[0].ignored_links);
 }
 
+void pagerank_largest(Range range, std::span<const float> weights, std::span<const std::uint32_t> sources,
+                      std::span<std::uint32_t> degrees, std::span<PageRankSummary> summary,
+                      std::uint32_t nodes) {
+  for (std::uint64_t link : below(range, sources.size())) {
+    const std::uint32_t source = sources[link];
+    if (source >= nodes) {
+      ++summary[0].ignored_links;
+      continue;
+    }
+    const float weight = usable(weights[link]);
+    degrees[source] = std::max(degrees[source], std::bit_cast<std::uint32_t>(weight));
+    const auto sum = std::bit_cast<std::uint64_t>(sum_of_weights(degrees, nodes, source) + double{weight});
+    degrees[std::size_t{nodes} + source] = static_cast<std::uint32_t>(sum);
+    degrees[2 * std::size_t{nodes} + source] = static_cast<std::uint32_t>(sum >> 32);
+  }
+}
+
+void pagerank_fractions(Range range, std::span<const float> weights, std::span<const std::uint32_t> sources,
+                        std::span<const std::uint32_t> degrees, std::span<float> shares,
+                        std::uint32_t nodes) {
+  float* const fractions = part(shares, 5, nodes);
+  for (std::uint64_t link : below(range, sources.size())) {
+    const std::uint32_t source = sources[link];
+    fractions[link] =
+        source < nodes && degrees[source] != 0
+            ? static_cast<float>(double{usable(weights[link])} / sum_of_weights(degrees, nodes, source))
+            : 0.0f;
+  }
+}
+
 void pagerank_preference(Range range, std::span<const float> preferences, std::span<float> partials,
                          std::uint32_t nodes) {
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
     double sum = 0;
     for (std::uint64_t node = first; node < std::min(first + group, items.last); ++node)
-      sum += double{preference(preferences[node])};
+      sum += double{usable(preferences[node])};
     partials[2 * (first / group)] = static_cast<float>(sum);
     partials[2 * (first / group) + 1] = 0;
   }
@@ -171,14 +216,16 @@ void pagerank_preference(Range range, std::span<const float> preferences, std::s
 void pagerank_start(Range range, std::span<const std::uint32_t> degrees, std::span<float> shares,
                     std::span<float> ranks, std::span<float> partials, std::uint32_t nodes,
                     std::span<const float> preferences) {
-  const bool personal = is_personal(shares, nodes);
-  const float total = personal ? partials[2 * groups_of(nodes) + 1] : 0.0f;
+  const bool weighted = has_weights(shares, nodes), personal = has_preferences(shares, nodes);
+  const float total = !preferences.empty() ? partials[2 * groups_of(nodes) + 1] : 0.0f;
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
     double dangling = 0;
     for (std::uint64_t node = first; node < std::min(first + group, items.last); ++node) {
-      const float share = degrees[node] == 0 ? 0.0f : 1.0f / static_cast<float>(degrees[node]);
-      const float rank = total > 0 ? preference(preferences[node]) / total : 1.0f / static_cast<float>(nodes);
+      const float share = degrees[node] == 0 ? 0.0f
+                          : weighted         ? 1.0f
+                                             : 1.0f / static_cast<float>(degrees[node]);
+      const float rank = total > 0 ? usable(preferences[node]) / total : 1.0f / static_cast<float>(nodes);
       if (degrees[node] == 0) dangling += double{rank};
       ranks[node] = rank;
       part(shares, 0, nodes)[node] = rank * share;
@@ -202,14 +249,15 @@ void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
   const float* share = part(shares, 2, nodes);
   float *const to = part(shares, 1 - turn, nodes), *const low = part(shares, 3, nodes);
   const float for_all = partials[2 * groups_of(nodes)], for_each = for_all / static_cast<float>(nodes);
-  const float* const preferred = is_personal(shares, nodes) ? part(shares, 4, nodes) : nullptr;
+  const float* const fractions = has_weights(shares, nodes) ? part(shares, 5, nodes) : nullptr;
+  const float* const preferred = has_preferences(shares, nodes) ? part(shares, 4, nodes) : nullptr;
 
   const Range items = below(range, nodes);
   for (std::uint64_t first = items.first; first < items.last; first += group) {
     const std::uint64_t last = std::min(first + group, items.last);
     float sums[group];
     HWY_DYNAMIC_DISPATCH(add_links)
-    (part(shares, turn, nodes), nodes, offsets, sources, first, last - first, sums);
+    (part(shares, turn, nodes), fractions, nodes, offsets, sources, first, last - first, sums);
     double changed = 0, lost = 0;
     for (std::uint64_t node = first; node < last; ++node) {
       const float change =

@@ -18,9 +18,12 @@ reference::PageRank reference::pagerank(std::span<const std::uint32_t> offsets,
     for (std::size_t node = 0; node < nodes; ++node) result.ranks[node] = double{given[node]} / total;
   }
   const std::vector<double> preferred = result.ranks;
+  const auto* const weights =
+      options.weights ? static_cast<const float*>(options.weights->operand().data) : nullptr;
+  const auto weight = [&](std::size_t link) { return weights == nullptr ? 1.0 : double{weights[link]}; };
   std::vector<double> degrees(nodes);
-  for (const std::uint32_t source : sources)
-    if (source < nodes) degrees[source] += 1;
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    if (sources[i] < nodes) degrees[sources[i]] += weight(i);
 
   const double damping = options.damping;
   while (nodes > 0 && result.iterations < options.iterations) {
@@ -32,7 +35,8 @@ reference::PageRank reference::pagerank(std::span<const std::uint32_t> offsets,
     for (std::size_t node = 0; node < nodes; ++node) {
       double sum = dangling * preferred[node];
       for (std::size_t i = offsets[node]; i < offsets[node + 1]; ++i)
-        if (sources[i] < nodes) sum += result.ranks[sources[i]] / degrees[sources[i]];
+        if (sources[i] < nodes && degrees[sources[i]] > 0)
+          sum += result.ranks[sources[i]] * (weight(i) / degrees[sources[i]]);
       ranks[node] = (1 - damping) * preferred[node] + damping * sum;
       result.residual += std::abs(ranks[node] - result.ranks[node]);
     }

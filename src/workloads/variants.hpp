@@ -46,6 +46,19 @@ Result<AttentionKernel<T>> make_attention_kernel(
       std::move(others));
 }
 
+template <class T>
+using MaskedAttentionKernel =
+    Kernel<Read<T>, Read<T>, Read<T>, Write<T>, Read<float>, ReadWrite<float>, AttentionStretch>;
+
+/// The same with a mask. No text of it uses tensor cores.
+template <class T>
+Result<MaskedAttentionKernel<T>> make_masked_attention_kernel(
+    const KernelText& text, std::vector<typename MaskedAttentionKernel<T>::Source> others = {}) {
+  return make_kernel<Read<T>, Read<T>, Read<T>, Write<T>, Read<float>, ReadWrite<float>, AttentionStretch>(
+      text, {"q", "k", "v", "result", "mask", "state", "stretch"}, {.cuda = Extent3(items_per_query_block)},
+      std::move(others));
+}
+
 }  // namespace workloads
 }  // namespace v0
 }  // namespace wye

@@ -25,27 +25,44 @@ struct Heads {
   std::vector<T> q, k, v;
 };
 
+std::uint64_t value_size(const AttentionShape& shape) {
+  return shape.value_size == 0 ? shape.head_size : shape.value_size;
+}
+/// Numbers of all results.
+std::uint64_t results(const AttentionShape& shape) { return shape.heads * shape.queries * value_size(shape); }
+
 /// `size`: how far from 0 queries and keys are.
 template <class T>
 Heads<T> heads(AttentionShape shape, AttentionOptions options = {}, float size = 1) {
   const std::uint64_t queries = shape.heads * shape.queries * shape.head_size,
-                      keys = shape.heads * shape.keys * shape.head_size;
+                      keys = shape.heads * shape.keys * shape.head_size,
+                      values = shape.heads * shape.keys * value_size(shape);
   return {shape, options, of<T>(numbers(queries, 1, -size, size)), of<T>(numbers(keys, 2, -size, size)),
-          of<T>(numbers(keys, 3))};
+          of<T>(numbers(values, 3))};
 }
 
 template <class T>
 std::vector<float> attended(const Heads<T>& p, const std::string& leg) {
-  std::vector<T> out = of<T>(poisoned(p.q.size()));
+  std::vector<T> out = of<T>(poisoned(results(p.shape)));
   run(workloads::attention(p.q, p.k, p.v, out, p.shape, p.options), leg);
   return floats(out);
+}
+
+double largest_mask(const AttentionOptions& options) {
+  double largest = 0;
+  if (!options.mask) return largest;
+  const std::span mask(static_cast<const float*>(options.mask->operand().data), options.mask->size());
+  for (const float added : mask)
+    if (std::isfinite(added)) largest = std::max(largest, std::abs(static_cast<double>(added)));
+  return largest;
 }
 
 /// What the documentation says of each number.
 template <class T>
 Bound bound_of(const Heads<T>& p, const std::vector<double>& exact) {
   constexpr bool is_half = std::is_same_v<T, half>, is_bfloat16 = std::is_same_v<T, bfloat16>;
-  const auto [count, queries, keys, size] = p.shape;
+  const std::uint64_t queries = p.shape.queries, keys = p.shape.keys, size = p.shape.head_size,
+                      columns = value_size(p.shape);
   std::vector<T> sizes_of_v;
   for (T value : p.v) sizes_of_v.push_back(T(std::abs(static_cast<float>(value))));
   const std::vector<double> sizes = reference::attention(p.q, p.k, sizes_of_v, p.shape, p.options);
@@ -53,26 +70,28 @@ Bound bound_of(const Heads<T>& p, const std::vector<double>& exact) {
                                        : 1 / std::sqrt(static_cast<double>(size));
   const auto number = [](T value) { return std::abs(static_cast<double>(static_cast<float>(value))); };
   std::vector<double> bounds(exact.size());
-  for (std::size_t row = 0; row < count * queries; ++row) {
-    const std::size_t begin = row / queries * keys * size;
+  for (std::size_t row = 0; row < p.shape.heads * queries; ++row) {
+    const std::size_t head = row / queries * keys;
     double largest = 0;
     for (std::size_t j = 0; j < keys; ++j) {
       double product = 0;
       for (std::size_t c = 0; c < size; ++c)
-        product += number(p.q[row * size + c]) * number(p.k[begin + j * size + c]);
+        product += number(p.q[row * size + c]) * number(p.k[(head + j) * size + c]);
       largest = std::max(largest, scale * product);
     }
-    const double e = static_cast<double>(size + 4) * 0x1p-23 * largest;
+    const double e = static_cast<double>(size + 4) * 0x1p-23 * largest + 0x1p-23 * largest_mask(p.options);
     const double weights = 5e-5 + std::expm1(2 * e) + static_cast<double>(keys + 2) * 0x1p-23 +
                            (is_half       ? 0x1p-11
                             : is_bfloat16 ? 0x1p-8
                                           : 0);
-    for (std::size_t c = 0; c < size; ++c) {
-      double bound = weights * sizes[row * size + c];
-      for (std::size_t j = 0; j < keys && is_half; ++j) bound += 0x1p-25 * number(p.v[begin + j * size + c]);
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::size_t at = row * columns + c;
+      double bound = weights * sizes[at];
+      for (std::size_t j = 0; j < keys && is_half; ++j)
+        bound += 0x1p-25 * number(p.v[(head + j) * columns + c]);
       const double rounding = is_half ? 0x1p-11 : is_bfloat16 ? 0x1p-8 : 0;
-      bound += rounding * (std::abs(exact[row * size + c]) + bound) + (is_half ? 0x1p-25 : 1e-37);
-      bounds[row * size + c] = bound;
+      bound += rounding * (std::abs(exact[at]) + bound) + (is_half ? 0x1p-25 : 1e-37);
+      bounds[at] = bound;
     }
   }
   return [bounds](std::size_t i) { return bounds[i]; };
@@ -104,17 +123,18 @@ void attend_plainly(const Heads<T>& p, const Read<T>& q, const Read<T>& k, const
                                                               ? workloads::kernels::attention_half_plain
                                                               : workloads::kernels::attention_bfloat16_plain)
                           .value();
-  workloads::AttentionStretch stretch{.heads = static_cast<std::uint32_t>(p.shape.heads),
-                                      .queries = static_cast<std::uint32_t>(p.shape.queries),
-                                      .keys = static_cast<std::uint32_t>(p.shape.keys),
-                                      .head_size = static_cast<std::uint32_t>(p.shape.head_size),
-                                      .causal = p.options.causal,
-                                      .scale = p.options.scale.value_or(static_cast<float>(
-                                          1 / std::sqrt(static_cast<double>(p.shape.head_size))))};
+  workloads::AttentionStretch stretch{
+      .heads = static_cast<std::uint32_t>(p.shape.heads),
+      .queries = static_cast<std::uint32_t>(p.shape.queries),
+      .keys = static_cast<std::uint32_t>(p.shape.keys),
+      .sizes = workloads::AttentionStretch::sizes_of(p.shape.head_size, value_size(p.shape)),
+      .causal = p.options.causal,
+      .scale = p.options.scale.value_or(
+          static_cast<float>(1 / std::sqrt(static_cast<double>(p.shape.head_size))))};
   const Extent3 items = workloads::flat(p.shape.heads * workloads::blocks_of_head(p.shape.queries) *
                                         workloads::items_per_query_block);
   std::vector<float> state = poisoned(
-      step < p.shape.keys ? p.shape.heads * p.shape.queries * workloads::state_size(p.shape.head_size) : 0);
+      step < p.shape.keys ? p.shape.heads * p.shape.queries * workloads::state_size(value_size(p.shape)) : 0);
   do {
     stretch.first = stretch.last;
     stretch.last = static_cast<std::uint32_t>(std::min(stretch.last + step, p.shape.keys));
@@ -124,7 +144,7 @@ void attend_plainly(const Heads<T>& p, const Read<T>& q, const Read<T>& k, const
 
 template <class T>
 std::string plain_attention_difference(const Heads<T>& p, std::uint64_t step = 16384) {
-  std::vector<T> out = of<T>(poisoned(p.q.size()));
+  std::vector<T> out = of<T>(poisoned(results(p.shape)));
   attend_plainly<T>(p, p.q, p.k, p.v, out, step);
   const std::vector<double> exact = reference::attention(p.q, p.k, p.v, p.shape, p.options);
   return difference(floats(out), exact, bound_of(p, exact));
@@ -134,7 +154,8 @@ std::string plain_attention_difference(const Heads<T>& p, std::uint64_t step = 1
 void plain_attention_is_right(AttentionShape shape, AttentionOptions options = {},
                               std::uint64_t step = 16384) {
   INFO(shape.heads << " heads, " << shape.queries << " queries, " << shape.keys << " keys of "
-                   << shape.head_size << (options.causal ? ", causal, " : ", ") << step << " at a time");
+                   << shape.head_size << " and " << value_size(shape)
+                   << (options.causal ? ", causal, " : ", ") << step << " at a time");
   CHECK(plain_attention_difference(heads<half>(shape, options), step) == "");
   CHECK(plain_attention_difference(heads<bfloat16>(shape, options), step) == "");
 }
@@ -148,7 +169,8 @@ constexpr AttentionShape any_shapes[] = {{1, 1, 1, 1},    {1, 1, 1, 64},   {2, 1
 void attention_is_right(AttentionShape shape, AttentionOptions options = {}) {
   for (const std::string& leg : legs()) {
     INFO(leg << ", " << shape.heads << " heads, " << shape.queries << " queries, " << shape.keys
-             << " keys of " << shape.head_size << (options.causal ? ", causal" : ""));
+             << " keys of " << shape.head_size << " and " << value_size(shape)
+             << (options.causal ? ", causal" : ""));
     CHECK(difference_of(heads<float>(shape, options), leg) == "");
     CHECK(difference_of(heads<half>(shape, options), leg) == "");
     CHECK(difference_of(heads<bfloat16>(shape, options), leg) == "");
@@ -195,6 +217,139 @@ TEST_CASE("attention is right for any number of heads, queries and keys", "[work
 TEST_CASE("attention is right for heads of any size", "[workloads][attention]") {
   for (std::uint64_t size : {2u, 7u, 16u, 31u, 63u, 100u, 128u, 129u, 200u, 255u, 256u})
     attention_is_right({2, 9, 35, size});
+}
+
+TEST_CASE("attention is right for values of another size than keys", "[workloads][attention]") {
+  for (const auto& [head, value] : {std::pair{1u, 256u},
+                                    {256u, 1u},
+                                    {7u, 3u},
+                                    {64u, 65u},
+                                    {128u, 129u},
+                                    {129u, 128u},
+                                    {200u, 32u},
+                                    {31u, 255u},
+                                    {130u, 200u},
+                                    {16u, 64u}})
+    attention_is_right({2, 9, 35, head, value});
+  attention_is_right({2, 70, 70, 20, 33}, {.causal = true});
+  attention_is_right({1, 100, 40, 9, 150}, {.causal = true});
+  // More than one stretch of the keys.
+  attention_is_right({1, 3, 16400, 5, 3}, {.causal = true});
+}
+
+TEST_CASE("without tensor cores CUDA's kernels attend to values of another size than keys",
+          "[workloads][attention]") {
+  if (!has_leg("cuda")) return;
+  for (const auto& [head, value] :
+       {std::pair{1u, 256u}, {256u, 1u}, {7u, 3u}, {64u, 65u}, {200u, 32u}, {31u, 255u}})
+    for (const bool causal : {false, true}) {
+      plain_attention_is_right({2, 9, 35, head, value}, {.causal = causal});
+      plain_attention_is_right({1, 70, 40, head, value}, {.causal = causal}, 17);
+    }
+}
+
+TEST_CASE("attention adds a mask to its scores", "[workloads][attention]") {
+  for (const AttentionShape& shape : {AttentionShape{1, 1, 1, 1},
+                                      {2, 1, 100, 32},
+                                      {3, 70, 1, 8},
+                                      {2, 64, 64, 64},
+                                      {3, 65, 33, 40},
+                                      {1, 17, 300, 80},
+                                      {2, 9, 35, 256, 130},
+                                      {2, 9, 35, 7, 129},
+                                      {1, 100, 40, 9},
+                                      {2, 3, 0, 5},
+                                      {2, 0, 3, 5},
+                                      {0, 4, 3, 5}})
+    for (const std::uint64_t heads : {std::uint64_t{1}, shape.heads}) {
+      std::vector<float> mask = numbers(heads * shape.queries * shape.keys, 31, -5, 5);
+      attention_is_right(shape, {.mask = mask});
+      attention_is_right(shape, {.causal = true, .mask = mask});
+      // A third of the keys is not seen. Some queries see none.
+      for (std::size_t i = 0; i < mask.size(); ++i)
+        if (i % 3 == 1 || i / shape.keys % 7 == 4) mask[i] = -infinity;
+      attention_is_right(shape, {.mask = mask});
+      attention_is_right(shape, {.scale = -0.7f, .causal = true, .mask = mask});
+    }
+}
+
+TEST_CASE("attention with a mask is right beyond one stretch of the keys", "[workloads][attention]") {
+  const AttentionShape shape{2, 3, 16400, 3, 5};
+  std::vector<float> mask = numbers(3 * 16400, 32, -2, 2);
+  // One query sees keys of the second stretch only, and one sees none.
+  std::fill(mask.begin(), mask.begin() + 16390, -infinity);
+  std::fill(mask.begin() + 16400, mask.begin() + 32800, -infinity);
+  attention_is_right(shape, {.mask = mask});
+}
+
+TEST_CASE("attention gives zeros to a query whose mask hides all keys", "[workloads][attention]") {
+  const AttentionShape shape{2, 5, 40, 9, 3};
+  std::vector<float> mask(5 * 40);
+  std::fill(mask.begin() + 80, mask.begin() + 120, -infinity);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const std::vector<float> got = attended(heads<float>(shape, {.mask = mask}), leg),
+                             narrow = attended(heads<half>(shape, {.mask = mask}), leg);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CHECK((got[i] == 0) == (i / 3 % 5 == 2));
+      CHECK((narrow[i] == 0) == (i / 3 % 5 == 2));
+    }
+  }
+}
+
+TEST_CASE("a key that a mask hides makes no difference, and NaN in a mask is NaN for its query",
+          "[workloads][attention]") {
+  const AttentionShape shape{1, 70, 40, 9, 6};
+  const auto check = [&]<class T>(T, const std::string& leg) {
+    // Key 7 is hidden from all queries, key 20 from those with even numbers.
+    std::vector<float> mask = numbers(70 * 40, 33);
+    for (std::size_t query = 0; query < 70; ++query) {
+      mask[query * 40 + 7] = -infinity;
+      if (query % 2 == 0) mask[query * 40 + 20] = -infinity;
+    }
+    Heads<T> p = heads<T>(shape, {.mask = mask});
+    const std::vector<double> exact = reference::attention(p.q, p.k, p.v, shape, p.options);
+    const Bound bound = bound_of(p, exact);
+    for (const std::size_t key : {7u, 20u}) {
+      std::fill_n(p.k.begin() + static_cast<std::ptrdiff_t>(key * 9), 9, T(undefined));
+      std::fill_n(p.v.begin() + static_cast<std::ptrdiff_t>(key * 6), 6, T(key == 7 ? infinity : undefined));
+    }
+    std::vector<float> got = attended(p, leg);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const bool sees = i / 6 % 2 == 1;
+      if (std::isnan(got[i]) != sees) return std::to_string(got[i]) + " at " + std::to_string(i);
+      if (!sees && !(std::abs(static_cast<double>(got[i]) - exact[i]) <= bound(i)))
+        return "far off at " + std::to_string(i);
+    }
+    p = heads<T>(shape, {.mask = mask});
+    mask[3 * 40 + 5] = undefined, mask[4 * 40 + 39] = infinity;
+    got = attended(p, leg);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (std::isnan(got[i]) != (i / 6 == 3 || i / 6 == 4))
+        return std::to_string(got[i]) + " at " + std::to_string(i);
+    return std::string();
+  };
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    CHECK(check(float(), leg) == "");
+    CHECK(check(half(), leg) == "");
+    CHECK(check(bfloat16(), leg) == "");
+  }
+}
+
+TEST_CASE("attention with a mask of zeros is attention without one, and takes the mask from an array",
+          "[workloads][attention]") {
+  const AttentionShape shape{2, 33, 50, 20};
+  const std::vector<float> values = numbers(33 * 50, 34), zeros(33 * 50);
+  const Array<float> array = the_runtime().array(values);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Heads<float> p = heads<float>(shape);
+    const std::vector<double> exact = reference::attention(p.q, p.k, p.v, shape);
+    CHECK(difference(attended(heads<float>(shape, {.mask = zeros}), leg), exact, bound_of(p, exact)) == "");
+    CHECK(same_bits(attended(heads<float>(shape, {.mask = array}), leg),
+                    attended(heads<float>(shape, {.mask = values}), leg)));
+  }
 }
 
 TEST_CASE("the queries of causal attention see what is not after them, the last one all keys",
@@ -423,6 +578,22 @@ TEST_CASE("attention refuses what has no heads of that shape", "[workloads][atte
   CHECK(refused({2, 3, 5, 4}) ==
         "Results (23 elements) of workload 'attention' are not those of 2 heads of 3 x 4.");
   out.resize(24);
+  CHECK(refused({2, 3, 5, 4, 4}) == "not refused");
+  CHECK(refused({2, 3, 5, 4, 257}) == "Value size (257) of workload 'attention' exceeds the limit (256).");
+  CHECK(refused({2, 3, 5, 4, 3}) ==
+        "Values (40 elements) of workload 'attention' are not those of 2 heads of 5 x 3.");
+  v.resize(30);
+  CHECK(refused({2, 3, 5, 4, 3}) ==
+        "Results (24 elements) of workload 'attention' are not those of 2 heads of 3 x 3.");
+  v.resize(40);
+  const std::vector<float> mask(31);
+  const auto first = [&](std::size_t count) { return std::span(mask).first(count); };
+  CHECK(refused({2, 3, 5, 4}, {.mask = first(15)}) == "not refused");
+  CHECK(refused({2, 3, 5, 4}, {.mask = first(30)}) == "not refused");
+  for (const std::size_t count : {0u, 14u, 31u})
+    CHECK(refused({2, 3, 5, 4}, {.mask = first(count)}) ==
+          "Mask (" + std::to_string(count) +
+              " elements) of workload 'attention' is neither 3 x 5 nor that of 2 heads of 3 x 5.");
   CHECK(refused({2, 3, 5, 4}, {.scale = undefined}) == "Scale (nan) of workload 'attention' is not finite.");
 }
 

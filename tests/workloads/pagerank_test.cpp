@@ -216,6 +216,143 @@ TEST_CASE("PageRank counts preferences in arrays that cannot be meant as 0", "[w
   }
 }
 
+TEST_CASE("PageRank divides the rank of a node among its links by their weights", "[workloads][pagerank]") {
+  for (const std::string& leg : legs())
+    for (const std::uint32_t nodes : {1u, 2u, 3u, 257u, 1000u, 5000u}) {
+      INFO(leg << ", " << nodes << " nodes");
+      const LinksTo links = random_graph(nodes, 5, nodes);
+      std::vector<float> weights = numbers(links.sources.size(), 41, 0, 1e3f);
+      check(links, {.weights = weights}, leg);
+      check(links, {.damping = 0.95f, .tolerance = 1e-7f, .iterations = 1000, .weights = weights}, leg);
+      // Some nodes give all to few links, and some have no link with a weight.
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        if (links.sources[i] % 5 == 1 || i % 3 == 0) weights[i] = 0;
+      check(links, {.weights = weights}, leg);
+      const std::vector<float> preferences = numbers(nodes, 42, 0, 1);
+      check(links, {.personalization = preferences, .weights = weights}, leg);
+      const std::vector<float> none(weights.size());
+      check(links, {.weights = none}, leg);
+    }
+}
+
+TEST_CASE("PageRank by weights of any size keeps its bound", "[workloads][pagerank]") {
+  const LinksTo links = random_graph(600, 6, 43);
+  const std::vector<float> mantissas = numbers(links.sources.size(), 44, 1, 2),
+                           exponents = numbers(links.sources.size(), 45, 0, 1);
+  const auto weights = [&](int least, int most) {
+    std::vector<float> made;
+    for (std::size_t i = 0; i < mantissas.size(); ++i)
+      made.push_back(std::ldexp(mantissas[i],
+                                least + static_cast<int>(static_cast<float>(most - least) * exponents[i])));
+    return made;
+  };
+  for (const std::string& leg : legs())
+    // Denormal numbers, sums above 2^128, all that float32 holds, and some orders of magnitude.
+    for (const auto& [least, most] : {std::pair{-148, -140}, {126, 127}, {-149, 127}, {-20, 20}, {-40, 0}}) {
+      INFO(leg << ", 2^" << least << " to 2^" << most);
+      const std::vector<float> some = weights(least, most);
+      check(links, {.weights = some}, leg);
+    }
+}
+
+TEST_CASE("PageRank by weights is right for nodes that many links enter or leave",
+          "[workloads][pagerank][large]") {
+  // Node 0 is linked to by all, and links to all.
+  constexpr std::uint32_t nodes = 80000;
+  LinksTo links;
+  links.offsets = {0};
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    if (node == 0)
+      for (std::uint32_t source = 1; source < nodes; ++source) links.sources.push_back(source);
+    else
+      links.sources.push_back(0);
+    if (node % 3 == 1) links.sources.push_back(node - 1);
+    links.offsets.push_back(static_cast<std::uint32_t>(links.sources.size()));
+  }
+  std::vector<float> weights = numbers(links.sources.size(), 46, 0, 1);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    check(links, {.weights = weights}, leg);
+    // One weight is as much as all others together, which are lost if each is rounded to it.
+    std::vector<float> one(weights.size(), 1e-9f);
+    one[nodes + 7] = 8e-5f;
+    check(links, {.weights = one}, leg);
+  }
+}
+
+TEST_CASE("PageRank by weights loses none of a million small ones beside a large one",
+          "[workloads][pagerank][large]") {
+  // Node 0 links to the others, to each by many links; they link to node 0.
+  constexpr std::uint32_t nodes = 1000, each = 1050;
+  LinksTo links;
+  links.offsets = {0};
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    for (std::uint32_t i = 1; i < nodes && node == 0; ++i) links.sources.push_back(i);
+    if (node > 0) links.sources.insert(links.sources.end(), each, 0u);
+    links.offsets.push_back(static_cast<std::uint32_t>(links.sources.size()));
+  }
+  // Half of the sum, of which a 2048th is lost if it is rounded to 2^-31 of the large weight.
+  std::vector<float> weights(links.sources.size(), 0x1p-20f * (1 + 0x1p-11f - 0x1p-20f));
+  weights[nodes] = 1;
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    check(links, {.weights = weights}, leg);
+  }
+}
+
+TEST_CASE("PageRank by equal weights is PageRank without them", "[workloads][pagerank]") {
+  for (const std::string& leg : legs())
+    for (const float weight : {1.0f, 0.3f, 1e-42f, 3e38f}) {
+      INFO(leg << ", " << weight);
+      const LinksTo links = random_graph(3000, 5, 47);
+      const std::vector<float> weights(links.sources.size(), weight);
+      const Ranked alike = ranked(links, {.weights = weights}, leg), plain = ranked(links, {}, leg);
+      double apart = 0;
+      for (std::size_t i = 0; i < plain.ranks.size(); ++i)
+        apart += std::abs(double{alike.ranks[i]} - double{plain.ranks[i]});
+      CHECK(apart <= 2e-6);
+    }
+}
+
+TEST_CASE("PageRank by weights gives the same bits again", "[workloads][pagerank]") {
+  const LinksTo links = random_graph(20000, 6, 48);
+  const std::vector<float> weights = numbers(links.sources.size(), 49, 0, 1e-3f);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    CHECK(same_bits(ranked(links, {.weights = weights}, leg).ranks,
+                    ranked(links, {.weights = weights}, leg).ranks));
+  }
+}
+
+TEST_CASE("PageRank counts weights in arrays that cannot be meant as 0", "[workloads][pagerank]") {
+  LinksTo links = random_graph(300, 4, 50);
+  links.sources[5] = 300;
+  std::vector<float> good = numbers(links.sources.size(), 51, 0, 1), bad = good;
+  good[0] = good[7] = good[8] = 0;
+  bad[0] = undefined, bad[7] = -3, bad[8] = infinity, bad[5] = undefined;
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Array<float> given = the_runtime().array(bad);
+    const Ranked got = ranked(links, {.weights = given}, leg);
+    CHECK(got.summary.ignored_links == 1);
+    CHECK(same_bits(got.ranks, ranked(links, {.weights = good}, leg).ranks));
+    CHECK(distance(got.ranks, reference::pagerank(links.offsets, links.sources, {.weights = good}).ranks) <
+          1e-5);
+  }
+}
+
+TEST_CASE("PageRank by weights reads nothing outside a graph whose offsets make no sense",
+          "[workloads][pagerank]") {
+  LinksTo links = random_graph(300, 40, 52);
+  std::mt19937 random(53);
+  for (std::uint32_t& offset : links.offsets) offset = static_cast<std::uint32_t>(random());
+  const std::vector<float> weights(links.sources.size(), 0.5f);
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    CHECK(ranked(links, {.iterations = 5, .weights = weights}, leg).summary.iterations <= 5);
+  }
+}
+
 TEST_CASE("PageRank stops at its tolerance or its iterations, and says which", "[workloads][pagerank]") {
   const LinksTo links = random_graph(2000, 4, 9);
   for (const std::string& leg : legs()) {
@@ -302,6 +439,22 @@ TEST_CASE("PageRank refuses what cannot be meant", "[workloads][pagerank]") {
   CHECK(refusal(job({.personalization = none})) ==
         "Sum of the personalization (0.000000) of workload 'pagerank' is not between 2^-126 and 2^128.");
   CHECK(refusal(job({.personalization = huge})).find("Sum of the personalization (3") == 0);
+
+  const std::size_t count = links.sources.size();
+  REQUIRE(count > 4);
+  const std::vector<float> too_few(count - 1, 1.0f);
+  CHECK(refusal(job({.weights = too_few})) ==
+        "Weights (" + std::to_string(count - 1) +
+            " elements) of workload 'pagerank' are not as many as its links (" + std::to_string(count) +
+            " elements).");
+  std::vector<float> weights(count, 1.0f);
+  weights[4] = -2;
+  CHECK(refusal(job({.weights = weights})) ==
+        "Weight (-2.000000 of link 4) of workload 'pagerank' is not finite and zero or more.");
+  weights[3] = undefined;
+  CHECK(refusal(job({.weights = weights})).find("Weight (nan of link 3)") == 0);
+  weights[2] = infinity;
+  CHECK(refusal(job({.weights = weights})).find("Weight (inf of link 2)") == 0);
 }
 
 TEST_CASE("links turned around lead to the same nodes", "[workloads][pagerank]") {
@@ -310,5 +463,12 @@ TEST_CASE("links turned around lead to the same nodes", "[workloads][pagerank]")
   const LinksTo links = workloads::links_to(offsets, targets);
   CHECK(links.offsets == std::vector<std::uint32_t>{0, 0, 3, 4});
   CHECK(links.sources == std::vector<std::uint32_t>{0, 2, 2, 0});
+  CHECK(links.weights.empty());
+  const std::vector<float> weights{1, 2, 3, 4, 5};
+  const LinksTo weighted = workloads::links_to(offsets, targets, weights);
+  CHECK(weighted.sources == links.sources);
+  CHECK(weighted.weights == std::vector<float>{1, 3, 4, 2});
+  CHECK(workloads::links_to(offsets, targets, std::span(weights).first(3)).weights ==
+        std::vector<float>{1, 3, 0, 2});
   CHECK(workloads::links_to({}, {}).offsets == std::vector<std::uint32_t>{0});
 }

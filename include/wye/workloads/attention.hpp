@@ -13,12 +13,14 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// Each head has `queries` rows of q and out, and `keys` rows of k and v, all of `head_size` numbers.
+/// Each head has `queries` rows of q and out, and `keys` rows of k and v. The rows of q and k have `head_size` numbers, the rows of
+/// v and out `value_size`.
 struct AttentionShape {
   std::uint64_t heads = 0;  ///< of all sequences of a batch together
   std::uint64_t queries = 0;
   std::uint64_t keys = 0;
   std::uint64_t head_size = 0;
+  std::uint64_t value_size = 0;  ///< 0: head_size
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -26,23 +28,28 @@ struct AttentionOptions {
   std::optional<float> scale = std::nullopt;  ///< of scores; unset: 1 / sqrt(head_size)
   /// The last query sees all keys, the one before it all but the last, and so on: query i those below i + 1 + keys - queries.
   bool causal = false;
+  /// Added to the scaled scores: [queries, keys] for all heads, or [heads, queries, keys]. A query does not see a key whose mask
+  /// is -infinity. With `causal`, it sees the keys that both let it see.
+  std::optional<Read<float>> mask = std::nullopt;
 };
 
-/// Sets out to softmax(q k^T scale) v, head by head; the softmax is over the keys that a query sees.
-/// Shape:   head after head, row after row. Head sizes from 1 to 256; other dimensions below 2^31. A query that sees no key gets
-///          zeros.
+/// Sets out to softmax(q k^T scale + mask) v, head by head; the softmax is over the keys that a query sees.
+/// Shape:   head after head, row after row. Head and value sizes from 1 to 256; other dimensions below 2^31. A query that sees
+///          no key gets zeros.
 /// Bound:   (5e-5 + 2 e + (keys + 2) 2^-23) (w |v|) of each number, w being its weights, and e how far its scores may be off:
-///          (head_size + 4) 2^-23 times the largest |scale| (|q| |k|) among them. Values are added up before they are divided by
-///          the sum of the exponentials, the largest of which is 1: from 2^128 on that is infinity.
-///          A query with a score that is NaN or +infinity, or with no other than -infinity, becomes NaN; else -infinity has the
-///          weight 0. NaN and infinities of v count if their weight is not 0. If it is 0, or below exp(-87) of the query's
-///          largest, they may make NaN in their column or not. A key that a query does not see makes no difference to it, whatever
-///          its k and v are.
+///          (head_size + 4) 2^-23 times the largest |scale| (|q| |k|) among them, and 2^-23 times the largest finite |mask|.
+///          Values are added up before they are divided by the sum of the exponentials, the largest of which is 1: from 2^128 on
+///          that is infinity.
+///          A query with a score that is NaN or +infinity becomes NaN. Otherwise a score of -infinity has the weight 0. A query
+///          with no other scores becomes NaN, and with a mask zeros. NaN and infinities of v count if their weight is not 0. If it
+///          is 0, or below exp(-87) of the query's largest, they may make NaN in their column or not. A key that a query does not
+///          see makes no difference to it, whatever its k and v are.
 /// Bits:    the same device gives the same bits.
-/// Cost:    memory for what it reads and writes, and beyond 16,384 keys for 4 (head_size + 2) bytes per query. One pass over the
-///          keys for 64 queries at least (bench/workloads_bench.cpp); on CUDA two where head_size is above 128.
-/// Errors:  invalid_argument (sizes that do not match the shape, a head size or dimension beyond its limit, a scale that is not
-///          finite).
+/// Cost:    memory for what it reads and writes, and beyond 16,384 keys for 4 (value_size + 2) bytes per query. One pass over the
+///          keys for 64 queries at least (bench/workloads_bench.cpp); on CUDA two if value_size is above 128. With a mask, CUDA
+///          uses no tensor cores.
+/// Errors:  invalid_argument (sizes that do not match the shape, a head size, value size or dimension beyond its limit, a scale
+///          that is not finite).
 /// Source:  Dao et al., FlashAttention, arXiv:2205.14135; Milakov and Gimelshein, Online normalizer calculation for softmax,
 ///          arXiv:1805.02867.
 WYE_API Job attention(Read<float> q, Read<float> k, Read<float> v, Write<float> out, AttentionShape shape,
@@ -62,7 +69,7 @@ WYE_API Job attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Writ
                       AttentionShape shape, AttentionOptions options = {});
 
 namespace reference {
-/// The same in float64, on this thread.
+/// The same in float64, on this thread. A mask is memory of the host.
 WYE_API std::vector<double> attention(std::span<const float> q, std::span<const float> k,
                                       std::span<const float> v, AttentionShape shape,
                                       AttentionOptions options = {});

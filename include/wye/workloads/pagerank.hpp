@@ -19,6 +19,9 @@ struct PageRankOptions {
   /// How much each node is preferred, for any sum: of the rank that links do not carry, and of the rank of nodes that link
   /// nowhere, a node gets its share of the sum. Unset: all nodes alike.
   std::optional<Read<float>> personalization = std::nullopt;
+  /// The weight of each link, in the order of `sources`. A node divides its rank among its links in proportion to their
+  /// weights. Only the ratios of the weights of one node count. Unset: all links alike.
+  std::optional<Read<float>> weights = std::nullopt;
 };
 
 /// What a run of PageRank came to. Written by the job, on the device.
@@ -34,14 +37,20 @@ struct PageRankSummary {
 struct LinksTo {
   std::vector<std::uint32_t> offsets;  ///< nodes + 1
   std::vector<std::uint32_t> sources;
+  std::vector<float> weights = {};  ///< of the sources; empty without weights
 };
 
 /// Turns links by the nodes they come from (compressed sparse rows of the adjacency matrix) around, on this thread.
 /// Links to nodes that do not exist are left out.
 WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> targets);
 
+/// The same of links with weights, one for each of `targets`. A target beyond the last weight has the weight 0.
+WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> targets,
+                         std::span<const float> weights);
+
 /// Ranks the nodes of a graph: a node is worth what the nodes that link to it are worth, each divided among its links.
-/// Nodes that link nowhere give to all alike, or to each by its preference. Parallel links count as often as they are there; links of a node to
+/// Nodes that link nowhere give to all alike, or to each by its preference. With weights, a node whose weights are all 0 is such
+/// a node. Parallel links count as often as they are there; links of a node to
 /// itself count.
 /// Shape:   `offsets` and `sources` as in `LinksTo`, `ranks` one for each node, `summary` one element:
 ///          `std::span(&summary, 1)`. Ranks add up to 1. Less than 2^31 nodes, less than 2^32 links.
@@ -51,10 +60,11 @@ WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const
 ///          Offsets that decrease or point beyond the links give ranks without meaning; the job accesses no other memory.
 /// Bits:    the same device gives the same bits.
 /// Cost:    the whole run is one job: a device that has converged skips the remaining iterations. Scratch memory of 20 bytes
-///          for each node, 24 with a personalization.
+///          for each node, 24 with a personalization; with weights 36 for each node and 4 for each link.
 /// Errors:  invalid_argument (sizes that do not match, an option out of its range; in memory of the host, a preference that is
-///          negative, NaN or infinite, or a sum of preferences that is not between 2^-126 and 2^128). In arrays and buffers
-///          such a preference counts as 0, and if all do, all nodes are preferred alike.
+///          negative, NaN or infinite, or a sum of preferences that is not between 2^-126 and 2^128, or a weight that is
+///          negative, NaN or infinite). In arrays and buffers such a preference or weight counts as 0. If all preferences do, all
+///          nodes are preferred alike.
 /// Source:  Page, Brin, Motwani, Winograd, The PageRank citation ranking (1999).
 WYE_API Job pagerank(Read<std::uint32_t> offsets, Read<std::uint32_t> sources, Write<float> ranks,
                      Write<PageRankSummary> summary, PageRankOptions options = {});
@@ -65,7 +75,7 @@ struct PageRank {
   std::uint32_t iterations = 0;
   double residual = 0;
 };
-/// The same in float64, on this thread. A personalization is memory of the host.
+/// The same in float64, on this thread. Personalization and weights are memory of the host.
 WYE_API PageRank pagerank(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources,
                           PageRankOptions options = {});
 }  // namespace reference

@@ -31,13 +31,10 @@ FeatureChain wanted_of(const FeatureChain& offered) {
        {&V12::storageBuffer8BitAccess, &V12::storagePushConstant8, &V12::shaderBufferInt64Atomics,
         &V12::shaderSharedInt64Atomics, &V12::shaderFloat16, &V12::shaderInt8, &V12::scalarBlockLayout,
         &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress,
-        &V12::vulkanMemoryModel})
+        &V12::vulkanMemoryModel, &V12::vulkanMemoryModelDeviceScope})
     take(&FeatureChain::v12, member);
-  // With the memory model but without this, atomics of device scope are invalid, also in modules that do not use the model.
-  if (offered.v12.vulkanMemoryModelDeviceScope)
-    take(&FeatureChain::v12, &V12::vulkanMemoryModelDeviceScope);
-  else
-    wanted.v12.vulkanMemoryModel = VK_FALSE;
+  // With the memory model and without its device scope, atomics of that scope are invalid in all modules. GLSL's have it.
+  if (!wanted.v12.vulkanMemoryModelDeviceScope) wanted.v12.vulkanMemoryModel = VK_FALSE;
   using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
   for (const auto member :
        {&AtomicFloat::shaderBufferFloat32Atomics, &AtomicFloat::shaderBufferFloat32AtomicAdd})
