@@ -349,16 +349,16 @@ class Shaderc final : public GlslCompiler {
   shaderc::Compiler compiler_;
 };
 
-struct SharedCompiler {
+struct SharedShaderc {
   std::mutex mutex;
   std::weak_ptr<const Shaderc> compiler;
 };
-constinit base::PerProcess<SharedCompiler> shared_compiler;
+constinit base::PerProcess<SharedShaderc> shared_shaderc;
 
 }  // namespace
 
 std::shared_ptr<const GlslCompiler> GlslCompiler::share() {
-  auto& [mutex, shared] = shared_compiler.get();
+  auto& [mutex, shared] = shared_shaderc.get();
   const std::lock_guard lock(mutex);
   if (auto there = shared.lock()) return there;
   auto made = base::make_own<const Shaderc>();

@@ -452,18 +452,18 @@ struct KeptCompiler {
   std::shared_ptr<const Nvrtc> compiler;
 };
 
-struct SharedCompiler {
+struct SharedNvrtc {
   std::mutex mutex;
   std::weak_ptr<const Nvrtc> compiler;
   std::weak_ptr<KeptCompiler> kept;
 };
 
-constinit base::PerProcess<SharedCompiler> shared_compiler;
+constinit base::PerProcess<SharedNvrtc> shared_nvrtc;
 
 }  // namespace
 
 Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::share() {
-  SharedCompiler& shared = shared_compiler.get();
+  SharedNvrtc& shared = shared_nvrtc.get();
   const std::lock_guard lock(shared.mutex);
   auto there = shared.compiler.lock();
   if (!there) {
@@ -482,7 +482,7 @@ Result<std::shared_ptr<const CudaCompiler>> CudaCompiler::open(const std::string
 }
 
 std::shared_ptr<const void> CudaCompiler::keep() {
-  SharedCompiler& shared = shared_compiler.get();
+  SharedNvrtc& shared = shared_nvrtc.get();
   const std::lock_guard lock(shared.mutex);
   auto kept = shared.kept.lock();
   if (!kept) shared.kept = kept = std::make_shared<KeptCompiler>(KeptCompiler{shared.compiler.lock()});

@@ -621,16 +621,16 @@ Result<std::vector<std::byte>> SlangCompiler::module(const Slang& source,
 
 namespace {
 
-struct SharedCompiler {
+struct SharedSlang {
   std::mutex mutex;
   std::weak_ptr<const SlangCompiler> compiler;
 };
-constinit base::PerProcess<SharedCompiler> shared_compiler;
+constinit base::PerProcess<SharedSlang> shared_slang;
 
 }  // namespace
 
 std::shared_ptr<const SlangCompiler> SlangCompiler::share() {
-  auto& [mutex, shared] = shared_compiler.get();
+  auto& [mutex, shared] = shared_slang.get();
   const std::lock_guard lock(mutex);
   auto there = shared.lock();
   if (!there) shared = there = base::make_own<const OpenedSlang>();
