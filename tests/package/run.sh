@@ -74,6 +74,9 @@ readme_plugin() { # readme_plugin FOLDER COMPILER: the same project, whose progr
   cp "$here/plugin/plugin.cpp" "$1/main.cpp" && sed -i 's/add_executable(app /add_library(app MODULE /' "$1/CMakeLists.txt" &&
     foreign "$1" "$1/build" && exports_its_own "$1/build/libapp.so" && "$work/plugin_host" "$1/build/libapp.so"
 }
+readme_fork() { # readme_fork FOLDER: the same project, whose program forks
+  cp "$here/fork.cpp" "$1/main.cpp" && cmake --build "$1/build" && "$1/build/app"
+}
 exports_its_own() { # exports_its_own PLUGIN: one function, weak symbols that plugin.cpp alone makes, and nothing unique
   if [ ! -f "$work/own" ]; then
     for compiler in "g++ -fno-gnu-unique" clang++; do
@@ -143,6 +146,7 @@ for flavour in static shared; do
   step "$flavour: kernels compiled at build time, and again when an include changes" kernels
   for compiler in g++ clang++; do
     step "$flavour: README's project, $compiler" readme "$work/readme-$flavour-$compiler" "$compiler"
+    step "$flavour: README's project, $compiler: a child of fork goes on" readme_fork "$work/readme-$flavour-$compiler"
     step "$flavour: README's project as a plug-in, $compiler: unloads without a trace, 30 times" \
       readme_plugin "$work/readme-$flavour-$compiler" "$compiler"
   done
