@@ -332,25 +332,6 @@ void CudaDevice::give_event(CUevent event) noexcept {
   idle_events_.push_back(event);
 }
 
-void CudaDevice::keep(std::unique_ptr<LaneWork> work) noexcept {
-  const std::lock_guard lock(kept_mutex_);
-  work->next = std::exchange(kept_, nullptr);
-  kept_ = std::move(work);
-}
-
-void CudaDevice::collect_kept() noexcept {
-  std::unique_ptr<LaneWork> kept;
-  {
-    const std::lock_guard lock(kept_mutex_);
-    kept = std::move(kept_);
-  }
-  while (kept) {
-    std::unique_ptr<LaneWork> work = std::exchange(kept, nullptr);
-    kept = std::move(work->next);
-    if (!work->has_ended()) keep(std::move(work));
-  }
-}
-
 Error CudaDevice::failed(CUresult result, const char* api, std::string sentence, Place place) {
   if (ends_device(result)) return lose(result, api, place);
   return failure(result, api, std::move(sentence), place);

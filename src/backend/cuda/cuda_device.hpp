@@ -16,6 +16,7 @@
 #include "backend/cuda/cuda_waiter.hpp"
 #include "device/contract.hpp"
 #include "device/native.hpp"
+#include "device/unfinished_work.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -139,11 +140,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   /// The context is current.
   Result<EventHandle> take_event();
 
-  /// Keeps what a lane leaves that may still be in use, and with it the device: neither is freed before the driver says that it
-  /// is done.
-  void keep(std::unique_ptr<LaneWork> work) noexcept;
-  /// Frees what was kept and is done.
-  void collect_kept() noexcept;
+  /// The work of lanes that have ended. It holds this device.
+  device::UnfinishedWork<LaneWork>& unfinished() noexcept { return unfinished_; }
 
   /// The error of a driver's call that failed. Some failures end the device.
   Error failed(CUresult result, const char* api, std::string sentence, Place place = Place::here());
@@ -197,8 +195,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   std::vector<CUevent> idle_events_;
   std::size_t events_ = 0;
 
-  std::mutex kept_mutex_;
-  std::unique_ptr<LaneWork> kept_;  // a list
+  device::UnfinishedWork<LaneWork> unfinished_;
   std::mutex lost_mutex_;
   Error lost_error_;  // as it will be given; written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};

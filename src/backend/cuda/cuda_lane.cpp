@@ -18,7 +18,7 @@ CudaLane::CudaLane(std::shared_ptr<CudaDevice> device)
 
 Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> device,
                                                    const device::LaneOptions& options) {
-  device->collect_kept();
+  device->unfinished().collect();
   if (const Error* lost = device->lost()) return *lost;
   std::unique_ptr<CudaLane> lane(new CudaLane(std::move(device)));
   CudaDevice& owner = lane->cuda();
@@ -90,7 +90,7 @@ CudaLane::~CudaLane() {
     // A failure of the wait says nothing about the stream.
     ended = ended || work_->has_ended();
   } while (!ended && backoff.sleep());
-  if (!ended) device.keep(std::move(work_));
+  if (!ended) device.unfinished().add(std::move(work_));
 }
 
 Result<Flight*> CudaLane::next_flight() {

@@ -24,7 +24,7 @@ struct LaneWork {
   ~LaneWork();
   /// Lets go of what a flight holds.
   void retire(Flight& flight) noexcept;
-  /// Whether the driver says that all is done. Never blocks.
+  /// Whether the device has finished all of it. Never blocks.
   bool has_ended() noexcept;
 
   std::shared_ptr<CudaStream> stream;

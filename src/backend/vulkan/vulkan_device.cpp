@@ -199,25 +199,6 @@ Result<std::shared_ptr<device::Timeline>> VulkanDevice::create_timeline() {
   return std::shared_ptr<device::Timeline>(std::move(*timeline));
 }
 
-void VulkanDevice::keep(std::unique_ptr<LaneWork> work) noexcept {
-  const std::lock_guard lock(kept_mutex_);
-  work->next = std::exchange(kept_, nullptr);
-  kept_ = std::move(work);
-}
-
-void VulkanDevice::collect_kept() noexcept {
-  std::unique_ptr<LaneWork> kept;
-  {
-    const std::lock_guard lock(kept_mutex_);
-    kept = std::move(kept_);
-  }
-  while (kept) {
-    std::unique_ptr<LaneWork> work = std::exchange(kept, nullptr);
-    kept = std::move(work->next);
-    if (!lost() && work->timeline->reached() < work->timeline->scheduled()) keep(std::move(work));
-  }
-}
-
 Error VulkanDevice::failed(VkResult result, const char* api, std::string sentence, Place place) {
   if (result == VK_ERROR_DEVICE_LOST) return lose(api, place);
   return failure(result, api, std::move(sentence), place);

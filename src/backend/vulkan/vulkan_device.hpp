@@ -15,6 +15,7 @@
 #include "backend/vulkan/vulkan_queue.hpp"
 #include "device/contract.hpp"
 #include "device/native.hpp"
+#include "device/unfinished_work.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -66,11 +67,8 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   std::uint64_t next_serial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::shared_ptr<VulkanDevice> self() { return std::static_pointer_cast<VulkanDevice>(shared_from_this()); }
 
-  /// Keeps what a lane leaves that may still be in use, and with it the device: neither is freed before the driver says that it
-  /// is done.
-  void keep(std::unique_ptr<LaneWork> work) noexcept;
-  /// Frees what was kept and is done.
-  void collect_kept() noexcept;
+  /// The work of lanes that have ended. It holds this device.
+  device::UnfinishedWork<LaneWork>& unfinished() noexcept { return unfinished_; }
 
   /// The error of a driver's call that failed. VK_ERROR_DEVICE_LOST ends the device.
   Error failed(VkResult result, const char* api, std::string sentence, Place place = Place::here());
@@ -104,8 +102,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   std::optional<VulkanMemory> memory_;
   std::atomic<std::uint64_t> serial_{0};
   std::atomic<VkPipelineCache> pipelines_{VK_NULL_HANDLE};
-  std::mutex kept_mutex_;
-  std::unique_ptr<LaneWork> kept_;  // a list
+  device::UnfinishedWork<LaneWork> unfinished_;
   std::mutex lost_mutex_;
   Error lost_error_;  // as it will be given; written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};

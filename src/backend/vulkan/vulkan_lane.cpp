@@ -14,7 +14,7 @@ VulkanLane::VulkanLane(std::shared_ptr<VulkanDevice> device)
     : LaneBase(std::move(device)), work_(std::make_unique<LaneWork>(vulkan())) {}
 
 Result<std::unique_ptr<VulkanLane>> VulkanLane::create(std::shared_ptr<VulkanDevice> device) {
-  device->collect_kept();
+  device->unfinished().collect();
   if (const Error* lost = device->lost()) return *lost;
   std::unique_ptr<VulkanLane> lane(new VulkanLane(std::move(device)));
   VulkanDevice& owner = lane->vulkan();
@@ -43,6 +43,10 @@ LaneWork::~LaneWork() {
   if (pool != VK_NULL_HANDLE) device.vk.DestroyCommandPool(device.handle(), pool, nullptr);
 }
 
+bool LaneWork::has_ended() noexcept {
+  return timeline->device().lost() || timeline->reached() >= timeline->scheduled();
+}
+
 VulkanLane::~VulkanLane() {
   VulkanDevice& device = vulkan();
   abandon();
@@ -51,7 +55,7 @@ VulkanLane::~VulkanLane() {
   (void)timeline_->wait(last_, Instant::max());
   device.queue().close(*timeline_);
   if (!timeline_->wait(timeline_->scheduled(), Instant::max()) && !device.lost())
-    device.keep(std::move(work_));
+    device.unfinished().add(std::move(work_));
 }
 
 Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {

@@ -22,6 +22,8 @@ struct LaneWork {
   LaneWork(const LaneWork&) = delete;
   /// The device has reached all that the timeline was scheduled for, or is lost.
   ~LaneWork();
+  /// Whether the device has finished all of it. Never blocks.
+  bool has_ended() noexcept;
 
   std::shared_ptr<VulkanTimeline> timeline;
   VkCommandPool pool = VK_NULL_HANDLE;

@@ -1,0 +1,43 @@
+#pragma once
+/// What lanes leave to their device when they end before the device has finished their work.
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+/// Keeps `Work` until the device has finished it: memory that a device may still use is not freed.
+/// `Work` has `std::unique_ptr<Work> next` and `bool has_ended() noexcept`, which never blocks.
+/// Threads: thread-safe.
+template <class Work>
+class UnfinishedWork {
+ public:
+  void add(std::unique_ptr<Work> work) noexcept {
+    const std::lock_guard lock(mutex_);
+    work->next = std::exchange(first_, nullptr);
+    first_ = std::move(work);
+  }
+  /// Ends all work that the device has finished.
+  void collect() noexcept {
+    std::unique_ptr<Work> rest;
+    {
+      const std::lock_guard lock(mutex_);
+      rest = std::move(first_);
+    }
+    while (rest) {
+      std::unique_ptr<Work> work = std::exchange(rest, nullptr);
+      rest = std::move(work->next);
+      if (!work->has_ended()) add(std::move(work));
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<Work> first_;
+};
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye
