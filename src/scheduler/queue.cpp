@@ -416,10 +416,10 @@ Result<void> Core::close(Instant until) noexcept {
     work_.wake_all();
     waiting.swap(queue_);
   }
-  for (const auto& [priority, sequence, record] : waiting)
-    settle(*record, State::queued, error_or(spare_.closed, [&] {
+  for (const Ready& one : waiting)
+    settle(*one.record, State::queued, error_or(spare_.closed, [&] {
       return Error(Errc::closed,
-                   base::text("{} had not started when the scheduler was closed.", record->subject()));
+                   base::text("{} had not started when the scheduler was closed.", one.record->subject()));
     }));
   {
     base::Lock lock = base::lock_soon(mutex_);

@@ -18,10 +18,10 @@ using wye::test::success;
 
 namespace {
 
-struct Counted {
-  explicit Counted(int& ends) : ends_(&ends) {}
-  Counted(const Counted&) = delete;
-  ~Counted() { ++*ends_; }
+struct Inherited {
+  explicit Inherited(int& ends) : ends_(&ends) {}
+  Inherited(const Inherited&) = delete;
+  ~Inherited() { ++*ends_; }
   int* ends_;
 };
 
@@ -70,8 +70,8 @@ TEST_CASE("threads of a new child agree on its generation", "[base][fork]") {
 
 TEST_CASE("an object ends in the process that made it, and in no child of it", "[base][fork]") {
   int ends = 0;
-  auto first = make_own<Counted>(ends);
-  auto second = own(new Counted(ends));
+  auto first = make_own<Inherited>(ends);
+  auto second = own(new Inherited(ends));
   const Origin origin;
   CHECK_FALSE(origin.is_inherited());
   CHECK(origin.error() == nullptr);
@@ -80,7 +80,7 @@ TEST_CASE("an object ends in the process that made it, and in no child of it", "
     WYE_CHILD_CHECK(2, origin.error() && *origin.error() == wye::Errc::closed);
     first.reset(), second.reset();
     WYE_CHILD_CHECK(3, ends == 0);
-    { const auto own_one = make_own<Counted>(ends); }
+    { const auto own_one = make_own<Inherited>(ends); }
     WYE_CHILD_CHECK(4, ends == 1);
     return 0;
   };

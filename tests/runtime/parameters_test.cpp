@@ -7,31 +7,17 @@
 #include <optional>
 #include <vector>
 
+#include "on_vulkan.hpp"
 #include "support/catch.hpp"
 #include "support/slang.hpp"
 
 using namespace wye;
+using test::in_slang;
+using test::lacks;
+using test::open_vulkan;
+using test::run;
 
 namespace {
-
-std::optional<Runtime> open_vulkan() {
-  auto opened = Runtime::open({.backends = {{"vulkan"}}});
-  if (opened) return std::move(*opened);
-  WARN("Skipped: " << opened.error().sentence());
-  return std::nullopt;
-}
-
-bool lacks(const Runtime& on, Feature feature) {
-  if (on.devices().front().info().features.has(feature)) return false;
-  WARN("Skipped: the device has no " << name(feature));
-  return true;
-}
-
-void run(Runtime& on, Call call) {
-  const auto done = on.run(std::move(call));
-  if (!done) FAIL(done.error().describe());
-  CHECK(done->backend() == "vulkan");
-}
 
 /// A kernel whose first parameter is `x`, a buffer of floats.
 template <class... P>
@@ -44,13 +30,6 @@ Kernel<P...> in_glsl(const std::string& declarations, const std::string& body) {
                    "layout(set = 0, binding = 0) buffer X { float x[]; };\n"
                    "void main() {\n  uint i = gl_GlobalInvocationID.x;\n  if (i >= x.length()) return;\n  " +
                    body + "\n}\n"}}});
-  if (!made) FAIL(made.error().describe());
-  return *made;
-}
-
-template <class... P>
-Kernel<P...> in_slang(const char* text) {
-  auto made = Kernel<P...>::make({.name = "k", .sources = {Slang{.text = text}}});
   if (!made) FAIL(made.error().describe());
   return *made;
 }

@@ -9,41 +9,19 @@
 #include <optional>
 #include <vector>
 
+#include "on_vulkan.hpp"
 #include "support/catch.hpp"
 #include "support/slang.hpp"
 
 using namespace wye;
+using test::in_slang;
+using test::lacks;
+using test::run;
 
 namespace {
 
-/// A runtime with a Vulkan device, where there are that and Slang; says so where not.
-std::optional<Runtime> open_vulkan() {
-  if (!test::has_slang()) return std::nullopt;
-  auto opened = Runtime::open({.backends = {{"vulkan"}}});
-  if (opened) return std::move(*opened);
-  WARN("Skipped: " << opened.error().sentence());
-  return std::nullopt;
-}
-
-bool lacks(const Runtime& on, Feature feature) {
-  if (on.devices().front().info().features.has(feature)) return false;
-  WARN("Skipped: the device has no " << name(feature));
-  return true;
-}
-
-void run(Runtime& on, Call call) {
-  const auto done = on.run(std::move(call));
-  if (!done) FAIL(done.error().describe());
-  CHECK(done->backend() == "vulkan");
-}
-
-template <class... P>
-Kernel<P...> in_slang(const char* text, std::vector<LinkConstant> constants = {}) {
-  auto made =
-      Kernel<P...>::make({.name = "k", .sources = {Slang{.text = text, .constants = std::move(constants)}}});
-  if (!made) FAIL(made.error().describe());
-  return *made;
-}
+/// Opens a runtime with a Vulkan device; reports a skip if there is none, or no Slang.
+std::optional<Runtime> open_for_slang() { return test::has_slang() ? test::open_vulkan() : std::nullopt; }
 
 std::vector<float> numbers(std::size_t count) {
   std::vector<float> x(count);
@@ -55,7 +33,7 @@ std::vector<float> numbers(std::size_t count) {
 }  // namespace
 
 TEST_CASE("a kernel in Slang scales, through bindings and through pointers", "[runtime][slang]") {
-  auto on = open_vulkan();
+  auto on = open_for_slang();
   if (!on) return;
   const auto bound = in_slang<ReadWrite<float>, float>(R"([shader("compute")] [numthreads(256, 1, 1)]
 void scale(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x, uniform float s) {
@@ -80,7 +58,7 @@ void scale(uint3 id : SV_DispatchThreadID, uniform Ptr<float, Access.Read> x, un
 }
 
 TEST_CASE("a kernel in Slang reduces in shared memory", "[runtime][slang]") {
-  auto on = open_vulkan();
+  auto on = open_for_slang();
   if (!on) return;
   const auto sum = in_slang<Read<float>, Write<float>>(R"(extern static const uint width;
 groupshared float part[width];
@@ -110,7 +88,7 @@ void sum(uint3 id : SV_DispatchThreadID, uint3 local : SV_GroupThreadID, uint3 g
 }
 
 TEST_CASE("a kernel in Slang multiplies matrices in tiles", "[runtime][slang]") {
-  auto on = open_vulkan();
+  auto on = open_for_slang();
   if (!on) return;
   const auto matmul =
       in_slang<Read<float>, Read<float>, Write<float>, std::uint32_t>(R"(static const uint T = 16;
@@ -144,7 +122,7 @@ void matmul(uint3 id : SV_DispatchThreadID, uint3 at : SV_GroupThreadID, uniform
 }
 
 TEST_CASE("structs in Slang have the layout they have in C++", "[runtime][slang]") {
-  auto on = open_vulkan();
+  auto on = open_for_slang();
   if (!on || lacks(*on, Feature::scalar_layout)) return;
   struct Item {
     std::uint32_t a;
@@ -177,7 +155,7 @@ void shift(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<Item> item
 }
 
 TEST_CASE("half and 64-bit numbers in Slang", "[runtime][slang]") {
-  auto on = open_vulkan();
+  auto on = open_for_slang();
   if (!on) return;
   if (!lacks(*on, Feature::int64)) {
     const auto mix =

@@ -46,7 +46,7 @@ class SlowBuild final : public device::Program {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-Runtime cpu_runtime() { return Runtime::open({.backends = {"cpu"}, .concurrent_jobs = 1}).value(); }
+Runtime one_job_at_a_time() { return Runtime::open({.backends = {"cpu"}, .concurrent_jobs = 1}).value(); }
 
 }  // namespace
 
@@ -132,7 +132,7 @@ TEST_CASE("every candidate that is passed over has a reason", "[scheduler]") {
 }
 
 TEST_CASE("a job that reads a failed array does not say that it failed to write it", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = one_job_at_a_time();
   auto x = runtime.array<float>(10), y = runtime.array<float>(10);
   const auto throws =
       test::on_host("throws", [](Range, std::span<float>) { throw std::runtime_error("no"); });
@@ -145,7 +145,7 @@ TEST_CASE("a job that reads a failed array does not say that it failed to write 
 }
 
 TEST_CASE("the tag of a job is in its explanation and in each of its errors", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = one_job_at_a_time();
   std::vector<float> x(1, 1.0f), y(1, 1.0f);
   const auto scale = test::host_scale();
   const auto tagged = [](const Result<Outcome>& result) {
@@ -191,7 +191,7 @@ TEST_CASE("the tag of a job is in its explanation and in each of its errors", "[
 }
 
 TEST_CASE("jobs that time out, are cancelled and fail are counted apart", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = one_job_at_a_time();
   std::vector<float> x(1, 1.0f), y(1, 1.0f);
   test::Latch latch;
   auto blocker = runtime.submit(latch.kernel(x));
@@ -217,7 +217,7 @@ TEST_CASE("jobs that time out, are cancelled and fail are counted apart", "[sche
 }
 
 TEST_CASE("functions of the host are no cache misses", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = one_job_at_a_time();
   std::vector<float> x(1, 1.0f);
   const auto scale = test::host_scale();
   for (int i = 0; i < 3; ++i) REQUIRE(runtime.run(scale(x, 2.0f)));
@@ -226,7 +226,7 @@ TEST_CASE("functions of the host are no cache misses", "[scheduler]") {
 }
 
 TEST_CASE("a job that has started in time is not affected by start_by", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = one_job_at_a_time();
   std::vector<float> x(1, 1.0f);
   const auto slow = test::on_host("slow", [](Range, std::span<float>) { std::this_thread::sleep_for(50ms); });
   CHECK(runtime.submit(slow(x), {.start_by = 40ms}).wait());
@@ -236,7 +236,7 @@ TEST_CASE("a job that has started in time is not affected by start_by", "[schedu
 TEST_CASE("100,000 jobs that follow each other end with their runtime", "[scheduler][no_tsan]") {
   std::vector<Ticket> tickets;
   {
-    Runtime runtime = cpu_runtime();
+    Runtime runtime = one_job_at_a_time();
     auto x = runtime.array<float>(1);
     test::Latch latch;
     const auto scale = test::host_scale();
@@ -277,7 +277,7 @@ TEST_CASE("options take names of backends in braces, in a vector or not at all",
 }
 
 TEST_CASE("sequences and leases take calls, with their arguments and grids", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = one_job_at_a_time();
   const Device device = runtime.devices()[0];
   const auto scale = test::host_scale();
   const auto executable = runtime.cache().find_or_build(scale, device).value();
