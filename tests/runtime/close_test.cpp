@@ -288,7 +288,7 @@ TEST_CASE("a process closes while a kernel of a job that timed out runs on", "[.
 
 TEST_CASE("a process closes while an endless kernel runs", "[.abandons]") { run_endless_kernel(false); }
 
-TEST_CASE("closing abandons what does not end", "[runtime][close]") {
+TEST_CASE("closing abandons what does not end", "[runtime][close][no_tsan]") {
   // Each in a process of its own: threads, devices and memory that are abandoned stay until it ends.
   const char* const name = GENERATE(
       "closing with a deadline abandons a host function that does not return",

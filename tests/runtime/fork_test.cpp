@@ -52,7 +52,7 @@ bool is_inherited(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("a child of fork with an open static runtime ends by exit", "[runtime][fork]") {
+TEST_CASE("a child of fork with an open static runtime ends by exit", "[runtime][fork][no_tsan]") {
   const std::string backends = GENERATE("cpu", "cpu,vulkan");
   CAPTURE(backends);
   // As a global of a host: it ends when the process does, and so does its copy in the child.
@@ -69,7 +69,8 @@ TEST_CASE("a child of fork with an open static runtime ends by exit", "[runtime]
   runtime.reset();  // tests that follow have no driver open
 }
 
-TEST_CASE("in a child of fork every inherited handle answers an error and ends at once", "[runtime][fork]") {
+TEST_CASE("in a child of fork every inherited handle answers an error and ends at once",
+          "[runtime][fork][no_tsan]") {
   std::optional<Runtime> runtime = Runtime::open().value();
   const std::string backend = has(*runtime, "vulkan") ? GENERATE("cpu", "vulkan") : "cpu";
   CAPTURE(backend);
@@ -165,14 +166,15 @@ TEST_CASE("in a child of fork every inherited handle answers an error and ends a
   CHECK(runs_on(*runtime, backend));
 }
 
-TEST_CASE("a child of fork opens a runtime of its own, runs jobs and ends by exit", "[runtime][fork]") {
+TEST_CASE("a child of fork opens a runtime of its own, runs jobs and ends by exit",
+          "[runtime][fork][no_tsan]") {
   std::optional<Runtime> runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   CHECK(runs_on(*runtime, "cpu"));
   CHECK(in_child([&] { return opens_and_runs(); }) == test::success);
   CHECK(runs_on(*runtime, "cpu"));
 }
 
-TEST_CASE("a child of fork opens Vulkan although its parent has it open", "[runtime][fork]") {
+TEST_CASE("a child of fork opens Vulkan although its parent has it open", "[runtime][fork][no_tsan]") {
   std::optional<Runtime> runtime = Runtime::open().value();
   const bool with_vulkan = has(*runtime, "vulkan");
   CHECK(runs_on(*runtime, "cpu"));
@@ -195,7 +197,8 @@ TEST_CASE("a child of fork opens Vulkan although its parent has it open", "[runt
   CHECK(runs_on(*runtime, "cpu"));
 }
 
-TEST_CASE("a fork while other threads submit jobs leaves parent and child sound", "[runtime][fork]") {
+TEST_CASE("a fork while other threads submit jobs leaves parent and child sound",
+          "[runtime][fork][no_tsan]") {
   std::optional<Runtime> runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   const auto kernel = test::scale();
   std::atomic<bool> stop{false};
@@ -230,7 +233,8 @@ TEST_CASE("a fork while other threads submit jobs leaves parent and child sound"
   CHECK(runs_on(*runtime, "cpu"));
 }
 
-TEST_CASE("a child of a process that has initialized CUDA has no CUDA, and says so", "[runtime][fork]") {
+TEST_CASE("a child of a process that has initialized CUDA has no CUDA, and says so",
+          "[runtime][fork][no_tsan]") {
   std::optional<Runtime> runtime = Runtime::open().value();
   if (!has(*runtime, "cuda")) return;
   CHECK(in_child(

@@ -33,7 +33,8 @@ struct Timed {
                                  clock.advance(takes);
                                  runs += letter;
                                },
-                               {.tile = Extent3(1000)})}})
+                               {.tile = Extent3(2000)}  // one tile: threads would meet at `runs`
+                               )}})
         .value();
   }
   Runtime runtime(bool measures = true) {

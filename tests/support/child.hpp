@@ -15,6 +15,10 @@ namespace wye::test {
 /// How `in_child` describes a child that ended by `exit(0)`.
 inline constexpr const char* success = "exit 0";
 
+/// Whether this process is a child of `in_child`. Its parent's threads, and with them their references, are not there: the leak
+/// sanitizer asks for it (catch_main.cpp).
+inline bool is_child = false;
+
 /// How a child ends. Mesa's drivers join their threads when a process exits (22.3.6, `util_queue`). In a child of a process that
 /// has one open these are threads of its parent: the child crashes in `exit` if it has started threads itself.
 enum class Leave { by_exit, at_once };
@@ -26,6 +30,7 @@ std::string in_child(F body, Leave leave = Leave::by_exit, unsigned seconds = 60
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
+    is_child = true;
     for (const int number : {SIGSEGV, SIGABRT, SIGTERM})
       ::signal(number, SIG_DFL);  // the test runner's are its own
     ::alarm(seconds);

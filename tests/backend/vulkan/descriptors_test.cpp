@@ -39,16 +39,20 @@ class Exhausted {
 }  // namespace
 
 TEST_CASE("a library is not missing where the process can open no file", "[vulkan][descriptors]") {
+  // No assertion while files are exhausted: the sanitizer of undefined behaviour opens a pipe to check an object.
   Errc code{};
   std::string said;
+  bool is_absent_found = true, is_loaded_found = false;
   {
     const Exhausted files(0);
     const auto library = DynamicLibrary::open({"libwye-absent.so.1", "libwye-absent.so"});
-    REQUIRE_FALSE(library);
-    CHECK(DynamicLibrary::open({"libwye-absent.so.1", "libm.so.6"}));  // it is loaded already
+    is_absent_found = library.has_value();
+    is_loaded_found = DynamicLibrary::open({"libwye-absent.so.1", "libm.so.6"}).has_value();
     code = library.error().code();
     said = library.error().sentence();
   }
+  CHECK_FALSE(is_absent_found);
+  CHECK(is_loaded_found);
   CHECK(code == Errc::io);
   CHECK(said ==
         "Library 'libwye-absent.so.1' cannot be opened: the process has as many files open as it may (256).");
@@ -59,13 +63,13 @@ TEST_CASE("Vulkan is not said to be absent where the process can open no file, o
           "[vulkan][descriptors]") {
   for (const unsigned left : {0u, 1u, 2u, 3u, 5u, 8u}) {
     INFO(left);
-    std::string reason;
+    std::vector<device::Discovered> found;
     {
       const Exhausted files(left);
-      const auto found = discover({.wrap = [](std::string_view, PFN_vkVoidFunction real) { return real; }});
-      REQUIRE_FALSE(found.empty());
-      if (!found[0].adapter) reason = found[0].info.reason;
+      found = discover({.wrap = [](std::string_view, PFN_vkVoidFunction real) { return real; }});
     }
+    REQUIRE_FALSE(found.empty());
+    const std::string reason = found[0].adapter ? std::string() : found[0].info.reason;
     CHECK(reason.find("installed") == std::string::npos);
     if (left == 0) CHECK(reason.find("as many files open as it may (256)") != std::string::npos);
   }
