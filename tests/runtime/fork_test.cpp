@@ -198,7 +198,7 @@ TEST_CASE("a child of fork opens Vulkan although its parent has it open", "[runt
 }
 
 TEST_CASE("a fork while other threads submit jobs leaves parent and child sound",
-          "[runtime][fork][no_tsan]") {
+          "[runtime][fork][no_sanitizer]") {
   std::optional<Runtime> runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   const auto kernel = test::scale();
   std::atomic<bool> stop{false};

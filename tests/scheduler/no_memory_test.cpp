@@ -209,7 +209,8 @@ TEST_CASE("closing with a deadline abandons a job whichever allocation fails", "
   });
 }
 
-TEST_CASE("closing with a deadline allocates nothing that it cannot do without", "[scheduler][no_tsan]") {
+TEST_CASE("closing with a deadline allocates nothing that it cannot do without",
+          "[scheduler][no_sanitizer]") {
   // In a process of its own: threads and devices that are abandoned stay until it ends.
   CHECK(test::in_own_process("closing with a deadline abandons a job whichever allocation fails") ==
         test::success);
