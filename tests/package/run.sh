@@ -161,7 +161,7 @@ prefix=$work/moved/far/static
 examples() { # of the source that is no longer where it was built
   foreign examples "$work/examples" -DEXAMPLES="$work/source-is-away/examples" || return
   for program in "$work"/examples/[0-9][0-9]_*; do
-    "$program" || { echo "$program fails."; return 1; }
+    (cd "$work/examples" && "$program") || { echo "$program fails."; return 1; }
   done
 }
 step "static: the examples without exceptions and RTTI" examples
