@@ -27,8 +27,8 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// Why the system does not open `count` files more now: "the process has as many files open as it may (1024)"; nothing if it
-/// does. A library that needs some of them cannot be told from one that is missing otherwise.
+/// Returns why the system does not open `count` further files now ("the process has as many files open as it may (1024)");
+/// nothing if it does. Without it, a library that cannot be opened for this reason looks like a missing library.
 std::optional<std::string> descriptor_shortage(unsigned count);
 
 }  // namespace base

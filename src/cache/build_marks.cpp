@@ -50,7 +50,7 @@ std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, b
 
 struct BuildMarks::Mark {
   unsigned deaths = 0;
-  bool is_set = false;       ///< somebody is building it, or died of it
+  bool is_set = false;       ///< a process is building it, or ended while it did
   std::uint32_t minute = 0;  ///< since 1970: when it was set last
 };
 

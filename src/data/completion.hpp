@@ -85,7 +85,7 @@ class Predecessors {
   void reserve(std::size_t n) {
     if (all_.capacity() - all_.size() < n) all_.reserve(std::max(all_.size() + n, all_.capacity() * 2));
   }
-  /// Adds one that there is room for.
+  /// Adds a completion; the caller has reserved room for it.
   void add(std::shared_ptr<Completion> one) noexcept { all_.push_back({std::move(one), {}}); }
   /// Parks until all are over or `until`; whether all are.
   bool await(Instant until) const {

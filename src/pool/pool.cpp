@@ -160,7 +160,7 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
       base::Lock lock = base::lock_soon(mutex_);
       finished = dig();
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
-      // Nobody is overtaken: what comes back goes to a waiter at once, so nobody waits for what is idle.
+      // Fair: a returned context goes to a waiter at once, so no thread waits while a context is idle.
       waiter.given = take_idle(devices, refusing);
       if (!waiter.given) {
         if (refusal && !any_made(devices)) return *std::move(refusal);

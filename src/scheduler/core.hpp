@@ -47,9 +47,8 @@ Error error_or(const Error& spare, F make) noexcept {
   }
 }
 
-/// Jobs run on whoever is there first: a thread that waits for its ticket runs the job itself, else one of
-/// at most `concurrent_jobs` workers does, which are started when first needed and parked when there is
-/// nothing to do.
+/// Runs jobs. A thread that waits for its ticket runs the job itself; otherwise one of at most `concurrent_jobs` workers
+/// does. Workers are started when first needed and park when the queue is empty.
 /// Threads: thread-safe. The mutex is a leaf: no driver, no user's code, no other room's lock under it.
 class Core : public std::enable_shared_from_this<Core> {
  public:

@@ -237,8 +237,8 @@ void Core::make_ready(const std::shared_ptr<Record>& record) noexcept {
   call_worker(std::move(lock));
 }
 
-/// Sees to it that somebody takes the next job, and unlocks. One worker is called at a time: who comes calls the next one, if
-/// there is something left by then.
+/// Wakes or starts a worker for the next job, and unlocks. One worker is woken at a time: it wakes the next one if jobs are
+/// left.
 void Core::call_worker(base::Lock lock) noexcept {
   if (called_ || looking_ > 0 || queue_.empty() || running_ >= options_.concurrent_jobs) return;
   if (parked_ > 0) {

@@ -92,9 +92,9 @@ class WYE_API ContextPool {
   /// The open devices, preferred first.
   const std::vector<Device>& devices() const;
 
-  /// Leases one context that can do what is asked, waiting until one is free or the deadline passes. Among
-  /// idle ones of the first device that has any, the least recently used; an open one before a new one. If the driver
-  /// opens no further context, waits for one that is open.
+  /// Leases one context that meets `request`; waits until one is idle or the deadline passes. Takes the first device with
+  /// idle contexts, and of these the least recently used; an open context before a new one. If the driver
+  /// opens no further context, waits for an open one.
   /// Errors: not_found (no device `on`), unsupported (none has what it needs), timed_out, device_lost, closed; the
   ///          driver's, if it opens none and none is open.
   /// Cost: one lock and no allocation but the lease's own when a context is idle.

@@ -67,8 +67,8 @@ struct Explanation {
   std::string job;
   std::vector<Candidate> candidates;
   std::string tag = {};  ///< `JobOptions::tag`
-  /// Returns one line per candidate, the one that ran first; before them the job and its tag, if it has one. No trailing
-  /// newline.
+  /// Returns the job and its tag, if it has one, then one line per candidate, starting with the device that ran the job. No
+  /// trailing newline.
   WYE_API std::string text() const;
 };
 

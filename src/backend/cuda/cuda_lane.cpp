@@ -70,8 +70,8 @@ CudaLane::~CudaLane() {
   CudaDevice& device = cuda();
   abandon();
   if (!stream_->handle) return;
-  // What is parked is given or fails; what the device has must end before its memory goes. Not in the driver: there nobody
-  // could say that the device is lost.
+  // Parked work is submitted or fails. Submitted work must complete before its memory is freed. The wait is not in the driver,
+  // where a lost device would not end it.
   constexpr Instant for_ever = Instant::max() - Duration(1);
   (void)stream_->timeline->wait(last_, for_ever);
   device.queue().close(*stream_);
