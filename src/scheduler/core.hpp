@@ -56,7 +56,7 @@ class Core : public std::enable_shared_from_this<Core> {
        SchedulerOptions options);
   ~Core();
 
-  /// Returns the record of a job; one that has settled as out_of_memory if there is no memory for it.
+  /// Returns the record of a job. Without memory for it, the record has settled as out_of_memory.
   std::shared_ptr<Record> accept(Job job, const JobOptions& options) noexcept;
   /// Queues an accepted record, or settles it.
   void submit(const std::shared_ptr<Record>& record) noexcept;

@@ -294,7 +294,7 @@ TEST_CASE("structs of one size and other numbers are refused", "[kernel]") {
     double b;
     std::uint32_t c;
   };
-  // struct { float a, b; uint c; } and three numbers that nobody reads
+  // struct { float a, b; uint c; } and three unused numbers
   PushMember there = block("p", 0, 24, 24, 24);
   there.layout = {{ElementType::float32, 0, 4}, {ElementType::float32, 4, 4}, {ElementType::uint32, 8, 4},
                   {ElementType::uint32, 12, 4}, {ElementType::uint32, 16, 4}, {ElementType::uint32, 20, 4}};

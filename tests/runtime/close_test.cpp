@@ -122,7 +122,7 @@ TEST_CASE("closing with a deadline abandons a host function that does not return
   runtime->close();
   runtime.reset();
   endless.end();
-  // It ended after all: that changes nothing for those who were answered.
+  // It ended after all: results that were returned do not change.
   std::this_thread::sleep_for(50ms);
   CHECK(out.read().error() == Errc::closed);
   CHECK(ticket.wait().error() == Errc::closed);

@@ -176,7 +176,7 @@ struct CudaCpp {
   IncludeFinder find_include = {};
   std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
   LaunchOptions launch = {};
-  std::uint32_t standard = 17;  ///< of C++: 11, 14, 17, 20, or a newer one that NVRTC knows
+  std::uint32_t standard = 17;  ///< of C++: 11, 14, 17, 20, or a newer standard that NVRTC knows
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).

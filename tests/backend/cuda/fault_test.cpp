@@ -274,7 +274,7 @@ TEST_CASE("any CUDA wait keeps failing: what is in flight is kept where the driv
       REQUIRE_FALSE(waited);
       CHECK(waited.error() == Errc::out_of_memory);
     }
-    CHECK_FALSE(lane->idle());  // nobody knows
+    CHECK_FALSE(lane->idle());  // the driver does not answer
     const Instant begun = Clock::steady().now();
     lane.reset();
     CHECK(Clock::steady().now() - begun < std::chrono::seconds(10));

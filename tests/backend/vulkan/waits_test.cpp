@@ -126,7 +126,7 @@ TEST_CASE("any Vulkan wait keeps failing: what is in flight is kept where the dr
       REQUIRE_FALSE(waited);
       CHECK(waited.error() == (result == VK_ERROR_UNKNOWN ? Errc::unavailable : Errc::out_of_memory));
       CHECK(waited.error().native()->api == "vkWaitSemaphores");
-      CHECK_FALSE(lane->idle());  // nobody knows
+      CHECK_FALSE(lane->idle());  // the driver does not answer
       const Instant begun = Clock::steady().now();
       lane.reset();
       CHECK(Clock::steady().now() - begun < 10s);
