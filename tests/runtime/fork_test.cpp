@@ -52,7 +52,7 @@ bool is_inherited(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("a child of fork with an open static runtime ends by exit", "[runtime][fork][no_tsan]") {
+TEST_CASE("a child of fork with an open static runtime ends by exit", "[runtime][fork][no_sanitizer]") {
   const std::string backends = GENERATE("cpu", "cpu,vulkan");
   CAPTURE(backends);
   // As a global of a host: it ends when the process does, and so does its copy in the child.
@@ -70,7 +70,7 @@ TEST_CASE("a child of fork with an open static runtime ends by exit", "[runtime]
 }
 
 TEST_CASE("in a child of fork every inherited handle answers an error and ends at once",
-          "[runtime][fork][no_tsan]") {
+          "[runtime][fork][no_sanitizer]") {
   std::optional<Runtime> runtime = Runtime::open().value();
   const std::string backend = has(*runtime, "vulkan") ? GENERATE("cpu", "vulkan") : "cpu";
   CAPTURE(backend);
@@ -167,14 +167,14 @@ TEST_CASE("in a child of fork every inherited handle answers an error and ends a
 }
 
 TEST_CASE("a child of fork opens a runtime of its own, runs jobs and ends by exit",
-          "[runtime][fork][no_tsan]") {
+          "[runtime][fork][no_sanitizer]") {
   std::optional<Runtime> runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   CHECK(runs_on(*runtime, "cpu"));
   CHECK(in_child([&] { return opens_and_runs(); }) == test::success);
   CHECK(runs_on(*runtime, "cpu"));
 }
 
-TEST_CASE("a child of fork opens Vulkan although its parent has it open", "[runtime][fork][no_tsan]") {
+TEST_CASE("a child of fork opens Vulkan although its parent has it open", "[runtime][fork][no_sanitizer]") {
   std::optional<Runtime> runtime = Runtime::open().value();
   const bool with_vulkan = has(*runtime, "vulkan");
   CHECK(runs_on(*runtime, "cpu"));
@@ -234,7 +234,7 @@ TEST_CASE("a fork while other threads submit jobs leaves parent and child sound"
 }
 
 TEST_CASE("a child of a process that has initialized CUDA has no CUDA, and says so",
-          "[runtime][fork][no_tsan]") {
+          "[runtime][fork][no_sanitizer]") {
   std::optional<Runtime> runtime = Runtime::open().value();
   if (!has(*runtime, "cuda")) return;
   CHECK(in_child(
