@@ -48,7 +48,7 @@ endfunction()
 
 # wye_room(<target> <folder>): the object library of one folder.
 function(wye_room target folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*/*.cpp)
   add_library(${target} OBJECT ${sources})
   wye_internal_options(${target})
   set_property(GLOBAL APPEND PROPERTY wye_objects $<TARGET_OBJECTS:${target}>)

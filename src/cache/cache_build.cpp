@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "cache/cache.hpp"
-#include "cache/driver_code.hpp"
+#include "cache/store/driver_code.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "kernel/cuda_code.hpp"
-#include "kernel/glsl.hpp"
-#include "kernel/match.hpp"
-#include "kernel/nvrtc.hpp"
-#include "kernel/slang.hpp"
+#include "kernel/compilers/glsl.hpp"
+#include "kernel/compilers/nvrtc.hpp"
+#include "kernel/compilers/slang.hpp"
+#include "kernel/reflect/cuda_code.hpp"
+#include "kernel/reflect/match.hpp"
+#include "kernel/reflect/spirv.hpp"
 #include "kernel/source.hpp"
-#include "kernel/spirv.hpp"
 
 namespace wye {
 inline namespace v0 {

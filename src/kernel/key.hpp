@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "device/artefact.hpp"
-#include "kernel/includes.hpp"
+#include "kernel/compilers/includes.hpp"
 
 namespace wye {
 inline namespace v0 {

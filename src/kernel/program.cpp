@@ -8,9 +8,9 @@
 
 #include "base/text.hpp"
 #include "kernel/key.hpp"
-#include "kernel/match.hpp"
+#include "kernel/reflect/match.hpp"
+#include "kernel/reflect/spirv.hpp"
 #include "kernel/source.hpp"
-#include "kernel/spirv.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "device/provider.hpp"
-#include "kernel/cuda_code.hpp"
-#include "kernel/glsl.hpp"
+#include "kernel/compilers/glsl.hpp"
+#include "kernel/compilers/nvrtc.hpp"
+#include "kernel/compilers/slang.hpp"
 #include "kernel/key.hpp"
-#include "kernel/nvrtc.hpp"
-#include "kernel/slang.hpp"
+#include "kernel/reflect/cuda_code.hpp"
 #include "kernel/source.hpp"
 
 namespace wye {

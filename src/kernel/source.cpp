@@ -6,9 +6,9 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "kernel/cuda_code.hpp"
-#include "kernel/glsl.hpp"
-#include "kernel/includes.hpp"
+#include "kernel/compilers/glsl.hpp"
+#include "kernel/compilers/includes.hpp"
+#include "kernel/reflect/cuda_code.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -1,12 +1,12 @@
 // Artefacts shipped in a file, and what people do to a cache directory.
-#include "cache/bundle.hpp"
+#include "cache/store/bundle.hpp"
 
 #include <wye/cache/cache_directory.hpp>
 
 #include <thread>
 
-#include "cache/artefact_bytes.hpp"
 #include "cache/cache.hpp"
+#include "cache/store/artefact_bytes.hpp"
 #include "directory.hpp"
 #include "doubles.hpp"
 #include "support/catch.hpp"

@@ -1,4 +1,4 @@
-#include "cache/artefact_bytes.hpp"
+#include "cache/store/artefact_bytes.hpp"
 
 #include <random>
 

@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/build_marks.hpp"
 #include "cache/cache.hpp"
+#include "cache/store/build_marks.hpp"
 #include "directory.hpp"
 #include "doubles.hpp"
 #include "support/catch.hpp"

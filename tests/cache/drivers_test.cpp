@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/artefact_bytes.hpp"
 #include "cache/cache.hpp"
+#include "cache/store/artefact_bytes.hpp"
 #include "directory.hpp"
 #include "doubles.hpp"
 #include "support/catch.hpp"

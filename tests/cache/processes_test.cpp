@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "base/file.hpp"
-#include "cache/artefact_bytes.hpp"
 #include "cache/cache.hpp"
-#include "cache/directory_store.hpp"
+#include "cache/store/artefact_bytes.hpp"
+#include "cache/store/directory_store.hpp"
 #include "directory.hpp"
 #include "doubles.hpp"
 #include "support/catch.hpp"

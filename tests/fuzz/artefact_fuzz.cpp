@@ -1,7 +1,7 @@
 // What the disk tier reads back: whatever lies there is what was stored, or is refused.
 #include <cstdlib>
 
-#include "cache/artefact_bytes.hpp"
+#include "cache/store/artefact_bytes.hpp"
 #include "fuzz/edits.hpp"
 #include "fuzz/record.hpp"
 

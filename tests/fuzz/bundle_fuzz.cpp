@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/checksum.hpp"
-#include "cache/artefact_bytes.hpp"
-#include "cache/bundle.hpp"
+#include "cache/store/artefact_bytes.hpp"
+#include "cache/store/bundle.hpp"
 #include "fuzz/edits.hpp"
 
 namespace {

@@ -1,11 +1,11 @@
 // Cubins and PTX from anywhere: they are read within their bounds, understood or refused.
-#include "kernel/cuda_code.hpp"
+#include "kernel/reflect/cuda_code.hpp"
 
 #include <cstdlib>
 
 #include "fuzz/edits.hpp"
 #include "kernel/cubin.hpp"
-#include "kernel/match.hpp"
+#include "kernel/reflect/match.hpp"
 
 namespace {
 

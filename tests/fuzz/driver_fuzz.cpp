@@ -1,7 +1,7 @@
 // What a driver made of kernels in an earlier process: it is what was stored, or the driver never sees it.
 #include <cstdlib>
 
-#include "cache/artefact_bytes.hpp"
+#include "cache/store/artefact_bytes.hpp"
 #include "fuzz/edits.hpp"
 #include "fuzz/record.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "cache/build_marks.hpp"
+#include "cache/store/build_marks.hpp"
 #include "fuzz/edits.hpp"
 
 namespace {

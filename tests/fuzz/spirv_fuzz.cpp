@@ -7,8 +7,8 @@
 #include "backend/vulkan/spirv_check.hpp"
 #include "backend/vulkan/spirv_spill.hpp"
 #include "fuzz/edits.hpp"
-#include "kernel/glsl.hpp"
-#include "kernel/spirv.hpp"
+#include "kernel/compilers/glsl.hpp"
+#include "kernel/reflect/spirv.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "cubin.hpp"
 #include "cuda.hpp"
-#include "kernel/glsl.hpp"
+#include "kernel/compilers/glsl.hpp"
 #include "shaders.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"

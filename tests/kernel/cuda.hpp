@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "kernel/nvrtc.hpp"
+#include "kernel/compilers/nvrtc.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
 

@@ -1,4 +1,4 @@
-#include "kernel/cuda_code.hpp"
+#include "kernel/reflect/cuda_code.hpp"
 
 #include <wye/kernel/kernel.hpp>
 

@@ -1,4 +1,4 @@
-#include "kernel/glsl.hpp"
+#include "kernel/compilers/glsl.hpp"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "kernel/spirv.hpp"
+#include "kernel/reflect/spirv.hpp"
 #include "shaders.hpp"
 #include "support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "kernel/includes.hpp"
+#include "kernel/compilers/includes.hpp"
 
 #include <wye/kernel/kernel.hpp>
 
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernel/glsl.hpp"
+#include "kernel/compilers/glsl.hpp"
 #include "kernel/program.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"

@@ -1,4 +1,4 @@
-#include "kernel/match.hpp"
+#include "kernel/reflect/match.hpp"
 
 #include <wye/device/parameter.hpp>
 

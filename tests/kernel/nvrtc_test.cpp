@@ -1,5 +1,5 @@
 /// The real NVRTC: what it makes, what it says, what it is asked for.
-#include "kernel/nvrtc.hpp"
+#include "kernel/compilers/nvrtc.hpp"
 
 #include <wye/kernel/kernel.hpp>
 

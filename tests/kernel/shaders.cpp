@@ -1,6 +1,6 @@
 #include "shaders.hpp"
 
-#include "kernel/glsl.hpp"
+#include "kernel/compilers/glsl.hpp"
 #include "support/catch.hpp"
 
 #if WYE_WITH_GLSL

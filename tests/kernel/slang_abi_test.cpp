@@ -1,5 +1,5 @@
 #if WYE_WITH_SLANG_HEADER
-#include "kernel/slang_abi.hpp"
+#include "kernel/compilers/slang_abi.hpp"
 
 #include <slang.h>
 

@@ -1,4 +1,4 @@
-#include "kernel/slang.hpp"
+#include "kernel/compilers/slang.hpp"
 
 #include <unistd.h>
 #include <wye/kernel/compile.hpp>
@@ -12,7 +12,7 @@
 
 #include "cuda.hpp"
 #include "device/provider.hpp"
-#include "kernel/glsl.hpp"
+#include "kernel/compilers/glsl.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
 #include "support/slang.hpp"

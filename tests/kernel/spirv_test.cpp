@@ -1,8 +1,8 @@
-#include "kernel/spirv.hpp"
+#include "kernel/reflect/spirv.hpp"
 
 #include <random>
 
-#include "kernel/glsl.hpp"
+#include "kernel/compilers/glsl.hpp"
 #include "shaders.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"

@@ -13,7 +13,7 @@
 
 #include "base/gate.hpp"
 #include "base/worker.hpp"
-#include "kernel/glsl.hpp"
+#include "kernel/compilers/glsl.hpp"
 #include "support/catch.hpp"
 #include "support/slang.hpp"
 #include "support/temporary_folder.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 /// Slang's compiler, where the tests' environment has it (cmake/wheels.sh slang).
-#include "kernel/slang.hpp"
+#include "kernel/compilers/slang.hpp"
 #include "support/catch.hpp"
 
 namespace wye::test {

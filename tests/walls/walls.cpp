@@ -51,7 +51,7 @@ const std::vector<Words>& vocabulary() {
       {"CUDA",
        std::regex(
            R"(cu[A-Z]\w*|CU[a-z]\w*|(cuda|nvrtc)[A-Z]\w*|(CU|CUDA|NVRTC)_\w+|<(cuda|nvrtc|cublas).*>)"),
-       {"src/backend/cuda/", "src/kernel/nvrtc", "include/wye/interop/cuda"}},
+       {"src/backend/cuda/", "src/kernel/compilers/nvrtc", "include/wye/interop/cuda"}},
       {"threads",
        std::regex(
            R"(std::(jthread|thread|this_thread|condition_variable\w*|\w+_semaphore|latch|barrier|async)(::.*)?)"

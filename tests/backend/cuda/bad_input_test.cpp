@@ -2,7 +2,7 @@
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"
-#include "kernel/nvrtc.hpp"
+#include "kernel/compilers/nvrtc.hpp"
 #include "test_kernels_cu.hpp"
 
 namespace wye::test {

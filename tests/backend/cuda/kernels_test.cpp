@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "backend/cuda/rig.hpp"
-#include "kernel/nvrtc.hpp"
+#include "kernel/compilers/nvrtc.hpp"
 #include "test_kernels_cu.hpp"
 
 namespace wye::test {

@@ -12,7 +12,7 @@
 #include <shaderc/shaderc.hpp>
 #endif
 #if WYE_WITH_CUDA
-#include "kernel/nvrtc.hpp"
+#include "kernel/compilers/nvrtc.hpp"
 #include "test_kernels_cu.hpp"
 #endif
 

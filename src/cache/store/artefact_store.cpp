@@ -1,0 +1,122 @@
+#include "cache/store/artefact_store.hpp"
+
+#include <cstring>
+
+#include "base/text.hpp"
+#include "cache/store/artefact_bytes.hpp"
+#include "cache/store/directory_store.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cache {
+
+namespace {
+
+constexpr std::string_view without_store = "Going on without stored kernels where they cannot be reached";
+constexpr std::string_view without_locks = "Going on without waiting for what other processes build";
+
+/// Keys that share a place wait for each other, once in 2^61 pairs.
+std::uint64_t place_of(const Digest& key) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, key.bytes.data(), sizeof(bits));
+  return bits >> 2;
+}
+
+}  // namespace
+
+ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
+  auto blob = blobs_->get(key);
+  if (!blob) {
+    // Out of memory here means that the file is far larger than any of ours.
+    if (blob.error() != Errc::out_of_memory) return say_once(without_store, blob.error()), Loaded{};
+  } else {
+    if (!*blob) return {};
+    if (auto artefact = decode(**blob, key)) return {std::move(artefact), false};
+  }
+  drop(key);
+  return {std::nullopt, true};
+}
+
+std::optional<std::vector<std::byte>> ArtefactStore::get(const Digest& key) {
+  auto blob = blobs_->get(key);
+  if (blob) return *std::move(blob);
+  say_once(without_store, blob.error());
+  return std::nullopt;
+}
+
+void ArtefactStore::put(const Digest& key, std::span<const std::byte> blob) {
+  if (auto put = blobs_->put(key, blob); !put) say_once(without_store, put.error());
+}
+
+void ArtefactStore::drop(const Digest& key) {
+  if (BuildMarks* const all = marks()) all->end(key);
+  if (auto removed = blobs_->remove(key); !removed) say_once(without_store, removed.error());
+}
+
+bool ArtefactStore::holds(const Digest& key) {
+  const auto blob = blobs_->get(key);
+  return blob && *blob && decode(**blob, key);
+}
+
+Claim ArtefactStore::claim(const Digest& key, Instant until) {
+  Claim claim;
+  if (locks_.empty()) return claim;
+  auto lock = base::FileLock::acquire(locks_, place_of(key), Instant{});
+  if (!lock && lock.error().native() && lock.error().native()->name == "ENOENT" &&
+      base::make_private_directory(locks_.substr(0, locks_.rfind('/'))))  // somebody cleaned up
+    lock = base::FileLock::acquire(locks_, place_of(key), Instant{});
+  if (lock && !*lock) {
+    claim.waited = true;
+    lock = base::FileLock::acquire(locks_, place_of(key), until);
+  }
+  if (lock)
+    claim.lock = std::move(*lock);
+  else
+    claim.failure = std::move(lock).error();
+  return claim;
+}
+
+/// The marks, beside the locks; null where there are none.
+BuildMarks* ArtefactStore::marks() {
+  if (locks_.empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!marks_) {
+    auto opened = BuildMarks::open(DirectoryStore::mark_file(locks_.substr(0, locks_.rfind('/'))));
+    if (!opened) return nullptr;
+    marks_ = std::move(*opened);
+  }
+  return &*marks_;
+}
+
+MarkedBuild ArtefactStore::mark(const Digest& what, const Claim& claim) {
+  BuildMarks* const all = claim.lock ? marks() : nullptr;
+  if (!all) return {};
+  const auto deaths = all->begin(what);
+  return deaths ? MarkedBuild(all, what, *deaths) : MarkedBuild();
+}
+
+unsigned ArtefactStore::deaths(const Digest& what) {
+  BuildMarks* const all = marks();
+  return all ? all->deaths(what).value_or(0) : 0;
+}
+
+void ArtefactStore::forgive() {
+  if (BuildMarks* const all = marks()) (void)all->clear().has_value();
+}
+
+void ArtefactStore::save(const device::Artefact& artefact, const Claim& claim) {
+  // Where nothing can be written there are no locks either: that is one thing to say, not two.
+  if (auto put = blobs_->put(artefact.key, encode(artefact)); !put)
+    say_once(without_store, put.error());
+  else if (claim.failure)
+    say_once(without_locks, *claim.failure);
+}
+
+void ArtefactStore::say_once(std::string_view what, const Error& error) {
+  if (said_.exchange(true, std::memory_order_relaxed)) return;
+  log_.write(LogLevel::warning, "cache", base::text("{}: {}", what, error.sentence()));
+}
+
+}  // namespace cache
+}  // namespace v0
+}  // namespace wye

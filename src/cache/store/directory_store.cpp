@@ -1,0 +1,166 @@
+#include "cache/store/directory_store.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <tuple>
+
+#include "base/file.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cache {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t shards = 256;
+/// A group as large as this is looked through in 2 ms.
+constexpr std::uint64_t group_bytes = 16ull << 20, group_files = 400;
+/// Nobody who puts one file removes more than this many: it takes 50 ms.
+constexpr std::size_t most_removed = 256;
+/// Where nobody keeps locks for keys.
+constexpr std::uint64_t trim_place = 1ull << 62;
+
+std::size_t groups_for(const DirectoryStore::Bounds& bounds) {
+  const std::uint64_t wanted = std::min(bounds.bytes.count / group_bytes, bounds.files / group_files);
+  return std::bit_floor(std::clamp<std::size_t>(wanted, 1, 64));
+}
+
+std::string digits(std::size_t shard) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  return {hex[shard / 16], hex[shard % 16]};
+}
+
+std::optional<unsigned> digit(char c) {
+  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a' + 10);
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool DirectoryStore::is_shard(std::string_view name) {
+  return name.size() == 2 && digit(name[0]) && digit(name[1]);
+}
+
+bool DirectoryStore::is_temporary(std::string_view name) {
+  return name.starts_with(".") && name.ends_with(".tmp");
+}
+
+std::optional<Digest> DirectoryStore::key_of(std::string_view name, std::string_view shard) {
+  Digest key;
+  if (name.size() != 2 * key.bytes.size() || !name.starts_with(shard)) return std::nullopt;
+  for (std::size_t i = 0; i < key.bytes.size(); ++i) {
+    const auto high = digit(name[2 * i]), low = digit(name[2 * i + 1]);
+    if (!high || !low) return std::nullopt;
+    key.bytes[i] = static_cast<std::byte>(*high * 16 + *low);
+  }
+  return key;
+}
+
+DirectoryStore::DirectoryStore(std::string directory, Bounds bounds, base::Durability durability)
+    : directory_(std::move(directory)),
+      bounds_(bounds),
+      durability_(durability),
+      bound_{bounds.bytes.count / groups_for(bounds), bounds.files / groups_for(bounds)},
+      groups_(groups_for(bounds)) {}
+
+Result<std::shared_ptr<DirectoryStore>> DirectoryStore::open(std::string directory, Bounds bounds,
+                                                             base::Durability durability) {
+  if (auto made = base::make_private_directory(directory); !made) return std::move(made).error();
+  return std::shared_ptr<DirectoryStore>(new DirectoryStore(std::move(directory), bounds, durability));
+}
+
+std::string DirectoryStore::file(const Digest& key) const {
+  const std::string hex = key.hex();
+  return shard(hex) + "/" + hex;
+}
+
+Result<std::optional<std::vector<std::byte>>> DirectoryStore::get(const Digest& key) {
+  const std::string path = file(key);
+  auto read = base::read_file(path, most_bytes);
+  // Access times are not kept everywhere, and where they are, once a day. What cannot be freshened is read-only:
+  // nobody trims it either.
+  if (read && *read) (void)base::freshen(path, 1h).has_value();
+  return read;
+}
+
+Result<void> DirectoryStore::put(const Digest& key, std::span<const std::byte> blob) {
+  if (blob.size() > bounds_.bytes.count || bounds_.files == 0) return {};
+  const std::string hex = key.hex();
+  if (auto made = base::make_private_directory(shard(hex)); !made) return made;
+  if (auto written = base::write_file(shard(hex) + "/" + hex, blob, durability_); !written) return written;
+  return make_room(key, blob.size());
+}
+
+Result<void> DirectoryStore::remove(const Digest& key) { return base::remove_file(file(key)); }
+
+Result<void> DirectoryStore::make_room(const Digest& key, std::uint64_t added) {
+  const std::size_t number = std::to_integer<std::size_t>(key.bytes[0]) * groups_.size() / shards;
+  {
+    const std::lock_guard lock(mutex_);
+    Group& group = groups_[number];
+    for (Tally* tally : {&group.held, &group.since}) tally->bytes += added, ++tally->files;
+    if (group.seen && group.held.bytes <= bound_.bytes && group.held.files <= bound_.files &&
+        group.since.bytes <= bound_.bytes / 16 && group.since.files <= bound_.files / 16)
+      return {};
+  }
+  // One at a time; who is not the one need not wait. Where the file system has no locks, several may be at it:
+  // each removes only what it has seen to be the oldest.
+  const auto turn = base::FileLock::acquire(lock_file(directory_), trim_place, Instant{});
+  if (turn && !*turn) return {};
+  auto held = trim(number, key.hex());
+  if (!held) return std::move(held).error();
+  const std::lock_guard lock(mutex_);
+  groups_[number] = {.held = *held, .since = {}, .seen = true};
+  return {};
+}
+
+/// Looks at a group, removes what is left of writers that died, and what is too much; never `newest`.
+Result<DirectoryStore::Tally> DirectoryStore::trim(std::size_t group, const std::string& newest) {
+  struct Found {
+    std::string path;
+    base::FileEntry entry;
+  };
+  std::vector<Found> blobs;
+  Tally held;
+  const std::size_t per_group = shards / groups_.size();
+  for (std::size_t shard = group * per_group; shard < (group + 1) * per_group; ++shard) {
+    const std::string name = digits(shard), path = directory_ + "/" + name;
+    auto files = base::list_files(path);
+    if (!files) return std::move(files).error();
+    for (base::FileEntry& entry : *files) {
+      std::string file = path + "/" + entry.name;
+      if (is_temporary(entry.name)) {
+        if (entry.age < 1h) continue;
+        if (auto removed = base::remove_unchanged(file, entry); !removed) return std::move(removed).error();
+      } else if (key_of(entry.name, name)) {
+        held.bytes += entry.bytes.count;
+        ++held.files;
+        if (entry.name != newest) blobs.push_back({std::move(file), std::move(entry)});
+      }
+    }
+  }
+  if (held.bytes <= bound_.bytes && held.files <= bound_.files) return held;
+  const Tally goal{bound_.bytes - bound_.bytes / 10, bound_.files - bound_.files / 10};
+  std::sort(blobs.begin(), blobs.end(), [](const Found& a, const Found& b) {
+    return std::tie(a.entry.changed, a.entry.name) < std::tie(b.entry.changed, b.entry.name);
+  });
+  if (blobs.size() > most_removed) blobs.resize(most_removed);
+  for (const Found& blob : blobs) {
+    if (held.bytes <= goal.bytes && held.files <= goal.files) break;
+    auto removed = base::remove_unchanged(blob.path, blob.entry);
+    if (!removed) return std::move(removed).error();
+    if (!*removed) continue;
+    held.bytes -= blob.entry.bytes.count;
+    --held.files;
+    displaced_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return held;
+}
+
+}  // namespace cache
+}  // namespace v0
+}  // namespace wye
