@@ -25,6 +25,7 @@
 #include "cache/store/directory_store.hpp"
 #include "cache/store/driver_tier.hpp"
 #include "cache/table.hpp"
+#include "device/memory_account.hpp"
 #include "device/provider.hpp"
 
 namespace wye {

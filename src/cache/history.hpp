@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cache/table.hpp"
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -9,7 +9,8 @@
 #include "cache/cache.hpp"
 #include "cache/handle_state.hpp"
 #include "cache/prewarming.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"
+#include "device/memory_account.hpp"
 
 namespace wye {
 inline namespace v0 {

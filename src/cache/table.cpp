@@ -1,4 +1,5 @@
 #include "cache/table.hpp"
+#include "device/device.hpp"
 
 #include <algorithm>
 #include <cstring>

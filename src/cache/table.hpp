@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/executable.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -13,7 +13,8 @@
 
 #include "base/gate.hpp"
 #include "data/completion.hpp"
-#include "device/contract.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
 #include "pool/pool.hpp"
 
 namespace wye {

@@ -1,14 +1,67 @@
 #pragma once
-/// The table of backends. It is written by the build from the folders it finds in src/backend.
+/// A vendor's driver as a backend implements it, and the table of backends, which the build writes from the folders in
+/// src/backend.
+#include <wye/base/bytes.hpp>
+#include <wye/base/log.hpp>
+#include <wye/base/result.hpp>
+#include <wye/device/adapter.hpp>
+#include <wye/device/isolation.hpp>
+#include <wye/device/native.hpp>
+
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
-
-#include "device/contract.hpp"
+#include <vector>
 
 namespace wye {
 inline namespace v0 {
 namespace device {
+
+class DeviceBase;
+
+/// A device that could be opened.
+/// Threads: thread-safe.
+class Adapter {
+ public:
+  virtual ~Adapter();
+  virtual const AdapterInfo& info() const noexcept = 0;
+  /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
+  virtual Result<std::shared_ptr<DeviceBase>> open() = 0;
+};
+
+/// What a backend may be told.
+struct BackendOptions {
+  unsigned cpu_threads = 0;      ///< size of the CPU team; 0: one per processor
+  bool validate = false;         ///< ask the driver's own checks for messages, where there are any
+  LogSink log;                   ///< where those go
+  std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
+  /// Devices that cannot be divided are not opened with `partition`, and say so; the CPU has its threads for that.
+  Isolation isolation = Isolation::shared;
+  Partition partition = {};  ///< checked: not both, and a share that there is
+  /// Device memory that each account's buffers hold on to, those that ended included, as far as its limit goes; the rest
+  /// goes back to the system. A driver that gives memory back at each wait takes hundreds of microseconds to take it again.
+  Bytes kept_memory = Bytes{512ull << 20};
+};
+
+/// What a backend found: one entry per adapter, usable or not. A missing driver is one entry with its reason.
+struct Discovered {
+  AdapterInfo info;
+  std::shared_ptr<Adapter> adapter;  ///< null where not usable
+};
+
+/// One vendor's leg.
+/// Threads: thread-safe.
+class Backend {
+ public:
+  virtual ~Backend();
+  virtual std::string_view name() const noexcept = 0;
+  /// Never fails and never prints: what is wrong is the reason in an entry.
+  virtual std::vector<Discovered> discover(const BackendOptions& options) = 0;
+  /// A device that the host has opened, as the adapter `id`. The host keeps it open until everything on it has ended.
+  /// Errors: unsupported, naming what it lacks; invalid_argument, unavailable.
+  virtual Result<Discovered> adopt(const NativeDevice& device, std::string id, const BackendOptions& options);
+};
 
 struct BackendEntry {
   std::string_view name;

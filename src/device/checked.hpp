@@ -2,7 +2,9 @@
 /// The checked decorator: finds misuse of any backend before the backend sees it.
 #include <memory>
 
-#include "device/contract.hpp"
+#include "device/device.hpp"
+#include "device/lane_base.hpp"
+#include "device/recording.hpp"
 
 namespace wye {
 inline namespace v0 {

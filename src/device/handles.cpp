@@ -7,7 +7,9 @@
 #include <new>
 
 #include "base/text.hpp"
-#include "device/contract.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
+#include "device/memory_account.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "base/gate.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -7,8 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/device.hpp"
+#include "device/executable.hpp"
+#include "device/lane_base.hpp"
+#include "device/recording.hpp"
 #include "device/sequence.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -11,7 +11,8 @@
 #include <optional>
 #include <string_view>
 
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -79,15 +80,6 @@ class UseObserver {
   /// what replaced it.
   virtual void used(const std::shared_ptr<const Program>& program,
                     const std::shared_ptr<DeviceBase>& device) = 0;
-};
-
-/// Something that can give memory of a device back.
-/// Threads: thread-safe.
-class Reclaimable {
- public:
-  virtual ~Reclaimable() = default;
-  /// Frees up to `wanted` bytes of what is not in use and says how many it freed.
-  virtual Bytes reclaim(const DeviceBase& device, Bytes wanted) = 0;
 };
 
 }  // namespace device

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "device/contract.hpp"
+#include "device/buffer.hpp"
+#include "device/executable.hpp"
 
 namespace wye {
 inline namespace v0 {

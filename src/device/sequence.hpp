@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/device.hpp"
+#include "device/lane_base.hpp"
+#include "device/recording.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

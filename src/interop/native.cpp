@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"
 #include "device/native.hpp"
 
 namespace wye {

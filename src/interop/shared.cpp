@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "device/contract.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
 #include "device/native.hpp"
+#include "device/timeline.hpp"
 #include "device/turns.hpp"
 #include "pool/pool.hpp"
 

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/backend.hpp"
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {

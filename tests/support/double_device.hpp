@@ -10,7 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
+#include "device/executable.hpp"
+#include "device/lane_base.hpp"
+#include "device/timeline.hpp"
 
 namespace wye::test {
 

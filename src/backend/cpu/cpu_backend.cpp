@@ -3,6 +3,7 @@
 #include "backend/cpu/cpu_device.hpp"
 #include "base/host_info.hpp"
 #include "base/process.hpp"
+#include "device/backend.hpp"
 
 namespace wye {
 inline namespace v0 {

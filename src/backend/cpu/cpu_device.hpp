@@ -6,7 +6,13 @@
 #include <utility>
 
 #include "base/team.hpp"
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
+#include "device/executable.hpp"
+#include "device/lane_base.hpp"
+#include "device/memory_account.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "backend/cuda/cuda_device.hpp"
-#include "device/contract.hpp"
+#include "device/buffer.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -14,8 +14,14 @@
 #include "backend/cuda/cuda_pool.hpp"
 #include "backend/cuda/cuda_queue.hpp"
 #include "backend/cuda/cuda_waiter.hpp"
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/backend.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
+#include "device/executable.hpp"
+#include "device/lane_base.hpp"
 #include "device/native.hpp"
+#include "device/timeline.hpp"
 #include "device/unfinished_work.hpp"
 
 namespace wye {

@@ -3,7 +3,8 @@
 #include <cstdint>
 
 #include "backend/cuda/cuda_stream.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"
+#include "device/recording.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -8,7 +8,8 @@
 #include <span>
 
 #include "backend/cuda/cuda_device.hpp"
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/executable.hpp"
 
 namespace wye {
 inline namespace v0 {

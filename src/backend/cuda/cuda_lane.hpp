@@ -8,7 +8,8 @@
 #include "backend/cuda/cuda_staging.hpp"
 #include "backend/cuda/cuda_stream.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
-#include "device/contract.hpp"
+#include "device/lane_base.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {

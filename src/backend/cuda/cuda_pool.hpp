@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/memory_account.hpp"
 
 namespace wye {
 inline namespace v0 {

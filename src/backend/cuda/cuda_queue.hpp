@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
-#include "device/contract.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

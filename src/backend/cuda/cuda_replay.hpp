@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "backend/cuda/cuda_stream.hpp"
-#include "device/contract.hpp"
+#include "device/lane_base.hpp"
+#include "device/recording.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -11,7 +11,9 @@
 
 #include "backend/cuda/cuda_device.hpp"
 #include "backend/cuda/cuda_staging.hpp"
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/recording.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -8,7 +8,8 @@
 
 #include "backend/cuda/cuda_device.hpp"
 #include "base/backoff.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -8,8 +8,14 @@
 #include <utility>
 
 #include "base/process.hpp"
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/backend.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
+#include "device/executable.hpp"
 #include "device/host_timeline.hpp"
+#include "device/lane_base.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

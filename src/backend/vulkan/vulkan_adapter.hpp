@@ -11,7 +11,8 @@
 #include "backend/vulkan/vulkan_loader.hpp"
 #include "backend/vulkan/vulkan_memory_types.hpp"
 #include "backend/vulkan/vulkan_options.hpp"
-#include "device/contract.hpp"
+#include "device/backend.hpp"
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -11,7 +11,7 @@
 #include "backend/vulkan/vulkan_device.hpp"
 #include "backend/vulkan/vulkan_memory.hpp"
 #include "backend/vulkan/vulkan_timeline.hpp"
-#include "device/contract.hpp"
+#include "device/buffer.hpp"
 
 namespace wye {
 inline namespace v0 {

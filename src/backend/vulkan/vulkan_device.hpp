@@ -13,8 +13,13 @@
 #include "backend/vulkan/vulkan_loader.hpp"
 #include "backend/vulkan/vulkan_memory.hpp"
 #include "backend/vulkan/vulkan_queue.hpp"
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
+#include "device/executable.hpp"
+#include "device/lane_base.hpp"
 #include "device/native.hpp"
+#include "device/timeline.hpp"
 #include "device/unfinished_work.hpp"
 
 namespace wye {

@@ -5,7 +5,8 @@
 
 #include "backend/vulkan/vulkan_executable.hpp"
 #include "backend/vulkan/vulkan_lane.hpp"
-#include "device/contract.hpp"
+#include "device/lane_base.hpp"
+#include "device/recording.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -9,7 +9,8 @@
 
 #include "backend/vulkan/spirv.hpp"
 #include "backend/vulkan/vulkan_device.hpp"
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/executable.hpp"
 
 namespace wye {
 inline namespace v0 {

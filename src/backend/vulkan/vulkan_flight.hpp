@@ -8,7 +8,8 @@
 #include "backend/vulkan/vulkan_buffer.hpp"
 #include "backend/vulkan/vulkan_descriptors.hpp"
 #include "backend/vulkan/vulkan_staging.hpp"
-#include "device/contract.hpp"
+#include "device/recording.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

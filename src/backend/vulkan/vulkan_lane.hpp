@@ -8,7 +8,8 @@
 #include "backend/vulkan/vulkan_flight.hpp"
 #include "backend/vulkan/vulkan_staging.hpp"
 #include "backend/vulkan/vulkan_timeline.hpp"
-#include "device/contract.hpp"
+#include "device/lane_base.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
-#include "device/contract.hpp"
+#include "device/buffer.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
-#include "device/contract.hpp"
+#include "device/backend.hpp"
 
 namespace wye {
 inline namespace v0 {

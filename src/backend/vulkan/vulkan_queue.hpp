@@ -1,6 +1,7 @@
 #pragma once
 /// The one queue of a device, and what waits to be given to it.
 #include <wye/base/clock.hpp>
+#include <wye/device/native.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +13,7 @@
 #include "backend/vulkan/vulkan_messages.hpp"
 #include "backend/vulkan/vulkan_timeline.hpp"
 #include "base/gate.hpp"
-#include "device/contract.hpp"
+#include "device/timeline.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -7,7 +7,8 @@
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
 #include "base/descriptor.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"
+#include "device/timeline.hpp"
 #include "device/turns.hpp"
 
 namespace wye {

@@ -2,7 +2,7 @@
 /// Code that drivers generate late.
 #include <memory>
 
-#include "device/contract.hpp"
+#include "device/executable.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -9,7 +9,7 @@
 
 #include "base/gate.hpp"
 #include "cache/store/artefact_store.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {

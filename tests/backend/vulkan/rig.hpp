@@ -15,8 +15,12 @@
 #include "backend/vulkan/vulkan_adapter.hpp"
 #include "backend/vulkan/vulkan_device.hpp"
 #include "backend/vulkan/vulkan_options.hpp"
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/backend.hpp"
+#include "device/buffer.hpp"
+#include "device/executable.hpp"
 #include "device/lane.hpp"
+#include "device/recording.hpp"
 #include "support/catch.hpp"
 #include "support/device/test_kernels.hpp"
 

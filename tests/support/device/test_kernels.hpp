@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "device/contract.hpp"
+#include "device/artefact.hpp"
+#include "device/device.hpp"
+#include "device/executable.hpp"
 
 namespace wye::test {
 

@@ -1,3 +1,3 @@
 #include "backend/cpu/cpu_device.hpp"
 #include "backend/vulkan/vulkan_device.hpp"
-#include "device/contract.hpp"
+#include "device/device.hpp"

@@ -1,0 +1,124 @@
+#include "device/device.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/text.hpp"
+#include "device/turns.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+namespace {
+
+std::uint64_t next_instance() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+DeviceBase::~DeviceBase() = default;
+
+DeviceBase::DeviceBase(AdapterInfo info) : info_(std::move(info)), instance_(next_instance()) {}
+
+Digest DeviceBase::driver_identity() const {
+  const AdapterInfo& i = info_;
+  return Hasher()
+      .add("wye driver")
+      .add(std::string_view(i.backend))
+      .add(std::string_view(i.name))
+      .add(std::as_bytes(std::span(i.device_uuid)))
+      .add(std::as_bytes(std::span(i.driver_uuid)))
+      .add(std::string_view(i.driver))
+      .add(i.driver_version)
+      .add(std::string_view(i.api))
+      .finish();
+}
+
+void DeviceBase::note_shared(const std::shared_ptr<Timeline>& timeline) {
+  const std::lock_guard lock(shared_mutex_);
+  shared_.push_back(timeline);
+  shares_.store(true, std::memory_order_release);
+}
+
+Instant DeviceBase::sleep_until(Instant until) {
+  // What is lost is seen as late as this. Nobody wakes for it where nothing is shared.
+  constexpr Duration look = std::chrono::milliseconds(50);
+  if (!shares_.load(std::memory_order_acquire)) return until;
+  const Instant now = Clock::steady().now();
+  if (until <= now) return until;
+  std::vector<std::shared_ptr<Timeline>> shared;
+  {
+    const std::lock_guard lock(shared_mutex_);
+    std::erase_if(shared_, [&](const std::weak_ptr<Timeline>& one) {
+      auto timeline = one.lock();
+      if (timeline) shared.push_back(std::move(timeline));
+      return one.expired();
+    });
+    shares_.store(!shared_.empty(), std::memory_order_release);
+  }
+  bool open = false;
+  for (const auto& timeline : shared) open |= timeline->turns() && timeline->turns()->open();
+  return open ? std::min(until, now + look) : until;
+}
+
+std::optional<Error> DeviceBase::known_refusal_by(NativeProbe probe) const {
+  const std::lock_guard lock(asked_mutex_);
+  const auto known = asked_.find(probe);
+  return known != asked_.end() ? known->second : std::nullopt;
+}
+
+std::optional<Error> DeviceBase::refusal_by(NativeProbe probe) {
+  if (!probe) return std::nullopt;
+  {
+    const std::lock_guard lock(asked_mutex_);
+    if (const auto known = asked_.find(probe); known != asked_.end()) return known->second;
+  }
+  const auto useful = ask(probe);
+  if (const Error* gone = lost()) return *gone;  // that says nothing of it
+  // Threads may come to it at once: one of them wins.
+  const std::lock_guard lock(asked_mutex_);
+  return asked_.emplace(probe, useful ? std::nullopt : std::optional(useful.error())).first->second;
+}
+
+Result<void> DeviceBase::ask(NativeProbe probe) {
+  std::string what;
+  try {
+    return probe({.backend = info_.backend, .device = info_.id});
+  } catch (const Exception& exception) {
+    return exception.error();
+  } catch (const std::exception& exception) {
+    what = exception.what();
+  } catch (...) {
+    what = "an exception that is no std::exception";
+  }
+  return Error(Errc::unavailable,
+               base::text("A native function asked about '{}' threw: {}.", info_.id, what));
+}
+
+Monitoring unmonitored(std::string device, const std::string& why) {
+  Monitoring none;
+  none.device = std::move(device);
+  none.memory_total.absence = none.memory_used.absence = why;
+  none.utilization.absence = none.temperature.absence = why;
+  none.corrected_errors.absence = none.uncorrected_errors.absence = why;
+  return none;
+}
+
+Monitoring DeviceBase::monitor() {
+  return unmonitored(info_.id, base::text("Backend '{}' has no monitor of its devices.", info_.backend));
+}
+
+Result<std::vector<std::byte>> DeviceBase::driver_code() { return std::vector<std::byte>(); }
+Result<void> DeviceBase::preload(std::span<const std::byte>) { return {}; }
+
+std::shared_ptr<ReplayBase> DeviceBase::create_replay() {
+  return std::make_shared<ReplayBase>(shared_from_this());
+}
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,41 @@
+#pragma once
+/// A kernel that a device can run.
+#include <wye/base/bytes.hpp>
+
+#include <cstdint>
+#include <memory>
+
+#include "device/artefact.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+class DeviceBase;
+
+/// A kernel that lives on one device.
+/// Threads: thread-safe.
+class ExecutableBase {
+ public:
+  virtual ~ExecutableBase();
+  const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
+  /// What it was made from, without its code.
+  const Artefact& artefact() const noexcept { return artefact_; }
+  /// Memory it takes, as far as the driver tells.
+  virtual Bytes bytes() const noexcept = 0;
+  /// Workgroups of it that the device runs at the same time when it runs nothing else; 0 where nobody says.
+  virtual std::uint64_t resident_groups() const noexcept { return 0; }
+  /// Workgroups of the longest grid of one row (y = z = 1) that it takes, if that is more than `Limits::groups` says.
+  virtual std::uint64_t row_groups() const noexcept { return 0; }
+
+ protected:
+  ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact);
+
+ private:
+  std::shared_ptr<DeviceBase> device_;
+  Artefact artefact_;
+};
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye
