@@ -65,9 +65,9 @@ std::string draw_heatmap(const std::vector<Document>& documents, const Similarit
   for (const auto& members : groups.members) order.insert(order.end(), members.begin(), members.end());
 
   Canvas page(1640, 1480);
-  page.headline("Who says the same",
+  page.headline("Similar documents",
                 "Similarity of all pairs of " + with_commas(documents.size()) +
-                    " documents: cosine of their TF-IDF vectors. Documents of one group lie side by side.");
+                    " documents: cosine of their TF-IDF vectors. Documents of one group are side by side.");
   page.square({map_box.x, map_box.y}, pixels(map, order), side);
   draw_scale(page, map);
 
@@ -86,7 +86,7 @@ std::string draw_heatmap(const std::vector<Document>& documents, const Similarit
     top += height;
   }
   page.footnote(
-      "Each group, found by its links alone, bears the name of its best known or highest ranked document.");
+      "Each group is found by its links alone and named after its best known or highest ranked document.");
   return page.png();
 }
 

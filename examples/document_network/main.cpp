@@ -65,7 +65,7 @@ int run(const Options& options) {
   watch.lap("read");
   if (corpus.documents.empty()) {
     progress.clear();
-    return fail("There is nothing to read: " + describe_input(0, 0, corpus.skipped));
+    return fail("No document can be read: " + describe_input(0, 0, corpus.skipped));
   }
 
   Vectors vectors = tf_idf(corpus.bags, corpus.vocabulary.words(), vector_columns);

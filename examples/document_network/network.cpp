@@ -102,15 +102,15 @@ std::string draw_network(const std::vector<Document>& documents, const Neighbour
 
   const std::string all = with_commas(documents.size());
   page.headline(
-      "Who is near whom",
+      "Nearest neighbours",
       (shown.size() < documents.size()
            ? "The " + with_commas(shown.size()) + " highest ranked of " + all + " documents"
            : all + (documents.size() == 1 ? " document" : " documents")) +
           ", each linked to its nearest neighbours. The more attention a document gets, the larger it is.");
   draw_key(page, top_rank, documents.size());
   page.footnote(
-      "Rank: PageRank over the links, weighted by attention. Only nearness means something, not the place "
-      "itself.");
+      "Rank: PageRank over the links, weighted by attention. Distances have a meaning; positions have "
+      "none.");
   return page.png();
 }
 

@@ -106,7 +106,7 @@ std::string to_text(const Report& report) {
             printable(pair.b, 40) + "\n";
   if (report.copies > 0)
     text += "  1.00  " + std::to_string(report.copies) +
-            (report.copies == 1 ? " document says" : " documents say") + " the same as another\n";
+            (report.copies == 1 ? " document equals" : " documents equal") + " an earlier one\n";
 
   if (report.compared) {
     text += "\nLargest relative difference from the CPU:\n";

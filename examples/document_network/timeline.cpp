@@ -249,9 +249,9 @@ std::string draw_timeline(const std::vector<Document>& documents, const std::vec
 
   Canvas page(page_width, static_cast<int>(bottom) + 110);
   page.headline(
-      "What counts today",
+      "Most important today",
       with_commas(documents.size()) + (documents.size() == 1 ? " document" : " documents") +
-          " by the date of their files. Area: rank, faded by age. Strong colour: much like another.");
+          " by the date of their files. Area: rank, reduced by age. Strong colour: similar to another.");
   draw_decay(page, decay);
   for (std::size_t i = 0; i < lanes.size(); i += 2) page.fill(lanes[i].box, colors::wash);
   draw_axis(page, axis, bottom);
@@ -275,9 +275,9 @@ std::string draw_timeline(const std::vector<Document>& documents, const std::vec
   const bool are_whole =
       std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) { return lane.is_whole; });
   page.footnote(
-      std::string("Rows: the groups that count most today, named after their best known or highest ranked "
+      std::string("Rows: the most important groups of today, named after their best known or highest ranked "
                   "document. +3: three more of the same date.") +
-      (are_whole ? "" : " What counts least is left out where there is no room."));
+      (are_whole ? "" : " The least important are left out if there is no room."));
   return page.png();
 }
 
