@@ -1,5 +1,5 @@
 #pragma once
-/// The test framework, Catch2 2 or 3. Its assertions are for one thread at a time.
+/// The test framework, Catch2 2 or 3. Assertions may be used by one thread at a time.
 #if __has_include(<catch2/catch_test_macros.hpp>)
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_template_test_macros.hpp>

@@ -1,4 +1,4 @@
-// The one main() of the test programs; Catch2 2 compiles its own code here, once.
+// The main() of the test programs. Catch2 2 compiles its own code here, once.
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
 
@@ -21,11 +21,11 @@ int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
 
 #include "support/child.hpp"
 
-/// Asked by the leak sanitizer before it looks.
+/// Called by the leak sanitizer before its check.
 extern "C" int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() { return wye::test::is_child ? 1 : 0; }
 
-// What a driver leaves behind has no name any more once the driver is unloaded, and lsan.supp goes by names.
+// Leaks of a driver have no names after the driver is unloaded, and lsan.supp matches names.
 static const bool drivers_stay = [] {
   for (const char* name :
        {"libvulkan_lvp.so", "libVkLayer_khronos_validation.so", "libnvrtc.so.13", "libnvrtc.so.12"})
@@ -36,5 +36,5 @@ static const bool drivers_stay = [] {
 
 #include <cstdlib>
 
-// What ctest does for its tests: the user's own cache is left alone.
+// As under ctest: the user's own cache is not used.
 static const bool keeps_nothing = ::setenv("WYE_CACHE_DIR", "none", 1) == 0;

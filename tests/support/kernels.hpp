@@ -1,5 +1,5 @@
 #pragma once
-/// Kernels that tests of several rooms use, with all their sources.
+/// Kernels for the tests of several rooms, with all their sources.
 #include <wye/device/device.hpp>
 #include <wye/kernel/kernel.hpp>
 
@@ -8,7 +8,7 @@
 
 namespace wye::test {
 
-/// Whether a device runs kernels in GLSL and on the host.
+/// Returns whether a device runs kernels in GLSL and on the host.
 inline bool runs_glsl_or_host(const Device& device) { return device.info().backend != "cuda"; }
 
 inline constexpr char scale_glsl[] = R"(#version 450

@@ -1,11 +1,11 @@
-# For scripts that do many things and say at the end how many went well. Before it is read, $logs names a folder.
+# For scripts with many steps that report at the end how many passed. $logs must name a folder before this is read.
 mkdir -p "$logs"
-# The user's own cache is left alone.
+# The user's own cache is not used.
 export WYE_CACHE_DIR=none
 steps_passed=0
 steps_failed=0
 
-# step NAME COMMAND...: runs it, says how it went and how long it took, and shows the end of its log where it failed.
+# step NAME COMMAND...: runs a command, prints its result and time, and the end of its log if it failed.
 step() {
   step_name=$1
   shift
@@ -22,7 +22,7 @@ step() {
   if [ "$step_result" = FAILED ]; then tail -n 60 "$step_log" | sed 's/^/    | /'; fi
 }
 
-# finish: the closing line; fails where a step did.
+# finish: prints the last line; fails if a step failed.
 finish() {
   echo "$steps_passed passed, $steps_failed failed"
   [ "$steps_failed" = 0 ]

@@ -1,5 +1,5 @@
 #pragma once
-/// A folder that is gone when the test is.
+/// A folder that is removed at the end of the test.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +24,7 @@ class TemporaryFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::string operator/(std::string_view name) const { return (path_ / name).string(); }
-  /// Writes a file, and the folders it is in.
+  /// Writes a file and creates its folders.
   std::string put(std::string_view name, std::string_view content) const {
     const std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());

@@ -102,7 +102,7 @@ const std::vector<TestKernel>& all() {
 
 #if WYE_WITH_GLSL
 
-/// The kernel as GLSL; fills in how its arguments are passed.
+/// Returns the kernel as GLSL and sets how its arguments are passed.
 std::string glsl(const TestKernel& kernel, Twin twin, Artefact& artefact) {
   std::string types, members, names;
   std::uint32_t binding = 0, offset = 0;

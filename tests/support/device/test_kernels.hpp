@@ -1,5 +1,5 @@
 #pragma once
-/// A few small kernels in every language a device may take, for tests below the kernel room.
+/// Small kernels in every language of a device, for tests below the kernel room.
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace wye::test {
 
-/// How a kernel on a GPU gets its buffers. Code of the host knows no difference.
+/// How a GPU kernel receives its buffers. Host functions are not affected.
 enum class Twin {
   descriptors,  ///< bound at set 0
   addresses,    ///< {address, count} members of the push constants
@@ -28,29 +28,29 @@ enum class Twin {
 /// Errors: unsupported where this build has no compiler for `language`; compile_failed.
 Result<device::Artefact> test_kernel(std::string_view name, std::string_view language, Twin twin);
 
-/// The artefact of one of the test kernels for a device: in the language it prefers, but for native functions.
-/// Errors: as above; unavailable where there is no compiler of CUDA C++.
+/// Returns the artefact of a test kernel for a device, in its preferred language except native functions.
+/// Errors: as above; unavailable if there is no compiler of CUDA C++.
 Result<device::Artefact> test_kernel(std::string_view name, const device::DeviceBase& device, Twin twin);
 
-/// Why there can be no test kernels for CUDA's devices; empty where there can.
+/// Returns why there are no test kernels for CUDA devices; empty if there are.
 std::string no_cuda_kernels();
 
-/// The twins that make a difference to a device.
+/// The passings that differ on a device.
 std::vector<Twin> twins(const device::DeviceBase& device);
 
-/// A test kernel on `device`, in the language it prefers. Fails the test where there is none.
+/// Returns a test kernel on `device`, in its preferred language. Fails the test if there is none.
 std::shared_ptr<device::ExecutableBase> test_executable(device::DeviceBase& device, std::string_view name,
                                                         Twin twin);
 
 using HostFunction = std::function<void(Range, std::span<const Operand>, const StopToken&)>;
 
-/// The artefact of a function of the host.
+/// Returns the artefact of a host function.
 device::Artefact host_artefact(std::string name, ParamSchema schema, HostFunction function, Extent3 tile = 1);
 
 Slot buffer_slot(std::string name, Access access, ElementType element = ElementType::uint32);
 Slot scalar_slot(std::string name, ElementType element = ElementType::uint32);
 
-/// What a host function sees in slot `i`.
+/// Returns the operand of a host function in slot `i`.
 template <class T>
 std::span<T> elements(std::span<const Operand> operands, std::size_t i) {
   return {static_cast<T*>(operands[i].data), static_cast<std::size_t>(operands[i].count)};
