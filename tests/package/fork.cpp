@@ -1,4 +1,4 @@
-// A host with a static runtime that forks: the child may use a runtime of its own, and exit.
+// A host with a static runtime forks: the child may use a runtime of its own, and exit.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ int main() {
         return own && runs(*own) && is_closed() ? 0 : 1;
       }) != 0)
     return 4;
-  // Mesa's drivers join their threads in `exit`, which a child does not have: it leaves by `_exit`.
+  // Mesa's drivers join their threads in `exit`; the child does not have them and ends by `_exit`.
   runtime = wye::Runtime::open().value();
   if (child_of("a child with every backend", []() -> int {
         auto own = wye::Runtime::open();

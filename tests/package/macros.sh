@@ -1,12 +1,12 @@
 #!/bin/sh
-# macros.sh INCLUDE_FOLDER: fails, naming them, where wye's headers define macros that do not begin with WYE_, or mean
-# something else where a consumer defines a macro (peers 12: a class whose size depended on one).
+# macros.sh INCLUDE_FOLDER: fails, with their names, if wye's headers define macros that do not begin with WYE_, or
+# depend on macros that a consumer may define (peers 12: a class whose size depended on one).
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$1"
 grep -rhoE '^#include <[a-z_0-9]+>' wye | sort -u >"$work/standard.cpp"
-# The headers that show a vendor's types bring its macros, which are the user's own.
+# Headers that show a vendor's types include its macros, by the user's choice.
 find wye -name '*.hpp' ! -path wye/interop/vulkan.hpp ! -path wye/interop/cuda.hpp | sed 's/.*/#include <&>/' >"$work/all.cpp"
 cat "$work/standard.cpp" >>"$work/all.cpp"
 for unit in standard all; do
@@ -15,5 +15,5 @@ done
 grep -q '^WYE_VERSION_MAJOR$' "$work/all.macros"
 if comm -13 "$work/standard.macros" "$work/all.macros" | grep -v '^WYE_'; then exit 1; fi
 
-# Conditions ask for the platform, and for what the installation itself says in build.hpp.
+# Conditions may depend on the platform and on the installation's build.hpp.
 if grep -rnE '^ *# *(if|ifdef|ifndef|elif)' wye | grep -vE '_WIN32|WYE_BUILDING'; then exit 1; fi

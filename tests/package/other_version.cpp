@@ -1,4 +1,4 @@
-// Compiled with the headers of another version than the library's, which the library has to notice.
+// Compiled with headers of another version than the library's. The library must detect it.
 #include <wye/wye.hpp>
 
 #include <cstdio>

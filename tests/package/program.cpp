@@ -1,4 +1,4 @@
-// What every foreign project here compiles: both libraries, called from a program that knows nothing of their build.
+// The program of every foreign project: it uses both libraries and depends on nothing of their build.
 #include <wye/workloads/axpy.hpp>
 #include <wye/wye.hpp>
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Foreign projects against an installed wye: tests/package/run.sh [FOLDER]
-# Installs it static (Debug) and shared (Release), moves what was installed, takes source and build trees away, and
-# then sees whether others can still use it. FOLDER is emptied; it keeps a log of each step.
+# Installs it static (Debug) and shared (Release), moves the installation, hides the source and build trees, and builds
+# foreign projects with it. FOLDER is emptied; it keeps a log of each step.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -130,7 +130,7 @@ for flavour in static shared; do
   prefix=$work/moved/far/$flavour
   libraries=$(dirname "$(find "$prefix" -name 'libwye[.d]*' | head -1)")
   pkgconfig=$libraries/pkgconfig
-  # Debug uses Release and the other way round: what a header says may not depend on it.
+  # Debug uses Release and vice versa: the meaning of a header may not depend on the build type.
   if [ "$flavour" = static ]; then
     opposite=Release suffix=a static=--static
   else

@@ -1,6 +1,6 @@
 #!/bin/sh
-# symbols.sh PREFIX [--update]: compares what the shared libraries under PREFIX export with exported_symbols.txt, or
-# writes that list. A line that goes away breaks programs that were linked before: CHANGELOG has to say why.
+# symbols.sh PREFIX [--update]: compares the exports of the shared libraries under PREFIX with exported_symbols.txt, or
+# writes that list. A removed line breaks programs that were linked before: CHANGELOG has to give the reason.
 set -eu
 list=$(dirname "$0")/exported_symbols.txt
 now=$(mktemp)

@@ -1,4 +1,4 @@
-// CUDA's header as this program has it.
+// CUDA's header as this program includes it.
 #include <cuda.h>
 #include <wye/interop/cuda.hpp>
 #include <wye/wye.hpp>

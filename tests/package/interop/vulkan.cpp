@@ -1,4 +1,4 @@
-// Vulkan's header as this program wants it, with what its own functions need.
+// Vulkan's header as this program includes it, with the declarations that its own functions need.
 #include <vulkan/vulkan_core.h>
 #include <wye/interop/vulkan.hpp>
 #include <wye/wye.hpp>

@@ -1,4 +1,4 @@
-// Says which factor its kernel was compiled with.
+// Prints the factor that its kernel was compiled with.
 #include <app/text/scale.hpp>
 #include <kernels/move.hpp>
 #include <kernels/scale.hpp>
