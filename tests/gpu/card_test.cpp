@@ -1,6 +1,6 @@
-// What only a card can show: its memory really runs out, its faults are real, its kernels outlast deadlines. Without a card
-// each case is skipped and says so; where WYE_REQUIRE_CARD is set, it fails. A case with [fatal] ends CUDA in its
-// process and is hidden: tests/gpu/run.sh gives each a process of its own.
+// Tests that need a card: memory runs out, faults are real, kernels exceed deadlines. Without a card each case is a
+// skip; if WYE_REQUIRE_CARD is set, it fails. A case with [fatal] ends CUDA in its process and is hidden:
+// tests/gpu/run.sh gives each one a process.
 #include <wye/base/dynamic_library.hpp>
 #include <wye/wye.hpp>
 
@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 
 bool card_is_required() { return std::getenv("WYE_REQUIRE_CARD") != nullptr; }
 
-/// A runtime with a card, and a CPU to fall back to; none where there is no card. Where it `computes`, the stand-in for
-/// the driver, which has none of these kernels, is no card.
+/// Returns a runtime with a card and the CPU to fall back to; none without a card. With `computes`, the stand-in for
+/// the driver does not count, because it has none of these kernels.
 enum class Card { any, computes };
 std::optional<Runtime> with_card(Card needed, RuntimeOptions options = {}) {
   options.backends = {{"cuda", "cpu"}};
@@ -44,7 +44,7 @@ Kernel<P...> cuda_kernel(std::string name, std::string text) {
   return Kernel<P...>::make({.name = std::move(name), .sources = {CudaCpp{.text = std::move(text)}}}).value();
 }
 
-/// Adds one on the card or, where that cannot be, on the CPU.
+/// Adds one on the card, or on the CPU if the card fails.
 Kernel<ReadWrite<std::uint32_t>> increment() {
   return Kernel<ReadWrite<std::uint32_t>>::make(
              {.name = "increment",
@@ -59,7 +59,7 @@ extern "C" __global__ void increment(wye_span<unsigned> x) {
       .value();
 }
 
-/// Holds the card for some milliseconds.
+/// Occupies the card for some milliseconds.
 Kernel<ReadWrite<std::uint32_t>, std::uint32_t> hold() {
   return cuda_kernel<ReadWrite<std::uint32_t>, std::uint32_t>("hold", R"(
 __device__ unsigned long long now() {
@@ -74,7 +74,7 @@ extern "C" __global__ void hold(wye_span<unsigned> x, unsigned milliseconds) {
 })");
 }
 
-/// CUDA is dead in this process and nothing else is.
+/// CUDA does not work in this process any more; everything else does.
 void check_that_only_cuda_died(Runtime& runtime) {
   std::vector<std::uint32_t> x(1000, 41);
   const auto kernel = increment();
@@ -101,7 +101,7 @@ void check_that_only_cuda_died(Runtime& runtime) {
   CHECK(cuda->reason.find("An error has ended CUDA for this process: ") == 0);
 }
 
-/// Several jobs are in flight on both lanes when `kernel` faults, which the driver calls one of `codes`.
+/// Several jobs are in flight on both lanes when `kernel` faults. The driver reports one of `codes`.
 template <class... P>
 void fault(const Kernel<P...>& kernel, const std::vector<std::string>& codes) {
   auto runtime = with_card(Card::computes);

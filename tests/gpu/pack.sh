@@ -1,8 +1,8 @@
 #!/bin/sh
-# tests/gpu/pack.sh [ARCHIVE]: builds what runs on a card and packs it, for a machine that has a driver and nothing to build
-# with: copy the archive there, `tar xzf` it, and run `wye-gpu/run.sh`. ARCHIVE: build/wye-gpu.tar.gz. The folder of the same name
-# beside it can be taken as it is. What the programs need beside glibc and libstdc++ goes with them; the machine's must be as
-# new as this one's.
+# tests/gpu/pack.sh [ARCHIVE]: builds the programs that need a card and packs them for a machine with a driver and no
+# compiler: copy the archive, `tar xzf` it, and run `wye-gpu/run.sh`. ARCHIVE: build/wye-gpu.tar.gz. The folder of the
+# same name beside it can be copied instead. All libraries except glibc and libstdc++ are included; those of the machine
+# must be as new as this one's.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 archive=${1:-$root/build/wye-gpu.tar.gz}
@@ -21,7 +21,7 @@ for name in wye_bench document_network $(printf 'wye_%s_tests ' $tests); do
   ldd "$program" | awk '$2 == "=>" {print $3}' | grep -Ev '/(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)\.so' |
     xargs -r cp -L -t "$folder/lib"
 done
-# Opened by its name, where the driver brings only what it loads.
+# Opened by name: the dynamic loader does not list it.
 loader=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '$1 == "libvulkan.so.1" {print $NF; exit}')
 if [ -n "$loader" ]; then cp -L "$loader" "$folder/lib"; fi
 cp build/gpu/tests/support/cuda/libraries/none/* "$folder/no-cublas"

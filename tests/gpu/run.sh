@@ -1,10 +1,12 @@
 #!/bin/sh
-# tests/gpu/run.sh [--seconds N] [REPORT]: everything that needs a card, on a machine that has one and its driver, offline: the
-# contract suite, the workloads, benchmarks, the main job, real faults, the compute sanitizer where the toolkit has one. What says
-# most comes first; each step has a limit, and with --seconds all of them have one together: what is left out then is said. Runs
-# the programs beside it (tests/gpu/pack.sh), else builds them.
-# REPORT (gpu-report.txt, in the folder OUT where that is set): card, driver, date, each step, the figures. It is written as it goes.
-# Where WYE_CUDA_DRIVER names the stand-in for the driver, this is a rehearsal: all of it runs, and nothing is said of a card.
+# tests/gpu/run.sh [--seconds N] [REPORT]: everything that needs a card, on a machine with a card and its driver,
+# offline: the contract suite, the workloads, benchmarks, the main job, real faults, and the compute sanitizer if the
+# toolkit has it. The most important steps come first. Each step has a limit; --seconds limits all together, and skipped
+# steps are reported. Runs the programs beside it (tests/gpu/pack.sh), or else builds them.
+# REPORT (gpu-report.txt, in the folder OUT if set): card, driver, date, each step, the figures. It is written step by
+# step.
+# If WYE_CUDA_DRIVER names the stand-in for the driver, this is a rehearsal: everything runs, and nothing is claimed of
+# a card.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 seconds=
@@ -20,7 +22,7 @@ logs=$here/logs
 rm -rf "$logs"
 . ./steps.sh
 
-# NVRTC, cuBLAS: of the toolkit, wherever it is, or of the packages that Python has of it.
+# NVRTC and cuBLAS: of the toolkit, or of Python's packages.
 toolkit=
 cublas=
 packages=$(python3 -c "import sysconfig; print(sysconfig.get_path('purelib'))" 2>/dev/null)/nvidia
@@ -40,7 +42,7 @@ torch="--device cuda"
 torch_libraries=${LD_LIBRARY_PATH:-}  # it brings its own, and finds none of another version
 times=1  # what a step may take longer
 if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
-  # As the system's driver, and cuBLAS, for who looks for these.
+  # Under the names of the system's driver and cuBLAS.
   driver=$(dirname "$WYE_CUDA_DRIVER")
   cublas=$driver/libraries/standin/libcublas.so.13
   toolkit=:$driver:$driver/libraries/standin$toolkit
@@ -59,9 +61,9 @@ done
 
 say() { echo "$@" | tee -a "$report"; }
 begin=$(date +%s)
-# A test program that found nothing to do has shown nothing.
+# A test program that ran no test proves nothing.
 did_something() { "$@" && ! grep -E '^No (test cases matched|tests ran)' "$step_log" >/dev/null; }
-# part LIMIT NAME PROGRAM ARGUMENT...: a step that has so many seconds, its last words in the report
+# part LIMIT NAME PROGRAM ARGUMENT...: a step with a time limit in seconds; the end of its output is in the report
 part() {
   limit=$(($1 * times))
   name=$2
@@ -77,7 +79,7 @@ part() {
   grep -hE '^contract:|assertions|test cases|passed|largest|^wye_bench|skipped|ERROR SUMMARY' "$step_log" |
     tail -n 6 | cut -c1-200 | sed 's/^/            /' >>"$report"
 }
-# figures LIMIT NAME [VARIABLE=VALUE...] PROGRAM ARGUMENT...: benchmarks; what they print goes to the end of the report
+# figures LIMIT NAME [VARIABLE=VALUE...] PROGRAM ARGUMENT...: benchmarks; their output goes to the end of the report
 figures() {
   figures_limit=$1
   figures_name=$2
@@ -116,7 +118,7 @@ else
 fi
 part 120 "main job on the card, beside the CPU" $only_cuda programs/document_network --documents documents \
   --backend cuda --compare --out "$logs/report"
-# Each ends CUDA in its process.
+# Each one ends CUDA in its process.
 programs/wye_gpu_tests "[fatal]" --list-tests --verbosity quiet |
   grep -Ev '^(Matching|All available) |^[0-9]+ matching|^ *\[|^ *$' | sed 's/^ *//' >"$logs/fatal.txt"
 while read -r fault <&3; do
@@ -129,7 +131,8 @@ PATH=$PATH:/usr/local/cuda/bin
 if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
   say "left out: compute-sanitizer, which needs a driver"
 elif command -v compute-sanitizer >/dev/null; then
-  # Calls that fail are no errors here: tests mean them to, and a kernel's parameters are asked for until there are no more.
+  # Failing calls are not errors here: tests provoke them, and a kernel's parameters are queried until there are no
+  # more.
   for tool in memcheck racecheck synccheck; do
     part 300 "compute-sanitizer $tool, contract suite" compute-sanitizer --tool "$tool" --report-api-errors no \
       --error-exitcode 9 programs/wye_contract_tests -c "on cuda:0"
