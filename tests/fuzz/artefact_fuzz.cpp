@@ -1,4 +1,4 @@
-// What the disk tier reads back: whatever lies there is what was stored, or is refused.
+// The disk tier reads a file: it accepts what was stored and rejects everything else.
 #include <cstdlib>
 
 #include "cache/store/artefact_bytes.hpp"
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto decoded = cache::decode(bytes, artefact.key);
   if (bytes == valid) expect(decoded.has_value());
   if (!signs && bytes != valid) expect(!decoded);
-  // What is accepted is exactly what somebody stored: it is written the same way again.
+  // An accepted record was stored: writing it again gives the same bytes.
   if (decoded) expect(cache::encode(*decoded) == bytes);
   return 0;
 }

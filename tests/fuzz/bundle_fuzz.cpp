@@ -1,4 +1,4 @@
-// A file of kernels that an application ships: what comes out of it is what was put in, or nothing.
+// A bundle of kernels: reading it returns what was written, or nothing.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ device::Artefact kernel(const std::string& name) {
   return artefact;
 }
 
-/// A file in memory: 20,000 on a disk take a minute.
+/// A file in memory: 20,000 files on a disk take a minute.
 int file() {
   static const int descriptor = memfd_create("bundle", MFD_CLOEXEC);
   return descriptor;
@@ -56,7 +56,7 @@ std::vector<std::byte> valid_bundle(const std::vector<device::Artefact>& kernels
   return {bytes.begin(), bytes.end()};
 }
 
-/// Makes the list say of itself that it is whole, so that what reads its lines is reached.
+/// Corrects the checksum of the list, so that the reader of its lines is reached.
 void sign(std::vector<std::byte>& bytes) {
   if (bytes.size() < title_bytes) return;
   std::uint64_t count = 0;

@@ -1,4 +1,4 @@
-// Cubins and PTX from anywhere: they are read within their bounds, understood or refused.
+// Cubins and PTX of any origin: they are read within their bounds, and parsed or rejected.
 #include "kernel/reflect/cuda_code.hpp"
 
 #include <cstdlib>

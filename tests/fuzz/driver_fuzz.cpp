@@ -1,4 +1,4 @@
-// What a driver made of kernels in an earlier process: it is what was stored, or the driver never sees it.
+// Driver code of an earlier process: it equals what was stored, or the driver never receives it.
 #include <cstdlib>
 
 #include "cache/store/artefact_bytes.hpp"
@@ -27,6 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (bytes == valid) expect(decoded.has_value());
   if (!signs && bytes != valid) expect(!decoded);
   if (decoded) expect(cache::encode(*decoded, key) == bytes);
-  expect(!cache::decode(bytes, key));  // nor is it ever taken for a kernel
+  expect(!cache::decode(bytes, key));  // it is never taken for a kernel either
   return 0;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Inputs as changes to something valid: they get further into a reader than noise does.
+/// Inputs as edits of valid data: they get further into a reader than noise does.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,8 +28,8 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
-/// `valid` with the changes that `input` says: until it is used up, one of {set, flip a bit, copy from
-/// elsewhere, cut off, insert}.
+/// Returns `valid` with the edits of `input`: until it is used up, one of {set, flip a bit, copy from elsewhere, cut
+/// off, insert}.
 template <class T>
 std::vector<T> edited(std::vector<T> valid, Input& input) {
   while (!input.empty() && !valid.empty()) {

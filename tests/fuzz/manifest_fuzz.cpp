@@ -1,4 +1,4 @@
-// What an application ships as the record of a run: it is what was written, or is refused.
+// A manifest that an application ships: reading it returns what was written, or it is rejected.
 #include <cstdlib>
 #include <string>
 
@@ -17,7 +17,7 @@ Manifest sample() {
   return manifest;
 }
 
-/// Makes `text` say of itself that it is whole, so that what reads the lines is reached.
+/// Corrects the checksum of `text`, so that the reader of its lines is reached.
 std::string signed_text(std::string text) {
   const std::size_t last = text.rfind("end ");
   if (last == text.npos || (last > 0 && text[last - 1] != '\n')) return text;
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto read = cache::from_text(text, "m");
   if (text == valid) expect(read.has_value());
   if (!signs && text != valid) expect(!read);
-  // There is one way to write what was read.
+  // A manifest has one form: writing it again gives the same bytes.
   if (read) expect(cache::to_text(*read) == text);
   if (!read) expect(read.error() == Errc::corrupt || read.error() == Errc::unsupported);
   return 0;

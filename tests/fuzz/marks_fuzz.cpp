@@ -1,4 +1,4 @@
-// The file of marks in a cache directory: whatever it holds, no build is refused that has not ended processes.
+// The file of marks in a cache directory: whatever it contains, only builds that ended processes are refused.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -41,7 +41,7 @@ std::vector<std::byte> marks_written() {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Builds whose marks lie within `file_bytes`: the i-th has been begun i times.
+/// Builds whose marks are within `file_bytes`: the i-th was begun i times.
 std::vector<Digest> builds() {
   std::vector<Digest> all;
   for (int i = 0; all.size() < 4; ++i) {
@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto marks = cache::BuildMarks::open(marks_path()).value();
   for (std::size_t i = 0; i < all.size(); ++i) {
     const unsigned deaths = marks.deaths(all[i]).value();
-    const unsigned died = i == 0 ? 0 : static_cast<unsigned>(i - 1);  // the last who began may live
+    const unsigned died = i == 0 ? 0 : static_cast<unsigned>(i - 1);  // the last one may be alive
     expect(deaths == died || (deaths == 0 && bytes != valid));
     const unsigned found = marks.begin(all[i]).value();
     expect(found == 0 || found == std::min<unsigned>(died + 1, cache::BuildMarks::most_deaths));

@@ -1,4 +1,4 @@
-// Code from anywhere: it is read within its bounds, understood or refused, in both rooms that read SPIR-V.
+// SPIR-V of any origin: it is read within its bounds, and parsed or rejected, in both rooms that read it.
 #include "backend/vulkan/spirv.hpp"
 
 #include <cstdio>
@@ -87,7 +87,7 @@ void check(const Words& words, const kernel::Interface& interface) {
   const auto module = vulkan::spirv::Module::parse(artefact.code, "k", physical.spirv_version);
   if (!module || !vulkan::check_spirv(*module, artefact, physical)) return;
   const Words spilled = vulkan::spill_push_constants(*module, 31);
-  // What comes out is a module again.
+  // The result is a module again.
   const auto again = std::as_bytes(std::span(spilled));
   artefact.code.assign(again.begin(), again.end());
   if (!vulkan::spirv::Module::parse(artefact.code, "k", physical.spirv_version)) std::abort();
