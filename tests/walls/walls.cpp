@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-// Who may include whom; a room may always include itself. "backend" stands for each backend by itself.
+// The rooms that each room may include besides itself. "backend" stands for each backend by itself.
 const std::map<std::string, Names> arrows{
     {"base", {}},
     {"device", {"base"}},
@@ -30,17 +30,17 @@ const std::map<std::string, Names> arrows{
     {"interop", {"base", "device", "pool", "data", "runtime"}},
 };
 
-// These see public headers only, all of them.
+// These rooms include public headers only, any of them.
 const std::set<std::string> customers{"workloads", "cluster", "tools", "examples", "bench"};
 
-// Programs of their own: they may print and read files, but a vendor's words are out of place there too.
+// Programs: they may print and read files, but not use a vendor's words.
 const std::set<std::string> programs{"tools", "examples"};
 const std::set<std::string> vendors{"Vulkan", "CUDA"};
 
 struct Words {
   std::string of;
-  std::regex pattern;  // of a whole name, with its qualification, or of an included <file>
-  Names home;          // beginnings of paths
+  std::regex pattern;  // of a whole qualified name, or of an included <file>
+  Names home;          // prefixes of paths
 };
 
 const std::vector<Words>& vocabulary() {
@@ -96,7 +96,7 @@ struct Source {
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':'; }
 
-// What a file includes and every name in it, without its comments and the contents of its strings.
+// Returns the includes of a file and every name in it, without comments and string contents.
 Source read(const fs::path& path) {
   std::ostringstream all;
   all << std::ifstream(path).rdbuf();
@@ -151,13 +151,13 @@ std::string room_of(const std::string& path) {
   static const std::regex inside(R"((src|include/wye)/(backend/\w+|\w+)/.*)");
   std::smatch match;
   if (std::regex_match(path, match, inside)) return match[2];
-  if (path.starts_with("include/")) return "runtime";  // wye.hpp puts together what runtime does
+  if (path.starts_with("include/")) return "runtime";  // wye.hpp combines what runtime does
   return path.substr(0, path.find('/'));
 }
 
 std::string kind_of(const std::string& room) { return room.starts_with("backend/") ? "backend" : room; }
 
-// The room an include leads to, where it leads to one.
+// Returns the room that an include leads to, if any.
 std::optional<std::string> target_of(const std::string& included) {
   if (included == "<wye/wye.hpp>") return "runtime";
   static const std::regex leads(R"([<"](wye/)?(backend/\w+|\w+)/.*)");
@@ -205,7 +205,7 @@ class Checker {
       check_arrow(path, room, included);
       check_vendor(path, is_public, included);
     }
-    // A benchmark is timed against its peers: it has their words.
+    // A benchmark uses its peers and their words.
     if (room == "bench") return;
     auto names = source.names;
     names.insert(source.included.begin(), source.included.end());

@@ -1,5 +1,5 @@
 #pragma once
-/// Checks a source tree against the table of rooms: who may include whom, and whose words are whose.
+/// Checks a source tree against the table of rooms: includes, and words that belong to a room.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,10 +12,10 @@ struct Violation {
   std::string sentence;
 };
 
-/// Every violation in the tree at `root`, by path.
+/// Returns every violation in the tree at `root`, ordered by path.
 std::vector<Violation> check(const std::filesystem::path& root);
 
-/// The rules `check` knows.
+/// Returns the rules that `check` knows.
 std::vector<std::string> rules();
 
 }  // namespace walls
