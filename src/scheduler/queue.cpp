@@ -7,6 +7,7 @@
 #include "base/team.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
+#include "device/backend.hpp"
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
@@ -42,10 +43,8 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
   refused_.state = State::settled;
   refused_.is_settled = true;
   refused_.error = spare_.out_of_memory;
-  for (const Device& device : pool_->devices()) {
-    const AdapterInfo& info = device.info();
-    choices_.push_back({info.backend, info.type == AdapterType::cpu && info.backend != "cpu"});
-  }
+  for (const Device& device : pool_->devices())
+    choices_.push_back({device.info().backend, device::is_emulated(device.info())});
 }
 
 Core::~Core() = default;
