@@ -116,15 +116,18 @@ class Core : public std::enable_shared_from_this<Core> {
   void run(Record& record) noexcept;
   std::optional<Error> place(Record& record);
   std::optional<Error> misnamed(std::string_view on) const;
-  std::optional<Error> refusal(const Record& record, std::size_t device) const;
+  Decision consider(const Record& record, std::size_t device) const;
+  void consider_rest(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,
                              const std::shared_ptr<const device::Program>& program, Instant ready_by);
   Result<Step> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<void> attempt(Record& record, std::size_t device);
   void settle(Record& record, State from, std::optional<Error> error) noexcept;
-  std::string why_there(const Record& record) const;
-  std::string why_passed(const Record& record, const Preference& row, std::size_t device, bool has_run) const;
+
+  // explain.cpp
+  std::string describe(const Record& record, const Decision& decision) const;
+  std::string placement_reason(const Record& record) const;
 
   const base::Origin origin_;
   std::shared_ptr<pool::Pool> pool_;

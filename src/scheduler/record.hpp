@@ -17,6 +17,7 @@
 #include "base/gate.hpp"
 #include "data/array_state.hpp"
 #include "data/completion.hpp"
+#include "device/provider.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -33,11 +34,15 @@ enum class State : std::uint8_t {
   abandoned,  ///< settled while it runs: see `Core::close`
 };
 
-/// What was decided about one device; turned into words only when somebody asks.
+/// What was decided about one device, as data. `Core::explain` and `Core::reason` make sentences of it.
 struct Decision {
   std::size_t device = 0;
   Candidate::Verdict verdict = Candidate::Verdict::passed;
-  std::optional<Error> why;
+  RefusalCode code = RefusalCode::none;
+  std::uint32_t argument = 0;                                 ///< foreign_buffer: its number, from 1
+  std::shared_ptr<const device::Program> program = nullptr;   ///< kernel_unsupported, foreign_buffer
+  std::shared_ptr<const device::DeviceBase> owner = nullptr;  ///< foreign_buffer: the device of the buffer
+  std::optional<Error> error = std::nullopt;                  ///< device_lost, attempt_failed
 };
 
 /// The state moves forward only, by compare-and-swap: whoever moves it to `running` runs the job, whoever
@@ -85,8 +90,9 @@ struct Record : std::enable_shared_from_this<Record> {
   Bytes size;  ///< of its operands: what the preference table is asked with
   std::vector<Decision> decisions;
   std::vector<std::pair<std::shared_ptr<const Trial>, std::size_t>>
-      variants;             ///< which of several kernels it took
-  std::string passed_over;  ///< why sources that come before those in use were not; empty where none were
+      variants;  ///< which of several kernels it took
+  /// Programs with a source that comes before the one in use and that the device refuses.
+  std::vector<std::shared_ptr<const device::Program>> passed_over;
   std::optional<Error> error;
 
   mutable std::mutex mutex;  ///< for what follows

@@ -39,12 +39,11 @@ bool holds_for_all(Errc code) {
   return code == Errc::timed_out || code == Errc::cancelled || code == Errc::device_lost;
 }
 
-/// Why no program of `programs` can be used on `device`; of the first one.
-std::optional<Error> refusal_of(const Programs& programs, const device::DeviceBase& device) {
-  auto why = programs[0]->current().refusal(device);
-  for (std::size_t i = 1; why && i < programs.size(); ++i)
-    if (!programs[i]->current().refusal(device)) return std::nullopt;
-  return why;
+/// Returns whether no program of `programs` can be used on `device`.
+bool is_refused(const Programs& programs, const device::DeviceBase& device) {
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    if (programs[i]->current().runs_on(device)) return false;
+  return true;
 }
 
 }  // namespace
@@ -76,41 +75,31 @@ std::optional<Error> Core::place(Record& record) {
   record.decisions.reserve(devices.size());
   bool fell = false;
   for (std::size_t device : devices) {
-    if (auto why = refusal(record, device)) {
-      record.decisions.push_back({device, Candidate::Verdict::refused, std::move(why)});
+    Decision decision = consider(record, device);
+    if (decision.verdict != Candidate::Verdict::refused && fell && record.fallback == Fallback::forbid)
+      decision.code = RefusalCode::fallback_forbidden;
+    if (decision.code != RefusalCode::none) {
+      record.decisions.push_back(std::move(decision));
       continue;
     }
-    if (fell && record.fallback == Fallback::forbid) {
-      record.decisions.push_back({device, Candidate::Verdict::passed, std::nullopt});
-      continue;
-    }
-    if (record.state == State::abandoned) return spare_.abandoned;  // no other device is begun with
-    auto done = attempt(record, device);
+    if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
+    auto attempted = attempt(record, device);
     record.device = device;
-    if (done) {
-      // There is room for every decision, and what the others would have said is not worth a job that is done.
-      record.decisions.push_back({device, Candidate::Verdict::ran, std::nullopt});
-      for (std::size_t rest : devices) {
-        const bool considered = std::any_of(record.decisions.begin(), record.decisions.end(),
-                                            [&](const Decision& d) { return d.device == rest; });
-        if (considered) continue;
-        std::optional<Error> why;
-        try {
-          why = refusal(record, rest);
-        } catch (const std::bad_alloc&) {
-          why = spare_.out_of_memory;
-        }
-        const auto verdict = why ? Candidate::Verdict::refused : Candidate::Verdict::passed;
-        record.decisions.push_back({rest, verdict, std::move(why)});
-      }
+    if (attempted) {
+      decision.verdict = Candidate::Verdict::ran;
+      record.decisions.push_back(std::move(decision));
+      for (std::size_t rest : devices) consider_rest(record, rest);
       if (fell) {
         const base::Lock lock = base::lock_soon(mutex_);
         ++metrics_.fallbacks;
       }
       return std::nullopt;
     }
-    const Error& why = done.error();
-    record.decisions.push_back({device, Candidate::Verdict::failed, why});
+    const Error& why = attempted.error();
+    decision.verdict = Candidate::Verdict::failed;
+    decision.code = RefusalCode::attempt_failed;
+    decision.error = why;
+    record.decisions.push_back(std::move(decision));
     if (!may_go_elsewhere(why.code())) return why;
     fell = true;
     if (record.fallback == Fallback::warn)
@@ -118,22 +107,23 @@ std::optional<Error> Core::place(Record& record) {
                  base::text("{} falls back from '{}': {}", record.subject(), pool_->devices()[device].id(),
                             why.sentence()));
   }
-  // Nobody did it. The first real failure says most; else the refusals do.
+  // The first failure says more than refusals do.
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
     if (record.fallback == Fallback::forbid)
-      return decision.why->with_context(base::text("fallback of {} is forbidden", record.object()));
-    return *decision.why;
+      return decision.error->with_context(base::text("fallback of {} is forbidden", record.object()));
+    return *decision.error;
   }
   std::string reasons;
   bool lost = false;
   for (const Decision& decision : record.decisions) {
-    reasons += base::text(" {}: {}", pool_->devices()[decision.device].id(), decision.why->sentence());
-    lost |= decision.why->code() == Errc::device_lost;
+    reasons += base::text(" {}: {}", pool_->devices()[decision.device].id(), describe(record, decision));
+    lost |= decision.code == RefusalCode::device_lost;
   }
-  const Errc code = record.decisions.size() == 1 ? record.decisions.front().why->code()
-                    : lost                       ? Errc::device_lost
-                                                 : Errc::unsupported;
+  const RefusalCode only = record.decisions.size() == 1 ? record.decisions.front().code : RefusalCode::none;
+  const Errc code = only == RefusalCode::foreign_buffer ? Errc::invalid_argument
+                    : lost                              ? Errc::device_lost
+                                                        : Errc::unsupported;
   return Error(code, base::text("No device can run {}.{}", record.object(), reasons));
 }
 
@@ -152,26 +142,57 @@ std::optional<Error> Core::misnamed(std::string_view on) const {
   return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", on, there));
 }
 
-std::optional<Error> Core::refusal(const Record& record, std::size_t index) const {
+/// Returns whether a device can run a job: `refused` with its code, or `passed` without one.
+Decision Core::consider(const Record& record, std::size_t index) const {
   const Device& device = pool_->devices()[index];
   const AdapterInfo& info = device.info();
+  const auto refused = [&](RefusalCode code) {
+    return Decision{.device = index, .verdict = Candidate::Verdict::refused, .code = code};
+  };
   if (!record.on.empty() && record.on != info.id && record.on != info.backend)
-    return Error(Errc::unsupported, base::text("The job asks for '{}'.", record.on));
-  if (const Error* lost = device.base()->lost()) return *lost;
+    return refused(RefusalCode::not_requested);
+  if (const Error* lost = device.base()->lost()) {
+    Decision decision = refused(RefusalCode::device_lost);
+    decision.error = *lost;
+    return decision;
+  }
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
-    if (auto why = refusal_of(job[c].programs(), *device.base())) return why;
+    if (is_refused(job[c].programs(), *device.base())) {
+      Decision decision = refused(RefusalCode::kernel_unsupported);
+      decision.program = job[c].programs()[0];
+      return decision;
+    }
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;
       const auto* buffer = device::buffer_of(operand);
-      if (buffer && buffer->device() != device.base())
-        return Error(Errc::invalid_argument,
-                     base::text("Argument {} of '{}' is a buffer of another device ('{}').", i + 1,
-                                job[c].name(), buffer->device()->info().id));
+      if (!buffer || buffer->device() == device.base()) continue;
+      Decision decision = refused(RefusalCode::foreign_buffer);
+      decision.program = job[c].programs()[0];
+      decision.argument = static_cast<std::uint32_t>(i + 1);
+      decision.owner = buffer->device();
+      return decision;
     }
   }
-  return std::nullopt;
+  return {.device = index};
+}
+
+/// Adds a decision about a device that was not tried, because another one has run the job.
+void Core::consider_rest(Record& record, std::size_t index) const noexcept {
+  const bool is_considered = std::any_of(record.decisions.begin(), record.decisions.end(),
+                                         [&](const Decision& d) { return d.device == index; });
+  if (is_considered) return;
+  Decision decision{.device = index};
+  try {
+    decision = consider(record, index);
+  } catch (const std::bad_alloc&) {  // the order of preference is reason enough
+  }
+  if (decision.code == RefusalCode::none)
+    decision.code = choices_[index].emulated && !choices_[record.device].emulated
+                        ? RefusalCode::emulated
+                        : RefusalCode::lower_preference;
+  record.decisions.push_back(std::move(decision));  // `place` has reserved room for every device
 }
 
 /// The executable of one program of a call.
@@ -182,9 +203,7 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
                                          : provider_->provide(program, device, ready_by);
   if (!provided) return std::move(provided).error();
   record.tier = std::max(record.tier, provided->tier);
-  if (const auto why = program->current().passed_over(*device);
-      why && record.passed_over.find(why->sentence()) == std::string::npos)
-    record.passed_over += " " + why->sentence();
+  if (program->current().passes_over(*device)) record.passed_over.push_back(program);
   return std::move(provided->executable);
 }
 
@@ -424,95 +443,6 @@ std::string Core::abandon(Record& record) noexcept {
   } catch (const std::bad_alloc&) {
     return {};
   }
-}
-
-Explanation Core::explain(const Record& record) const {
-  Explanation explanation;
-  explanation.job = record.name;
-  if (origin_.is_inherited()) return explanation;
-  explanation.tag = record.tag;
-  if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
-  const Preference& row = preferences_.row(record.type, record.size);
-  const auto has_run = std::any_of(record.decisions.begin(), record.decisions.end(),
-                                   [](const Decision& d) { return d.verdict == Candidate::Verdict::ran; });
-  const auto say = [&](const Decision& decision) {
-    const AdapterInfo& info = pool_->devices()[decision.device].info();
-    Candidate candidate{info.id, info.name, decision.verdict, {}};
-    if (decision.why) candidate.reason = decision.why->sentence();
-    if (decision.verdict == Candidate::Verdict::ran)
-      candidate.reason =
-          base::text("took {:.3g} ms. {}", milliseconds(record.ended - record.started), reason(record));
-    if (decision.verdict == Candidate::Verdict::passed)
-      candidate.reason = why_passed(record, row, decision.device, has_run);
-    explanation.candidates.push_back(std::move(candidate));
-  };
-  {
-    const base::Lock lock(record.mutex);
-    if (!record.is_settled) return explanation;
-  }
-  for (const Decision& decision : record.decisions)
-    if (decision.verdict == Candidate::Verdict::ran) say(decision);
-  for (const Decision& decision : record.decisions)
-    if (decision.verdict != Candidate::Verdict::ran) say(decision);
-  for (const AdapterInfo& info : pool_->adapters())
-    if (!info.usable)
-      explanation.candidates.push_back({info.id, info.name, Candidate::Verdict::refused, info.reason});
-  return explanation;
-}
-
-std::string Core::reason(const Record& record) const {
-  if (const Error* inherited = origin_.error()) return inherited->sentence();
-  std::string text = why_there(record) + record.passed_over;
-  for (const auto& [trial, variant] : record.variants)
-    if (const std::string said = trial->text(variant); text.find(said) == std::string::npos) text += said;
-  return text;
-}
-
-std::string Core::why_there(const Record& record) const {
-  const AdapterInfo& info = pool_->devices()[record.device].info();
-  std::string text;
-  for (const Decision& decision : record.decisions) {
-    if (decision.verdict != Candidate::Verdict::failed) continue;
-    text += base::text("{} failed: {} ", pool_->devices()[decision.device].id(), decision.why->sentence());
-  }
-  if (!text.empty()) return text + base::text("'{}' was next.", info.id);
-  if (!record.on.empty()) return base::text("The job asks for '{}'.", record.on);
-  if (pool_->devices().size() == 1) return base::text("'{}' is the only device.", info.id);
-  for (const Decision& decision : record.decisions) {
-    if (decision.verdict == Candidate::Verdict::ran) break;
-    text += base::text("{} refused: {} ", pool_->devices()[decision.device].id(), decision.why->sentence());
-  }
-  const Preference& row = preferences_.row(record.type, record.size);
-  const std::string work = base::text("{} work of {}", record.type.name, to_string(record.size));
-  // Backends that the row names before this one, and why none of their devices ran the job.
-  std::string absent;
-  for (const std::string& backend : row.backends) {
-    if (backend == info.backend) break;
-    bool any = false;
-    for (std::size_t device = 0; device < choices_.size(); ++device) {
-      if (choices_[device].backend != backend) continue;
-      any = true;
-      if (choices_[device].emulated)
-        absent += base::text("{}'{}' runs on the CPU and comes last", absent.empty() ? "" : ", ",
-                             pool_->devices()[device].id());
-    }
-    if (!any) absent += base::text("{}'{}' has no usable device", absent.empty() ? "" : ", ", backend);
-  }
-  if (!absent.empty()) return text + base::text("'{}' is next for {}: {}.", info.backend, work, absent);
-  return text + base::text("'{}' comes {} for {}.", info.backend, text.empty() ? "first" : "next", work);
-}
-
-/// Why a device that could have run a job was not asked to.
-std::string Core::why_passed(const Record& record, const Preference& row, std::size_t device,
-                             bool has_run) const {
-  if (!has_run) return base::text("fallback of {} is forbidden.", record.object());
-  const std::string& first = pool_->devices()[record.device].info().id;
-  if (choices_[device].emulated && !choices_[record.device].emulated)
-    return base::text("it runs on the CPU and comes after '{}' and every other device.", first);
-  if (choices_[device].backend == choices_[record.device].backend)
-    return base::text("'{}' is of the same backend and comes before it.", first);
-  return base::text("'{}' comes before it for {} work of {} and more.", first, row.type.name,
-                    to_string(row.at_least));
 }
 
 }  // namespace scheduler

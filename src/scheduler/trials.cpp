@@ -30,7 +30,7 @@ std::uint32_t size_class(std::uint64_t n) noexcept {
 
 Trial::Trial(const Programs& programs, const device::DeviceBase& device) {
   for (std::size_t i = 0; i < programs.size(); ++i)
-    if (!programs[i]->current().refusal(device))
+    if (programs[i]->current().runs_on(device))
       variants_.push_back({.program = i, .name = std::string(programs[i]->name())});
   if (variants_.empty()) variants_.push_back({.program = 0, .name = std::string(programs[0]->name())});
 }
