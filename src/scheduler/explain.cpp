@@ -68,7 +68,8 @@ Explanation Core::explain(const Record& record) const {
     explanation.candidates.push_back(
         {info.id, info.name, decision.verdict,
          decision.verdict == Candidate::Verdict::ran
-             ? base::text("took {:.3g} ms. {}", milliseconds(record.ended - record.started), reason(record))
+             ? base::text("took {:.3g} ms. {}", milliseconds(record.settled_at - record.started),
+                          reason(record))
              : describe(record, decision),
          decision.code, decision.error});
   };

@@ -120,7 +120,7 @@ void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
   if (const Error* inherited = record_->core->origin().error()) return then(*inherited);
   {
     const base::Lock lock(record_->mutex);
-    if (!record_->is_settled) return record_->thens.push_back(std::move(then));
+    if (!record_->is_settled) return record_->continuations.push_back(std::move(then));
   }
   then(record_->result());
 }
@@ -133,10 +133,10 @@ Duration Outcome::queue_time() const { return record_->started - record_->submit
 Duration Outcome::build_time() const { return record_->build_time; }
 Duration Outcome::transfer_time() const { return record_->transfer_time; }
 Duration Outcome::run_time() const {
-  return record_->ended - record_->started - record_->lane_time - record_->build_time -
+  return record_->settled_at - record_->started - record_->lane_time - record_->build_time -
          record_->transfer_time;
 }
-Bytes Outcome::bytes_transferred() const { return record_->moved; }
+Bytes Outcome::bytes_transferred() const { return record_->bytes_transferred; }
 CacheTier Outcome::cache_tier() const { return record_->tier; }
 std::string Outcome::reason() const { return record_->core->reason(*record_); }
 
