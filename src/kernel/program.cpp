@@ -479,15 +479,29 @@ std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) co
   return refusal(choose(device, Ask::no), device);
 }
 
-std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device) const {
+bool KernelProgram::runs_on(const device::DeviceBase& device) const {
+  const Prepared* const source = choose(device, Ask::no).source;
+  return source && (!source->ready || source->ready->needs.without(device.info().features).empty());
+}
+
+std::optional<Error> KernelProgram::refused_native(const device::DeviceBase& device) const {
   for (const Prepared& source : sources_) {
     if (source.language != "native" || source.backend != device.info().backend) continue;
     if (const NativeProbe probe = source.ready->native->probe())
-      if (const auto why = device.known_refusal_by(probe))
-        return Error(why->code(), base::text("The native function of kernel '{}' is not used on '{}': {}",
-                                             name_, device.info().id, why->sentence()));
+      if (auto why = device.known_refusal_by(probe)) return why;
   }
   return std::nullopt;
+}
+
+bool KernelProgram::passes_over(const device::DeviceBase& device) const {
+  return refused_native(device).has_value();
+}
+
+std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device) const {
+  const auto why = refused_native(device);
+  if (!why) return std::nullopt;
+  return Error(why->code(), base::text("The native function of kernel '{}' is not used on '{}': {}", name_,
+                                       device.info().id, why->sentence()));
 }
 
 std::optional<Error> KernelProgram::refusal(const Choice& choice, const device::DeviceBase& device) const {

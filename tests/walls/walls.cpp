@@ -93,14 +93,23 @@ const std::vector<Words>& vocabulary() {
   return words;
 }
 
+// The files outside of src/backend that may name a backend, and why.
+const Names backend_names_allowed{
+    "include/wye/interop/",     // the public door to one vendor's objects
+    "src/device/names.cpp",     // "cpu" is the name of a type of adapter
+    "src/interop/dlpack.cpp",   // DLPack numbers vendors
+    "src/workloads/matmul.cpp"  // a native source for one vendor's library
+};
+
 struct Source {
   Names included;  // "<wye/base/error.hpp>", "\"cache/store.hpp\""
   std::set<std::string> names;
+  std::set<std::string> strings;
 };
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':'; }
 
-// What a file includes and every name in it, without its comments and the contents of its strings.
+// What a file includes, every name in it, without its comments, and its strings.
 Source read(const fs::path& path) {
   std::ostringstream all;
   all << std::ifstream(path).rdbuf();
@@ -125,7 +134,9 @@ Source read(const fs::path& path) {
       }
       at = end;
     } else if (rest.front() == '"' || rest.front() == '\'') {
+      const auto begin = at + 1;
       for (++at; at < text.size() && text[at] != rest.front(); ++at) at += text[at] == '\\';
+      if (rest.front() == '"') source.strings.insert(text.substr(begin, std::min(at, text.size()) - begin));
       ++at;
     } else if (in_name(rest.front())) {
       auto end = at;  // a digit separator is part of its number
@@ -178,6 +189,8 @@ class Checker {
   explicit Checker(const fs::path& root) : root_(root) {}
 
   std::vector<Violation> check() {
+    for (const auto& entry : fs::directory_iterator(root_ / "src/backend"))
+      if (entry.is_directory()) backends_.push_back(entry.path().filename().string());
     for (const char* folder : {"include", "src", "examples", "bench", "tools"}) {
       if (fs::exists(root_ / folder)) check_folder(folder);
     }
@@ -210,6 +223,10 @@ class Checker {
       check_arrow(path, room, included);
       check_vendor(path, is_public, included);
     }
+    const bool is_library = is_public || path.starts_with("src/");
+    if (is_library && !path.starts_with("src/backend/") && !begins_with_one_of(path, backend_names_allowed))
+      for (const auto& string : source.strings)
+        if (contains(backends_, string)) add("backend names", path, '"' + string + "\" names a backend.");
     // A benchmark is timed against its peers: it has their words.
     if (room == "bench") return;
     auto names = source.names;
@@ -255,6 +272,7 @@ class Checker {
   }
 
   fs::path root_;
+  Names backends_;
   std::vector<Violation> found_;
 };
 
@@ -263,7 +281,7 @@ class Checker {
 std::vector<Violation> check(const fs::path& root) { return Checker(root).check(); }
 
 std::vector<std::string> rules() {
-  std::vector<std::string> all{"arrows", "public headers", "readmes", "rooms"};
+  std::vector<std::string> all{"arrows", "backend names", "public headers", "readmes", "rooms"};
   for (const auto& words : vocabulary()) all.push_back(words.of);
   return all;
 }
