@@ -6,7 +6,7 @@ set -eu
 packages() {
   case $1 in
     build) echo g++ cmake ninja-build pkg-config libfmt-dev libsodium-dev libxxhash-dev libvulkan-dev \
-      libhwy-dev libshaderc-dev glslang-dev spirv-tools ;;
+      libhwy-dev libshaderc-dev glslang-dev spirv-tools spirv-headers ;;
     run) echo libvulkan1 mesa-vulkan-drivers ;;
     examples) echo libcairo2-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;

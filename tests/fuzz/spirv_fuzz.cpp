@@ -1,11 +1,10 @@
-// SPIR-V of any origin: it is read within its bounds, and parsed or rejected, in both rooms that read it.
-#include "backend/vulkan/spirv.hpp"
+// SPIR-V of any origin: it is read within its bounds, and parsed or rejected.
+#include "spirv/rewrite.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "backend/vulkan/spirv_check.hpp"
-#include "backend/vulkan/spirv_spill.hpp"
 #include "fuzz/edits.hpp"
 #include "kernel/compilers/glsl.hpp"
 #include "kernel/reflect/spirv.hpp"
@@ -84,13 +83,11 @@ void check(const Words& words, const kernel::Interface& interface) {
     artefact.passing.push_back(
         {.kind = device::Passing::Kind::descriptor, .binding = binding.binding, .offset = 0});
   }
-  const auto module = vulkan::spirv::Module::parse(artefact.code, "k", physical.spirv_version);
+  const auto module = vulkan::read_spirv(artefact, physical);
   if (!module || !vulkan::check_spirv(*module, artefact, physical)) return;
-  const Words spilled = vulkan::spill_push_constants(*module, 31);
+  const Words spilled = spirv::spill_push_constants(*module, 31);
   // The result is a module again.
-  const auto again = std::as_bytes(std::span(spilled));
-  artefact.code.assign(again.begin(), again.end());
-  if (!vulkan::spirv::Module::parse(artefact.code, "k", physical.spirv_version)) std::abort();
+  if (!spirv::Module::parse(spilled)) std::abort();
 }
 
 }  // namespace
