@@ -7,8 +7,8 @@ function(wye_options target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   # Paths in the binary (debug information, Place) are relative to the source tree.
   target_compile_options(${target} PRIVATE
-    -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=.)
-  if(PROJECT_IS_TOP_LEVEL)
+    -ffile-prefix-map=${wye_SOURCE_DIR}=. -ffile-prefix-map=${wye_BINARY_DIR}=.)
+  if(wye_IS_TOP_LEVEL)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow)
     # g++ 12 sees overlaps in std::string that are not there (PR105651); with sanitizers, g++ sees uninitialized reads
     # in std::variant that are not there.

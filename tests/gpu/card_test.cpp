@@ -134,7 +134,7 @@ void fault(const Kernel<P...>& kernel, const std::vector<std::string>& codes) {
 
 }  // namespace
 
-TEST_CASE("a card is named with what it is", "[gpu]") {
+TEST_CASE("the card reports its name, memory and architecture", "[gpu]") {
   auto runtime = with_card(Card::any);
   if (!runtime) return;
   const AdapterInfo& info = runtime->devices()[0].info();
@@ -146,7 +146,7 @@ TEST_CASE("a card is named with what it is", "[gpu]") {
   CHECK(info.device_uuid != Uuid{});
 }
 
-TEST_CASE("memory that runs out is an error, and what was there is as it was", "[gpu]") {
+TEST_CASE("out of memory is an error, and existing memory is unchanged", "[gpu]") {
   auto runtime = with_card(Card::any, {.lane_memory = Bytes{1ull << 50}});
   if (!runtime) return;
   const Device device = runtime->devices()[0];
@@ -183,7 +183,7 @@ TEST_CASE("memory that runs out is an error, and what was there is as it was", "
   CHECK(again);
 }
 
-TEST_CASE("a buffer larger than 4 GiB is reached to its end", "[gpu]") {
+TEST_CASE("a kernel writes the end of a buffer larger than 4 GiB", "[gpu]") {
   auto runtime = with_card(Card::computes, {.lane_memory = 8_GiB});
   if (!runtime) return;
   constexpr std::uint64_t count = (1ull << 30) + 12345;
@@ -217,7 +217,7 @@ extern "C" __global__ void iota(wye_span<unsigned> x) {
   }
 }
 
-TEST_CASE("a kernel that outlasts its time limit is given up, and the card goes on", "[gpu]") {
+TEST_CASE("a kernel over its time limit times out, and the card runs later jobs", "[gpu]") {
   auto runtime = with_card(Card::computes);
   if (!runtime) return;
   const auto kernel = hold();
@@ -253,7 +253,7 @@ extern "C" __global__ void triple(wye_span<unsigned> x) {
   CHECK(x == expected);
 }
 
-TEST_CASE("the current context of the host is what it was", "[gpu]") {
+TEST_CASE("the host's current context is unchanged", "[gpu]") {
   auto runtime = with_card(Card::computes);
   if (!runtime) return;
   const auto driver =

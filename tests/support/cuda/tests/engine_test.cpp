@@ -1,5 +1,5 @@
-// The instrument itself: kernels that are right do as they should on the host, in every order of their threads, and each mistake
-// that the engine can see is seen. What only sanitizers see is in planted.cpp.
+// The engine of the stand-in: correct kernels compute the right results on the host, in every order of their threads, and the
+// engine reports each mistake that it can detect. planted.cpp has mistakes that only sanitizers detect.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ std::vector<float> result_of(std::string_view name, Shape shape, long order) {
 
 }  // namespace
 
-TEST_CASE("a barrier that not all threads come to is named with its line", "[cuda]") {
+TEST_CASE("a barrier that not all threads reach is reported with its line", "[cuda_stand_in]") {
   std::vector<float> out(256);
   CHECK(run("different_barriers", {1, 256}, 0, out.data()) ==
         "Threads of block (0,0,0) wait at different barriers: thread 0 at line 5, thread 100 at line 7.");
@@ -65,7 +65,8 @@ TEST_CASE("a barrier that not all threads come to is named with its line", "[cud
   CHECK(run("with_barrier", {1, 256}, 0, out.data()).empty());  // and it goes on
 }
 
-TEST_CASE("lanes that a mask names and that do not come are named with line and mask", "[cuda]") {
+TEST_CASE("lanes of a mask that do not reach the barrier are reported with line and mask",
+          "[cuda_stand_in]") {
   std::vector<float> out(64);
   CHECK(
       run("absent_lanes", {1, 64}, 0, out.data()) ==
@@ -75,7 +76,7 @@ TEST_CASE("lanes that a mask names and that do not come are named with line and 
         "Lane 16 of warp 0 of block (0,0,0) gives a mask (0x0000ffff) at line 26 that it is not in.");
 }
 
-TEST_CASE("a missing barrier shows when the order of the threads changes", "[cuda][no_tsan]") {
+TEST_CASE("a missing barrier changes the result in another order of threads", "[cuda_stand_in][no_tsan]") {
   std::vector<float> wanted(256);
   for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = 1.0f + static_cast<float>(i ^ 1);
   for (const long order : orders) {
@@ -89,12 +90,12 @@ TEST_CASE("a missing barrier shows when the order of the threads changes", "[cud
   }
 }
 
-TEST_CASE("shared memory that nothing was written to is no number, in every block", "[cuda][no_tsan]") {
+TEST_CASE("unwritten shared memory is NaN, in every block", "[cuda_stand_in][no_tsan]") {
   for (const long order : orders)
     for (const float value : result_of("unset_shared", {2, 64, 256}, order)) CHECK(std::isnan(value));
 }
 
-TEST_CASE("lanes of a warp have of one another what CUDA says", "[cuda]") {
+TEST_CASE("shuffles and votes of a warp return the values that CUDA defines", "[cuda_stand_in]") {
   constexpr unsigned threads = 96, rows = 15, warps = threads / 32;
   for (const long order : orders) {
     std::vector<unsigned> out(std::size_t{rows} * threads, ~0u);
@@ -128,7 +129,7 @@ TEST_CASE("lanes of a warp have of one another what CUDA says", "[cuda]") {
   }
 }
 
-TEST_CASE("a block adds by shuffles and dynamic shared memory, whatever its size", "[cuda]") {
+TEST_CASE("a block of any size sums by shuffles and dynamic shared memory", "[cuda_stand_in]") {
   for (const unsigned threads : {32u, 64u, 256u, 1024u})
     for (const long order : orders) {
       constexpr unsigned count = 3000;
@@ -142,7 +143,7 @@ TEST_CASE("a block adds by shuffles and dynamic shared memory, whatever its size
     }
 }
 
-TEST_CASE("the last block to come sees what all others wrote", "[cuda]") {
+TEST_CASE("the last block reads the results of all others", "[cuda_stand_in]") {
   for (const long order : orders) {
     std::vector<float> out(65);
     unsigned count = 0;
@@ -151,7 +152,7 @@ TEST_CASE("the last block to come sees what all others wrote", "[cuda]") {
   }
 }
 
-TEST_CASE("atomic operations do what they are named for", "[cuda]") {
+TEST_CASE("atomic operations of all threads lose no update", "[cuda_stand_in]") {
   for (const long order : orders) {
     int i[3] = {0, -1000, 1000};
     unsigned u[4] = {};
@@ -165,7 +166,7 @@ TEST_CASE("atomic operations do what they are named for", "[cuda]") {
   }
 }
 
-TEST_CASE("functions of CUDA are those of the host by other names", "[cuda]") {
+TEST_CASE("CUDA's math functions equal those of the host", "[cuda_stand_in]") {
   struct alignas(16) Four {
     float x, y, z, w;
   };

@@ -1,5 +1,5 @@
-// One mistake each time it is run: wye_cuda_planted NAME. The sanitizer it is built with is to report it, and to be silent
-// about what is right. Kernels are those of planted.cu; what is wrong between streams is so by calls of the stand-in itself.
+// Plants one mistake per run: wye_cuda_planted NAME right|wrong. The sanitizer of the build reports the mistake and nothing
+// about the correct version. Kernels are those of planted.cu; mistakes between streams are made by calls of the stand-in.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
