@@ -11,7 +11,7 @@
 namespace standin {
 namespace {
 
-/// Reads the kernels of a cubin: their names, and where their parameters lie.
+/// Reads the kernels of a cubin: their names and the layout of their parameters.
 CUresult read_cubin(const std::byte* image, Library& library) {
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof(header));
@@ -63,7 +63,8 @@ CUresult read_cubin(const std::byte* image, Library& library) {
   return library.kernels.empty() ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 
-/// Reads the kernels of a text of PTX, as NVRTC writes it: "\t.param .align 8 .b8 add_param_0[16],", "\t.param .u32 add_param_1".
+/// Reads the kernels of PTX text as NVRTC writes it: "\t.param .align 8 .b8 add_param_0[16],", "\t.param .u32
+/// add_param_1".
 CUresult read_ptx(const char* code, Library& library) {
   const std::string text = code;
   if (text.find(".version") == std::string::npos) return CUDA_ERROR_INVALID_PTX;

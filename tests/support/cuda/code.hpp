@@ -1,5 +1,5 @@
 #pragma once
-// Code that is loaded: which kernels it has, and where their parameters lie.
+// Loaded code: its kernels and the layout of their parameters.
 #include <utility>
 
 #include "support/cuda/world.hpp"
@@ -13,11 +13,11 @@ struct Kernel {
   const twin::Kernel* twin = nullptr;
   std::size_t fixed_shared = 0;
   int dynamic_shared = 48 << 10;  // at most
-  bool large_clusters = false;    // of more than 8 blocks
-  CUcontext context = nullptr;    // that its function is of
-  bool loaded = false;            // into it
-  CUresult fits = CUDA_SUCCESS;   // whether it can be
-  void** log = nullptr;           // the value of the option that says where it is told why not
+  bool large_clusters = false;    // more than 8 blocks
+  CUcontext context = nullptr;    // of its function
+  bool loaded = false;            // into the context
+  CUresult fits = CUDA_SUCCESS;   // whether it can be loaded
+  void** log = nullptr;           // the option for the message of a failed load
 };
 
 struct Library {
@@ -25,20 +25,20 @@ struct Library {
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
 };
 
-/// Reads the kernels of a cubin or of a text of PTX, as NVRTC makes them.
+/// Reads the kernels of a cubin or of PTX text, as NVRTC writes them.
 CUresult read_code(const void* code, Library& library);
 
-/// How a kernel is launched, beside its sizes.
+/// The attributes of a launch, without its sizes.
 struct LaunchKind {
   dim3 cluster{};
   bool cooperative = false;
   unsigned blocks() const { return cluster.x * cluster.y * cluster.z; }
 };
-/// Takes one attribute. False: it is not known.
+/// Reads one attribute. Returns false if it is unknown.
 bool read_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchKind& kind);
-/// The block of a kernel's parameters, of where each one is.
+/// Returns the block of a kernel's parameters, given a pointer to each.
 std::vector<std::byte> gather(const Kernel& kernel, void** parameters);
-/// Gives a stream a launch; the attributes of `config` are not looked at.
+/// Submits a launch to a stream; the attributes of `config` are ignored.
 CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function, void** parameters,
                 void** extra);
 

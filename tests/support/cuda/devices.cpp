@@ -72,7 +72,7 @@ CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) 
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: *value = 1; break;
-    // As under MPS and on virtual GPUs: whoever needs operations on memory in a stream's order is found out.
+    // As under MPS and on virtual GPUs: a caller that requires operations on memory in a stream's order fails.
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1: *value = 0; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
@@ -91,7 +91,7 @@ CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   *context = primary(device);
   return CUDA_SUCCESS;
 }
-/// With the last handle of all contexts they end, and all that was made in it.
+/// Ends a context with its last handle, and everything created in it.
 CUresult DevicePrimaryCtxRelease(CUdevice) {
   World& w = world();
   std::map<void*, Object> objects;
@@ -104,14 +104,14 @@ CUresult DevicePrimaryCtxRelease(CUdevice) {
     objects.swap(w.objects);
     for (const auto& [address, allocation] : w.memory) memory.push_back(address);
   }
-  // What streams are still at uses the others.
+  // Streams that still have work use the other objects.
   for (const bool streams : {true, false})
     for (const auto& [object, its] : objects)
       if ((its.kind == Stream::kind) == streams) its.destroy(object);
   for (const CUdeviceptr address : memory) release(address);
   return CUDA_SUCCESS;
 }
-/// "A green context can be current to only one thread at a time", says cuGreenCtxCreate.
+/// cuGreenCtxCreate's documentation: "A green context can be current to only one thread at a time".
 CUresult CtxPushCurrent(CUcontext context) {
   World& w = world();
   {

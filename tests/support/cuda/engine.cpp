@@ -1,5 +1,5 @@
-// Runs the threads of a block one at a time, each with a stack of its own, warp by warp: a thread that has to wait is left where
-// it is. What waits for something that never comes is found when nothing else can run.
+// Runs the threads of a block one at a time as fibers, warp by warp: a waiting thread keeps its stack. A wait that
+// nothing can end is detected when no thread can run.
 #include "engine.hpp"
 
 #include <link.h>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-// Present where a sanitizer is.
+// Defined in a process with a sanitizer.
 extern "C" {
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom, std::size_t size);
 [[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake_stack, const void** bottom, std::size_t* size);
@@ -32,7 +32,7 @@ void wye_switch(void** from, void* to);
 }
 
 #if defined(__x86_64__)
-// Leaves the stack whose end goes to *from for the one that ends at `to`.
+// Switches from the stack whose top is stored in *from to the one at `to`.
 asm(R"(
   .text
   .hidden wye_switch
@@ -73,7 +73,7 @@ void release(void* token) {
   if (has_tsan()) __tsan_release(token);
 }
 
-/// Numbers below `count` in some order: an arithmetic progression, so that it costs nothing where there are many.
+/// Returns the numbers below `count` in some order: an arithmetic progression, which costs nothing for large counts.
 struct Order {
   std::uint64_t count = 1, first = 0, step = 1;
   std::uint64_t at(std::uint64_t i) const { return (first + i * step) % count; }
@@ -88,7 +88,7 @@ Order order_of(std::uint64_t count, long how, std::uint64_t salt) {
   return order;
 }
 
-/// A stack, and a thread of a kernel that runs on it.
+/// A stack and the thread of a kernel that runs on it.
 struct Fiber {
   static constexpr std::size_t guard = 4096, size = 256u << 10;
   std::byte* stack = nullptr;
@@ -104,7 +104,7 @@ struct Fiber {
     mprotect(memory, guard, PROT_NONE);
     stack = static_cast<std::byte*>(memory) + guard;
     void** top = reinterpret_cast<void**>(stack + size);
-    *--top = nullptr;  // where `main` would return to
+    *--top = nullptr;  // the return address for `main`
     *--top = reinterpret_cast<void*>(main);
     for (int i = 0; i < 6; ++i) *--top = nullptr;
     end = top;
@@ -128,7 +128,7 @@ struct Thread {
   State state = State::runs;
   int line = 0;
   std::unique_ptr<Fiber> fiber;
-  // Of the operation of its warp that it waits in.
+  // The warp operation in which the thread waits.
   Combine combine = nullptr;
   unsigned mask = 0, argument = 0;
   std::uint64_t value = 0;
@@ -140,21 +140,21 @@ std::string hex(unsigned mask) {
   return text;
 }
 
-/// A block that has begun and not ended: it can be left while it waits for others, and be gone on with.
+/// A block that has begun and not ended. It can be suspended while it waits for others, and resumed.
 struct Block {
   uint3 at{};
   std::uint64_t number = 0, phase = 0;
   std::vector<Thread> threads;
   unsigned ended = 0;
-  State waits = State::runs;      // for its cluster or its grid; `ended` when it has
-  std::vector<std::byte> shared;  // its shared memory while it is left
+  State waits = State::runs;      // for its cluster or grid; `ended` when it has
+  std::vector<std::byte> shared;  // its shared memory while it is suspended
 };
 
-/// The one of a thread of the host.
+/// Returns the engine of a host thread.
 class Engine {
  public:
   ~Engine() {
-    // Threads that have ended leave their stacks in order, for the sake of ASan.
+    // Threads that have ended leave their stacks in order, because ASan requires it.
     for (std::unique_ptr<Fiber>& fiber : idle_)
       if (fiber) {
         fiber->quits = true;
@@ -162,7 +162,8 @@ class Engine {
       }
   }
 
-  /// Runs a block from its beginning, or from where it waited for others: to its end, or until it waits for others again.
+  /// Runs a block from its beginning, or from the point where it waited for other blocks, until its end or its next
+  /// wait.
   std::string run_block(const Launch& launch, Block& block) {
     launch_ = &launch;
     self = {{}, block.at, launch.block, launch.grid, launch.cluster};
@@ -183,7 +184,7 @@ class Engine {
       for (std::uint64_t w = 0; w < warps.count; ++w) run_warp(static_cast<unsigned>(warps.at(w)), lanes);
       if (failure_.empty() && ended_ != count_) look_at_waiting();
       if (!failure_.empty()) {
-        threads_.clear();  // with the stacks that they wait on
+        threads_.clear();  // with the stacks on which they wait
         break;
       }
     }
@@ -242,7 +243,7 @@ class Engine {
   }
 
  private:
-  /// The stack that new fibers begin on.
+  /// The stack on which new fibers begin.
   static void main();
 
   void run_warp(unsigned warp, const Order& lanes) {
@@ -264,19 +265,20 @@ class Engine {
     if (thread.state == State::ended) idle_[has_tsan() ? index : ready_fiber_++] = std::move(thread.fiber);
   }
 
-  /// A stack that is not in use: under TSan always the same for a thread's number, for it takes it for one thread.
+  /// Returns an unused stack. Under TSan a thread number always gets the same one, because TSan identifies threads by
+  /// it.
   std::unique_ptr<Fiber> take_fiber(unsigned index) {
     if (has_tsan()) {
       if (idle_.size() <= index) idle_.resize(index + 1);
       if (idle_[index]) return std::move(idle_[index]);
     } else {
       if (ready_fiber_ != 0) return std::move(idle_[--ready_fiber_]);
-      idle_.emplace_back();  // room for it when its thread has ended
+      idle_.emplace_back();  // reserved for when its thread has ended
     }
     return std::make_unique<Fiber>(&main);
   }
 
-  // The order in time of these lines is what the sanitizers' manuals ask for.
+  // The order of these lines is the one that the sanitizers' manuals require.
   void enter(Fiber& fiber) {
     fiber_ = &fiber;
     if (__sanitizer_start_switch_fiber)
@@ -297,13 +299,14 @@ class Engine {
     if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(fiber.fake_stack, &bottom_, &size_);
   }
 
-  /// What a thread did before it waits comes before what all who meet it at `token` do after, if there is one.
+  /// Orders what a thread did before it waits with what all threads that meet it at `token` do afterwards, if there is
+  /// one.
   void wait(State state, int line, char* token) {
     Thread& thread = threads_[running_];
     thread.state = state;
     thread.line = line;
     if (token) release(token);
-    release(&end_);  // it may never go on
+    release(&end_);  // it may never resume
     leave();
     if (token) acquire(token);
   }
@@ -318,7 +321,7 @@ class Engine {
     return true;
   }
 
-  /// Nothing can run: all wait at one barrier, or something is wrong.
+  /// No thread can run: all wait at one barrier, or there is a mistake.
   void look_at_waiting() {
     const auto at = [&](unsigned i) {
       return "thread " + std::to_string(i) + " at line " + std::to_string(threads_[i].line);
@@ -375,14 +378,14 @@ class Engine {
   std::vector<std::unique_ptr<Fiber>> idle_;  // the first ready_fiber_ of them; under TSan by thread
   std::size_t ready_fiber_ = 0;
   std::string failure_;
-  State waits_ = State::runs;  // what the block that runs waits for, of other blocks
+  State waits_ = State::runs;  // what the running block waits for, of other blocks
 
   Fiber* fiber_ = nullptr;
   void* end_of_stack_ = nullptr;
   void *fake_stack_ = nullptr, *tsan_ = nullptr;
   const void* bottom_ = nullptr;
   std::size_t size_ = 0;
-  char begin_ = 0, barrier_ = 0, warp_ = 0, end_ = 0, others_ = 0;  // for TSan: what is handed on where
+  char begin_ = 0, barrier_ = 0, warp_ = 0, end_ = 0, others_ = 0;  // for TSan: what each point hands over
 };
 
 Engine& engine() {
@@ -404,7 +407,7 @@ void Engine::main() {
   }
 }
 
-/// The shared memory of a library of kernels, on this thread.
+/// Returns the shared memory of a library of kernels on this thread.
 struct Shared {
   std::byte* begin = nullptr;
   std::size_t size = 0;
@@ -441,11 +444,11 @@ char fences;
 
 }  // namespace
 
-/// The shared memory of a kernel on this thread, in pieces: what is in between is not used.
+/// Returns the parts of a kernel's shared memory on this thread; the space between them is unused.
 class SharedMemory {
  public:
   explicit SharedMemory(const Launch& launch)
-      : dynamic_(launch.kernel->dynamic_shared()),  // and this thread has its shared memory now
+      : dynamic_(launch.kernel->dynamic_shared()),  // this also creates the shared memory of this thread
         unused_(dynamic_ + launch.shared),
         unused_size_(most_shared - launch.shared),
         all_(shared_of(*launch.kernel)) {
@@ -453,7 +456,7 @@ class SharedMemory {
   }
   SharedMemory(const SharedMemory&) = delete;
   ~SharedMemory() { poison(unused_, unused_size_, false); }
-  /// What a block finds in its shared memory is no number.
+  /// A block starts with NaN in its shared memory.
   void clear() const {
     std::memset(all_.begin, 0xff, before());
     std::memset(unused_ + unused_size_, 0xff, after());
@@ -489,14 +492,14 @@ std::string run_together(const Launch& launch, const SharedMemory& shared, std::
     bool moved = false;
     for (Block& block : blocks) {
       if (block.waits == State::ended) continue;
-      // It goes on when all it waits for wait as it does.
+      // It resumes when all blocks that it waits for wait too.
       bool ready = true;
       for (const Block& other : blocks)
         if (block.waits != State::runs && other.waits != block.waits && other.number != block.number &&
             (block.waits == State::at_grid || cluster_of(other) == cluster_of(block)))
           ready = false;
       if (!ready) continue;
-      // All of them, before any can come to the next barrier.
+      // All of them, before any reaches the next barrier.
       const State was = block.waits;
       const std::uint64_t cluster = cluster_of(block);
       for (Block& other : blocks) {

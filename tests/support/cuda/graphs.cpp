@@ -1,5 +1,4 @@
-// Graphs. The nodes of a graph are done in an order that its edges allow, drawn anew for each launch: an edge that is missing
-// shows.
+// Graphs. The nodes run in an order that the edges allow, drawn anew for each launch, so that a missing edge shows.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -11,24 +10,24 @@
 namespace standin {
 namespace {
 
-/// A copy of what one node was given.
+/// A copy of a node's parameters.
 struct GraphNode {
   enum class Kind { kernel, copy, fill, empty } kind = Kind::empty;
   std::vector<std::size_t> after;
   CUDA_KERNEL_NODE_PARAMS kernel{};
   std::vector<std::byte> block;
-  bool in_one_piece = false;  // as `extra` has it
+  bool in_one_piece = false;  // the layout of `extra`
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS fill{};
   LaunchKind launched{};
 };
 
-/// A graph, to be launched or not. A node's handle is its number and one.
+/// A graph, launched or not. A node's handle is its index plus one.
 struct Graph {
   static constexpr std::string_view kind = "graphs";
   std::vector<GraphNode> nodes;
   std::mt19937 random{};
-  std::shared_ptr<Mark> last{};  // of its launches: they come one after the other
+  std::shared_ptr<Mark> last{};  // of its launches, which are serialized
 };
 
 CUresult read_kernel(GraphNode& node, const CUDA_KERNEL_NODE_PARAMS& given) {
@@ -80,7 +79,7 @@ CUresult add_node(CUgraphNode* handle, Graph& graph, const CUgraphNode* after, s
   *handle = reinterpret_cast<CUgraphNode>(nodes.size());
   return CUDA_SUCCESS;
 }
-/// The node of `executable` that `handle` names, if it is of that kind.
+/// Returns the node of `executable` for `handle`, if it has that kind.
 GraphNode* node_of(Graph& executable, CUgraphNode handle, GraphNode::Kind kind) {
   auto& nodes = executable.nodes;
   const std::size_t i = reinterpret_cast<std::uintptr_t>(handle) - 1;
@@ -101,7 +100,7 @@ CUresult GraphAddKernelNode(CUgraphNode* handle, CUgraph graph, const CUgraphNod
   if (const CUresult r = read_kernel(node, *given); r != CUDA_SUCCESS) return r;
   return add_node(handle, *its, after, count, std::move(node));
 }
-/// Of a node of the graph that nodes were added to last: a handle does not say of which it is.
+/// Of a node of the graph that was extended last: a handle does not identify its graph.
 CUresult GraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
                                      const CUkernelNodeAttrValue* value) {
   WYE_NEEDS_CONTEXT;

@@ -1,5 +1,5 @@
 #pragma once
-// The types and functions of CUDA C++ that a thread needs nobody else for: vectors, atomics, arithmetic.
+// Types and functions of CUDA C++ that involve one thread only: vectors, atomics, arithmetic.
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 // ---- vectors ----
 
-// Headers of the toolkit for 16-bit types bring theirs: these are the same.
+// The toolkit's headers for 16-bit types define the same vectors.
 #define __VECTOR_TYPES_H__
 #define __VECTOR_FUNCTIONS_H__
 #define __VECTOR_FUNCTIONS_HPP__
@@ -78,7 +78,7 @@ void __stcs(T* address, T value) {
 
 namespace twin {
 
-/// Replaces *address by f(*address), at once for everybody and in no order with anything else. Returns what was there.
+/// Replaces *address by f(*address) atomically and without ordering. Returns the old value.
 template <class T, class F>
 T update(T* address, F f) {
   T old, desired;
@@ -107,7 +107,7 @@ WYE_ATOMIC(atomicInc, old >= value ? 0 : old + 1)
 WYE_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
 #undef WYE_ATOMIC
 
-/// Numbers of integers wrap.
+/// Integers wrap around.
 template <class T>
 T atomicAdd(T* address, twin::Value<T> value) {
   if constexpr (std::is_integral_v<T>)
@@ -158,7 +158,7 @@ inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
-// The host's library declares functions of these names for itself.
+// The host's library declares functions of these names too.
 #define __expf expf
 #define __exp10f exp10f
 #define __logf logf

@@ -1,4 +1,4 @@
-// What a host and wye ask of the driver about each other's objects.
+// Queries of a host and of wye about each other's objects.
 #include "support/cuda/stream.hpp"
 #include "support/cuda/world.hpp"
 

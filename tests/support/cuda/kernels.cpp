@@ -1,4 +1,4 @@
-// Kernels: loading, asking, launching.
+// Kernels: loading, attributes, launches.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +22,8 @@ bool lie_alike(const twin::Kernel& twin, const Kernel& kernel) {
   return same;
 }
 
-/// Finds the kernels' twins: the file of kernels that has them all, with parameters that lie alike, and the fewest others.
+/// Finds the kernels' twins: the file of kernels that has all of them, with equal parameter layouts, and the fewest
+/// others.
 CUresult find_twins(Library& library) {
   const std::map<std::string, const twin::Kernel*>* best = nullptr;
   std::string elsewhere;
@@ -49,8 +50,8 @@ CUresult find_twins(Library& library) {
   return CUDA_SUCCESS;
 }
 
-/// Loads lazily, as drivers do from CUDA 12.2 on: whether the code is for the device is said, and the log of its compilation
-/// written, when a function is made of it.
+/// Loads lazily, as drivers do since CUDA 12.2: the check of the architecture and the log of the compilation happen
+/// when a function is created.
 CUresult LibraryLoadData(CUlibrary* handle, const void* code, CUjit_option* options, void** values,
                          unsigned count, CUlibraryOption*, void**, unsigned) {
   WYE_NEEDS_CONTEXT;
@@ -88,7 +89,7 @@ CUresult KernelGetFunction(CUfunction* function, CUkernel kernel) {
   *function = reinterpret_cast<CUfunction>(kernel);
   return CUDA_SUCCESS;
 }
-/// From CUDA 12.4 on, whoever does not ask for it is given a function that is not loaded, as lazily as a driver may be.
+/// Since CUDA 12.4 a function is not loaded unless the caller requests it.
 CUresult FuncLoad(CUfunction function) {
   WYE_NEEDS_CONTEXT;
   reinterpret_cast<Kernel*>(function)->loaded = true;
@@ -102,9 +103,9 @@ CUresult KernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* off
   *size = parameters[index].second;
   return CUDA_SUCCESS;
 }
-/// Of one thread, of which a processor has 65536.
+/// Registers of one thread; a processor has 65536.
 int registers() { return static_cast<int>(setting("WYE_STANDIN_REGISTERS", 32)); }
-/// Threads that have room in one processor's registers, in whole warps.
+/// Returns the threads that fit into one processor's registers, in whole warps.
 int threads_of_processor() { return std::min(2048, 65536 / registers() / 32 * 32); }
 
 CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* count, CUfunction function, int threads,
@@ -201,7 +202,8 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
       block{config.blockDimX, config.blockDimY, config.blockDimZ};
   const unsigned shared = config.sharedMemBytes;
   if (on->context != kernel.context) return CUDA_ERROR_INVALID_HANDLE;
-  // Of a node of a graph the header says that a cooperative kernel takes no `extra`; cuLaunchCooperativeKernel has none.
+  // The header forbids `extra` for a cooperative kernel in a graph node; cuLaunchCooperativeKernel has no such
+  // parameter.
   if ((extra && (parameters || kind.cooperative)) || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
       grid.y > 65535 || grid.z > 65535 || block.x == 0 || block.y == 0 || block.z == 0 || block.x > 1024 ||
       block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024 ||
@@ -232,7 +234,7 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
     bytes = gather(kernel, parameters);
   }
   if (bytes.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
-  const twin::Kernel* const code = kernel.twin;  // the library may be unloaded when it runs
+  const twin::Kernel* const code = kernel.twin;  // the library may be unloaded before it runs
   on->push([=, parameters = std::move(bytes)] {
     if (broken()) return;
     const twin::Launch launch{code,   parameters.data(), grid,         block,

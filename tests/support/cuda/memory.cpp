@@ -11,7 +11,7 @@
 namespace standin {
 namespace {
 
-/// Has a pool give back what it does not use, down to `least`. The world is locked.
+/// Has a pool release unused memory, down to `least`. The world is locked.
 void shrink(PoolMemory& pool, std::uint64_t least) {
   const std::uint64_t left = std::min(pool.reserved, std::max(pool.used, least));
   world().device_bytes -= pool.reserved - left;
@@ -31,7 +31,7 @@ struct Pool {
   const int device;
 };
 
-/// The allocation that [address, address + size) is in, or null. The world is locked.
+/// Returns the allocation that contains [address, address + size), or null. The world is locked.
 const Allocation* find(CUdeviceptr address, std::size_t size) {
   auto next = world().memory.upper_bound(address);
   if (next == world().memory.begin()) return nullptr;
@@ -97,7 +97,7 @@ void* allocate(std::size_t size, Allocation from) {
   return memory;
 }
 
-/// Takes it out of what is known. What is small stays where it is, poisoned, for who still reads it to be found out.
+/// Removes an allocation. Small ones stay mapped and poisoned, so that later reads are detected.
 void release(CUdeviceptr address) {
   Allocation gone;
   {
@@ -121,7 +121,7 @@ void release(CUdeviceptr address) {
   poison(bytes(address), gone.size, 0xdd);
   const Unseen unseen;
   static std::mutex mutex;
-  static auto& old = *new std::deque<std::pair<CUdeviceptr, std::size_t>>;  // as the world: to the very end
+  static auto& old = *new std::deque<std::pair<CUdeviceptr, std::size_t>>;  // never destroyed, as the world
   static std::size_t kept = 0;
   const std::lock_guard lock(mutex);
   old.push_back({address, mapped(gone.size)});
@@ -204,7 +204,7 @@ CUresult MemAllocFromPoolAsync(CUdeviceptr* address, std::size_t size, CUmemoryP
   void* memory = allocate(size, {.device = its->device, .pool = its->memory});
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<CUdeviceptr>(memory);
-  // It is there for who comes behind it in the stream; what others have written by then is lost.
+  // Work behind it in the stream may use it; values that others have written by then are lost.
   on->push([=] { poison(memory, size, 0xcb); });
   return CUDA_SUCCESS;
 }
@@ -223,7 +223,7 @@ CUresult MemAlloc(CUdeviceptr* address, std::size_t size) {
   *address = reinterpret_cast<CUdeviceptr>(memory);
   return memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
-/// Waits for all that the device has been given.
+/// Waits for all work of the device.
 CUresult MemFree(CUdeviceptr address) {
   WYE_NEEDS_CONTEXT;
   if (!is_known(address, 1)) return CUDA_ERROR_INVALID_VALUE;
@@ -256,7 +256,7 @@ CUresult MemHostGetDevicePointer(CUdeviceptr* address, void* memory, unsigned) {
 }
 }  // namespace
 
-/// Memory that is not pinned is refused: what a driver does with it nobody should depend on.
+/// Refuses memory that is not pinned: a driver's behaviour with it is not defined enough to depend on.
 CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
@@ -273,7 +273,7 @@ CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstrea
 
 namespace {
 
-/// Between the memory of two devices: each is where its context is.
+/// Copies between two devices, each identified by its context.
 CUresult MemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                          std::size_t size, CUstream stream) {
   WYE_NEEDS_CONTEXT;
@@ -293,7 +293,7 @@ CUresult DeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return CUDA_SUCCESS;
 }
 CUresult MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* list, std::size_t count) {
-  WYE_NEEDS_CONTEXT;  // the header does not say so
+  WYE_NEEDS_CONTEXT;  // the header does not mention it
   WYE_NEEDS(Pool, its, pool);
   for (std::size_t i = 0; i < count; ++i)
     if (list[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || list[i].location.id == its->device ||

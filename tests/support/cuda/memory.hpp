@@ -4,24 +4,24 @@
 
 namespace standin {
 
-/// Fresh memory, 0xcb, or null: where a pool finds no room too.
+/// Returns fresh memory, filled with 0xcb, or null; also null if a pool has no room.
 void* allocate(std::size_t size, Allocation from);
-/// What a driver does at each wait: pools give back what they keep above their threshold.
+/// Trims pools to their thresholds, as a driver does at each wait.
 void give_back_kept();
-/// Takes memory out of what is known, and poisons it with 0xdd.
+/// Removes an allocation and fills it with 0xdd.
 void release(CUdeviceptr address);
-/// Says what is seen at `address` of a file that others have too.
+/// Records which part of a shared file is mapped at `address`.
 void show(CUdeviceptr address, const Allocation& seen);
-/// Whether work of a device may use [address, address + size): memory of the host's, or its own.
+/// Returns whether work of a device may use [address, address + size): host memory or its own.
 bool is_reached_by(int device, CUdeviceptr address, std::size_t size);
-/// Fresh memory is 0xcb and memory that was given back 0xdd: all of what is small, the ends of what is large.
+/// Fresh memory is 0xcb and freed memory 0xdd: all of a small allocation, the ends of a large one.
 void poison(void* memory, std::size_t size, int with);
-/// Whether [address, address + size) is in one allocation.
+/// Returns whether [address, address + size) is in one allocation.
 bool is_known(CUdeviceptr address, std::size_t size);
 inline std::byte* bytes(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }
 std::size_t total_memory();
 
-// Entry points that a graph is made of.
+// Entry points that become nodes of a graph.
 CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream);
 CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUstream stream);
 

@@ -1,6 +1,6 @@
-// Memory and semaphores that another driver has too, as opaque files. What is in them only the drivers know that made them; what
-// Mesa's lavapipe makes begins with a page that says where the memory is, and so does what is made here, that it may be taken
-// there.
+// Memory and semaphores shared with another driver, as opaque files. Only the driver that created a file knows its
+// format. Files of Mesa's lavapipe begin with a page that contains the offset of the memory; files created here have
+// the same page, so that lavapipe can open them.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-/// As Mesa 22.3 begins its files. It says once more before the memory how far that is from the beginning.
+/// The header of a file of Mesa 22.3. The offset of the memory is repeated directly before the memory.
 struct Header {
   std::uint64_t size = 0;  // of the file
   std::uint64_t offset = page;
   std::uint8_t maker[24] = {};
 };
-/// Who made the last one that was seen: what is made here says the same.
+/// The identity in the last header that was read: files created here repeat it.
 Header& last_seen() {
   static Header header;
   return header;
@@ -116,7 +116,7 @@ CUresult MemMap(CUdeviceptr address, std::size_t size, std::size_t offset,
         known->second != size)
       return CUDA_ERROR_INVALID_VALUE;
   }
-  // Not to be used before access to it is given.
+  // Not to be used before access is granted.
   if (mmap(bytes(address), size, PROT_NONE, MAP_SHARED | MAP_FIXED, chunk->file, page) == MAP_FAILED)
     return CUDA_ERROR_OUT_OF_MEMORY;
   return CUDA_SUCCESS;
@@ -150,7 +150,7 @@ struct External {
   External(int f, std::size_t o, std::size_t s, int d) : file(f), offset(o), size(s), device(d) {}
   External(const External&) = delete;
   ~External() { close(file); }
-  const int file;  // its owner from now on
+  const int file;  // owned from now on
   const std::size_t offset;
   const std::size_t size;
   const int device;

@@ -1,17 +1,18 @@
-// A stand-in for the CUDA driver, on memory of the host, for tests: what a card would do, without one. Streams are threads with
-// queues and random delays; kernels are the same text compiled for the host (host_cuda.hpp), found by the names in the code that
-// is loaded. What it does not have, it does not answer.
+// A stand-in for the CUDA driver in host memory, for tests: the behaviour of a card, without one. Streams are threads
+// with queues and random delays. Kernels are the same text compiled for the host (host_cuda.hpp), found by the names in
+// the loaded code. Functions that it lacks are not found.
 //
-// The environment says what it is like: WYE_STANDIN_VERSION (13000), WYE_STANDIN_MEMORY (bytes), WYE_STANDIN_SEED (0: no
-// delays), WYE_STANDIN_ORDER (0: threads and blocks run as they are numbered; -1: the last first; others: at random, by this
-// seed), WYE_STANDIN_WORKERS (1: threads of the host that run a kernel's blocks; with ThreadSanitizer 2),
-// WYE_STANDIN_DEVICES (1; at most 8), WYE_STANDIN_PEERS (1: devices reach each other's memory), WYE_STANDIN_UUID (32 hexadecimal
-// digits: the first device's), WYE_STANDIN_TIMELINES (1: it takes timeline semaphores), WYE_STANDIN_ARCHITECTURE (90),
-// WYE_STANDIN_MULTIPROCESSORS (132), WYE_STANDIN_REGISTERS (32: of one thread of any kernel), WYE_STANDIN_COOPERATIVE (1: there are
-// cooperative launches), WYE_STANDIN_REQUIRED_CLUSTER (0: the width of the cluster that all code requires), WYE_STANDIN_MIG (0; 1:
-// a device is a part of one), WYE_STANDIN_TAKEN (0; 1: another process has the devices), WYE_STANDIN_DONE_WHEN_ASKED (0; 1: an
-// event that is asked has come: cuEventQuery waits for it), WYE_STANDIN_INIT (what cuInit answers), WYE_STANDIN_FAULTS
-// ("cuMemcpyAsync:3:700,...": what the n-th call of a function answers; 0: each call).
+// Environment variables set its properties: WYE_STANDIN_VERSION (13000), WYE_STANDIN_MEMORY (bytes), WYE_STANDIN_SEED
+// (0: no delays), WYE_STANDIN_ORDER (0: threads and blocks run in the order of their numbers; -1: in reverse; others:
+// at random, by this seed), WYE_STANDIN_WORKERS (1: host threads that run a kernel's blocks; with ThreadSanitizer 2),
+// WYE_STANDIN_DEVICES (1; at most 8), WYE_STANDIN_PEERS (1: devices reach each other's memory), WYE_STANDIN_UUID (32
+// hexadecimal digits: the first device's), WYE_STANDIN_TIMELINES (1: timeline semaphores are supported),
+// WYE_STANDIN_ARCHITECTURE (90), WYE_STANDIN_MULTIPROCESSORS (132), WYE_STANDIN_REGISTERS (32: of one thread of any
+// kernel), WYE_STANDIN_COOPERATIVE (1: cooperative launches are supported), WYE_STANDIN_REQUIRED_CLUSTER (0: the width
+// of the cluster that all code requires), WYE_STANDIN_MIG (0; 1: a device is a part of one), WYE_STANDIN_TAKEN (0; 1:
+// another process uses the devices exclusively), WYE_STANDIN_DONE_WHEN_ASKED (0; 1: cuEventQuery waits for the event),
+// WYE_STANDIN_INIT (the result of cuInit), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": the result of the n-th call
+// of a function; 0: of each call).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -58,7 +59,7 @@ World::World() {
 }
 
 World& world() {
-  static World* const the_world = new World;  // streams may outlive what is static
+  static World* const the_world = new World;  // streams may outlive static objects
   return *the_world;
 }
 
@@ -70,7 +71,7 @@ int device_of(CUcontext context) {
   return 0;
 }
 
-/// Sticky codes answer every later call that needs the context.
+/// Sticky codes are the result of every later call that needs the context.
 bool is_sticky(int code) {
   return (code >= 700 && code <= 721 && code != 701 && code != 703 && code != 704 && code != 705 &&
           code != 708 && code != 711 && code != 712 && code != 713 && code != 720) ||
@@ -113,7 +114,7 @@ using namespace standin;
 
 extern "C" {
 
-// The one function that is found by its name.
+// The only function that is found by its name.
 __attribute__((visibility("default"))) CUresult CUDAAPI cuGetProcAddress_v2(
     const char* name, void** function, int version, cuuint64_t, CUdriverProcAddressQueryResult* status) {
   const int mine = static_cast<int>(setting("WYE_STANDIN_VERSION", 13000));
@@ -138,13 +139,13 @@ __attribute__((visibility("default"))) CUresult CUDAAPI cuGetProcAddress_v2(
   return CUDA_SUCCESS;  // found or not
 }
 
-// What tests ask it for (stand_in.hpp).
+// Queries of the tests (stand_in.hpp).
 #define WYE_EXPORT __attribute__((visibility("default")))
 WYE_EXPORT void wye_standin_fail(const char* name, long nth, int code) {
   const std::lock_guard lock(world().mutex);
   world().faults[name] = {nth, code};
 }
-/// Forgets faults, counts, and that the device is broken.
+/// Clears faults, counts, and the broken state of the device.
 WYE_EXPORT void wye_standin_reset() {
   const std::lock_guard lock(world().mutex);
   world().faults.clear();
@@ -153,7 +154,7 @@ WYE_EXPORT void wye_standin_reset() {
   world().left_behind = 0;
   world().partitions.clear();
 }
-/// What was still there when a context ended, all kinds together.
+/// Returns the number of objects that existed when a context ended, of all kinds.
 WYE_EXPORT long wye_standin_left_behind() {
   const std::lock_guard lock(world().mutex);
   return world().left_behind;
@@ -163,7 +164,7 @@ WYE_EXPORT long wye_standin_calls(const char* name) {
   const auto found = world().calls.find(name);
   return found == world().calls.end() ? 0 : found->second;
 }
-/// What was made and not given back: "device" and "pinned" memory, "contexts", and any kind of object ("streams").
+/// Returns the number of live objects: "device" and "pinned" memory, "contexts", and any other kind ("streams").
 WYE_EXPORT long wye_standin_alive(const char* what) {
   World& w = world();
   const std::lock_guard lock(w.mutex);
@@ -181,29 +182,29 @@ WYE_EXPORT int wye_standin_asked(const char* name) {
   const auto found = world().asked.find(name);
   return found == world().asked.end() ? 0 : found->second;
 }
-/// The depth of this thread's stack of contexts.
+/// Returns the depth of this thread's stack of contexts.
 WYE_EXPORT long wye_standin_depth() { return static_cast<long>(contexts.size()); }
 WYE_EXPORT void wye_standin_push(void* context) { contexts.push_back(static_cast<CUcontext>(context)); }
 WYE_EXPORT void* wye_standin_current() { return contexts.empty() ? nullptr : contexts.back(); }
 WYE_EXPORT void wye_standin_pop() {
   if (!contexts.empty()) contexts.pop_back();
 }
-/// What an attribute of a function was set to last; -1000: it never was.
+/// Returns the last value of a function's attribute; -1000 if it was never set.
 WYE_EXPORT int wye_standin_function_attribute(int attribute) {
   const auto found = world().function_attributes.find(attribute);
   return found == world().function_attributes.end() ? -1000 : found->second;
 }
-/// The priority of the stream that was made last.
+/// Returns the priority of the stream created last.
 WYE_EXPORT int wye_standin_priority() { return world().priority; }
-/// The size of the partition that was made last.
+/// Returns the size of the partition created last.
 WYE_EXPORT int wye_standin_multiprocessors() { return world().multiprocessors; }
-/// Device memory that pools use or keep.
+/// Returns the device memory that pools use or keep.
 WYE_EXPORT long wye_standin_reserved() {
   const std::lock_guard lock(world().mutex);
   return static_cast<long>(world().device_bytes);
 }
 WYE_EXPORT void wye_standin_seed(unsigned seed) { world().seed = seed; }
-// What its libraries ask of it.
+// Queries of its libraries.
 WYE_EXPORT int wye_standin_scripted(const char* name) { return scripted(name); }
 WYE_EXPORT int wye_standin_is_known(CUdeviceptr address, std::size_t size) { return is_known(address, size); }
 WYE_EXPORT int wye_standin_enqueue(void* stream, void (*function)(void*), void* data) {

@@ -120,7 +120,7 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   WYE_NEEDS(Event, its, event);
-  const std::shared_ptr<Mark> mark = its->last();  // as it is now
+  const std::shared_ptr<Mark> mark = its->last();  // its present value
   if (mark) on->push([mark] { (void)wait_for(*mark); });
   return CUDA_SUCCESS;
 }

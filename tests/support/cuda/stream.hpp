@@ -9,22 +9,22 @@
 
 namespace standin {
 
-/// What an event marks: everything that was in a stream when it was recorded.
+/// The target of an event: everything in a stream when it was recorded.
 struct Mark {
   std::mutex mutex;
   std::condition_variable changed;
   bool reached = false;
 };
-/// Waits for a mark. Returns what state the device is in then.
+/// Waits for a mark. Returns the state of the device then.
 CUresult wait_for(Mark& mark);
 
-/// A thread that does what it is given, one after the other.
+/// A thread that runs its operations one after the other.
 class Queue {
  public:
-  /// Waits at random before what it does, where `delays` are wanted.
+  /// Waits at random before each operation if `delays` is set.
   explicit Queue(bool delays);
   ~Queue() { end(); }
-  /// Does what is left, and nothing after.
+  /// Runs the remaining operations and ends.
   void end();
   void push(std::function<void()> operation);
   std::shared_ptr<Mark> mark();
@@ -41,14 +41,14 @@ class Queue {
   std::thread thread_;
 };
 
-/// A stream: its queue, and where a kernel's blocks run on several threads, those that help it. They are its own: what two
-/// streams shared would order what nothing orders.
+/// A stream: its queue, and its helper threads if a kernel's blocks run on several. Helpers are not shared: two streams
+/// with common helpers would be ordered by them.
 class Stream : public Queue {
  public:
   static constexpr std::string_view kind = "streams";
   Stream(int of, CUcontext in) : Queue(true), device(of), context(in) {}
   ~Stream() { end(); }
-  /// Runs a kernel, on the stream's thread. Returns what went wrong.
+  /// Runs a kernel on the stream's thread. Returns the error.
   std::string run(const twin::Launch& launch);
   const int device;
   const CUcontext context;
@@ -61,7 +61,7 @@ struct Event {
   static constexpr std::string_view kind = "events";
   explicit Event(CUcontext in) : context(in) {}
   const CUcontext context;
-  /// Marks what is in a stream now, or gives what was marked last: on any thread, as in a driver.
+  /// Marks the present contents of a stream, or returns the last mark. Any thread may call it, as in a driver.
   void record(Queue& queue) {
     const std::lock_guard lock(mutex_);
     mark_ = queue.mark();
@@ -77,7 +77,7 @@ struct Event {
 };
 
 constexpr int highest_priority = -5;
-/// Makes a stream in `context`, whichever is current.
+/// Creates a stream in `context`, whichever context is current.
 CUresult create_stream(CUstream* stream, unsigned flags, int priority, CUcontext context);
 
 }  // namespace standin

@@ -1,5 +1,5 @@
 #pragma once
-// What all parts of the stand-in share: what there is, what it was told to do wrong, and how an entry point is written.
+// The state that all parts of the stand-in share, the scripted faults, and the macros for entry points.
 //
 // An entry point is a function CUresult Name(...) of namespace standin, in the file of its subject, and a line in that file's
 // WYE_ENTRY_POINTS: WYE_ENTRY(Name, the version it came with). A new file of this folder is found by the build.
@@ -26,7 +26,7 @@
 
 #pragma GCC diagnostic ignored "-Wpedantic"
 
-// Present where ThreadSanitizer is.
+// Defined in a process with ThreadSanitizer.
 extern "C" {
 [[gnu::weak]] void AnnotateIgnoreSyncBegin(const char* file, int line);
 [[gnu::weak]] void AnnotateIgnoreSyncEnd(const char* file, int line);
@@ -38,8 +38,8 @@ extern "C" {
 
 namespace standin {
 
-/// While there is one, ThreadSanitizer sees nothing of what this thread does: for what the stand-in locks to do its work, and a
-/// device would not. Else it would order what nothing orders, and races would not be found.
+/// While it exists, ThreadSanitizer ignores this thread: the stand-in's own locks, which a device does not have, would
+/// order independent work, and races would not be found.
 class Unseen {
  public:
   Unseen() {
@@ -57,18 +57,18 @@ class Unseen {
   }
 };
 
-/// A variable of the environment: the page of stand_in.cpp says which there are.
+/// Returns an environment variable; stand_in.cpp lists them.
 long long setting(const char* name, long long otherwise);
-/// Of its devices: 90 is sm_90.
+/// The architecture of its devices: 90 is sm_90.
 inline int multiprocessors() { return static_cast<int>(setting("WYE_STANDIN_MULTIPROCESSORS", 132)); }
 inline int architecture() { return static_cast<int>(setting("WYE_STANDIN_ARCHITECTURE", 90)); }
 
 struct Fault {
-  long at = 0;  // counted from when it was set
+  long at = 0;  // counted since it was set
   int code = 0;
 };
 
-/// What a pool has of the device's memory. The world is locked.
+/// The device memory of a pool. The world is locked.
 struct PoolMemory {
   std::uint64_t threshold = 0;
   std::uint64_t used = 0;
@@ -79,20 +79,20 @@ struct PoolMemory {
 struct Allocation {
   std::size_t size = 0;
   bool pinned = false;                         // memory of the host
-  int device = 0;                              // whose it is, else
-  std::shared_ptr<PoolMemory> pool = nullptr;  // what it is of
-  /// Of memory that others have too: what of a file is seen here. Nothing else writes there but who is told to.
+  int device = 0;                              // the device of memory that is not pinned
+  std::shared_ptr<PoolMemory> pool = nullptr;  // its pool
+  /// For shared memory: the part of a file that is mapped. Only its owners write there.
   void* file = nullptr;
   std::size_t file_size = 0;
 };
 
-/// A thing that a handle names.
+/// An object that a handle names.
 struct Object {
   std::string_view kind;
   void (*destroy)(void*);
 };
 
-/// Everything there is. One mutex, never held while an operation of a stream runs: else it would order what nothing orders.
+/// The whole state. Its mutex is never held while an operation of a stream runs: it would order independent work.
 struct World {
   std::mutex mutex;
   std::map<std::string, long> calls;
@@ -100,25 +100,25 @@ struct World {
   std::map<std::string, int> asked;
   std::map<CUdeviceptr, Allocation> memory;
   std::map<CUdeviceptr, std::size_t> reservations;  // of addresses
-  std::uint64_t device_bytes = 0;                   // that are used, or that pools keep
+  std::uint64_t device_bytes = 0;                   // used, or kept by pools
   std::map<void*, Object> objects;
-  std::map<CUcontext, std::pair<std::thread::id, long>> partitions;  // that are current: where, how often
+  std::map<CUcontext, std::pair<std::thread::id, long>> partitions;  // the current ones: thread, count
   int retained = 0;
-  long left_behind = 0;  // objects of contexts that ended, but for broken ones
+  long left_behind = 0;  // objects of ended contexts, except broken ones
   bool initialized = false;
   std::atomic<int> sticky{0};
   std::atomic<unsigned> seed{0};
-  std::atomic<int> priority{0};         // of the stream that was made last
-  std::atomic<int> multiprocessors{0};  // of the partition that was made last
+  std::atomic<int> priority{0};         // of the stream created last
+  std::atomic<int> multiprocessors{0};  // of the partition created last
   std::atomic<long> order{0};
-  std::map<int, int> function_attributes;                         // that were set last, of any function
-  std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library of them
+  std::map<int, int> function_attributes;                         // set last, of any function
+  std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library
 
   World();
 };
 World& world();
 
-/// A thread's stack of contexts. Nothing ends it: what is static may still call when the thread's own has ended.
+/// A thread's stack of contexts. It is never destroyed: static objects may call after the thread's own have ended.
 class Contexts {
  public:
   bool empty() const { return size_ == 0; }
@@ -135,7 +135,7 @@ class Contexts {
   CUcontext all_[most] = {};
   std::size_t size_ = 0;
 };
-/// This thread's, and the one that each device has.
+/// Returns this thread's context, and the primary context of each device.
 extern constinit thread_local Contexts contexts;
 constexpr int most_devices = 8;
 CUcontext primary(int device);
@@ -143,16 +143,16 @@ CUcontext primary(int device);
 int device_of(CUcontext context);
 inline int current_device() { return device_of(contexts.back()); }
 
-/// Breaks the device: from now on its context answers `code`.
+/// Breaks the device: its context returns `code` from now on.
 void break_device(int code, const char* what);
 inline bool broken() { return world().sticky != 0; }
 inline CUresult state() { return static_cast<CUresult>(world().sticky.load()); }
-/// What the n-th call of a function is to answer; 0: its own answer.
+/// Returns the scripted result of the n-th call of a function; 0: its own result.
 int scripted(const char* name);
 
 // ---- handles ----
 
-/// Makes a T, which has its kind in T::kind ("streams"), and its handle.
+/// Creates a T, whose kind is T::kind ("streams"), and its handle.
 template <class T, class Handle, class... A>
 T& create(Handle* handle, A&&... arguments) {
   auto made = std::make_unique<T>(std::forward<A>(arguments)...);
@@ -161,7 +161,7 @@ T& create(Handle* handle, A&&... arguments) {
   *handle = reinterpret_cast<Handle>(made.get());
   return *made.release();
 }
-/// The T that a handle names, or null.
+/// Returns the T that a handle names, or null.
 template <class T, class Handle>
 T* find(Handle handle) {
   const std::lock_guard lock(world().mutex);
@@ -184,7 +184,7 @@ CUresult destroy(Handle handle) {
 #define WYE_NEEDS_CONTEXT                                                                            \
   if (::standin::contexts.empty() || !::standin::contexts.back()) return CUDA_ERROR_INVALID_CONTEXT; \
   if (::standin::broken()) return ::standin::state()
-/// Declares `name` as what `handle` names, which is a T; or answers that it names none.
+/// Declares `name` as the T that `handle` names; returns an error if it names none.
 #define WYE_NEEDS(T, name, handle)            \
   T* const name = ::standin::find<T>(handle); \
   if (!name) return CUDA_ERROR_INVALID_HANDLE
@@ -206,7 +206,7 @@ struct Name {
   }
 };
 
-/// A function that counts its calls and does as the script says.
+/// A function that counts its calls and follows the script.
 template <Name name, auto function>
 struct Scripted;
 template <Name name, class... A, CUresult (*function)(A...)>
@@ -221,7 +221,7 @@ template <class Type>
 Row row(const char* name, int since, std::type_identity_t<Type> function) {
   return {name, since, reinterpret_cast<void*>(function)};
 }
-/// A function of an older interface: whoever is given it asked for the wrong one.
+/// A function of an older interface: its caller requested the wrong version.
 CUresult CUDAAPI of_an_older_interface();
 
 struct Entries {

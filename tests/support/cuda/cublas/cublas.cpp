@@ -1,5 +1,5 @@
-// A stand-in for cuBLAS: the functions that are called, on the host, in the order of the stand-in driver's streams. It is found as
-// cuBLAS is, by its name: whoever has its folder among the loader's. Its functions are scripted as the driver's are.
+// A stand-in for cuBLAS: the functions that wye calls, on the host, in the order of the stand-in driver's streams. Like
+// cuBLAS, it is found by its name in the loader's folders. Its functions are scripted as the driver's are.
 #include <dlfcn.h>
 
 #include <cmath>
@@ -21,11 +21,11 @@ enum Status {
   not_supported = 15
 };
 
-/// What the stand-in for the driver does for its libraries.
+/// The stand-in driver's functions for its libraries.
 struct Driver {
   int (*scripted)(const char* name) = nullptr;
   int (*is_known)(unsigned long long address, std::size_t size) = nullptr;
-  /// 0: the function will be called when the stream has come to it.
+  /// 0: the function will be called when the stream reaches it.
   int (*enqueue)(void* stream, void (*function)(void*), void* data) = nullptr;
 };
 
@@ -53,7 +53,7 @@ struct Handle {
   void* stream = nullptr;
 };
 
-/// cudaDataType, as far as it is known here.
+/// The values of cudaDataType that are supported here.
 enum Type { real_32f = 0, real_16f = 2, real_8i = 3, real_32i = 10, real_16bf = 14 };
 /// cublasComputeType_t.
 enum Compute { compute_32f = 68, compute_32i = 72, compute_32f_fast_tf32 = 77 };
@@ -67,7 +67,7 @@ struct Matrix {
 
 std::size_t size_of(int type) { return type == real_8i ? 1 : type == real_16f || type == real_16bf ? 2 : 4; }
 
-/// A number of any of the types: double has them all.
+/// A number of any of the types: double represents all of them.
 double number_at(const Matrix& m, std::size_t matrix, std::size_t row, std::size_t column) {
   const std::size_t at =
       matrix * m.matrices_apart + (m.transposed ? row * m.step + column : column * m.step + row);
@@ -118,7 +118,7 @@ void set(const Product& p, std::size_t matrix, std::size_t i, std::size_t j) {
   c = static_cast<Sum>(p.alpha) * sum + (p.beta == 0 ? 0 : static_cast<Sum>(p.beta) * c);
 }
 
-/// By columns, as cuBLAS has matrices. Where beta is 0, c is not read.
+/// Column-major, as in cuBLAS. If beta is 0, c is not read.
 void multiply(void* data) {
   const Product* const p = static_cast<Product*>(data);
   for (std::size_t matrix = 0; matrix < static_cast<std::size_t>(p->batch); ++matrix)
@@ -174,7 +174,7 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
     return invalid_value;
   const int a_rows = of_a ? k : m, b_rows = of_b ? n : k;
   if (a_step < (a_rows > 1 ? a_rows : 1) || b_step < (b_rows > 1 ? b_rows : 1)) return invalid_value;
-  // Of what it can do, what is asked of it here.
+  // The subset that wye uses.
   const bool whole = compute == compute_32i;
   const bool real = a_type == real_32f  ? compute == compute_32f || compute == compute_32f_fast_tf32
                     : a_type == real_8i ? false
@@ -213,7 +213,7 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
   delete product;
   return execution_failed;
 }
-/// What the benchmarks compare with.
+/// The peer of the benchmarks.
 WYE_EXPORT int cublasSgemm_v2(void* handle, int of_a, int of_b, int m, int n, int k, const float* alpha,
                               const float* a, int a_step, const float* b, int b_step, const float* beta,
                               float* c, int c_step) {

@@ -1,5 +1,5 @@
 #pragma once
-// Of CUDA's cooperative groups, those that are blocks: on the host, where host_cuda.hpp has been included before.
+// The cooperative groups of CUDA that consist of blocks, on the host. host_cuda.hpp must be included before.
 
 namespace cooperative_groups {
 

@@ -1,8 +1,8 @@
-// A stand-in for NVML: the functions that are called, about the devices that the stand-in driver has. It is found as NVML is, by its
-// name: whoever has its folder among the loader's.
+// A stand-in for NVML: the functions that wye calls, for the devices of the stand-in driver. Like NVML, it is found by
+// its name in the loader's folders.
 //
-// The environment says what it is like: WYE_STANDIN_DEVICES (1), WYE_STANDIN_MIG (0; 1: its devices are parts of one),
-// WYE_STANDIN_NVML ("nvmlInit_v2:9,...": what a function answers).
+// Environment variables set its properties: WYE_STANDIN_DEVICES (1), WYE_STANDIN_MIG (0; 1: its devices are parts of
+// one), WYE_STANDIN_NVML ("nvmlInit_v2:9,...": the result of a function).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -91,7 +91,7 @@ WYE_EXPORT int nvmlDeviceGetMemoryInfo(void* device, void* memory) {
 }
 WYE_EXPORT int nvmlDeviceGetUtilizationRates(void* device, void* percent) {
   WYE_SCRIPTED("nvmlDeviceGetUtilizationRates");
-  if (setting("WYE_STANDIN_MIG", 0)) return not_supported;  // nor does the whole have it, then
+  if (setting("WYE_STANDIN_MIG", 0)) return not_supported;  // the whole device does not have it either
   const unsigned said[] = {25u + static_cast<unsigned>(the(device).number), 7};
   std::memcpy(percent, said, sizeof(said));
   return success;
