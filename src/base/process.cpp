@@ -48,7 +48,7 @@ Generation renew_generation() noexcept {
 
 void keep(void* memory) noexcept {
   auto* const node = new (std::nothrow) Kept{memory, kept.load()};
-  if (!node) return;  // then only a leak checker misses it
+  if (!node) return;  // then a leak checker reports the memory
   while (!kept.compare_exchange_weak(node->next, node)) {
   }
 }

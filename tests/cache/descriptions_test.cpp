@@ -7,6 +7,7 @@
 
 #include "kernel/description.hpp"
 #include "support/catch.hpp"
+#include "support/compilers.hpp"
 
 using namespace wye;
 
@@ -25,14 +26,6 @@ KernelDescription describe(int which, std::size_t size = 400) {
   const std::string last = "\n// " + std::to_string(which);
   text.resize(std::max(size, text.size() + last.size()) - last.size(), ' ');
   return Scale::describe({.name = "scale", .sources = {Glsl{.text = text + last}}});
-}
-
-/// Whether this build compiles GLSL.
-bool has_glsl() {
-  const auto pool = ContextPool::open({.backends = {"null"}}).value();
-  const auto built = ShaderCache::open().value().find_or_build(describe(0), pool.devices()[0]);
-  if (!built && built.error() != Errc::unsupported) FAIL(built.error().describe());
-  return built.has_value();
 }
 
 const device::Program* made(cache::Descriptions& descriptions, const KernelDescription& description) {
@@ -83,7 +76,7 @@ TEST_CASE("a description of which no kernel can be made says why each time", "[c
 }
 
 TEST_CASE("a kernel is found by what it says, and is the kernel that was made of the same", "[cache]") {
-  if (!has_glsl()) return;
+  if (!test::has_glsl()) return;
   const auto pool = ContextPool::open({.backends = {"null"}}).value();
   const Device device = pool.devices()[0];
   auto cache = ShaderCache::open().value();
@@ -102,7 +95,7 @@ TEST_CASE("a kernel is found by what it says, and is the kernel that was made of
 }
 
 TEST_CASE("what a callback includes is asked for each time a kernel is found by what it says", "[cache]") {
-  if (!has_glsl()) return;
+  if (!test::has_glsl()) return;
   const auto pool = ContextPool::open({.backends = {"null"}}).value();
   auto cache = ShaderCache::open().value();
   int asked = 0;
@@ -122,7 +115,7 @@ TEST_CASE("what a callback includes is asked for each time a kernel is found by 
 }
 
 TEST_CASE("threads that say the same and clear at once find what they asked for", "[cache]") {
-  if (!has_glsl()) return;
+  if (!test::has_glsl()) return;
   const auto pool = ContextPool::open({.backends = {"null"}}).value();
   auto cache = ShaderCache::open({.kernels = 4}).value();
   std::atomic<int> wrong{0};
