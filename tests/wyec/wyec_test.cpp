@@ -544,7 +544,7 @@ TEST_CASE("a cache directory is listed, verified, packed, trimmed and cleared", 
   const Ran lacking =
       run({"bundle", caches, "-o", folder / "b", "--manifest", folder.put("bad", "no manifest")});
   CHECK(lacking.status == 1);
-  CHECK(has(lacking.err, "Manifest '" + folder / "bad" + "' is none."));
+  CHECK(has(lacking.err, "Manifest '" + folder / "bad" + "' is no manifest."));
 
   for (const auto& entry : fs::recursive_directory_iterator(caches))
     if (entry.is_regular_file() && entry.path().filename().string().size() == 64)
