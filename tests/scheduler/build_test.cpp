@@ -15,6 +15,7 @@
 #include "latch.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -82,7 +83,7 @@ TypeMetrics builds(const Runtime& runtime) {
 TEST_CASE("a kernel is built as a job on the device that is asked for, and its first use finds it",
           "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
-  if (!has_vulkan(runtime)) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   const auto scale = test::scale();
   const auto built = runtime.submit(Job::build(scale), {.time_limit = 1min, .on = "vulkan"}).wait();
   REQUIRE(built);
@@ -105,7 +106,7 @@ TEST_CASE("a kernel is built as a job on the device that is asked for, and its f
 
 TEST_CASE("a build that takes too long answers in time, and is there for who asks next", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
-  if (!has_vulkan(runtime)) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
   while (gated->begun == 0) {  // where it did not begin in time, that says nothing of the compiler
@@ -126,7 +127,7 @@ TEST_CASE("a build that takes too long answers in time, and is there for who ask
 
 TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
-  if (!has_vulkan(runtime)) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
   auto first = runtime.submit(Job::build(scale), {.on = "vulkan"});
@@ -156,7 +157,7 @@ TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel"
 
 TEST_CASE("builds wait for their turn by priority", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
-  if (!has_vulkan(runtime)) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   test::Latch latch;
   std::vector<float> x(1);
   auto blocks = runtime.submit(latch.kernel(x));

@@ -10,6 +10,7 @@
 #include "latch.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -62,7 +63,7 @@ TEST_CASE("the size of the operands chooses the row", "[scheduler]") {
 TEST_CASE("a job without a source for the first device runs on the next, and says so", "[scheduler]") {
   Runtime runtime =
       Runtime::open({.preferences = {{workload_types::custom, 0_B, {"vulkan", "cpu"}}}}).value();
-  if (!has(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   std::vector<float> x(10, 1.0f);
   auto ticket = runtime.submit(test::host_scale()(x, 2.0f));
   auto done = ticket.wait();
@@ -80,7 +81,7 @@ TEST_CASE("a device out of its budget makes the job fall back, warn or fail, as 
   Runtime runtime =
       Runtime::open({.lane_memory = 1_MiB, .log = [&](const LogRecord& r) { heard.emplace_back(r.text); }})
           .value();
-  if (!has(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   std::vector<float> x(1'000'000, 1.0f);
   const auto scale = test::scale();
   auto on_vulkan = runtime.submit(scale(x, 2.0f), {.on = "vulkan"}).wait();
@@ -93,7 +94,7 @@ TEST_CASE("a device out of its budget makes the job fall back, warn or fail, as 
                         .value();
   for (const Device& device : prefers.devices())
     if (device.info().backend == "vulkan" && device.info().type == AdapterType::cpu)
-      return;  // it is emulated: the CPU came first
+      return test::skip("the Vulkan device is emulated, so that the CPU comes first");
   auto ticket = prefers.submit(scale(x, 2.0f), {.fallback = Fallback::warn});
   CHECK(ticket.wait()->backend() == "cpu");
   CHECK(x[0] == 2.0f);
@@ -109,7 +110,7 @@ TEST_CASE("a device that does not exist is an error with those that do", "[sched
   CHECK(nowhere.error() == Errc::not_found);
   CHECK(nowhere.error().sentence() == "There is no device 'abacus' (there is 'cpu:0').");
   Runtime with_missing = Runtime::open({.backends = {{"cuda", "cpu"}}}).value();
-  if (has(with_missing, "cuda")) return;
+  if (has(with_missing, "cuda")) return test::skip("there is a CUDA device");
   CHECK(with_missing.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait().error().sentence() ==
         "There is no device 'abacus' (there is 'cpu:0').");
   auto missing = with_missing.submit(test::scale()(x, 2.0f), {.on = "cuda"}).wait();

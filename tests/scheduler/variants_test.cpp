@@ -12,6 +12,7 @@
 #include "scheduler/trials.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -52,11 +53,6 @@ layout(set = 0, binding = 0) buffer X { float x[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) )") +
                                                   body + " }"}}})
       .value();
-}
-
-bool has_vulkan_device(const Runtime& runtime) {
-  return std::any_of(runtime.devices().begin(), runtime.devices().end(),
-                     [](const Device& device) { return device.info().backend == "vulkan"; });
 }
 
 }  // namespace
@@ -220,7 +216,7 @@ TEST_CASE("a job whose variant fails, fails, and the next one takes its turn", "
 TEST_CASE("variants of a GPU give the same results; one that does not compile is said and not used",
           "[scheduler]") {
   Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
-  if (!has_vulkan_device(runtime)) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   const Doubling product = in_glsl("product", "x[i] *= 2;"), sum = in_glsl("sum", "x[i] += x[i];"),
                  wrong = in_glsl("wrong", "x[i] *= twice;");
   const Doubling any = fastest_of(wrong, {product, sum});
@@ -247,7 +243,7 @@ TEST_CASE("builds and prewarming make every variant ready", "[scheduler]") {
   const Doubling product = in_glsl("product", "x[i] *= 2;"), sum = in_glsl("sum", "x[i] += x[i];");
   for (const bool prewarms : {false, true}) {
     Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
-    if (!has_vulkan_device(runtime)) return;
+    if (!test::has_device(runtime, "vulkan")) return;
     const Doubling either = fastest_of(product, {sum});
     if (prewarms)
       runtime.cache().prewarm({either}, runtime.devices()).value().wait();
