@@ -19,7 +19,7 @@ class WYE_API DynamicLibrary {
   /// Errors: unavailable, with the loader's message for each name; io, if the process or the system can open no further file.
   static Result<DynamicLibrary> open(std::initializer_list<std::string_view> names);
   static Result<DynamicLibrary> open(std::string_view name) { return open({name}); }
-  /// Returns the sorted paths of the files called `<name>` or `<name>.<more>` in the first of the loader's directories
+  /// Returns the sorted paths of the files called `NAME` or `NAME.MORE` in the first of the loader's directories
   /// that has any. The directories are those of LD_LIBRARY_PATH at the start of the process, then the system's own.
   static std::vector<std::string> find(std::string_view name);
 
