@@ -85,7 +85,7 @@ Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::u
                             element_size));
   try {
     auto buffer =
-        base_->create_buffer({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});
+        base_->allocate({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});
     if (!buffer) return std::move(buffer).error();
     return Buffer(*std::move(buffer), element, element_size);
   } catch (const std::bad_alloc&) {
