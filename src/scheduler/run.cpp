@@ -265,7 +265,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   Binding binding(job, device);
   if (auto ok = binding.fetch(park); !ok) return std::move(ok).error();
   if (record.turn) spent_on(record.transfer_time);
-  auto lease = pool_->lease_on(index);
+  auto lease = pool_->lease_on(device.base()->ref());
   spent_on(record.lane_time);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free

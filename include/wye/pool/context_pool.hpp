@@ -73,7 +73,7 @@ struct PoolMetrics {
   std::uint64_t leases = 0;
   std::uint64_t switches = 0;  ///< leases that began on another context than the one leased before
   std::uint64_t timeouts = 0;  ///< requests that gave up
-  Bytes bytes;                 ///< allocated against all contexts
+  Bytes bytes;                 ///< allocated by contexts, and for replicas of arrays
 };
 
 /// Owns the devices and their contexts. Copies share one pool; devices close with the last of it, its

@@ -91,11 +91,15 @@ class WYE_API Lease {
 
  private:
   friend struct pool::LeaseState;
-  explicit Lease(std::unique_ptr<pool::LeaseState> state);
+  explicit Lease(pool::LeaseState* state) noexcept : state_(state) {}
   Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size);
   void upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset);
   void download_bytes(const Buffer& source, std::span<std::byte> target, Bytes offset);
-  std::unique_ptr<pool::LeaseState> state_;
+  /// Gives the context back to its pool.
+  struct WYE_API End {
+    void operator()(pool::LeaseState* state) const noexcept;
+  };
+  std::unique_ptr<pool::LeaseState, End> state_;  // a part of the context: a lease allocates nothing
 };
 
 }  // namespace v0
