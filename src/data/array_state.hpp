@@ -25,7 +25,9 @@ namespace data {
 /// valid unless the array has failed. Users take their turn by `follow`, so between one user's start and
 /// its end nobody else changes what it reads.
 /// Threads: thread-safe.
-class ArrayState final : public device::Retained {
+class ArrayState final : public device::Retained,
+                         public device::Reclaimable,
+                         public std::enable_shared_from_this<ArrayState> {
  public:
   /// An array of `count` elements of the host's: a copy of `values`, or unset where that is empty.
   static std::shared_ptr<ArrayState> make(std::shared_ptr<pool::Pool> pool, std::span<const std::byte> values,
@@ -96,10 +98,16 @@ class ArrayState final : public device::Retained {
   void lost_on(const device::DeviceBase* device);
   /// Whether somebody but `device` (the host where it is null) holds the contents too.
   bool valid_elsewhere(const device::DeviceBase* device) const;
+  /// Frees the replica on `device` if no user of the array has its turn, and the contents are elsewhere too.
+  Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
  private:
   ArrayState() = default;
   Result<void> fetch(const Replica& from, Instant until);
+  /// Whether a user of the array has its turn, or waits for it. Under the mutex.
+  bool is_in_use() const;
+  /// The same as `valid_elsewhere`, under the mutex.
+  bool is_valid_elsewhere(std::optional<device::DeviceRef> device) const;
 
   std::shared_ptr<pool::Pool> pool_;
   std::uint64_t count_ = 0;
@@ -114,7 +122,7 @@ class ArrayState final : public device::Retained {
   base::Gate moved_;  // to the host, or to a device
   bool fetching_ = false;
   bool host_valid_ = true;
-  std::map<const device::DeviceBase*, Replica> replicas_;
+  std::map<device::DeviceRef, Replica> replicas_;  // without a buffer once it is reclaimed
   std::optional<Error> failure_;
   std::optional<Error> abandoned_;
   std::shared_ptr<Completion> writer_;
