@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "base/text.hpp"
@@ -23,9 +24,21 @@ std::uint64_t next_generation() noexcept {
 DeviceBase::~DeviceBase() = default;
 
 DeviceBase::DeviceBase(AdapterInfo info)
-    : info_(std::move(info)), silicon_(Silicon::of(info_)), generation_(next_generation()) {}
+    : info_(std::move(info)),
+      no_memory_(Errc::out_of_memory,
+                 base::text("The host has no memory left to describe a buffer of '{}'.", info_.id)),
+      silicon_(Silicon::of(info_)),
+      generation_(next_generation()) {}
 
 Result<std::shared_ptr<BufferBase>> DeviceBase::allocate(const BufferRequest& request) {
+  try {
+    return allocate_or_reclaim(request);
+  } catch (const std::bad_alloc&) {
+    return no_memory_;
+  }
+}
+
+Result<std::shared_ptr<BufferBase>> DeviceBase::allocate_or_reclaim(const BufferRequest& request) {
   auto buffer = create_buffer(request);
   if (buffer || (buffer.error() != Errc::out_of_memory && buffer.error() != Errc::over_budget)) return buffer;
   // What no reclaimable can change: a limit of the owner's own, and a size that never fits.

@@ -79,7 +79,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
 
   /// Creates a buffer. If the device, its silicon or the runtime has no room for it now, has reclaimables free memory that
   /// is not in use, in the order in which they were added, and tries once more.
-  /// Errors: those of `create_buffer`.
+  /// Errors: those of `create_buffer`; out_of_memory if the host has no memory to describe a buffer or an error.
   Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
   /// Charges the account of `request`, for a backend that is about to allocate.
   /// Errors: those of `MemoryAccount::reserve`.
@@ -109,7 +109,10 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual Result<void> ask(NativeProbe probe);
 
  private:
+  Result<std::shared_ptr<BufferBase>> allocate_or_reclaim(const BufferRequest& request);
+
   AdapterInfo info_;
+  const Error no_memory_;
   const base::Origin origin_{};
   const std::shared_ptr<Silicon> silicon_;
   const std::uint64_t generation_;
