@@ -73,10 +73,13 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
                                    .kept_memory = options.kept_memory},
                                   options.adopt);
   if (!inventory) return std::move(inventory).error();
+  return open(std::move(options), *std::move(inventory));
+}
 
+std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   auto pool = base::own(new Pool(std::move(options)));
-  pool->adapters_ = std::move(inventory->adapters);
-  for (auto& device : inventory->devices) pool->devices_.emplace_back(std::move(device));
+  pool->adapters_ = std::move(inventory.adapters);
+  for (auto& device : inventory.devices) pool->devices_.emplace_back(std::move(device));
   pool->contexts_.resize(pool->devices_.size());
   for (std::size_t d = 0; d < pool->devices_.size(); ++d) {
     for (std::uint32_t lane = 0; lane < pool->options_.lanes_per_device; ++lane) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/gate.hpp"
@@ -18,6 +19,8 @@
 namespace wye {
 inline namespace v0 {
 namespace pool {
+
+struct Inventory;
 
 /// One lane with what is known about it. Made on first need; its lane is replaced after a failure.
 struct Context {
@@ -39,6 +42,9 @@ struct Context {
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   static Result<std::shared_ptr<Pool>> open(PoolOptions options);
+  /// Opens a pool of devices that are open already. `options` have been checked.
+  static std::shared_ptr<Pool> open(PoolOptions options, Inventory inventory);
+  static ContextPool wrap(std::shared_ptr<Pool> pool) { return ContextPool(std::move(pool)); }
   ~Pool();
 
   const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }

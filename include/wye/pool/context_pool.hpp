@@ -116,6 +116,7 @@ class WYE_API ContextPool {
   const std::shared_ptr<pool::Pool>& state() const noexcept { return state_; }
 
  private:
+  friend class pool::Pool;
   explicit ContextPool(std::shared_ptr<pool::Pool> state) : state_(std::move(state)) {}
   std::shared_ptr<pool::Pool> state_;
 };
