@@ -1,4 +1,4 @@
-// Numbers for a dashboard: jobs, kernels and memory of one runtime, read at any time.
+// Prints metrics of one runtime: jobs, kernels and memory.
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -20,13 +20,13 @@ int main() {
 
   const auto metrics = runtime->metrics();
   const auto& jobs = metrics.jobs;
-  std::printf("jobs: %llu submitted, %llu done, %llu failed, %llu timed out, %llu cancelled, %u running\n",
-              static_cast<unsigned long long>(jobs.submitted),
-              static_cast<unsigned long long>(jobs.completed), static_cast<unsigned long long>(jobs.failed),
-              static_cast<unsigned long long>(jobs.timed_out),
-              static_cast<unsigned long long>(jobs.cancelled), jobs.running);
+  std::printf(
+      "jobs: %llu submitted, %llu completed, %llu failed, %llu timed out, %llu cancelled, %u running\n",
+      static_cast<unsigned long long>(jobs.submitted), static_cast<unsigned long long>(jobs.completed),
+      static_cast<unsigned long long>(jobs.failed), static_cast<unsigned long long>(jobs.timed_out),
+      static_cast<unsigned long long>(jobs.cancelled), jobs.running);
   for (const auto& [type, of_type] : jobs.by_type)
-    std::printf("  %-8s %llu done, built for %.2f ms, ran for %.2f ms\n", type.c_str(),
+    std::printf("  %-8s %llu completed, built for %.2f ms, ran for %.2f ms\n", type.c_str(),
                 static_cast<unsigned long long>(of_type.completed),
                 std::chrono::duration<double, std::milli>(of_type.build_time).count(),
                 std::chrono::duration<double, std::milli>(of_type.run_time).count());

@@ -11,6 +11,7 @@
 #include "kernel/reflect/match.hpp"
 #include "kernel/reflect/spirv.hpp"
 #include "kernel/source.hpp"
+#include "spirv/rewrite.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -336,9 +337,7 @@ void KernelProgram::take_names() {
 Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words, const std::string& entry,
                                                const std::vector<device::Specialization>& constants,
                                                std::optional<Extent3> tile, const Digest& key) const {
-  forget_new_languages(words);
-  ask_for_storage_buffers(words);
-  read_uniform_buffers_as_storage(words);
+  spirv::make_portable(words);
   const auto valid = validate(words);
   if (!valid) return valid.error();
   auto interface = reflect(words, entry, constants);

@@ -16,12 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-// Who may include whom; a room may always include itself. "backend" stands for each backend by itself.
+// The rooms that each room may include, besides itself. "backend" stands for each backend by itself.
 const std::map<std::string, Names> arrows{
     {"base", {}},
     {"device", {"base"}},
-    {"kernel", {"base", "device"}},
-    {"backend", {"base", "device"}},
+    {"spirv", {"base", "device"}},
+    {"kernel", {"base", "device", "spirv"}},
+    {"backend", {"base", "device", "spirv"}},
     {"cache", {"base", "device", "kernel"}},
     {"pool", {"base", "device"}},
     {"data", {"base", "device", "pool"}},
@@ -77,6 +78,9 @@ const std::vector<Words>& vocabulary() {
       {"libsodium", std::regex(R"(crypto_\w+|sodium_\w+|<sodium.*>)"), {"src/base/"}},
       {"xxHash", std::regex(R"(XXH\w+|<xxhash\.h>)"), {"src/base/"}},
       {"shaderc", std::regex(R"(shaderc(_\w+|::.*)|<shaderc/.*>)"), {"src/kernel/"}},
+      {"SPIR-V",
+       std::regex(R"(spv::.*|<spirv/.*>)"),
+       {"src/spirv/", "src/kernel/reflect/spirv", "src/backend/vulkan/spirv_check"}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
       {"printing",
        std::regex(
@@ -168,9 +172,10 @@ std::string room_of(const std::string& path) {
 
 std::string kind_of(const std::string& room) { return room.starts_with("backend/") ? "backend" : room; }
 
-// The room an include leads to, where it leads to one.
+// Returns the room of an included file, or nothing if the file belongs to no room.
 std::optional<std::string> target_of(const std::string& included) {
   if (included == "<wye/wye.hpp>") return "runtime";
+  if (included.starts_with("<spirv/unified1/")) return std::nullopt;  // of the package, not of the room
   static const std::regex leads(R"([<"](wye/)?(backend/\w+|\w+)/.*)");
   std::smatch match;
   if (!std::regex_match(included, match, leads)) return std::nullopt;
