@@ -1,5 +1,5 @@
 #pragma once
-/// The state behind an array: who uses it in which order, and where its contents are.
+/// The state of an array: the order of its users, and where its contents are valid.
 #include <wye/data/array.hpp>
 
 #include <cstdint>
