@@ -6,12 +6,12 @@ set -eu
 packages() {
   case $1 in
     build) echo g++ cmake ninja-build pkg-config libfmt-dev libsodium-dev libxxhash-dev libvulkan-dev \
-      libhwy-dev libshaderc-dev glslang-dev spirv-tools ;;
+      libhwy-dev libshaderc-dev glslang-dev spirv-tools spirv-headers ;;
     run) echo libvulkan1 mesa-vulkan-drivers ;;
     examples) echo libcairo2-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
     bench) echo libbenchmark-dev libopenblas0-serial ;;
-    ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils debootstrap ;;
+    ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils debootstrap doxygen ;;
     wheels) echo python3-pip ;;
     *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, wheels)." >&2
        exit 2 ;;

@@ -1,4 +1,4 @@
-// Run something, and see where it ran.
+// Runs one job and prints where it ran.
 #include <cstdio>
 #include <vector>
 #include <wye/workloads/axpy.hpp>

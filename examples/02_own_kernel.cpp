@@ -8,8 +8,8 @@
 int main() {
   using namespace std::chrono_literals;
 
-  // The C++ parameter list says what the kernel takes. A source that disagrees is refused, a host function that
-  // disagrees does not compile.
+  // The parameter list is the schema. A source that disagrees is an error; a host function that disagrees does not
+  // compile.
   const auto scale = wye::Kernel<wye::ReadWrite<float>, float>::make({
       .name = "scale",
       .sources = {wye::Glsl{.text = R"(#version 450
@@ -28,7 +28,7 @@ int main() {
   auto runtime = wye::Runtime::open();
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
-  // Compiling is a job like any other; asked for early, nobody waits for it later.
+  // A build is a job. Submitted early, it spares the first run the wait for the compiler.
   auto build = runtime->submit(wye::Job::build(*scale), {.priority = wye::Priority::low, .time_limit = 30s});
 
   std::vector<float> x(100'000, 3.0f);

@@ -1,4 +1,4 @@
-// Where did it run, how long did it take, and why not elsewhere?
+// Prints where a job ran, how long it took, and why the other devices were not chosen.
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -9,7 +9,7 @@ int main() {
   auto runtime = wye::Runtime::open();
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
-  // What there is to run on, and why what is missing is missing.
+  // Every device, and the reason for each that cannot be used.
   for (const wye::AdapterInfo& adapter : runtime->adapters())
     std::printf("%-10s %s\n", adapter.id.c_str(),
                 adapter.usable ? adapter.name.c_str() : adapter.reason.c_str());

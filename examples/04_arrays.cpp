@@ -1,4 +1,4 @@
-// Data that stays where it is used: order follows from what reads and what writes.
+// Arrays stay on the device that used them last. Reads and writes determine the order of jobs.
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -15,11 +15,12 @@ int main() {
   wye::Array<float> a = runtime->array(ones), b = runtime->array(ones);
   wye::Array<float> c = runtime->array<float>(n * n);
 
-  // No fence, no barrier, nobody waits: each job starts when what it reads is there. What fails comes out of read().
+  // No fence or barrier: each job starts when its inputs are complete. read() returns the error of a failed job.
   (void)runtime->submit(wye::workloads::normalize(a, n));
   (void)runtime->submit(wye::workloads::matmul(a, b, c));
 
-  auto view = c.read();  // waits for the last writer, moves what is missing, holds it still while in scope
+  auto view =
+      c.read();  // waits for the last writer, copies to the host if needed, locks the array while in scope
   if (!view) return std::puts(view.error().describe().c_str()), 1;
   std::printf("c[0] = %g\n", (*view)[0]);  // a row of n equal numbers of length one, times n ones: sqrt(n)
   return (*view)[0] > 15.99f && (*view)[0] < 16.01f ? 0 : 1;

@@ -1,4 +1,4 @@
-// The pool, the cache and a lease by themselves, for hosts that keep their own loop.
+// A pool, a cache and a lease without a runtime, for hosts with their own loop.
 #include <chrono>
 #include <cstdio>
 #include <span>

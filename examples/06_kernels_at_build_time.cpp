@@ -1,5 +1,5 @@
-// Kernels compiled with the program: their errors are errors of its build, and it needs no compiler where it runs. In its
-// CMakeLists.txt, wye_add_kernels(<target> kernels/saxpy.comp) makes the header of kernels/saxpy.comp.
+// Kernels compiled with the program: their errors are build errors, and the program needs no compiler at run time. In
+// CMakeLists.txt, wye_add_kernels(<target> kernels/saxpy.comp) generates <kernels/saxpy.hpp>.
 #include <cstdio>
 #include <kernels/saxpy.hpp>
 #include <span>
@@ -7,8 +7,8 @@
 #include <wye/wye.hpp>
 
 int main() {
-  // The shader says what its parameters are: two buffers, of which the second is written, and a number. What else it is to
-  // have as sources, here a function for the CPU, has to agree.
+  // The shader defines the parameters: two buffers, of which the second is written, and a number. Additional sources, here a
+  // function for the CPU, must agree.
   const auto saxpy =
       kernels::saxpy({wye::host([](wye::Range range, std::span<const float> x, std::span<float> y, float a) {
         for (auto i : range) y[i] += a * x[i];

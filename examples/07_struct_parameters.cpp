@@ -4,7 +4,7 @@
 #include <vector>
 #include <wye/wye.hpp>
 
-// Any trivially copyable type. Its members lie where C++ puts them; a source that puts them elsewhere is refused.
+// Any trivially copyable type, in the layout of C++. A source with another layout is an error.
 struct Spring {
   float stiffness;
   float damping;

@@ -1,4 +1,4 @@
-// The grid of a call: one item per written element by default, any other with `over`.
+// The grid of a call: one item per written element by default; `over` sets another.
 #include <cstdint>
 #include <cstdio>
 #include <span>
@@ -6,7 +6,7 @@
 #include <wye/wye.hpp>
 
 int main() {
-  // The sum of each row: one item per row, and not per element of what is read or written.
+  // Sums each row, with one item per row.
   const auto sum_rows = wye::Kernel<wye::Read<float>, wye::Write<float>, std::uint32_t>::make({
       .name = "sum_rows",
       .sources = {wye::Glsl{.text = R"(#version 450
@@ -30,8 +30,8 @@ int main() {
                   })},
   });
 
-  // Every product of a row number and a column number: a grid of two dimensions. A host function gets it row by row:
-  // item i is column i % width of row i / width.
+  // Multiplies row and column numbers in a grid of two dimensions. In a host function, item i is column i % width of row
+  // i / width.
   const auto multiply = wye::Kernel<wye::Write<std::uint32_t>, std::uint32_t>::make({
       .name = "multiply",
       .sources = {wye::Glsl{.text = R"(#version 450

@@ -1,4 +1,4 @@
-// What goes wrong is a value: a code to branch on, a sentence to show.
+// Errors are values: a code to compare and a sentence to show.
 #include <cstdio>
 #include <vector>
 #include <wye/workloads/axpy.hpp>
@@ -8,7 +8,7 @@ int main() {
   auto runtime = wye::Runtime::open();
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
-  // A device that no machine has, and nowhere else will do.
+  // A device that does not exist, without fallback.
   std::vector<float> x(1000, 1.0f), y(1000, 2.0f);
   auto done = runtime
                   ->submit(wye::workloads::axpy(2.0f, x, y),
@@ -16,9 +16,9 @@ int main() {
                   .wait();
   if (done) return std::puts("a job ran on a device that does not exist"), 1;
   std::puts(done.error().describe().c_str());
-  if (done.error() == wye::Errc::device_lost) return 1;  // here one would rebuild and try again
+  if (done.error() == wye::Errc::device_lost) return 1;  // an application would rebuild and retry here
 
-    // Hosts that use exceptions can have one, with the same sentence.
+    // value() throws the error as an exception, with the same sentence.
 #ifdef __cpp_exceptions
   try {
     done.value();
@@ -28,7 +28,7 @@ int main() {
   }
 #endif
 
-  // Nothing was lost: the same job runs where it can.
+  // The data is intact: the same job runs on another device.
   auto again = runtime->submit(wye::workloads::axpy(2.0f, x, y)).wait();
   return again && y[0] == 4.0f ? 0 : 1;
 }

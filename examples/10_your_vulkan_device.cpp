@@ -1,5 +1,4 @@
-// A program with a Vulkan device of its own: wye works on that device, in its memory, and neither waits for the other on
-// the host.
+// Uses the program's own Vulkan device and its memory. The device orders the work of both; no thread waits.
 #include <cstdio>
 #include <mutex>
 #include <wye/base/dynamic_library.hpp>
@@ -10,7 +9,7 @@ namespace {
 
 int fail(const wye::Error& error) { return std::puts(error.describe().c_str()), 1; }
 
-/// What such a program has anyway.
+/// The Vulkan objects of the program.
 struct Host {
   explicit Host(PFN_vkGetInstanceProcAddr functions) : get(functions) {
     const VkApplicationInfo application{
@@ -23,9 +22,9 @@ struct Host {
     call<PFN_vkEnumeratePhysicalDevices>("vkEnumeratePhysicalDevices")(instance, &one, &physical);
     if (!physical) return;
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-    features.timelineSemaphore = features.bufferDeviceAddress = VK_TRUE;  // what wye needs
+    features.timelineSemaphore = features.bufferDeviceAddress = VK_TRUE;  // required by wye
     queues.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-    queues.queueCount = 1;  // of family 0; a program looks for one that computes
+    queues.queueCount = 1;  // of family 0; a real program looks for a compute family
     queues.pQueuePriorities = &priority;
     created.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
     created.pNext = &features;
@@ -51,7 +50,7 @@ struct Host {
   VkPhysicalDeviceVulkan12Features features{};
   VkDeviceQueueCreateInfo queues{};
   VkDeviceCreateInfo created{};
-  std::mutex lock;  // held by whoever uses the queue
+  std::mutex lock;  // held by each thread that uses the queue
 };
 
 }  // namespace
@@ -76,7 +75,7 @@ int main() {
   if (!buffer) return fail(buffer.error());
   lease->fill(*buffer, 42);
 
-  // What the program needs to go on behind that, on the device: the VkBuffer, and a semaphore to wait for.
+  // The program continues on the device with the VkBuffer, after a semaphore.
   auto memory = wye::interop::vulkan_buffer(*buffer);
   auto filled = wye::interop::vulkan_semaphore(lease->point());
   if (!memory) return fail(memory.error());

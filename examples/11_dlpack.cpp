@@ -1,10 +1,10 @@
-// Another library's tensor as an array, and back, without a copy. Any library that speaks DLPack gives such a struct.
+// Imports another library's tensor as an array and exports it again, without a copy.
 #include <cstdio>
 #include <span>
 #include <wye/interop/dlpack.hpp>
 #include <wye/wye.hpp>
 
-// As dlpack/dlpack.h has it; a program that includes that needs none of this.
+// The structs of dlpack/dlpack.h; a program that includes it omits this.
 extern "C" {
 struct DLTensor {
   void* data;
@@ -43,7 +43,7 @@ int main() {
   auto runtime = wye::Runtime::open();
   if (!runtime) return fail(runtime.error());
 
-  // What the other library has: two rows of three floats, and a wish to hear when they are its own again.
+  // The other library's tensor: two rows of three floats, and the function that releases them.
   alignas(64) float values[2][3] = {{1, 2, 3}, {4, 5, 6}};
   std::int64_t shape[2] = {2, 3};
   bool given_back = false;
@@ -62,6 +62,6 @@ int main() {
                 (*view)->dl_tensor.data == values ? "yes" : "no");
     (*view)->deleter(*view);
   }
-  runtime->close();  // a worker may hold a job a moment longer than who waits for it
+  runtime->close();  // a worker may release the job shortly after wait returns
   return given_back && values[1][2] > 59 && values[1][2] < 61 ? 0 : 1;
 }

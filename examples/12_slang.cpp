@@ -1,5 +1,5 @@
-// One text for every GPU: a kernel in Slang. Its compiler is opened where the machine has it; where not, the host function
-// runs, and the explanation says why.
+// A kernel in Slang: one text for every GPU. Without the Slang compiler, the host function runs, and the explanation has
+// the reason.
 #include <cmath>
 #include <cstdio>
 #include <span>

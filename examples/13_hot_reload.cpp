@@ -1,5 +1,5 @@
-// Hot reload: a kernel's file is saved, and the jobs that follow run what it says now. What does not compile is reported, and
-// the kernel stays what it was. WYE_HOT_RELOAD=1 does it to any program that reads its kernels from files.
+// Hot reload: after a kernel's file is saved, later jobs run the new text. A text that does not compile is reported, and the
+// kernel does not change. WYE_HOT_RELOAD=1 enables it in any program that reads kernels from files.
 #include <condition_variable>
 #include <cstdio>
 #include <fstream>
@@ -12,7 +12,7 @@ namespace {
 
 int fail(const wye::Error& error) { return std::puts(error.describe().c_str()), 1; }
 
-/// What somebody does in an editor.
+/// Saves a file as an editor does.
 void save(const std::string& file, const std::string& formula) {
   std::ofstream(file) << "#version 450\n"
                          "layout(local_size_x = 256) in;\n"
@@ -34,13 +34,14 @@ int main() {
   std::mutex mutex;
   std::condition_variable told;
   std::vector<wye::Reload> reloads;
-  auto runtime = wye::Runtime::open({.backends = {{"vulkan"}},
-                                     .hot_reload = true,
-                                     .on_reload = [&](const wye::Reload& reload) {  // on a thread of its own
-                                       const std::lock_guard lock(mutex);
-                                       reloads.push_back(reload);
-                                       told.notify_one();
-                                     }});
+  auto runtime =
+      wye::Runtime::open({.backends = {{"vulkan"}},
+                          .hot_reload = true,
+                          .on_reload = [&](const wye::Reload& reload) {  // on the thread of hot reload
+                            const std::lock_guard lock(mutex);
+                            reloads.push_back(reload);
+                            told.notify_one();
+                          }});
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 0;  // no Vulkan on this machine
 
   std::vector<float> x(1000, 1.0f);
@@ -64,7 +65,7 @@ int main() {
   save(file, "x[i] = y");
   if (const auto reload = next_reload(); reload.error) std::puts(reload.error->describe().c_str());
   if (auto done = run(); !done) return fail(done.error());
-  std::printf("x[0] = %g\n", x[0]);  // 82: the kernel is what it was
+  std::printf("x[0] = %g\n", x[0]);  // 82: the kernel has not changed
 
   std::remove(file.c_str());
   return x.front() == 82.0f && x.back() == 82.0f ? 0 : 1;

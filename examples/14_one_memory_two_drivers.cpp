@@ -1,4 +1,4 @@
-// One memory for CUDA and Vulkan, where both reach the same card: each works on what the other left there.
+// One memory for CUDA and Vulkan on the same card: each reads the results of the other.
 #include <cstdio>
 #include <vector>
 #include <wye/interop/shared.hpp>
@@ -16,7 +16,7 @@ int main() {
   const auto devices = runtime->devices();
   if (devices.size() < 2) return std::puts("This machine has one device only."), 0;
 
-  // Where the two are no pair this still works: `why_copied` says why, and each turn copies.
+  // On two different devices each hand-over copies; `why_copied` has the reason.
   auto memory = wye::interop::share<std::uint32_t>(devices.front(), devices.back(), 1 << 20);
   if (!memory) return fail(memory.error());
   std::printf("%s and %s: %s\n", devices.front().id().c_str(), devices.back().id().c_str(),

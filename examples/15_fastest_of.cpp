@@ -1,4 +1,4 @@
-// Two ways to do the same: which one is quicker here, for matrices as large as these?
+// Autotunes two kernels that transpose a matrix.
 #include <chrono>
 #include <cstdio>
 #include <span>
@@ -8,7 +8,7 @@
 constexpr std::uint64_t side = 2048;
 using Transpose = wye::Kernel<wye::Read<float>, wye::Write<float>>;
 
-// Row by row of what is read: every number is written to another line.
+// Reads row by row; every number is written to another cache line.
 wye::Result<Transpose> by_rows() {
   return Transpose::make(
       {.name = "by_rows",
@@ -19,7 +19,7 @@ wye::Result<Transpose> by_rows() {
        })}});
 }
 
-// Tile by tile of 32 x 32: whole lines of both.
+// Reads and writes tiles of 32 x 32: whole cache lines.
 wye::Result<Transpose> by_tiles() {
   constexpr std::uint64_t tile = 32;
   return Transpose::make({.name = "by_tiles",
@@ -39,7 +39,7 @@ int main() {
   const auto rows = by_rows(), tiles = by_tiles();
   if (!rows || !tiles) return std::puts((rows ? tiles : rows).error().describe().c_str()), 1;
 
-  // The first runs try each, the later ones take what was quicker on that device for this size.
+  // The first runs measure each kernel; later runs use the fastest for this device and size.
   const auto transpose = wye::fastest_of(*rows, {*tiles});
   std::vector<float> from(side * side), to(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);

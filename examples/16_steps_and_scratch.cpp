@@ -1,4 +1,4 @@
-// Several steps as one job, with memory between them that never leaves the device.
+// Several steps as one job, with scratch memory that stays on the device.
 #include <cstdio>
 #include <span>
 #include <vector>
@@ -16,7 +16,7 @@ int main() {
                     for (auto i : range) y[i] = x[i] * x[i];
                   })},
   });
-  // The mean of each element and its two neighbours.
+  // Averages each element and its two neighbours.
   const auto smooth = wye::Kernel<wye::Read<float>, wye::Write<float>>::make({
       .name = "smooth",
       .sources = {wye::Glsl{.text = R"(#version 450
@@ -39,11 +39,11 @@ int main() {
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
   std::vector<float> x(100'000, 3.0f), y(x.size());
-  // Scratch memory is allocated on the device the job is placed on, for as long as the job runs.
+  // Scratch memory is allocated on the job's device while the job runs.
   const wye::Scratch<float> squares(x.size()), once(x.size());
   auto done =
       runtime->run(wye::Job::sequence("smooth_squares", wye::workload_types::vector,
-                                      (*square)(x, squares),  // each step sees what those before it wrote
+                                      (*square)(x, squares),  // each step reads the results of earlier steps
                                       {(*smooth)(squares, once), (*smooth)(once, y)}));
   if (!done) return std::puts(done.error().describe().c_str()), 1;
 

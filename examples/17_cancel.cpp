@@ -1,4 +1,4 @@
-// Cancelling: a queued job ends at once, a running host function when it looks at its StopToken.
+// Cancels jobs: a queued job completes at once, a running host function when it tests its StopToken.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -13,7 +13,7 @@ int main() {
   std::atomic<bool> started{false};
   const auto search = wye::Kernel<wye::ReadWrite<float>>::make({
       .name = "search",
-      // The token is the last parameter of any host function that wants one.
+      // A host function takes the token as its last parameter.
       .sources = {wye::host([&](wye::Range, std::span<float>, wye::StopToken stop) {
         started = true;
         while (!stop.stop_requested()) std::this_thread::sleep_for(1ms);
@@ -27,7 +27,7 @@ int main() {
   auto running = runtime->submit((*search)(x));
   while (!started) std::this_thread::yield();
   auto queued = runtime->submit((*search)(y));
-  // A job that is worth nothing later says so itself.
+  // A job that must start within 10 ms.
   auto late = runtime->submit((*search)(z), {.start_by = 10ms});
 
   queued.cancel();

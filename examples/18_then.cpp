@@ -8,7 +8,7 @@
 #include <wye/workloads/axpy.hpp>
 #include <wye/wye.hpp>
 
-// The smallest event loop: other threads post messages, and one thread takes them.
+// A minimal event loop: other threads post messages, one thread takes them.
 class Loop {
  public:
   void post(std::string message) {
@@ -39,12 +39,12 @@ int main() {
 
   const std::vector<float> x(100'000, 1.0f);
   std::vector<std::vector<float>> sums(3, std::vector<float>(x.size(), 2.0f));
-  std::vector<wye::Ticket> tickets;  // each borrows x and one of sums until it ends
+  std::vector<wye::Ticket> tickets;  // each borrows x and one of sums until its job completes
   for (std::vector<float>& sum : sums) {
     tickets.push_back(runtime->submit(wye::workloads::axpy(2.0f, x, sum)));
-    // The callback runs on the thread that completes the job, so it only hands the result on.
+    // The callback runs on the thread that completes the job, so it only posts the result.
     tickets.back().then([&loop](const wye::Result<wye::Outcome>& done) {
-      loop.post(done ? "done on " + done->device().id : done.error().describe());
+      loop.post(done ? "completed on " + done->device().id : done.error().describe());
     });
   }
   for (std::size_t i = 0; i < tickets.size(); ++i) std::puts(loop.take().c_str());

@@ -1,4 +1,4 @@
-// Numbers for a dashboard: jobs, kernels and memory of one runtime, read at any time.
+// Prints metrics of one runtime: jobs, kernels and memory.
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -20,18 +20,19 @@ int main() {
 
   const auto metrics = runtime->metrics();
   const auto& jobs = metrics.jobs;
-  std::printf("jobs: %llu submitted, %llu done, %llu failed, %llu timed out, %llu cancelled, %u running\n",
-              static_cast<unsigned long long>(jobs.submitted), static_cast<unsigned long long>(jobs.done),
-              static_cast<unsigned long long>(jobs.failed), static_cast<unsigned long long>(jobs.timed_out),
-              static_cast<unsigned long long>(jobs.cancelled), jobs.running);
+  std::printf(
+      "jobs: %llu submitted, %llu completed, %llu failed, %llu timed out, %llu cancelled, %u running\n",
+      static_cast<unsigned long long>(jobs.submitted), static_cast<unsigned long long>(jobs.completed),
+      static_cast<unsigned long long>(jobs.failed), static_cast<unsigned long long>(jobs.timed_out),
+      static_cast<unsigned long long>(jobs.cancelled), jobs.running);
   for (const auto& [type, of_type] : jobs.by_type)
-    std::printf("  %-8s %llu done, built for %.2f ms, ran for %.2f ms\n", type.c_str(),
-                static_cast<unsigned long long>(of_type.done),
+    std::printf("  %-8s %llu completed, built for %.2f ms, ran for %.2f ms\n", type.c_str(),
+                static_cast<unsigned long long>(of_type.completed),
                 std::chrono::duration<double, std::milli>(of_type.build_time).count(),
                 std::chrono::duration<double, std::milli>(of_type.run_time).count());
-  for (const auto& [backend, done] : jobs.done_by_backend)
+  for (const auto& [backend, done] : jobs.completed_by_backend)
     std::printf("  on %s: %llu\n", backend.c_str(), static_cast<unsigned long long>(done));
   std::printf("kernels: %u ready, %llu built, %.0f %% found ready\n", metrics.cache.kernels,
               static_cast<unsigned long long>(metrics.cache.misses), 100 * metrics.cache.hit_rate());
-  return jobs.done == 6 && jobs.failed == 1 ? 0 : 1;
+  return jobs.completed == 6 && jobs.failed == 1 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// An image filter: 8-bit RGBA in, blurred RGBA out, and the picture as a file to look at.
+// Blurs an 8-bit RGBA image and writes it to a file.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr std::uint32_t width = 640, height = 480;
 // A pixel is one word, as in most image libraries: red in the lowest byte.
 std::uint32_t rgba(unsigned r, unsigned g, unsigned b) { return r | g << 8 | b << 16 | 0xff000000u; }
 
-// Rings and a chessboard, with sharp edges that a blur takes away.
+// Draws rings and a chessboard, whose sharp edges the blur removes.
 std::vector<std::uint32_t> picture() {
   std::vector<std::uint32_t> pixels(width * height);
   for (std::uint32_t y = 0; y < height; ++y)
@@ -42,7 +42,7 @@ struct Blur {
   std::uint32_t radius;
 };
 
-// The mean of a square around each pixel; pixels outside the picture count as the nearest one inside.
+// Averages a square around each pixel. Pixels outside the picture are those at the nearest edge.
 constexpr char blur_glsl[] = R"(#version 450
 layout(local_size_x = 16, local_size_y = 16) in;
 struct Blur { uint width; uint height; uint radius; };
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
   auto runtime = wye::Runtime::open();
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
-  // Every device gives the same bytes: the filter counts in whole numbers.
+  // Every device returns the same bytes: the filter uses integers.
   const std::vector<std::uint32_t> sharp = picture();
   std::vector<std::uint32_t> first;
   for (const wye::Device& device : runtime->devices()) {
@@ -106,9 +106,9 @@ int main(int argc, char** argv) {
     if (!done) return std::puts(done.error().describe().c_str()), 1;
     std::printf("blurred on %s\n", device.info().name.c_str());
     if (first.empty()) first = blurred;
-    if (blurred != first) return std::puts("two devices disagree"), 1;
+    if (blurred != first) return std::puts("The results of two devices differ."), 1;
   }
-  if (!write_ppm(path, first)) return std::printf("%s cannot be written\n", path), 1;
+  if (!write_ppm(path, first)) return std::printf("File '%s' cannot be written.\n", path), 1;
   std::printf("written to %s\n", path);
   return 0;
 }

@@ -1,4 +1,4 @@
-// A server that is shut down under load: it stops taking requests, and each request still gets an answer.
+// Shuts a server down under load: it accepts no more requests, and every request gets an answer.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -13,7 +13,7 @@ int main() {
   auto runtime = wye::Runtime::open({.concurrent_jobs = 2});
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
-  // Four connections, each with requests that keep coming until one is answered with `closed`.
+  // Four connections send requests until one is answered with `closed`.
   std::atomic<unsigned> served{0}, late{0}, refused{0}, failed{0};
   const auto serve = [&] {
     std::vector<float> rows(64 * 512, 0.5f);
@@ -22,7 +22,7 @@ int main() {
       if (done) {
         ++served;
       } else if (done.error() == wye::Errc::timed_out) {
-        ++late;  // too much load: the client hears it instead of waiting for ever
+        ++late;  // overload: the client gets an error instead of an endless wait
       } else if (done.error() == wye::Errc::closed) {
         ++refused;
         open = false;
@@ -37,7 +37,7 @@ int main() {
   for (int i = 0; i < 4; ++i) connections.emplace_back(serve);
 
   std::this_thread::sleep_for(100ms);
-  // Jobs that run complete; jobs that wait, and those that come later, are answered with `closed`.
+  // Running jobs complete; queued and later jobs fail with `closed`.
   runtime->close();
   for (std::thread& connection : connections) connection.join();
 

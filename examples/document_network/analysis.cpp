@@ -16,18 +16,18 @@ namespace {
 namespace workloads = wye::workloads;
 
 constexpr std::size_t nearest_kept = 8;
-/// Similarities are multiplied by this before they compete for attention: 0.1 more is worth e times the attention.
+/// Factor for similarities before softmax: 0.1 more similarity is worth e times the attention.
 constexpr float sharpness = 10.0f;
-/// A document's attention is shared out in this many parts, each a link.
+/// A document's attention is divided into this many links.
 constexpr float attention_parts = 32.0f;
-/// Similarities that are in memory at a time: 64 MiB.
+/// Similarities in memory at a time: 64 MiB.
 constexpr std::size_t most_similarities = std::size_t{16} << 20;
 
-/// Adds up the time that this program takes itself.
+/// Measures the time that this program spends itself.
 class HostTime {
  public:
   explicit HostTime(double& seconds) : seconds_(seconds) {}
-  HostTime(const HostTime&) = delete;  // one span of time is added once
+  HostTime(const HostTime&) = delete;  // each interval is added once
   ~HostTime() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
 
  private:
@@ -44,8 +44,8 @@ std::vector<float> transposed(const Vectors& vectors) {
   return values;
 }
 
-/// Compares all documents and keeps each one's nearest, with the attention it pays them. All similarities of ten
-/// thousand documents would take 400 MB, so these are made some rows at a time.
+/// Compares all documents and keeps the nearest of each, with their attention. All similarities of ten thousand
+/// documents would take 400 MB, so they are computed in blocks of rows.
 wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progress, Analysis& analysis) {
   const std::size_t count = vectors.rows;
   const std::size_t rows_at_once = std::clamp<std::size_t>(most_similarities / count, 1, count);
@@ -60,7 +60,7 @@ wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progr
     similarities.assign(rows * count, 0.0f);
     auto compared = runner.run("similarity", std::span(similarities), [&](std::span<float> result) {
       if (rows == count) return workloads::similarity(vectors.values, result, vectors.columns);
-      // The rows have length one already: their products are the cosines.
+      // The rows have unit length: their products are the cosines.
       const std::span some =
           std::span(vectors.values).subspan(first * vectors.columns, rows * vectors.columns);
       return workloads::matmul(some, columns, result,
@@ -91,7 +91,7 @@ wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progr
   return {};
 }
 
-/// The links as PageRank takes them: to each neighbour as many as it gets parts of the attention, at least one.
+/// Returns the links for PageRank: to each neighbour as many as its parts of the attention, at least one.
 workloads::LinksTo links(const Neighbours& neighbours) {
   std::vector<std::uint32_t> offsets{0}, targets;
   for (const std::vector<Link>& of_one : neighbours) {
@@ -121,7 +121,7 @@ wye::Result<void> rank(Runner& runner, Analysis& analysis) {
   });
 }
 
-/// A document's rank, faded by its age: the date of the oldest is 0, that of the newest 1, which is now.
+/// Reduces a document's rank by its age. The oldest date is 0; the newest is 1, which is now.
 wye::Result<void> date(const std::vector<Document>& documents, Runner& runner, Analysis& analysis) {
   const auto [oldest, newest] =
       std::minmax_element(documents.begin(), documents.end(),

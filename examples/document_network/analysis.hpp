@@ -1,5 +1,5 @@
 #pragma once
-/// The work that is given to wye: vectors in, relations, ranks and moments out.
+/// The compute work of the program: vectors in; relations, ranks and dates out.
 #include <vector>
 
 #include "documents.hpp"
@@ -15,15 +15,15 @@ struct Analysis {
   SimilarityMap map;
   Neighbours neighbours;
   Groups groups;
-  std::vector<float> rank;  ///< they add up to one
+  std::vector<float> rank;  ///< sums to one
   std::vector<Moment> moments;
-  double host_seconds = 0;  ///< what this program did of it itself
+  double host_seconds = 0;  ///< time that this program spent itself
 };
 
-/// How fast what a document says loses importance: by the power of e from the oldest to the newest.
+/// The power of e by which importance decays from the oldest document to the newest.
 inline constexpr float decay = 2.0f;
 
-/// Normalizes, compares, weighs, ranks and dates the documents whose vectors these are.
+/// Normalizes, compares, weighs, ranks and dates documents, given their vectors.
 /// Errors: those of the jobs.
 wye::Result<Analysis> analyse(const std::vector<Document>& documents, Vectors vectors, Runner& runner,
                               Progress& progress);

@@ -1,5 +1,5 @@
 #pragma once
-/// A page to draw on, and its colours. Lengths are pixels; y grows downwards.
+/// A page to draw on, and its colours. Lengths are in pixels; y grows downwards.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,12 +21,12 @@ inline constexpr Color paper{1.0, 1.0, 1.0}, ink{0.13, 0.14, 0.17}, quiet{0.42, 
     faint{0.80, 0.81, 0.84}, wash{0.955, 0.960, 0.968};
 }
 
-/// The colour of `value`, 0 to 1, on the scale "viridis": even steps look even, also without red or green and
-/// in grey.
+/// Returns the colour of `value`, 0 to 1, on the scale "viridis": even steps look even, also to the colour-blind and in
+/// grey.
 Color viridis(double value);
 
-/// The colour of the `index`-th of a few kinds. Seven colours that the colour-blind can tell apart, then
-/// grey. Source: Okabe and Ito, "Color universal design", 2008.
+/// Returns the colour of kind `index`. Seven colours that the colour-blind can distinguish, then grey. Source: Okabe
+/// and Ito, "Color universal design", 2008.
 Color kind_color(std::size_t index);
 
 struct Point {
@@ -46,8 +46,8 @@ struct Style {
   double size = 18;
   Color color = colors::ink;
   bool bold = false;
-  double align = 0;      ///< of the text's width that lies left of its place: 0, 0.5, 1
-  bool outline = false;  ///< on a rim of paper, for text on top of something
+  double align = 0;      ///< share of the text's width to the left of its position: 0, 0.5, 1
+  bool outline = false;  ///< with a rim in the paper's colour, for text over other things
 };
 
 class Canvas {
@@ -60,7 +60,7 @@ class Canvas {
   void fill(const Box& box, Color color);
   void frame(const Box& box, Color color, double thickness = 1);
   void line(Point from, Point to, Color color, double thickness = 1);
-  /// An arc from one point to the other that leaves the straight line by `bend` of its length.
+  /// Draws an arc between two points; `bend` is its distance from the straight line, relative to the length.
   void curve(Point from, Point to, double bend, Color color, double thickness = 1);
   void area(const std::vector<Point>& outline, Color color);
   void disc(Point center, double radius, Color color);
@@ -68,16 +68,16 @@ class Canvas {
   /// Writes UTF-8 on the line through `at`.
   void write(Point at, std::string_view text, const Style& style = {});
   double measure(std::string_view text, const Style& style = {}) const;
-  /// `text`, with its middle left out where it is wider than `width`.
+  /// Returns `text`, without its middle if it is wider than `width`.
   std::string fit(std::string_view text, double width, const Style& style = {}) const;
-  /// Draws `pixels` (0xRRGGBB, row by row, `side` in each) at `at`, one to one.
+  /// Draws `pixels` (0xRRGGBB, row by row, `side` in each) at `at`, unscaled.
   void square(Point at, const std::vector<std::uint32_t>& pixels, int side);
 
-  /// The title and what it says below, at the top of the page; a line of small print at its foot.
+  /// Writes the title and subtitle at the top of the page, and a line of small print at its foot.
   void headline(std::string_view title, std::string_view subtitle);
   void footnote(std::string_view text);
 
-  /// The page as PNG; empty where there was no memory for it.
+  /// Returns the page as PNG; empty if there was no memory.
   std::string png() const;
 
  private:

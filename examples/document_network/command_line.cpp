@@ -17,7 +17,7 @@ Kind kind_of(const std::string& path) {
   return S_ISDIR(about.st_mode) ? Kind::folder : S_ISREG(about.st_mode) ? Kind::file : Kind::other;
 }
 
-/// What is wrong with the paths, as far as can be seen before any work is done.
+/// Returns the errors in the paths that can be found before any work.
 std::optional<Mistake> check(const Options& options) {
   if (options.documents) {
     const Kind kind = kind_of(*options.documents);

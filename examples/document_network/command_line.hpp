@@ -1,5 +1,5 @@
 #pragma once
-/// What the program is told.
+/// The options of the program.
 #include <optional>
 #include <string>
 #include <variant>
@@ -17,12 +17,12 @@ struct Options {
 
 struct Help {};
 
-/// Why the arguments cannot be meant, one sentence.
+/// Why the arguments are wrong, one sentence.
 struct Mistake {
   std::string sentence;
 };
 
-/// Reads "--flag value" and "--flag=value"; of a flag that is given twice, the last value counts.
+/// Reads "--flag value" and "--flag=value". The last value of a repeated flag is used.
 std::variant<Options, Help, Mistake> read_command_line(const std::vector<std::string>& arguments);
 
 std::string help_text();

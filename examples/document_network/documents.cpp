@@ -28,7 +28,7 @@ struct Found {
   std::int64_t modified = 0;
 };
 
-/// Notes `path` as a file to read, or why it is none.
+/// Records `path` as a file to read, or the reason why it is not used.
 void note_file(const std::string& path, bool link, std::vector<Found>& found, Skipped& skipped) {
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0)
@@ -41,8 +41,7 @@ void note_file(const std::string& path, bool link, std::vector<Found>& found, Sk
     found.push_back({path, link, about.st_dev, about.st_ino, static_cast<std::int64_t>(about.st_mtime)});
 }
 
-/// Notes the files of `top` and all folders in it. Folders wait in a list, not on the stack: any depth will
-/// do.
+/// Records the files of `top` and its subfolders. Folders are in a list, not on the stack: any depth works.
 void note_folder(const std::string& top, std::vector<Found>& found, Skipped& skipped) {
   std::vector<fs::path> folders{top};
   while (!folders.empty()) {
@@ -61,7 +60,7 @@ void note_folder(const std::string& top, std::vector<Found>& found, Skipped& ski
   }
 }
 
-/// Leaves each file once: under its own name rather than a link's, then under the first.
+/// Keeps each file once: under its own name rather than a link's, then under the first name.
 void drop_same_files(std::vector<Found>& found, Skipped& skipped) {
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     return std::tie(a.link, a.path) < std::tie(b.link, b.path);
@@ -78,7 +77,7 @@ void drop_same_files(std::vector<Found>& found, Skipped& skipped) {
   found = std::move(once);
 }
 
-/// Leaves `limit` files, evenly chosen.
+/// Keeps `limit` files, evenly chosen.
 void drop_over_limit(std::vector<Found>& found, std::size_t limit, Skipped& skipped) {
   if (found.size() <= limit) return;
   skipped["over the limit"] += found.size() - limit;
@@ -89,7 +88,7 @@ void drop_over_limit(std::vector<Found>& found, std::size_t limit, Skipped& skip
   found.resize(limit);
 }
 
-/// A name of a few words: the file's; of a package's "copyright", the package's.
+/// Returns a short name: the file's, or the package's if the file is its "copyright".
 std::string short_name(const std::string& path) {
   const fs::path file(path);
   const fs::path name = file.filename();
@@ -145,7 +144,7 @@ Listing find_documents(const std::string& folder, std::size_t limit) {
 
 std::variant<Text, Unusable> read_document(const std::string& path) {
   struct stat about {};
-  // Looked at again: what was a file may be a pipe by now, and opening that would wait for its writer.
+  // Checked again: the file may have become a pipe, and opening that would wait for its writer.
   if (::stat(path.c_str(), &about) != 0) return Unusable{"unreadable"};
   if (!S_ISREG(about.st_mode)) return Unusable{"not a file"};
   if (static_cast<std::uint64_t>(about.st_size) > largest_document) return Unusable{"too large"};
@@ -156,7 +155,7 @@ std::variant<Text, Unusable> read_document(const std::string& path) {
   char block[65536];
   for (std::size_t n = 0; (n = std::fread(block, 1, sizeof block, file.get())) > 0;) {
     text.utf8.append(block, n);
-    if (text.utf8.size() > largest_document) return Unusable{"too large"};  // it grows, or hides its size
+    if (text.utf8.size() > largest_document) return Unusable{"too large"};  // it grew, or its size is wrong
   }
   if (std::ferror(file.get())) return Unusable{"unreadable"};
   if (text.utf8.empty()) return Unusable{"empty"};

@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A complete file that waits to be put in its place.
+/// A complete file under a temporary name.
 struct Waiting {
   std::string part;
   std::string place;
 };
 
-/// Whether something is at `path` that must not be replaced by a file: a terminal, a pipe, /dev/null.
+/// Returns whether `path` is something that a file must not replace: a terminal, a pipe, /dev/null.
 bool is_stream(const std::string& path) {
   struct stat about {};
   return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
@@ -50,7 +50,7 @@ std::optional<std::string> write_all(const std::vector<File>& files) {
   for (const File& file : files) {
     if (is_stream(file.path)) continue;
     std::error_code error;
-    // A link stays a link: its target is what is written.
+    // A link stays a link: its target is written.
     const fs::path place =
         fs::is_symlink(file.path, error) ? fs::weakly_canonical(file.path, error) : fs::path(file.path);
     const fs::path folder = place.parent_path();

@@ -1,5 +1,5 @@
 #pragma once
-/// Files that are written whole or not at all.
+/// Writes files completely or not at all.
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@ struct File {
   std::string bytes;
 };
 
-/// Writes all files beside their places first, and puts them there once all are complete. Missing folders are
-/// made. Returns what went wrong, one sentence; then what was there before is still there.
+/// Writes all files under temporary names, and renames them when all are complete. Creates missing folders. Returns the
+/// error as one sentence; the earlier files then remain.
 std::optional<std::string> write_all(const std::vector<File>& files);
 
 }  // namespace document_network

@@ -7,7 +7,7 @@ namespace document_network {
 namespace {
 
 constexpr std::size_t shown_at_top = 10, shown_pairs = 12;
-/// Rounding keeps equal vectors from being quite equal.
+/// Rounding makes equal vectors slightly unequal.
 constexpr float same = 0.9999f;
 constexpr float alike = 0.3f;
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What there is to tell of an analysis.
+/// The results of an analysis that the report shows.
 #include <cstddef>
 #include <vector>
 
@@ -9,14 +9,14 @@
 
 namespace document_network {
 
-/// The ten documents of highest rank.
+/// Returns the ten documents of highest rank.
 std::vector<Ranked> highest_ranked(const std::vector<Document>& documents, const std::vector<float>& rank);
 
-/// The twelve pairs that are most alike, at least 0.3, without being the same: of documents that people know, where
-/// there are any.
+/// Returns the twelve most similar pairs, of at least 0.3, that are not equal. Pairs of well-known documents are
+/// preferred.
 std::vector<Pair> most_alike(const std::vector<Document>& documents, const Neighbours& neighbours);
 
-/// How many documents say the same as an earlier one.
+/// Counts the documents that equal an earlier one.
 std::size_t count_copies(const Neighbours& neighbours);
 
 }  // namespace document_network

@@ -25,7 +25,7 @@ std::vector<Link> nearest(std::uint32_t self, std::span<const float> similaritie
 
 namespace {
 
-/// A chain of documents that two groups' chains are joined into so that like comes to lie next to like.
+/// An ordered group. Joining two groups puts similar ends side by side.
 using Chain = std::vector<std::uint32_t>;
 using Affinity = std::map<std::pair<std::uint32_t, std::uint32_t>, double>;
 
@@ -54,7 +54,7 @@ Chain joined(Chain a, Chain b, const Affinity& affinity) {
 Groups find_groups(const Neighbours& neighbours) {
   const auto count = static_cast<std::uint32_t>(neighbours.size());
 
-  // The graph without directions; `between[a][b]` is the weight of all links between groups a and b.
+  // The undirected graph; `between[a][b]` is the weight of all links between groups a and b.
   std::vector<std::map<std::uint32_t, double>> between(count);
   std::vector<double> degree(count);
   Affinity affinity;
@@ -69,8 +69,7 @@ Groups find_groups(const Neighbours& neighbours) {
       total += 2.0 * link.weight;
     }
 
-  // The gain of joining two groups, best first. An entry that no longer tells the present gain is passed
-  // over.
+  // The gain of joining two groups, best first. Outdated entries are skipped.
   struct Join {
     double gain;
     std::uint32_t a, b;

@@ -1,5 +1,5 @@
 #pragma once
-/// The documents as a graph: which are each one's nearest, and which belong together.
+/// The documents as a graph: nearest neighbours and groups.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,25 +12,25 @@ namespace document_network {
 struct Link {
   std::uint32_t to = 0;
   float similarity = 0;
-  float weight = 0;  ///< how much of its attention the other gets
+  float weight = 0;  ///< the share of its attention that the other gets
 };
 
 /// The links of each document, closest first.
 using Neighbours = std::vector<std::vector<Link>>;
 
-/// The `count` most similar of a document's others; of equals the first, none that has nothing in common with
-/// it.
+/// Returns the `count` documents that are most similar to one document. Equal ones keep their order; documents without
+/// any similarity are left out.
 std::vector<Link> nearest(std::uint32_t self, std::span<const float> similarities,
                           std::span<const float> weights, std::size_t count);
 
-/// Documents that belong together.
+/// Groups of similar documents.
 struct Groups {
   std::vector<std::uint32_t> of;                    ///< the group of each document; 0 is the largest
-  std::vector<std::vector<std::uint32_t>> members;  ///< of each group, like next to like
+  std::vector<std::vector<std::uint32_t>> members;  ///< of each group, similar documents side by side
 };
 
-/// Joins documents into groups for as long as that leaves more weight inside them than chance would.
-/// Source: Clauset, Newman and Moore, "Finding community structure in very large networks", 2004.
+/// Joins documents into groups while that increases modularity: the weight inside the groups beyond chance. Source:
+/// Clauset, Newman and Moore, "Finding community structure in very large networks", 2004.
 Groups find_groups(const Neighbours& neighbours);
 
 }  // namespace document_network

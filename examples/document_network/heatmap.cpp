@@ -12,7 +12,7 @@ constexpr int side = 1200;
 constexpr Box map_box{260, 170, side, side};
 constexpr Box scale_box{1500, 170, 26, side};
 
-/// The documents that the `pixel`-th row or column shows: [first, last).
+/// Returns the documents that row or column `pixel` shows: [first, last).
 std::pair<std::size_t, std::size_t> shown_in(std::size_t pixel, std::size_t documents) {
   const std::size_t first = pixel * documents / side;
   return {first, std::max(first + 1, (pixel + 1) * documents / side)};
@@ -39,7 +39,7 @@ std::vector<std::uint32_t> pixels(const SimilarityMap& map, const std::vector<st
   return image;
 }
 
-/// The scale, with how many pairs there are of each similarity beside it.
+/// Draws the scale, with a histogram of the similarities.
 void draw_scale(Canvas& page, const SimilarityMap& map) {
   for (int y = 0; y < side; ++y)
     page.fill({scale_box.x, scale_box.y + y, scale_box.width, 1.5},

@@ -1,5 +1,5 @@
 #pragma once
-/// JSON as text: each function gives one value.
+/// JSON as text: each function returns one value.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -7,9 +7,9 @@
 
 namespace document_network::json {
 
-/// Bytes that are not UTF-8 become U+FFFD, each one.
+/// Replaces each byte that is not UTF-8 by U+FFFD.
 std::string text(std::string_view value);
-/// JSON has no infinity and no NaN: these become the largest number there is.
+/// JSON has no infinity and no NaN: both become the largest finite number.
 std::string number(double value);
 std::string number(std::size_t value);
 std::string array(const std::vector<std::string>& values);

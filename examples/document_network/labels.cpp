@@ -6,7 +6,7 @@
 namespace document_network {
 
 void Labels::keep_clear(Point center, double radius) {
-  const double half = radius * 0.8;  // of a disc's square, the corners are free
+  const double half = radius * 0.8;  // the corners of a disc's square are free
   taken_.push_back({center.x - half, center.y - half, 2 * half, 2 * half});
 }
 
@@ -25,7 +25,7 @@ bool Labels::place(Point center, double radius, std::string_view text, const Sty
       const double turn = degrees * M_PI / 180, across = std::cos(turn), down = std::sin(turn);
       const Point edge{center.x + across * radius, center.y + down * radius};
       const Point anchor{center.x + across * (radius + away), center.y + down * (radius + away)};
-      // The side of the text that is nearest to the disc touches the anchor.
+      // The side of the text nearest to the disc touches the anchor.
       const Box box{anchor.x - width * (1 - across) / 2, anchor.y - height * (1 - down) / 2, width, height};
       if (!is_free(box, within)) continue;
       taken_.push_back({box.x - 8, box.y - 2, box.width + 16, box.height + 4});

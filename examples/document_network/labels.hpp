@@ -1,5 +1,5 @@
 #pragma once
-/// Names beside discs, none on top of another.
+/// Places names beside discs without overlap.
 #include <string_view>
 #include <vector>
 
@@ -10,11 +10,11 @@ namespace document_network {
 class Labels {
  public:
   explicit Labels(Canvas& page) : page_(page) {}
-  /// Keeps names off this place.
+  /// Reserves a place that names must not cover.
   void keep_clear(const Box& box) { taken_.push_back(box); }
   void keep_clear(Point center, double radius);
-  /// Writes `text` beside the disc, or a little away from it with a line to it, or not at all where there is no
-  /// room `within` the box. Returns whether it did.
+  /// Writes `text` beside the disc, or at a distance with a line to it. Writes nothing if there is no room `within` the
+  /// box. Returns whether it wrote.
   bool place(Point center, double radius, std::string_view text, const Style& style, const Box& within);
 
  private:

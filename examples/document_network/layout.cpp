@@ -14,7 +14,7 @@ Point operator-(Point a, Point b) { return {a.x - b.x, a.y - b.y}; }
 Point operator*(Point a, double s) { return {a.x * s, a.y * s}; }
 double size(Point a) { return std::hypot(a.x, a.y); }
 
-/// A sunflower's seeds: even, and no two in one place.
+/// Places points as the seeds of a sunflower: evenly, and no two at one place.
 std::vector<Point> spiral(std::size_t count) {
   std::vector<Point> points(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -24,7 +24,7 @@ std::vector<Point> spiral(std::size_t count) {
   return points;
 }
 
-/// Moves and stretches the points to fill `box`.
+/// Moves and scales the points to fill `box`.
 void fit(std::vector<Point>& points, const Box& box) {
   if (points.empty()) return;
   Point low = points[0], high = points[0];
@@ -38,7 +38,7 @@ void fit(std::vector<Point>& points, const Box& box) {
          box.y + box.height * (span.y > 0 ? (p.y - low.y) / span.y : 0.5)};
 }
 
-/// Pushes overlapping discs apart.
+/// Separates overlapping discs.
 void settle(std::vector<Point>& points, const std::vector<double>& radii, const Box& box) {
   for (int round = 0; round < settling_rounds; ++round) {
     bool moved = false;
@@ -84,7 +84,7 @@ std::vector<Point> lay_out(const std::vector<double>& radii, const std::vector<E
       force[edge.a] += pull;
       force[edge.b] += pull * -1;
     }
-    // Each step is shorter than the last; a node that swings to and fro takes the shortest.
+    // Steps become shorter; a node that oscillates takes the shortest.
     const double heat = 1.0 - static_cast<double>(round) / rounds;
     for (std::size_t i = 0; i < count; ++i) {
       const double swing = size(force[i] - before[i]), strength = size(force[i]);

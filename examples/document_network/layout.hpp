@@ -1,5 +1,5 @@
 #pragma once
-/// Where to draw the nodes of a graph.
+/// Positions for the nodes of a graph.
 #include <cstdint>
 #include <vector>
 
@@ -12,9 +12,9 @@ struct Edge {
   double weight = 0;
 };
 
-/// Places discs of the given radii in `box` so that edges are short and discs do not overlap. The same graph
-/// is always placed the same way. Cost:    the square of the number of discs, a few hundred times. Source:
-/// Jacomy et al., "ForceAtlas2, a continuous graph layout algorithm", 2014.
+/// Places discs of the given radii in `box` with short edges and without overlap. The same graph has the same layout.
+/// Cost:   the square of the number of discs, a few hundred times.
+/// Source: Jacomy et al., "ForceAtlas2, a continuous graph layout algorithm", 2014.
 std::vector<Point> lay_out(const std::vector<double>& radii, const std::vector<Edge>& edges, const Box& box);
 
 }  // namespace document_network

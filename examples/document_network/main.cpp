@@ -1,5 +1,5 @@
-// The main job: a machine's own documents, turned into vectors, compared, ranked, dated and drawn, each step wherever
-// it can run; and an account of where that was.
+// The main job: the documents of this machine are turned into vectors, compared, ranked, dated and drawn. The report
+// shows which device ran each step, and why.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ int fail(const std::string& message, int status = 1) {
   return status;
 }
 
-/// Keeps the time of what the program does itself.
+/// Measures the time that the program spends itself.
 class Stopwatch {
  public:
   explicit Stopwatch(std::vector<HostStep>& steps) : steps_(steps) {}

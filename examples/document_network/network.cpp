@@ -15,7 +15,7 @@ constexpr std::size_t most_nodes = 400, most_names = 45;
 constexpr double largest_circle = 26, smallest_circle = 3;
 constexpr Box drawing{70, 165, 1500, 1000}, names_within{20, 135, 1600, 1065};
 
-/// All documents, highest rank first.
+/// Returns all documents, highest rank first.
 std::vector<std::uint32_t> by_rank(const std::vector<float>& rank) {
   std::vector<std::uint32_t> order(rank.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -23,7 +23,7 @@ std::vector<std::uint32_t> by_rank(const std::vector<float>& rank) {
   return order;
 }
 
-/// Whom to name, most wanted first: those that people know, each group's speaker, then by rank.
+/// Returns the documents to label, most important first: well-known ones, each group's speaker, then by rank.
 std::vector<std::uint32_t> wanted_names(const std::vector<Document>& documents, const Groups& groups,
                                         const std::vector<float>& rank,
                                         const std::vector<std::uint32_t>& shown) {
@@ -36,7 +36,7 @@ std::vector<std::uint32_t> wanted_names(const std::vector<Document>& documents, 
   return names;
 }
 
-/// What sizes and colours mean.
+/// Draws the legend of sizes and colours.
 void draw_key(Canvas& page, double top_rank, std::size_t documents) {
   double x = 84;
   const double y = page.height() - 92;

@@ -1,22 +1,22 @@
 #pragma once
-/// A line on the terminal that says how far the program is.
+/// A progress line on the terminal.
 #include <chrono>
 #include <cstddef>
 #include <string>
 
 namespace document_network {
 
-/// Shows nothing unless standard error is a terminal and the program takes longer than a second.
+/// Prints nothing unless standard error is a terminal and the program takes longer than a second.
 /// Threads: one thread at a time.
 class Progress {
  public:
   Progress();
-  Progress(const Progress&) = delete;  // one terminal has one line
+  Progress(const Progress&) = delete;  // the terminal has one line
   ~Progress();
 
-  /// Says that `done` of `total` parts of `work` are done.
+  /// Shows that `done` of `total` parts of `work` have completed.
   void show(const char* work, std::size_t done, std::size_t total);
-  /// Takes the line away, so that something else can be written.
+  /// Clears the line before other output.
   void clear();
 
  private:

@@ -9,7 +9,7 @@
 namespace document_network {
 namespace {
 
-/// `text` with blanks up to `width` characters, or longer text shortened to it.
+/// Returns `text` padded or shortened to `width` characters.
 std::string column(const std::string& text, std::size_t width, bool to_the_right = false) {
   const std::string shown = printable(text, width);
   const std::string blanks(width - length(shown), ' ');

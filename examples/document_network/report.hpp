@@ -1,5 +1,5 @@
 #pragma once
-/// What was done and found, as JSON for scripts and as text for people.
+/// The report: JSON for scripts, text for people.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace document_network {
 
-/// Something the program did itself.
+/// A step that the program ran itself.
 struct HostStep {
   std::string name;
   double seconds = 0;
 };
 
-/// Something the runtime did.
+/// A step that the runtime ran.
 struct Step {
   std::string name;
   std::string backend;
   std::string device;
-  std::string reason;  ///< why there
+  std::string reason;  ///< why on this device
   double seconds = 0;
-  std::string cache;  ///< where its kernel was found: memory, disk, built or none
+  std::string cache;  ///< source of its kernel: memory, disk, built or none
 };
 
 struct Ranked {
@@ -30,14 +30,14 @@ struct Ranked {
   double rank = 0;
 };
 
-/// How far a backend's answer is from the CPU's.
+/// The difference between a backend's result and the CPU's.
 struct Agreement {
   std::string backend;
   std::string step;
   double max_relative_error = 0;
 };
 
-/// Two documents that say nearly the same.
+/// Two nearly equal documents.
 struct Pair {
   std::string a, b;
   double similarity = 0;
@@ -45,14 +45,14 @@ struct Pair {
 
 struct Report {
   std::size_t documents = 0;
-  std::size_t repaired = 0;  ///< of these, not in UTF-8
+  std::size_t repaired = 0;  ///< of these, not UTF-8
   Skipped skipped;
   std::vector<HostStep> host_steps;
   std::vector<Step> steps;
   std::vector<Ranked> top;         ///< highest rank first
-  std::vector<Pair> alike;         ///< most alike first
-  std::size_t copies = 0;          ///< documents that say the same as an earlier one
-  std::vector<Agreement> compare;  ///< empty unless asked for
+  std::vector<Pair> alike;         ///< most similar first
+  std::size_t copies = 0;          ///< documents that equal an earlier one
+  std::vector<Agreement> compare;  ///< empty unless requested
   bool compared = false;
   std::vector<std::string> files;
 };
@@ -63,7 +63,7 @@ std::string to_text(const Report& report);
 /// "400 documents; 3 skipped: 2 empty, 1 binary."
 std::string describe_input(std::size_t documents, std::size_t repaired, const Skipped& skipped);
 
-/// The error beyond which two backends do not agree.
+/// The error above which two backends disagree.
 inline constexpr double agreement_bound = 1e-3;
 
 }  // namespace document_network

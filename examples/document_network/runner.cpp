@@ -11,14 +11,14 @@ namespace document_network {
 namespace {
 
 constexpr std::string_view measure = "cpu";
-/// A slow machine may take its time.
+/// Slow machines need a long limit.
 constexpr std::chrono::minutes time_limit{10};
 
 bool is_called(const wye::AdapterInfo& adapter, std::string_view name) {
   return adapter.id == name || adapter.backend == name;
 }
 
-/// Of several jobs of a step, the one whose kernel took longest to get says where it was.
+/// Among the jobs of a step, the one with the slowest kernel lookup determines the tier shown.
 int effort(std::string_view tier) {
   return tier == "built" ? 3 : tier == "disk" || tier == "bundle" ? 2 : tier == "memory" ? 1 : 0;
 }
@@ -49,7 +49,7 @@ wye::Result<wye::Runtime> open_runtime(const std::string& backend) {
   if (backend.find(':') != std::string::npos)
     return wye::Error(wye::Errc::not_found,
                       "Device '" + name + "' does not exist; there are: " + usable + ".");
-  // Not among those that are opened by default; it may be there for who asks.
+  // A backend that is not opened by default may still exist.
   return wye::Runtime::open({.backends = std::vector<std::string>{backend, std::string(measure)}});
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Jobs given to wye, and an account of where each ran and why.
+/// Runs jobs on wye and records where each ran and why.
 #include <functional>
 #include <span>
 #include <string>
@@ -11,25 +11,24 @@
 
 namespace document_network {
 
-/// Opens a runtime that has `backend`, which is "auto", a backend ("vulkan") or a device ("vulkan:0").
-/// Errors: not_found: no such backend or device, with those there are; unavailable: not on this machine, with the
-///         reason.
+/// Opens a runtime that has `backend`: "auto", a backend ("vulkan") or a device ("vulkan:0").
+/// Errors: not_found, if there is no such backend or device, with the existing ones; unavailable, with the reason.
 wye::Result<wye::Runtime> open_runtime(const std::string& backend);
 
-/// How far `values` are from `reference`, which is as long: the largest difference in relation to the reference, or to
-/// a millionth of its largest value where that is more.
+/// Returns the largest difference between `values` and `reference`, of equal length, relative to the reference or to a
+/// millionth of its largest value, whichever is larger.
 double max_relative_error(const std::vector<double>& values, const std::vector<double>& reference);
 
-/// Runs jobs, one after the other.
+/// Runs jobs one after the other.
 /// Threads: one thread at a time.
 class Runner {
  public:
-  /// Runs on `backend`, as above. With `compare`, every job also runs on each backend there is.
+  /// Runs on `backend`, as above. With `compare`, every job also runs on each other backend.
   Runner(wye::Runtime runtime, const std::string& backend, bool compare);
 
-  /// Runs the job that `make(output)` gives, which fills `output`, from what was in it and other things. Several jobs
-  /// may make up one step. `number` says which number of an element is compared.
-  /// Errors: how the job failed, here or on the backends it is compared on.
+  /// Runs the job that `make(output)` returns, which writes `output`. Several jobs may form one step. `number` selects
+  /// the number of an element that is compared.
+  /// Errors: those of the job, here or on a compared backend.
   template <class T, class Make, class Number = std::identity>
   wye::Result<void> run(std::string_view step, std::span<T> output, Make make, Number number = {}) {
     const std::vector<T> before(output.begin(), compares() ? output.end() : output.begin());
@@ -51,9 +50,9 @@ class Runner {
     return done;
   }
 
-  /// What ran so far, in order.
+  /// The steps so far, in order.
   const std::vector<Step>& steps() const { return steps_; }
-  /// How far the backends' answers are from the CPU's.
+  /// The differences between the backends' results and the CPU's.
   const std::vector<Agreement>& agreements() const { return agreements_; }
 
  private:
@@ -63,8 +62,8 @@ class Runner {
   void note_agreement(std::string_view step, const std::string& backend, double error);
 
   wye::Runtime runtime_;
-  std::string on_;                     ///< empty: wherever the scheduler sees fit
-  std::vector<std::string> backends_;  ///< to compare, the measure first; empty if nothing is
+  std::string on_;                     ///< empty: the scheduler chooses
+  std::vector<std::string> backends_;  ///< to compare, the reference first; empty: none
   std::vector<Step> steps_;
   std::vector<Agreement> agreements_;
 };

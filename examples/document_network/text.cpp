@@ -18,7 +18,7 @@ bool is_letter(char32_t c) {
   return c < 0xFE00 || (c >= 0x20000 && c <= 0x3FFFF);
 }
 
-/// Lower case where one rule covers an alphabet: Latin, Greek, Cyrillic.
+/// Lower case for alphabets with one rule: Latin, Greek, Cyrillic.
 char32_t lower(char32_t c) {
   if ((c >= 'A' && c <= 'Z') || (c >= 0xC0 && c <= 0xDE)) return c + 0x20;
   if ((c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F)) return c + 0x20;
@@ -26,7 +26,7 @@ char32_t lower(char32_t c) {
   return c;
 }
 
-/// Whether `c` moves the cursor, changes colours, or turns the direction of what follows.
+/// Returns whether `c` moves the cursor, changes colours, or reverses the direction of text.
 bool is_control(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) ||
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;

@@ -30,8 +30,7 @@ Vectors tf_idf(const std::vector<Bag>& bags, const std::vector<std::string>& wor
     return (1.0 + std::log(times)) * std::log((1.0 + documents) / uses[word]);
   };
 
-  // A word's worth is what it adds to the vectors once these have length one, so that a long document does
-  // not choose the words for all.
+  // A word's value is its contribution to vectors of unit length, so that a long document does not choose all words.
   std::vector<double> worth(words.size());
   for (const Bag& bag : bags) {
     double squares = 0;

@@ -1,5 +1,5 @@
 #pragma once
-/// Text to vectors: how often a document uses a word, against how many documents do.
+/// Text to vectors: how often a document uses a word, relative to the number of documents that use it.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace document_network {
 
-/// The words of one document: (word, times), in order of the words' numbers.
+/// The words of one document: (word, count), ordered by word number.
 using Bag = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
-/// Gives each word it meets a number.
+/// Assigns a number to each word.
 class Vocabulary {
  public:
   /// Counts the words of `utf8`.
@@ -25,17 +25,17 @@ class Vocabulary {
   std::vector<std::string> words_;
 };
 
-/// One row per document, one column per word that tells documents apart.
+/// One row per document, one column per distinctive word.
 struct Vectors {
   std::vector<float> values;  ///< row by row
   std::size_t rows = 0;
   std::size_t columns = 0;
-  std::vector<std::string> words;  ///< of the columns that are in use; the others are zero
+  std::vector<std::string> words;  ///< of the columns in use; the others are zero
 };
 
-/// Weighs each word by (1 + ln tf) * ln((1 + n) / df), and keeps the `columns` words with the most weight
-/// over all documents. Equal input gives equal bits. Source: Salton and Buckley, "Term-weighting approaches
-/// in automatic text retrieval", 1988.
+/// Weighs each word by (1 + ln tf) * ln((1 + n) / df) and keeps the `columns` words of highest total weight. Equal
+/// input gives equal bits.
+/// Source: Salton and Buckley, "Term-weighting approaches in automatic text retrieval", 1988.
 Vectors tf_idf(const std::vector<Bag>& bags, const std::vector<std::string>& words, std::size_t columns);
 
 }  // namespace document_network

@@ -17,7 +17,7 @@ constexpr std::size_t most_lanes = 7, names_per_lane = 4, most_marks = 120;
 constexpr double left = 270, right = 1540, lanes_top = 280, lane_height = 92;
 constexpr double largest_radius = 28, smallest_largest = 17;
 
-/// The time that is shown, seconds since 1970, and where.
+/// The time range of the picture, seconds since 1970, and its position.
 struct Axis {
   std::int64_t first = 0, last = 0;
   double x(std::int64_t time) const {
@@ -45,7 +45,7 @@ struct Tick {
   std::string text;
 };
 
-/// Round dates, a handful of them: years, months, days or minutes as the span asks.
+/// Returns a few round dates: years, months, days or minutes, depending on the range.
 std::vector<Tick> ticks(const Axis& axis) {
   constexpr std::int64_t minute = 60, day = 86400, year = 365 * day;
   const std::int64_t span = axis.last - axis.first;
@@ -77,7 +77,7 @@ std::vector<Tick> ticks(const Axis& axis) {
   }
 }
 
-/// How much of a document's rank is left at its age.
+/// Returns the share of a document's rank that remains at its age.
 void draw_decay(Canvas& page, double decay) {
   constexpr double base = lanes_top - 34, height = 80;
   std::vector<Point> curve{{right, base}, {left, base}};
@@ -96,9 +96,9 @@ void draw_decay(Canvas& page, double decay) {
   page.write({right + 8, base - height + 6}, "1", style);
 }
 
-/// Documents of one group and, as far as can be seen, one date.
+/// Documents of one group at the same position in time.
 struct Mark {
-  std::vector<std::uint32_t> documents;  ///< what counts most first
+  std::vector<std::uint32_t> documents;  ///< most important first
   double importance = 0;
   double relevance = 0;
   Point center;
@@ -111,11 +111,11 @@ struct Lane {
   std::string title;
   std::size_t documents = 0;
   Box box;
-  std::vector<Mark> marks;  ///< what counts most first
-  bool is_whole = true;     ///< there was room for all its documents
+  std::vector<Mark> marks;  ///< most important first
+  bool is_whole = true;     ///< every document has a mark
 };
 
-/// The marks of some documents of a lane, at most as many as can be told apart.
+/// Returns the marks of a lane's documents, at most as many as can be distinguished.
 std::vector<Mark> marks_of(std::vector<std::uint32_t> documents, const std::vector<Document>& all,
                            const std::vector<Moment>& moments, const Axis& axis) {
   std::stable_sort(documents.begin(), documents.end(), [&](auto a, auto b) {
@@ -139,7 +139,7 @@ std::vector<Mark> marks_of(std::vector<std::uint32_t> documents, const std::vect
   return list;
 }
 
-/// Moves a lane's marks up or down from its middle until none lies on another. Returns whether all found room.
+/// Moves a lane's marks away from its middle until none overlap. Returns whether all have room.
 bool spread(Lane& lane) {
   const double middle = lane.box.y + lane.box.height / 2;
   for (std::size_t i = 0; i < lane.marks.size(); ++i) {
@@ -160,7 +160,7 @@ bool spread(Lane& lane) {
   return std::all_of(lane.marks.begin(), lane.marks.end(), [](const Mark& mark) { return mark.has_room; });
 }
 
-/// Gives all marks a size, the largest at which they fit, and a place; those for which there is none are dropped.
+/// Sets the size of all marks, the largest at which they fit, and their positions. Marks without room are dropped.
 void place_marks(std::vector<Lane>& lanes) {
   double top = 1e-30;
   for (const Lane& lane : lanes)
@@ -181,7 +181,7 @@ void place_marks(std::vector<Lane>& lanes) {
   }
 }
 
-/// The groups that count most today have a lane each; the rest share the last.
+/// The most important groups of today have a lane each; the others share the last.
 std::vector<Lane> lanes_of(const std::vector<Document>& documents, const std::vector<Moment>& moments,
                            const Groups& groups, const std::vector<float>& rank, const Axis& axis) {
   std::vector<double> weight(groups.members.size());
@@ -219,7 +219,7 @@ void draw_axis(Canvas& page, const Axis& axis, double bottom) {
   }
 }
 
-/// Names the marks of a lane that people know, and those that count most.
+/// Labels the marks of a lane that are well known, and the most important ones.
 void name_marks(Canvas& page, Labels& labels, const Lane& lane, const std::vector<Document>& documents) {
   const Box room{lane.box.x, lane.box.y - 4, lane.box.width + 60, lane.box.height + 8};
   std::size_t names = 0;

@@ -50,7 +50,7 @@ void each_usable(const std::vector<AnyKernel>& kernels, const std::vector<Device
   for (const AnyKernel& kernel : kernels)
     for (std::size_t i = 0; i < kernel.programs().size(); ++i)
       for (const Device& device : devices)
-        if (device && !kernel.programs()[i]->current().refusal(*device.base()))
+        if (device && kernel.programs()[i]->current().runs_on(*device.base()))
           f(kernel.programs()[i], device.base());
 }
 

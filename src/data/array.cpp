@@ -69,23 +69,23 @@ ArrayState::~ArrayState() {
   if (release_) release_();
 }
 
-void ArrayState::when_over(std::function<void()> release, bool read_only) {
+void ArrayState::set_release(std::function<void()> release, bool read_only) {
   release_ = std::move(release);
   read_only_ = read_only;
 }
 
-Error ArrayState::why_read_only() {
+Error ArrayState::read_only_error() {
   return Error(Errc::invalid_argument,
-               "The array stands for memory that its owner lends for reading only: it cannot be written.");
+               "The array's memory is lent for reading only: the array cannot be written.");
 }
 
 void ArrayState::follow(Access access, const std::shared_ptr<Completion>& user, Predecessors& before) {
   const base::Lock lock(mutex_);
-  std::erase_if(readers_, [](const auto& reader) { return reader->over(); });
+  std::erase_if(readers_, [](const auto& reader) { return reader->is_complete(); });
   before.reserve(1 + (writes(access) ? readers_.size() : 0));
   if (!writes(access)) readers_.push_back(user);
   // Nothing fails from here on.
-  if (writer_ && !writer_->over()) before.add(writer_);
+  if (writer_ && !writer_->is_complete()) before.add(writer_);
   if (!writes(access)) return;
   for (auto& reader : readers_) before.add(std::move(reader));
   readers_.clear();
@@ -106,7 +106,7 @@ void ArrayState::abandon(const Error& error, Access access) noexcept {
   const base::Lock lock(mutex_);
   if (!abandoned_) abandoned_ = error;
   if (writes(access) && !failure_) failure_ = error;
-  moved_.wake_all();  // the user may be in the middle of a copy
+  copied_.wake_all();  // the user may be in the middle of a copy
 }
 
 std::optional<Error> ArrayState::abandoned() const {
@@ -123,9 +123,9 @@ Result<std::byte*> ArrayState::on_host(Instant until) {
   Replica from;
   {
     base::Lock lock(mutex_);
-    // Several readers may have their turn at once; one of them fetches.
-    if (!moved_.wait(lock, until, [&] { return !fetching_ || abandoned_; }))
-      return Error(Errc::timed_out, "The array's contents were not on the host in time.");
+    // Several readers may have the array at once; one of them fetches.
+    if (!copied_.wait(lock, until, [&] { return !fetching_ || abandoned_; }))
+      return Error(Errc::timed_out, "The array's contents did not reach the host before the deadline.");
     if (fetching_) return abandoned_->with_context("while reading an array that it was copying");
     if (failure_) return failure_->with_context("while reading an array that should have been written by it");
     if (host_valid_) return host_;
@@ -137,7 +137,7 @@ Result<std::byte*> ArrayState::on_host(Instant until) {
   auto done = fetch(from, until);
   const base::Lock lock(mutex_);
   fetching_ = false;
-  moved_.wake_all();
+  copied_.wake_all();
   if (!done) return std::move(done).error();
   host_valid_ = true;
   return host_;
@@ -174,8 +174,9 @@ Result<ArrayState::Replica> ArrayState::on_device(device::DeviceBase& device) {
 }
 
 bool ArrayState::is_in_use() const {
-  return fetching_ || abandoned_ || (writer_ && !writer_->over()) ||
-         std::any_of(readers_.begin(), readers_.end(), [](const auto& reader) { return !reader->over(); });
+  return fetching_ || abandoned_ || (writer_ && !writer_->is_complete()) ||
+         std::any_of(readers_.begin(), readers_.end(),
+                     [](const auto& reader) { return !reader->is_complete(); });
 }
 
 Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
@@ -212,7 +213,7 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::bring_to(device::DeviceB
     if (auto bytes = on_host(until); !bytes) return std::move(bytes).error();
   auto mine = begin_fill(device, until);
   if (!mine) return std::move(mine).error();
-  if (!*mine) return replica->buffer;  // somebody else has done it meanwhile
+  if (!*mine) return replica->buffer;  // another reader has filled it meanwhile
   Result<void> done;
   if (auto lease = pool_->lease_for(device, until)) {
     device::Lane& lane = lease->state()->lane();
@@ -232,9 +233,9 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::bring_to(device::DeviceB
 Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant until) {
   base::Lock lock(mutex_);
   Replica& replica = replicas_.find(device.ref())->second;
-  if (!moved_.wait(lock, until, [&] { return !replica.filling || abandoned_; }))
-    return Error(Errc::timed_out,
-                 base::text("The array's contents were not on '{}' in time.", device.info().id));
+  if (!copied_.wait(lock, until, [&] { return !replica.filling || abandoned_; }))
+    return Error(Errc::timed_out, base::text("The array's contents did not reach '{}' before the deadline.",
+                                             device.info().id));
   if (replica.valid) return false;
   if (replica.filling) return abandoned_->with_context("while using an array that it was copying");
   return replica.filling = true;
@@ -245,18 +246,18 @@ void ArrayState::end_fill(const device::DeviceBase& device, bool valid) noexcept
   Replica& replica = replicas_.find(device.ref())->second;
   replica.filling = false;
   replica.valid = valid;
-  moved_.wake_all();
+  copied_.wake_all();
 }
 
 void ArrayState::written_on(const device::DeviceBase* device) {
   const base::Lock lock(mutex_);
-  if (abandoned_) return;  // it ended after all: what its successors were told stays true
+  if (abandoned_) return;  // it completed after all: its followers have seen its error
   host_valid_ = device == nullptr;
   for (auto& [at, replica] : replicas_) replica.valid = device && at == device->ref();
   failure_.reset();
 }
 
-void ArrayState::lost_on(const device::DeviceBase* device) {
+void ArrayState::invalidate_on(const device::DeviceBase* device) {
   const base::Lock lock(mutex_);
   if (!device)
     host_valid_ = false;
@@ -275,26 +276,26 @@ bool ArrayState::is_valid_elsewhere(std::optional<device::DeviceRef> device) con
                      [&](const auto& entry) { return entry.first != device && entry.second.valid; });
 }
 
-Result<void> HostAccess::await(Instant until) {
-  if (!turn_->before.await(until))
-    return Error(Errc::timed_out, "An array was not free for the host in time.");
-  turn_->before.clear();
+Result<void> HostAccess::wait(Instant until) {
+  if (!state_->before.wait(until))
+    return Error(Errc::timed_out, "Jobs that use the array did not complete before the deadline.");
+  state_->before.clear();
   return {};
 }
 
 namespace {
 
-/// Takes the host's turn with an array.
+/// Gives the host access to an array, once the users before it are complete.
 Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
-  if (writes(mode) && array->is_read_only()) return ArrayState::why_read_only();
+  if (writes(mode) && array->is_read_only()) return ArrayState::read_only_error();
   const Clock& clock = array->pool()->clock();
   const Instant until = base::parked_until(clock, deadline.at(clock));
   auto holder = base::make_own<HostAccess>(array, mode);
-  if (auto turn = holder->await(until); !turn) return std::move(turn).error();
+  if (auto waited = holder->wait(until); !waited) return std::move(waited).error();
   if (writes(mode))
     if (auto given_up = array->abandoned())
       return given_up->with_context("while writing an array that it may still use");
-  // Who writes mends a failed array: its contents are what the host makes them.
+  // The host replaces the contents of a failed array.
   if (writes(mode) && array->failure()) array->written_on(nullptr);
   auto bytes = array->on_host(until);
   if (!bytes) return std::move(bytes).error();

@@ -1,6 +1,5 @@
 #pragma once
-/// Something that will be over: a job, or a host's turn with an array. Users of an array follow each other by
-/// it.
+/// The completion of one user of an array: a job, or an access of the host. Users of an array follow each other by it.
 #include <wye/base/clock.hpp>
 
 #include <algorithm>
@@ -20,47 +19,47 @@ namespace data {
 /// Threads: thread-safe.
 class Completion {
  public:
-  /// One entry in the list of what runs at the end. Its owner keeps it at its address until it has run.
+  /// One entry in the list of calls to make on completion. Its owner keeps it at its address until the call.
   struct Link {
-    void (*over)(void* of) noexcept = nullptr;
-    void* of = nullptr;
+    void (*call)(void* object) noexcept = nullptr;
+    void* object = nullptr;
     Link* next = nullptr;
   };
 
-  bool over() const noexcept {
+  bool is_complete() const noexcept {
     const base::Lock lock(mutex_);
-    return over_;
+    return complete_;
   }
-  /// Parks until it is over or `until` (of the steady clock); whether it is over.
-  bool await(Instant until) const {
+  /// Waits until it is complete or until `until` (of the steady clock). Returns whether it is complete.
+  bool wait(Instant until) const {
     base::Lock lock(mutex_);
-    return gate_.wait(lock, until, [&] { return over_; });
+    return gate_.wait(lock, until, [&] { return complete_; });
   }
-  /// Calls `link` once when it is over, on the thread that ends it; at once if it is. Allocates nothing.
-  void when_over(Link& link) noexcept {
+  /// Calls `link` once on completion, on the completing thread; at once if it is complete. Allocates nothing.
+  void when_complete(Link& link) noexcept {
     {
       const base::Lock lock(mutex_);
-      if (!over_) {
+      if (!complete_) {
         *last_ = &link;
         last_ = &link.next;
         return;
       }
     }
-    link.over(link.of);
+    link.call(link.object);
   }
-  /// Ends it. Without effect the second time.
-  void finish() noexcept {
+  /// Completes it. A second call has no effect.
+  void complete() noexcept {
     Link* link = nullptr;
     {
       const base::Lock lock(mutex_);
-      if (over_) return;
-      over_ = true;
+      if (complete_) return;
+      complete_ = true;
       link = first_;
-      gate_.wake_all();  // under the lock: a waiter may free this as soon as it sees `over_`
+      gate_.wake_all();  // under the lock: a waiter may free this as soon as it reads `complete_`
     }
     while (link) {
-      Link* const next = link->next;  // a call may end the owner of its link
-      link->over(link->of);
+      Link* const next = link->next;  // the call may free its link
+      link->call(link->object);
       link = next;
     }
   }
@@ -68,13 +67,13 @@ class Completion {
  private:
   mutable std::mutex mutex_;
   mutable base::Gate gate_;
-  bool over_ = false;
+  bool complete_ = false;
   Link* first_ = nullptr;
   Link** last_ = &first_;
 };
 
-/// The completions that a user of arrays comes after. All memory is allocated by `reserve`: nothing fails after that.
-/// Threads: one thread at a time; `when_all_over` calls on the thread that ends the last one.
+/// The completions that a user of arrays follows. `reserve` allocates all memory: nothing fails after it.
+/// Threads: one thread at a time; `when_all_complete` calls on the thread that completes the last one.
 class Predecessors {
  public:
   Predecessors() = default;
@@ -85,21 +84,21 @@ class Predecessors {
   void reserve(std::size_t n) {
     if (all_.capacity() - all_.size() < n) all_.reserve(std::max(all_.size() + n, all_.capacity() * 2));
   }
-  /// Adds a completion; the caller has reserved room for it.
+  /// Adds a completion. The caller has reserved room for it.
   void add(std::shared_ptr<Completion> one) noexcept { all_.push_back({std::move(one), {}}); }
-  /// Parks until all are over or `until`; whether all are.
-  bool await(Instant until) const {
+  /// Waits until all are complete or until `until`. Returns whether all are.
+  bool wait(Instant until) const {
     return std::all_of(all_.begin(), all_.end(),
-                       [&](const Entry& entry) { return entry.before->await(until); });
+                       [&](const Entry& entry) { return entry.completion->wait(until); });
   }
-  /// Calls `then` once when all are over; at once if they are. `then` may end this.
-  void when_all_over(void (*then)(void* of) noexcept, void* of) noexcept {
-    then_ = then;
-    of_ = of;
-    left_ = all_.size() + 1;  // one is for the loop, which must not outlive this
+  /// Calls `call` once when all are complete; at once if they are. `call` may free this.
+  void when_all_complete(void (*call)(void* object) noexcept, void* object) noexcept {
+    call_ = call;
+    object_ = object;
+    left_ = all_.size() + 1;  // one is for the loop, which this must outlive
     for (Entry& entry : all_) {
       entry.link = {&Predecessors::count_down, this, nullptr};
-      entry.before->when_over(entry.link);
+      entry.completion->when_complete(entry.link);
     }
     count_down(this);
   }
@@ -107,18 +106,18 @@ class Predecessors {
 
  private:
   struct Entry {
-    std::shared_ptr<Completion> before;
+    std::shared_ptr<Completion> completion;
     Completion::Link link;
   };
-  static void count_down(void* of) noexcept {
-    auto& self = *static_cast<Predecessors*>(of);
-    if (self.left_.fetch_sub(1) == 1) self.then_(self.of_);
+  static void count_down(void* object) noexcept {
+    auto& self = *static_cast<Predecessors*>(object);
+    if (self.left_.fetch_sub(1) == 1) self.call_(self.object_);
   }
 
   std::vector<Entry> all_;
   std::atomic<std::size_t> left_{0};
-  void (*then_)(void* of) noexcept = nullptr;
-  void* of_ = nullptr;
+  void (*call_)(void* object) noexcept = nullptr;
+  void* object_ = nullptr;
 };
 
 }  // namespace data

@@ -8,6 +8,7 @@
 #include <wye/device/isolation.hpp>
 #include <wye/device/native.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,13 +64,37 @@ class Backend {
   virtual Result<Discovered> adopt(const NativeDevice& device, std::string id, const BackendOptions& options);
 };
 
-struct BackendEntry {
-  std::string_view name;
-  std::unique_ptr<Backend> (*make)();
+/// What the devices of a backend are: the default orders of devices are made of this, and of nothing else.
+enum class BackendKind : std::uint8_t {
+  gpu,
+  cpu,
+  none,  ///< in no default order: only opened by name
 };
 
-/// All backends of this build, in alphabetical order.
+/// What a backend says of itself in src/backend/<name>/descriptor.hpp, also to a build that leaves it out.
+struct BackendDescriptor {
+  BackendKind kind = BackendKind::none;
+  std::uint8_t rank = 0;  ///< among the backends of its kind: lowest first
+};
+
+struct BackendEntry {
+  std::string_view name;
+  BackendDescriptor descriptor;
+  std::unique_ptr<Backend> (*make)();  ///< null: this build leaves it out
+};
+
+/// Returns all backends, in alphabetical order.
 std::span<const BackendEntry> backend_table() noexcept;
+
+/// Returns the entry of a backend, or null.
+const BackendEntry* find_backend(std::string_view name) noexcept;
+
+/// Returns the names of all backends in the default order, those that this build leaves out too: the backends of kind
+/// `first`, by rank, then the others.
+std::vector<std::string_view> backend_order(BackendKind first);
+
+/// Returns whether an adapter is a GPU driver's whose device is the CPU. Such a device is correct and slow.
+bool is_emulated(const AdapterInfo& info) noexcept;
 
 }  // namespace device
 }  // namespace v0

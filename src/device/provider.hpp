@@ -32,8 +32,12 @@ class Program {
   virtual const ParamSchema& schema() const noexcept = 0;
   /// Different for every program of this process, for the life of the process.
   virtual std::uint64_t id() const noexcept = 0;
+  /// Returns whether an executable can be made of it for `device`. Makes no sentence, unlike `refusal`.
+  virtual bool runs_on(const DeviceBase& device) const { return !refusal(device); }
   /// Why no executable can be made of it for `device`, or nothing.
   virtual std::optional<Error> refusal(const DeviceBase& device) const = 0;
+  /// Returns whether a source that comes before the one that `device` takes is passed over there. Makes no sentence.
+  virtual bool passes_over(const DeviceBase& device) const { return passed_over(device).has_value(); }
   /// Why a source that comes before the one that `device` takes is passed over there; nothing where none is.
   virtual std::optional<Error> passed_over(const DeviceBase&) const { return std::nullopt; }
   /// Names the artefact that `build` would make for `device`: a digest of everything that goes into it.

@@ -130,7 +130,7 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
           base::text("begins at an address that is no multiple of its elements' size ({} bytes)", size));
     if (auto over = ready.wait(); !over) return std::move(over).error();
     array = ArrayState::borrow(pool, std::span(first, bytes), *count, element, size);
-    array->when_over(std::move(release), read_only);
+    array->set_release(std::move(release), read_only);
     return array;
   }
   auto device = device_of(runtime, tensor.device);
@@ -157,7 +157,7 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
   if (!buffer) return std::move(buffer).error();
   array = ArrayState::over(pool, buffer->base(), *count, element, size);
   if (auto failure = array->failure()) return *std::move(failure);
-  array->when_over({}, read_only);
+  array->set_release({}, read_only);
   *taken = true;
   return array;
 }
@@ -186,7 +186,7 @@ struct Exported {
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   std::shared_ptr<ArrayState> array;
-  std::shared_ptr<data::HostAccess> turn;
+  std::shared_ptr<data::HostAccess> access;
   std::shared_ptr<device::BufferBase> buffer;  // on a device
 };
 
@@ -227,7 +227,7 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' is not of the array's runtime.", how.on.id()));
   if (place->device_type == dl::vulkan) place->device_id = place_among(devices, how.on);
-  if (how.writable && array->is_read_only()) return array->why_read_only();
+  if (how.writable && array->is_read_only()) return array->read_only_error();
 
   auto out = std::make_unique<Exported<Managed>>();
   out->array = array;
@@ -251,8 +251,8 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
 
   const Clock& clock = array->pool()->clock();
   const Instant until = base::parked_until(clock, how.deadline.at(clock));
-  out->turn = std::make_shared<data::HostAccess>(array, how.writable ? Access::read_write : Access::read);
-  if (auto turn = out->turn->await(until); !turn) return std::move(turn).error();
+  out->access = std::make_shared<data::HostAccess>(array, how.writable ? Access::read_write : Access::read);
+  if (auto waited = out->access->wait(until); !waited) return std::move(waited).error();
   if (!how.on) {
     auto bytes = array->on_host(until);
     if (!bytes) return std::move(bytes).error();

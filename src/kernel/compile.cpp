@@ -13,6 +13,7 @@
 #include "kernel/reflect/match.hpp"
 #include "kernel/reflect/spirv.hpp"
 #include "kernel/source.hpp"
+#include "spirv/rewrite.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -214,9 +215,7 @@ Result<Compiled> compiled(const AnySource& source, const CompileOptions& options
   auto constants = kernel::canonical(out.spirv.constants, options.name);
   if (!constants) return std::move(constants).error();
   std::vector<std::uint32_t> words = out.spirv.words;
-  kernel::forget_new_languages(words);
-  kernel::ask_for_storage_buffers(words);
-  kernel::read_uniform_buffers_as_storage(words);
+  spirv::make_portable(words);
   const auto here = [&](const Error& error) {
     return error.with_context(base::text("in the {} source of kernel '{}'", source.language(), options.name));
   };

@@ -11,6 +11,7 @@
 #include "kernel/reflect/match.hpp"
 #include "kernel/reflect/spirv.hpp"
 #include "kernel/source.hpp"
+#include "spirv/rewrite.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -336,9 +337,7 @@ void KernelProgram::take_names() {
 Result<device::Artefact> KernelProgram::shader(std::vector<std::uint32_t> words, const std::string& entry,
                                                const std::vector<device::Specialization>& constants,
                                                std::optional<Extent3> tile, const Digest& key) const {
-  forget_new_languages(words);
-  ask_for_storage_buffers(words);
-  read_uniform_buffers_as_storage(words);
+  spirv::make_portable(words);
   const auto valid = validate(words);
   if (!valid) return valid.error();
   auto interface = reflect(words, entry, constants);
@@ -480,15 +479,29 @@ std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) co
   return refusal(choose(device, Ask::no), device);
 }
 
-std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device) const {
+bool KernelProgram::runs_on(const device::DeviceBase& device) const {
+  const Prepared* const source = choose(device, Ask::no).source;
+  return source && (!source->ready || source->ready->needs.without(device.info().features).empty());
+}
+
+std::optional<Error> KernelProgram::refused_native(const device::DeviceBase& device) const {
   for (const Prepared& source : sources_) {
     if (source.language != "native" || source.backend != device.info().backend) continue;
     if (const NativeProbe probe = source.ready->native->probe())
-      if (const auto why = device.known_refusal_by(probe))
-        return Error(why->code(), base::text("The native function of kernel '{}' is not used on '{}': {}",
-                                             name_, device.info().id, why->sentence()));
+      if (auto why = device.known_refusal_by(probe)) return why;
   }
   return std::nullopt;
+}
+
+bool KernelProgram::passes_over(const device::DeviceBase& device) const {
+  return refused_native(device).has_value();
+}
+
+std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device) const {
+  const auto why = refused_native(device);
+  if (!why) return std::nullopt;
+  return Error(why->code(), base::text("The native function of kernel '{}' is not used on '{}': {}", name_,
+                                       device.info().id, why->sentence()));
 }
 
 std::optional<Error> KernelProgram::refusal(const Choice& choice, const device::DeviceBase& device) const {

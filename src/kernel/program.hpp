@@ -36,7 +36,9 @@ class KernelProgram final : public device::Program {
   const std::string& name_string() const noexcept { return name_; }
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
+  bool runs_on(const device::DeviceBase& device) const override;
   std::optional<Error> refusal(const device::DeviceBase& device) const override;
+  bool passes_over(const device::DeviceBase& device) const override;
   std::optional<Error> passed_over(const device::DeviceBase& device) const override;
   Result<Digest> key(const device::DeviceBase& device) const override;
   bool storable(const device::DeviceBase& device) const noexcept override;
@@ -122,6 +124,8 @@ class KernelProgram final : public device::Program {
   /// The source that serves `device` best, or none; then `why` gets what is against those that nearly do.
   Choice choose(const device::DeviceBase& device, Ask ask, std::string* why = nullptr) const;
   std::optional<Error> refusal(const Choice& choice, const device::DeviceBase& device) const;
+  /// Why `device` uses none of the native functions that are for it, if it does not.
+  std::optional<Error> refused_native(const device::DeviceBase& device) const;
   Result<Digest> key(const Choice& choice) const;
 
   std::string name_;

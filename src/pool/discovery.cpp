@@ -1,7 +1,6 @@
 #include "pool/discovery.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -14,17 +13,10 @@ inline namespace v0 {
 namespace pool {
 namespace {
 
-constexpr std::array<std::string_view, 3> default_order{"cuda", "vulkan", "cpu"};
-
-const device::BackendEntry* find(std::string_view name) {
-  for (const device::BackendEntry& entry : device::backend_table())
-    if (entry.name == name) return &entry;
-  return nullptr;
-}
-
 std::string names_of_this_build() {
   std::string names;
   for (const device::BackendEntry& entry : device::backend_table()) {
+    if (!entry.make) continue;
     if (!names.empty()) names += ", ";
     names += entry.name;
   }
@@ -43,8 +35,8 @@ Result<void> put_adopted(const std::vector<NativeDevice>& adopt, const device::B
                          std::vector<device::Discovered>& found) {
   std::vector<device::Discovered> brought;
   for (const NativeDevice& native : adopt) {
-    const device::BackendEntry* entry = find(native.backend);
-    if (!entry) return Error(Errc::not_found, absent(native.backend).reason);
+    const device::BackendEntry* entry = device::find_backend(native.backend);
+    if (!entry || !entry->make) return Error(Errc::not_found, absent(native.backend).reason);
     const auto before = std::count_if(brought.begin(), brought.end(), [&](const device::Discovered& one) {
       return one.info.backend == native.backend;
     });
@@ -66,9 +58,6 @@ Result<void> put_adopted(const std::vector<NativeDevice>& adopt, const device::B
   return {};
 }
 
-/// A driver for GPUs whose device is this very CPU.
-bool is_emulated(const AdapterInfo& info) { return info.type == AdapterType::cpu && info.backend != "cpu"; }
-
 std::string why_nothing(const std::vector<AdapterInfo>& adapters) {
   std::string reasons;
   for (const AdapterInfo& info : adapters) {
@@ -84,25 +73,23 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
                                  const device::BackendOptions& options,
                                  const std::vector<NativeDevice>& adopt) {
   std::vector<device::Discovered> found;
-  auto look = [&](std::string_view name) {
-    if (const device::BackendEntry* entry = find(name)) {
-      for (device::Discovered& one : entry->make()->discover(options)) found.push_back(std::move(one));
-    } else {
+  for (const std::string& name : backends)
+    if (!device::find_backend(name)) return Error(Errc::not_found, absent(name).reason);
+  const std::vector<std::string_view> order =
+      backends.empty() ? device::backend_order(device::BackendKind::gpu)
+                       : std::vector<std::string_view>(backends.begin(), backends.end());
+  for (const std::string_view name : order) {
+    // A backend that this build leaves out has a reason, as any other that cannot be used.
+    const device::BackendEntry* const entry = device::find_backend(name);
+    if (!entry->make)
       found.push_back({absent(name), nullptr});
-    }
-  };
-  for (const std::string& name : backends) {
-    // A name of the default order is a known one, even to a build without it: its absence has a reason, as any other.
-    const bool known = std::find(default_order.begin(), default_order.end(), name) != default_order.end();
-    if (!find(name) && !known) return Error(Errc::not_found, absent(name).reason);
-    look(name);
+    else
+      for (device::Discovered& one : entry->make()->discover(options)) found.push_back(std::move(one));
   }
-  if (backends.empty())
-    for (std::string_view name : default_order) look(name);
 
   if (auto put = put_adopted(adopt, options, found); !put) return std::move(put).error();
   std::stable_partition(found.begin(), found.end(),
-                        [](const device::Discovered& one) { return !is_emulated(one.info); });
+                        [](const device::Discovered& one) { return !device::is_emulated(one.info); });
 
   Inventory inventory;
   for (device::Discovered& one : found) {

@@ -76,8 +76,7 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
   return open(std::move(options), *std::move(inventory));
 }
 
-Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, Inventory inventory) {
-  if (auto ok = check(options); !ok) return std::move(ok).error();
+std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   auto pool = base::own(new Pool(std::move(options)));
   pool->adapters_ = std::move(inventory.adapters);
   for (auto& device : inventory.devices) pool->devices_.emplace_back(std::move(device));

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/gate.hpp"
@@ -57,8 +58,9 @@ struct Context {
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   static Result<std::shared_ptr<Pool>> open(PoolOptions options);
-  /// Opens a pool of devices that are open.
-  static Result<std::shared_ptr<Pool>> open(PoolOptions options, Inventory inventory);
+  /// Opens a pool of devices that are open already. `options` have been checked.
+  static std::shared_ptr<Pool> open(PoolOptions options, Inventory inventory);
+  static ContextPool wrap(std::shared_ptr<Pool> pool) { return ContextPool(std::move(pool)); }
   ~Pool();
 
   const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }

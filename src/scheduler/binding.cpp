@@ -24,7 +24,7 @@ void each_operand(const Job& job, F f) {
 std::byte* begin_of(const Operand& operand) { return static_cast<std::byte*>(operand.data); }
 std::byte* end_of(const Operand& operand) { return begin_of(operand) + operand.bytes().count; }
 
-/// Why the numbers of `operand` mean nothing: how the sentence that begins with its name goes on.
+/// Returns why an operand is invalid, as the rest of a sentence that begins with its name.
 std::optional<std::string> misuse(const Operand& operand) {
   switch (operand.kind) {
     case Operand::Kind::none: return " is nothing; an operand of some kind is needed.";
@@ -76,7 +76,7 @@ Result<void> check_operands(const Job& job) {
 }
 
 Bytes size_of(const Job& job) {
-  // A handful of operands: comparing each with those before it is cheaper than any set.
+  // Jobs have few operands: comparing each with those before it is cheaper than a set.
   Bytes sum;
   std::vector<const Operand*> seen;
   each_operand(job, [&](const Operand& operand) {
@@ -156,7 +156,7 @@ Result<void> Binding::fetch(Instant until) {
       use.source = use.array->source_for(*device_.base());
       if (use.source) continue;
     }
-    if (!use.array->valid_on_host()) moved_ += use.array->bytes();
+    if (!use.array->valid_on_host()) transferred_ += use.array->bytes();
     if (auto bytes = use.array->on_host(until); !bytes) return std::move(bytes).error();
   }
   return {};
@@ -168,7 +168,7 @@ Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
 
 Binding::~Binding() { end_fills(false); }
 
-/// Copies arrays to the device that it lacks. Only one job at a time does so for an array.
+/// Copies arrays to the device. One job at a time does so for an array.
 Result<void> Binding::fill(device::Lane& lane, Instant until) {
   const device::DeviceBase& device = *device_.base();
   std::sort(arrays_.begin(), arrays_.end(),
@@ -186,7 +186,7 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
       lane.copy({use.source, Bytes{0}, bytes}, {replica->buffer, Bytes{0}, bytes});
     else
       lane.upload({use.array->host_memory(), bytes.count}, {replica->buffer, Bytes{0}, bytes});
-    moved_ += bytes;
+    transferred_ += bytes;
   }
   return {};
 }
@@ -208,7 +208,7 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
     region.buffer = std::move(*buffer);
     if (!region.upload) continue;
     lane.upload(bytes, {region.buffer, Bytes{0}, Bytes{bytes.size()}});
-    moved_ += Bytes{bytes.size()};
+    transferred_ += Bytes{bytes.size()};
   }
   bound_.reserve(job_.size());
   for (std::size_t c = 0; c < job_.size(); ++c) {
@@ -300,7 +300,7 @@ void Binding::downloads(device::Lane& lane) {
     if (!region.download) continue;
     const std::span<std::byte> bytes(region.first, region.last);
     lane.download({region.buffer, Bytes{0}, Bytes{bytes.size()}}, bytes);
-    moved_ += Bytes{bytes.size()};
+    transferred_ += Bytes{bytes.size()};
   }
 }
 
@@ -310,13 +310,13 @@ void Binding::publish() {
     if (writes(use.access)) use.array->written_on(in_place_ ? nullptr : device_.base().get());
 }
 
-void Binding::spoil(const Error& error, bool began) {
+void Binding::invalidate(const Error& error, bool began) {
   end_fills(false);
   const device::DeviceBase* here = in_place_ ? nullptr : device_.base().get();
   for (const Use& use : arrays_) {
     if (!began || !writes(use.access)) continue;
     if (use.array->valid_elsewhere(here))
-      use.array->lost_on(here);
+      use.array->invalidate_on(here);
     else
       use.array->fail(error);
   }

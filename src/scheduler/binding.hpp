@@ -1,5 +1,5 @@
 #pragma once
-/// Turns the operands of a job into what one device can take, and back.
+/// Brings the operands of a job to one device, and its results back.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 #include <wye/scheduler/job.hpp>
@@ -17,34 +17,33 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
-/// The memory of one job on one device. Host memory is used in place where the device can, and else gets a
-/// buffer: one per run of overlapping operands, so that steps which share memory share it on the device
-/// too. Nothing of the caller's is changed before `downloads` have arrived, so a job that fails before that
-/// can be run elsewhere.
+/// The memory of one job on one device. A device with Feature::host_memory uses host memory in place; otherwise each run
+/// of overlapping operands gets one buffer, so that steps that share memory share it on the device, too. The caller's
+/// memory does not change before the downloads: a job that fails before them can run on another device.
 /// Threads: one thread at a time.
 class Binding {
  public:
   Binding(const Job& job, const Device& device);
-  Binding(const Binding&) = delete;  // what it has begun it ends, once
+  Binding(const Binding&) = delete;  // the destructor ends fills once
   ~Binding();
 
-  /// Brings the arrays that the job reads to where `bind` can take them from: no lane is held yet, because
-  /// this may need one of another device.
+  /// Brings the arrays that the job reads to a place from which `bind` can copy them. No lane is held yet, because this may
+  /// lease one of another device.
   Result<void> fetch(Instant until);
-  /// Allocates, against `account`, and records the uploads.
+  /// Allocates buffers, charged to `account`, and records the uploads.
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device), device_lost.
   Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account, Instant until);
-  /// The arguments of one step.
+  /// Returns the arguments of one step.
   const Arguments& arguments(std::size_t call) const { return bound_[call]; }
-  /// Records the downloads of what the job writes.
+  /// Records the downloads of the host memory that the job writes.
   void downloads(device::Lane& lane);
-  /// After success: the arrays that the job wrote are where it wrote them.
+  /// Called after success: marks the copies that the job wrote as the valid ones.
   void publish();
-  /// After a failure: arrays whose only copy the job was changing (`began`) are lost.
-  void spoil(const Error& error, bool began);
+  /// Called after a failure: if the job `began`, marks the copies that it was writing as not valid.
+  void invalidate(const Error& error, bool began);
 
-  Bytes moved() const { return moved_; }
-  /// What `downloads` will move.
+  Bytes transferred() const { return transferred_; }
+  /// Returns the bytes that `downloads` transfers.
   Bytes returning() const;
 
  private:
@@ -77,14 +76,14 @@ class Binding {
   std::vector<Region> regions_;
   std::vector<Use> arrays_;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<device::BufferBase>>> scratch_;
-  Bytes moved_;
+  Bytes transferred_;
 };
 
-/// Checks what callers may have filled in themselves: no number of an operand wraps, and none reaches past its memory.
+/// Checks operands that callers filled in themselves: no number wraps, no operand ends outside of its memory.
 /// Errors: invalid_argument.
 Result<void> check_operands(const Job& job);
 
-/// Bytes of all operands of a job, each counted once; scratch is not.
+/// Returns the bytes of all operands of a job, each counted once, without scratch.
 Bytes size_of(const Job& job);
 
 }  // namespace scheduler

@@ -25,7 +25,7 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
-/// Errors that exist before there is no memory left to make one.
+/// Errors made in advance, for use when no memory is left to make one.
 struct SpareErrors {
   Error out_of_memory{Errc::out_of_memory, "The host has no memory left for this job."};
   Error timed_out{Errc::timed_out, "The job did not complete in time."};
@@ -48,32 +48,32 @@ Error error_or(const Error& spare, F make) noexcept {
 }
 
 /// Runs jobs. A thread that waits for its ticket runs the job itself; otherwise one of at most `concurrent_jobs` workers
-/// does. Workers are started when first needed and park when the queue is empty.
-/// Threads: thread-safe. The mutex is a leaf: no driver, no user's code, no other room's lock under it.
+/// runs it. Workers are started when first needed and park when the queue is empty.
+/// Threads: thread-safe. The mutex is a leaf: no driver call, no code of the application, no other room's lock under it.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
        SchedulerOptions options);
   ~Core();
 
-  /// Returns the record of a job. Without memory for it, the record has settled as out_of_memory.
+  /// Returns the record of a job. If memory runs out, the record has settled as out_of_memory.
   std::shared_ptr<Record> accept(Job job, const JobOptions& options) noexcept;
   /// Queues an accepted record, or settles it.
   void submit(const std::shared_ptr<Record>& record) noexcept;
-  /// Runs an accepted record on this thread as soon as there is room for it.
+  /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it; waits for its result.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
   Result<Outcome> wait(Record& record, Deadline deadline);
   void cancel(Record& record);
-  /// Ends a ticket: see `Ticket`.
+  /// Called by the destructor of a ticket.
   void release(const std::shared_ptr<Record>& record) noexcept;
   Explanation explain(const Record& record) const;
 
-  /// Which process opened it. A child of `fork` takes no lock of it and runs nothing.
+  /// Returns the process that opened it. A child of `fork` takes no lock of it and runs nothing.
   const base::Origin& origin() const noexcept { return origin_; }
   const pool::Pool& pool() const noexcept { return *pool_; }
   std::string reason(const Record& record) const;
 
-  /// Holds every number of this scheduler still while the lock lives.
+  /// Keeps all numbers of this scheduler unchanged while the lock is held.
   base::Lock freeze() const { return base::Lock(mutex_); }
   SchedulerMetrics metrics_locked() const;
 
@@ -81,7 +81,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// are abandoned: they settle as `closed`, and this object stays until the process ends, because threads still use it.
   /// Errors: timed_out, naming what is abandoned; closed in a child of `fork`.
   Result<void> close(Instant until) noexcept;
-  /// Until when the destruction of the last handle waits for running jobs.
+  /// Returns until when the destruction of the last handle waits for running jobs.
   Instant closes_by() const noexcept {
     return options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady()) : Instant::max();
   }
@@ -90,41 +90,44 @@ class Core : public std::enable_shared_from_this<Core> {
   // queue.cpp
   std::shared_ptr<Record> make_record(Job job, const JobOptions& options);
   bool enter(const std::shared_ptr<Record>& record) noexcept;
-  static void turn_came(void* record) noexcept;
-  void leave(Record& record, const std::optional<Error>& error) noexcept;
+  static void on_predecessors_complete(void* object) noexcept;
+  void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
   void make_ready(const std::shared_ptr<Record>& record) noexcept;
   void work() noexcept;
-  void call_worker(base::Lock lock) noexcept;
+  void wake_worker(base::Lock lock) noexcept;
   bool run_if_room(Record& record);
   void begin_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
   std::shared_ptr<Record> abandon_next();
   std::string abandon(Record& record) noexcept;
-  using Thens = std::vector<std::function<void(const Result<Outcome>&)>>;
-  static Thens announce(Record& record) noexcept;
-  static void call(const Thens& thens, Record& record) noexcept;
-  void run_popped(base::Lock& lock, Record& record);
+  using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
+  static Continuations publish(Record& record) noexcept;
+  static void call(const Continuations& continuations, Record& record) noexcept;
+  void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool wakes_next) noexcept;
   std::shared_ptr<Record> pop_locked();
 
   // run.cpp
-  /// One step of a job, made ready for a device.
+  /// One step of a job, ready for one device.
   struct Step {
     Executable executable;
-    std::shared_ptr<Trial> trial;  ///< of its variants; null where it has none
-    Trial::Turn turn;
+    std::shared_ptr<Trial> trial;  ///< of its variants; null if it has one only
+    Trial::Selection selection;
   };
   void run(Record& record) noexcept;
   std::optional<Error> place(Record& record);
-  std::optional<Error> misnamed(std::string_view on) const;
-  std::optional<Error> refusal(const Record& record, std::size_t device) const;
+  std::optional<Error> target_error(std::string_view on) const;
+  Decision consider(const Record& record, std::size_t device) const;
+  void consider_rest(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,
                              const std::shared_ptr<const device::Program>& program, Instant ready_by);
   Result<Step> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<void> attempt(Record& record, std::size_t device);
   void settle(Record& record, State from, std::optional<Error> error) noexcept;
-  std::string why_there(const Record& record) const;
-  std::string why_passed(const Record& record, const Preference& row, std::size_t device, bool has_run) const;
+
+  // explain.cpp
+  std::string describe(const Record& record, const Decision& decision) const;
+  std::string placement_reason(const Record& record) const;
 
   const base::Origin origin_;
   std::shared_ptr<pool::Pool> pool_;
@@ -138,28 +141,28 @@ class Core : public std::enable_shared_from_this<Core> {
 
   mutable std::mutex mutex_;
   base::Gate work_;
-  base::Gate quiet_;
+  base::Gate job_stopped_;
   struct Ready {
     Priority priority;
     std::uint64_t sequence;
     std::shared_ptr<Record> record;
   };
   std::vector<Ready> queue_;           // a heap: highest priority, then first submitted
-  std::atomic<std::size_t> ready_{0};  // in it, for those who look
+  std::atomic<std::size_t> ready_{0};  // its size, for threads that spin
   std::vector<base::Worker> workers_;
-  std::uint32_t parked_ = 0;   // workers that wait for work
-  bool called_ = false;        // one of them is on its way
-  std::uint32_t looking_ = 0;  // workers that look for work before they park
-  std::uint32_t running_ = 0;  // jobs that count against `concurrent_jobs`
+  std::uint32_t parked_ = 0;    // workers that wait
+  bool waking_ = false;         // one of them has been woken and not started yet
+  std::uint32_t spinning_ = 0;  // workers that spin before they park
+  std::uint32_t running_ = 0;   // jobs that count against `concurrent_jobs`
   std::uint64_t sequence_ = 0;
-  Record* active_ = nullptr;  // the list of jobs that run, nested ones too
+  Record* active_ = nullptr;  // the first of the running jobs, nested ones too
   bool closing_ = false;
   bool has_abandoned_ = false;
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned
   SchedulerMetrics metrics_;
-  std::vector<std::uint64_t> done_on_;  // jobs, by the number of their device
+  std::vector<std::uint64_t> completed_on_;  // completed jobs per device
   const SpareErrors spare_;
-  Record refused_;  // what jobs get that there is no memory for
+  Record refused_;  // the record of jobs for which memory ran out
 };
 
 }  // namespace scheduler

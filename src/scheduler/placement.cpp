@@ -5,16 +5,21 @@
 #include <numeric>
 #include <utility>
 
+#include "device/backend.hpp"
+
 namespace wye {
 inline namespace v0 {
 
 std::vector<Preference> default_preferences() {
   using namespace literals;
-  const std::vector<std::string> gpu_first{"cuda", "vulkan", "cpu"};
-  const std::vector<std::string> cpu_first{"cpu", "cuda", "vulkan"};
-  // Moving a vector to a card and back costs more than one pass of the CPU over it, until it is large enough
-  // to hide the submission; a matrix is worth it much earlier. A scheduler that measures will replace these
-  // by what it sees.
+  const auto order = [](device::BackendKind first) {
+    const std::vector<std::string_view> names = device::backend_order(first);
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  const std::vector<std::string> gpu_first = order(device::BackendKind::gpu);
+  const std::vector<std::string> cpu_first = order(device::BackendKind::cpu);
+  // A small vector takes longer to a GPU and back than one pass of the CPU over it. A large one hides the cost of the
+  // submission; a matrix does so much earlier.
   return {
       {workload_types::vector, 0_B, cpu_first},
       {workload_types::vector, 64_MiB, gpu_first},

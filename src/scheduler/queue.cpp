@@ -7,6 +7,7 @@
 #include "base/team.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
+#include "device/backend.hpp"
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
@@ -15,11 +16,11 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
-/// Jobs this thread is in the middle of. A job that waits for another one, be it on a thread of the team
-/// that works for it, runs it on top, without a slot of its own: else `concurrent_jobs` jobs that each wait for one more would wait for ever.
+/// Jobs that this thread is running. A job that waits for another job runs it on top of itself without counting against
+/// `concurrent_jobs`: otherwise that many jobs that each wait for one more would deadlock.
 thread_local int jobs_on_this_thread = 0;
 
-/// Of queue entries, which have their order with them: the records lie all over memory.
+/// Orders queue entries, which hold their keys: records are scattered over memory.
 constexpr auto later = [](const auto& a, const auto& b) {
   return a.priority != b.priority ? a.priority < b.priority : a.sequence > b.sequence;
 };
@@ -34,7 +35,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       clock_(options_.clock ? options_.clock : &pool_->clock()),
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
       preferences_(options_.preferences),
-      done_on_(pool_->devices().size()) {
+      completed_on_(pool_->devices().size()) {
   workers_.reserve(options_.concurrent_jobs);
   refused_.core =
       std::shared_ptr<Core>(std::shared_ptr<void>(), this);  // this holds it, not the other way round
@@ -42,10 +43,8 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
   refused_.state = State::settled;
   refused_.is_settled = true;
   refused_.error = spare_.out_of_memory;
-  for (const Device& device : pool_->devices()) {
-    const AdapterInfo& info = device.info();
-    choices_.push_back({info.backend, info.type == AdapterType::cpu && info.backend != "cpu"});
-  }
+  for (const Device& device : pool_->devices())
+    choices_.push_back({device.info().backend, device::is_emulated(device.info())});
 }
 
 Core::~Core() = default;
@@ -73,7 +72,7 @@ std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
   record->fallback = options.fallback.value_or(options_.fallback);
   record->start_by = options.start_by.at(record->submitted);
   record->time_limit = options.time_limit.value_or(options_.job_time_limit);
-  record->in_haste = !options.start_by.is_never() || options.time_limit;
+  record->has_own_limits = !options.start_by.is_never() || options.time_limit;
   record->size = size_of(job);
   bool uses_arrays = false;
   for (std::size_t c = 0; c < job.size(); ++c) {
@@ -82,17 +81,16 @@ std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
       uses_arrays |= job[c].arguments()[i].kind == Operand::Kind::array;
     }
   }
-  if (uses_arrays) record->turn = std::make_shared<data::Completion>();
+  if (uses_arrays) record->completion = std::make_shared<data::Completion>();
   record->job = std::move(job);
   return record;
 }
 
 namespace {
 
-/// Lines a job up behind the users of its arrays that come before it. If there is no memory for that, it may be lined up
-/// for some of its arrays.
+/// Makes a job follow the users of its arrays. If memory runs out, it may follow those of some of its arrays only.
 /// Errors: invalid_argument (an empty handle, an array of another runtime), out_of_memory.
-Result<void> line_up(Record& record, const pool::Pool& pool, const SpareErrors& spare) try {
+Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareErrors& spare) try {
   std::vector<std::pair<std::shared_ptr<data::ArrayState>, Access>> uses;
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
@@ -105,7 +103,7 @@ Result<void> line_up(Record& record, const pool::Pool& pool, const SpareErrors& 
                                                         array ? "an array of another runtime"
                                                               : "an array handle that holds no array"));
       if (writes(operand.access) && array->is_read_only())
-        return data::ArrayState::why_read_only().with_context(
+        return data::ArrayState::read_only_error().with_context(
             base::text("as argument {} of '{}'", i + 1, job[c].name()));
       const auto use =
           std::find_if(uses.begin(), uses.end(), [&](const auto& u) { return u.first == array; });
@@ -117,7 +115,7 @@ Result<void> line_up(Record& record, const pool::Pool& pool, const SpareErrors& 
   }
   record.outputs.reserve(uses.size());
   for (const auto& [array, access] : uses) {
-    array->follow(access, record.turn, record.before);
+    array->follow(access, record.completion, record.predecessors);
     if (writes(access)) record.outputs.push_back(array);
   }
   return {};
@@ -127,7 +125,8 @@ Result<void> line_up(Record& record, const pool::Pool& pool, const SpareErrors& 
 
 }  // namespace
 
-/// Lets a record in; true where it can run at once. Else it waits for users of its arrays, or has settled.
+/// Accepts a record into the order of jobs. Returns whether it can run at once; otherwise it waits for predecessors or has
+/// settled.
 bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
   std::optional<Error> error = record->job->error();
   try {
@@ -136,7 +135,7 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
     error = spare_.out_of_memory;
   }
   {
-    // Several arrays are lined up for at one moment, or two jobs could each come first at one of them.
+    // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
     const base::Lock lock = base::lock_soon(mutex_);
     record->sequence = ++sequence_;
     ++metrics_.submitted;
@@ -145,7 +144,7 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
       auto row = metrics_.by_type.find(record->type.name);
       if (row == metrics_.by_type.end())
         row = metrics_.by_type.try_emplace(std::string(record->type.name)).first;
-      record->counted = &row->second;
+      record->type_metrics = &row->second;
     } catch (const std::bad_alloc&) {
       error = spare_.out_of_memory;
     }
@@ -153,52 +152,52 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
       error = error_or(spare_.closed, [&] {
         return Error(Errc::closed, base::text("{} came after the scheduler was closed.", record->subject()));
       });
-    if (!error && record->turn)
-      if (auto lined_up = line_up(*record, *pool_, spare_); !lined_up) error = std::move(lined_up).error();
+    if (!error && record->completion)
+      if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
   }
-  if (record->before.empty()) {
+  if (record->predecessors.empty()) {
     if (!error) return true;
     settle(*record, State::queued, std::move(error));
     return false;
   }
-  record->kept = record;
+  record->self = record;
   record->state = State::waiting;
   if (error) settle(*record, State::waiting, std::move(error));
-  record->before.when_all_over(&Core::turn_came, record.get());
+  record->predecessors.when_all_complete(&Core::on_predecessors_complete, record.get());
   return false;
 }
 
-/// All users of its arrays that came before a record are over. A chain of records that end without running is ended by
-/// this loop, one after another: calls in calls would use up the stack.
-void Core::turn_came(void* came) noexcept {
+/// Queues a record whose predecessors are complete. In a chain of records that settle without running, each completion
+/// releases the next record: the loop keeps the stack flat.
+void Core::on_predecessors_complete(void* object) noexcept {
   thread_local Record* first = nullptr;
   thread_local Record* last = nullptr;
-  auto* const here = static_cast<Record*>(came);
+  auto* const released = static_cast<Record*>(object);
   if (first) {
-    last = last->next_turn = here;
+    last = last->next_released = released;
     return;
   }
-  for (first = last = here; first;) {
-    const std::shared_ptr<Record> record = std::move(first->kept);
+  for (first = last = released; first;) {
+    const std::shared_ptr<Record> record = std::move(first->self);
     Core& core = *record->core;
-    record->before.clear();
+    record->predecessors.clear();
     if (record->advance(State::waiting, State::queued))
       core.make_ready(record);
     else
-      core.leave(*record, error_or(core.spare_.cancelled, [&] {
+      core.complete_arrays(*record, error_or(core.spare_.cancelled, [&] {
         return Error(Errc::cancelled,
-                     base::text("{} ended before it could write this array.", record->subject()));
+                     base::text("{} settled before it could write this array.", record->subject()));
       }));
-    first = record->next_turn;
+    first = record->next_released;
   }
 }
 
-/// Ends a record's turn with its arrays: only now may its followers go on. What it should have written has failed.
-void Core::leave(Record& record, const std::optional<Error>& error) noexcept {
+/// Completes a record as a user of its arrays, which releases its followers. With an error, its outputs fail.
+void Core::complete_arrays(Record& record, const std::optional<Error>& error) noexcept {
   if (error)
     for (const auto& array : record.outputs) array->fail(*error);
   record.outputs.clear();
-  record.turn->finish();
+  record.completion->complete();
 }
 
 void Core::submit(const std::shared_ptr<Record>& record) noexcept {
@@ -234,46 +233,49 @@ void Core::make_ready(const std::shared_ptr<Record>& record) noexcept {
   }
   std::push_heap(queue_.begin(), queue_.end(), later);
   ready_.store(queue_.size(), std::memory_order_relaxed);
-  call_worker(std::move(lock));
+  wake_worker(std::move(lock));
 }
 
-/// Wakes or starts a worker for the next job, and unlocks. One worker is woken at a time: it wakes the next one if jobs are
-/// left.
-void Core::call_worker(base::Lock lock) noexcept {
-  if (called_ || looking_ > 0 || queue_.empty() || running_ >= options_.concurrent_jobs) return;
+/// Wakes or starts a worker for the next job, and unlocks. Each worker wakes the next one if jobs are left.
+void Core::wake_worker(base::Lock lock) noexcept {
+  if (waking_ || spinning_ > 0 || queue_.empty() || running_ >= options_.concurrent_jobs) return;
   if (parked_ > 0) {
-    called_ = true;
-    lock.unlock();  // or who is woken would wait for it
+    waking_ = true;
+    lock.unlock();  // otherwise the woken thread would wait for it
     return work_.wake_one();
   }
   if (workers_.size() >= options_.concurrent_jobs) return;
   try {
     auto worker = base::Worker::start("wye-jobs", [this] { work(); });
-    if (worker) return workers_.push_back(std::move(*worker));  // there is room for it
-  } catch (const std::bad_alloc&) {                             // as if the system gave no thread
+    if (worker) return workers_.push_back(std::move(*worker));  // the constructor has reserved room
+  } catch (const std::bad_alloc&) {  // handled below, like a thread that the system refuses
   }
   if (!workers_.empty() || running_ > 0) return;  // a thread that runs a job takes the next one
-  // The system gives no thread: the calling thread works the queue off. Jobs that become ready meanwhile come to the same
-  // queue, so a chain of jobs needs no deep stack.
+  // The system gives no thread: the calling thread runs the queued jobs, and those that become ready meanwhile.
   while (running_ < options_.concurrent_jobs && !closing_) {
-    const auto record = pop_locked();
+    auto record = pop_locked();
     if (!record) return;
-    run_popped(lock, *record);
+    run_popped(lock, std::move(record), false);
   }
 }
 
-/// Runs a job that was taken from the queue, on this thread and in a slot of its own. `lock` is held before and after.
-void Core::run_popped(base::Lock& lock, Record& record) {
-  if (!record.advance(State::queued, State::running)) return;
+/// Runs a job that was taken from the queue on this thread, and wakes another worker if `wakes_next`. `lock` is held before
+/// and after.
+void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool wakes_next) noexcept {
+  if (!record->advance(State::queued, State::running)) return;
   ++running_;
-  begin_locked(record);
-  lock.unlock();
+  begin_locked(*record);
+  if (wakes_next)
+    wake_worker(std::move(lock));
+  else
+    lock.unlock();
   ++jobs_on_this_thread;
-  run(record);
+  run(*record);
+  record.reset();
   --jobs_on_this_thread;
   lock = base::lock_soon(mutex_);
   --running_;
-  quiet_.wake_all();
+  job_stopped_.wake_all();
 }
 
 std::shared_ptr<Record> Core::pop_locked() {
@@ -282,43 +284,32 @@ std::shared_ptr<Record> Core::pop_locked() {
     auto record = std::move(queue_.back().record);
     queue_.pop_back();
     ready_.store(queue_.size(), std::memory_order_relaxed);
-    if (record->state == State::queued) return record;  // else somebody ran or cancelled it already
+    if (record->state == State::queued) return record;  // otherwise another thread has run or cancelled it
   }
   return nullptr;
 }
 
 void Core::work() noexcept {
   base::Lock lock = base::lock_soon(mutex_);
-  const auto is_called = [&] {
-    return closing_ || called_ || (!queue_.empty() && running_ < options_.concurrent_jobs);
+  const auto has_work = [&] {
+    return closing_ || waking_ || (!queue_.empty() && running_ < options_.concurrent_jobs);
   };
   for (;;) {
-    if (!is_called()) {
-      ++looking_;
+    if (!has_work()) {
+      ++spinning_;
       (void)base::seen_before_parking(lock, [&] { return ready_.load(std::memory_order_relaxed) > 0; });
-      --looking_;
+      --spinning_;
     }
     ++parked_;
-    work_.wait(lock, Instant::max(), is_called);
+    work_.wait(lock, Instant::max(), has_work);
     --parked_;
-    called_ = false;
+    waking_ = false;
     if (closing_) return;
-    auto record = pop_locked();
-    if (!record || !record->advance(State::queued, State::running)) continue;
-    ++running_;
-    begin_locked(*record);
-    call_worker(std::move(lock));  // there may be room for one more
-    ++jobs_on_this_thread;
-    run(*record);
-    record.reset();
-    --jobs_on_this_thread;
-    lock = base::lock_soon(mutex_);
-    --running_;
-    quiet_.wake_all();
+    if (auto record = pop_locked()) run_popped(lock, std::move(record), true);
   }
 }
 
-/// Runs a queued job on the calling thread, if nobody else does yet and there is room for it.
+/// Runs a queued job on the calling thread if `concurrent_jobs` allows it. Returns whether it did.
 bool Core::run_if_room(Record& record) {
   const bool nested = jobs_on_this_thread > 0 || base::Team::inside();
   {
@@ -334,15 +325,15 @@ bool Core::run_if_room(Record& record) {
   if (nested) return true;
   base::Lock lock = base::lock_soon(mutex_);
   --running_;
-  quiet_.wake_all();
-  call_worker(std::move(lock));
+  job_stopped_.wake_all();
+  wake_worker(std::move(lock));
   return true;
 }
 
 Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (const Error* inherited = origin_.error()) return *inherited;
   const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
-  // A thread that will wait as long as it takes may as well do it.
+  // A thread without a deadline runs the job itself.
   if (deadline.is_never()) run_if_room(record);
   if (record.is_settled) return record.result();
   const auto is_settled = [&] { return record.is_settled.load(); };
@@ -352,7 +343,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (!record.gate.wait(lock, std::min(until, start_by), is_settled)) {
     lock.unlock();
     if (start_by <= until) {
-      // Nobody started it in time. Where somebody just did, it goes on.
+      // A job that has just started continues.
       for (State from : {State::queued, State::waiting})
         settle(record, from, error_or(spare_.timed_out, [&] {
                  return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
@@ -364,7 +355,8 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
     }
     if (!record.is_settled)
       return error_or(spare_.timed_out, [&] {
-        return Error(Errc::timed_out, base::text("{} has not finished yet; it goes on.", record.subject()));
+        return Error(Errc::timed_out,
+                     base::text("{} has not completed yet; it continues.", record.subject()));
       });
   }
   lock.unlock();
@@ -382,28 +374,28 @@ void Core::cancel(Record& record) {
 }
 
 void Core::release(const std::shared_ptr<Record>& record) noexcept {
-  if (!record->borrows) return;  // it goes on alone: what it uses it holds
+  if (!record->borrows) return;  // it continues: it holds what it uses
   if (origin_.is_inherited()) return;
   cancel(*record);
   base::Lock lock(record->mutex);
   record->gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
 }
 
-/// Counts and lists a job that this thread is about to run.
+/// Counts and lists a job that this thread runs next.
 void Core::begin_locked(Record& record) noexcept {
   --metrics_.queued;
   ++metrics_.running;
   record.run_by = &jobs_on_this_thread;
-  record.active_after = active_;
-  if (active_) active_->active_before = &record;
+  record.active_next = active_;
+  if (active_) active_->active_previous = &record;
   active_ = &record;
 }
 
-/// Takes a job off the list, on the thread that settles it.
+/// Takes a job off the list. Called by the thread that settles it.
 void Core::unlist_locked(Record& record) noexcept {
-  if (record.active_after) record.active_after->active_before = record.active_before;
-  (record.active_before ? record.active_before->active_after : active_) = record.active_after;
-  record.active_before = record.active_after = nullptr;
+  if (record.active_next) record.active_next->active_previous = record.active_previous;
+  (record.active_previous ? record.active_previous->active_next : active_) = record.active_next;
+  record.active_previous = record.active_next = nullptr;
 }
 
 Result<void> Core::close(Instant until) noexcept {
@@ -424,14 +416,15 @@ Result<void> Core::close(Instant until) noexcept {
   {
     base::Lock lock = base::lock_soon(mutex_);
     const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
-    if (quiet_.wait(lock, until, [&] { return has_abandoned_ || running_ <= own; })) {
-      if (!has_abandoned_) workers.swap(workers_);  // else threads may still run jobs: they are not joined
+    if (job_stopped_.wait(lock, until, [&] { return has_abandoned_ || running_ <= own; })) {
+      if (!has_abandoned_)
+        workers.swap(workers_);  // otherwise threads may still run jobs: they are not joined
       return {};
     }
     has_abandoned_ = true;
     self_ = shared_from_this();
     base::detail::keep(this);
-    quiet_.wake_all();
+    job_stopped_.wake_all();
   }
   std::string names;
   bool are_all_named = true;
@@ -451,16 +444,16 @@ Result<void> Core::close(Instant until) noexcept {
   });
 }
 
-/// Takes the next job that another thread runs, which from then on is abandoned; null if there is none.
+/// Marks the next job that another thread runs as abandoned and returns it; null if there is none.
 std::shared_ptr<Record> Core::abandon_next() {
   const base::Lock lock = base::lock_soon(mutex_);
-  for (Record* record = active_; record; record = record->active_after) {
-    if (record->run_by == &jobs_on_this_thread) continue;              // its function closes the scheduler
-    if (!record->advance(State::running, State::abandoned)) continue;  // it has just ended
+  for (Record* record = active_; record; record = record->active_next) {
+    if (record->run_by == &jobs_on_this_thread) continue;  // its host function closes the scheduler
+    if (!record->advance(State::running, State::abandoned)) continue;  // it has just settled
     unlist_locked(*record);
     --metrics_.running;
     ++metrics_.failed;
-    if (record->counted) ++record->counted->failed;
+    if (record->type_metrics) ++record->type_metrics->failed;
     return record->shared_from_this();
   }
   return nullptr;
@@ -468,9 +461,9 @@ std::shared_ptr<Record> Core::abandon_next() {
 
 SchedulerMetrics Core::metrics_locked() const {
   SchedulerMetrics metrics = metrics_;
-  for (std::size_t device = 0; device < done_on_.size(); ++device)
-    if (done_on_[device] != 0)
-      metrics.done_by_backend[pool_->devices()[device].info().backend] += done_on_[device];
+  for (std::size_t device = 0; device < completed_on_.size(); ++device)
+    if (completed_on_[device] != 0)
+      metrics.completed_by_backend[pool_->devices()[device].info().backend] += completed_on_[device];
   return metrics;
 }
 

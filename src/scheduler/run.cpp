@@ -13,14 +13,12 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
-/// Copies as large take so long that a submission of their own, which shows how long, costs little beside them.
-constexpr Bytes worth_measuring{1 << 20};
+/// From this size on a copy is submitted by itself, so that its time is known: the submission costs little beside it.
+constexpr Bytes least_measured{1 << 20};
 
-double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
-
-/// Whether another device may still do what this one could not. A kernel that failed, an argument that makes
-/// no sense and a job that nobody wants any more are the same everywhere.
-bool may_go_elsewhere(Errc code) {
+/// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and a cancelled job are the
+/// same on every device.
+bool may_succeed_elsewhere(Errc code) {
   switch (code) {
     case Errc::unsupported:
     case Errc::unavailable:
@@ -34,17 +32,16 @@ bool may_go_elsewhere(Errc code) {
   }
 }
 
-/// Whether another kernel that does the same could not be had either.
-bool holds_for_all(Errc code) {
+/// Returns whether every other variant of the kernel would fail the same way.
+bool holds_for_all_variants(Errc code) {
   return code == Errc::timed_out || code == Errc::cancelled || code == Errc::device_lost;
 }
 
-/// Why no program of `programs` can be used on `device`; of the first one.
-std::optional<Error> refusal_of(const Programs& programs, const device::DeviceBase& device) {
-  auto why = programs[0]->current().refusal(device);
-  for (std::size_t i = 1; why && i < programs.size(); ++i)
-    if (!programs[i]->current().refusal(device)) return std::nullopt;
-  return why;
+/// Returns whether no program of `programs` can be used on `device`.
+bool is_refused(const Programs& programs, const device::DeviceBase& device) {
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    if (programs[i]->current().runs_on(device)) return false;
+  return true;
 }
 
 }  // namespace
@@ -70,75 +67,66 @@ void Core::run(Record& record) noexcept {
 }
 
 std::optional<Error> Core::place(Record& record) {
-  if (auto nowhere = misnamed(record.on)) return nowhere;
+  if (auto nowhere = target_error(record.on)) return nowhere;
   const Preference& row = preferences_.row(record.type, record.size);
   const std::vector<std::size_t> devices = order(choices_, row);
   record.decisions.reserve(devices.size());
   bool fell = false;
   for (std::size_t device : devices) {
-    if (auto why = refusal(record, device)) {
-      record.decisions.push_back({device, Candidate::Verdict::refused, std::move(why)});
+    Decision decision = consider(record, device);
+    if (decision.verdict != Candidate::Verdict::refused && fell && record.fallback == Fallback::forbid)
+      decision.code = RefusalCode::fallback_forbidden;
+    if (decision.code != RefusalCode::none) {
+      record.decisions.push_back(std::move(decision));
       continue;
     }
-    if (fell && record.fallback == Fallback::forbid) {
-      record.decisions.push_back({device, Candidate::Verdict::passed, std::nullopt});
-      continue;
-    }
-    if (record.state == State::abandoned) return spare_.abandoned;  // no other device is begun with
-    auto done = attempt(record, device);
+    if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
+    auto attempted = attempt(record, device);
     record.device = device;
-    if (done) {
-      // There is room for every decision, and what the others would have said is not worth a job that is done.
-      record.decisions.push_back({device, Candidate::Verdict::ran, std::nullopt});
-      for (std::size_t rest : devices) {
-        const bool considered = std::any_of(record.decisions.begin(), record.decisions.end(),
-                                            [&](const Decision& d) { return d.device == rest; });
-        if (considered) continue;
-        std::optional<Error> why;
-        try {
-          why = refusal(record, rest);
-        } catch (const std::bad_alloc&) {
-          why = spare_.out_of_memory;
-        }
-        const auto verdict = why ? Candidate::Verdict::refused : Candidate::Verdict::passed;
-        record.decisions.push_back({rest, verdict, std::move(why)});
-      }
+    if (attempted) {
+      decision.verdict = Candidate::Verdict::ran;
+      record.decisions.push_back(std::move(decision));
+      for (std::size_t rest : devices) consider_rest(record, rest);
       if (fell) {
         const base::Lock lock = base::lock_soon(mutex_);
         ++metrics_.fallbacks;
       }
       return std::nullopt;
     }
-    const Error& why = done.error();
-    record.decisions.push_back({device, Candidate::Verdict::failed, why});
-    if (!may_go_elsewhere(why.code())) return why;
+    const Error& why = attempted.error();
+    decision.verdict = Candidate::Verdict::failed;
+    decision.code = RefusalCode::attempt_failed;
+    decision.error = why;
+    record.decisions.push_back(std::move(decision));
+    if (!may_succeed_elsewhere(why.code())) return why;
     fell = true;
     if (record.fallback == Fallback::warn)
       log_.write(LogLevel::warning, "scheduler",
                  base::text("{} falls back from '{}': {}", record.subject(), pool_->devices()[device].id(),
                             why.sentence()));
   }
-  // Nobody did it. The first real failure says most; else the refusals do.
+  // The first failure says more than refusals do.
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
     if (record.fallback == Fallback::forbid)
-      return decision.why->with_context(base::text("fallback of {} is forbidden", record.object()));
-    return *decision.why;
+      return decision.error->with_context(base::text("fallback of {} is forbidden", record.object()));
+    return *decision.error;
   }
   std::string reasons;
   bool lost = false;
   for (const Decision& decision : record.decisions) {
-    reasons += base::text(" {}: {}", pool_->devices()[decision.device].id(), decision.why->sentence());
-    lost |= decision.why->code() == Errc::device_lost;
+    reasons += base::text(" {}: {}", pool_->devices()[decision.device].id(), describe(record, decision));
+    lost |= decision.code == RefusalCode::device_lost;
   }
-  const Errc code = record.decisions.size() == 1 ? record.decisions.front().why->code()
-                    : lost                       ? Errc::device_lost
-                                                 : Errc::unsupported;
+  const RefusalCode only = record.decisions.size() == 1 ? record.decisions.front().code : RefusalCode::none;
+  const Errc code = only == RefusalCode::foreign_buffer ? Errc::invalid_argument
+                    : lost                              ? Errc::device_lost
+                                                        : Errc::unsupported;
   return Error(code, base::text("No device can run {}.{}", record.object(), reasons));
 }
 
-/// Why no device answers to the name `on`, or nothing.
-std::optional<Error> Core::misnamed(std::string_view on) const {
+/// Returns why no device of the pool is named `on`, or nothing.
+std::optional<Error> Core::target_error(std::string_view on) const {
   if (on.empty()) return std::nullopt;
   std::string there;
   for (const AdapterInfo& info : pool_->adapters()) {
@@ -152,29 +140,60 @@ std::optional<Error> Core::misnamed(std::string_view on) const {
   return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", on, there));
 }
 
-std::optional<Error> Core::refusal(const Record& record, std::size_t index) const {
+/// Returns whether a device can run a job: `refused` with its code, or `passed` without one.
+Decision Core::consider(const Record& record, std::size_t index) const {
   const Device& device = pool_->devices()[index];
   const AdapterInfo& info = device.info();
+  const auto refused = [&](RefusalCode code) {
+    return Decision{.device = index, .verdict = Candidate::Verdict::refused, .code = code};
+  };
   if (!record.on.empty() && record.on != info.id && record.on != info.backend)
-    return Error(Errc::unsupported, base::text("The job asks for '{}'.", record.on));
-  if (const Error* lost = device.base()->lost()) return *lost;
+    return refused(RefusalCode::not_requested);
+  if (const Error* lost = device.base()->lost()) {
+    Decision decision = refused(RefusalCode::device_lost);
+    decision.error = *lost;
+    return decision;
+  }
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
-    if (auto why = refusal_of(job[c].programs(), *device.base())) return why;
+    if (is_refused(job[c].programs(), *device.base())) {
+      Decision decision = refused(RefusalCode::kernel_unsupported);
+      decision.program = job[c].programs()[0];
+      return decision;
+    }
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;
       const auto* buffer = device::buffer_of(operand);
-      if (buffer && buffer->device() != device.base())
-        return Error(Errc::invalid_argument,
-                     base::text("Argument {} of '{}' is a buffer of another device ('{}').", i + 1,
-                                job[c].name(), buffer->device()->info().id));
+      if (!buffer || buffer->device() == device.base()) continue;
+      Decision decision = refused(RefusalCode::foreign_buffer);
+      decision.program = job[c].programs()[0];
+      decision.argument = static_cast<std::uint32_t>(i + 1);
+      decision.owner = buffer->device();
+      return decision;
     }
   }
-  return std::nullopt;
+  return {.device = index};
 }
 
-/// The executable of one program of a call.
+/// Adds a decision about a device that was not tried, because another one has run the job.
+void Core::consider_rest(Record& record, std::size_t index) const noexcept {
+  const bool is_considered = std::any_of(record.decisions.begin(), record.decisions.end(),
+                                         [&](const Decision& d) { return d.device == index; });
+  if (is_considered) return;
+  Decision decision{.device = index};
+  try {
+    decision = consider(record, index);
+  } catch (const std::bad_alloc&) {  // the order of preference is reason enough
+  }
+  if (decision.code == RefusalCode::none)
+    decision.code = choices_[index].emulated && !choices_[record.device].emulated
+                        ? RefusalCode::emulated
+                        : RefusalCode::lower_preference;
+  record.decisions.push_back(std::move(decision));  // `place` has reserved room for every device
+}
+
+/// Returns the executable of one program of a call.
 Result<Executable> Core::provide(Record& record, std::size_t index,
                                  const std::shared_ptr<const device::Program>& program, Instant ready_by) {
   const std::shared_ptr<device::DeviceBase>& device = pool_->devices()[index].base();
@@ -182,13 +201,11 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
                                          : provider_->provide(program, device, ready_by);
   if (!provided) return std::move(provided).error();
   record.tier = std::max(record.tier, provided->tier);
-  if (const auto why = program->current().passed_over(*device);
-      why && record.passed_over.find(why->sentence()) == std::string::npos)
-    record.passed_over += " " + why->sentence();
+  if (program->current().passes_over(*device)) record.passed_over.push_back(program);
   return std::move(provided->executable);
 }
 
-/// All variants of a call that can be built; the first one, where no others are tried.
+/// Builds all variants of a call; only the first one that can be built if variants are not measured.
 Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   std::optional<Step> built;
   std::optional<Error> why;
@@ -196,7 +213,7 @@ Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& ca
     auto executable = provide(record, index, call.programs()[i], ready_by);
     if (executable)
       built = Step{std::move(*executable), nullptr, {}};
-    else if (holds_for_all(executable.error().code()))
+    else if (holds_for_all_variants(executable.error().code()))
       return std::move(executable).error();
     else if (!why)
       why = std::move(executable).error();
@@ -205,7 +222,7 @@ Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& ca
   return *std::move(why);
 }
 
-/// The variant of a call whose turn it is.
+/// Selects a variant of a call and returns its executable.
 Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   const Programs& programs = call.programs();
   if (programs.size() == 1) {
@@ -216,16 +233,16 @@ Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& 
   const std::shared_ptr<Trial> trial = trials_.of(call, index, *pool_->devices()[index].base());
   std::optional<Error> why;  // of the first that could not be used
   for (std::size_t left = programs.size();; --left) {
-    const Trial::Turn turn = trial->next(options_.measure_variants && !record.in_haste);
-    auto executable = provide(record, index, programs[turn.program], ready_by);
+    const Trial::Selection selection = trial->select(options_.measure_variants && !record.has_own_limits);
+    auto executable = provide(record, index, programs[selection.program], ready_by);
     if (executable) {
-      if (options_.measure_variants) record.variants.push_back({trial, turn.program});
-      return Step{std::move(*executable), trial, turn};
+      if (options_.measure_variants) record.variants.push_back({trial, selection.program});
+      return Step{std::move(*executable), trial, selection};
     }
-    if (holds_for_all(executable.error().code())) return std::move(executable).error();
+    if (holds_for_all_variants(executable.error().code())) return std::move(executable).error();
     if (!why) why = executable.error();
     if (left == 1) return *std::move(why);
-    trial->give_up(turn.program, std::move(executable).error());
+    trial->exclude(selection.program, std::move(executable).error());
   }
 }
 
@@ -243,10 +260,10 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   Instant lap = clock_->now();
   record.lane_time = lap - record.started;  // devices that failed before this one
   record.build_time = record.transfer_time = Duration::zero();
-  // Gives the time since the last look to one of the job's times.
-  const auto spent_on = [&](Duration& what) {
+  // Adds the time since the last call to one of the job's times.
+  const auto add_lap = [&](Duration& sum) {
     const Instant now = clock_->now();
-    what += now - std::exchange(lap, now);
+    sum += now - std::exchange(lap, now);
   };
   std::vector<Step> steps;
   steps.reserve(job.size());
@@ -259,14 +276,14 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
     if (!step) return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
     steps.push_back(std::move(*step));
   }
-  spent_on(record.build_time);
+  add_lap(record.build_time);
   if (job.is_build()) return {};
 
   Binding binding(job, device);
   if (auto ok = binding.fetch(park); !ok) return std::move(ok).error();
-  if (record.turn) spent_on(record.transfer_time);
+  if (record.completion) add_lap(record.transfer_time);
   auto lease = pool_->lease_on(device.base()->ref());
-  spent_on(record.lane_time);
+  add_lap(record.lane_time);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free
       return Error(Errc::unavailable, lease.error().sentence());
@@ -279,83 +296,82 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   auto run_steps = [&]() -> Result<void> {
     if (auto ok = binding.bind(lane, context.account, park); !ok) return ok;
     const StopToken stop(&record.stop, until, clock_);
-    const auto finish = [&] {
+    const auto submit_and_wait = [&] {
       lane.submit(stop, true);
       began |= !lane.failure();
       return lane.wait(park, stop);
     };
-    if (binding.moved() >= worth_measuring) (void)lane.submit(stop, false);
-    if (binding.moved() != Bytes{0}) spent_on(record.transfer_time);
+    if (binding.transferred() >= least_measured) (void)lane.submit(stop, false);
+    if (binding.transferred() != Bytes{0}) add_lap(record.transfer_time);
     for (std::size_t c = 0; c < job.size(); ++c) {
-      const Trial::Turn& turn = steps[c].turn;
-      // Its time is that between what comes before it and what comes after.
-      if (turn.timed)
-        if (auto ok = finish(); !ok) return ok;
-      const Instant from = turn.timed ? clock_->now() : Instant();
+      const Trial::Selection& selection = steps[c].selection;
+      // A timed dispatch is submitted alone.
+      if (selection.timed)
+        if (auto ok = submit_and_wait(); !ok) return ok;
+      const Instant from = selection.timed ? clock_->now() : Instant();
       lane.dispatch(steps[c].executable.base(), binding.arguments(c), job[c].items());
-      if (!turn.timed) continue;
-      if (auto ok = finish(); !ok) return ok;
-      steps[c].trial->took(turn.program, clock_->now() - from);
+      if (!selection.timed) continue;
+      if (auto ok = submit_and_wait(); !ok) return ok;
+      steps[c].trial->record(selection.program, clock_->now() - from);
     }
     context.dispatches.fetch_add(job.size(), std::memory_order_relaxed);
-    const bool returns_much = binding.returning() >= worth_measuring;
+    const bool returns_much = binding.returning() >= least_measured;
     if (returns_much) {
-      if (auto ok = finish(); !ok) return ok;
+      if (auto ok = submit_and_wait(); !ok) return ok;
       lap = clock_->now();
     }
     binding.downloads(lane);
-    auto ended = finish();
-    if (returns_much) spent_on(record.transfer_time);
-    // A host function that came back after its time may have stopped early: nobody can tell.
-    if (ended && clock_->now() >= until) return Error(Errc::timed_out, "The time limit passed.");
-    return ended;
+    auto finished = submit_and_wait();
+    if (returns_much) add_lap(record.transfer_time);
+    // A host function that returned after the time limit may have stopped early.
+    if (finished && clock_->now() >= until) return Error(Errc::timed_out, "The time limit passed.");
+    return finished;
   };
-  Result<void> done;
+  Result<void> result;
   try {
-    done = run_steps();
+    result = run_steps();
   } catch (const std::bad_alloc&) {
-    done = spare_.out_of_memory;
+    result = spare_.out_of_memory;
     began = true;  // it may have
-    // What was submitted before may still be using the caller's memory.
+    // Work submitted before may still use the caller's memory.
     if (!lane.idle()) (void)lane.wait(park, StopToken(&record.stop, until, clock_)).has_value();
   }
-  record.moved = binding.moved();
-  if (done) {
+  record.bytes_transferred = binding.transferred();
+  if (result) {
     binding.publish();
     return {};
   }
-  Error error = std::move(done).error();
+  Error error = std::move(result).error();
   if (error == Errc::timed_out)
     error = Error(Errc::timed_out,
-                  base::text("{} did not finish on '{}' within its time limit ({:.3g} s).", record.subject(),
-                             device.id(), milliseconds(record.time_limit) / 1e3));
+                  base::text("{} did not complete on '{}' within its time limit ({:.3g} s).",
+                             record.subject(), device.id(), milliseconds(record.time_limit) / 1e3));
   error = error.with_context(base::text("while running {} on '{}'", record.object(), device.id()));
   context.work = record.object();
-  binding.spoil(error, began);
+  binding.invalidate(error, began);
   return error;
 }
 
-/// Moves a record from `from` to settled, if it is in that state. Allocates nothing: everything it needs was allocated
-/// when the job was submitted.
+/// Settles a record whose state is `from`. Allocates nothing: what it needs was allocated when the job was submitted.
 void Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return;
   const auto keep = record.shared_from_this();
-  record.ended = clock_->now();
+  record.settled_at = clock_->now();
   record.error = std::move(error);
   {
     const base::Lock lock = base::lock_soon(mutex_);
     --(from == State::running ? metrics_.running : metrics_.queued);
     if (from == State::running) unlist_locked(record);
     TypeMetrics none;
-    TypeMetrics& type = record.counted ? *record.counted : none;
+    TypeMetrics& type = record.type_metrics ? *record.type_metrics : none;
     if (from == State::running) {
       type.build_time += record.build_time;
       type.run_time +=
-          record.ended - record.started - record.lane_time - record.build_time - record.transfer_time;
+          record.settled_at - record.started - record.lane_time - record.build_time - record.transfer_time;
     }
     if (!record.error) {
-      ++metrics_.done, ++type.done;
-      ++done_on_[record.device];
+      ++metrics_.completed, ++type.completed;
+      ++completed_on_[record.device];
     } else if (*record.error == Errc::timed_out) {
       ++metrics_.timed_out, ++type.timed_out;
     } else if (*record.error == Errc::cancelled) {
@@ -364,32 +380,32 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
       ++metrics_.failed, ++type.failed;
     }
   }
-  // What the caller lent it is given back before anybody hears that it is over. A job that never had its turn has only to
-  // say so when that comes.
+  // The caller's objects are released before the result is visible. The outputs of a job whose predecessors are not
+  // complete fail when these are.
   record.job.reset();
   if (from != State::waiting) {
     for (const auto& array : record.outputs)
       if (record.error) array->fail(*record.error);
     record.outputs.clear();
   }
-  const Thens thens = announce(record);
-  // A job that never had its turn leaves it to those it waited for: its followers must still follow them.
-  if (record.turn && from != State::waiting) leave(record, record.error);
-  call(thens, record);
+  const Continuations continuations = publish(record);
+  // Followers of a job whose predecessors are not complete must still follow those: `on_predecessors_complete`.
+  if (record.completion && from != State::waiting) complete_arrays(record, record.error);
+  call(continuations, record);
 }
 
-/// Lets callers see the result, and returns what to call with it: `Ticket::then` calls by itself from now on.
-Core::Thens Core::announce(Record& record) noexcept {
-  Thens thens;
+/// Makes the result visible and returns the continuations to call. From now on `Ticket::then` calls at once.
+Core::Continuations Core::publish(Record& record) noexcept {
+  Continuations continuations;
   const base::Lock lock(record.mutex);
   record.is_settled = true;
-  thens.swap(record.thens);
+  continuations.swap(record.continuations);
   record.gate.wake_all();
-  return thens;
+  return continuations;
 }
 
-void Core::call(const Thens& thens, Record& record) noexcept {
-  for (const auto& then : thens) {
+void Core::call(const Continuations& continuations, Record& record) noexcept {
+  for (const auto& then : continuations) {
     try {
       then(record.result());
     } catch (...) {  // a host's callback must not end the thread that runs jobs
@@ -397,13 +413,13 @@ void Core::call(const Thens& thens, Record& record) noexcept {
   }
 }
 
-/// Settles a job that runs on, and returns how it is named. What the job uses stays: its thread and its device have it.
+/// Settles a job that still runs, and returns its name and device. The job's objects stay: its thread still uses them.
 std::string Core::abandon(Record& record) noexcept {
   const std::size_t index = record.tried_on.load(std::memory_order_relaxed);
   const std::string_view device =
       index < pool_->devices().size() ? std::string_view(pool_->devices()[index].id()) : "no device yet";
   record.stop = true;
-  record.ended = clock_->now();
+  record.settled_at = clock_->now();
   record.error = error_or(spare_.abandoned, [&] {
     return Error(Errc::closed,
                  base::text("{} was abandoned: it still ran on '{}' when the deadline of closing passed.",
@@ -416,103 +432,14 @@ std::string Core::abandon(Record& record) noexcept {
       if (operand.kind == Operand::Kind::array)
         static_cast<data::ArrayState*>(operand.object.get())->abandon(*record.error, operand.access);
     }
-  const Thens thens = announce(record);
-  if (record.turn) record.turn->finish();  // its followers settle: the scheduler is closed
-  call(thens, record);
+  const Continuations continuations = publish(record);
+  if (record.completion) record.completion->complete();  // its followers settle: the scheduler is closed
+  call(continuations, record);
   try {
     return base::text("{} on '{}'", record.object(), device);
   } catch (const std::bad_alloc&) {
     return {};
   }
-}
-
-Explanation Core::explain(const Record& record) const {
-  Explanation explanation;
-  explanation.job = record.name;
-  if (origin_.is_inherited()) return explanation;
-  explanation.tag = record.tag;
-  if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
-  const Preference& row = preferences_.row(record.type, record.size);
-  const auto has_run = std::any_of(record.decisions.begin(), record.decisions.end(),
-                                   [](const Decision& d) { return d.verdict == Candidate::Verdict::ran; });
-  const auto say = [&](const Decision& decision) {
-    const AdapterInfo& info = pool_->devices()[decision.device].info();
-    Candidate candidate{info.id, info.name, decision.verdict, {}};
-    if (decision.why) candidate.reason = decision.why->sentence();
-    if (decision.verdict == Candidate::Verdict::ran)
-      candidate.reason =
-          base::text("took {:.3g} ms. {}", milliseconds(record.ended - record.started), reason(record));
-    if (decision.verdict == Candidate::Verdict::passed)
-      candidate.reason = why_passed(record, row, decision.device, has_run);
-    explanation.candidates.push_back(std::move(candidate));
-  };
-  {
-    const base::Lock lock(record.mutex);
-    if (!record.is_settled) return explanation;
-  }
-  for (const Decision& decision : record.decisions)
-    if (decision.verdict == Candidate::Verdict::ran) say(decision);
-  for (const Decision& decision : record.decisions)
-    if (decision.verdict != Candidate::Verdict::ran) say(decision);
-  for (const AdapterInfo& info : pool_->adapters())
-    if (!info.usable)
-      explanation.candidates.push_back({info.id, info.name, Candidate::Verdict::refused, info.reason});
-  return explanation;
-}
-
-std::string Core::reason(const Record& record) const {
-  if (const Error* inherited = origin_.error()) return inherited->sentence();
-  std::string text = why_there(record) + record.passed_over;
-  for (const auto& [trial, variant] : record.variants)
-    if (const std::string said = trial->text(variant); text.find(said) == std::string::npos) text += said;
-  return text;
-}
-
-std::string Core::why_there(const Record& record) const {
-  const AdapterInfo& info = pool_->devices()[record.device].info();
-  std::string text;
-  for (const Decision& decision : record.decisions) {
-    if (decision.verdict != Candidate::Verdict::failed) continue;
-    text += base::text("{} failed: {} ", pool_->devices()[decision.device].id(), decision.why->sentence());
-  }
-  if (!text.empty()) return text + base::text("'{}' was next.", info.id);
-  if (!record.on.empty()) return base::text("The job asks for '{}'.", record.on);
-  if (pool_->devices().size() == 1) return base::text("'{}' is the only device.", info.id);
-  for (const Decision& decision : record.decisions) {
-    if (decision.verdict == Candidate::Verdict::ran) break;
-    text += base::text("{} refused: {} ", pool_->devices()[decision.device].id(), decision.why->sentence());
-  }
-  const Preference& row = preferences_.row(record.type, record.size);
-  const std::string work = base::text("{} work of {}", record.type.name, to_string(record.size));
-  // Backends that the row names before this one, and why none of their devices ran the job.
-  std::string absent;
-  for (const std::string& backend : row.backends) {
-    if (backend == info.backend) break;
-    bool any = false;
-    for (std::size_t device = 0; device < choices_.size(); ++device) {
-      if (choices_[device].backend != backend) continue;
-      any = true;
-      if (choices_[device].emulated)
-        absent += base::text("{}'{}' runs on the CPU and comes last", absent.empty() ? "" : ", ",
-                             pool_->devices()[device].id());
-    }
-    if (!any) absent += base::text("{}'{}' has no usable device", absent.empty() ? "" : ", ", backend);
-  }
-  if (!absent.empty()) return text + base::text("'{}' is next for {}: {}.", info.backend, work, absent);
-  return text + base::text("'{}' comes {} for {}.", info.backend, text.empty() ? "first" : "next", work);
-}
-
-/// Why a device that could have run a job was not asked to.
-std::string Core::why_passed(const Record& record, const Preference& row, std::size_t device,
-                             bool has_run) const {
-  if (!has_run) return base::text("fallback of {} is forbidden.", record.object());
-  const std::string& first = pool_->devices()[record.device].info().id;
-  if (choices_[device].emulated && !choices_[record.device].emulated)
-    return base::text("it runs on the CPU and comes after '{}' and every other device.", first);
-  if (choices_[device].backend == choices_[record.device].backend)
-    return base::text("'{}' is of the same backend and comes before it.", first);
-  return base::text("'{}' comes before it for {} work of {} and more.", first, row.type.name,
-                    to_string(row.at_least));
 }
 
 }  // namespace scheduler

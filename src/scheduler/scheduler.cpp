@@ -1,6 +1,5 @@
 #include <wye/scheduler/scheduler.hpp>
 
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -42,16 +41,10 @@ Result<void> check(const SchedulerOptions& options) {
                             std::chrono::duration<double>(*options.close_timeout).count()));
   if (options.job_time_limit <= Duration::zero())
     return Error(Errc::invalid_argument, "The time limit of jobs is not positive: no job could run.");
-  const std::vector<Preference> known = default_preferences();
   for (const Preference& row : options.preferences) {
     if (row.type.name.empty()) return Error(Errc::invalid_argument, "A preference has no workload type.");
     for (const std::string& backend : row.backends) {
-      // The names of the default table are known even to a build that lacks one of them.
-      const bool exists =
-          std::any_of(device::backend_table().begin(), device::backend_table().end(),
-                      [&](const device::BackendEntry& entry) { return entry.name == backend; }) ||
-          std::find(known[0].backends.begin(), known[0].backends.end(), backend) != known[0].backends.end();
-      if (!exists)
+      if (!device::find_backend(backend))
         return Error(Errc::invalid_argument,
                      base::text("The preference for {} work names a backend ('{}') that does not exist.",
                                 row.type.name, backend));
@@ -127,7 +120,7 @@ void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
   if (const Error* inherited = record_->core->origin().error()) return then(*inherited);
   {
     const base::Lock lock(record_->mutex);
-    if (!record_->is_settled) return record_->thens.push_back(std::move(then));
+    if (!record_->is_settled) return record_->continuations.push_back(std::move(then));
   }
   then(record_->result());
 }
@@ -140,28 +133,12 @@ Duration Outcome::queue_time() const { return record_->started - record_->submit
 Duration Outcome::build_time() const { return record_->build_time; }
 Duration Outcome::transfer_time() const { return record_->transfer_time; }
 Duration Outcome::run_time() const {
-  return record_->ended - record_->started - record_->lane_time - record_->build_time -
+  return record_->settled_at - record_->started - record_->lane_time - record_->build_time -
          record_->transfer_time;
 }
-Bytes Outcome::bytes_transferred() const { return record_->moved; }
+Bytes Outcome::bytes_transferred() const { return record_->bytes_transferred; }
 CacheTier Outcome::cache_tier() const { return record_->tier; }
 std::string Outcome::reason() const { return record_->core->reason(*record_); }
-
-std::string Explanation::text() const {
-  static constexpr std::string_view verdicts[] = {"ran on ", "refused", "failed", "passed over"};
-  std::string text;
-  if (!tag.empty()) text = base::text("job '{}' (tag '{}')", job, tag);
-  for (const Candidate& candidate : candidates) {
-    if (!text.empty()) text += '\n';
-    if (candidate.verdict == Candidate::Verdict::ran) {
-      text += base::text("ran on {} ({}): {}", candidate.device, candidate.name, candidate.reason);
-    } else {
-      text += base::text("{:<9} {}", candidate.device, verdicts[static_cast<std::size_t>(candidate.verdict)]);
-      if (!candidate.reason.empty()) text += ": " + candidate.reason;
-    }
-  }
-  return text;
-}
 
 }  // namespace v0
 }  // namespace wye

@@ -30,7 +30,7 @@ std::uint32_t size_class(std::uint64_t n) noexcept {
 
 Trial::Trial(const Programs& programs, const device::DeviceBase& device) {
   for (std::size_t i = 0; i < programs.size(); ++i)
-    if (!programs[i]->current().refusal(device))
+    if (programs[i]->current().runs_on(device))
       variants_.push_back({.program = i, .name = std::string(programs[i]->name())});
   if (variants_.empty()) variants_.push_back({.program = 0, .name = std::string(programs[0]->name())});
 }
@@ -45,22 +45,22 @@ std::size_t Trial::usable() const {
       std::count_if(variants_.begin(), variants_.end(), [](const Variant& v) { return !v.why; }));
 }
 
-/// Of one that was not given up.
+/// Returns whether a variant that is not excluded has a run left.
 bool Trial::has_run_left(const Variant& variant) const {
-  if (variant.begun >= runs_each) return false;
+  if (variant.selected >= runs_each) return false;
   if (variant.runs < runs_to_compare) return true;
   return std::none_of(variants_.begin(), variants_.end(), [&](const Variant& other) {
     return !other.why && other.runs >= runs_to_compare && other.best < variant.best / 2;
   });
 }
 
-/// Whether there is anything left to find out.
+/// Returns whether a variant has a run left.
 bool Trial::is_open() const {
   return usable() > 1 && std::any_of(variants_.begin(), variants_.end(),
                                      [&](const Variant& v) { return !v.why && has_run_left(v); });
 }
 
-Trial::Turn Trial::next(bool may_try) {
+Trial::Selection Trial::select(bool may_try) {
   const std::lock_guard lock(mutex_);
   if (usable() == 0)
     for (Variant& variant : variants_) variant.why.reset();
@@ -68,41 +68,41 @@ Trial::Turn Trial::next(bool may_try) {
   Variant* next = nullptr;
   for (Variant& variant : variants_) {
     if (variant.why || (tries && !has_run_left(variant))) continue;
-    const bool before = !next || (tries ? variant.begun < next->begun : variant.best < next->best);
+    const bool before = !next || (tries ? variant.selected < next->selected : variant.best < next->best);
     if (before) next = &variant;
   }
-  next->begun += tries ? 1 : 0;
-  return Turn{next->program, tries};
+  next->selected += tries ? 1 : 0;
+  return Selection{next->program, tries};
 }
 
-void Trial::took(std::size_t program, Duration time) {
+void Trial::record(std::size_t program, Duration time) {
   const std::lock_guard lock(mutex_);
   Variant& variant = variant_of(program);
   ++variant.runs;
   variant.best = std::min(variant.best, time);
 }
 
-void Trial::give_up(std::size_t program, Error why) {
+void Trial::exclude(std::size_t program, Error why) {
   const std::lock_guard lock(mutex_);
   variant_of(program).why = std::move(why);
 }
 
 std::string Trial::text(std::size_t program) const {
   const std::lock_guard lock(mutex_);
-  std::string taken, times, given_up;
+  std::string taken, times, excluded;
   for (const Variant& variant : variants_) {
     if (variant.program == program) taken = variant.name;
     if (variant.why)
-      given_up += base::text(" Kernel '{}' is not used: {}", variant.name, variant.why->sentence());
+      excluded += base::text(" Kernel '{}' is not used: {}", variant.name, variant.why->sentence());
     else if (variant.runs > 0)
       times +=
           base::text("{}'{}' {}", times.empty() ? "" : ", ", variant.name, in_milliseconds(variant.best));
   }
-  if (usable() < 2) return given_up;
+  if (usable() < 2) return excluded;
   return base::text(" Kernel '{}' was taken of {} that do the same{}: {}.", taken, usable(),
                     is_open() ? ", which are being tried" : "",
                     times.empty() ? "none was timed yet" : "they took at least " + times) +
-         given_up;
+         excluded;
 }
 
 std::shared_ptr<Trial> Trials::of(const Call& call, std::size_t device, const device::DeviceBase& base) {

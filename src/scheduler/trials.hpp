@@ -1,5 +1,5 @@
 #pragma once
-/// Which of several kernels that do the same is the quickest, for each device and size of work: found out by running them.
+/// Autotunes equivalent kernels (variants) per device and size of work, by timing the jobs that run them.
 #include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
 #include <wye/kernel/call.hpp>
@@ -19,36 +19,36 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
-/// The variants of one kernel, on one device, for work of one size. Each is run three times, in turns; one that took over twice
-/// the time of another in two runs each is left alone. The least time of a variant counts: what else the device had to do
-/// only adds to it, and so does loading, which the first run has.
+/// The variants of one kernel, on one device, for work of one size. Each is run three times, alternating. A variant that
+/// took over twice the time of another in two runs each is not run again. The least time of a variant counts: other work
+/// on the device and loading, in the first run, only add to it.
 /// Threads: thread-safe.
 class Trial {
  public:
-  /// Of those of `programs` that have a source for `device`; of the first, where none has.
+  /// The variants are the `programs` that run on `device`; the first one if none does.
   Trial(const Programs& programs, const device::DeviceBase& device);
 
-  struct Turn {
+  struct Selection {
     std::size_t program = 0;
-    bool timed = false;  ///< `took` wants to know
+    bool timed = false;  ///< the caller calls `record`
   };
-  /// The variant to run next: one that has a run left, where the job `may_try`, else the quickest. Where all were given up, all
-  /// begin anew.
-  Turn next(bool may_try);
-  void took(std::size_t program, Duration time);
-  /// It cannot be used here, for the reason in `why`.
-  void give_up(std::size_t program, Error why);
-  /// What a job that ran `program` can say of it now; nothing where there is one kernel only.
+  /// Selects the variant to run next: one with a run left if the job `may_try`, otherwise the quickest. If all are
+  /// excluded, all are tried again.
+  Selection select(bool may_try);
+  void record(std::size_t program, Duration time);
+  /// Excludes a variant that cannot be built.
+  void exclude(std::size_t program, Error why);
+  /// Returns sentences about the variants for a job that ran `program`; nothing if there is only one variant.
   std::string text(std::size_t program) const;
 
  private:
   struct Variant {
     std::size_t program;
     std::string name;
-    std::uint32_t begun = 0;  // runs that were to be timed: those of jobs that failed count too
-    std::uint32_t runs = 0;   // that were
+    std::uint32_t selected = 0;  // to be timed: for jobs that failed, too
+    std::uint32_t runs = 0;      // that were timed
     Duration best = Duration::max();
-    std::optional<Error> why = std::nullopt;  // it was given up
+    std::optional<Error> why = std::nullopt;  // it is excluded
   };
   Variant& variant_of(std::size_t program);
   std::size_t usable() const;
@@ -59,21 +59,21 @@ class Trial {
   std::vector<Variant> variants_;
 };
 
-/// Every trial of a scheduler. Those of kernels that are no more stay until there are 4096, when all begin anew.
+/// All trials of a scheduler. Those of destroyed kernels stay until there are 4096; then all begin again.
 /// Threads: thread-safe.
 class Trials {
  public:
-  /// That of `call` on device number `device`.
+  /// Returns the trial of `call` on device number `device`.
   std::shared_ptr<Trial> of(const Call& call, std::size_t device, const device::DeviceBase& base);
 
  private:
-  /// Device, programs, of which no two have one number, and the sizes of the grid and the operands.
+  /// Device, ids of the programs, size classes of the grid and the operands.
   using Key = std::vector<std::uint64_t>;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<Trial>> trials_;
 };
 
-/// The quarter of an octave that `n` lies in: 0 of 0 and 1, 4 of 2, 6 of 3, 8 to 11 of 4 to 7.
+/// Returns the quarter of an octave that `n` lies in: 0 of 0 and 1, 4 of 2, 6 of 3, 8 to 11 of 4 to 7.
 std::uint32_t size_class(std::uint64_t n) noexcept;
 
 }  // namespace scheduler

@@ -44,6 +44,7 @@ const std::vector<Discovered>& discovered() {
       for (Discovered& one : entry.make()->discover(options)) all.push_back(std::move(one));
     };
     for (const BackendEntry& entry : backend_table()) {
+      if (!entry.make) continue;
       const std::size_t before = all.size();
       look(entry, {});
       if (entry.name != "cuda") continue;

@@ -11,7 +11,7 @@
 #include "data/array_state.hpp"
 #include "pool/discovery.hpp"
 #include "support/catch.hpp"
-#include "support/device/scripted_device.hpp"
+#include "support/device/memory_device.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -21,11 +21,10 @@ namespace {
 
 /// Two scripted devices with one context each, and arrays of 1000 bytes.
 struct Scene {
-  std::shared_ptr<test::ScriptedDevice> a = std::make_shared<test::ScriptedDevice>("scripted:0");
-  std::shared_ptr<test::ScriptedDevice> b = std::make_shared<test::ScriptedDevice>("scripted:1");
-  std::shared_ptr<pool::Pool> pool = pool::Pool::open({.lanes_per_device = 1, .lease_timeout = 60s},
-                                                      {.adapters = {a->info(), b->info()}, .devices = {a, b}})
-                                         .value();
+  std::shared_ptr<test::MemoryDevice> a = std::make_shared<test::MemoryDevice>("scripted:0");
+  std::shared_ptr<test::MemoryDevice> b = std::make_shared<test::MemoryDevice>("scripted:1");
+  std::shared_ptr<pool::Pool> pool = pool::Pool::open(
+      {.lanes_per_device = 1, .lease_timeout = 60s}, {.adapters = {a->info(), b->info()}, .devices = {a, b}});
 
   std::shared_ptr<data::ArrayState> array(std::uint8_t first = 0) const {
     std::vector<std::uint8_t> values(1000);
@@ -42,7 +41,7 @@ struct Scene {
 /// A job's turn with an array.
 struct Turn {
   Turn(data::ArrayState& array, Access access) { array.follow(access, completion, before); }
-  ~Turn() { completion->finish(); }
+  ~Turn() { completion->complete(); }
   std::shared_ptr<data::Completion> completion = std::make_shared<data::Completion>();
   data::Predecessors before;
 };
@@ -131,7 +130,7 @@ TEST_CASE("eight threads read arrays while their replicas give way; contents and
     threads.emplace_back([&, t] {
       for (unsigned i = 0; i < 200; ++i) {
         const auto& array = arrays[(t + i) % arrays.size()];
-        test::ScriptedDevice& device = (i / 4 + t) % 2 == 0 ? *scene.a : *scene.b;
+        test::MemoryDevice& device = (i / 4 + t) % 2 == 0 ? *scene.a : *scene.b;
         const Turn turn(*array, Access::read);
         if (i % 3 == 0) device.refuse_buffers = 1;
         const auto buffer = array->bring_to(device, Instant::max());

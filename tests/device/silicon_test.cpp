@@ -1,15 +1,14 @@
 #include "device/doubles.hpp"
-#include "support/device/scripted_device.hpp"
+#include "support/device/memory_device.hpp"
 
 namespace wye::test {
 
 TEST_CASE("adapters with one UUID share a silicon, and every opened device has a name of its own",
           "[device]") {
-  const auto a = std::make_shared<ScriptedDevice>("cuda:0", 1_GiB, 7);
-  const auto b = std::make_shared<ScriptedDevice>("vulkan:0", 1_GiB, 7);
-  const auto other = std::make_shared<ScriptedDevice>("vulkan:1", 1_GiB, 8);
-  const auto nameless = std::make_shared<ScriptedDevice>("x:0"),
-             again = std::make_shared<ScriptedDevice>("x:0");
+  const auto a = std::make_shared<MemoryDevice>("cuda:0", 1_GiB, 7);
+  const auto b = std::make_shared<MemoryDevice>("vulkan:0", 1_GiB, 7);
+  const auto other = std::make_shared<MemoryDevice>("vulkan:1", 1_GiB, 8);
+  const auto nameless = std::make_shared<MemoryDevice>("x:0"), again = std::make_shared<MemoryDevice>("x:0");
   CHECK(a->silicon() == b->silicon());
   CHECK(a->ref().silicon == b->ref().silicon);
   CHECK(a->ref() != b->ref());
@@ -34,15 +33,15 @@ TEST_CASE("all adapters of the CPU share its silicon, whose limit is the memory 
 TEST_CASE("a silicon ends with its last device", "[device]") {
   std::weak_ptr<Silicon> silicon;
   {
-    const auto device = std::make_shared<ScriptedDevice>("cuda:0", 1_GiB, 9);
+    const auto device = std::make_shared<MemoryDevice>("cuda:0", 1_GiB, 9);
     silicon = device->silicon();
   }
   CHECK(silicon.expired());
-  CHECK(std::make_shared<ScriptedDevice>("cuda:0", 1_GiB, 9)->memory().in_use == 0_B);
+  CHECK(std::make_shared<MemoryDevice>("cuda:0", 1_GiB, 9)->memory().in_use == 0_B);
 }
 
 TEST_CASE("an allocation that the device refuses is tried once more after a reclaim", "[device]") {
-  const auto device = std::make_shared<ScriptedDevice>("scripted:0");
+  const auto device = std::make_shared<MemoryDevice>("scripted:0");
   const auto first = std::make_shared<ScriptedReclaimable>(),
              second = std::make_shared<ScriptedReclaimable>();
   device->add_reclaimable(first);
@@ -80,7 +79,7 @@ TEST_CASE("an allocation that the device refuses is tried once more after a recl
 }
 
 TEST_CASE("a full runtime reclaims, and a full context does not", "[device]") {
-  const auto device = std::make_shared<ScriptedDevice>("scripted:0");
+  const auto device = std::make_shared<MemoryDevice>("scripted:0");
   const auto runtime =
       std::make_shared<MemoryAccount>("player", 1000_B, AccountLevel::runtime, device->silicon()->account());
   const auto context = std::make_shared<MemoryAccount>("scripted:0#0", 700_B, AccountLevel::context, runtime);
@@ -97,7 +96,7 @@ TEST_CASE("a full runtime reclaims, and a full context does not", "[device]") {
 }
 
 TEST_CASE("reclaimables that ended are forgotten", "[device]") {
-  const auto device = std::make_shared<ScriptedDevice>("scripted:0");
+  const auto device = std::make_shared<MemoryDevice>("scripted:0");
   for (int i = 0; i < 1000; ++i) device->add_reclaimable(std::make_shared<ScriptedReclaimable>());
   const auto last = std::make_shared<ScriptedReclaimable>();
   device->add_reclaimable(last);

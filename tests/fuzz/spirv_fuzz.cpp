@@ -1,11 +1,10 @@
-// Code from anywhere: it is read within its bounds, understood or refused, in both rooms that read SPIR-V.
-#include "backend/vulkan/spirv.hpp"
+// Code from anywhere: it is read within its bounds, understood or refused.
+#include "spirv/rewrite.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "backend/vulkan/spirv_check.hpp"
-#include "backend/vulkan/spirv_spill.hpp"
 #include "fuzz/edits.hpp"
 #include "kernel/compilers/glsl.hpp"
 #include "kernel/reflect/spirv.hpp"
@@ -84,13 +83,11 @@ void check(const Words& words, const kernel::Interface& interface) {
     artefact.passing.push_back(
         {.kind = device::Passing::Kind::descriptor, .binding = binding.binding, .offset = 0});
   }
-  const auto module = vulkan::spirv::Module::parse(artefact.code, "k", physical.spirv_version);
+  const auto module = vulkan::read_spirv(artefact, physical);
   if (!module || !vulkan::check_spirv(*module, artefact, physical)) return;
-  const Words spilled = vulkan::spill_push_constants(*module, 31);
-  // What comes out is a module again.
-  const auto again = std::as_bytes(std::span(spilled));
-  artefact.code.assign(again.begin(), again.end());
-  if (!vulkan::spirv::Module::parse(artefact.code, "k", physical.spirv_version)) std::abort();
+  const Words spilled = spirv::spill_push_constants(*module, 31);
+  // The result is a module again.
+  if (!spirv::Module::parse(spilled)) std::abort();
 }
 
 }  // namespace

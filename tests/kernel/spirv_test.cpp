@@ -1,4 +1,5 @@
 #include "kernel/reflect/spirv.hpp"
+#include "spirv/rewrite.hpp"
 
 #include <random>
 
@@ -46,26 +47,26 @@ TEST_CASE("what is no SPIR-V is refused", "[kernel]") {
 TEST_CASE("source languages newer than the tools are forgotten, nothing else", "[kernel]") {
   test::Words words{0x07230203, 0x00010500, 0, 10, 0, 0x00030003, 11, 1, 0x00020011, 1};
   const test::Words before = words;
-  kernel::forget_new_languages(words);
+  spirv::make_portable(words);
   CHECK(words[6] == 0);
   words[6] = 11;
   CHECK(words == before);
   words[6] = 2;
-  kernel::forget_new_languages(words);
+  spirv::make_portable(words);
   CHECK(words[6] == 2);
   test::Words cut{0x07230203, 0x00010500, 0, 10, 0, 0x00030003, 11};
-  kernel::forget_new_languages(cut);
+  spirv::make_portable(cut);
   CHECK(cut[6] == 11);
 }
 
 TEST_CASE("small numbers are asked for in storage buffers only", "[kernel]") {
   test::Words words{0x07230203, 0x00010500, 0,          10, 0,          0x00020011, 4434,
-                    0x00020011, 4449,       0x00020011, 1,  0x00030003, 4434,       1};
-  kernel::ask_for_storage_buffers(words);
+                    0x00020011, 4449,       0x00020011, 1,  0x00030005, 4434,       1};
+  spirv::make_portable(words);
   CHECK(words == test::Words{0x07230203, 0x00010500, 0, 10, 0, 0x00020011, 4433, 0x00020011, 4448, 0x00020011,
-                             1, 0x00030003, 4434, 1});
+                             1, 0x00030005, 4434, 1});
   test::Words cut{0x07230203, 0x00010500, 0, 10, 0, 0x00030011, 4434};
-  kernel::ask_for_storage_buffers(cut);
+  spirv::make_portable(cut);
   CHECK(cut[6] == 4434);
 }
 
@@ -496,7 +497,7 @@ TEST_CASE("uniform buffers become storage buffers that are not written", "[kerne
       "#version 450\nlayout(set = 0, binding = 2) uniform U { float a; vec3 b; uint c[3]; };\n"
       "layout(set = 0, binding = 0) buffer X { float x[]; };\nvoid main() { x[0] = a + b.y + float(c[1]); }");
   CHECK_FALSE(reflect(words, "main", {}));
-  kernel::read_uniform_buffers_as_storage(words);
+  spirv::make_portable(words);
   CHECK(kernel::validate(words));
   const Interface seen = interface_of(words);
   REQUIRE(seen.bindings.size() == 2);
@@ -506,7 +507,7 @@ TEST_CASE("uniform buffers become storage buffers that are not written", "[kerne
   for (const SlotMember& member : seen.bindings[1].memory.layout) offsets.push_back(member.offset);
   CHECK(offsets == std::vector<std::uint32_t>{0, 16, 20, 24, 32, 48, 64});
   auto again = words;
-  kernel::read_uniform_buffers_as_storage(again);
+  spirv::make_portable(again);
   CHECK(again == words);
 }
 
@@ -579,8 +580,8 @@ TEST_CASE("no word of a module can be anything that leads outside it", "[kernel]
     ++tried;
     understood += reflect(words, "main", {}).has_value();
     test::Words copy = words;
-    kernel::forget_new_languages(copy);
-    kernel::read_uniform_buffers_as_storage(copy);
+    spirv::make_portable(copy);
+    spirv::make_portable(copy);
   };
   for (const test::Words& whole : modules) {
     for (std::size_t length = 0; length < whole.size(); ++length)

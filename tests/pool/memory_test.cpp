@@ -10,7 +10,7 @@
 #include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 #include "support/catch.hpp"
-#include "support/device/scripted_device.hpp"
+#include "support/device/memory_device.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -24,14 +24,14 @@ std::shared_ptr<pool::Pool> open(PoolOptions options, Devices devices) {
   pool::Inventory inventory;
   for (const auto& device : devices) inventory.adapters.push_back(device->info());
   inventory.devices = std::move(devices);
-  return pool::Pool::open(std::move(options), std::move(inventory)).value();
+  return pool::Pool::open(std::move(options), std::move(inventory));
 }
 
 }  // namespace
 
 TEST_CASE("a pool counts what its contexts hold, and a silicon what all pools hold", "[pool]") {
-  const auto card = std::make_shared<test::ScriptedDevice>("cuda:0", 1_GiB, 3);
-  const auto same_card = std::make_shared<test::ScriptedDevice>("vulkan:0", 1_GiB, 3);
+  const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_GiB, 3);
+  const auto same_card = std::make_shared<test::MemoryDevice>("vulkan:0", 1_GiB, 3);
   const auto one = open({.lanes_per_device = 1}, {card, same_card});
   const auto two = open({.lanes_per_device = 1}, {card});
   CHECK(one->account_on(*card) == one->account_on(*same_card));
@@ -50,7 +50,7 @@ TEST_CASE("a pool counts what its contexts hold, and a silicon what all pools ho
 }
 
 TEST_CASE("a context that is over its limit does not make others give way", "[pool]") {
-  const auto card = std::make_shared<test::ScriptedDevice>("scripted:0");
+  const auto card = std::make_shared<test::MemoryDevice>("scripted:0");
   const auto pool = open({.lanes_per_device = 1, .lane_memory = 1000_B}, {card});
   const auto spare = std::make_shared<test::ScriptedReclaimable>();
   card->add_reclaimable(spare);
@@ -69,8 +69,8 @@ TEST_CASE("a context that is over its limit does not make others give way", "[po
 }
 
 TEST_CASE("a lost device is not leased while another can be, and is an error otherwise", "[pool]") {
-  const auto a = std::make_shared<test::ScriptedDevice>("scripted:0");
-  const auto b = std::make_shared<test::ScriptedDevice>("scripted:1");
+  const auto a = std::make_shared<test::MemoryDevice>("scripted:0");
+  const auto b = std::make_shared<test::MemoryDevice>("scripted:1");
   const auto pool = open({.lanes_per_device = 1}, {a, b});
   a->is_lost = true;
   {
@@ -85,8 +85,8 @@ TEST_CASE("a lost device is not leased while another can be, and is an error oth
 }
 
 TEST_CASE("a device that is not of the pool is refused", "[pool]") {
-  const auto own = std::make_shared<test::ScriptedDevice>("scripted:0");
-  const auto other = std::make_shared<test::ScriptedDevice>("scripted:0");
+  const auto own = std::make_shared<test::MemoryDevice>("scripted:0");
+  const auto other = std::make_shared<test::MemoryDevice>("scripted:0");
   const auto pool = open({}, {own});
   CHECK(pool->lease_on(other->ref()).error() == Errc::invalid_argument);
   CHECK(pool->lease_for(*other, Instant::min()).error() == Errc::invalid_argument);
@@ -94,8 +94,8 @@ TEST_CASE("a device that is not of the pool is refused", "[pool]") {
 }
 
 TEST_CASE("a device that makes no lane leaves the lease to the next one", "[pool]") {
-  const auto a = std::make_shared<test::ScriptedDevice>("scripted:0");
-  const auto b = std::make_shared<test::ScriptedDevice>("scripted:1");
+  const auto a = std::make_shared<test::MemoryDevice>("scripted:0");
+  const auto b = std::make_shared<test::MemoryDevice>("scripted:1");
   const auto pool = open({.lanes_per_device = 1}, {a, b});
   a->refuse_lanes = 1;
   CHECK(pool->lease({}, Instant::min()).value().id() == "scripted:1#0");
@@ -107,8 +107,8 @@ TEST_CASE("a device that makes no lane leaves the lease to the next one", "[pool
 }
 
 TEST_CASE("eight threads lease and allocate while devices refuse; bytes and leases balance", "[pool]") {
-  const auto a = std::make_shared<test::ScriptedDevice>("scripted:0", 1_MiB, 5);
-  const auto b = std::make_shared<test::ScriptedDevice>("scripted:1", 1_MiB, 5);
+  const auto a = std::make_shared<test::MemoryDevice>("scripted:0", 1_MiB, 5);
+  const auto b = std::make_shared<test::MemoryDevice>("scripted:1", 1_MiB, 5);
   const auto pool = open({.lanes_per_device = 2, .lane_memory = 4000_B, .lease_timeout = 60s}, {a, b});
   std::atomic<int> granted{0}, over_budget{0}, no_memory{0}, others{0};
   std::vector<std::thread> threads;

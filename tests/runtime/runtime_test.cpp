@@ -69,8 +69,8 @@ TEST_CASE("metrics add up", "[runtime]") {
   for (int i = 0; i < 5; ++i) CHECK(runtime.run(scale(x, 1.5f)));
   const Metrics metrics = runtime.metrics();
   CHECK(metrics.jobs.submitted == 5);
-  CHECK(metrics.jobs.done == 5);
-  CHECK(metrics.jobs.done_by_backend.at("cpu") == 5);
+  CHECK(metrics.jobs.completed == 5);
+  CHECK(metrics.jobs.completed_by_backend.at("cpu") == 5);
   CHECK(metrics.cache.kernels == 1);
   CHECK(metrics.cache.hits == 4);
   CHECK(metrics.cache.misses == 0);  // a host function needs no build

@@ -89,7 +89,7 @@ TEST_CASE("a kernel is built as a job on the device that is asked for, and its f
   CHECK(built->backend() == "vulkan");
   CHECK(built->cache_tier() == CacheTier::built);
   CHECK(runtime.metrics().cache.misses == 1);
-  CHECK(builds(runtime).done == 1);
+  CHECK(builds(runtime).completed == 1);
   CHECK(builds(runtime).build_time > 0ns);
   CHECK(runtime.metrics().pool.leases == 0);  // it took no lane
 
@@ -98,7 +98,7 @@ TEST_CASE("a kernel is built as a job on the device that is asked for, and its f
   REQUIRE(used);
   CHECK(used->cache_tier() == CacheTier::memory);
   CHECK(x[99] == 6.0f);
-  CHECK(builds(runtime).done == 1);
+  CHECK(builds(runtime).completed == 1);
   CHECK(runtime.submit(Job::build(scale), {.on = "vulkan"}).wait()->cache_tier() == CacheTier::memory);
   CHECK(runtime.metrics().cache.misses == 1);
 }
@@ -121,7 +121,7 @@ TEST_CASE("a build that takes too long answers in time, and is there for who ask
   CHECK(gated->begun == 1);  // one build served both
   CHECK(runtime.metrics().cache.misses == 1);
   CHECK(runtime.metrics().cache.failures == 0);
-  CHECK(builds(runtime).done == 1);
+  CHECK(builds(runtime).completed == 1);
 }
 
 TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel", "[scheduler]") {
@@ -182,7 +182,7 @@ TEST_CASE("a build that fails says why, and is counted", "[scheduler]") {
   const auto failed = runtime.submit(Job::build(broken)).wait();
   REQUIRE_FALSE(failed);
   CHECK(builds(runtime).failed == 1);
-  CHECK(builds(runtime).done == 0);
+  CHECK(builds(runtime).completed == 0);
   if (has_vulkan(runtime)) {
     CHECK(failed.error() == Errc::compile_failed);
     CHECK_FALSE(failed.error().diagnostics().empty());

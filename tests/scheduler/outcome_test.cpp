@@ -209,11 +209,11 @@ TEST_CASE("jobs that time out, are cancelled and fail are counted apart", "[sche
   CHECK(jobs.timed_out == 1);
   CHECK(jobs.cancelled == 1);
   CHECK(jobs.failed == 1);
-  CHECK(jobs.done == 1);
+  CHECK(jobs.completed == 1);
   CHECK(custom.timed_out == 1);
   CHECK(custom.cancelled == 1);
   CHECK(custom.failed == 1);
-  CHECK(jobs.submitted == jobs.done + jobs.failed + jobs.cancelled + jobs.timed_out);
+  CHECK(jobs.submitted == jobs.completed + jobs.failed + jobs.cancelled + jobs.timed_out);
 }
 
 TEST_CASE("functions of the host are no cache misses", "[scheduler]") {

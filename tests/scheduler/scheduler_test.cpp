@@ -384,7 +384,7 @@ TEST_CASE("eight threads submit and every job settles exactly once", "[scheduler
   const SchedulerMetrics jobs = runtime.metrics().jobs;
   CHECK(settled == 800);
   CHECK(jobs.submitted == 800);
-  CHECK(jobs.done + jobs.cancelled == 800);
+  CHECK(jobs.completed + jobs.cancelled == 800);
   CHECK(jobs.queued == 0);
   CHECK(jobs.running == 0);
 }

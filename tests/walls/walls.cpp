@@ -16,12 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-// Who may include whom; a room may always include itself. "backend" stands for each backend by itself.
+// The rooms that each room may include, besides itself. "backend" stands for each backend by itself.
 const std::map<std::string, Names> arrows{
     {"base", {}},
     {"device", {"base"}},
-    {"kernel", {"base", "device"}},
-    {"backend", {"base", "device"}},
+    {"spirv", {"base", "device"}},
+    {"kernel", {"base", "device", "spirv"}},
+    {"backend", {"base", "device", "spirv"}},
     {"cache", {"base", "device", "kernel"}},
     {"pool", {"base", "device"}},
     {"data", {"base", "device", "pool"}},
@@ -77,6 +78,9 @@ const std::vector<Words>& vocabulary() {
       {"libsodium", std::regex(R"(crypto_\w+|sodium_\w+|<sodium.*>)"), {"src/base/"}},
       {"xxHash", std::regex(R"(XXH\w+|<xxhash\.h>)"), {"src/base/"}},
       {"shaderc", std::regex(R"(shaderc(_\w+|::.*)|<shaderc/.*>)"), {"src/kernel/"}},
+      {"SPIR-V",
+       std::regex(R"(spv::.*|<spirv/.*>)"),
+       {"src/spirv/", "src/kernel/reflect/spirv", "src/backend/vulkan/spirv_check"}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
       {"printing",
        std::regex(
@@ -89,14 +93,23 @@ const std::vector<Words>& vocabulary() {
   return words;
 }
 
+// The files outside of src/backend that may name a backend, and why.
+const Names backend_names_allowed{
+    "include/wye/interop/",     // the public door to one vendor's objects
+    "src/device/names.cpp",     // "cpu" is the name of a type of adapter
+    "src/interop/dlpack.cpp",   // DLPack numbers vendors
+    "src/workloads/matmul.cpp"  // a native source for one vendor's library
+};
+
 struct Source {
   Names included;  // "<wye/base/error.hpp>", "\"cache/store.hpp\""
   std::set<std::string> names;
+  std::set<std::string> strings;
 };
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':'; }
 
-// What a file includes and every name in it, without its comments and the contents of its strings.
+// What a file includes, every name in it, without its comments, and its strings.
 Source read(const fs::path& path) {
   std::ostringstream all;
   all << std::ifstream(path).rdbuf();
@@ -121,7 +134,9 @@ Source read(const fs::path& path) {
       }
       at = end;
     } else if (rest.front() == '"' || rest.front() == '\'') {
+      const auto begin = at + 1;
       for (++at; at < text.size() && text[at] != rest.front(); ++at) at += text[at] == '\\';
+      if (rest.front() == '"') source.strings.insert(text.substr(begin, std::min(at, text.size()) - begin));
       ++at;
     } else if (in_name(rest.front())) {
       auto end = at;  // a digit separator is part of its number
@@ -157,9 +172,10 @@ std::string room_of(const std::string& path) {
 
 std::string kind_of(const std::string& room) { return room.starts_with("backend/") ? "backend" : room; }
 
-// The room an include leads to, where it leads to one.
+// Returns the room of an included file, or nothing if the file belongs to no room.
 std::optional<std::string> target_of(const std::string& included) {
   if (included == "<wye/wye.hpp>") return "runtime";
+  if (included.starts_with("<spirv/unified1/")) return std::nullopt;  // of the package, not of the room
   static const std::regex leads(R"([<"](wye/)?(backend/\w+|\w+)/.*)");
   std::smatch match;
   if (!std::regex_match(included, match, leads)) return std::nullopt;
@@ -173,6 +189,8 @@ class Checker {
   explicit Checker(const fs::path& root) : root_(root) {}
 
   std::vector<Violation> check() {
+    for (const auto& entry : fs::directory_iterator(root_ / "src/backend"))
+      if (entry.is_directory()) backends_.push_back(entry.path().filename().string());
     for (const char* folder : {"include", "src", "examples", "bench", "tools"}) {
       if (fs::exists(root_ / folder)) check_folder(folder);
     }
@@ -205,6 +223,10 @@ class Checker {
       check_arrow(path, room, included);
       check_vendor(path, is_public, included);
     }
+    const bool is_library = is_public || path.starts_with("src/");
+    if (is_library && !path.starts_with("src/backend/") && !begins_with_one_of(path, backend_names_allowed))
+      for (const auto& string : source.strings)
+        if (contains(backends_, string)) add("backend names", path, '"' + string + "\" names a backend.");
     // A benchmark is timed against its peers: it has their words.
     if (room == "bench") return;
     auto names = source.names;
@@ -250,6 +272,7 @@ class Checker {
   }
 
   fs::path root_;
+  Names backends_;
   std::vector<Violation> found_;
 };
 
@@ -258,7 +281,7 @@ class Checker {
 std::vector<Violation> check(const fs::path& root) { return Checker(root).check(); }
 
 std::vector<std::string> rules() {
-  std::vector<std::string> all{"arrows", "public headers", "readmes", "rooms"};
+  std::vector<std::string> all{"arrows", "backend names", "public headers", "readmes", "rooms"};
   for (const auto& words : vocabulary()) all.push_back(words.of);
   return all;
 }

@@ -19,8 +19,8 @@ class WYE_API DynamicLibrary {
   /// Errors: unavailable, with what the loader said of each name; io, if the process or the system can open no further file.
   static Result<DynamicLibrary> open(std::initializer_list<std::string_view> names);
   static Result<DynamicLibrary> open(std::string_view name) { return open({name}); }
-  /// Paths of the files called `<name>` or `<name>.<more>` in the first of the loader's directories (those of
-  /// LD_LIBRARY_PATH, as the process was started with, then the system's own) that has any, sorted.
+  /// Returns the sorted paths of the files `NAME` or `NAME.MORE` in the first of the loader's directories that has any:
+  /// those of LD_LIBRARY_PATH as the process was started with, then the system's own.
   static std::vector<std::string> find(std::string_view name);
 
   DynamicLibrary(DynamicLibrary&& other) noexcept;

@@ -378,6 +378,7 @@ struct HostFunctionArity {
                                ParametersOfTheFunction == ParametersOfTheKernel + 2;
 };
 
+/// \cond  Doxygen takes this for an endless recursion.
 /// What the parameters of a function are, if it has one signature.
 template <class F>
 struct SignatureOf : SignatureOf<decltype(&F::operator())> {};
@@ -395,6 +396,7 @@ template <class F, class R, class... A>
 struct SignatureOf<R (F::*)(A...) noexcept> : SignatureOf<R (*)(A...)> {};
 template <class F, class R, class... A>
 struct SignatureOf<R (F::*)(A...) const noexcept> : SignatureOf<R (*)(A...)> {};
+/// \endcond
 
 template <class F>
 concept HasSignature = std::is_pointer_v<F> || requires {

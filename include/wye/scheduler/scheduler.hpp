@@ -53,7 +53,7 @@ struct SchedulerOptions {
 
 /// The jobs of one workload type that have settled.
 struct TypeMetrics {
-  std::uint64_t done = 0;
+  std::uint64_t completed = 0;
   std::uint64_t failed = 0;     ///< neither timed out nor cancelled
   std::uint64_t cancelled = 0;  ///< by their callers
   Duration run_time{};          ///< of all together: see `Outcome::run_time`
@@ -65,11 +65,11 @@ struct SchedulerMetrics {
   std::uint64_t submitted = 0;
   std::uint32_t queued = 0;   ///< now
   std::uint32_t running = 0;  ///< now
-  std::uint64_t done = 0;
+  std::uint64_t completed = 0;
   std::uint64_t failed = 0;     ///< neither timed out nor cancelled
   std::uint64_t cancelled = 0;  ///< by their callers
   std::uint64_t fallbacks = 0;  ///< jobs that did not run on the first device chosen
-  std::map<std::string, std::uint64_t, std::less<>> done_by_backend;
+  std::map<std::string, std::uint64_t, std::less<>> completed_by_backend;
   std::map<std::string, TypeMetrics, std::less<>>
       by_type;                  ///< by the name of the workload type: "shader-compilation"
   std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not done within their time limit

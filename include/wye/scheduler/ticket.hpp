@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,18 +49,34 @@ class WYE_API Outcome {
   std::shared_ptr<const scheduler::Record> record_;
 };
 
+/// Why a device did not run a job.
+enum class RefusalCode : std::uint8_t {
+  none,                ///< it ran the job
+  unusable_adapter,    ///< it could not be opened
+  not_requested,       ///< `JobOptions::on` names another device
+  device_lost,         ///< see `Candidate::error`
+  kernel_unsupported,  ///< a kernel of the job has no source for it, or needs a feature that it lacks
+  foreign_buffer,      ///< an argument of the job is a buffer of another device
+  attempt_failed,      ///< see `Candidate::error`
+  fallback_forbidden,  ///< a device before it failed, and the job forbids fallback
+  lower_preference,    ///< another device comes before it in the preference table
+  emulated,            ///< it is a GPU driver that runs on the CPU: it comes after all other devices
+};
+
 /// What was decided about one device.
 struct Candidate {
   enum class Verdict : std::uint8_t {
-    ran,      ///< it did the job
-    refused,  ///< it cannot
-    failed,   ///< it was tried and could not
-    passed,   ///< it could have; another came first
+    ran,      ///< it completed the job
+    refused,  ///< it cannot run the job
+    failed,   ///< it was tried and failed
+    passed,   ///< it could have run the job; another device came first
   };
   std::string device;  ///< "vulkan:0"
   std::string name;    ///< "llvmpipe (LLVM 15.0.6, 256 bits)"
   Verdict verdict = Verdict::passed;
-  std::string reason;  ///< a sentence without its subject: "no kernel source for it (has host)"
+  std::string reason;  ///< a sentence: "Kernel 'scale' has no source for 'cpu:0' (has Glsl; needs host)."
+  RefusalCode code = RefusalCode::none;
+  std::optional<Error> error = std::nullopt;  ///< the failure of the device or of the attempt, if it was one
 };
 
 /// Why a job ran where it did, device by device in the order they were considered.

@@ -1,24 +1,27 @@
 #pragma once
-/// What a driver would not survive: lavapipe crashes on bindings outside the layout and takes any workgroup.
-/// This is not a validator; the kernel room runs one.
+/// Checks that keep a driver from crashing: lavapipe crashes on bindings outside the layout and takes any workgroup.
+/// These do not validate a module; the kernel room runs the validator.
 #include <wye/base/extent.hpp>
 
-#include "backend/vulkan/spirv.hpp"
 #include "backend/vulkan/vulkan_adapter.hpp"
 #include "device/artefact.hpp"
+#include "spirv/module.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Checks that `artefact`, whose code is `module`, fits itself and the device: its entry point, its
+/// Reads the code of `artefact`.
+/// Errors: compile_failed if it is not SPIR-V, is cut short, or is newer than the device takes.
+Result<spirv::Module> read_spirv(const device::Artefact& artefact, const PhysicalDevice& physical);
+
+/// Checks that `artefact`, whose code is `module`, is consistent with its code and fits the device: its entry point, its
 /// descriptors, its parameter block, its capabilities, its workgroup and shared memory.
-/// Errors: compile_failed (the code does not hold what the artefact says), unsupported (the device is too
-///          small for it).
+/// Errors: compile_failed if artefact and code differ; unsupported if the device's limits or features do not suffice.
 Result<void> check_spirv(const spirv::Module& module, const device::Artefact& artefact,
                          const PhysicalDevice& physical);
 
-/// Whether the module has 8- or 16-bit numbers among its push constants, and the device has them in storage buffers only.
+/// Returns whether the module has 8- or 16-bit push constants that the device supports in storage buffers only.
 bool has_narrow_parameters_without_feature(const spirv::Module& module, const PhysicalDevice& physical);
 
 }  // namespace vulkan

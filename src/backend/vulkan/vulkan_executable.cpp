@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "backend/vulkan/spirv_check.hpp"
-#include "backend/vulkan/spirv_rows.hpp"
-#include "backend/vulkan/spirv_spill.hpp"
 #include "backend/vulkan/vulkan_error.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "spirv/rewrite.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -45,7 +44,7 @@ Result<std::shared_ptr<VulkanExecutable>> VulkanExecutable::create(std::shared_p
 
 Result<void> VulkanExecutable::build(const device::Artefact& artefact) {
   VulkanDevice& device = vulkan();
-  auto module = spirv::Module::parse(artefact.code, artefact.kernel, device.physical().spirv_version);
+  auto module = read_spirv(artefact, device.physical());
   if (!module) return std::move(module).error();
   if (auto checked = check_spirv(*module, artefact, device.physical()); !checked) return checked;
 
@@ -69,9 +68,7 @@ Result<void> VulkanExecutable::build(const device::Artefact& artefact) {
                  base::text("Kernel '{}' binds {} buffers, and device '{}' allows {}.", artefact.kernel,
                             bindings_.size(), device.info().id, device.info().limits.bound_buffers));
   if (auto made = make_layout(); !made) return made;
-  const auto given = module->words();
-  std::vector<std::uint32_t> words = spilled_ ? spill_push_constants(*module, *spilled_)
-                                              : std::vector<std::uint32_t>(given.begin(), given.end());
+  spirv::Words words = spilled_ ? spirv::spill_push_constants(*module, *spilled_) : module->words;
   auto made = make_pipeline(words, 0);
   if (!made) return std::move(made).error();
   pipeline_ = *made;
@@ -90,11 +87,10 @@ Result<VkPipeline> VulkanExecutable::row_pipeline() const {
   if (const VkPipeline made = row_pipeline_) return made;
   VulkanDevice& device = vulkan();
   const std::string& kernel = artefact().kernel;
-  auto module =
-      spirv::Module::parse(std::as_bytes(std::span(words_)), kernel, device.physical().spirv_version);
-  if (!module) return std::move(module).error();
-  auto words = split_into_rows(*module, kernel, static_cast<std::uint32_t>(device.info().limits.groups.x),
-                               artefact().workgroup);
+  const auto module = spirv::Module::parse(words_);
+  if (!module) return module.error();
+  auto words = spirv::split_into_rows(
+      *module, kernel, static_cast<std::uint32_t>(device.info().limits.groups.x), artefact().workgroup);
   if (!words) return std::move(words).error();
   auto made = make_pipeline(*words, VK_PIPELINE_CREATE_DISPATCH_BASE_BIT);
   if (!made) return made;

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "backend/vulkan/spirv.hpp"
 #include "backend/vulkan/vulkan_device.hpp"
 #include "device/artefact.hpp"
 #include "device/executable.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "kernel/reflect/spirv_module.hpp"
+#include "spirv/module.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -29,7 +29,7 @@ Error no_entry(std::string_view entry, const std::vector<std::string>& names) {
   constexpr std::size_t most_shown = 8;
   std::string others;
   for (std::size_t i = 0; i < names.size() && i < most_shown; ++i)
-    others += base::text("{}'{}'", i == 0 ? "" : ", ", printable(names[i]));
+    others += base::text("{}'{}'", i == 0 ? "" : ", ", spirv::printable(names[i]));
   if (names.size() > most_shown) others += base::text(" and {} more", names.size() - most_shown);
   const std::string mangled = base::text("_Z{}{}", entry.size(), entry);
   const bool in_cpp = std::any_of(names.begin(), names.end(),
@@ -153,7 +153,8 @@ class PtxReader {
   Result<void> read_target() {
     const std::string name(words_.take());
     const auto architecture = parse_architecture(name);
-    if (!architecture) return damaged(base::text("its .target ('{}') is no architecture", printable(name)));
+    if (!architecture)
+      return damaged(base::text("its .target ('{}') is no architecture", spirv::printable(name)));
     out_.architecture = *architecture;
     return {};
   }
@@ -164,7 +165,7 @@ class PtxReader {
     CudaCode unused;
     CudaCode& code = wanted ? out_ : unused;
     if (wanted && std::exchange(found_, true))
-      return damaged(base::text("it has kernel '{}' twice", printable(names_.back())));
+      return damaged(base::text("it has kernel '{}' twice", spirv::printable(names_.back())));
     std::uint64_t offset = 0;
     if (words_.take("(") && !words_.take(")")) {
       do {

@@ -1,11 +1,12 @@
 #include "kernel/reflect/spirv.hpp"
 
 #include <algorithm>
+#include <spirv/unified1/spirv.hpp11>
 #include <unordered_set>
 
 #include "base/text.hpp"
-#include "kernel/reflect/spirv_module.hpp"
-#include "kernel/reflect/spirv_writes.hpp"
+#include "spirv/module.hpp"
+#include "spirv/writes.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -13,10 +14,19 @@ namespace kernel {
 
 namespace {
 
-constexpr std::uint32_t compute = 5;      // execution model GLCompute
-constexpr std::uint32_t local_size = 17;  // execution modes
-constexpr std::uint32_t local_size_id = 38;
-constexpr std::uint32_t workgroup_size = 25;  // built-in
+using spirv::Decorations;
+using spirv::EntryPoint;
+using spirv::Function;
+using spirv::Id;
+using spirv::Instruction;
+using spirv::Module;
+using spirv::Op;
+using spirv::printable;
+using spirv::Roots;
+using spirv::StorageClass;
+using spirv::Type;
+using spirv::Variable;
+
 constexpr std::uint32_t version_1_4 = 0x00010400;
 constexpr std::uint32_t most_push_bytes = 1 << 16;
 constexpr std::uint32_t bindings_end = 1024;  // drivers make tables as long as the largest number
@@ -29,67 +39,70 @@ std::uint32_t round_up(std::uint64_t size, std::uint32_t alignment) {
 }
 
 struct Capability {
-  std::uint32_t number;
+  spv::Capability number;
   const char* name;
   bool known;  ///< to wye: every device has it, or it is a feature
   std::optional<Feature> feature;
 };
 
 constexpr Capability capabilities[] = {
-    {0, "Matrix", true, {}},
-    {1, "Shader", true, {}},
-    {5347, "PhysicalStorageBufferAddresses", true, {}},
-    {9, "Float16", true, Feature::float16},
-    {10, "Float64", true, Feature::float64},
-    {11, "Int64", true, Feature::int64},
-    {12, "Int64Atomics", true, Feature::atomics_int64},
-    {22, "Int16", true, Feature::int16},
-    {39, "Int8", true, Feature::int8},
-    {61, "GroupNonUniform", true, Feature::subgroups},
-    {62, "GroupNonUniformVote", true, Feature::subgroups},
-    {63, "GroupNonUniformArithmetic", true, Feature::subgroups},
-    {64, "GroupNonUniformBallot", true, Feature::subgroups},
-    {65, "GroupNonUniformShuffle", true, Feature::subgroups},
-    {66, "GroupNonUniformShuffleRelative", true, Feature::subgroups},
-    {4433, "StorageBuffer16BitAccess", true, Feature::storage16},
-    {4448, "StorageBuffer8BitAccess", true, Feature::storage8},
-    {6033, "AtomicFloat32AddEXT", true, Feature::atomics_float32},
-    {67, "GroupNonUniformClustered", true, Feature::subgroups_clustered},
-    {4435, "StoragePushConstant16", true, Feature::parameters16},
-    {4450, "StoragePushConstant8", true, Feature::parameters8},
-    {5345, "VulkanMemoryModel", true, Feature::memory_model},
-    {5346, "VulkanMemoryModelDeviceScope", true, Feature::memory_model},
-    {5, "Linkage", false, {}},
-    {6, "Kernel", false, {}},
-    {43, "Sampled1D", false, {}},
-    {44, "Image1D", false, {}},
-    {46, "SampledBuffer", false, {}},
-    {47, "ImageBuffer", false, {}},
-    {49, "StorageImageExtendedFormats", false, {}},
-    {50, "ImageQuery", false, {}},
-    {55, "StorageImageReadWithoutFormat", false, {}},
-    {56, "StorageImageWriteWithoutFormat", false, {}},
-    {68, "GroupNonUniformQuad", false, {}},
-    {4434, "UniformAndStorageBuffer16BitAccess", false, {}},
-    {4441, "VariablePointersStorageBuffer", false, {}},
-    {4442, "VariablePointers", false, {}},
-    {4449, "UniformAndStorageBuffer8BitAccess", false, {}},
-    {4472, "RayQueryKHR", false, {}},
-    {5055, "ShaderClockKHR", false, {}},
-    {5302, "RuntimeDescriptorArray", false, {}},
-    {5612, "AtomicFloat32MinMaxEXT", false, {}},
-    {6019, "DotProduct", false, {}},
-    {6034, "AtomicFloat64AddEXT", false, {}},
+    {spv::Capability::Matrix, "Matrix", true, {}},
+    {spv::Capability::Shader, "Shader", true, {}},
+    {spv::Capability::PhysicalStorageBufferAddresses, "PhysicalStorageBufferAddresses", true, {}},
+    {spv::Capability::Float16, "Float16", true, Feature::float16},
+    {spv::Capability::Float64, "Float64", true, Feature::float64},
+    {spv::Capability::Int64, "Int64", true, Feature::int64},
+    {spv::Capability::Int64Atomics, "Int64Atomics", true, Feature::atomics_int64},
+    {spv::Capability::Int16, "Int16", true, Feature::int16},
+    {spv::Capability::Int8, "Int8", true, Feature::int8},
+    {spv::Capability::GroupNonUniform, "GroupNonUniform", true, Feature::subgroups},
+    {spv::Capability::GroupNonUniformVote, "GroupNonUniformVote", true, Feature::subgroups},
+    {spv::Capability::GroupNonUniformArithmetic, "GroupNonUniformArithmetic", true, Feature::subgroups},
+    {spv::Capability::GroupNonUniformBallot, "GroupNonUniformBallot", true, Feature::subgroups},
+    {spv::Capability::GroupNonUniformShuffle, "GroupNonUniformShuffle", true, Feature::subgroups},
+    {spv::Capability::GroupNonUniformShuffleRelative, "GroupNonUniformShuffleRelative", true,
+     Feature::subgroups},
+    {spv::Capability::StorageBuffer16BitAccess, "StorageBuffer16BitAccess", true, Feature::storage16},
+    {spv::Capability::StorageBuffer8BitAccess, "StorageBuffer8BitAccess", true, Feature::storage8},
+    {spv::Capability::AtomicFloat32AddEXT, "AtomicFloat32AddEXT", true, Feature::atomics_float32},
+    {spv::Capability::GroupNonUniformClustered, "GroupNonUniformClustered", true,
+     Feature::subgroups_clustered},
+    {spv::Capability::StoragePushConstant16, "StoragePushConstant16", true, Feature::parameters16},
+    {spv::Capability::StoragePushConstant8, "StoragePushConstant8", true, Feature::parameters8},
+    {spv::Capability::VulkanMemoryModel, "VulkanMemoryModel", true, Feature::memory_model},
+    {spv::Capability::VulkanMemoryModelDeviceScope, "VulkanMemoryModelDeviceScope", true,
+     Feature::memory_model},
+    {spv::Capability::Linkage, "Linkage", false, {}},
+    {spv::Capability::Kernel, "Kernel", false, {}},
+    {spv::Capability::Sampled1D, "Sampled1D", false, {}},
+    {spv::Capability::Image1D, "Image1D", false, {}},
+    {spv::Capability::SampledBuffer, "SampledBuffer", false, {}},
+    {spv::Capability::ImageBuffer, "ImageBuffer", false, {}},
+    {spv::Capability::StorageImageExtendedFormats, "StorageImageExtendedFormats", false, {}},
+    {spv::Capability::ImageQuery, "ImageQuery", false, {}},
+    {spv::Capability::StorageImageReadWithoutFormat, "StorageImageReadWithoutFormat", false, {}},
+    {spv::Capability::StorageImageWriteWithoutFormat, "StorageImageWriteWithoutFormat", false, {}},
+    {spv::Capability::GroupNonUniformQuad, "GroupNonUniformQuad", false, {}},
+    {spv::Capability::UniformAndStorageBuffer16BitAccess, "UniformAndStorageBuffer16BitAccess", false, {}},
+    {spv::Capability::VariablePointersStorageBuffer, "VariablePointersStorageBuffer", false, {}},
+    {spv::Capability::VariablePointers, "VariablePointers", false, {}},
+    {spv::Capability::UniformAndStorageBuffer8BitAccess, "UniformAndStorageBuffer8BitAccess", false, {}},
+    {spv::Capability::RayQueryKHR, "RayQueryKHR", false, {}},
+    {spv::Capability::ShaderClockKHR, "ShaderClockKHR", false, {}},
+    {spv::Capability::RuntimeDescriptorArray, "RuntimeDescriptorArray", false, {}},
+    {spv::Capability::AtomicFloat32MinMaxEXT, "AtomicFloat32MinMaxEXT", false, {}},
+    {spv::Capability::DotProduct, "DotProduct", false, {}},
+    {spv::Capability::AtomicFloat64AddEXT, "AtomicFloat64AddEXT", false, {}},
 };
 
 Result<Features> needed_features(const Module& module) {
   Features needs;
-  for (const std::uint32_t number : module.capabilities) {
+  for (const spv::Capability number : module.capabilities) {
     const auto* found = std::find_if(std::begin(capabilities), std::end(capabilities),
                                      [&](const Capability& c) { return c.number == number; });
     if (found == std::end(capabilities) || !found->known)
       return unsupported(base::text("The code needs the SPIR-V capability {}{}, which wye does not offer.",
-                                    number,
+                                    static_cast<std::uint32_t>(number),
                                     base::parenthesized(found == std::end(capabilities) ? "" : found->name)));
     if (found->feature) needs.add(*found->feature);
   }
@@ -113,37 +126,23 @@ class Reflection {
 
  private:
   Result<void> find_entry(std::string_view name) {
+    entry_ = module_.compute_entry(name);
+    if (entry_) return {};
     std::string others;
-    for (const EntryPoint& entry : module_.entries) {
-      if (entry.model != compute) continue;
-      if (entry.name == name) return entry_ = &entry, Result<void>();
-      others += base::text("{}'{}'", others.empty() ? "" : ", ", printable(entry.name));
-    }
+    for (const EntryPoint& entry : module_.entries)
+      if (entry.model == spv::ExecutionModel::GLCompute)
+        others += base::text("{}'{}'", others.empty() ? "" : ", ", printable(entry.name));
     return base::invalid(
         others.empty() ? std::string("The code has no compute entry point.")
                        : base::text("The code has no compute entry point '{}' (it has {}).", name, others));
   }
 
   Result<void> find_workgroup() {
-    std::optional<Extent3> size;
-    for (const Instruction& mode : module_.modes) {
-      if (mode[0] != entry_->function) continue;
-      if (mode.op == Op::execution_mode && mode[1] == local_size) size = Extent3(mode[2], mode[3], mode[4]);
-      if (mode.op == Op::execution_mode_id && mode[1] == local_size_id) {
-        size = numbers(mode.operands.subspan(std::min<std::size_t>(2, mode.size())));
-        if (!size)
-          return unsupported("The workgroup size is computed from constants in a way wye does not follow.");
-      }
-    }
-    // The built-in wins over the modes, wherever it is.
-    for (const auto& [id, decorations] : module_.decorations) {
-      if (decorations.built_in != workgroup_size) continue;
-      const auto found = module_.composites.find(id);
-      size = found == module_.composites.end() ? std::nullopt : numbers(found->second);
-      if (!size)
-        return unsupported("The workgroup size is computed from constants in a way wye does not follow.");
-    }
-    if (!size) return base::invalid("The entry point has no workgroup size.");
+    const spirv::WorkgroupSize workgroup = module_.workgroup(*entry_);
+    if (!workgroup.is_declared) return base::invalid("The entry point has no workgroup size.");
+    const auto& size = workgroup.size;
+    if (!size)
+      return unsupported("The workgroup size is computed from constants in a way wye does not follow.");
     if (size->x == 0 || size->y == 0 || size->z == 0)
       return base::invalid(
           base::text("The workgroup size ({} x {} x {}) has a zero in it.", size->x, size->y, size->z));
@@ -151,28 +150,18 @@ class Reflection {
     return {};
   }
 
-  std::optional<Extent3> numbers(std::span<const Id> ids) const {
-    std::uint64_t value[3];
-    if (ids.size() != 3) return std::nullopt;
-    for (std::size_t i = 0; i < 3; ++i) {
-      const auto found = module_.numbers.find(ids[i]);
-      if (found == module_.numbers.end()) return std::nullopt;
-      value[i] = found->second;
-    }
-    return Extent3(value[0], value[1], value[2]);
-  }
-
   /// The variables of the module that belong to the entry point.
   std::vector<const Variable*> used_variables() const {
     std::unordered_set<Id> used;
-    const auto entries = std::count_if(module_.entries.begin(), module_.entries.end(),
-                                       [](const EntryPoint& e) { return e.model == compute; });
+    const auto entries =
+        std::count_if(module_.entries.begin(), module_.entries.end(),
+                      [](const EntryPoint& e) { return e.model == spv::ExecutionModel::GLCompute; });
     const bool all = module_.version < version_1_4 && entries == 1;
     if (module_.version >= version_1_4) {
       used.insert(entry_->interface.begin(), entry_->interface.end());
     } else if (!all) {
-      // Older modules do not list them: what any word of a function names counts.
-      for (const Function* function : reachable(module_, entry_->function))
+      // Older modules do not list them: a variable counts if any word of a function names it.
+      for (const Function* function : spirv::reachable(module_, entry_->function))
         for (const Instruction& in : function->body) used.insert(in.operands.begin(), in.operands.end());
     }
     std::vector<const Variable*> found;
@@ -185,12 +174,12 @@ class Reflection {
     for (const Variable* variable : used_variables()) {
       const Type& pointer = module_.type(variable->type);
       switch (variable->storage) {
-        case Storage::input:
-        case Storage::output:
-        case Storage::workgroup:
-        case Storage::private_:
-        case Storage::function: break;
-        case Storage::push_constant:
+        case StorageClass::Input:
+        case StorageClass::Output:
+        case StorageClass::Workgroup:
+        case StorageClass::Private:
+        case StorageClass::Function: break;
+        case StorageClass::PushConstant:
           if (auto done = add_push(*variable, pointer); !done) return done;
           break;
         default:
@@ -214,8 +203,8 @@ class Reflection {
                                     binding, base::parenthesized(name), set, what));
     };
     const bool buffer =
-        variable.storage == Storage::storage_buffer ||
-        (variable.storage == Storage::uniform && module_.decoration(pointer.element).buffer_block);
+        variable.storage == StorageClass::StorageBuffer ||
+        (variable.storage == StorageClass::Uniform && module_.decoration(pointer.element).buffer_block);
     switch (type.kind) {
       case Type::Kind::array:
       case Type::Kind::runtime_array: return refuse("an array of resources");
@@ -226,8 +215,8 @@ class Reflection {
       default: return refuse("of a kind that wye does not know");
     }
     if (!buffer)
-      return refuse(variable.storage == Storage::uniform ? "a uniform buffer"
-                                                         : "of a kind that wye does not know");
+      return refuse(variable.storage == StorageClass::Uniform ? "a uniform buffer"
+                                                              : "of a kind that wye does not know");
     if (set != 0) return refuse("a storage buffer of another set");
     if (!decorations.binding)
       return base::invalid(
@@ -240,7 +229,7 @@ class Reflection {
     for (std::size_t i = 0; i < out_.bindings.size(); ++i) {
       Binding& there = out_.bindings[i];
       if (there.binding != binding) continue;
-      // Two views of one buffer: what they do not agree on is not known.
+      // Two views of one buffer: a property in which they differ is unknown.
       variables_.push_back({variable.id, binding});
       there.memory.declared = static_cast<Access>(static_cast<unsigned>(there.memory.declared) |
                                                   static_cast<unsigned>(memory.declared));
@@ -254,7 +243,7 @@ class Reflection {
     return {};
   }
 
-  /// The variable's name, else that of the block's only member, else that of the block.
+  /// Returns the variable's name; without one, the name of the block's only member; without one, that of the block.
   std::string buffer_name(Id variable, Id block) const {
     if (std::string name = module_.name(variable); !name.empty())
       return name.substr(name.rfind('.') + 1);  // Slang's "entryPointParams.x"
@@ -263,7 +252,7 @@ class Reflection {
     return module_.name(block);
   }
 
-  /// What a pointer to `pointee` shows: the elements of its one member, or of itself where it is no block.
+  /// Describes the memory behind a pointer to `pointee`: the elements of its only member, or its own if it is no block.
   Memory memory_of(Id pointee, const Decorations& variable, std::uint32_t pointer_stride = 0) const {
     Memory memory;
     const Type* shown = &module_.type(pointee);
@@ -375,7 +364,7 @@ class Reflection {
     for (const auto& [variable, binding] : variables_) roots.buffers[variable] = index_of(binding);
     for (const std::size_t member : member_order_) roots.members.push_back(out_.bindings.size() + member);
     roots.count = out_.bindings.size() + out_.members.size();
-    const std::vector<Written> written = find_writes(module_, entry_->function, roots);
+    const std::vector<Written> written = spirv::find_writes(module_, entry_->function, roots);
     for (std::size_t i = 0; i < roots.count; ++i) {
       Memory& memory =
           i < out_.bindings.size() ? out_.bindings[i].memory : out_.members[i - out_.bindings.size()].memory;
@@ -395,68 +384,20 @@ class Reflection {
 
 Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view entry,
                           std::span<const device::Specialization> constants) {
-  auto module = Module::parse(words, constants);
+  auto module = Module::parse({words.begin(), words.end()}, constants);
   if (!module) return std::move(module).error();
+  if (!module->decoration_groups.empty())
+    return unsupported("The module uses decoration groups, which wye does not read.");
+  for (const device::Specialization& given : constants) {
+    const auto found = module->spec_sizes.find(given.id);
+    if (found == module->spec_sizes.end())
+      return base::invalid(base::text("There is no specialization constant {} in the source.", given.id));
+    if (found->second != given.size)
+      return base::invalid(
+          base::text("Specialization constant {} is given {} bytes, but has {} in the source.", given.id,
+                     given.size, found->second));
+  }
   return Reflection(*module).run(entry);
-}
-
-namespace {
-
-/// Calls `change` with the first operand of each `op`.
-template <class Change>
-void change_first_operands(std::span<std::uint32_t> words, Op op, Change change) {
-  for (std::size_t at = 5; at < words.size();) {
-    const std::size_t length = words[at] >> 16;
-    if (length == 0 || length > words.size() - at) return;
-    if (static_cast<Op>(words[at] & 0xffff) == op && length > 1) change(words[at + 1]);
-    at += length;
-  }
-}
-
-}  // namespace
-
-void forget_new_languages(std::span<std::uint32_t> words) {
-  constexpr std::uint32_t newest_known = 7;  // SYCL; Slang is 11
-  change_first_operands(words, Op::source, [](std::uint32_t& language) {
-    if (language > newest_known) language = 0;
-  });
-}
-
-void read_uniform_buffers_as_storage(std::vector<std::uint32_t>& words) {
-  constexpr std::uint32_t version_1_3 = 0x00010300, uniform = 2, storage_buffer = 12;
-  constexpr std::uint32_t buffer_block = 3, non_writable = 24;
-  if (words.size() < 5 || words[1] < version_1_3) return;
-  std::vector<std::size_t> changed;  // the words that name the storage class
-  std::vector<Id> variables;
-  std::size_t annotations = 0;
-  for (std::size_t at = 5; at < words.size();) {
-    const std::size_t length = words[at] >> 16;
-    if (length == 0 || length > words.size() - at) return;
-    const auto op = static_cast<Op>(words[at] & 0xffff);
-    const bool annotates = op == Op::decorate || op == Op::member_decorate;
-    if (annotates && annotations == 0) annotations = at;
-    if (op == Op::decorate && length > 2 && words[at + 2] == buffer_block) return;
-    if (op == Op::type_pointer && length == 4 && words[at + 2] == uniform) changed.push_back(at + 2);
-    if (op == Op::variable && length >= 4 && words[at + 3] == uniform) {
-      changed.push_back(at + 3);
-      variables.push_back(words[at + 2]);
-    }
-    at += length;
-  }
-  if (variables.empty() || annotations == 0) return;
-  for (const std::size_t at : changed) words[at] = storage_buffer;
-  std::vector<std::uint32_t> added;
-  for (const Id variable : variables)
-    added.insert(added.end(), {3u << 16 | static_cast<std::uint32_t>(Op::decorate), variable, non_writable});
-  words.insert(words.begin() + static_cast<std::ptrdiff_t>(annotations), added.begin(), added.end());
-}
-
-void ask_for_storage_buffers(std::span<std::uint32_t> words) {
-  constexpr std::uint32_t both16 = 4434, storage16 = 4433, both8 = 4449, storage8 = 4448;
-  change_first_operands(words, Op::capability, [](std::uint32_t& capability) {
-    if (capability == both16) capability = storage16;
-    if (capability == both8) capability = storage8;
-  });
 }
 
 }  // namespace kernel

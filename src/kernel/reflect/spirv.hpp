@@ -1,5 +1,5 @@
 #pragma once
-/// Reading SPIR-V: what a module expects of whoever runs it.
+/// The interface of a shader: its parameters, its workgroup and the features that it needs.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/feature.hpp>
@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "device/artefact.hpp"
+#include "spirv/written.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// Whether code writes something, as far as it can be followed.
-enum class Written : std::uint8_t { no, yes, unknown };
+using spirv::Written;
 
 /// Memory a shader sees, bound as a buffer or through an address.
 struct Memory {
@@ -74,7 +74,6 @@ struct Interface {
 /// outside `words`, whatever they are.
 /// Errors: invalid_argument (cut short, no such entry point, no such constant); unsupported, with names and
 ///         numbers: resources other than storage buffers of set 0, capabilities wye does not know.
-/// Source: the SPIR-V specification, version 1.6.
 Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view entry,
                           std::span<const device::Specialization> constants);
 
@@ -82,18 +81,6 @@ Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view
 /// scalar_layout where its structs ask for it. Without effect in a build without SPIRV-Tools (WYE_GLSL off).
 /// Errors: invalid_argument, with what is wrong and where.
 Result<Features> validate(std::span<const std::uint32_t> words);
-
-/// Makes the source language of every OpSource "unknown" where it is newer than the tools and drivers of
-/// 2023, which refuse it. It is a remark for debuggers; nothing else changes.
-void forget_new_languages(std::span<std::uint32_t> words);
-
-/// Makes a module that asks for 8- and 16-bit numbers in storage and uniform buffers ask for those in storage buffers
-/// only, which is all that wye binds, and more devices have it. Slang always asks for both.
-void ask_for_storage_buffers(std::span<std::uint32_t> words);
-
-/// Makes the uniform buffers of a module storage buffers that it does not write. Every layout of a uniform buffer is one of a
-/// storage buffer, which may be larger. SPIR-V before 1.3 keeps its uniform buffers, and so does a module that is not valid.
-void read_uniform_buffers_as_storage(std::vector<std::uint32_t>& words);
 
 }  // namespace kernel
 }  // namespace v0

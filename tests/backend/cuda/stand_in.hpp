@@ -100,7 +100,7 @@ class StandIn {
 
 inline std::unique_ptr<Backend> cuda_backend() {
   for (const BackendEntry& entry : backend_table())
-    if (entry.name == "cuda") return entry.make();
+    if (entry.name == "cuda" && entry.make) return entry.make();
   throw std::runtime_error("This build has no backend 'cuda'.");
 }
 inline std::vector<Discovered> discover(const BackendOptions& options) {

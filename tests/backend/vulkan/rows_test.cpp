@@ -4,8 +4,8 @@
 
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
-#include "backend/vulkan/spirv_rows.hpp"
 #include "backend/vulkan/vulkan_executable.hpp"
+#include "spirv/rewrite.hpp"
 
 namespace wye::test {
 namespace {
@@ -95,8 +95,10 @@ struct Tools {
   }
 };
 
-vulkan::spirv::Module module_of(std::span<const std::byte> code) {
-  return good(vulkan::spirv::Module::parse(code, "k", 0x00010600));
+spirv::Module module_of(std::span<const std::byte> code) {
+  std::vector<Word> words(code.size() / sizeof(Word));
+  std::memcpy(words.data(), code.data(), code.size());
+  return good(spirv::Module::parse(words));
 }
 
 /// A module whose main has `body`, with built-ins as inputs of `integer` and what the body may need.
@@ -138,12 +140,12 @@ TEST_CASE("a module that is split into rows is valid SPIR-V", "[vulkan][rows]") 
   Tools tools;
   const auto check = [&](std::span<const std::byte> code) {
     const auto module = module_of(code);
-    const auto words = good(vulkan::split_into_rows(module, "k", 65535, {4, 2, 1}));
-    CHECK(words.size() > module.words().size());
+    const auto words = good(spirv::split_into_rows(module, "k", 65535, {4, 2, 1}));
+    CHECK(words.size() > module.words.size());
     CHECK(tools.invalid(words) == "");
     // What was given is still valid after it has been split once more.
     CHECK(tools.invalid(good(
-              vulkan::split_into_rows(module_of(std::as_bytes(std::span(words))), "k", 3, {4, 2, 1}))) == "");
+              spirv::split_into_rows(module_of(std::as_bytes(std::span(words))), "k", 3, {4, 2, 1}))) == "");
   };
   for (const Twin twin : {Twin::descriptors, Twin::addresses}) check(compile(recording({4, 2, 1}, twin)));
   check(compile(recording({4, 2, 1}, Twin::descriptors), true));  // SPIR-V 1.0
@@ -162,8 +164,8 @@ TEST_CASE("a module that is split into rows is valid SPIR-V", "[vulkan][rows]") 
 TEST_CASE("a module that reads no index is not changed", "[vulkan][rows]") {
   const auto code = compile("#version 450\nlayout(local_size_x = 4) in;\nvoid main() {}");
   const auto module = module_of(code);
-  const auto words = good(vulkan::split_into_rows(module, "k", 65535, 4));
-  CHECK(std::equal(words.begin(), words.end(), module.words().begin(), module.words().end()));
+  const auto words = good(spirv::split_into_rows(module, "k", 65535, 4));
+  CHECK(std::equal(words.begin(), words.end(), module.words.begin(), module.words.end()));
 }
 
 TEST_CASE("a module whose loads cannot be rewritten is refused with the reason", "[vulkan][rows]") {
@@ -178,7 +180,7 @@ TEST_CASE("a module whose loads cannot be rewritten is refused with the reason",
   for (const auto& row : rows) {
     INFO(row.body);
     const auto code = assembled(row.body);
-    const auto refused = vulkan::split_into_rows(module_of(code), "k", 65535, {4, 2, 1});
+    const auto refused = spirv::split_into_rows(module_of(code), "k", 65535, {4, 2, 1});
     REQUIRE_FALSE(refused);
     CHECK(refused.error() == Errc::unsupported);
     CHECK(refused.error().sentence() ==

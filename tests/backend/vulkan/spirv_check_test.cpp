@@ -11,7 +11,7 @@ namespace {
 
 using vulkan::check_spirv;
 using vulkan::PhysicalDevice;
-using vulkan::spirv::Module;
+using vulkan::read_spirv;
 
 /// A device with everything.
 PhysicalDevice everything() {
@@ -59,7 +59,7 @@ std::string shader(const std::string& declarations, const std::string& body = ""
 }
 
 Result<void> checked(const Artefact& artefact, const PhysicalDevice& physical = everything()) {
-  auto module = Module::parse(artefact.code, artefact.kernel, physical.spirv_version);
+  auto module = read_spirv(artefact, physical);
   if (!module) return std::move(module).error();
   return check_spirv(*module, artefact, physical);
 }
@@ -101,14 +101,15 @@ TEST_CASE("what is not SPIR-V is refused with the reason", "[vulkan]") {
     return checked(broken);
   };
   broken.code.clear();
-  refused(checked(broken), Errc::compile_failed, {"'k'", "cut short (0 bytes)"});
+  refused(checked(broken), Errc::compile_failed, {"'k'", "SPIR-V of 0 words is cut short"});
   broken.code.assign(fine.code.begin(), fine.code.end() - 1);
   refused(checked(broken), Errc::compile_failed, {"cut short"});
-  refused(with(0, 0x03022307), Errc::compile_failed, {"byte order"});
-  refused(with(0, 0xdeadbeef), Errc::compile_failed, {"does not begin"});
+  refused(with(0, 0x03022307), Errc::compile_failed, {"first word (0x03022307)"});
+  refused(with(0, 0xdeadbeef), Errc::compile_failed, {"first word (0xdeadbeef)"});
   refused(with(1, 0x00020000), Errc::compile_failed, {"version 2.0", "up to 1.6"});
-  refused(with(5, words[5] & 0xffff), Errc::compile_failed, {"broken at word 5"});
-  refused(with(5, (words[5] & 0xffff) | 0xfff00000), Errc::compile_failed, {"broken at word 5"});
+  refused(with(5, words[5] & 0xffff), Errc::compile_failed, {"instruction at word 5", "does not end inside"});
+  refused(with(5, (words[5] & 0xffff) | 0xfff00000), Errc::compile_failed,
+          {"instruction at word 5", "does not end inside"});
 }
 
 TEST_CASE("an entry point that is not there, or not a compute shader's, is refused", "[vulkan]") {
@@ -118,7 +119,8 @@ TEST_CASE("an entry point that is not there, or not a compute shader's, is refus
   artefact.entry = "main";
   auto words = words_of(artefact);
   for (std::size_t at = 5; at < words.size(); at += words[at] >> 16)
-    if ((words[at] & 0xffff) == vulkan::spirv::op_entry_point) words[at + 1] = 4;  // Fragment
+    if ((words[at] & 0xffff) == static_cast<unsigned>(spirv::Op::OpEntryPoint))
+      words[at + 1] = 4;  // Fragment
   put(artefact, words);
   refused(checked(artefact), Errc::compile_failed, {"compute entry point 'main'"});
 }
@@ -257,7 +259,7 @@ TEST_CASE("no change to a module makes the checks read outside it", "[vulkan]") 
     if (random() % 4 == 0) changed.resize(random() % changed.size());
     Artefact broken = fine;
     put(broken, changed);
-    if (auto module = Module::parse(broken.code, "k", 0x00010600)) {
+    if (auto module = read_spirv(broken, everything())) {
       ++parsed;
       (void)check_spirv(*module, broken, everything());
     }

@@ -1,11 +1,12 @@
 // Parameters beyond the limit of push constants reach the kernel through a buffer.
-#include "backend/vulkan/spirv_spill.hpp"
+#include "spirv/rewrite.hpp"
 
 #include <cstring>
 #include <numeric>
 #include <spirv-tools/libspirv.hpp>
 
 #include "backend/vulkan/rig.hpp"
+#include "backend/vulkan/spirv_check.hpp"
 #include "backend/vulkan/vulkan_executable.hpp"
 
 namespace wye::test {
@@ -102,19 +103,19 @@ TEST_CASE("a spilled module is valid SPIR-V and has no push constants left", "[v
   });
   for (const bool vulkan_1_0 : {false, true}) {
     const Artefact artefact = spilling(Twin::descriptors, vulkan_1_0);
-    const auto module = good(vulkan::spirv::Module::parse(artefact.code, "spilling", 0x00010600));
-    CHECK((module.version() < 0x00010300) == vulkan_1_0);
-    const auto words = vulkan::spill_push_constants(module, 1);
+    vulkan::PhysicalDevice physical;
+    physical.spirv_version = 0x00010600;
+    const auto module = good(vulkan::read_spirv(artefact, physical));
+    CHECK((module.version < 0x00010300) == vulkan_1_0);
+    const auto words = spirv::spill_push_constants(module, 1);
     CHECK(tools.Validate(words.data(), words.size()));
     CHECK(complaint == "");
-    const auto again =
-        good(vulkan::spirv::Module::parse(std::as_bytes(std::span(words)), "spilled", 0x00010600));
-    again.each([](const vulkan::spirv::Instruction& i) {
-      if (i.op == vulkan::spirv::op_variable) CHECK(i[2] != vulkan::spirv::push_constant);
-      if (i.op == vulkan::spirv::op_type_pointer) CHECK(i[1] != vulkan::spirv::push_constant);
-      if (i.op == vulkan::spirv::op_capability)
-        CHECK(i[0] != vulkan::spirv::capability_storage_push_constant16);
-    });
+    const auto again = good(spirv::Module::parse(words));
+    for (const spirv::Variable& variable : again.variables)
+      CHECK(variable.storage != spirv::StorageClass::PushConstant);
+    for (const auto& [id, type] : again.types) CHECK(type.storage != spirv::StorageClass::PushConstant);
+    for (const spv::Capability capability : again.capabilities)
+      CHECK(capability != spv::Capability::StoragePushConstant16);
   }
 }
 

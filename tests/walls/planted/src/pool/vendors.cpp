@@ -2,3 +2,4 @@
 #include <shaderc/shaderc.h>
 #include <sodium.h>
 #include <xxhash.h>
+#include <spirv/unified1/spirv.hpp11>

@@ -1,17 +1,17 @@
 #pragma once
-/// What a shader writes.
+/// Which buffers and parameters a shader writes through.
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-#include "kernel/reflect/spirv.hpp"
-#include "kernel/reflect/spirv_module.hpp"
+#include "spirv/module.hpp"
+#include "spirv/written.hpp"
 
 namespace wye {
 inline namespace v0 {
-namespace kernel {
+namespace spirv {
 
-/// Something that memory is reached from: a bound buffer, or a member of the push-constant block.
+/// The origins of addresses: bound buffers, and members of the push-constant block.
 struct Roots {
   std::unordered_map<Id, std::size_t> buffers;  ///< by variable
   Id push = 0;                                  ///< the variable of the push-constant block
@@ -19,14 +19,13 @@ struct Roots {
   std::size_t count = 0;                        ///< of all roots
 };
 
-/// Which roots the code reachable from `entry` writes through. Addresses are followed through loads, copies,
-/// local variables and calls; where one may come from several roots the answer is `unknown`, never a wrong
-/// `no`.
+/// Returns for each root whether the code reachable from `entry` writes through it. Follows addresses through loads, copies,
+/// local variables and calls. If an address may come from several roots, each of them is `unknown`, never wrongly `no`.
 std::vector<Written> find_writes(const Module& module, Id entry, const Roots& roots);
 
-/// The functions that can run when `entry` is called, itself included.
+/// Returns the functions that `entry` calls, directly or not, and `entry` itself.
 std::vector<const Function*> reachable(const Module& module, Id entry);
 
-}  // namespace kernel
+}  // namespace spirv
 }  // namespace v0
 }  // namespace wye

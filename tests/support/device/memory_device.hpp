@@ -16,10 +16,10 @@
 
 namespace wye::test {
 
-class ScriptedDevice final : public device::DeviceBase {
+class MemoryDevice final : public device::DeviceBase {
  public:
   /// `silicon` is the last byte of its UUID; with 0 the device has a silicon of its own.
-  explicit ScriptedDevice(std::string id, Bytes memory = Bytes{1ull << 30}, std::uint8_t silicon = 0)
+  explicit MemoryDevice(std::string id, Bytes memory = Bytes{1ull << 30}, std::uint8_t silicon = 0)
       : DeviceBase(describe(std::move(id), memory, silicon)) {}
 
   std::atomic<int> refuse_buffers{0};  ///< as many buffers are refused for want of memory

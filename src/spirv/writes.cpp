@@ -1,4 +1,4 @@
-#include "kernel/reflect/spirv_writes.hpp"
+#include "spirv/writes.hpp"
 
 #include <optional>
 #include <unordered_map>
@@ -6,14 +6,14 @@
 
 namespace wye {
 inline namespace v0 {
-namespace kernel {
+namespace spirv {
 
 namespace {
 
 /// A set of roots, one bit each.
 using Mask = std::uint64_t;
 constexpr std::size_t most_roots = 64;
-/// Rounds after which addresses that still wander are given up on. Real shaders take two or three.
+/// Rounds after which addresses that still change are given up. Real shaders take two or three.
 constexpr int most_rounds = 16;
 
 class Follower {
@@ -52,21 +52,21 @@ class Follower {
   void parameters_of(const Function& function) {
     std::vector<Id>& parameters = parameters_[function.id];
     for (const Instruction& in : function.body)
-      if (in.op == Op::function_parameter) parameters.push_back(in[1]);
+      if (in.op == Op::OpFunctionParameter) parameters.push_back(in[1]);
   }
 
   void declare(Id id, Id type) { type_of_[id] = type; }
-  /// Nothing where `pointer` is made by an instruction that is not followed.
-  std::optional<Storage> storage(Id pointer) const {
+  /// Returns nothing if an instruction that is not followed makes `pointer`.
+  std::optional<StorageClass> storage(Id pointer) const {
     const auto found = type_of_.find(pointer);
     if (found == type_of_.end()) return std::nullopt;
     return module_.type(found->second).storage;
   }
   bool is_local(Id pointer) const {
     const auto s = storage(pointer);
-    return s == Storage::function || s == Storage::private_ || s == Storage::workgroup;
+    return s == StorageClass::Function || s == StorageClass::Private || s == StorageClass::Workgroup;
   }
-  /// Where the address `id` holds, or (of a pointer to a local variable) what is stored there, comes from.
+  /// Returns the origin of the address in `id`; of a pointer to a local variable, the origin of its content.
   Mask from(Id id) const {
     const auto found = from_.find(id);
     return found == from_.end() ? 0 : found->second;
@@ -85,12 +85,12 @@ class Follower {
   void follow(const Instruction& in, Id function) {
     const Id type = in[0], result = in[1];
     switch (in.op) {
-      case Op::function_parameter:
-      case Op::variable: declare(result, type); break;
-      case Op::access_chain:
-      case Op::in_bounds_access_chain:
-      case Op::ptr_access_chain:
-      case Op::in_bounds_ptr_access_chain:
+      case Op::OpFunctionParameter:
+      case Op::OpVariable: declare(result, type); break;
+      case Op::OpAccessChain:
+      case Op::OpInBoundsAccessChain:
+      case Op::OpPtrAccessChain:
+      case Op::OpInBoundsPtrAccessChain:
         declare(result, type);
         if (in[2] == roots_.push && roots_.push != 0)
           add(result, member(in));
@@ -99,33 +99,33 @@ class Follower {
         else
           add(result, from(in[2]));
         break;
-      case Op::load:
+      case Op::OpLoad:
         declare(result, type);
-        // What lies in a buffer is data: an address found there belongs to no parameter.
-        if (is_local(in[2]) || storage(in[2]) == Storage::push_constant) add(result, from(local(in[2])));
+        // The content of a buffer is data: an address in it belongs to no parameter.
+        if (is_local(in[2]) || storage(in[2]) == StorageClass::PushConstant) add(result, from(local(in[2])));
         break;
-      case Op::store:
+      case Op::OpStore:
         if (is_local(in[0])) add(local(in[0]), from(in[1]));
         break;
-      case Op::copy_memory:
-        if (is_local(in[0]) && (is_local(in[1]) || storage(in[1]) == Storage::push_constant))
+      case Op::OpCopyMemory:
+        if (is_local(in[0]) && (is_local(in[1]) || storage(in[1]) == StorageClass::PushConstant))
           add(local(in[0]), from(local(in[1])));
         break;
-      case Op::copy_object:
-      case Op::bitcast:
-      case Op::u_convert:
-      case Op::convert_ptr_to_u:
-      case Op::convert_u_to_ptr:
-      case Op::copy_logical:
-      case Op::composite_extract: copy(in, 2, 3); break;
-      case Op::i_add:
-      case Op::i_sub:
-      case Op::composite_insert: copy(in, 2, 4); break;
-      case Op::select:
-      case Op::composite_construct:
-      case Op::phi: copy(in, 2, in.size()); break;
-      case Op::return_value: add(function, from(in[0])); break;
-      case Op::function_call: call(in); break;
+      case Op::OpCopyObject:
+      case Op::OpBitcast:
+      case Op::OpUConvert:
+      case Op::OpConvertPtrToU:
+      case Op::OpConvertUToPtr:
+      case Op::OpCopyLogical:
+      case Op::OpCompositeExtract: copy(in, 2, 3); break;
+      case Op::OpIAdd:
+      case Op::OpISub:
+      case Op::OpCompositeInsert: copy(in, 2, 4); break;
+      case Op::OpSelect:
+      case Op::OpCompositeConstruct:
+      case Op::OpPhi: copy(in, 2, in.size()); break;
+      case Op::OpReturnValue: add(function, from(in[0])); break;
+      case Op::OpFunctionCall: call(in); break;
       default: break;
     }
   }
@@ -135,7 +135,7 @@ class Follower {
     for (std::size_t i = first; i < last; ++i) add(in[1], from(in[i]));
   }
 
-  /// An argument reaches its parameter; what a function stores through a pointer to a local comes back.
+  /// Passes arguments to parameters, and stores through a pointer to a local variable back to the caller.
   void call(const Instruction& in) {
     declare(in[1], in[0]);
     add(in[1], from(in[2]));
@@ -148,7 +148,7 @@ class Follower {
     }
   }
 
-  /// The members of the push-constant block that an access chain into it can mean.
+  /// Returns the members of the push-constant block that an access chain into it can name.
   Mask member(const Instruction& chain) const {
     const auto index = module_.numbers.find(chain[3]);
     if (index == module_.numbers.end() || index->second >= roots_.members.size()) return all_members_;
@@ -157,17 +157,17 @@ class Follower {
 
   void look_for_writes(const Instruction& in) {
     switch (in.op) {
-      case Op::store:
-      case Op::copy_memory:
-      case Op::copy_memory_sized:
-      case Op::atomic_store:
-      case Op::atomic_flag_clear: write(in[0]); break;
-      case Op::atomic_flag_test_and_set:
-      case Op::atomic_f_min:
-      case Op::atomic_f_max:
-      case Op::atomic_f_add: write(in[2]); break;
+      case Op::OpStore:
+      case Op::OpCopyMemory:
+      case Op::OpCopyMemorySized:
+      case Op::OpAtomicStore:
+      case Op::OpAtomicFlagClear: write(in[0]); break;
+      case Op::OpAtomicFlagTestAndSet:
+      case Op::OpAtomicFMinEXT:
+      case Op::OpAtomicFMaxEXT:
+      case Op::OpAtomicFAddEXT: write(in[2]); break;
       default:
-        if (in.op >= Op::atomic_exchange && in.op <= Op::atomic_xor) write(in[2]);
+        if (in.op >= Op::OpAtomicExchange && in.op <= Op::OpAtomicXor) write(in[2]);
         break;
     }
   }
@@ -203,7 +203,7 @@ std::vector<const Function*> reachable(const Module& module, Id entry) {
   if (const auto first = by_id.find(entry); first != by_id.end()) found.push_back(first->second);
   for (std::size_t i = 0; i < found.size(); ++i)
     for (const Instruction& in : found[i]->body)
-      if (in.op == Op::function_call && seen.insert(in[2]).second)
+      if (in.op == Op::OpFunctionCall && seen.insert(in[2]).second)
         if (const auto called = by_id.find(in[2]); called != by_id.end()) found.push_back(called->second);
   return found;
 }
@@ -213,6 +213,6 @@ std::vector<Written> find_writes(const Module& module, Id entry, const Roots& ro
   return Follower(module, roots).run(reachable(module, entry));
 }
 
-}  // namespace kernel
+}  // namespace spirv
 }  // namespace v0
 }  // namespace wye

@@ -1,4 +1,4 @@
-#include "kernel/reflect/spirv_module.hpp"
+#include "spirv/module.hpp"
 
 #include <algorithm>
 
@@ -6,29 +6,12 @@
 
 namespace wye {
 inline namespace v0 {
-namespace kernel {
+namespace spirv {
 
 namespace {
 
-constexpr std::uint32_t magic = 0x07230203;
-constexpr std::size_t header_words = 5;
 constexpr std::uint64_t most_bytes = ~std::uint32_t{0};
-
-enum class Decoration : std::uint32_t {
-  spec_id = 1,
-  buffer_block = 3,
-  row_major = 4,
-  array_stride = 6,
-  matrix_stride = 7,
-  built_in = 11,
-  non_writable = 24,
-  non_readable = 25,
-  binding = 33,
-  descriptor_set = 34,
-  offset = 35,
-};
-
-Error broken(std::string what) { return Error(Errc::invalid_argument, std::move(what)); }
+using spv::Decoration;
 
 /// The literal string that begins at operand `first`; `after` becomes the operand that follows it.
 std::string string_at(const Instruction& instruction, std::size_t first, std::size_t* after = nullptr) {
@@ -50,17 +33,18 @@ std::string string_at(const Instruction& instruction, std::size_t first, std::si
 
 void note(Decorations& d, std::uint32_t decoration, std::uint32_t value) {
   switch (static_cast<Decoration>(decoration)) {
-    case Decoration::spec_id: d.spec_id = value; break;
-    case Decoration::buffer_block: d.buffer_block = true; break;
-    case Decoration::row_major: d.row_major = true; break;
-    case Decoration::array_stride: d.array_stride = value; break;
-    case Decoration::matrix_stride: d.matrix_stride = value; break;
-    case Decoration::built_in: d.built_in = value; break;
-    case Decoration::non_writable: d.non_writable = true; break;
-    case Decoration::non_readable: d.non_readable = true; break;
-    case Decoration::binding: d.binding = value; break;
-    case Decoration::descriptor_set: d.set = value; break;
-    case Decoration::offset: d.offset = value; break;
+    case Decoration::SpecId: d.spec_id = value; break;
+    case Decoration::BufferBlock: d.buffer_block = true; break;
+    case Decoration::RowMajor: d.row_major = true; break;
+    case Decoration::ArrayStride: d.array_stride = value; break;
+    case Decoration::MatrixStride: d.matrix_stride = value; break;
+    case Decoration::BuiltIn: d.built_in = value; break;
+    case Decoration::NonWritable: d.non_writable = true; break;
+    case Decoration::NonReadable: d.non_readable = true; break;
+    case Decoration::Binding: d.binding = value; break;
+    case Decoration::DescriptorSet: d.set = value; break;
+    case Decoration::Offset: d.offset = value; break;
+    default: break;
   }
 }
 
@@ -79,76 +63,75 @@ class Parser {
   Parser(Module& module, std::span<const device::Specialization> constants)
       : module_(module), constants_(constants) {}
 
-  Result<void> split(std::span<const std::uint32_t> words) {
+  Result<void> split() {
+    const std::span<const std::uint32_t> words = module_.words;
     if (words.size() < header_words)
-      return broken(base::text("SPIR-V of {} words is cut short: its header alone has 5.", words.size()));
-    if (words[0] != magic)
-      return broken(
-          base::text("The first word ({:#010x}) is not that of SPIR-V ({:#010x}).", words[0], magic));
+      return base::invalid(
+          base::text("SPIR-V of {} words is cut short: its header alone has 5.", words.size()));
+    if (words[0] != spv::MagicNumber)
+      return base::invalid(base::text("The first word ({:#010x}) is not that of SPIR-V ({:#010x}).", words[0],
+                                      spv::MagicNumber));
     module_.version = words[1];
-    for (std::size_t at = header_words; at < words.size();) {
-      const std::size_t length = words[at] >> 16;
-      if (length == 0 || length > words.size() - at)
-        return broken(
-            base::text("The instruction at word {} (of {} words) does not end inside the module ({} words).",
-                       at, length, words.size()));
-      module_.instructions.push_back(
-          {static_cast<Op>(words[at] & 0xffff), words.subspan(at + 1, length - 1)});
-      at += length;
-    }
+    const std::size_t end =
+        each_instruction(words, [this](Op op, std::span<const std::uint32_t> instruction) {
+          module_.instructions.push_back({op, instruction.subspan(1)});
+        });
+    if (end != words.size())
+      return base::invalid(
+          base::text("The instruction at word {} (of {} words) does not end inside the module ({} words).",
+                     end, words[end] >> 16, words.size()));
     return {};
   }
 
-  /// Fills the tables. Types and constants come before what uses them, so one pass in order is enough, and
-  /// nothing can go in circles.
-  Result<void> fill() {
+  /// Fills the tables. A module declares types and constants before their uses, so one pass in order is enough.
+  void fill() {
     const std::vector<Instruction>& all = module_.instructions;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].op == Op::function) {
-        const std::size_t first = i;
-        while (i < all.size() && all[i].op != Op::function_end) ++i;
-        module_.functions.push_back({all[first][1], std::span(all).subspan(first, i - first)});
+      if (all[i].op != Op::OpFunction) {
+        declare(all[i]);
         continue;
       }
-      if (auto done = declare(all[i]); !done) return done;
+      const std::size_t first = i;
+      while (i < all.size() && all[i].op != Op::OpFunctionEnd) ++i;
+      module_.functions.push_back({all[first][1], std::span(all).subspan(first, i - first)});
     }
-    return {};
   }
 
  private:
-  Result<void> declare(const Instruction& in) {
+  void declare(const Instruction& in) {
     switch (in.op) {
-      case Op::capability: module_.capabilities.push_back(in[0]); break;
-      case Op::entry_point: {
+      case Op::OpCapability: module_.capabilities.push_back(static_cast<spv::Capability>(in[0])); break;
+      case Op::OpExtension: module_.extensions.push_back(string_at(in, 0)); break;
+      case Op::OpEntryPoint: {
         std::size_t after = 0;
-        EntryPoint entry{in[0], in[1], string_at(in, 2, &after), {}};
+        EntryPoint entry{static_cast<spv::ExecutionModel>(in[0]), in[1], string_at(in, 2, &after), {}};
         entry.interface.assign(in.operands.begin() + static_cast<std::ptrdiff_t>(std::min(after, in.size())),
                                in.operands.end());
         module_.entries.push_back(std::move(entry));
         break;
       }
-      case Op::execution_mode:
-      case Op::execution_mode_id: module_.modes.push_back(in); break;
-      case Op::name: module_.names[in[0]] = printable(string_at(in, 1)); break;
-      case Op::member_name: module_.member_names[{in[0], in[1]}] = printable(string_at(in, 2)); break;
-      case Op::decorate: note(module_.decorations[in[0]], in[1], in[2]); break;
-      case Op::member_decorate: note(module_.member_decorations[{in[0], in[1]}], in[2], in[3]); break;
-      case Op::decoration_group:
-        return Error(Errc::unsupported, "The module uses decoration groups, which wye does not read.");
-      case Op::constant: module_.numbers[in[1]] = literal(in); break;
-      case Op::spec_constant:
+      case Op::OpExecutionMode:
+      case Op::OpExecutionModeId: module_.modes.push_back(in); break;
+      case Op::OpName: module_.names[in[0]] = printable(string_at(in, 1)); break;
+      case Op::OpMemberName: module_.member_names[{in[0], in[1]}] = printable(string_at(in, 2)); break;
+      case Op::OpDecorate: note(module_.decorations[in[0]], in[1], in[2]); break;
+      case Op::OpMemberDecorate: note(module_.member_decorations[{in[0], in[1]}], in[2], in[3]); break;
+      case Op::OpDecorationGroup: module_.decoration_groups.push_back(in[0]); break;
+      case Op::OpConstant: module_.numbers[in[1]] = literal(in); break;
+      case Op::OpSpecConstant:
         specialize(in[1], literal(in), static_cast<std::uint32_t>(module_.type(in[0]).size));
         break;
-      case Op::spec_constant_true: specialize(in[1], 1, 4); break;
-      case Op::spec_constant_false: specialize(in[1], 0, 4); break;
-      case Op::constant_composite:
-      case Op::spec_constant_composite:
+      case Op::OpSpecConstantTrue: specialize(in[1], 1, 4); break;
+      case Op::OpSpecConstantFalse: specialize(in[1], 0, 4); break;
+      case Op::OpConstantComposite:
+      case Op::OpSpecConstantComposite:
         if (in.size() > 2) module_.composites[in[1]].assign(in.operands.begin() + 2, in.operands.end());
         break;
-      case Op::variable: module_.variables.push_back({in[1], in[0], static_cast<Storage>(in[2])}); break;
+      case Op::OpVariable:
+        module_.variables.push_back({in[1], in[0], static_cast<StorageClass>(in[2])});
+        break;
       default: declare_type(in); break;
     }
-    return {};
   }
 
   /// The value of a scalar constant, which narrower types keep in a word of its own.
@@ -168,25 +151,28 @@ class Parser {
     const Decorations& decorations = module_.decoration(in[0]);
     type.stride = decorations.array_stride.value_or(0);
     switch (in.op) {
-      case Op::type_bool: type.kind = Type::Kind::scalar; break;
-      case Op::type_int: scalar(type, number_type(false, in[1], in[2] != 0), in[1]); break;
-      case Op::type_float: scalar(type, number_type(true, in[1], true), in[1]); break;
-      case Op::type_vector: many(type, Type::Kind::vector, in[1], in[2]); break;
-      case Op::type_matrix: many(type, Type::Kind::matrix, in[1], in[2]); break;
-      case Op::type_array: {
+      case Op::OpTypeBool:
+        type.kind = Type::Kind::scalar;
+        type.packed_size = 4;
+        break;
+      case Op::OpTypeInt: scalar(type, number_type(false, in[1], in[2] != 0), in[1]); break;
+      case Op::OpTypeFloat: scalar(type, number_type(true, in[1], true), in[1]); break;
+      case Op::OpTypeVector: many(type, Type::Kind::vector, in[1], in[2]); break;
+      case Op::OpTypeMatrix: many(type, Type::Kind::matrix, in[1], in[2]); break;
+      case Op::OpTypeArray: {
         const auto length = module_.numbers.find(in[2]);
         array(type, Type::Kind::array, in[1],
               length == module_.numbers.end() ? 0 : std::min(length->second, most_bytes));
         break;
       }
-      case Op::type_runtime_array: array(type, Type::Kind::runtime_array, in[1], 0); break;
-      case Op::type_struct: structure(type, in); break;
-      case Op::type_forward_pointer: pointer(type, in[1], 0); break;
-      case Op::type_pointer: pointer(type, in[1], in[2]); break;
-      case Op::type_image:
-      case Op::type_sampled_image: type.kind = Type::Kind::image; break;
-      case Op::type_sampler: type.kind = Type::Kind::sampler; break;
-      case Op::type_acceleration_structure: type.kind = Type::Kind::acceleration_structure; break;
+      case Op::OpTypeRuntimeArray: array(type, Type::Kind::runtime_array, in[1], 0); break;
+      case Op::OpTypeStruct: structure(type, in); break;
+      case Op::OpTypeForwardPointer: pointer(type, in[1], 0); break;
+      case Op::OpTypePointer: pointer(type, in[1], in[2]); break;
+      case Op::OpTypeImage:
+      case Op::OpTypeSampledImage: type.kind = Type::Kind::image; break;
+      case Op::OpTypeSampler: type.kind = Type::Kind::sampler; break;
+      case Op::OpTypeAccelerationStructureKHR: type.kind = Type::Kind::acceleration_structure; break;
       default: return;
     }
     module_.types[in[0]] = std::move(type);
@@ -194,15 +180,15 @@ class Parser {
 
   static void pointer(Type& type, std::uint32_t storage, Id pointee) {
     type.kind = Type::Kind::pointer;
-    type.storage = static_cast<Storage>(storage);
+    type.storage = static_cast<StorageClass>(storage);
     type.element = pointee;
-    type.size = type.alignment = type.padding = 8;
+    type.size = type.packed_size = type.alignment = type.padding = 8;
   }
 
   static void scalar(Type& type, ElementType component, std::uint32_t bits) {
     type.kind = Type::Kind::scalar;
     type.component = component;
-    type.size = std::min<std::uint32_t>(bits / 8, 8);
+    type.size = type.packed_size = std::min<std::uint32_t>(bits / 8, 8);
     type.alignment = type.padding = std::max<std::uint32_t>(static_cast<std::uint32_t>(type.size), 1);
   }
 
@@ -213,7 +199,9 @@ class Parser {
     type.element = element;
     type.count = count;
     type.component = one.component;
+    type.count = count;
     type.size = std::min(one.size * count, most_bytes);
+    type.packed_size = std::min(one.packed_size * count, most_bytes);
     type.alignment = one.alignment;
     type.padding = kind == Type::Kind::matrix ? one.padding : one.alignment * (count == 2 ? 2 : 4);
   }
@@ -225,6 +213,7 @@ class Parser {
     type.count = static_cast<std::uint32_t>(count);
     type.component = one.component;
     type.size = std::min((type.stride != 0 ? type.stride : one.size) * count, most_bytes);
+    type.packed_size = std::min(one.packed_size * count, most_bytes);
     type.alignment = one.alignment;
     type.padding = one.padding;
   }
@@ -237,6 +226,7 @@ class Parser {
       const Decorations& decorations = module_.decoration(in[0], m);
       const std::uint64_t size = module_.member_size(type.members[m], decorations);
       type.size = std::min(std::max(type.size, decorations.offset.value_or(0) + size), most_bytes);
+      type.packed_size = std::min(type.packed_size + member.packed_size, most_bytes);
       type.alignment = std::max(type.alignment, member.alignment);
       type.padding = std::max(type.padding, member.padding);
     }
@@ -262,21 +252,46 @@ std::string printable(std::string_view name) {
   return text;
 }
 
-Result<Module> Module::parse(std::span<const std::uint32_t> words,
-                             std::span<const device::Specialization> constants) {
+Result<Module> Module::parse(Words words, std::span<const device::Specialization> constants) {
   Module module;
+  module.words = std::move(words);
   Parser parser(module, constants);
-  if (auto done = parser.split(words); !done) return std::move(done).error();
-  if (auto done = parser.fill(); !done) return std::move(done).error();
-  for (const device::Specialization& given : constants) {
-    const auto found = module.spec_sizes.find(given.id);
-    if (found == module.spec_sizes.end())
-      return broken(base::text("There is no specialization constant {} in the source.", given.id));
-    if (found->second != given.size)
-      return broken(base::text("Specialization constant {} is given {} bytes, but has {} in the source.",
-                               given.id, given.size, found->second));
-  }
+  if (auto done = parser.split(); !done) return std::move(done).error();
+  parser.fill();
   return module;
+}
+
+const EntryPoint* Module::compute_entry(std::string_view name) const {
+  for (const EntryPoint& entry : entries)
+    if (entry.model == spv::ExecutionModel::GLCompute && entry.name == name) return &entry;
+  return nullptr;
+}
+
+std::optional<Extent3> Module::extent(std::span<const Id> constants) const {
+  std::uint64_t value[3];
+  if (constants.size() != 3) return std::nullopt;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto found = numbers.find(constants[i]);
+    if (found == numbers.end()) return std::nullopt;
+    value[i] = found->second;
+  }
+  return Extent3(value[0], value[1], value[2]);
+}
+
+WorkgroupSize Module::workgroup(const EntryPoint& entry) const {
+  for (const auto& [id, declared] : decorations)
+    if (declared.built_in == static_cast<std::uint32_t>(spv::BuiltIn::WorkgroupSize))
+      return {true, extent(find_or_empty(composites, id))};
+  WorkgroupSize found;
+  for (const Instruction& mode : modes) {
+    if (mode[0] != entry.function) continue;
+    const auto kind = static_cast<spv::ExecutionMode>(mode[1]);
+    if (mode.op == Op::OpExecutionMode && kind == spv::ExecutionMode::LocalSize)
+      found = {true, Extent3(mode[2], mode[3], mode[4])};
+    if (mode.op == Op::OpExecutionModeId && kind == spv::ExecutionMode::LocalSizeId)
+      found = {true, extent(mode.operands.subspan(std::min<std::size_t>(2, mode.size())))};
+  }
+  return found;
 }
 
 const Type& Module::type(Id id) const { return find_or_empty(types, id); }
@@ -368,6 +383,6 @@ std::string Module::name(Id id, std::uint32_t member) const {
   return find_or_empty(member_names, std::pair(id, member));
 }
 
-}  // namespace kernel
+}  // namespace spirv
 }  // namespace v0
 }  // namespace wye

@@ -1,0 +1,149 @@
+// The sentences of decisions. They are made when a caller asks for them, or when a job fails.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/text.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+namespace {
+
+/// Appends `sentence` if `text` does not contain it.
+void append_once(std::string& text, const std::string& sentence) {
+  if (text.find(sentence) == std::string::npos) text += sentence;
+}
+
+}  // namespace
+
+/// Returns why a device did not run a job.
+std::string Core::describe(const Record& record, const Decision& decision) const {
+  const AdapterInfo& info = pool_->devices()[decision.device].info();
+  const std::string& ran_on = pool_->devices()[record.device].info().id;
+  switch (decision.code) {
+    case RefusalCode::none:
+    case RefusalCode::unusable_adapter: return info.reason;
+    case RefusalCode::not_requested: return base::text("The job asks for '{}'.", record.on);
+    case RefusalCode::device_lost:
+    case RefusalCode::attempt_failed: return decision.error->sentence();
+    case RefusalCode::kernel_unsupported: {
+      const auto why = decision.program->current().refusal(*pool_->devices()[decision.device].base());
+      if (why) return why->sentence();
+      // The kernel was replaced after the decision (hot reload).
+      return base::text("Kernel '{}' had no source for '{}'.", decision.program->name(), info.id);
+    }
+    case RefusalCode::foreign_buffer:
+      return base::text("Argument {} of '{}' is a buffer of another device ('{}').", decision.argument,
+                        decision.program->name(), decision.owner->info().id);
+    case RefusalCode::fallback_forbidden: return base::text("fallback of {} is forbidden.", record.object());
+    case RefusalCode::emulated:
+      return base::text("it runs on the CPU and comes after '{}' and every other device.", ran_on);
+    case RefusalCode::lower_preference: {
+      if (choices_[decision.device].backend == choices_[record.device].backend)
+        return base::text("'{}' is of the same backend and comes before it.", ran_on);
+      const Preference& row = preferences_.row(record.type, record.size);
+      return base::text("'{}' comes before it for {} work of {} and more.", ran_on, row.type.name,
+                        to_string(row.at_least));
+    }
+  }
+  return {};
+}
+
+Explanation Core::explain(const Record& record) const {
+  Explanation explanation;
+  explanation.job = record.name;
+  if (origin_.is_inherited()) return explanation;
+  explanation.tag = record.tag;
+  if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
+  {
+    const base::Lock lock(record.mutex);
+    if (!record.is_settled) return explanation;
+  }
+  const auto add = [&](const Decision& decision) {
+    const AdapterInfo& info = pool_->devices()[decision.device].info();
+    explanation.candidates.push_back(
+        {info.id, info.name, decision.verdict,
+         decision.verdict == Candidate::Verdict::ran
+             ? base::text("took {:.3g} ms. {}", milliseconds(record.settled_at - record.started),
+                          reason(record))
+             : describe(record, decision),
+         decision.code, decision.error});
+  };
+  for (const Decision& decision : record.decisions)
+    if (decision.verdict == Candidate::Verdict::ran) add(decision);
+  for (const Decision& decision : record.decisions)
+    if (decision.verdict != Candidate::Verdict::ran) add(decision);
+  for (const AdapterInfo& info : pool_->adapters())
+    if (!info.usable)
+      explanation.candidates.push_back(
+          {info.id, info.name, Candidate::Verdict::refused, info.reason, RefusalCode::unusable_adapter});
+  return explanation;
+}
+
+std::string Core::reason(const Record& record) const {
+  if (const Error* inherited = origin_.error()) return inherited->sentence();
+  std::string text = placement_reason(record);
+  for (const auto& program : record.passed_over)
+    if (const auto why = program->current().passed_over(*pool_->devices()[record.device].base()))
+      append_once(text, " " + why->sentence());
+  for (const auto& [trial, variant] : record.variants) append_once(text, trial->text(variant));
+  return text;
+}
+
+/// Returns why the device of a completed job was chosen.
+std::string Core::placement_reason(const Record& record) const {
+  const AdapterInfo& info = pool_->devices()[record.device].info();
+  std::string text;
+  for (const Decision& decision : record.decisions) {
+    if (decision.verdict != Candidate::Verdict::failed) continue;
+    text += base::text("{} failed: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
+  }
+  if (!text.empty()) return text + base::text("'{}' was next.", info.id);
+  if (!record.on.empty()) return base::text("The job asks for '{}'.", record.on);
+  if (pool_->devices().size() == 1) return base::text("'{}' is the only device.", info.id);
+  for (const Decision& decision : record.decisions) {
+    if (decision.verdict == Candidate::Verdict::ran) break;
+    text += base::text("{} refused: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
+  }
+  const Preference& row = preferences_.row(record.type, record.size);
+  const std::string work = base::text("{} work of {}", record.type.name, to_string(record.size));
+  // Backends that the row names before this one, and why none of their devices ran the job.
+  std::string absent;
+  for (const std::string& backend : row.backends) {
+    if (backend == info.backend) break;
+    bool any = false;
+    for (std::size_t device = 0; device < choices_.size(); ++device) {
+      if (choices_[device].backend != backend) continue;
+      any = true;
+      if (choices_[device].emulated)
+        absent += base::text("{}'{}' runs on the CPU and comes last", absent.empty() ? "" : ", ",
+                             pool_->devices()[device].id());
+    }
+    if (!any) absent += base::text("{}'{}' has no usable device", absent.empty() ? "" : ", ", backend);
+  }
+  if (!absent.empty()) return text + base::text("'{}' is next for {}: {}.", info.backend, work, absent);
+  return text + base::text("'{}' comes {} for {}.", info.backend, text.empty() ? "first" : "next", work);
+}
+
+}  // namespace scheduler
+
+std::string Explanation::text() const {
+  static constexpr std::string_view verdicts[] = {"ran on ", "refused", "failed", "passed over"};
+  std::string text;
+  if (!tag.empty()) text = base::text("job '{}' (tag '{}')", job, tag);
+  for (const Candidate& candidate : candidates) {
+    if (!text.empty()) text += '\n';
+    if (candidate.verdict == Candidate::Verdict::ran) {
+      text += base::text("ran on {} ({}): {}", candidate.device, candidate.name, candidate.reason);
+    } else {
+      text += base::text("{:<9} {}", candidate.device, verdicts[static_cast<std::size_t>(candidate.verdict)]);
+      if (!candidate.reason.empty()) text += ": " + candidate.reason;
+    }
+  }
+  return text;
+}
+
+}  // namespace v0
+}  // namespace wye

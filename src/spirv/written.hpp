@@ -1,0 +1,14 @@
+#pragma once
+/// The answer of `find_writes`.
+#include <cstdint>
+
+namespace wye {
+inline namespace v0 {
+namespace spirv {
+
+/// Whether code writes to memory; unknown if the writes cannot be followed.
+enum class Written : std::uint8_t { no, yes, unknown };
+
+}  // namespace spirv
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,18 @@
+# cmake -D ROOT=<source tree> -P links.cmake: fails if a relative link of a page leads to no file.
+cmake_minimum_required(VERSION 3.25)
+file(GLOB pages ${ROOT}/README.md ${ROOT}/CONTRIBUTING.md ${ROOT}/docs/*.md)
+foreach(page IN LISTS pages)
+  cmake_path(GET page PARENT_PATH folder)
+  file(READ ${page} text)
+  # A list of CMake keeps what stands between brackets together: they and its separator are replaced first.
+  string(REPLACE ";" "," text "${text}")
+  string(REPLACE "](" "<link>" text "${text}")
+  string(REGEX REPLACE "[][]" "" text "${text}")
+  string(REGEX MATCHALL "<link>[^)# \n]+[)#]" links "${text}")
+  foreach(link IN LISTS links)
+    string(REGEX REPLACE "^<link>|[)#]$" "" link "${link}")
+    if(NOT "${link}" MATCHES "^https?:" AND NOT EXISTS "${folder}/${link}")
+      message(SEND_ERROR "${page} links to ${link}, which does not exist.")
+    endif()
+  endforeach()
+endforeach()
