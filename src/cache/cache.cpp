@@ -81,7 +81,7 @@ std::optional<Duration> Cache::build_cost(const device::Program& asked,
   const auto digest = asked.current().key(device);
   if (!digest) return Duration{};
   const TableLock lock = freeze();
-  if (const auto entry = table_.find({*digest, device.instance()}); entry && !entry->alive.expired())
+  if (const auto entry = table_.find({*digest, device.ref().generation}); entry && !entry->alive.expired())
     return std::nullopt;
   return expected_cost(device).value_or(Duration{});
 }
@@ -120,7 +120,7 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
     RemovedList removed;
     const TableLock lock = freeze();
     settle_handles();
-    table_.remove_device(device->instance(), removed);
+    table_.remove_device(device->ref().generation, removed);
     count_removed(removed);
     return *lost;
   }
@@ -129,7 +129,7 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   if (const auto observer = observer_.lock()) observer->used(asked, device);
   auto digest = program.key(*device);
   if (!digest) return std::move(digest).error();
-  return find_or_build({{*digest, device->instance()},
+  return find_or_build({{*digest, device->ref().generation},
                         std::shared_ptr<const device::Program>(asked, &program),
                         device,
                         until,
@@ -140,8 +140,8 @@ ExecutablePointer Cache::find_ready(const device::Program& program, const device
   if (origin_.is_inherited()) return nullptr;
   const std::uint64_t program_id = program.current().id();
   const std::lock_guard lock(table_lock_);
-  const Alias& found = alias(program_id, device.instance());
-  if (found.program != program_id || found.device != device.instance()) return nullptr;
+  const Alias& found = alias(program_id, device.ref().generation);
+  if (found.program != program_id || found.device != device.ref().generation) return nullptr;
   Entry& entry = *found.entry;
   if (!entry.kept || table_.rises(entry)) return nullptr;
   table_.use(entry);
@@ -247,7 +247,7 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
   RemovedList removed;
   const TableLock lock = freeze();
   settle_handles();
-  const Bytes freed = table_.reclaim(device.instance(), wanted, removed);
+  const Bytes freed = table_.reclaim(device.ref().generation, wanted, removed);
   count_removed(removed);
   return freed;
 }

@@ -49,7 +49,7 @@ std::string Cache::explain(const device::Program& asked, const device::DeviceBas
   if (const Error* lost = device.lost()) return lost->sentence();
   const auto digest = program.key(device);
   if (!digest) return digest.error().sentence();
-  const Key key{*digest, device.instance()};
+  const Key key{*digest, device.ref().generation};
   std::string known;
   {
     const auto lock = freeze();

@@ -27,7 +27,7 @@ Result<const Executable*> HandleState::find(Deadline deadline) {
     auto digest = program->key(*device_);
     if (!digest) return std::move(digest).error();
     const Cache::TableLock lock = cache_->freeze();
-    entry_ = cache_->table_.find({*digest, device_->instance()});
+    entry_ = cache_->table_.find({*digest, device_->ref().generation});
     if (!entry_) entry_ = std::make_shared<Entry>();  // removed since: its device is lost
     used_ = hits_ = settled_ = 0;
     cache_->handles_.insert(this);

@@ -58,7 +58,7 @@ std::shared_ptr<ArrayState> ArrayState::over(std::shared_ptr<pool::Pool> pool,
                                              std::shared_ptr<device::BufferBase> buffer, std::uint64_t count,
                                              ElementType element, std::uint32_t size) {
   std::shared_ptr<ArrayState> array = make(std::move(pool), {}, count, element, size);
-  const device::DeviceBase* const device = buffer->device().get();
+  const device::DeviceRef device = buffer->device()->ref();
   array->replicas_.emplace(device, Replica{std::move(buffer), true});
   array->host_valid_ = false;
   return array;
@@ -154,13 +154,42 @@ Result<void> ArrayState::fetch(const Replica& from, Instant until) {
 Result<ArrayState::Replica> ArrayState::on_device(device::DeviceBase& device) {
   {
     const base::Lock lock(mutex_);
-    if (auto found = replicas_.find(&device); found != replicas_.end()) return found->second;
+    if (auto found = replicas_.find(device.ref()); found != replicas_.end() && found->second.buffer)
+      return found->second;
   }
-  auto buffer =
-      device.create_buffer({.bytes = bytes(), .use = device::MemoryUse::device, .account = nullptr});
+  auto buffer = device.allocate(
+      {.bytes = bytes(), .use = device::MemoryUse::device, .account = pool_->account_on(device)});
   if (!buffer) return std::move(buffer).error();
+  bool is_new = false;
+  Replica replica;
+  {
+    const base::Lock lock(mutex_);
+    const auto [place, added] = replicas_.try_emplace(device.ref());
+    if (!place->second.buffer) place->second.buffer = *std::move(buffer);
+    is_new = added;
+    replica = place->second;
+  }
+  if (is_new) device.add_reclaimable(weak_from_this());
+  return replica;
+}
+
+bool ArrayState::is_in_use() const {
+  return fetching_ || abandoned_ || (writer_ && !writer_->is_complete()) ||
+         std::any_of(readers_.begin(), readers_.end(),
+                     [](const auto& reader) { return !reader->is_complete(); });
+}
+
+Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
+  std::shared_ptr<device::BufferBase> freed;  // ends after the lock: a driver frees it
   const base::Lock lock(mutex_);
-  return replicas_.try_emplace(&device, Replica{std::move(*buffer), false}).first->second;
+  const auto found = replicas_.find(device.ref());
+  if (found == replicas_.end() || is_in_use()) return {};
+  Replica& replica = found->second;
+  // A buffer that something else holds too, a recording in flight for one, would free nothing now.
+  if (replica.buffer.use_count() != 1 || (replica.valid && !is_valid_elsewhere(device.ref()))) return {};
+  replica.valid = false;
+  freed = std::move(replica.buffer);
+  return bytes();
 }
 
 std::shared_ptr<device::BufferBase> ArrayState::source_for(device::DeviceBase& device) const {
@@ -168,7 +197,7 @@ std::shared_ptr<device::BufferBase> ArrayState::source_for(device::DeviceBase& d
   {
     const base::Lock lock(mutex_);
     for (const auto& [at, replica] : replicas_)
-      if (at != &device && replica.valid) valid.push_back(replica.buffer);
+      if (at != device.ref() && replica.valid) valid.push_back(replica.buffer);
   }
   for (auto& buffer : valid)
     if (device::reaches(device, *buffer->device())) return std::move(buffer);
@@ -203,7 +232,7 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::bring_to(device::DeviceB
 
 Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant until) {
   base::Lock lock(mutex_);
-  Replica& replica = replicas_.find(&device)->second;
+  Replica& replica = replicas_.find(device.ref())->second;
   if (!copied_.wait(lock, until, [&] { return !replica.filling || abandoned_; }))
     return Error(Errc::timed_out, base::text("The array's contents did not reach '{}' before the deadline.",
                                              device.info().id));
@@ -214,7 +243,7 @@ Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant un
 
 void ArrayState::end_fill(const device::DeviceBase& device, bool valid) noexcept {
   const base::Lock lock(mutex_);
-  Replica& replica = replicas_.find(&device)->second;
+  Replica& replica = replicas_.find(device.ref())->second;
   replica.filling = false;
   replica.valid = valid;
   copied_.wake_all();
@@ -224,7 +253,7 @@ void ArrayState::written_on(const device::DeviceBase* device) {
   const base::Lock lock(mutex_);
   if (abandoned_) return;  // it completed after all: its followers have seen its error
   host_valid_ = device == nullptr;
-  for (auto& [at, replica] : replicas_) replica.valid = at == device;
+  for (auto& [at, replica] : replicas_) replica.valid = device && at == device->ref();
   failure_.reset();
 }
 
@@ -232,12 +261,16 @@ void ArrayState::invalidate_on(const device::DeviceBase* device) {
   const base::Lock lock(mutex_);
   if (!device)
     host_valid_ = false;
-  else if (auto found = replicas_.find(device); found != replicas_.end())
+  else if (auto found = replicas_.find(device->ref()); found != replicas_.end())
     found->second.valid = false;
 }
 
 bool ArrayState::valid_elsewhere(const device::DeviceBase* device) const {
   const base::Lock lock(mutex_);
+  return is_valid_elsewhere(device ? std::optional(device->ref()) : std::nullopt);
+}
+
+bool ArrayState::is_valid_elsewhere(std::optional<device::DeviceRef> device) const {
   if (device && host_valid_) return true;
   return std::any_of(replicas_.begin(), replicas_.end(),
                      [&](const auto& entry) { return entry.first != device && entry.second.valid; });

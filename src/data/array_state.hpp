@@ -1,5 +1,5 @@
 #pragma once
-/// The state behind an array: who uses it in which order, and where its contents are.
+/// The state of an array: the order of its users, and where its contents are valid.
 #include <wye/data/array.hpp>
 
 #include <cstdint>
@@ -25,7 +25,9 @@ namespace data {
 /// unless the array has failed. Users follow each other by `follow`: while a user has the array, no other user changes
 /// the contents that it reads.
 /// Threads: thread-safe.
-class ArrayState final : public device::Retained {
+class ArrayState final : public device::Retained,
+                         public device::Reclaimable,
+                         public std::enable_shared_from_this<ArrayState> {
  public:
   /// Creates an array of `count` elements in memory of its own: a copy of `values`, or undefined contents if it is empty.
   static std::shared_ptr<ArrayState> make(std::shared_ptr<pool::Pool> pool, std::span<const std::byte> values,
@@ -97,10 +99,16 @@ class ArrayState final : public device::Retained {
   void invalidate_on(const device::DeviceBase* device);
   /// Returns whether there is a valid copy beside that on `device`, or beside the host's if it is null.
   bool valid_elsewhere(const device::DeviceBase* device) const;
+  /// Frees the replica on `device` if no user of the array has its turn, and the contents are elsewhere too.
+  Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
  private:
   ArrayState() = default;
   Result<void> fetch(const Replica& from, Instant until);
+  /// Whether a user of the array has its turn, or waits for it. Under the mutex.
+  bool is_in_use() const;
+  /// The same as `valid_elsewhere`, under the mutex.
+  bool is_valid_elsewhere(std::optional<device::DeviceRef> device) const;
 
   std::shared_ptr<pool::Pool> pool_;
   std::uint64_t count_ = 0;
@@ -115,7 +123,7 @@ class ArrayState final : public device::Retained {
   base::Gate copied_;  // to the host or to a device
   bool fetching_ = false;
   bool host_valid_ = true;
-  std::map<const device::DeviceBase*, Replica> replicas_;
+  std::map<device::DeviceRef, Replica> replicas_;  // without a buffer once it is reclaimed
   std::optional<Error> failure_;
   std::optional<Error> abandoned_;
   std::shared_ptr<Completion> writer_;

@@ -17,19 +17,13 @@ Result<void> fits(Bytes bytes, const AdapterInfo& adapter) {
                           bytes.count, adapter.id, adapter.limits.buffer.count));
 }
 
-BufferBase::BufferBase(std::shared_ptr<DeviceBase> device, const BufferRequest& request)
-    : device_(std::move(device)), account_(request.account), bytes_(request.bytes) {
+BufferBase::BufferBase(std::shared_ptr<DeviceBase> device, Bytes bytes, MemoryCharge charge)
+    : device_(std::move(device)), charge_(std::move(charge)), bytes_(bytes) {
   static std::atomic<std::uint64_t> last{0};
   id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-BufferBase::~BufferBase() {
-  if (account_) account_->release(bytes_);
-}
-
-Result<void> BufferBase::charge(const BufferRequest& request) {
-  return request.account ? request.account->reserve(request.bytes) : Result<void>();
-}
+BufferBase::~BufferBase() = default;
 
 Result<BufferView> view_of(const Operand& operand, const DeviceBase& device) {
   const auto refused = [&](std::string what) {

@@ -26,7 +26,8 @@ enum class MemoryUse : std::uint8_t {
 struct BufferRequest {
   Bytes bytes;
   MemoryUse use = MemoryUse::device;
-  std::shared_ptr<MemoryAccount> account;  ///< charged while the buffer lives; may be null
+  /// Charged while the buffer lives, with its ancestors up to the account of the device's silicon. Null: that account.
+  std::shared_ptr<MemoryAccount> account;
 };
 
 /// Errors: out_of_memory where `bytes` is more than any buffer of this adapter can be.
@@ -36,6 +37,8 @@ Result<void> fits(Bytes bytes, const AdapterInfo& adapter);
 /// Threads: thread-safe to read its properties; its contents are ordered by lanes.
 class BufferBase : public Retained {
  public:
+  /// `charge` ends with the buffer. Memory that wye does not own is charged to no account.
+  BufferBase(std::shared_ptr<DeviceBase> device, Bytes bytes, MemoryCharge charge = {});
   ~BufferBase() override;
   Bytes bytes() const noexcept { return bytes_; }
   /// Different for every buffer of this process.
@@ -46,14 +49,9 @@ class BufferBase : public Retained {
   /// Where the host may read and write it while no submission uses it; null where it cannot.
   virtual std::byte* host() const noexcept = 0;
 
- protected:
-  /// `request.account` has been charged by the caller (`charge`); the destructor gives it back.
-  BufferBase(std::shared_ptr<DeviceBase> device, const BufferRequest& request);
-  static Result<void> charge(const BufferRequest& request);
-
  private:
   std::shared_ptr<DeviceBase> device_;
-  std::shared_ptr<MemoryAccount> account_;
+  MemoryCharge charge_;
   Bytes bytes_;
   std::uint64_t id_;
 };

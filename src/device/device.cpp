@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "base/text.hpp"
@@ -13,7 +14,7 @@ namespace device {
 
 namespace {
 
-std::uint64_t next_instance() noexcept {
+std::uint64_t next_generation() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
@@ -22,7 +23,50 @@ std::uint64_t next_instance() noexcept {
 
 DeviceBase::~DeviceBase() = default;
 
-DeviceBase::DeviceBase(AdapterInfo info) : info_(std::move(info)), instance_(next_instance()) {}
+DeviceBase::DeviceBase(AdapterInfo info)
+    : info_(std::move(info)),
+      no_memory_(Errc::out_of_memory,
+                 base::text("The host has no memory left to describe a buffer of '{}'.", info_.id)),
+      silicon_(Silicon::of(info_)),
+      generation_(next_generation()) {}
+
+Result<std::shared_ptr<BufferBase>> DeviceBase::allocate(const BufferRequest& request) {
+  try {
+    return allocate_or_reclaim(request);
+  } catch (const std::bad_alloc&) {
+    return no_memory_;
+  }
+}
+
+Result<std::shared_ptr<BufferBase>> DeviceBase::allocate_or_reclaim(const BufferRequest& request) {
+  auto buffer = create_buffer(request);
+  if (buffer || (buffer.error() != Errc::out_of_memory && buffer.error() != Errc::over_budget)) return buffer;
+  // What no reclaimable can change: a limit of the owner's own, and a size that never fits.
+  if (request.bytes > info_.limits.buffer) return buffer;
+  if (request.account)
+    if (const MemoryAccount* full = request.account->find_full(request.bytes))
+      if (full->level() > AccountLevel::runtime || full->limit() < request.bytes) return buffer;
+  std::vector<std::weak_ptr<Reclaimable>> reclaimables;
+  {
+    const std::lock_guard lock(reclaim_mutex_);
+    reclaimables = reclaimables_;
+  }
+  Bytes freed;
+  for (const auto& one : reclaimables) {
+    if (freed >= request.bytes) break;
+    if (const auto reclaimable = one.lock()) freed += reclaimable->reclaim(*this, request.bytes - freed);
+  }
+  return freed == Bytes{} ? std::move(buffer) : create_buffer(request);
+}
+
+void DeviceBase::add_reclaimable(std::weak_ptr<Reclaimable> reclaimable) {
+  const std::lock_guard lock(reclaim_mutex_);
+  if (reclaimables_.size() >= reclaimables_limit_) {
+    std::erase_if(reclaimables_, [](const auto& one) { return one.expired(); });
+    reclaimables_limit_ = std::max<std::size_t>(16, reclaimables_.size() * 2);
+  }
+  reclaimables_.push_back(std::move(reclaimable));
+}
 
 Digest DeviceBase::driver_identity() const {
   const AdapterInfo& i = info_;

@@ -24,6 +24,7 @@
 #include "device/buffer.hpp"
 #include "device/executable.hpp"
 #include "device/lane_base.hpp"
+#include "device/silicon.hpp"
 #include "device/timeline.hpp"
 
 namespace wye {
@@ -43,8 +44,9 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   const AdapterInfo& info() const noexcept { return info_; }
   /// Which process opened it. To a child of `fork` it is a lost device: `lost` returns `origin().error()` there.
   const base::Origin& origin() const noexcept { return origin_; }
-  /// Different for every device that this process opens, for the life of the process.
-  std::uint64_t instance() const noexcept { return instance_; }
+  /// The name of this device in other rooms, different for every device that this process opens.
+  DeviceRef ref() const noexcept { return {silicon_->id(), generation_}; }
+  const std::shared_ptr<Silicon>& silicon() const noexcept { return silicon_; }
   /// Languages of artefacts it can run, preferred first: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
@@ -75,6 +77,18 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Errors: corrupt (this driver did not write it: nothing of it was used), device_lost.
   virtual Result<void> preload(std::span<const std::byte> code);
 
+  /// Creates a buffer. If the device, its silicon or the runtime has no room for it now, has reclaimables free memory that
+  /// is not in use, in the order in which they were added, and tries once more.
+  /// Errors: those of `create_buffer`; out_of_memory if the host has no memory to describe a buffer or an error.
+  Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
+  /// Charges the account of `request`, for a backend that is about to allocate.
+  /// Errors: those of `MemoryAccount::reserve`.
+  Result<MemoryCharge> charge(const BufferRequest& request) const {
+    return MemoryCharge::make(request.account ? request.account : silicon_->account(), request.bytes);
+  }
+  /// Adds an owner of memory of this device that `allocate` may ask to free some.
+  void add_reclaimable(std::weak_ptr<Reclaimable> reclaimable);
+
   /// Errors: out_of_memory (too big for ever, or no room now: the sentence says which), over_budget, device_lost.
   virtual Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) = 0;
   /// Errors: unsupported (language, limit or feature), compile_failed, out_of_memory, device_lost.
@@ -95,12 +109,19 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual Result<void> ask(NativeProbe probe);
 
  private:
+  Result<std::shared_ptr<BufferBase>> allocate_or_reclaim(const BufferRequest& request);
+
   AdapterInfo info_;
+  const Error no_memory_;
   const base::Origin origin_{};
-  const std::uint64_t instance_;
+  const std::shared_ptr<Silicon> silicon_;
+  const std::uint64_t generation_;
   std::atomic<bool> shares_{false};
   std::mutex shared_mutex_;
   std::vector<std::weak_ptr<Timeline>> shared_;
+  std::mutex reclaim_mutex_;
+  std::vector<std::weak_ptr<Reclaimable>> reclaimables_;
+  std::size_t reclaimables_limit_ = 16;  ///< at which those that ended are removed
   mutable std::mutex asked_mutex_;
   std::map<NativeProbe, std::optional<Error>> asked_;
 };

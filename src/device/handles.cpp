@@ -4,7 +4,6 @@
 #include <wye/device/executable.hpp>
 #include <wye/device/sync_point.hpp>
 
-#include <new>
 
 #include "base/text.hpp"
 #include "device/buffer.hpp"
@@ -83,15 +82,10 @@ Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::u
     return Error(Errc::invalid_argument,
                  base::text("Buffer size ({} elements of {} bytes) exceeds what 64 bits can count.", count,
                             element_size));
-  try {
-    auto buffer =
-        base_->create_buffer({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});
-    if (!buffer) return std::move(buffer).error();
-    return Buffer(*std::move(buffer), element, element_size);
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory,
-                 base::text("The host has no memory left to describe a buffer of '{}'.", id()));
-  }
+  auto buffer =
+      base_->allocate({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});
+  if (!buffer) return std::move(buffer).error();
+  return Buffer(*std::move(buffer), element, element_size);
 }
 
 }  // namespace v0

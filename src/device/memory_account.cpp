@@ -9,17 +9,48 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
+std::string_view name(AccountLevel level) noexcept {
+  switch (level) {
+    case AccountLevel::silicon: return "silicon";
+    case AccountLevel::runtime: return "runtime";
+    case AccountLevel::context: return "context";
+    case AccountLevel::tag: return "tag";
+  }
+  return "unknown";
+}
+
 Result<void> MemoryAccount::reserve(Bytes bytes) {
-  std::uint64_t held = held_.load(std::memory_order_relaxed);
-  do {
-    if (held > limit_ || bytes.count > limit_ - held) {
-      const base::Sizes size(bytes, Bytes{limit_ - std::min(held, limit_)});
-      return Error(Errc::over_budget,
-                   base::text("Allocation ({}) exceeds what is left of the budget of '{}' ({} held of {}).",
-                              size(bytes), owner_, size(Bytes{held}), size(Bytes{limit_})));
-    }
-  } while (!held_.compare_exchange_weak(held, held + bytes.count, std::memory_order_relaxed));
+  for (MemoryAccount* account = this; account; account = account->parent_.get()) {
+    std::uint64_t held = account->held_.load(std::memory_order_relaxed);
+    do {
+      if (account->has_room(held, bytes)) continue;
+      release_below(account, bytes);  // first: to describe the error allocates
+      const Bytes limit = account->limit();
+      const base::Sizes size(bytes, limit - std::min(Bytes{held}, limit));
+      return Error(
+          account->level_ == AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
+          base::text("Allocation ({}) exceeds what is left of the budget of {} '{}' ({} held of {}).",
+                     size(bytes), name(account->level_), account->owner_, size(Bytes{held}), size(limit)));
+    } while (!account->held_.compare_exchange_weak(held, held + bytes.count, std::memory_order_relaxed));
+  }
   return {};
+}
+
+void MemoryAccount::release_below(const MemoryAccount* end, Bytes bytes) noexcept {
+  for (MemoryAccount* account = this; account != end; account = account->parent_.get())
+    account->held_.fetch_sub(bytes.count, std::memory_order_relaxed);
+}
+
+const MemoryAccount* MemoryAccount::find_full(Bytes bytes) const noexcept {
+  const MemoryAccount* account = this;
+  while (account && account->has_room(account->held().count, bytes)) account = account->parent_.get();
+  return account;
+}
+
+Result<MemoryCharge> MemoryCharge::make(std::shared_ptr<MemoryAccount> account, Bytes bytes) {
+  if (account)
+    if (auto reserved = account->reserve(bytes); !reserved) return std::move(reserved).error();
+  return MemoryCharge(std::move(account), bytes);
 }
 
 }  // namespace device

@@ -1,11 +1,13 @@
 #pragma once
-/// How much memory an owner holds, and how memory is given back.
+/// Who holds how much memory: a tree of accounts. And how memory is given back.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace wye {
@@ -14,29 +16,88 @@ namespace device {
 
 class DeviceBase;
 
-/// Bytes held by one owner (a lane, say), against a limit.
-/// Threads: thread-safe.
+/// The levels of the tree of accounts, from the root down.
+enum class AccountLevel : std::uint8_t {
+  silicon,  ///< one processor: the buffers of all of its devices in this process
+  runtime,  ///< one pool on that processor
+  context,  ///< one context of that pool
+  tag,      ///< one purpose in that context
+};
+
+/// "silicon".
+std::string_view name(AccountLevel level) noexcept;
+
+/// Counts the bytes that one owner holds, its children included, against a limit.
+/// A refused reservation leaves no charge. Between its first and its last step other threads may see a part of it, and
+/// may be refused because of it.
+/// Threads: thread-safe; no lock.
 class MemoryAccount {
  public:
-  MemoryAccount(std::string owner, Bytes limit) : owner_(std::move(owner)), limit_(limit.count) {}
-  /// Errors: over_budget, naming the owner, what it holds and its limit.
+  static constexpr Bytes no_limit{~std::uint64_t{0}};
+
+  MemoryAccount(std::string owner, Bytes limit, AccountLevel level = AccountLevel::context,
+                std::shared_ptr<MemoryAccount> parent = nullptr)
+      : owner_(std::move(owner)), limit_(limit.count), level_(level), parent_(std::move(parent)) {}
+  /// Charges `bytes` to this account and all of its ancestors, or to none.
+  /// Errors: over_budget, or out_of_memory if the silicon refuses. The sentence names the refusing account, its level,
+  ///         what it holds and its limit.
+  /// Cost:   one atomic exchange per level.
   Result<void> reserve(Bytes bytes);
-  void release(Bytes bytes) noexcept { held_.fetch_sub(bytes.count, std::memory_order_relaxed); }
+  /// Takes `bytes` off this account and all of its ancestors.
+  void release(Bytes bytes) noexcept { release_below(nullptr, bytes); }
+  /// Returns the nearest account, from this one up, that would refuse `bytes` now, or null.
+  const MemoryAccount* find_full(Bytes bytes) const noexcept;
+
   Bytes held() const noexcept { return Bytes{held_.load(std::memory_order_relaxed)}; }
   Bytes limit() const noexcept { return Bytes{limit_}; }
+  AccountLevel level() const noexcept { return level_; }
+  const std::shared_ptr<MemoryAccount>& parent() const noexcept { return parent_; }
 
  private:
-  std::string owner_;
-  std::uint64_t limit_;
+  bool has_room(std::uint64_t held, Bytes bytes) const noexcept {
+    return held <= limit_ && bytes.count <= limit_ - held;
+  }
+  /// Takes `bytes` off this account and its ancestors below `end`.
+  void release_below(const MemoryAccount* end, Bytes bytes) noexcept;
+
+  const std::string owner_;
+  const std::uint64_t limit_;
+  const AccountLevel level_;
+  const std::shared_ptr<MemoryAccount> parent_;
   std::atomic<std::uint64_t> held_{0};
 };
 
-/// Something that can give memory of a device back.
+/// Bytes that are charged to an account until this ends.
+/// Threads: one thread at a time.
+class MemoryCharge {
+ public:
+  MemoryCharge() = default;  ///< charges nothing
+  /// Errors: those of `MemoryAccount::reserve`.
+  static Result<MemoryCharge> make(std::shared_ptr<MemoryAccount> account, Bytes bytes);
+  MemoryCharge(MemoryCharge&& other) noexcept = default;
+  MemoryCharge& operator=(MemoryCharge&& other) noexcept {
+    std::swap(account_, other.account_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MemoryCharge() {
+    if (account_) account_->release(bytes_);
+  }
+
+ private:
+  MemoryCharge(std::shared_ptr<MemoryAccount> account, Bytes bytes) noexcept
+      : account_(std::move(account)), bytes_(bytes) {}
+  std::shared_ptr<MemoryAccount> account_;
+  Bytes bytes_;
+};
+
+/// An owner of device memory that it can do without. `DeviceBase::allocate` calls it when there is no room.
 /// Threads: thread-safe.
 class Reclaimable {
  public:
   virtual ~Reclaimable() = default;
-  /// Frees up to `wanted` bytes of what is not in use and says how many it freed.
+  /// Frees memory of `device` that is not in use, until `wanted` bytes are free or there is no more. Returns how many
+  /// bytes it freed.
   virtual Bytes reclaim(const DeviceBase& device, Bytes wanted) = 0;
 };
 

@@ -18,7 +18,12 @@ device::BufferRange range_of(const Buffer& buffer, Bytes offset, Bytes size) {
 
 }  // namespace
 
-Lease::Lease(std::unique_ptr<pool::LeaseState> state) : state_(std::move(state)) {}
+void Lease::End::operator()(pool::LeaseState* state) const noexcept {
+  // Another thread may lease the context, and so set `pool`, as soon as it is back.
+  const std::shared_ptr<pool::Pool> pool = std::move(state->pool);
+  pool->give_back(*state->context);
+}
+
 Lease::Lease(Lease&& other) noexcept = default;
 Lease& Lease::operator=(Lease&& other) noexcept = default;
 Lease::~Lease() = default;

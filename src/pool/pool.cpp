@@ -73,18 +73,29 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
                                    .kept_memory = options.kept_memory},
                                   options.adopt);
   if (!inventory) return std::move(inventory).error();
+  return open(std::move(options), *std::move(inventory));
+}
 
+std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   auto pool = base::own(new Pool(std::move(options)));
-  pool->adapters_ = std::move(inventory->adapters);
-  for (auto& device : inventory->devices) pool->devices_.emplace_back(std::move(device));
+  pool->adapters_ = std::move(inventory.adapters);
+  for (auto& device : inventory.devices) pool->devices_.emplace_back(std::move(device));
   pool->contexts_.resize(pool->devices_.size());
   for (std::size_t d = 0; d < pool->devices_.size(); ++d) {
+    const device::DeviceBase& device = *pool->devices_[d].base();
+    std::shared_ptr<device::MemoryAccount> account = pool->account_on(device);
+    if (!account) {
+      account =
+          std::make_shared<device::MemoryAccount>(device.info().id, device::MemoryAccount::no_limit,
+                                                  device::AccountLevel::runtime, device.silicon()->account());
+      pool->accounts_.push_back(account);
+    }
     for (std::uint32_t lane = 0; lane < pool->options_.lanes_per_device; ++lane) {
       auto context = std::make_unique<Context>();
       context->id = base::text("{}#{}", pool->devices_[d].id(), lane);
       context->device = d;
-      context->account = std::make_shared<device::MemoryAccount>(base::text("Context '{}'", context->id),
-                                                                 pool->options_.lane_memory);
+      context->account = std::make_shared<device::MemoryAccount>(context->id, pool->options_.lane_memory,
+                                                                 device::AccountLevel::context, account);
       pool->contexts_[d].push_back(std::move(context));
     }
   }
@@ -104,68 +115,93 @@ Pool::~Pool() {
   }
 }
 
-Result<std::vector<std::size_t>> Pool::candidates(const LeaseRequest& request) const {
-  std::vector<std::size_t> named, able, alive;
+std::shared_ptr<device::MemoryAccount> Pool::account_on(const device::DeviceBase& device) const noexcept {
+  for (const auto& account : accounts_)
+    if (account->parent() == device.silicon()->account()) return account;
+  return nullptr;
+}
+
+bool Pool::is_named(std::size_t device, const Wanted& wanted) const noexcept {
+  if (wanted.only != no_device) return device == wanted.only;
+  const AdapterInfo& info = devices_[device].info();
+  return wanted.on.empty() || wanted.on == info.id || wanted.on == info.backend;
+}
+
+bool Pool::has_candidate(const Wanted& wanted) const noexcept {
+  for (std::size_t d = 0; d < devices_.size(); ++d)
+    if (is_candidate(d, wanted)) return true;
+  return false;
+}
+
+Error Pool::no_candidate(const Wanted& wanted) const {
+  const Device* named = nullptr;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
-    const AdapterInfo& info = devices_[d].info();
-    if (!request.on.empty() && request.on != info.id && request.on != info.backend) continue;
-    named.push_back(d);
-    if (!info.features.contains(request.needs)) continue;
-    able.push_back(d);
-    if (!devices_[d].base()->lost()) alive.push_back(d);
+    const Error* lost = is_able(d, wanted) ? devices_[d].base()->lost() : nullptr;
+    if (lost) return lost->with_context("while leasing a context");
+    if (!named && is_named(d, wanted)) named = &devices_[d];
   }
-  if (named.empty()) {
-    std::string there;
-    for (const Device& device : devices_) there += (there.empty() ? "'" : ", '") + device.id() + "'";
-    return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", request.on, there));
-  }
-  if (able.empty())
+  if (named)
     return Error(Errc::unsupported,
-                 base::text("No device has what is needed ({}): '{}' lacks {}.", to_string(request.needs),
-                            devices_[named.front()].id(),
-                            to_string(request.needs.without(devices_[named.front()].info().features))));
-  if (alive.empty()) return devices_[able.front()].base()->lost()->with_context("while leasing a context");
-  return alive;
+                 base::text("No device has what is needed ({}): '{}' lacks {}.", to_string(wanted.needs),
+                            named->id(), to_string(wanted.needs.without(named->info().features))));
+  std::string there;
+  for (const Device& device : devices_) there += (there.empty() ? "'" : ", '") + device.id() + "'";
+  return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", wanted.on, there));
+}
+
+std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
+  for (std::size_t d = 0; d < devices_.size(); ++d)
+    if (devices_[d].base()->ref() == device) return d;
+  return std::nullopt;
 }
 
 Result<Lease> Pool::lease(const LeaseRequest& request, Instant until) {
   if (const Error* inherited = origin_.error()) return *inherited;
-  auto devices = candidates(request);
-  if (!devices) return std::move(devices).error();
-  return lease_any(*devices, until);
+  const Wanted wanted{.on = request.on, .needs = request.needs};
+  return lease_any(wanted, until);
 }
 
-Result<Lease> Pool::lease_on(std::size_t device) {
-  if (const Error* lost = devices_[device].base()->lost()) return *lost;  // also in a child of fork
-  return lease_any({device}, Deadline(options_.lease_timeout).at(*clock_));
+Result<Lease> Pool::lease_on(device::DeviceRef device) {
+  const auto d = find(device);
+  if (!d) return Error(Errc::invalid_argument, "The device is not of this pool.");
+  if (const Error* lost = devices_[*d].base()->lost()) return *lost;  // also in a child of fork
+  return lease_any({.only = *d}, Deadline(options_.lease_timeout).at(*clock_));
 }
 
 Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
   if (const Error* lost = device.lost()) return *lost;
-  for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (devices_[d].base().get() == &device) {
-      if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(*clock_));
-      return lease_any({d}, until, true);
-    }
-  return Error(Errc::invalid_argument, base::text("Device '{}' is not of this pool.", device.info().id));
+  const auto d = find(device.ref());
+  if (!d)
+    return Error(Errc::invalid_argument, base::text("Device '{}' is not of this pool.", device.info().id));
+  if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(*clock_));
+  return lease_any({.only = *d}, until, true);
 }
 
-Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant until, bool closed_too) {
+Result<Lease> Pool::lease_any(const Wanted& wanted, Instant until, bool closed_too) {
+  try {
+    return wait_for_context(wanted, until, closed_too);
+  } catch (const std::bad_alloc&) {
+    return no_memory_;
+  }
+}
+
+Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool closed_too) {
   std::vector<std::size_t> refusing;  // devices that gave this call no lane
   std::optional<Error> refusal;
   for (;;) {
-    Waiter waiter(devices);
+    Waiter waiter(wanted);
     std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
     {
       base::Lock lock = base::lock_soon(mutex_);
-      finished = dig();
+      finished = collect_finished();
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
       // Fair: a returned context goes to a waiter at once, so no thread waits while a context is idle.
-      waiter.given = take_idle(devices, refusing);
+      waiter.given = take_idle(wanted, refusing);
       if (!waiter.given) {
-        if (refusal && !any_made(devices)) return *std::move(refusal);
+        if (!has_candidate(wanted)) return no_candidate(wanted);
+        if (refusal && !any_made(wanted)) return *std::move(refusal);
         const auto busy = [&](Duration waited, bool waits) {
-          Error none = nothing_free(devices, waited, waits);
+          Error none = nothing_free(wanted, waited, waits);
           return refusal ? none.with_context(base::text("after a lane was not made: {}", refusal->sentence()))
                          : none;
         };
@@ -186,23 +222,19 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
       }
     }
     Context& context = *waiter.given.load();
-    std::unique_ptr<LeaseState> state(new (std::nothrow) LeaseState(shared_from_this(), &context));
-    if (!state) {
-      give_back(context);
-      return Error(Errc::out_of_memory, "The host has no memory for a lease.");
-    }  // from here on the context goes back by itself
+    context.lease.pool = shared_from_this();
+    Lease lease = LeaseState::wrap(context.lease);  // from here on the context goes back by itself
     auto furnished = furnish(context);
-    if (furnished) return LeaseState::wrap(std::move(state));
-    if (const Error* lost = devices_[context.device].base()->lost(); lost && devices.size() == 1)
-      return lost->with_context(base::text("while making context '{}'", context.id));
+    if (furnished) return lease;
     // Another lane does as well, of this device or of the next.
     refusing.push_back(context.device);
     refusal = std::move(furnished).error();
   }
 }
 
-Context* Pool::take_idle(const std::vector<std::size_t>& devices, const std::vector<std::size_t>& refusing) {
-  for (std::size_t d : devices) {
+Context* Pool::take_idle(const Wanted& wanted, const std::vector<std::size_t>& refusing) {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (!is_candidate(d, wanted)) continue;
     const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
     Context* idle = nullptr;
     for (const auto& context : contexts_[d]) {
@@ -215,11 +247,15 @@ Context* Pool::take_idle(const std::vector<std::size_t>& devices, const std::vec
   return nullptr;
 }
 
-bool Pool::any_made(std::span<const std::size_t> devices) const {
-  return std::any_of(devices.begin(), devices.end(), [&](std::size_t d) {
-    return std::any_of(contexts_[d].begin(), contexts_[d].end(),
-                       [](const auto& context) { return context->made; });
-  });
+bool Pool::any_made(const Wanted& wanted) const {
+  for (std::size_t d = 0; d < devices_.size(); ++d)
+    if (is_candidate(d, wanted) && any_made(d)) return true;
+  return false;
+}
+
+bool Pool::any_made(std::size_t device) const {
+  return std::any_of(contexts_[device].begin(), contexts_[device].end(),
+                     [](const auto& context) { return context->made; });
 }
 
 void Pool::begin(Context& context) {
@@ -261,16 +297,15 @@ void Pool::give_back(Context& context) noexcept {
         unfinished_.back().work.swap(context.work);
       }
       context.work.clear();
-      finished = dig();
+      finished = collect_finished();
     } catch (const std::bad_alloc&) {  // then a retired lane ends here, and waits for what it has in flight
     }
     context.leased = false;
     context.made = context.lane != nullptr;
     // A context that the device gave no lane is of use to a waiter only if there is no other to wait for.
-    const bool idles = std::exchange(context.refused, false) && any_made(std::span(&context.device, 1));
-    auto waiter = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
-      return !idles && std::find(w->devices.begin(), w->devices.end(), context.device) != w->devices.end();
-    });
+    const bool idles = std::exchange(context.refused, false) && any_made(context.device);
+    auto waiter = std::find_if(waiters_.begin(), waiters_.end(),
+                               [&](const Waiter* w) { return !idles && is_able(context.device, w->wanted); });
     if (waiter != waiters_.end()) {
       begin(context);
       (*waiter)->given = &context;
@@ -280,7 +315,7 @@ void Pool::give_back(Context& context) noexcept {
   }
 }
 
-std::vector<std::unique_ptr<device::Lane>> Pool::dig() {
+std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   std::vector<std::unique_ptr<device::Lane>> finished;
   const auto first = std::partition(unfinished_.begin(), unfinished_.end(),
                                     [](const Unfinished& one) { return !one.lane->idle(); });
@@ -290,11 +325,12 @@ std::vector<std::unique_ptr<device::Lane>> Pool::dig() {
   return finished;
 }
 
-Error Pool::nothing_free(const std::vector<std::size_t>& devices, Duration waited, bool waits) const {
+Error Pool::nothing_free(const Wanted& wanted, Duration waited, bool waits) const {
   std::string names;
   std::size_t all = 0, leased = 0;
   Instant oldest = Instant::max();
-  for (std::size_t d : devices) {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (!is_able(d, wanted)) continue;
     names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
     all += contexts_[d].size();
     for (const auto& context : contexts_[d]) {
@@ -335,9 +371,9 @@ PoolMetrics Pool::metrics_locked() const {
     for (const auto& context : of_device) {
       metrics.contexts += context->last_used != 0;
       metrics.active += context->leased;
-      metrics.bytes += context->account->held();
     }
   }
+  for (const auto& account : accounts_) metrics.bytes += account->held();
   metrics.leases = leases_;
   metrics.switches = switches_;
   metrics.timeouts = timeouts_;

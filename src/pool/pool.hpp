@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/gate.hpp"
@@ -19,10 +21,27 @@ namespace wye {
 inline namespace v0 {
 namespace pool {
 
+class Pool;
+struct Context;
+struct Inventory;
+
+/// What a `Lease` refers to: its context, which it is a part of, and the pool, which it keeps alive.
+struct LeaseState {
+  explicit LeaseState(Context& of) noexcept : context(&of) {}
+  LeaseState(const LeaseState&) = delete;
+  inline device::Lane& lane() const noexcept;
+  inline const Device& device() const noexcept;
+  static Lease wrap(LeaseState& state) noexcept { return Lease(&state); }
+
+  Context* const context;
+  std::shared_ptr<Pool> pool;  ///< null while the context is not leased
+};
+
 /// One lane with what is known about it. Made on first need; its lane is replaced after a failure.
 struct Context {
   std::string id;
-  std::size_t device = 0;              ///< index into the pool's devices
+  std::size_t device = 0;  ///< index into the pool's devices
+  LeaseState lease{*this};
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   std::shared_ptr<device::MemoryAccount> account;
   bool leased = false;
@@ -39,6 +58,9 @@ struct Context {
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   static Result<std::shared_ptr<Pool>> open(PoolOptions options);
+  /// Opens a pool of devices that are open already. `options` have been checked.
+  static std::shared_ptr<Pool> open(PoolOptions options, Inventory inventory);
+  static ContextPool wrap(std::shared_ptr<Pool> pool) { return ContextPool(std::move(pool)); }
   ~Pool();
 
   const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }
@@ -51,11 +73,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Leases a context, waiting until `until`; `Instant::min()` does not wait.
   Result<Lease> lease(const LeaseRequest& request, Instant until);
   /// Leases a context of one device, within the pool's own timeout.
-  Result<Lease> lease_on(std::size_t device);
+  Result<Lease> lease_on(device::DeviceRef device);
   /// Leases a context of the device that `device` is, for data to be moved. Also from a closed pool: then for its own timeout at
   /// most, so that data can be read after the end and nothing waits for a lease that never ends.
   Result<Lease> lease_for(const device::DeviceBase& device, Instant until);
   void give_back(Context& context) noexcept;
+  /// Returns the account of this pool on the silicon of `device`, or null if no device of the pool is on that silicon.
+  std::shared_ptr<device::MemoryAccount> account_on(const device::DeviceBase& device) const noexcept;
 
   /// Holds every number of this pool still while the lock lives.
   base::Lock freeze() const { return base::Lock(mutex_); }
@@ -70,39 +94,62 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Result<void> close(Instant until) noexcept;
 
  private:
+  static constexpr std::size_t no_device = ~std::size_t{0};
+
   /// A lane that was given back with work in flight.
   struct Unfinished {
     std::unique_ptr<device::Lane> lane;
     const Context* context = nullptr;
     std::string work;  ///< the job that failed on it, if a job did
   };
+  /// The devices that a lease may be of.
+  struct Wanted {
+    std::string_view on = {};
+    Features needs = {};
+    std::size_t only = no_device;  ///< an index, and then `on` and `needs` mean nothing
+  };
   struct Waiter {
-    explicit Waiter(const std::vector<std::size_t>& wanted) : devices(wanted) {}
-    const std::vector<std::size_t>& devices;
+    explicit Waiter(const Wanted& of) : wanted(of) {}
+    const Wanted& wanted;
     std::atomic<Context*> given{nullptr};  ///< changed under the mutex
     base::Gate answered;
   };
 
   explicit Pool(PoolOptions options);
-  Result<std::vector<std::size_t>> candidates(const LeaseRequest& request) const;
-  Result<Lease> lease_any(const std::vector<std::size_t>& devices, Instant until, bool closed_too = false);
-  /// The context to lease now, or null: of the first device that has an idle one. One with a lane goes before one whose lane is
-  /// still to be made, which on devices in `refusing` is not tried again.
-  Context* take_idle(const std::vector<std::size_t>& devices, const std::vector<std::size_t>& refusing);
-  /// Whether a lane of one of `devices` exists, be it leased.
-  bool any_made(std::span<const std::size_t> devices) const;
+  bool is_named(std::size_t device, const Wanted& wanted) const noexcept;
+  bool is_able(std::size_t device, const Wanted& wanted) const noexcept {
+    return is_named(device, wanted) && devices_[device].info().features.contains(wanted.needs);
+  }
+  /// Whether a lease may be of `device`: named, able and not lost.
+  bool is_candidate(std::size_t device, const Wanted& wanted) const noexcept {
+    return is_able(device, wanted) && !devices_[device].base()->lost();
+  }
+  bool has_candidate(const Wanted& wanted) const noexcept;
+  /// Returns why no device is a candidate.
+  Error no_candidate(const Wanted& wanted) const;
+  std::optional<std::size_t> find(device::DeviceRef device) const noexcept;
+  /// Leases a context of a candidate. Allocates nothing if one with a lane is idle.
+  Result<Lease> lease_any(const Wanted& wanted, Instant until, bool closed_too = false);
+  Result<Lease> wait_for_context(const Wanted& wanted, Instant until, bool closed_too);
+  /// Returns the context to lease now, or null: of the first device that has an idle one. A context with a lane goes before
+  /// one without a lane. Devices in `refusing` are not asked for a further lane.
+  Context* take_idle(const Wanted& wanted, const std::vector<std::size_t>& refusing);
+  /// Whether a lane of a candidate exists, leased or not.
+  bool any_made(const Wanted& wanted) const;
+  bool any_made(std::size_t device) const;
   void begin(Context& context);
   /// Makes the lane of a leased context that has none.
   Result<void> furnish(Context& context);
-  Error nothing_free(const std::vector<std::size_t>& devices, Duration waited, bool waits) const;
-  /// Takes the lanes out of `unfinished_` that have finished.
-  std::vector<std::unique_ptr<device::Lane>> dig();
+  Error nothing_free(const Wanted& wanted, Duration waited, bool waits) const;
+  /// Removes the lanes that have finished from `unfinished_` and returns them.
+  std::vector<std::unique_ptr<device::Lane>> collect_finished();
 
   const base::Origin origin_;
   PoolOptions options_;
   const Clock* clock_;
   std::vector<AdapterInfo> adapters_;
   std::vector<Device> devices_;
+  std::vector<std::shared_ptr<device::MemoryAccount>> accounts_;  // per silicon, children of its account
 
   mutable std::mutex mutex_;
   std::vector<std::vector<std::unique_ptr<Context>>> contexts_;  // per device
@@ -115,23 +162,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::uint64_t timeouts_ = 0;
   bool closed_ = false;
   bool has_abandoned_ = false;
+  const Error no_memory_{Errc::out_of_memory, "The host has no memory left to lease a context."};
   const Error close_timed_out_{
       Errc::timed_out, "Work was still in flight when the deadline of closing passed, and is abandoned."};
 };
 
-/// What a `Lease` owns.
-struct LeaseState {
-  std::shared_ptr<Pool> pool;
-  Context* context = nullptr;
-
-  LeaseState(std::shared_ptr<Pool> from, Context* leased) : pool(std::move(from)), context(leased) {}
-  ~LeaseState() { pool->give_back(*context); }
-  LeaseState(const LeaseState&) = delete;
-
-  device::Lane& lane() const noexcept { return *context->lane; }
-  const Device& device() const noexcept { return pool->devices()[context->device]; }
-  static Lease wrap(std::unique_ptr<LeaseState> state) { return Lease(std::move(state)); }
-};
+device::Lane& LeaseState::lane() const noexcept { return *context->lane; }
+const Device& LeaseState::device() const noexcept { return pool->devices()[context->device]; }
 
 }  // namespace pool
 }  // namespace v0

@@ -82,6 +82,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
     if (!pool) return std::move(pool).error();
     auto cache = runtime::open_cache(*resolved);
     if (!cache) return std::move(cache).error();
+    for (const Device& device : pool->devices()) device.base()->add_reclaimable(cache::share(*cache));
     std::shared_ptr<runtime::HotReload> reload;
     if (resolved->hot_reload) {
       auto started = runtime::HotReload::start(

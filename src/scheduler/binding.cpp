@@ -163,8 +163,7 @@ Result<void> Binding::fetch(Instant until) {
 }
 
 Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
-  return device_.base()->create_buffer(
-      {.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
+  return device_.base()->allocate({.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
 }
 
 Binding::~Binding() { end_fills(false); }

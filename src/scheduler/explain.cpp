@@ -11,8 +11,6 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
-double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
-
 /// Appends `sentence` if `text` does not contain it.
 void append_once(std::string& text, const std::string& sentence) {
   if (text.find(sentence) == std::string::npos) text += sentence;

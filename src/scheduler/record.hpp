@@ -5,6 +5,7 @@
 #include <wye/scheduler/ticket.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,8 @@ namespace scheduler {
 
 class Core;
 class Trial;
+
+inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 enum class State : std::uint8_t {
   waiting,  ///< for its predecessors: the users of its arrays that it follows

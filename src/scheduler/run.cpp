@@ -16,8 +16,6 @@ namespace {
 /// From this size on a copy is submitted by itself, so that its time is known: the submission costs little beside it.
 constexpr Bytes least_measured{1 << 20};
 
-double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
-
 /// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and a cancelled job are the
 /// same on every device.
 bool may_succeed_elsewhere(Errc code) {
@@ -284,7 +282,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   Binding binding(job, device);
   if (auto ok = binding.fetch(park); !ok) return std::move(ok).error();
   if (record.completion) add_lap(record.transfer_time);
-  auto lease = pool_->lease_on(index);
+  auto lease = pool_->lease_on(device.base()->ref());
   add_lap(record.lane_time);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free

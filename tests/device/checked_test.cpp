@@ -18,7 +18,7 @@ class NarrowDevice final : public DeviceBase {
   Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) override {
     struct NarrowBuffer final : BufferBase {
       NarrowBuffer(std::shared_ptr<DeviceBase> device, const BufferRequest& r)
-          : BufferBase(std::move(device), r) {}
+          : BufferBase(std::move(device), r.bytes) {}
       std::uint64_t address() const noexcept override { return 0; }
       std::byte* host() const noexcept override { return nullptr; }
     };

@@ -58,3 +58,20 @@ TEST_CASE("small vectors stay on the CPU and large ones go to a card", "[schedul
   CHECK(table.row(workload_types::vector, 64_MiB - 1_B).backends.front() == "cpu");
   CHECK(table.row(workload_types::vector, 64_MiB).backends.front() == "cuda");
 }
+
+TEST_CASE("the default table sends each workload type to a GPU from its own size on", "[scheduler]") {
+  const Preferences table({});
+  const std::vector<std::string> gpu_first{"cuda", "vulkan", "cpu"}, cpu_first{"cpu", "cuda", "vulkan"};
+  const std::vector<std::pair<WorkloadType, Bytes>> thresholds{
+      {workload_types::vector, 64_MiB},   {workload_types::matrix, 1_MiB},
+      {workload_types::attention, 1_MiB}, {workload_types::graph, 16_MiB},
+      {workload_types::timeline, 64_MiB}, {workload_types::image, 1_MiB},
+      {workload_types::audio, 4_MiB},     {workload_types::custom, 1_MiB}};
+  for (const auto& [type, from] : thresholds) {
+    INFO(type.name);
+    for (const Bytes bytes : {0_B, 1_B, from - 1_B}) CHECK(table.row(type, bytes).backends == cpu_first);
+    for (const Bytes bytes : {from, from + 1_B, Bytes{~0ull}})
+      CHECK(table.row(type, bytes).backends == gpu_first);
+  }
+  CHECK(table.row(workload_types::shader_compilation, 0_B).backends == gpu_first);
+}

@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace data {
 class ArrayState;
 class HostAccess;
-/// What a view holds: the host's turn with the array's contents. Ends with the last copy.
+/// Keeps the contents of an array on the host for reading or writing, until its last copy ends.
 struct WYE_API View {
   std::shared_ptr<HostAccess> access;
   std::byte* bytes = nullptr;
@@ -24,15 +24,14 @@ struct WYE_API View {
 };
 }  // namespace data
 
-/// The contents of an array for the host to read, held still while this is in scope: jobs that would change
-/// them wait.
+/// The contents of an array for the host to read. Jobs that would change them wait until this ends.
 template <class T>
 class ReadView {
  public:
   explicit ReadView(data::View view) : view_(std::move(view)) {}
   ReadView(ReadView&&) noexcept = default;
   ReadView& operator=(ReadView&&) noexcept = default;
-  ReadView(const ReadView&) = delete;  // one view is one turn
+  ReadView(const ReadView&) = delete;  // one view is one use of the array
   std::span<const T> span() const { return {reinterpret_cast<const T*>(view_.bytes), view_.count}; }
   const T* begin() const { return span().data(); }
   const T* end() const { return begin() + view_.count; }
@@ -44,14 +43,14 @@ class ReadView {
   data::View view_;
 };
 
-/// The contents of an array for the host to change: jobs that use it wait until this ends.
+/// The contents of an array for the host to change. Jobs that use the array wait until this ends.
 template <class T>
 class WriteView {
  public:
   explicit WriteView(data::View view) : view_(std::move(view)) {}
   WriteView(WriteView&&) noexcept = default;
   WriteView& operator=(WriteView&&) noexcept = default;
-  WriteView(const WriteView&) = delete;  // one view is one turn
+  WriteView(const WriteView&) = delete;  // one view is one use of the array
   std::span<T> span() const { return {reinterpret_cast<T*>(view_.bytes), view_.count}; }
   T* begin() const { return span().data(); }
   T* end() const { return begin() + view_.count; }
@@ -69,7 +68,7 @@ class WYE_API AnyArray {
  public:
   AnyArray() = default;
   explicit AnyArray(std::shared_ptr<data::ArrayState> state) : state_(std::move(state)) {}
-  /// Elements.
+  /// Returns the number of elements.
   std::uint64_t size() const noexcept;
   Operand operand(Access access) const;
   const std::shared_ptr<data::ArrayState>& state() const noexcept { return state_; }
@@ -80,11 +79,11 @@ class WYE_API AnyArray {
   std::shared_ptr<data::ArrayState> state_;
 };
 
-/// `n` elements that may live on the host and on devices; who reads sees what was written last, in order of
-/// submission. What fails sticks to the array: it comes out of `read()` and of every ticket that depends on
-/// it.
-/// An array outlives its runtime: what was written can be read and written by the host after the runtime has ended, on every
-/// backend, as long as its device is not lost. The array keeps that device open until its last copy ends.
+/// Elements that may live on the host and on devices. A reader sees the last write before it in order of submission.
+/// A failure sticks to the array: `read()` and every ticket that depends on the array return it.
+/// A replica on a device is freed when the device has no room for another allocation and the contents are elsewhere too.
+/// An array outlives its runtime: the host can read and write it after the runtime has ended, on every backend, as long as
+/// its device is not lost. The array keeps that device open until its last copy ends.
 /// Threads: thread-safe; copies share one array.
 template <class T>
 class Array : public AnyArray {
@@ -93,15 +92,15 @@ class Array : public AnyArray {
  public:
   using value_type = T;
   using AnyArray::AnyArray;
-  /// Waits for the last writer, moves what is missing to the host, and holds it still while the view is in
-  /// scope.
+  /// Waits for the last writer and copies the contents to the host if they are not there. They do not change while the view
+  /// is in scope.
   /// Errors: timed_out; the failure of the job that should have written it.
   Result<ReadView<T>> read(Deadline deadline = {}) const {
     auto view = read_bytes(deadline);
     if (!view) return std::move(view).error();
     return ReadView<T>(std::move(*view));
   }
-  /// Waits for all users, and holds the array until the view ends; a failed array is mended by it.
+  /// Waits for all users and locks the array until the view ends. Clears the failure of a failed array.
   /// Errors: timed_out.
   Result<WriteView<T>> write(Deadline deadline = {}) {
     auto view = write_bytes(deadline);

@@ -49,21 +49,21 @@ struct PoolOptions {
   std::optional<Duration> close_timeout = std::nullopt;
 };
 
-/// What a lease is wanted for.
+/// Selects the context to lease.
 struct LeaseRequest {
   std::string_view on = {};  ///< an adapter id ("vulkan:0") or a backend ("vulkan"); empty: any
   Features needs = {};
   std::optional<Deadline> deadline = std::nullopt;  ///< unset: the pool's `lease_timeout`
 };
 
-/// One context, for people and dashboards.
+/// One context, for display.
 struct ContextInfo {
   std::string id;             ///< "vulkan:0#1"
   std::string device;         ///< "vulkan:0"
   std::string backend;        ///< "vulkan"
   bool active = false;        ///< leased
   Duration last_used{};       ///< how long ago its last lease began
-  Bytes bytes;                ///< allocated against its limit
+  Bytes bytes;                ///< held by its buffers
   std::uint64_t kernels = 0;  ///< dispatches so far
 };
 
@@ -72,8 +72,8 @@ struct PoolMetrics {
   std::uint32_t active = 0;    ///< of these, leased now
   std::uint64_t leases = 0;
   std::uint64_t switches = 0;  ///< leases that began on another context than the one leased before
-  std::uint64_t timeouts = 0;  ///< requests that gave up
-  Bytes bytes;                 ///< allocated against all contexts
+  std::uint64_t timeouts = 0;  ///< requests whose deadline passed
+  Bytes bytes;                 ///< allocated by contexts, and for replicas of arrays
 };
 
 /// Owns the devices and their contexts. Copies share one pool; devices close with the last of it, its
@@ -87,9 +87,9 @@ class WYE_API ContextPool {
   ///         has), unavailable (no usable device, with the reason for each).
   static Result<ContextPool> open(PoolOptions options = {}, Version header = header_version);
 
-  /// Everything that was looked for, with the reason where it cannot be used.
+  /// Returns all adapters of the backends. One that is not usable has the reason.
   const std::vector<AdapterInfo>& adapters() const;
-  /// The open devices, preferred first.
+  /// Returns the open devices, preferred first.
   const std::vector<Device>& devices() const;
 
   /// Leases one context that meets `request`; waits until one is idle or the deadline passes. Takes the first device with
@@ -97,15 +97,16 @@ class WYE_API ContextPool {
   /// opens no further context, waits for an open one.
   /// Errors: not_found (no device `on`), unsupported (none has what it needs), timed_out, device_lost, closed; the
   ///          driver's, if it opens none and none is open.
-  /// Cost: one lock and no allocation but the lease's own when a context is idle.
+  /// Cost: one lock and no allocation if a context with a lane is idle.
   Result<Lease> lease(const LeaseRequest& request = {});
-  /// The same without waiting: unavailable where none is free.
+  /// Does the same without waiting.
+  /// Errors: those of `lease`; unavailable (no context is free) instead of timed_out.
   Result<Lease> try_lease(const LeaseRequest& request = {});
 
   std::vector<ContextInfo> contexts() const;
   PoolMetrics metrics() const;
 
-  /// Refuses new leases and wakes who waits for one; leases that are out stay good until they end.
+  /// Refuses new leases and wakes all waiters. Outstanding leases stay valid until they end.
   void close();
   /// Does the same, and waits until devices have completed the work of ended leases. If `deadline` passes first, abandons what
   /// is in flight: its lanes, their memory and their devices are kept until the process ends, because a device may still use
@@ -116,6 +117,7 @@ class WYE_API ContextPool {
   const std::shared_ptr<pool::Pool>& state() const noexcept { return state_; }
 
  private:
+  friend class pool::Pool;
   explicit ContextPool(std::shared_ptr<pool::Pool> state) : state_(std::move(state)) {}
   std::shared_ptr<pool::Pool> state_;
 };

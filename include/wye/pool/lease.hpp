@@ -23,7 +23,7 @@ struct LeaseState;
 }
 
 /// Holds one context (an ordered lane of a device) until it ends; then the context goes back to its pool.
-/// What is asked of it runs in order. Calls return nothing: the first failure sticks, and `wait` returns it.
+/// Commands execute in submission order. Calls return nothing: the first failure sticks, and `wait` returns it.
 /// Threads: one thread at a time; may move between threads.
 class WYE_API Lease {
  public:
@@ -49,8 +49,7 @@ class WYE_API Lease {
     upload_bytes(std::as_bytes(std::span(std::ranges::data(source), std::ranges::size(source))), target,
                  offset);
   }
-  /// Copies the beginning of `source` into `target`, which is written by the time `wait` has returned
-  /// success.
+  /// Copies the beginning of `source` into `target`. `target` is written when `wait` has returned success.
   template <std::ranges::contiguous_range R>
   void download(const Buffer& source, R&& target, Bytes offset = {}) {
     download_bytes(source,
@@ -71,31 +70,35 @@ class WYE_API Lease {
     dispatch(executable, call.arguments(), call.items());
   }
 
-  /// Hands what was asked so far to the device and returns; `wait` does it too.
+  /// Submits the recorded commands and returns. `wait` submits them too.
   void submit();
-  /// The same, and then runs all of `sequence`.
+  /// Submits the recorded commands, and then all of `sequence`.
   void submit(Sequence& sequence);
-  /// Submits, and gives the point at which all that was asked so far is done.
+  /// Submits, and returns the point at which all submitted commands are complete.
   SyncPoint point();
-  /// What is asked after this runs only when `point`, of the same device, is reached. One that a host's own work
-  /// reaches must have been given to the driver before: until it is reached, the device's queue may stand still.
+  /// Delays later commands until `point`, of the same device, is reached. A point that work of the application reaches must
+  /// have been submitted to the driver before: until it is reached, the device's queue may stand still.
   void wait_for(const SyncPoint& point);
-  /// Submits, and has a host's own `point` (`interop`) reached when all that was asked so far is done.
+  /// Submits, and signals `point` of the application (`interop`) when all submitted commands are complete.
   void signal(const SyncPoint& point);
-  /// Waits until everything asked so far is done.
+  /// Submits, and waits until all commands are complete.
   /// Errors: timed_out (wait again); or the first failure on this context since the lease began.
   Result<void> wait(Deadline deadline = {});
 
-  /// The lane behind this lease, for rooms of wye.
+  /// Returns the lane behind this lease, for rooms of wye.
   pool::LeaseState* state() const noexcept { return state_.get(); }
 
  private:
   friend struct pool::LeaseState;
-  explicit Lease(std::unique_ptr<pool::LeaseState> state);
+  explicit Lease(pool::LeaseState* state) noexcept : state_(state) {}
   Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size);
   void upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset);
   void download_bytes(const Buffer& source, std::span<std::byte> target, Bytes offset);
-  std::unique_ptr<pool::LeaseState> state_;
+  /// Gives the context back to its pool.
+  struct WYE_API End {
+    void operator()(pool::LeaseState* state) const noexcept;
+  };
+  std::unique_ptr<pool::LeaseState, End> state_;  // a part of the context: a lease allocates nothing
 };
 
 }  // namespace v0

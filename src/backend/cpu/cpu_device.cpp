@@ -25,48 +25,32 @@ constexpr std::align_val_t alignment{64};
 /// Memory that nobody has touched yet: the system provides its pages when they are.
 class CpuBuffer final : public BufferBase {
  public:
-  static Result<std::shared_ptr<BufferBase>> make(std::shared_ptr<DeviceBase> device,
-                                                  MemoryAccount& device_memory,
-                                                  const BufferRequest& request) {
-    const AdapterInfo& info = device->info();
-    if (auto fitting = fits(request.bytes, info); !fitting) return std::move(fitting).error();
-    if (auto charged = charge(request); !charged) return std::move(charged).error();
-    void* memory = nullptr;
-    if (device_memory.reserve(request.bytes)) {
-      memory = ::operator new(request.bytes.count, alignment, std::nothrow);
-      if (!memory) device_memory.release(request.bytes);
-    }
-    if (!memory) {
-      if (request.account) request.account->release(request.bytes);
-      const Bytes held = device_memory.held(), limit = device_memory.limit();
-      const base::Sizes size(request.bytes, Bytes{limit.count - std::min(held.count, limit.count)});
-      return Error(Errc::out_of_memory,
-                   base::text("Buffer size ({}) exceeds what is left on '{}' now ({} of {} in use).",
-                              size(request.bytes), info.id, size(held), size(limit)));
-    }
-    return std::shared_ptr<BufferBase>(base::make_own<CpuBuffer>(std::move(device), device_memory, request,
-                                                                 static_cast<std::byte*>(memory)));
+  static Result<std::shared_ptr<BufferBase>> make(std::shared_ptr<DeviceBase> device, Bytes bytes,
+                                                  MemoryCharge charge) {
+    auto buffer = base::make_own<CpuBuffer>(std::move(device), bytes, std::move(charge));
+    buffer->memory_ = static_cast<std::byte*>(::operator new(bytes.count, alignment, std::nothrow));
+    if (buffer->memory_) return std::shared_ptr<BufferBase>(std::move(buffer));
+    const AdapterInfo& info = buffer->device()->info();
+    const Bytes held = buffer->device()->silicon()->account()->held() - bytes;
+    const base::Sizes size(bytes, info.memory - std::min(held, info.memory));
+    return Error(Errc::out_of_memory,
+                 base::text("Buffer size ({}) exceeds what is left on '{}' now ({} of {} in use).",
+                            size(bytes), info.id, size(held), size(info.memory)));
   }
 
-  CpuBuffer(std::shared_ptr<DeviceBase> device, MemoryAccount& device_memory, const BufferRequest& request,
-            std::byte* memory)
-      : BufferBase(std::move(device), request), device_memory_(device_memory), memory_(memory) {}
-  ~CpuBuffer() override {
-    ::operator delete(memory_, alignment);
-    device_memory_.release(bytes());
-  }
+  using BufferBase::BufferBase;
+  ~CpuBuffer() override { ::operator delete(memory_, alignment); }
   std::uint64_t address() const noexcept override { return reinterpret_cast<std::uintptr_t>(memory_); }
   std::byte* host() const noexcept override { return memory_; }
 
  private:
-  MemoryAccount& device_memory_;
-  std::byte* memory_;
+  std::byte* memory_ = nullptr;
 };
 
 }  // namespace
 
 CpuDevice::CpuDevice(AdapterInfo info, std::shared_ptr<base::Team> team)
-    : DeviceBase(std::move(info)), team_(std::move(team)), memory_(this->info().id, this->info().memory) {}
+    : DeviceBase(std::move(info)), team_(std::move(team)) {}
 
 std::span<const std::string_view> CpuDevice::languages() const noexcept {
   static constexpr std::array<std::string_view, 1> host = {"host"};
@@ -74,13 +58,16 @@ std::span<const std::string_view> CpuDevice::languages() const noexcept {
 }
 
 MemoryInfo CpuDevice::memory() {
-  const Bytes held = memory_.held();
-  const Bytes rest = memory_.limit() - std::min(held, memory_.limit());
-  return {.total = memory_.limit(), .in_use = held, .available = std::min(rest, base::available_memory())};
+  const Bytes total = info().memory, held = silicon()->account()->held();
+  const Bytes rest = total - std::min(held, total);
+  return {.total = total, .in_use = held, .available = std::min(rest, base::available_memory())};
 }
 
 Result<std::shared_ptr<BufferBase>> CpuDevice::create_buffer(const BufferRequest& request) {
-  return CpuBuffer::make(shared_from_this(), memory_, request);
+  if (auto fitting = fits(request.bytes, info()); !fitting) return std::move(fitting).error();
+  auto charge = this->charge(request);
+  if (!charge) return std::move(charge).error();
+  return CpuBuffer::make(shared_from_this(), request.bytes, *std::move(charge));
 }
 
 Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artefact& artefact) {

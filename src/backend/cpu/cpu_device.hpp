@@ -35,7 +35,6 @@ class CpuDevice final : public device::DeviceBase {
 
  private:
   std::shared_ptr<base::Team> team_;
-  device::MemoryAccount memory_;  // what its buffers hold of the machine's memory
 };
 
 class CpuExecutable final : public device::ExecutableBase {

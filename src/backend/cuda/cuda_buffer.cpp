@@ -16,15 +16,11 @@ Result<std::shared_ptr<device::BufferBase>> CudaBuffer::create(std::shared_ptr<C
                                                                const device::BufferRequest& request) {
   if (const Error* lost = device->lost()) return *lost;
   if (auto fitting = device::fits(request.bytes, device->info()); !fitting) return std::move(fitting).error();
-  if (auto charged = charge(request); !charged) return std::move(charged).error();
-  auto buffer = base::make_own<CudaBuffer>(std::move(device), request);
+  auto charge = device->charge(request);
+  if (!charge) return std::move(charge).error();
+  auto buffer = base::make_own<CudaBuffer>(std::move(device), request.bytes, *std::move(charge));
   if (auto taken = buffer->take(request); !taken) return std::move(taken).error();
   return std::shared_ptr<device::BufferBase>(std::move(buffer));
-}
-
-CudaBuffer::CudaBuffer(std::shared_ptr<CudaDevice> device, const device::BufferRequest& request)
-    : BufferBase(device, request) {
-  device->in_use().fetch_add(bytes().count, std::memory_order_relaxed);
 }
 
 Result<void> CudaBuffer::take(const device::BufferRequest& request) {
@@ -75,7 +71,6 @@ Result<void> CudaBuffer::take(const device::BufferRequest& request) {
 
 CudaBuffer::~CudaBuffer() {
   CudaDevice& device = cuda();
-  device.in_use().fetch_sub(bytes().count, std::memory_order_relaxed);
   if (is_hosts_) {
     if (release_) release_();
     return;

@@ -19,7 +19,7 @@ class CudaBuffer final : public device::BufferBase {
   /// A buffer over the host's own memory.
   static std::shared_ptr<device::BufferBase> adopt(std::shared_ptr<CudaDevice> device,
                                                    const NativeMemory& memory, Release release);
-  CudaBuffer(std::shared_ptr<CudaDevice> device, const device::BufferRequest& request);
+  using BufferBase::BufferBase;
   ~CudaBuffer() override;
   std::uint64_t address() const noexcept override { return address_; }
   std::byte* host() const noexcept override { return host_; }

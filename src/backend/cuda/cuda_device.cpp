@@ -184,8 +184,7 @@ std::span<const std::string_view> CudaDevice::languages() const noexcept {
 }
 
 MemoryInfo CudaDevice::memory() {
-  MemoryInfo memory{
-      .total = info().memory, .in_use = Bytes{in_use_.load(std::memory_order_relaxed)}, .available = {}};
+  MemoryInfo memory{.total = info().memory, .in_use = silicon()->account()->held(), .available = {}};
   memory.available = memory.total - std::min(memory.in_use, memory.total);
   if (lost()) return memory;
   const CurrentContext current(*this);

@@ -130,8 +130,6 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   /// What a pool holds on to.
   Bytes kept_memory() const noexcept { return kept_memory_; }
   CUdevice handle() const noexcept { return handle_; }
-  /// What buffers hold, of either kind of memory.
-  std::atomic<std::uint64_t>& in_use() noexcept { return in_use_; }
   CudaQueue& queue() noexcept { return queue_; }
   CudaWaiter& waiter() noexcept { return waiter_; }
   std::shared_ptr<CudaDevice> self() { return std::static_pointer_cast<CudaDevice>(shared_from_this()); }
@@ -192,7 +190,6 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   Bytes kept_memory_ = device::BackendOptions().kept_memory;
   CUevent memory_event_ = nullptr;
   std::atomic<std::uint64_t> memory_taken_{0};  // times; the event is behind the last
-  std::atomic<std::uint64_t> in_use_{0};
 
   mutable std::mutex peers_mutex_;
   mutable std::map<CUdevice, bool> peers_;  // devices that were asked whether they reach this one's memory

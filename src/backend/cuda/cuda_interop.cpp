@@ -143,8 +143,7 @@ Result<std::shared_ptr<device::BufferBase>> CudaDevice::adopt_memory(const Nativ
 
 std::shared_ptr<device::BufferBase> CudaBuffer::adopt(std::shared_ptr<CudaDevice> device,
                                                       const NativeMemory& memory, Release release) {
-  auto buffer = base::make_own<CudaBuffer>(
-      std::move(device), device::BufferRequest{.bytes = memory.bytes, .use = {}, .account = nullptr});
+  auto buffer = base::make_own<CudaBuffer>(std::move(device), memory.bytes);
   buffer->address_ = memory.address;
   buffer->is_hosts_ = true;
   buffer->release_ = std::move(release);

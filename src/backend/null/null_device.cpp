@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <utility>
 
 #include "base/process.hpp"
@@ -55,18 +54,9 @@ AdapterInfo describe() {
 
 class NullBuffer final : public BufferBase {
  public:
-  NullBuffer(std::shared_ptr<DeviceBase> device, const BufferRequest& request,
-             std::atomic<std::uint64_t>& in_use)
-      : BufferBase(std::move(device), request), in_use_(in_use) {
-    in_use_ += bytes().count;
-  }
-  ~NullBuffer() override { in_use_ -= bytes().count; }
-  static Result<void> charge(const BufferRequest& request) { return BufferBase::charge(request); }
+  using BufferBase::BufferBase;
   std::uint64_t address() const noexcept override { return 0; }
   std::byte* host() const noexcept override { return nullptr; }
-
- private:
-  std::atomic<std::uint64_t>& in_use_;  // the device's
 };
 
 class NullExecutable final : public ExecutableBase {
@@ -109,15 +99,17 @@ class NullDevice final : public DeviceBase {
     return preferred;
   }
   MemoryInfo memory() override {
-    const Bytes in_use{in_use_};
+    const Bytes in_use = silicon()->account()->held();
     return {.total = memory_size, .in_use = in_use, .available = memory_size - std::min(in_use, memory_size)};
   }
   const Error* ended_by() const noexcept override { return nullptr; }
 
   Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) override {
     if (auto fitting = fits(request.bytes, info()); !fitting) return std::move(fitting).error();
-    if (auto charged = NullBuffer::charge(request); !charged) return std::move(charged).error();
-    return std::shared_ptr<BufferBase>(base::make_own<NullBuffer>(shared_from_this(), request, in_use_));
+    auto charge = this->charge(request);
+    if (!charge) return std::move(charge).error();
+    return std::shared_ptr<BufferBase>(
+        base::make_own<NullBuffer>(shared_from_this(), request.bytes, *std::move(charge)));
   }
   Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) override {
     return std::shared_ptr<ExecutableBase>(base::make_own<NullExecutable>(shared_from_this(), artefact));
@@ -128,9 +120,6 @@ class NullDevice final : public DeviceBase {
   Result<std::shared_ptr<Timeline>> create_timeline() override {
     return std::shared_ptr<Timeline>(base::make_own<HostTimeline>(this));
   }
-
- private:
-  std::atomic<std::uint64_t> in_use_{0};
 };
 
 class NullAdapter final : public Adapter {

@@ -15,14 +15,17 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<Vulka
                                                            const device::BufferRequest& request) {
   if (const Error* lost = device->lost()) return *lost;
   if (auto fits = device::fits(request.bytes, device->info()); !fits) return std::move(fits).error();
-  if (auto charged = charge(request); !charged) return std::move(charged).error();
-  auto buffer = base::make_own<VulkanBuffer>(std::move(device), request);
+  auto charge = device->charge(request);
+  if (!charge) return std::move(charge).error();
+  auto buffer =
+      base::make_own<VulkanBuffer>(std::move(device), request.bytes, request.use, *std::move(charge));
   if (auto bound = buffer->bind(); !bound) return std::move(bound).error();
   return buffer;
 }
 
-VulkanBuffer::VulkanBuffer(std::shared_ptr<VulkanDevice> device, const device::BufferRequest& request)
-    : BufferBase(std::move(device), request), use_(request.use) {}
+VulkanBuffer::VulkanBuffer(std::shared_ptr<VulkanDevice> device, Bytes bytes, device::MemoryUse use,
+                           device::MemoryCharge charge)
+    : BufferBase(std::move(device), bytes, std::move(charge)), use_(use) {}
 
 /// Makes a VkBuffer of this size, without memory.
 Result<void> VulkanBuffer::make() {

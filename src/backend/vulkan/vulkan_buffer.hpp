@@ -40,7 +40,8 @@ class VulkanBuffer final : public device::BufferBase {
       VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
       VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   ~VulkanBuffer() override;
-  VulkanBuffer(std::shared_ptr<VulkanDevice> device, const device::BufferRequest& request);
+  VulkanBuffer(std::shared_ptr<VulkanDevice> device, Bytes bytes, device::MemoryUse use,
+               device::MemoryCharge charge = {});
 
   std::uint64_t address() const noexcept override { return address_; }
   std::byte* host() const noexcept override { return coherent_ ? mapped_ : nullptr; }

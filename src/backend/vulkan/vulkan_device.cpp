@@ -100,8 +100,8 @@ MemoryInfo VulkanDevice::memory() {
   const VulkanMemory::Use use = memory_->use_of(heap);
   MemoryInfo memory;
   memory.total = Bytes{physical_.memory.memoryHeaps[heap].size};
-  memory.in_use = Bytes{use.taken};
-  memory.available = memory.total - memory.in_use;
+  memory.in_use = silicon()->account()->held();
+  memory.available = memory.total - std::min(memory.in_use, memory.total);
   if (physical_.has_memory_budget && !lost()) {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{};
     budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;

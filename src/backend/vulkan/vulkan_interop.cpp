@@ -157,10 +157,8 @@ Result<std::shared_ptr<device::BufferBase>> VulkanDevice::adopt_memory(const Nat
 
 Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::adopt(std::shared_ptr<VulkanDevice> device,
                                                           const NativeMemory& memory, Release release) {
-  const device::BufferRequest request{
-      .bytes = memory.bytes, .use = device::MemoryUse::device, .account = nullptr};
-  if (auto fits = device::fits(request.bytes, device->info()); !fits) return std::move(fits).error();
-  auto buffer = base::make_own<VulkanBuffer>(std::move(device), request);
+  if (auto fits = device::fits(memory.bytes, device->info()); !fits) return std::move(fits).error();
+  auto buffer = base::make_own<VulkanBuffer>(std::move(device), memory.bytes, device::MemoryUse::device);
   if (auto used = buffer->use(memory); !used) return std::move(used).error();
   buffer->release_ = std::move(release);
   return buffer;

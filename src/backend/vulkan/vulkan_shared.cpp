@@ -53,7 +53,14 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::share(std::shared_ptr<Vulkan
   auto dedicated = device->shares_buffers(opened ? VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT
                                                  : VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT);
   if (!dedicated) return std::move(dedicated).error();
-  auto buffer = base::make_own<VulkanBuffer>(std::move(device), request);
+  device::MemoryCharge charge;  // memory that another driver has made is charged there
+  if (!opened) {
+    auto charged = device->charge(request);
+    if (!charged) return std::move(charged).error();
+    charge = *std::move(charged);
+  }
+  auto buffer =
+      base::make_own<VulkanBuffer>(std::move(device), bytes, device::MemoryUse::device, std::move(charge));
   buffer->is_shared_ = true;
   buffer->is_dedicated_ = *dedicated || (opened && opened->dedicated);
   if (auto bound = buffer->bind_shared(opened); !bound) return std::move(bound).error();

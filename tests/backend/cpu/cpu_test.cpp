@@ -91,13 +91,14 @@ TEST_CASE("buffers of the CPU are aligned memory of the host", "[backend_cpu]") 
 TEST_CASE("more than the machine has is refused for now, in one sentence", "[backend_cpu]") {
   const auto device = cpu();
   const Bytes half{device->memory().total.count / 2 + 1};
-  const auto account = std::make_shared<MemoryAccount>("a", half * 4);
+  const auto account =
+      std::make_shared<MemoryAccount>("a", half * 4, AccountLevel::context, device->silicon()->account());
   const auto first = device->create_buffer({.bytes = half, .account = account});
   if (!first) return;  // the system keeps its own books
   auto second = device->create_buffer({.bytes = half, .account = account});
   REQUIRE_FALSE(second);
   CHECK(second.error() == Errc::out_of_memory);
-  CHECK(second.error().sentence().find("what is left on 'cpu:0' now") != std::string::npos);
+  CHECK(second.error().sentence().find("what is left of the budget of silicon") != std::string::npos);
   CHECK(account->held() == half);
   CHECK(device->memory().in_use == half);
 }

@@ -1,0 +1,58 @@
+#include "device/silicon.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "base/host_info.hpp"
+#include "base/process.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+namespace {
+
+struct KnownSilicon {
+  bool is_cpu;
+  Uuid uuid;
+  std::weak_ptr<Silicon> silicon;
+};
+
+/// The processors in use. They end with their last device.
+struct SiliconRegistry {
+  std::mutex mutex;
+  std::vector<KnownSilicon> known;
+};
+constinit base::PerProcess<SiliconRegistry> silicon_registry;
+
+SiliconId next_silicon() noexcept {
+  static std::atomic<std::uint32_t> last{0};
+  return SiliconId{last.fetch_add(1, std::memory_order_relaxed) + 1};
+}
+
+}  // namespace
+
+Silicon::Silicon(SiliconId id, const AdapterInfo& adapter)
+    : id_(id),
+      account_(std::make_shared<MemoryAccount>(
+          adapter.name.empty() ? adapter.id : adapter.name,
+          adapter.type == AdapterType::cpu ? base::host_info().memory : MemoryAccount::no_limit,
+          AccountLevel::silicon)) {}
+
+std::shared_ptr<Silicon> Silicon::of(const AdapterInfo& adapter) {
+  const bool is_cpu = adapter.type == AdapterType::cpu;
+  if (!is_cpu && adapter.device_uuid == Uuid{}) return base::make_own<Silicon>(next_silicon(), adapter);
+  auto& [mutex, known] = silicon_registry.get();
+  const std::lock_guard lock(mutex);
+  std::erase_if(known, [](const KnownSilicon& one) { return one.silicon.expired(); });
+  for (const KnownSilicon& one : known)
+    if (one.is_cpu == is_cpu && (is_cpu || one.uuid == adapter.device_uuid))
+      if (auto silicon = one.silicon.lock()) return silicon;
+  auto made = base::make_own<Silicon>(next_silicon(), adapter);
+  known.push_back({is_cpu, adapter.device_uuid, made});
+  return made;
+}
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

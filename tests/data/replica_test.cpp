@@ -1,0 +1,155 @@
+// Replicas of arrays: what they are charged to, and when they give way.
+#include <wye/pool/context_pool.hpp>
+#include <wye/runtime/runtime.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "data/array_state.hpp"
+#include "pool/discovery.hpp"
+#include "support/catch.hpp"
+#include "support/device/memory_device.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Two scripted devices with one context each, and arrays of 1000 bytes.
+struct Scene {
+  std::shared_ptr<test::MemoryDevice> a = std::make_shared<test::MemoryDevice>("scripted:0");
+  std::shared_ptr<test::MemoryDevice> b = std::make_shared<test::MemoryDevice>("scripted:1");
+  std::shared_ptr<pool::Pool> pool = pool::Pool::open(
+      {.lanes_per_device = 1, .lease_timeout = 60s}, {.adapters = {a->info(), b->info()}, .devices = {a, b}});
+
+  std::shared_ptr<data::ArrayState> array(std::uint8_t first = 0) const {
+    std::vector<std::uint8_t> values(1000);
+    std::iota(values.begin(), values.end(), first);
+    return data::ArrayState::make(pool, std::as_bytes(std::span(values)), 1000, ElementType::uint8, 1);
+  }
+  static std::vector<std::uint8_t> contents(const std::shared_ptr<data::ArrayState>& array) {
+    const auto view = Array<std::uint8_t>(array).read(60s).value();
+    return {view.begin(), view.end()};
+  }
+  Bytes held(const device::DeviceBase& device) const { return pool->account_on(device)->held(); }
+};
+
+/// A job's turn with an array.
+struct Turn {
+  Turn(data::ArrayState& array, Access access) { array.follow(access, completion, before); }
+  ~Turn() { completion->complete(); }
+  std::shared_ptr<data::Completion> completion = std::make_shared<data::Completion>();
+  data::Predecessors before;
+};
+
+}  // namespace
+
+TEST_CASE("a replica is charged to the pool while it lives", "[data]") {
+  const Scene scene;
+  auto array = scene.array();
+  REQUIRE(array->bring_to(*scene.a, Instant::max()));
+  CHECK(scene.held(*scene.a) == 1000_B);
+  CHECK(scene.held(*scene.b) == 0_B);
+  CHECK(scene.pool->metrics_locked().bytes == 1000_B);
+  CHECK(scene.a->memory().in_use == 1000_B);
+  REQUIRE(array->bring_to(*scene.b, Instant::max()));
+  CHECK(scene.pool->metrics_locked().bytes == 2000_B);
+  array.reset();
+  CHECK(scene.pool->metrics_locked().bytes == 0_B);
+  CHECK(scene.a->memory().in_use == 0_B);
+}
+
+TEST_CASE("a spare replica gives way to an allocation that the device refuses", "[data]") {
+  const Scene scene;
+  const auto array = scene.array();
+  REQUIRE(array->bring_to(*scene.a, Instant::max()));
+  scene.a->refuse_buffers = 1;
+  REQUIRE(Device(scene.a).buffer<std::byte>(10));
+  CHECK(scene.held(*scene.a) == 0_B);
+  REQUIRE(array->bring_to(*scene.a, Instant::max()));  // it comes back when it is needed
+  CHECK(scene.held(*scene.a) == 1000_B);
+  CHECK(Scene::contents(array) == Scene::contents(scene.array()));
+  scene.a->refuse_buffers = 1;
+  REQUIRE(Device(scene.a).buffer<std::byte>(10));  // and gives way again
+  CHECK(scene.held(*scene.a) == 0_B);
+}
+
+TEST_CASE("a replica that is not spare stays", "[data]") {
+  const Scene scene;
+  const auto array = scene.array();
+  const auto buffer = array->bring_to(*scene.a, Instant::max()).value();
+  const auto refuse = [&] {
+    scene.a->refuse_buffers = 1;
+    CHECK_FALSE(Device(scene.a).buffer<std::byte>(10));
+    CHECK(scene.held(*scene.a) == 1000_B);
+  };
+  SECTION("because its buffer is held by something else") { refuse(); }
+  const_cast<std::shared_ptr<device::BufferBase>&>(buffer).reset();
+  SECTION("because a reader has its turn") {
+    const Turn turn(*array, Access::read);
+    refuse();
+  }
+  SECTION("because a writer has its turn") {
+    const Turn turn(*array, Access::write);
+    refuse();
+  }
+  SECTION("because the host reads the array") {
+    const auto view = Array<std::uint8_t>(array).read(60s).value();
+    refuse();
+  }
+  SECTION("because it is the only valid copy") {
+    array->written_on(scene.a.get());
+    refuse();
+    CHECK(Scene::contents(array) == Scene::contents(scene.array()));
+  }
+}
+
+TEST_CASE("a replica with stale contents gives way", "[data]") {
+  const Scene scene;
+  const auto array = scene.array();
+  REQUIRE(array->bring_to(*scene.a, Instant::max()));
+  array->written_on(nullptr);
+  scene.a->refuse_buffers = 1;
+  CHECK(Device(scene.a).buffer<std::byte>(10));
+  CHECK(scene.held(*scene.a) == 0_B);
+}
+
+TEST_CASE("eight threads read arrays while their replicas give way; contents and charges stay right",
+          "[data]") {
+  const Scene scene;
+  std::vector<std::shared_ptr<data::ArrayState>> arrays;
+  for (std::uint8_t i = 0; i < 4; ++i) arrays.push_back(scene.array(i));
+  std::atomic<int> failures{0};
+  std::atomic<int> moves{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (unsigned i = 0; i < 200; ++i) {
+        const auto& array = arrays[(t + i) % arrays.size()];
+        test::MemoryDevice& device = (i / 4 + t) % 2 == 0 ? *scene.a : *scene.b;
+        const Turn turn(*array, Access::read);
+        if (i % 3 == 0) device.refuse_buffers = 1;
+        const auto buffer = array->bring_to(device, Instant::max());
+        if (!buffer) {
+          if (buffer.error() != Errc::out_of_memory) ++failures;
+          continue;
+        }
+        ++moves;
+        const std::byte* bytes = (*buffer)->host();
+        for (std::size_t n = 0; n < 1000; ++n)
+          failures += bytes[n] != static_cast<std::byte>((t + i) % arrays.size() + n);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(failures == 0);
+  CHECK(moves > 0);
+  scene.a->refuse_buffers = scene.b->refuse_buffers = 0;
+  arrays.clear();
+  CHECK(scene.pool->metrics_locked().bytes == 0_B);
+  CHECK(scene.a->memory().in_use == 0_B);
+  CHECK(scene.b->memory().in_use == 0_B);
+}

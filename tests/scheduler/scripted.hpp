@@ -1,0 +1,74 @@
+#pragma once
+/// A scheduler on devices whose failures a test scripts.
+#include <wye/pool/context_pool.hpp>
+#include <wye/scheduler/scheduler.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/provider.hpp"
+#include "pool/discovery.hpp"
+#include "pool/pool.hpp"
+#include "support/scripted_device.hpp"
+
+namespace wye::test {
+
+/// Builds a program each time it is used.
+class Builder final : public device::ExecutableProvider {
+ public:
+  explicit Builder(const Clock& clock) : clock_(clock) {}
+  std::optional<Duration> build_cost(const device::Program&, const device::DeviceBase&) const override {
+    return Duration::zero();
+  }
+  const Clock& clock() const noexcept override { return clock_; }
+  Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
+                                   const std::shared_ptr<device::DeviceBase>& device, Instant) override {
+    auto artefact = program->current().build(*device);
+    if (!artefact) return std::move(artefact).error();
+    auto executable = device->create_executable(*artefact);
+    if (!executable) return std::move(executable).error();
+    return device::Provided{Executable(std::move(*executable)), CacheTier::built, {}};
+  }
+  Result<device::Provided> make_ready(const std::shared_ptr<const device::Program>& program,
+                                      const std::shared_ptr<device::DeviceBase>& device,
+                                      Instant until) override {
+    return provide(program, device, until);
+  }
+
+ private:
+  const Clock& clock_;
+};
+
+using Scripted = std::shared_ptr<ScriptedDevice>;
+
+inline Scripted scripted(const std::string& id, AdapterType type = AdapterType::discrete) {
+  return std::make_shared<ScriptedDevice>(id, type);
+}
+
+inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {}) {
+  pool::Inventory inventory;
+  for (const Scripted& device : devices) {
+    inventory.adapters.push_back(device->info());
+    inventory.devices.push_back(device);
+  }
+  return pool::Pool::wrap(pool::Pool::open(std::move(options), std::move(inventory)));
+}
+
+/// Opens a scheduler; jobs of `workload_types::custom` try `devices` in their order.
+inline Scheduler scheduler_of(const std::vector<Scripted>& devices, SchedulerOptions options = {},
+                              PoolOptions pool_options = {}) {
+  const Clock& clock = options.clock ? *options.clock : Clock::steady();
+  pool_options.clock = &clock;
+  if (options.preferences.empty()) {
+    Preference row{workload_types::custom, Bytes{0}, {}};
+    for (const Scripted& device : devices) row.backends.push_back(device->info().backend);
+    options.preferences.push_back(row);
+  }
+  return Scheduler::open(pool_of(devices, std::move(pool_options)), std::make_shared<Builder>(clock),
+                         std::move(options))
+      .value();
+}
+
+}  // namespace wye::test

@@ -1,0 +1,210 @@
+#pragma once
+/// A device whose failures a test scripts. It runs host functions on memory of its own, so operands are copied to it and
+/// back as they are for a GPU.
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/process.hpp"
+#include "device/artefact.hpp"
+#include "device/buffer.hpp"
+#include "device/device.hpp"
+#include "device/executable.hpp"
+#include "device/host_timeline.hpp"
+#include "device/lane_base.hpp"
+#include "device/recording.hpp"
+
+namespace wye::test {
+
+class ScriptedDevice final : public device::DeviceBase {
+ public:
+  /// The calls that a script can fail, in the order in which a job makes them.
+  enum class Step { create_executable, create_lane, create_buffer, submit, wait };
+  static constexpr std::array steps{Step::create_executable, Step::create_lane, Step::create_buffer,
+                                    Step::submit, Step::wait};
+  using Script = std::function<std::optional<Error>(Step)>;
+
+  /// `id` is "vulkan:0": the backend is the part before the colon.
+  explicit ScriptedDevice(const std::string& id, AdapterType type = AdapterType::discrete)
+      : DeviceBase(adapter(id, type)), lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
+
+  /// Sets what each step does first, on the thread that makes it; an error fails the step. Set before the device is used.
+  void set_script(Script script) { script_ = std::move(script); }
+  /// Fails every `step` with `code`.
+  void fail_at(Step step, Errc code) {
+    set_script([step, code](Step now) -> std::optional<Error> {
+      if (now != step) return std::nullopt;
+      return Error(code, "The script fails this step.");
+    });
+  }
+  void lose() { is_lost_ = true; }
+  /// Returns how often a step was made.
+  int count(Step step) const { return counts_[static_cast<std::size_t>(step)]; }
+  int steps_made() const {
+    int sum = 0;
+    for (const auto& count : counts_) sum += count;
+    return sum;
+  }
+  int buffers_alive() const { return buffers_alive_; }
+  int lanes_alive() const { return lanes_alive_; }
+
+  std::span<const std::string_view> languages() const noexcept override {
+    static constexpr std::array<std::string_view, 1> host = {"host"};
+    return host;
+  }
+  MemoryInfo memory() override { return {}; }
+  Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override {
+    if (auto failed = make(Step::create_buffer)) return *failed;
+    auto charge = this->charge(request);
+    if (!charge) return std::move(charge).error();
+    return std::shared_ptr<device::BufferBase>(
+        std::make_shared<Buffer>(shared_from_this(), request.bytes, *std::move(charge), buffers_alive_));
+  }
+  Result<std::shared_ptr<device::ExecutableBase>> create_executable(
+      const device::Artefact& artefact) override {
+    if (auto failed = make(Step::create_executable)) return *failed;
+    return std::shared_ptr<device::ExecutableBase>(
+        std::make_shared<Executable>(shared_from_this(), artefact));
+  }
+  Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions&) override {
+    if (auto failed = make(Step::create_lane)) return *failed;
+    return std::unique_ptr<device::LaneBase>(std::make_unique<Lane>(*this));
+  }
+  Result<std::shared_ptr<device::Timeline>> create_timeline() override {
+    return std::shared_ptr<device::Timeline>(std::make_shared<device::HostTimeline>(this));
+  }
+
+ private:
+  class Buffer final : public device::BufferBase {
+   public:
+    Buffer(std::shared_ptr<DeviceBase> device, Bytes bytes, device::MemoryCharge charge,
+           std::atomic<int>& alive)
+        : BufferBase(std::move(device), bytes, std::move(charge)), memory_(bytes.count + 1), alive_(alive) {
+      ++alive_;
+    }
+    ~Buffer() override { --alive_; }
+    std::uint64_t address() const noexcept override { return 0; }
+    std::byte* host() const noexcept override { return const_cast<std::byte*>(memory_.data()); }
+
+   private:
+    std::vector<std::byte> memory_;
+    std::atomic<int>& alive_;  // the device's
+  };
+
+  class Executable final : public device::ExecutableBase {
+   public:
+    Executable(std::shared_ptr<DeviceBase> device, device::Artefact artefact)
+        : ExecutableBase(std::move(device), std::move(artefact)) {}
+    Bytes bytes() const noexcept override { return {}; }
+  };
+
+  /// Runs a submission when it is submitted, but for its downloads: `wait` makes them.
+  class Lane final : public device::LaneBase {
+   public:
+    explicit Lane(ScriptedDevice& device)
+        : LaneBase(device.shared_from_this()),
+          device_(device),
+          reached_(std::make_shared<device::HostTimeline>(&device, device::HostTimeline::MovedBy::lane)),
+          timeline_(reached_) {
+      ++device_.lanes_alive_;
+    }
+    ~Lane() override {
+      reached_->fail(Error(Errc::closed, "A lane of a scripted device has ended."));
+      --device_.lanes_alive_;
+    }
+    Result<std::uint64_t> submit(const device::Submission& submission) override {
+      if (auto failed = device_.make(Step::submit)) return *failed;
+      for (const device::Command& command : submission.recording->commands())
+        run(command, submission.recording->operands(command), submission.stop);
+      pending_ = submission.recording;
+      if (auto moved = reached_->reach(++last_); !moved) return std::move(moved).error();
+      return last_;
+    }
+    Result<void> wait(std::uint64_t value, Instant until) override {
+      if (auto failed = device_.make(Step::wait)) return *failed;
+      if (pending_)
+        for (const device::Command& command : pending_->commands())
+          if (command.kind == device::Command::Kind::download)
+            move(command.target, start_of(pending_->operands(command)[0]), command.host_bytes.count);
+      pending_.reset();
+      return reached_->wait(value, until);
+    }
+    void abandon() noexcept override { pending_.reset(); }
+    const std::shared_ptr<device::Timeline>& timeline() const noexcept override { return timeline_; }
+
+   private:
+    static std::byte* start_of(const Operand& operand) {
+      return device::buffer_of(operand)->host() + operand.offset * operand.size;
+    }
+    static void move(std::byte* target, const std::byte* source, std::uint64_t bytes) {
+      if (bytes != 0) std::memmove(target, source, bytes);
+    }
+    static void run(const device::Command& command, std::span<const Operand> operands,
+                    const StopToken& stop) {
+      using Kind = device::Command::Kind;
+      if (command.kind == Kind::upload) move(start_of(operands[0]), command.source, command.host_bytes.count);
+      if (command.kind == Kind::copy)
+        move(start_of(operands[1]), start_of(operands[0]), operands[0].bytes().count);
+      if (command.kind != Kind::dispatch) return;
+      std::vector<Operand> in_place(operands.begin(), operands.end());
+      for (Operand& operand : in_place) {
+        if (operand.kind != Operand::Kind::buffer) continue;
+        operand.data = start_of(operand);
+        operand.kind = Operand::Kind::host;
+        operand.object.reset();
+      }
+      command.executable->artefact().host->run(Range{0, command.items.count(), command.items}, in_place,
+                                               stop);
+    }
+
+    ScriptedDevice& device_;
+    std::shared_ptr<const device::Recording> pending_;
+    std::shared_ptr<device::HostTimeline> reached_;
+    std::shared_ptr<device::Timeline> timeline_;  // the same, as the contract names it
+    std::uint64_t last_ = 0;
+  };
+
+  static AdapterInfo adapter(const std::string& id, AdapterType type) {
+    constexpr std::uint64_t any = ~std::uint64_t{0};
+    AdapterInfo info;
+    info.id = id;
+    info.backend = id.substr(0, id.find(':'));
+    info.name = "scripted " + id;
+    info.type = type;
+    info.limits = {.workgroup = {any, any, any},
+                   .workgroup_invocations = any,
+                   .groups = {any, any, any},
+                   .buffer = Bytes{any},
+                   .descriptor_range = Bytes{any},
+                   .shared_memory = Bytes{any},
+                   .parameter_bytes = Bytes{any},
+                   .bound_buffers = ~std::uint32_t{0},
+                   .offset_alignment = 1,
+                   .subgroup_size = 1};
+    info.usable = true;
+    return info;
+  }
+  const Error* ended_by() const noexcept override { return is_lost_ ? &lost_ : nullptr; }
+  std::optional<Error> make(Step step) {
+    ++counts_[static_cast<std::size_t>(step)];
+    if (is_lost_) return lost_;
+    return script_ ? script_(step) : std::nullopt;
+  }
+
+  Script script_;
+  const Error lost_;
+  std::atomic<bool> is_lost_{false};
+  std::array<std::atomic<int>, steps.size()> counts_{};
+  std::atomic<int> buffers_alive_{0}, lanes_alive_{0};
+};
+
+}  // namespace wye::test
