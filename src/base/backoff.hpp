@@ -1,5 +1,5 @@
 #pragma once
-/// Repeating a call that has not answered.
+/// Repetition of a call that fails for a temporary reason.
 #include <wye/base/clock.hpp>
 
 #include <algorithm>
@@ -10,11 +10,11 @@ namespace wye {
 inline namespace v0 {
 namespace base {
 
-/// Spaces the repetitions of a call that fails for a reason of its own, such as no memory, and bounds how long they go on.
+/// Spaces the repetitions of a call that fails for a temporary reason, such as exhausted memory, and bounds their duration.
 /// Threads: one thread at a time.
 class Backoff {
  public:
-  /// A driver that has answered nothing for so long is taken to answer nothing.
+  /// A driver that has not answered for this time is considered dead.
   static constexpr Duration limit = std::chrono::seconds(1);
 
   /// Sleeps until the next repetition: 50 us at first, then twice as long each time, 5 ms at most. Ends early at `until`.
@@ -26,7 +26,7 @@ class Backoff {
     interval_ = std::min<Duration>(2 * interval_, std::chrono::milliseconds(5));
     return true;
   }
-  /// Notes an answer: the limit counts from now on.
+  /// Records an answer: the limit counts from now on.
   void answered() noexcept { answered_ = Clock::steady().now(); }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-/// Whether bytes are those that were written.
+/// Detection of damaged bytes.
 #include <array>
 #include <cstddef>
 #include <span>
@@ -11,7 +11,7 @@ namespace base {
 /// XXH3 with 128 bits, most significant byte first: the same on every machine.
 using Checksum = std::array<std::byte, 16>;
 
-/// Of `head` and, behind it, `rest`. Tells damage; what somebody wants to pass for something else takes a `Digest`.
+/// Returns the checksum of `head` followed by `rest`. It detects damage, but no deliberate forgery; a `Digest` does.
 /// Source: Y. Collet, xxHash specification, XXH3.
 Checksum checksum(std::span<const std::byte> head, std::span<const std::byte> rest = {}) noexcept;
 

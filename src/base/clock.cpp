@@ -16,7 +16,7 @@ class SteadyClock final : public Clock {
 Clock::~Clock() = default;
 
 const Clock& Clock::steady() noexcept {
-  // Never destroyed, so that objects which a host ends after `main` can still read it.
+  // Never destroyed, so that objects destroyed after `main` can still read it.
   alignas(SteadyClock) static std::byte storage[sizeof(SteadyClock)];
   static const Clock& clock = *new (storage) SteadyClock;
   return clock;

@@ -32,9 +32,9 @@ std::optional<std::string> descriptor_shortage(unsigned count) {
     open.emplace_back(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (open.back()) continue;
     rlimit limit{};
-    if (errno == ENFILE) return "the system has as many files open as it may";
+    if (errno == ENFILE) return "the system has reached its limit of open files";
     if (errno != EMFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-    return text("the process has as many files open as it may ({})", limit.rlim_cur);
+    return text("the process has reached its limit of open files ({})", limit.rlim_cur);
   }
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// What the system knows open files by.
+/// File descriptors.
 #include <wye/base/config.hpp>
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace wye {
 inline namespace v0 {
 namespace base {
 
-/// A descriptor of the system's. It is closed once: by this, or by whoever it was released to.
+/// Owns a file descriptor and closes it on destruction.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -20,15 +20,15 @@ class Descriptor {
   ~Descriptor();
   explicit operator bool() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }
-  /// Leaves it to somebody else to close.
+  /// Transfers ownership to the caller.
   int release() noexcept { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;
 };
 
-/// Returns why the system does not open `count` further files now ("the process has as many files open as it may (1024)");
-/// nothing if it does. Without it, a library that cannot be opened for this reason looks like a missing library.
+/// Returns why the system does not open `count` further files now ("the process has reached its limit of open files
+/// (1024)"), or nothing if it does. The loader reports such a shortage as a missing library.
 std::optional<std::string> descriptor_shortage(unsigned count);
 
 }  // namespace base

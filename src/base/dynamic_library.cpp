@@ -19,7 +19,7 @@ inline namespace v0 {
 
 namespace {
 
-/// Where the loader looks for a library that is opened by its name.
+/// Returns the directories in which the loader searches for a library that is opened by its name.
 std::vector<std::string> directories() {
   std::vector<std::string> result;
 #ifdef __GLIBC__
@@ -27,7 +27,7 @@ std::vector<std::string> directories() {
   const std::unique_ptr<void, decltype(close)> program(::dlopen(nullptr, RTLD_LAZY), close);
   Dl_serinfo size{};
   if (!program || ::dlinfo(program.get(), RTLD_DI_SERINFOSIZE, &size) != 0) return result;
-  // The list has a header, the entries, and behind them their texts.
+  // The list consists of a header, the entries, and their texts.
   const std::unique_ptr<void, decltype(&std::free)> memory(std::malloc(size.dls_size), std::free);
   if (!memory) throw std::bad_alloc();
   auto* list = static_cast<Dl_serinfo*>(memory.get());
@@ -67,7 +67,7 @@ Result<DynamicLibrary> DynamicLibrary::open(std::initializer_list<std::string_vi
     if (!shortage) shortage = base::descriptor_shortage(1);
     reasons += base::text("{}{}", reasons.empty() ? "" : "; ", reason ? reason : "no reason given");
   }
-  if (names.size() == 0) return Error(Errc::invalid_argument, "A library to open has no name.");
+  if (names.size() == 0) return Error(Errc::invalid_argument, "The list of library names is empty.");
   if (shortage)
     return Error(Errc::io, base::text("Library '{}' cannot be opened: {}.", *names.begin(), *shortage));
   return Error(Errc::unavailable, base::text("Library '{}' cannot be opened ({}).", *names.begin(), reasons));

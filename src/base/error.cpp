@@ -63,7 +63,7 @@ Error::Error(Errc code, std::string sentence, std::vector<Diagnostic> diagnostic
 
 const Error::Detail& Error::read() const noexcept {
   if (detail_) return *detail_;
-  // To read an error that was moved from is a bug, but not worth a crash.
+  // Reading a moved-from error is a bug, but must not crash.
   static const Detail moved_from{Errc::internal, "This error was moved from.", Place::here()};
   return moved_from;
 }
@@ -88,9 +88,9 @@ Error Error::with_context(std::string line) const {
 
 std::string Error::describe() const {
   std::string lines = base::text("{}: {}", name(code()), sentence());
-  if (const NativeError* said = native()) {
-    lines += said->name.empty() ? base::text("\n  {}: {}", said->api, said->number)
-                                : base::text("\n  {}: {} ({})", said->api, said->name, said->number);
+  if (const NativeError* from = native()) {
+    lines += from->name.empty() ? base::text("\n  {}: {}", from->api, from->number)
+                                : base::text("\n  {}: {} ({})", from->api, from->name, from->number);
   }
   for (const std::string& line : context()) lines += base::text("\n  {}", line);
   return lines;
@@ -103,7 +103,7 @@ const char* Exception::what() const noexcept { return text_.c_str(); }
 void detail::throw_error(const Error& error) { throw Exception(error); }
 
 const Error& detail::no_error() noexcept {
-  static const Error error(Errc::internal, "The error of a result that holds a value was asked for.");
+  static const Error error(Errc::internal, "Result::error() was called on a result that holds a value.");
   return error;
 }
 

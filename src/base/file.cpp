@@ -27,7 +27,7 @@ inline namespace v0 {
 namespace base {
 namespace {
 
-/// "File 'x' cannot be opened: Permission denied."
+/// Returns "File 'x' cannot be opened: Permission denied."
 Error refused(std::string_view what, const std::string& path, std::string_view cannot, const char* api,
               int number, Place place = Place::here()) {
 #ifdef __GLIBC__
@@ -40,7 +40,7 @@ Error refused(std::string_view what, const std::string& path, std::string_view c
                NativeError{api, number, symbol ? symbol : ""}, place);
 }
 
-/// An open file, closed when it ends.
+/// An open file, closed on destruction.
 class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
@@ -51,14 +51,14 @@ class File {
   explicit operator bool() const { return descriptor_ >= 0; }
   int get() const { return descriptor_; }
   int release() { return std::exchange(descriptor_, -1); }
-  /// Closes now; 0 or the error's number.
+  /// Closes the file. Returns 0 or the error's number.
   int close() { return ::close(std::exchange(descriptor_, -1)) == 0 || errno == EINTR ? 0 : errno; }
 
  private:
   int descriptor_;
 };
 
-/// Calls `call` until no signal interrupts it.
+/// Repeats `call` until no signal interrupts it.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -70,7 +70,7 @@ int open_for_reading(const std::string& path, int flags) {
   return uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags); });
 }
 
-/// Writes all of it; 0 or the error's number.
+/// Writes `content` completely. Returns 0 or the error's number.
 int write_all(int descriptor, std::span<const std::byte> content) {
   const WriteSignalsBlocked blocked;
   while (!content.empty()) {
@@ -92,8 +92,8 @@ Duration calendar() {
   return since_epoch(now);
 }
 
-/// Locks or unlocks one byte of an open file; 0 or the error's number. The lock is the open file's and not
-/// the process's, so that threads exclude each other as processes do.
+/// Locks or unlocks one byte of an open file. Returns 0 or the error's number. The lock belongs to the open file and not
+/// to the process, so threads exclude each other as processes do.
 int set_lock(int descriptor, std::uint64_t place, short kind) {
   struct flock range {};
   range.l_type = kind;
@@ -106,7 +106,7 @@ int set_lock(int descriptor, std::uint64_t place, short kind) {
 }  // namespace
 
 Result<std::optional<std::vector<std::byte>>> read_file(const std::string& path, Bytes at_most) {
-  const File file(open_for_reading(path, O_NONBLOCK));  // a pipe of that name must not hold us up
+  const File file(open_for_reading(path, O_NONBLOCK));  // a pipe of that name must not block
   if (!file) {
     if (errno == ENOENT || errno == ENOTDIR) return std::optional<std::vector<std::byte>>();
     return refused("File", path, "opened", "open", errno);
@@ -117,7 +117,7 @@ Result<std::optional<std::vector<std::byte>>> read_file(const std::string& path,
 
   const Bytes size{static_cast<std::uint64_t>(status.st_size)};
   if (size > at_most) {
-    return Error(Errc::out_of_memory, text("The size of file '{}' ({}) exceeds what may be read of it ({}).",
+    return Error(Errc::out_of_memory, text("The size of file '{}' ({}) exceeds the limit of this read ({}).",
                                            path, to_string(size), to_string(at_most)));
   }
   std::vector<std::byte> content(size.count);
@@ -127,7 +127,7 @@ Result<std::optional<std::vector<std::byte>>> read_file(const std::string& path,
       return ::pread(file.get(), content.data() + done, content.size() - done, static_cast<off_t>(done));
     });
     if (got < 0) return refused("File", path, "read", "pread", errno);
-    if (got == 0) break;  // somebody made it shorter meanwhile
+    if (got == 0) break;  // the file was truncated meanwhile
     done += static_cast<std::size_t>(got);
   }
   content.resize(done);
@@ -138,7 +138,7 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> cont
   const std::size_t slash = path.rfind('/');
   const std::size_t name_at = slash == path.npos ? 0 : slash + 1;
   std::string beside = path.substr(0, name_at) + "." + path.substr(name_at) + ".XXXXXX.tmp";
-  File file(::mkostemps(beside.data(), 4, O_CLOEXEC));  // makes it with mode 0600
+  File file(::mkostemps(beside.data(), 4, O_CLOEXEC));  // creates it with mode 0600
   if (!file) return refused("File", path, "written", "mkostemps", errno);
 
   const char* api = "write";
@@ -160,7 +160,7 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> cont
     return refused("File", path, "written", api, number);
   }
   if (durability == Durability::process) return {};
-  // Its name is its directory's.
+  // The directory stores the file's name.
   const std::string folder = slash == path.npos ? "." : path.substr(0, name_at);
   const File directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory || ::fsync(directory.get()) != 0)
@@ -178,7 +178,7 @@ Result<void> make_private_directory(const std::string& path) {
     const std::string parent = path.substr(0, slash);
     if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
       const int number = errno;
-      struct stat status {};  // a read-only or foreign parent that is there is fine
+      struct stat status {};  // an existing parent may be read-only or foreign
       if (::stat(parent.c_str(), &status) != 0) {
         return refused("Directory", parent, "created", "mkdir", number);
       }
@@ -189,8 +189,8 @@ Result<void> make_private_directory(const std::string& path) {
   if (::stat(path.c_str(), &status) != 0) return refused("Directory", path, "opened", "stat", errno);
   if (!S_ISDIR(status.st_mode)) return Error(Errc::io, text("'{}' is not a directory.", path));
   if (status.st_uid != ::geteuid()) {
-    return Error(Errc::io, text("Directory '{}' belongs to user {}, not to user {} who runs this process.",
-                                path, status.st_uid, ::geteuid()));
+    return Error(Errc::io, text("Directory '{}' belongs to user {}; this process runs as user {}.", path,
+                                status.st_uid, ::geteuid()));
   }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Error(Errc::io, text("Directory '{}' has mode {:04o}: other users may write to it.", path,
@@ -231,7 +231,7 @@ Result<std::vector<FileEntry>> list_files(const std::string& path) {
       files.push_back({entry->d_name, Bytes{static_cast<std::uint64_t>(status.st_size)}, status.st_ino,
                        changed, now - changed});
     }
-    errno = 0;  // one that is gone already is none
+    errno = 0;  // an entry that was removed meanwhile is left out
   }
   if (errno != 0) return refused("Directory", path, "read", "readdir", errno);
   return files;
@@ -354,7 +354,7 @@ FileLock& FileLock::operator=(FileLock&& other) noexcept {
 
 FileLock::~FileLock() {
   if (descriptor_ < 0) return;
-  // Closing is not enough: a child of `fork` has the file open, too. That child must not unlock it, the lock is its parent's.
+  // Closing is not enough, because a child of `fork` has the file open, too. The child must not release its parent's lock.
   if (!origin_.is_inherited()) (void)set_lock(descriptor_, place_, F_UNLCK);
   ::close(descriptor_);
 }
@@ -363,7 +363,7 @@ std::string path_of(const void* symbol) {
   Dl_info info{};
   link_map* map = nullptr;
   const bool found = ::dladdr1(symbol, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
-  // The loader knows the program itself only by what it was called as.
+  // The loader knows the program itself only by the name under which it was started.
   const bool in_program = !found || !map || !map->l_name || *map->l_name == '\0';
   const std::unique_ptr<char, void (*)(void*)> path(
       ::realpath(in_program ? "/proc/self/exe" : map->l_name, nullptr), ::free);

@@ -29,12 +29,12 @@ inline namespace v0 {
 namespace base {
 namespace {
 
-/// How long nothing has to change before a burst is over: editors write a file in several steps.
+/// The time without changes that ends a burst. Editors write a file in several steps.
 constexpr int quiet_ms = 20;
-/// How often files are looked at whose directories can't be watched.
+/// The period at which files are examined if their directories cannot be watched.
 constexpr int look_ms = 500;
 
-/// Where a path leads when its links are followed; itself where it leads nowhere.
+/// Returns the path with all links resolved, or the path itself if it does not exist.
 std::string followed(const std::string& path) {
   char* const real = ::realpath(path.c_str(), nullptr);
   if (!real) return path;
@@ -43,8 +43,8 @@ std::string followed(const std::string& path) {
   return result;
 }
 
-/// Whether the system says what happens in a directory: of one on another machine, or of a program's, it says only what is
-/// done from here.
+/// Returns whether the system reports all changes in a directory. For network and FUSE file systems it reports only the
+/// changes that this machine makes.
 bool tells(const std::string& directory) {
   struct statfs found {};
   if (::statfs(directory.c_str(), &found) != 0) return false;
@@ -82,7 +82,7 @@ class FileWatch::Watcher {
     ring();
   }
 
-  /// What the thread does.
+  /// Runs the thread.
   void work() {
     bool pending = false;
     while (true) {
@@ -94,7 +94,7 @@ class FileWatch::Watcher {
       if (changed && !obey()) return;
       changed |= waits[1].revents != 0 && read_changes();
       if (!all_watched_) watch_directories();
-      changed |= looks_different();  // last: what is watched from here on may have changed before
+      changed |= looks_different();  // last: a file may have changed before its watch began
       if (pending && !changed && ready == 0) {
         changed_();
         pending = false;
@@ -105,7 +105,7 @@ class FileWatch::Watcher {
   }
 
  private:
-  /// Takes over what is wanted; false where the thread is to end.
+  /// Applies the requests of the owner. Returns false if the thread must end.
   bool obey() {
     std::uint64_t rings = 0;
     (void)!::read(bell_.number(), &rings, sizeof rings);
@@ -119,7 +119,7 @@ class FileWatch::Watcher {
     return true;
   }
 
-  /// Watches the directory of each file, and of what a link leads to.
+  /// Watches the directory of each file, and that of each link's target.
   void watch_directories() {
     constexpr std::uint32_t events = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE |
                                      IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
@@ -138,7 +138,7 @@ class FileWatch::Watcher {
       if (!directories_.contains(number)) ::inotify_rm_watch(changes_.number(), number);
   }
 
-  /// Reads what the system has to say; whether any of it is about a file that is watched.
+  /// Reads the system's events. Returns whether one is about a watched file.
   bool read_changes() {
     alignas(inotify_event) std::array<char, 4096> buffer;
     bool ours = false;
@@ -151,7 +151,7 @@ class FileWatch::Watcher {
         at += static_cast<ssize_t>(sizeof event + event.len);
         if (event.mask & (IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF | IN_Q_OVERFLOW)) {
           ours = true;
-          all_watched_ = false;  // looked for again
+          all_watched_ = false;  // tried again
           if (event.mask & IN_IGNORED) directories_.erase(event.wd);
         }
         const auto directory = directories_.find(event.wd);
@@ -163,7 +163,7 @@ class FileWatch::Watcher {
     return ours;
   }
 
-  /// Whether a file is not what it was when last looked at.
+  /// Returns whether a file differs from its last examination.
   bool looks_different() {
     bool different = false;
     for (auto& [path, look] : files_) {
@@ -174,10 +174,10 @@ class FileWatch::Watcher {
     return different;
   }
 
-  /// What a file looks like from outside.
+  /// The attributes by which a change of a file is detected.
   struct Look {
     ino_t number = 0;
-    off_t bytes = -1;  // -1: there is none
+    off_t bytes = -1;  // -1: the file does not exist
     std::array<long, 2> changed{};
     friend bool operator==(const Look&, const Look&) = default;
   };
@@ -201,9 +201,9 @@ class FileWatch::Watcher {
   std::optional<std::vector<std::string>> wanted_;
   bool stopping_ = false;
 
-  // Of the thread.
+  // Used only by the thread.
   std::vector<File> files_;
-  std::map<int, std::vector<std::string>> directories_;  // names watched for, by the system's number
+  std::map<int, std::vector<std::string>> directories_;  // watched names, by the system's number
   bool all_watched_ = true;
 };
 
@@ -214,8 +214,8 @@ Result<FileWatch> FileWatch::start(std::function<void()> changed) {
     return Error(Errc::io, text("Files cannot be watched: {}.", why.message()),
                  NativeError{"eventfd", why.value(), ""});
   }
-  Descriptor changes(
-      ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // a user has few: without one it looks at the files
+  Descriptor changes(::inotify_init1(
+      IN_NONBLOCK | IN_CLOEXEC));  // a user has few; without one, the thread examines the files
   FileWatch watch(make_own<Watcher>(std::move(changes), std::move(bell), std::move(changed)));
   auto worker = Worker::start("wye-files", [watcher = watch.watcher_] { watcher->work(); });
   if (!worker) return std::move(worker).error();

@@ -1,5 +1,5 @@
 #pragma once
-/// Being told when files change.
+/// Notification of changes to files.
 #include <wye/base/result.hpp>
 
 #include <functional>
@@ -14,26 +14,25 @@ namespace wye {
 inline namespace v0 {
 namespace base {
 
-/// Calls back when any of some files was written, replaced, made or removed.
-/// Threads: one of its own, which makes the calls and is parked otherwise. Where the system can't watch a file's directory (it is
-///          not there or on another machine, the user's watches are used up), that thread looks at the files twice a second
-///          instead.
+/// Calls back when a watched file is written, replaced, created or removed.
+/// Threads: one thread of its own makes the calls and is parked otherwise. The system cannot watch a directory that is
+///          missing or on another machine, or when the user's watches are used up. Then the thread examines the files
+///          twice a second.
 class FileWatch {
  public:
-  /// `changed` is called once for a burst of changes, when nothing has changed for 20 ms. It must not throw. No file is
-  /// watched yet.
+  /// Starts the thread, with no file to watch. It calls `changed` once per burst of changes, 20 ms after the last change.
+  /// `changed` must not throw.
   /// Errors: unavailable (no thread can be started), io (the system gives no descriptor).
   static Result<FileWatch> start(std::function<void()> changed);
 
-  /// Watches these files from now on and no others. They need not exist. What changed before nobody can tell: it calls back
-  /// once, as after a change.
+  /// Replaces the set of watched files. They need not exist. Calls back once, because earlier changes cannot be detected.
   void watch(std::vector<std::string> paths);
   /// Calls back once, as after a change.
   void ring();
 
   FileWatch(FileWatch&&) noexcept = default;
   FileWatch& operator=(FileWatch&&) = delete;
-  /// No call is made after it, and one under way has returned (but for one that ends the watch itself).
+  /// Waits for a call in progress, unless that call destroys the watch. No call follows.
   ~FileWatch();
 
  private:

@@ -17,7 +17,7 @@ namespace base {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/// Tells the processor that this thread is looking at memory in a loop.
+/// Tells the processor that this thread polls memory in a loop.
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -26,12 +26,12 @@ inline void relax() noexcept {
 #endif
 }
 
-/// What parking and being woken costs a thread, about.
+/// The approximate cost of parking and waking a thread.
 inline constexpr Duration parking = std::chrono::microseconds(4);
 
-/// Looks for about as long as parking would `cost`, and says whether it saw `ready()`. Who looks first and parks then spends
-/// at most twice what the better of the two would have (Karlin et al., "Competitive randomized algorithms for non-uniform
-/// problems", SODA 1990), and is there at once where threads hand work to and fro.
+/// Polls `ready()` for about as long as parking would `cost`. Returns whether it became true. A thread that polls first
+/// and then parks spends at most twice the cost of the better choice (Karlin et al., "Competitive randomized algorithms
+/// for non-uniform problems", SODA 1990). It continues at once if threads alternate quickly.
 template <class Ready>
 bool seen_before_parking(Ready ready, Duration cost = parking) {
   const Instant start = Clock::steady().now();
@@ -44,7 +44,7 @@ bool seen_before_parking(Ready ready, Duration cost = parking) {
   return false;
 }
 
-/// The same of what is seen without `lock`, which is let go of meanwhile.
+/// Releases `lock` while it polls. `ready()` must not need the lock.
 template <class Ready>
 bool seen_before_parking(Lock& lock, Ready ready) {
   lock.unlock();
@@ -53,7 +53,7 @@ bool seen_before_parking(Lock& lock, Ready ready) {
   return seen;
 }
 
-/// Locks a mutex that nobody holds for longer than parking costs: looks again before it parks.
+/// Locks a mutex that no thread holds for longer than parking costs. Polls before it parks.
 inline Lock lock_soon(std::mutex& mutex) {
   for (int i = 0; i < 32; ++i) {
     if (mutex.try_lock()) return Lock(mutex, std::adopt_lock);
@@ -62,25 +62,24 @@ inline Lock lock_soon(std::mutex& mutex) {
   return Lock(mutex);
 }
 
-/// The instant of the steady clock at which `clock` will show `until`, if it runs: what to park until when
-/// time is told by a clock of the host's.
+/// Returns the instant of the steady clock at which `clock` will show `until`, if it runs. A thread that waits by the
+/// application's clock parks until then.
 inline Instant parked_until(const Clock& clock, Instant until) noexcept {
   if (until == Instant::max() || &clock == &Clock::steady()) return until;
   return Deadline(until - clock.now()).at(Clock::steady());
 }
 
-/// Where threads park until something they can see under the caller's mutex has changed. Costs nothing while
-/// parked.
+/// Parks threads until a condition under the caller's mutex holds. Parked threads cost nothing.
 /// Threads: thread-safe.
 class Gate {
  public:
   Gate() : changed_() {}
-  /// In a child of `fork` nothing is destroyed: that would wait for threads of the parent that were parked here.
+  /// Destroys nothing in a child of `fork`: the destruction would wait for the parent's parked threads.
   ~Gate() {
     if (!origin_.is_inherited()) changed_.~condition_variable();
   }
   Gate(const Gate&) = delete;
-  /// Parks until `ready()` or `until`; false where it gave up. `lock` is held whenever `ready` is asked.
+  /// Parks until `ready()` or `until`. Returns false if `until` passed. Calls `ready` under `lock`.
   template <class Ready>
   bool wait(Lock& lock, Instant until, Ready ready) {
     if (until == Instant::max()) return changed_.wait(lock, ready), true;
@@ -110,7 +109,7 @@ class SpinLock {
   void contend(unsigned tries) const noexcept {
     if (tries >= 100) return std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (tries >= 2) std::this_thread::yield();
-    // Exponential back-off: meanwhile the holder works on, with the lock and what it guards in its own processor's cache
+    // Exponential back-off: meanwhile the holder continues, with the lock and the data in its own processor's cache
     // (Anderson, "The performance of spin lock alternatives for shared-memory multiprocessors", IEEE TPDS 1990).
     for (unsigned i = 0; i < 64u << std::min(tries, 2u); ++i) relax();
   }

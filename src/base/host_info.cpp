@@ -16,8 +16,7 @@ inline namespace v0 {
 namespace base {
 namespace {
 
-/// The text after "key" and a colon on the first line of `path` that begins with `key`; empty where there is
-/// none.
+/// Returns the text after the colon of the first line of `path` that begins with `key`. Empty if there is none.
 std::string value_in(const char* path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -28,14 +27,14 @@ std::string value_in(const char* path, std::string_view key) {
   return {};
 }
 
-/// The number a file begins with; the largest there is where it holds none ("max").
+/// Returns the number at the beginning of a file, or the largest number if there is none ("max").
 std::uint64_t number_in(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t number = 0;
   return file >> number ? number : std::numeric_limits<std::uint64_t>::max();
 }
 
-/// The lowest limit of the memory control groups this process is in, versions 1 and 2.
+/// Returns the lowest limit of the memory control groups of this process, versions 1 and 2.
 std::uint64_t control_group_limit() {
   std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
   std::ifstream groups("/proc/self/cgroup");
@@ -48,7 +47,7 @@ std::uint64_t control_group_limit() {
     if (!unified && controllers != "memory") continue;
     const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
     const std::string file = unified ? "/memory.max" : "/memory.limit_in_bytes";
-    // A group's own limit and those of all around it.
+    // The limits of the group and of all groups that contain it.
     for (std::string group = line.substr(second + 1);; group.resize(group.rfind('/'))) {
       if (group == "/") group.clear();
       limit = std::min(limit, number_in(root + group + file));
@@ -63,7 +62,7 @@ std::array<std::uint8_t, 16> machine() {
   std::ifstream file("/etc/machine-id");
   std::string text;
   if (!(file >> text)) return id;
-  // The machine's own number is not to be shown around: what is shown is made of it.
+  // machine-id(5) is confidential, so only a digest of it is shown.
   const Digest digest = Hasher().add(std::string_view("wye cpu")).add(std::string_view(text)).finish();
   std::transform(digest.bytes.begin(), digest.bytes.begin() + id.size(), id.begin(),
                  [](std::byte b) { return std::to_integer<std::uint8_t>(b); });

@@ -1,5 +1,5 @@
 #pragma once
-/// What the machine is: its processor, its memory, its name for itself.
+/// The processor, the memory and the identity of the machine.
 #include <wye/base/bytes.hpp>
 
 #include <array>
@@ -11,18 +11,18 @@ inline namespace v0 {
 namespace base {
 
 struct HostInfo {
-  std::string processor;  ///< "AMD EPYC"; "CPU" where the system does not say
-  Bytes memory;           ///< what this process may use: physical, or less by its control group
+  std::string processor;  ///< "AMD EPYC"; "CPU" if unknown
+  Bytes memory;           ///< physical memory, or the limit of the process's control group
   std::array<std::uint8_t, 16>
-      machine{};  ///< the same on every run on this machine; zero where it has no identity
+      machine{};  ///< the same on every run on this machine; zero if it has no identity
 };
 
-/// Asks the system.
+/// Returns the description of this machine.
 /// Threads: thread-safe.
-/// Cost:    a few small files.
+/// Cost:    reads a few small files.
 HostInfo host_info();
 
-/// What could be allocated now without swapping, as the system estimates it.
+/// Returns the system's estimate of the memory that can be allocated now without swapping.
 Bytes available_memory();
 
 }  // namespace base

@@ -43,7 +43,8 @@ LogSink log_to_stderr() {
   return [](const LogRecord& record) {
     const std::string line = base::text("wye {} {}: {}\n", name(record.level), record.room, record.text);
     const base::WriteSignalsBlocked blocked;
-    std::fwrite(line.data(), 1, line.size(), stderr);  // one call, so that lines of threads do not mix
+    std::fwrite(line.data(), 1, line.size(),
+                stderr);  // one call, so that the lines of several threads do not mix
   };
 }
 
@@ -65,7 +66,7 @@ Result<LogFilter> LogFilter::parse(std::string_view text) {
     const std::string_view room = names_room ? word.substr(0, equals) : std::string_view();
     if (names_room && room.empty()) {
       return Error(Errc::invalid_argument,
-                   base::text("Log filter ('{}') names no room before '{}'.", text, word));
+                   base::text("Log filter ('{}') has no room name before the '=' of '{}'.", text, word));
     }
     const bool again =
         names_room ? !filter.rooms.emplace(room, *level).second : std::exchange(level_given, true);

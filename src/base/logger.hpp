@@ -1,5 +1,5 @@
 #pragma once
-/// What rooms log with.
+/// The logger of the rooms.
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 
@@ -11,17 +11,17 @@ namespace wye {
 inline namespace v0 {
 namespace base {
 
-/// Which levels reach the sink, by room.
+/// The lowest level that reaches the sink, for each room.
 struct LogFilter {
   LogLevel level = LogLevel::warning;
   std::map<std::string, LogLevel, std::less<>> rooms;
   /// Parses "info" or "warning,cache=debug,vulkan=trace".
-  /// Errors: invalid_argument, naming the word and the levels there are.
+  /// Errors: invalid_argument, with the word and the known levels.
   static Result<LogFilter> parse(std::string_view text);
 };
 
-/// A sink with its filter; shared by all rooms of one runtime. The default one says nothing.
-/// Threads: thread-safe. A sink that throws is caught and not asked again.
+/// A sink with its filter, shared by all rooms of one runtime. The default logger writes nothing.
+/// Threads: thread-safe. A sink that throws is not called again.
 class Logger {
  public:
   Logger() = default;

@@ -8,14 +8,14 @@ inline namespace v0 {
 namespace base {
 namespace detail {
 
-// Alone on its page, or the kernel would clear what lies beside it.
+// Alone on its page, because the kernel clears the whole page.
 constinit ForkPage fork_page;
 static_assert(sizeof(ForkPage) == 4096);
 
 namespace {
 
 constinit std::atomic<bool> page_is_set{false};    // the kernel knows of the page
-constinit std::atomic<Generation> last{0};         // never smaller than what a page shows
+constinit std::atomic<Generation> last{0};         // never smaller than the generation of a page
 constinit std::atomic<std::uint64_t> numbered{0};  // without the page: a process and its generation
 
 struct Kept {
@@ -48,7 +48,7 @@ Generation renew_generation() noexcept {
 
 void keep(void* memory) noexcept {
   auto* const node = new (std::nothrow) Kept{memory, kept.load()};
-  if (!node) return;  // then only a leak checker misses it
+  if (!node) return;  // then a leak checker reports the memory
   while (!kept.compare_exchange_weak(node->next, node)) {
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Which process this is: a child of `fork` has copies of its parent's objects and none of its threads.
+/// The identity of the process. A child of `fork` has copies of its parent's objects and none of its threads.
 #include <wye/base/error.hpp>
 
 #include <atomic>
@@ -39,10 +39,10 @@ inline Generation generation() noexcept {
   return known != 0 ? known : detail::renew_generation();
 }
 
-/// Remembers which process made the object that it is a member of.
+/// Records the process that made the object of which it is a member.
 class Origin {
  public:
-  /// Whether another process made the object: the calling process is a child of that process.
+  /// Returns whether another process made the object, so that the calling process is a child of that process.
   bool is_inherited() const noexcept { return made_in_ != generation(); }
   /// Returns the error of every call on an inherited object, or null if this process made the object.
   /// The error lives until the process ends.
@@ -107,14 +107,14 @@ class OwnDeleter {
   Origin origin_;
 };
 
-/// Does for an object made with `new` what `make_own` does.
+/// Does the same as `make_own` for an object made with `new`.
 template <class T>
 std::shared_ptr<T> own(T* object) {
   return std::shared_ptr<T>(object, OwnDeleter());
 }
 
-/// A value of static storage that begins anew in every process: a registry and its mutex, say. A child of `fork` gets
-/// a value of its own, because a thread of the parent may have been changing the parent's.
+/// A value of static storage that is new in every process, such as a registry and its mutex. A child of `fork` gets a
+/// value of its own, because a thread of the parent may have been changing the parent's value.
 /// Threads: `get` is thread-safe.
 template <class T>
 class PerProcess {
@@ -130,7 +130,7 @@ class PerProcess {
     Later* later = later_.load(std::memory_order_acquire);
     if (later && later->generation == now) return later->value;
     auto made = std::make_unique<Later>(now, later);
-    // Threads of one child may come to it at once: one of them wins. The values of ancestors stay reachable.
+    // Several threads of one child may get here at once: one of them wins. The values of ancestors stay reachable.
     while (!later_.compare_exchange_weak(later, made.get(), std::memory_order_acq_rel)) {
       if (later && later->generation == now) return later->value;
       made->before = later;

@@ -1,5 +1,5 @@
 #pragma once
-/// Sizes in sentences.
+/// Sizes in error sentences.
 #include <wye/base/bytes.hpp>
 
 #include <string>
@@ -10,7 +10,7 @@ namespace wye {
 inline namespace v0 {
 namespace base {
 
-/// Says sizes in a sentence that compares two of them: rounded, but to the byte where both would read alike.
+/// Formats sizes in a sentence that compares two of them: rounded, or exact if both would round to the same text.
 class Sizes {
  public:
   Sizes(Bytes a, Bytes b) : exact_(a != b && to_string(a) == to_string(b)) {}

@@ -23,20 +23,20 @@ namespace {
 
 constexpr unsigned most_threads = 1024;
 
-/// Runs that each thread gets on average: enough to even out runs of unequal length.
+/// The average number of runs per thread: enough to balance runs of unequal cost.
 constexpr std::uint64_t runs_per_thread = 8;
 
-/// Work expected to take less is done by the caller alone: a thread that is woken begins some 10 us later, and
-/// waking and parking it costs both threads 7 us of CPU together (on two cores of a virtual machine).
+/// The caller alone does work that is expected to take less. A woken thread begins about 10 us later, and waking and
+/// parking it costs both threads 7 us of CPU together (on two cores of a virtual machine).
 constexpr Duration worth_a_wake = std::chrono::microseconds(20);
 
-/// Less says nothing about what an item costs: the first ones of a kernel find cold caches.
+/// A shorter run does not update the cost of an item, because the first items of a kernel find cold caches.
 constexpr Duration worth_judging = std::chrono::microseconds(2);
 
 constexpr std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
-/// What is left of one call of `each`, cut into runs. Lives on its caller's stack; the caller leaves only
-/// when nobody is inside.
+/// The remaining runs of one call of `each`. Lives on the caller's stack. The caller returns only when no thread is
+/// inside.
 struct Grid {
   Grid(Range items, std::uint64_t grain, unsigned threads, ChunkFunction function)
       : begin(items.first), count(items.size()), chunk(function) {
@@ -45,7 +45,7 @@ struct Grid {
     room = static_cast<unsigned>(std::min<std::uint64_t>(threads, runs)) - 1;
   }
 
-  /// Does the next run that nobody has begun, and says how many items it had; 0 where there is none.
+  /// Executes the next run. Returns its number of items, or 0 if no run is left.
   std::uint64_t do_next() {
     const std::uint64_t run = next.fetch_add(1, std::memory_order_relaxed);
     if (run >= runs) return 0;
@@ -79,10 +79,10 @@ struct Inside {
   ~Inside() { --depth; }
 };
 
-/// What the threads of a team share. They keep it alive, so the last handle may end on one of them.
-/// Grids are served in the order they came: threads inside an outer grid then stay in it until all of it is
-/// begun, and go deeper only afterwards. A caller waits for nothing but threads inside its own grid, and
-/// these wait at most for grids they began themselves: there is no circle.
+/// The state that the threads of a team share. They keep it alive, so the last handle may end on one of them.
+/// Grids are served in order of arrival. A thread inside an outer grid stays in it until all its runs have begun, and
+/// only then joins an inner grid. A caller waits only for threads inside its own grid, and these wait at most for grids
+/// that they began themselves. Hence there is no deadlock.
 class Crew : public std::enable_shared_from_this<Crew> {
  public:
   explicit Crew(unsigned size) : size_(size) { threads_.reserve(size); }
@@ -124,7 +124,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     return true;
   }
 
-  /// Lets the threads finish what was posted and end; joins them.
+  /// Waits until the posted tasks completed, then ends and joins the threads.
   void stop() {
     std::vector<Worker> threads;
     {
@@ -136,8 +136,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
  private:
-  /// Does items on the caller alone while the rest is not worth a wake, and says how many it did: none where
-  /// they are known to be dear, or where nothing is known and the first grain might be half of the work.
+  /// Executes items on the caller alone while the rest is not worth a wake. Returns their number. It is 0 if the items are
+  /// known to be expensive, or if nothing is known and the first grain might be half of the work.
   std::uint64_t do_first(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) {
     const bool cheap = pace.known();
     if (cheap && pace.expected(count) > worth_a_wake) return 0;
@@ -145,7 +145,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     if (!cheap && longest == 0) return 0;
     const Instant start = Clock::steady().now();
     std::uint64_t done = 0;
-    // Cheap items are done in two pieces: the first shows whether they still are.
+    // Cheap items are executed in two pieces: the first shows whether they are still cheap.
     for (std::uint64_t length = cheap ? divided_up(count / 8, grain) * grain : grain;;) {
       if (length == 0 || length > count - done) length = count - done;
       chunk(done, done + length);
@@ -168,13 +168,13 @@ class Crew : public std::enable_shared_from_this<Crew> {
     idle_ -= wake;
     called_ += wake;
     calls_.fetch_add(wake, std::memory_order_relaxed);
-    const unsigned parked = std::min(wake, called_ - std::min(called_, looking_));
+    const unsigned parked = std::min(wake, called_ - std::min(called_, polling_));
     const unsigned begin = stopping_ || started_ >= size_ ? 0 : std::min(wanted - wake, size_ - started_);
     started_ += begin;
     lock.unlock();
     for (unsigned i = 0; i < parked; ++i) gate_.wake_one();
     for (unsigned i = 0; i < begin; ++i) {
-      // Where the system refuses a thread, those that there are do the work.
+      // If the system refuses a thread, the existing threads do the work.
       if (!try_start()) {
         lock.lock();
         --started_;
@@ -208,7 +208,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     }
   }
 
-  /// What a thread of the team does.
+  /// Runs a thread of the team.
   void work() {
     Lock lock(mutex_);
     while (true) {
@@ -227,12 +227,12 @@ class Crew : public std::enable_shared_from_this<Crew> {
     }
   }
 
-  /// Looks for a call before parking: where one thread gives the next task when it has seen the end of the last, none parks.
+  /// Polls for a call before it parks. If one thread posts each task after the end of the last, no thread parks.
   void look(Lock& lock) {
     const unsigned before = calls_.load(std::memory_order_relaxed);
-    ++looking_;
+    ++polling_;
     (void)seen_before_parking(lock, [&] { return calls_.load(std::memory_order_relaxed) != before; });
-    --looking_;
+    --polling_;
   }
 
   void do_task(Lock& lock) {
@@ -243,7 +243,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     lock.unlock();
     try {
       task();
-    } catch (...) {  // a task that throws against its promise must not end the thread that others count on
+    } catch (...) {  // a task must not throw; if it does, the thread continues for the other tasks
     }
     task = nullptr;
     lock.lock();
@@ -253,9 +253,9 @@ class Crew : public std::enable_shared_from_this<Crew> {
     const Inside inside;
     --grid.room;
     grid.inside.fetch_add(1, std::memory_order_relaxed);
-    // Each helper calls two more, so that a small grid wakes few threads and a large one all of them quickly.
+    // Each helper wakes two more, so that a small grid wakes few threads and a large grid all of them quickly.
     summon(lock, std::min(grid.all_begun() ? 0u : 2u, grid.room));
-    // A posted task goes first: the grid has its caller, the task has nobody else.
+    // A posted task goes first: the grid has its caller, the task has no other thread.
     while (!tasks_waiting_.load(std::memory_order_relaxed) && grid.do_next() != 0) {
     }
     lock.lock();
@@ -286,11 +286,11 @@ class Crew : public std::enable_shared_from_this<Crew> {
   unsigned started_ = 0;
   unsigned idle_ = 0;               // parked or looking, and not called yet
   unsigned called_ = 0;             // parked or looking, and about to work
-  unsigned looking_ = 0;            // not parked yet
-  std::atomic<unsigned> calls_{0};  // ever made: what those that look see
+  unsigned polling_ = 0;            // not parked yet
+  std::atomic<unsigned> calls_{0};  // in total; the polling threads read it
   bool stopping_ = false;
   std::deque<std::function<void()>> tasks_;
-  std::atomic<bool> tasks_waiting_{false};  // what helpers look at between two runs
+  std::atomic<bool> tasks_waiting_{false};  // helpers read it between two runs
   Grid* first_ = nullptr;
   Grid* last_ = nullptr;
   std::vector<Worker> threads_;
@@ -302,7 +302,7 @@ unsigned usable_processors() noexcept {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// The team of each size that has a handle. A child of `fork` begins with none: its parent's threads are not there.
+// The team of each size that has a handle. A child of `fork` begins with none, because it has no thread of its parent.
 class SharedTeam;
 struct Registry {
   std::mutex mutex;
@@ -395,7 +395,7 @@ void Pace::saw(std::uint64_t items, Duration took) noexcept {
   if (items == 0) return;
   const float before = nanoseconds_.load(std::memory_order_relaxed);
   const float now = static_cast<float>(took.count()) / static_cast<float>(items);
-  // A quarter at a time: one grid that was interrupted does not make its kernel dear.
+  // A quarter at a time: one interrupted grid does not make its kernel expensive.
   nanoseconds_.store(before < 0 ? now : before + (now - before) / 4, std::memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The CPU team: parked threads that share one grid at a time with the thread that asks.
+/// The CPU team: parked threads that share one grid at a time with the calling thread.
 #include <wye/base/clock.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
@@ -17,7 +17,7 @@ namespace base {
 /// A reference to a callable that outlives the call; no allocation.
 class ChunkFunction {
  public:
-  // Not for a ChunkFunction: the copy of one refers to the same callable, not to the one copied.
+  // Not for a ChunkFunction: its copy refers to the same callable, not to the original ChunkFunction.
   template <class F, std::enable_if_t<!std::is_same_v<std::remove_const_t<F>, ChunkFunction>, int> = 0>
   ChunkFunction(F& f)  // NOLINT: implicit on purpose
       : object_(&f), call_([](void* object, std::uint64_t first, std::uint64_t last) {
@@ -30,54 +30,51 @@ class ChunkFunction {
   void (*call_)(void*, std::uint64_t, std::uint64_t);
 };
 
-/// What items of one kind have cost so far, so that small grids of cheap ones stay with their caller.
-/// Threads: thread-safe. A hint and never more: what is wrong in it costs a wake too many, or one grid that is
-///          not shared out at once.
+/// The measured cost of items of one kind, so that small grids of cheap items stay with their caller.
+/// Threads: thread-safe. It is a hint: a wrong value costs one wake too many, or one grid that is shared late.
 class Pace {
  public:
   bool known() const noexcept { return nanoseconds_.load(std::memory_order_relaxed) >= 0; }
-  /// What `items` may take on one thread.
+  /// Returns the expected time of `items` on one thread.
   Duration expected(std::uint64_t items) const noexcept;
   void saw(std::uint64_t items, Duration took) noexcept;
 
  private:
-  std::atomic<float> nanoseconds_{-1};  // of one item; negative: nothing was seen
+  std::atomic<float> nanoseconds_{-1};  // of one item; negative: not measured
 };
 
-/// Parked threads, all but the first started when work asks for them. One team of a size per process, shared,
-/// counted: the threads are joined when its last handle ends. (Where that is inside a task, the thread that
-/// runs it is detached.)
+/// Parked threads. All but the first are started on demand. A process has one shared team of each size. Its threads are
+/// joined when its last handle ends. If that happens inside a task, the thread of the task is detached.
 /// Threads: thread-safe; calls from inside a chunk or a task share the same threads and cannot deadlock.
 /// Cost:    nothing while idle.
 class Team {
  public:
   virtual ~Team();
 
-  /// The process's team of `threads` threads; 0 means one per processor this process may use.
-  /// A team for which the system gives no thread works on its callers' threads, and asks for threads again later.
+  /// Returns the process's team of `threads` threads; 0 means one per processor that this process may use.
+  /// If the system gives no thread, the team works on its callers' threads and asks for threads again later.
   /// Errors: invalid_argument (over 1024).
   static Result<std::shared_ptr<Team>> share(unsigned threads);
 
-  /// Whether the calling thread is one of a team's, at work: what it waits for may be waiting for it.
+  /// Returns whether the calling thread works for a team. Such a thread must not wait for another task of the team.
   static bool inside() noexcept;
 
-  /// How many threads work on one grid at most, the caller included.
+  /// Returns the largest number of threads that work on one grid, including the caller.
   virtual unsigned size() const noexcept = 0;
 
-  /// Calls `chunk(first, last)` over [0, count) in runs whose length is a multiple of `grain` (but for the
-  /// last), on the team's threads and the caller's; returns when all are done. Runs on the caller alone where
-  /// count <= grain, or while all of it takes less than waking somebody, by `pace` or as it turns out.
-  /// `chunk` must not throw.
+  /// Calls `chunk(first, last)` over [0, count) on the team's threads and the caller's. The length of each run except the
+  /// last is a multiple of `grain`. Returns when all runs completed. Runs on the caller alone if count <= grain, or while
+  /// the remaining work costs less than waking a thread, by `pace` or as measured. `chunk` must not throw.
   virtual void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) = 0;
   void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk) {
     Pace unknown;
     each(count, grain, chunk, unknown);
   }
 
-  /// Runs `task` on a team thread some time soon; tasks begin in the order they were posted, before waiting
-  /// grids. It must not throw, and must not wait for a task posted later: all threads might do that. What is
-  /// posted when the last handle ends still runs.
-  /// Returns false, and does nothing, if the team has no thread and the system gives none: the caller runs the task.
+  /// Queues `task` for a team thread. Tasks begin in the order in which they were posted, before waiting grids. A task
+  /// must not throw. It must not wait for a task posted later, because all threads might do so. Tasks that are queued when
+  /// the last handle ends still run. Returns false without effect if the team has no thread and the system gives none; the
+  /// caller then runs the task.
   virtual bool post(std::function<void()> task) = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Making sentences. The one place that knows the formatting library.
+/// Text formatting. Only this header uses the formatting library.
 #include <fmt/core.h>
 #include <wye/base/error.hpp>
 
@@ -13,19 +13,19 @@ namespace base {
 
 std::string vtext(fmt::string_view format, fmt::format_args arguments);
 
-/// `text("Buffer size ({}) exceeds ...", n)`: checked at compile time, formatted out of line.
+/// Formats text: `text("Buffer size ({}) exceeds ...", n)`. The format is checked at compile time.
 template <class... A>
 std::string text(fmt::format_string<A...> format, A&&... arguments) {
   return vtext(format, fmt::make_format_args(arguments...));
 }
 
-/// " ('name')"; nothing where there is no name.
+/// Returns " ('name')", or an empty text if `name` is empty.
 std::string parenthesized(std::string_view name);
 
-/// A sentence as a part of another: without its full stop.
+/// Returns a sentence without its full stop, for use inside another sentence.
 std::string clause(std::string sentence);
 
-/// What a caller gave is wrong, in one sentence.
+/// Returns an error with the code `invalid_argument`.
 inline Error invalid(std::string sentence, Place place = Place::here()) {
   return Error(Errc::invalid_argument, std::move(sentence), place);
 }

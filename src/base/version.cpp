@@ -16,11 +16,10 @@ namespace base {
 Result<void> check_header(Version header) {
   const Version library = library_version();
   if (header.major == library.major && header.minor == library.minor) return {};
-  return Error(
-      Errc::unsupported,
-      text("This program was compiled with the headers of wye {}, and the library that was loaded is wye {}; "
-           "major and minor version must be equal.",
-           to_string(header), to_string(library)));
+  return Error(Errc::unsupported,
+               text("This program was compiled with the headers of wye {}, but the loaded library is wye {}; "
+                    "major and minor version must be equal.",
+                    to_string(header), to_string(library)));
 }
 
 }  // namespace base

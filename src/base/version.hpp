@@ -1,5 +1,5 @@
 #pragma once
-/// Whether headers and library belong together.
+/// The version check of headers and library.
 #include <wye/base/config.hpp>
 #include <wye/base/result.hpp>
 
@@ -7,7 +7,7 @@ namespace wye {
 inline namespace v0 {
 namespace base {
 
-/// Refuses headers whose major.minor is not the library's.
+/// Refuses headers if their major.minor differs from the library's.
 /// Errors: unsupported, with both versions.
 Result<void> check_header(Version header);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The time of day, for what one process writes and another reads.
+/// The calendar time, for records that one process writes and another reads.
 #include <chrono>
 #include <cstdint>
 

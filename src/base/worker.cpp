@@ -18,9 +18,9 @@ namespace {
 
 constinit PerProcess<std::atomic<int>> alive_count;
 
-/// Blocks signals on this thread while it exists, so that a thread started meanwhile begins with them
-/// blocked. Those that say this very thread did something wrong are let through: blocked, they would end the
-/// process without asking the host's handler.
+/// Blocks signals on this thread while it exists. A thread that is started meanwhile inherits the blocked signals. Signals
+/// of faults of the thread itself are not blocked: if blocked, they would end the process without a call of the
+/// application's handler.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -47,9 +47,9 @@ void* run_task(void* given) noexcept {
     pthread_setname_np(pthread_self(), task->name.c_str());
     try {
       task->body();
-    } catch (...) {  // a body that throws against its promise ends its thread, not the host
+    } catch (...) {  // a body must not throw; if it does, its thread ends and the process continues
     }
-  }  // what it holds ends before the thread counts as ended
+  }  // destroys the captures before the thread counts as ended
   alive_count.get().fetch_sub(1);
   return nullptr;
 }
@@ -75,7 +75,7 @@ Result<Worker> Worker::start(std::string name, std::function<void()> body, Bytes
                  text("Thread '{}' cannot be started: {}.", name, std::generic_category().message(refused)),
                  NativeError{"pthread_create", refused, ""});
   }
-  (void)task.release();  // the thread's now
+  (void)task.release();  // the thread owns it now
   return Worker(thread);
 }
 
@@ -91,7 +91,7 @@ Worker::~Worker() {
 int Worker::alive() noexcept { return alive_count.get().load(); }
 
 void give_way() noexcept {
-  // Of this thread only, whatever the names say: Linux, setpriority(2).
+  // On Linux this affects only the calling thread: setpriority(2), "C library/kernel differences".
   (void)::setpriority(PRIO_PROCESS, 0, std::min(::getpriority(PRIO_PROCESS, 0) + 10, 19));
 }
 

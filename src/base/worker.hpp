@@ -1,5 +1,5 @@
 #pragma once
-/// Threads of the library: named, joined, counted.
+/// The threads of the library: named, joined, counted.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 
@@ -18,12 +18,13 @@ namespace wye {
 inline namespace v0 {
 namespace base {
 
-/// One thread that runs one function and is joined when its owner ends.
+/// One thread that runs one function. Its owner joins it on destruction.
 class Worker {
  public:
-  /// Starts a thread named `name` (cut to 15 characters, the system's limit). Signals are blocked in it: they
-  /// are the host's. `body` must not throw: if it does, its thread ends. Its stack is what the system gives threads, or `stack`.
-  /// Errors: unavailable, with what the system said.
+  /// Starts a thread named `name` (cut to 15 characters, the system's limit). It blocks signals, because they belong to the
+  /// application. `body` must not throw; if it does, its thread ends. `stack` is the size of its stack; 0 means the
+  /// system's default.
+  /// Errors: unavailable, with the system's message.
   static Result<Worker> start(std::string name, std::function<void()> body, Bytes stack = {});
 
   Worker(Worker&& other) noexcept
@@ -32,7 +33,7 @@ class Worker {
   /// Joins. Detaches if the thread ends its own owner. Does nothing in a child of `fork`, which has no such thread.
   ~Worker();
 
-  /// Threads of wye alive in this process.
+  /// Returns the number of wye's threads in this process.
   static int alive() noexcept;
 
  private:
@@ -41,10 +42,10 @@ class Worker {
   Origin origin_;
 };
 
-/// What `work` gives, a Result, on a thread of its own with a stack of `stack`: for what calls itself as deep as its input is
-/// nested, when the caller's stack may be small.
+/// Runs `work` on a new thread with a stack of `stack` bytes and returns its Result. Recursive functions need it for
+/// deeply nested input if the caller's stack may be small.
 /// Errors: unavailable (no thread can be started).
-/// Cost:   some 30 us; of the stack, what is used.
+/// Cost:   about 30 us, and the used part of the stack.
 template <class F>
 std::invoke_result_t<F&> on_stack(Bytes stack, std::string name, F work) {
   std::optional<std::invoke_result_t<F&>> result;
@@ -64,8 +65,8 @@ std::invoke_result_t<F&> on_stack(Bytes stack, std::string name, F work) {
   return *std::move(result);
 }
 
-/// Lets the calling thread have what time others leave: a tenth of theirs where they leave none. It cannot be
-/// undone.
+/// Lowers the priority of the calling thread for its lifetime. It gets the time that other threads leave, and at least a
+/// tenth of theirs.
 void give_way() noexcept;
 
 }  // namespace base

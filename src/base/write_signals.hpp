@@ -1,5 +1,5 @@
 #pragma once
-/// Signals that the system sends to a thread for a write.
+/// Signals that the system sends to a thread because of a write.
 #include <signal.h>
 #include <time.h>
 
@@ -10,9 +10,9 @@ namespace wye {
 inline namespace v0 {
 namespace base {
 
-/// While one exists, a write of this thread fails with EFBIG (past RLIMIT_FSIZE) or EPIPE (nothing reads the pipe); SIGXFSZ and
-/// SIGPIPE, which would end the host, do not arrive. Signals that were pending before stay pending.
-/// Threads: of one thread.
+/// While it exists, a write of this thread fails with EFBIG (beyond RLIMIT_FSIZE) or EPIPE (no process reads the pipe).
+/// SIGXFSZ and SIGPIPE, which would end the process, are not delivered. Signals that were pending before stay pending.
+/// Threads: used by one thread.
 /// Cost:    five system calls.
 class WriteSignalsBlocked {
  public:
@@ -32,7 +32,7 @@ class WriteSignalsBlocked {
   WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;  // restores once
   ~WriteSignalsBlocked() {
     const int number = errno;
-    // The system sends them to the thread that writes: what is pending only now is of a write of this thread.
+    // The system sends them to the writing thread, so a signal that is pending only now comes from its write.
     const timespec at_once{};
     while (::sigtimedwait(&ours_, nullptr, &at_once) > 0 || errno == EINTR) {
     }

@@ -196,7 +196,7 @@ void Cache::count_built(const Built& built, const Key& key) {
   } else if (built.tier == CacheTier::bundle) {
     ++counted_.bundle_hits;
   } else if (built.tier ==
-             CacheTier::built) {  // else a function of the host: nothing was built, and nothing missed
+             CacheTier::built) {  // otherwise a host function, which is neither built nor missed
     ++counted_.misses;
     const Absence* absence = absences_.find(key);
     const bool evicted = table_.find(key) || (absence && !absence->failure);
@@ -254,7 +254,7 @@ Bytes Cache::reclaim(const device::DeviceBase& device, Bytes wanted) {
 
 void Cache::clear() {
   if (origin_.is_inherited()) return;
-  if (store_) store_->forgive();
+  if (store_) store_->clear_deaths();
   descriptions_.clear();
   RemovedList removed;
   const TableLock lock = freeze();

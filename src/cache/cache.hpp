@@ -194,10 +194,10 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   Absences absences_;
   UseHistory history_;
   std::unordered_set<HandleState*> handles_;
-  CacheMetrics counted_;  ///< without the hits and sizes of what is in the table
+  CacheMetrics counted_;  ///< without the hits and sizes of the table's entries
 };
 
-/// Names what a driver makes of an artefact.
+/// Returns the key of the code that a driver generates from an artefact.
 Digest build_name(const Digest& artefact, const device::DeviceBase& device);
 
 /// The cache behind a ShaderCache.

@@ -211,11 +211,11 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
   std::optional<device::Artefact> artefact;
   if (compiled) load_bundled(digest, built, artefact);
   if (stored && !artefact) load_stored(digest, built, artefact);
-  Claim to_load;  // nobody waits for it
+  Claim to_load;  // no process waits for it
   if (artefact) {
     if (stored) to_load = store_->claim(digest, Instant{});
   } else if (stored) {
-    // One process builds. It may have died, hang, or be a much slower one: nobody waits for long.
+    // One process builds. It may be slow or hang, so other processes do not wait for long.
     Duration patience = 2s;
     {
       const base::Lock lock(mutex_);
@@ -238,19 +238,19 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
     ++counted_.deaths;
   }
   if (marked.refused())
-    return Error(
-        Errc::compile_failed,
-        base::text("Making kernel '{}' ready for '{}' ended its process {} times. It is tried again an hour "
-                   "after the "
-                   "last time; sooner if the kernel, its compiler or the driver ({}) changes, or after "
-                   "ShaderCache::clear or 'wyec cache clear'.",
-                   program.name(), device.info().id, marked.deaths(), device.info().driver));
+    return Error(Errc::compile_failed,
+                 base::text("Building kernel '{}' for '{}' ended its process {} times. The next try is an "
+                            "hour after the last one. "
+                            "It is earlier if the kernel, its compiler or the driver ({}) changes, or after "
+                            "ShaderCache::clear or "
+                            "'wyec cache clear'.",
+                            program.name(), device.info().id, marked.deaths(), device.info().driver));
   if (!artefact) {
     auto made = program.build(device);
     if (!made) return std::move(made).error();
     artefact = std::move(*made);
   }
-  if (artefact->host) built.tier = CacheTier::none;  // a function of the host is there already
+  if (artefact->host) built.tier = CacheTier::none;  // a host function needs no build
   auto executable = device.create_executable(*artefact);
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);

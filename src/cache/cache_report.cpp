@@ -1,4 +1,4 @@
-// What the cache reports about itself.
+// Metrics and explanations of the cache.
 #include <algorithm>
 #include <utility>
 

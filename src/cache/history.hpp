@@ -1,5 +1,5 @@
 #pragma once
-/// What a cache remembers of kernels beside their executables.
+/// The history of kernels: uses, failures and removals.
 #include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
 #include <wye/cache/manifest.hpp>

@@ -34,7 +34,7 @@ std::string escaped_word(std::string_view text) {
   return word;
 }
 
-/// Reads the words of a line from its beginning; after the first one that is not there, `good` is false.
+/// Reads the words of a line in order. After the first missing word, `good` is false.
 class Words {
  public:
   explicit Words(std::string_view line) : rest_(line) {}
@@ -123,17 +123,17 @@ std::string to_text(const Manifest& manifest) {
 }
 
 Result<Manifest> from_text(std::string_view text, const std::string& path) {
-  if (!text.starts_with(manifest_title)) return damaged_manifest(path, "is none");
+  if (!text.starts_with(manifest_title)) return damaged_manifest(path, "is no manifest");
   Words title(text.substr(manifest_title.size(), text.find('\n') - manifest_title.size()));
   const std::uint64_t version = title.number(std::numeric_limits<std::uint64_t>::max());
-  if (!title.at_end() || text.find('\n') == text.npos) return damaged_manifest(path, "is none");
+  if (!title.at_end() || text.find('\n') == text.npos) return damaged_manifest(path, "is no manifest");
   if (version > manifest_version)
     return Error(Errc::unsupported,
                  base::text("Manifest '{}' has version {}, and this build of wye reads version {}.", path,
                             version, manifest_version));
-  if (text.back() != '\n') return damaged_manifest(path, "is cut off");
+  if (text.back() != '\n') return damaged_manifest(path, "is truncated");
   const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
-  if (!text.substr(last).starts_with("end ")) return damaged_manifest(path, "is cut off");
+  if (!text.substr(last).starts_with("end ")) return damaged_manifest(path, "is truncated");
 
   Manifest manifest;
   std::size_t number = 1;
@@ -147,13 +147,13 @@ Result<Manifest> from_text(std::string_view text, const std::string& path) {
     entry.took = Duration(static_cast<Duration::rep>(line.number(std::numeric_limits<std::int64_t>::max())));
     entry.device = line.name();
     entry.kernel = line.name();
-    if (!line.at_end()) return damaged_manifest(path, base::text("makes no sense in line {}", number + 1));
+    if (!line.at_end()) return damaged_manifest(path, base::text("is malformed in line {}", number + 1));
     manifest.entries.push_back(std::move(entry));
     at = end + 1;
   }
   if (version != manifest_version ||
       text.substr(last) != last_line(text.substr(0, last), manifest.entries.size()))
-    return damaged_manifest(path, "is not what was written: its digest does not fit");
+    return damaged_manifest(path, "is damaged: its digest does not match");
   return manifest;
 }
 

@@ -13,7 +13,7 @@ namespace cache {
 /// One space separates words. Spaces, control characters and '%' in names are percent-encoded (%20).
 std::string to_text(const Manifest& manifest);
 
-/// Parses what `to_text` wrote. `path` is for messages.
+/// Parses the output of `to_text`. `path` is for messages.
 /// Errors: unsupported (a newer version), corrupt.
 Result<Manifest> from_text(std::string_view text, const std::string& path);
 

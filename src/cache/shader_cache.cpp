@@ -21,7 +21,7 @@ Error no_memory() {
   return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
 }
 
-Error no_device() { return Error(Errc::invalid_argument, "A kernel cannot be built for no device."); }
+Error no_device() { return Error(Errc::invalid_argument, "The device of the kernel is empty."); }
 
 template <class Kernel>
 Result<Executable> provided(cache::Cache& cache, const Kernel& kernel, const Device& device,
@@ -59,8 +59,7 @@ void each_usable(const std::vector<AnyKernel>& kernels, const std::vector<Device
 Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
   if (auto fits = base::check_header(header); !fits) return std::move(fits).error();
   if (options.eviction != Eviction::lru && options.eviction != Eviction::slru)
-    return Error(Errc::invalid_argument,
-                 "The eviction policy is none of those this build knows (lru, slru).");
+    return Error(Errc::invalid_argument, "The eviction policy is unknown to this build (lru, slru).");
   try {
     auto opened = cache::Cache::open(options);
     if (!opened) return std::move(opened).error();
@@ -152,7 +151,7 @@ std::vector<std::string> ShaderCache::contents() const {
   return cache.origin().is_inherited() ? std::vector<std::string>() : cache.contents();
 }
 std::string ShaderCache::explain(const AnyKernel& kernel, const Device& device) const {
-  if (!device) return "No device was named.";
+  if (!device) return "The device is empty.";
   const cache::Cache& cache = cache::of(*this);
   if (const Error* inherited = cache.origin().error()) return inherited->sentence();
   return cache.explain(*kernel.program(), *device.base());

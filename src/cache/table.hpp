@@ -52,7 +52,7 @@ struct Entry {
 /// Why an executable left the table.
 enum class Removal : std::uint8_t { evicted, reclaimed, cleared, lost };
 
-/// What left the table. The caller lets it end when it holds no lock: drivers destroy executables slowly.
+/// The entries that left the table. The caller destroys it without a lock, because drivers destroy executables slowly.
 struct RemovedList {
   std::vector<std::pair<std::shared_ptr<Entry>, Removal>> entries;
   std::vector<ExecutablePointer> executables;  ///< of `entries`, and those that the table released
@@ -64,7 +64,7 @@ class Table {
   Table(std::uint64_t kernels, Bytes memory, Eviction eviction)
       : kernels_(kernels), memory_(memory), eviction_(eviction) {}
 
-  /// Returns the stamp of a new use of `entry`, or 0 if `entry` was already the one used last.
+  /// Returns the stamp of a new use of `entry`, or 0 if `entry` was already the most recently used entry.
   std::uint64_t stamp(Entry& entry) noexcept {
     if (entry.latest.load(std::memory_order_relaxed) == uses_.load(std::memory_order_relaxed)) return 0;
     const std::uint64_t now = uses_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -82,7 +82,7 @@ class Table {
 
   /// Returns the entry under `key`, whether its executable is alive or not; null if there is none.
   std::shared_ptr<Entry> find(const Key& key) const;
-  /// Adds `entry` as the one used last, in place of an entry of the same key.
+  /// Adds `entry` as the most recently used entry. It replaces an entry of the same key.
   void insert(std::shared_ptr<Entry> entry, RemovedList& removed);
   /// Keeps `executable` alive in `entry` again.
   void keep(Entry& entry, ExecutablePointer executable, RemovedList& removed);

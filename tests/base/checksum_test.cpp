@@ -20,7 +20,7 @@ std::string hex(const wye::base::Checksum& sum) {
 
 }  // namespace
 
-TEST_CASE("a checksum is XXH3 with 128 bits, as xxhsum -H2 has it", "[base]") {
+TEST_CASE("a checksum is XXH3 with 128 bits, as printed by xxhsum -H2", "[base]") {
   CHECK(hex(checksum({})) == "99aa06d3014798d86001c324468d497f");
   CHECK(hex(checksum(std::as_bytes(std::span("abc", 3)))) == "06b05ab6733a618578af5f94892f3950");
   std::vector<std::byte> bytes;
@@ -28,7 +28,7 @@ TEST_CASE("a checksum is XXH3 with 128 bits, as xxhsum -H2 has it", "[base]") {
   CHECK(hex(checksum(bytes)) == "bae798f9321bda6cd1db6a0afea2cc82");
 }
 
-TEST_CASE("the checksum of two pieces is that of them one behind the other", "[base]") {
+TEST_CASE("the checksum of two pieces is the checksum of their concatenation", "[base]") {
   std::vector<std::byte> bytes(600);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i);
   const std::span<const std::byte> all(bytes);

@@ -43,7 +43,7 @@ TEST_CASE("a number is a field of eight bytes, the lowest first", "[base]") {
   CHECK(Hasher().add(std::uint64_t{0x0102030405060708}).finish() == Hasher().add(little_endian).finish());
 }
 
-TEST_CASE("a hasher is fresh after it finished, and its copy goes its own way", "[base]") {
+TEST_CASE("a hasher is fresh after it finished, and its copy is independent", "[base]") {
   Hasher hasher;
   const Digest first = hasher.add("x").finish();
   CHECK(hasher.add("x").finish() == first);
@@ -55,7 +55,7 @@ TEST_CASE("a hasher is fresh after it finished, and its copy goes its own way", 
   CHECK(copy.finish() == Hasher().add("x").add("y").finish());
 }
 
-TEST_CASE("a field may be as long as it likes", "[base]") {
+TEST_CASE("a field may have any length", "[base]") {
   const std::vector<std::byte> field(3 * 1024 * 1024 + 1, std::byte{0x5a});
   const Digest whole = Hasher().add(field).finish();
   CHECK(whole == Hasher().add(field).finish());

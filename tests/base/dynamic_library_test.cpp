@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 using wye::DynamicLibrary;
 
@@ -24,7 +25,7 @@ TEST_CASE("the first library that opens is taken", "[base]") {
   CHECK(library->name() == "libm.so.6");
 }
 
-TEST_CASE("a library that is missing is unavailable, with what the loader said of each name", "[base]") {
+TEST_CASE("a missing library is unavailable, with the loader's message for each name", "[base]") {
   const auto one = DynamicLibrary::open("libwye-absent.so.1");
   REQUIRE_FALSE(one);
   CHECK(one.error() == wye::Errc::unavailable);
@@ -37,7 +38,7 @@ TEST_CASE("a library that is missing is unavailable, with what the loader said o
   CHECK(DynamicLibrary::open({}).error() == wye::Errc::invalid_argument);
 }
 
-TEST_CASE("a dynamic library knows its file, and the loader's directories are looked through", "[base]") {
+TEST_CASE("a dynamic library returns its path, and find searches the loader's directories", "[base]") {
   const auto library = DynamicLibrary::open("libm.so.6");
   REQUIRE(library);
   const std::string path = library->path();
@@ -57,10 +58,7 @@ TEST_CASE("a dynamic library can be kept loaded", "[base]") {
   Number number = nullptr;
   {
     const auto library = DynamicLibrary::open("libz.so.1");
-    if (!library) {
-      WARN("Skipped: " << library.error().sentence());
-      return;
-    }
+    if (!library) return wye::test::skip(library.error().sentence());
     library->keep_loaded();
     number = library->function<Number>("zlibCompileFlags");
   }

@@ -11,7 +11,7 @@ using wye::Errc;
 using wye::Error;
 using wye::NativeError;
 
-TEST_CASE("an error says its code, sentence and place", "[base]") {
+TEST_CASE("an error has a code, a sentence and a place", "[base]") {
   const unsigned line = __LINE__ + 1;
   const Error error(Errc::not_found, "Device 'vulkan:7' does not exist.");
   CHECK(error.code() == Errc::not_found);
@@ -30,7 +30,7 @@ TEST_CASE("the place of an error has no path of the machine it was built on", "[
   CHECK(file.ends_with("/tests/base/error_test.cpp"));
 }
 
-TEST_CASE("an error describes what the driver said and what was being done, innermost first", "[base]") {
+TEST_CASE("an error describes the driver's error and its context, innermost first", "[base]") {
   const Error error = Error(Errc::out_of_memory, "Memory is full.",
                             NativeError{"vkAllocateMemory", -2, "VK_ERROR_OUT_OF_DEVICE_MEMORY"})
                           .with_context("while creating buffer 'x'")
@@ -50,7 +50,7 @@ TEST_CASE("an error describes what the driver said and what was being done, inne
   CHECK(Error(Errc::io, "No.", NativeError{"read", 5, ""}).describe() == "io: No.\n  read: 5");
 }
 
-TEST_CASE("an error keeps what a compiler said, in all its copies", "[base]") {
+TEST_CASE("an error keeps a compiler's diagnostics in all its copies", "[base]") {
   const wye::Diagnostic one{.file = "a.comp", .line = 4, .text = "no"}, two{.file = "a.comp", .text = "none"};
   const Error error(Errc::compile_failed, "It does not compile.", {one, two});
   REQUIRE(error.diagnostics().size() == 2);

@@ -27,12 +27,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The modes of what was synchronized with the disk.
+/// The modes of the files and directories that were synchronized with the disk.
 std::vector<mode_t> synchronized;
 
 }  // namespace
 
-/// Instead of the system's: what it was called for is seen.
+/// Replaces the system's function and records the files of its calls.
 extern "C" int fsync(int file) {
   struct stat status {};
   if (::fstat(file, &status) == 0) synchronized.push_back(status.st_mode);
@@ -41,7 +41,7 @@ extern "C" int fsync(int file) {
 
 namespace {
 
-/// A directory of its own for each test, gone afterwards.
+/// A directory of its own for each test, removed afterwards.
 class Scratch {
  public:
   Scratch() : path_((fs::temp_directory_path() / "wye-file-XXXXXX").string()) {
@@ -71,7 +71,7 @@ mode_t mode_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file is read as it was written", "[base]") {
+TEST_CASE("a file is read with the content that was written", "[base]") {
   const Scratch scratch;
   for (std::size_t size : {0u, 1u, 4095u, 4096u, 300'001u}) {
     const Content content = random_content(size, 7);
@@ -83,7 +83,7 @@ TEST_CASE("a file is read as it was written", "[base]") {
   }
 }
 
-TEST_CASE("what is to outlast a power cut waits for the disk: the file, then its name", "[base]") {
+TEST_CASE("a durable write waits for the disk: the file first, then its directory", "[base]") {
   const Scratch scratch;
   const Content content = random_content(5000, 8);
   synchronized.clear();
@@ -98,7 +98,7 @@ TEST_CASE("what is to outlast a power cut waits for the disk: the file, then its
   CHECK(**read == content);
 }
 
-TEST_CASE("a file that is not there is nothing, not an error", "[base]") {
+TEST_CASE("reading a missing file returns nothing and is no error", "[base]") {
   const Scratch scratch;
   const auto read = read_file(scratch / "absent");
   REQUIRE(read);
@@ -107,7 +107,7 @@ TEST_CASE("a file that is not there is nothing, not an error", "[base]") {
   CHECK(remove_file(scratch / "absent"));
 }
 
-TEST_CASE("a file larger than what may be read of it is refused", "[base]") {
+TEST_CASE("a file larger than the limit of the read is refused", "[base]") {
   const Scratch scratch;
   REQUIRE(write_file(scratch / "a", random_content(2000, 1)));
   CHECK(read_file(scratch / "a", 2000_B));
@@ -115,10 +115,10 @@ TEST_CASE("a file larger than what may be read of it is refused", "[base]") {
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == wye::Errc::out_of_memory);
   CHECK(refused.error().sentence() ==
-        "The size of file '" + scratch / "a" + "' (1.95 KiB) exceeds what may be read of it (1.95 KiB).");
+        "The size of file '" + scratch / "a" + "' (1.95 KiB) exceeds the limit of this read (1.95 KiB).");
 }
 
-TEST_CASE("only regular files are read, and a pipe does not hold the reader up", "[base]") {
+TEST_CASE("only regular files are read, and a pipe does not block the reader", "[base]") {
   const Scratch scratch;
   REQUIRE(::mkfifo((scratch / "pipe").c_str(), 0600) == 0);
   CHECK(read_file(scratch / "pipe").error().sentence() ==
@@ -126,7 +126,7 @@ TEST_CASE("only regular files are read, and a pipe does not hold the reader up",
   CHECK(read_file(scratch.path()).error() == wye::Errc::io);
 }
 
-TEST_CASE("a written file is the owner's alone and leaves nothing beside it", "[base]") {
+TEST_CASE("a written file has owner-only permissions and leaves no temporary file", "[base]") {
   const Scratch scratch;
   const mode_t before = ::umask(0);
   const auto written = write_file(scratch / "a", random_content(10, 2));
@@ -137,7 +137,7 @@ TEST_CASE("a written file is the owner's alone and leaves nothing beside it", "[
   CHECK(*list_directory(scratch.path()) == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("a write that fails keeps the old file and leaves nothing beside it", "[base]") {
+TEST_CASE("a write that fails keeps the old file and leaves no temporary file", "[base]") {
   const Scratch scratch;
   const auto no_folder = write_file(scratch / "absent/a", random_content(10, 4));
   REQUIRE_FALSE(no_folder);
@@ -209,13 +209,13 @@ TEST_CASE("a directory of another user is refused", "[base]") {
     REQUIRE(make_private_directory(scratch / "a"));
     REQUIRE(::chown((scratch / "a").c_str(), 12345, 12345) == 0);
     CHECK(make_private_directory(scratch / "a").error().sentence() ==
-          "Directory '" + scratch / "a" + "' belongs to user 12345, not to user 0 who runs this process.");
+          "Directory '" + scratch / "a" + "' belongs to user 12345; this process runs as user 0.");
   } else {
     CHECK(make_private_directory(other).error() == wye::Errc::io);
   }
 }
 
-TEST_CASE("what cannot be a directory is an error that names it", "[base]") {
+TEST_CASE("a path that cannot be a directory is an error with the path", "[base]") {
   const Scratch scratch;
   REQUIRE(write_file(scratch / "a", {}));
   CHECK(make_private_directory(scratch / "a").error().sentence() ==
@@ -233,7 +233,7 @@ TEST_CASE("the entries of a directory are sorted", "[base]") {
   CHECK(*list_directory(scratch.path()) == std::vector<std::string>{".b", "c"});
 }
 
-TEST_CASE("the files of a directory are listed with size and age, and nothing else of it", "[base]") {
+TEST_CASE("only the regular files of a directory are listed, with size and age", "[base]") {
   const Scratch scratch;
   REQUIRE(write_file(scratch / "a", random_content(123, 1)));
   fs::create_directory(scratch / "directory");
@@ -266,7 +266,7 @@ TEST_CASE("a file that was replaced or freshened since it was seen is not remove
   CHECK(remove_unchanged(scratch / "a", old).value() == false);
 }
 
-TEST_CASE("a file is freshened only where it is old enough", "[base]") {
+TEST_CASE("a file is freshened only if it is old enough", "[base]") {
   const Scratch scratch;
   REQUIRE(write_file(scratch / "a", {}));
   const auto two_hours_ago = fs::file_time_type::clock::now() - std::chrono::hours(2);
@@ -308,7 +308,7 @@ TEST_CASE("a place of a file has one holder, among threads too", "[base]") {
   CHECK(FileLock::acquire(scratch / "absent/locks", 7, {}).error() == wye::Errc::io);
 }
 
-TEST_CASE("a lock ends with its process, and with its holder where a child has the file open", "[base]") {
+TEST_CASE("a lock ends with its process, and with its holder even if a child has the file open", "[base]") {
   const Scratch scratch;
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
@@ -342,7 +342,7 @@ TEST_CASE("a lock ends with its process, and with its holder where a child has t
   ::close(ready[1]);
 }
 
-TEST_CASE("a child of fork that ends its copy of a lock leaves the lock to its parent", "[base]") {
+TEST_CASE("the parent keeps a lock when a child of fork destroys its copy", "[base]") {
   const Scratch scratch;
   auto held = FileLock::acquire(scratch / "locks", 7, {}).value();
   REQUIRE(held);
@@ -357,7 +357,7 @@ TEST_CASE("a child of fork that ends its copy of a lock leaves the lock to its p
   CHECK(FileLock::acquire(scratch / "locks", 7, {}).value());
 }
 
-TEST_CASE("a write past the limit of file sizes is an error and no signal ends the host", "[base]") {
+TEST_CASE("a write beyond the limit of file sizes is an error and no signal ends the process", "[base]") {
   const Scratch scratch;
   const Content content(1000);
   const auto child = [&]() -> int {
@@ -370,7 +370,7 @@ TEST_CASE("a write past the limit of file sizes is an error and no signal ends t
     WYE_CHILD_CHECK(3, pieces.has_value());
     const auto piece = pieces->write(0, content);
     WYE_CHILD_CHECK(4, !piece && piece.error().native()->number == EFBIG);
-    // The thread's signals are what they were, and those of the host arrive.
+    // The thread's signal mask is unchanged, and the application's signals arrive.
     sigset_t now, pending;
     WYE_CHILD_CHECK(5, ::pthread_sigmask(SIG_SETMASK, nullptr, &now) == 0 && sigismember(&now, SIGXFSZ) == 0);
     WYE_CHILD_CHECK(6, ::sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 0);
@@ -387,7 +387,7 @@ TEST_CASE("a write past the limit of file sizes is an error and no signal ends t
   CHECK(wye::base::list_directory(scratch / "").value() == std::vector<std::string>{"pieces"});
 }
 
-TEST_CASE("a log line for a pipe that nothing reads does not end the host", "[base]") {
+TEST_CASE("a log line to a pipe without a reader does not end the process", "[base]") {
   const auto child = []() -> int {
     int ends[2];
     WYE_CHILD_CHECK(1, ::pipe(ends) == 0);

@@ -12,6 +12,7 @@
 
 #include "base/gate.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace std::chrono_literals;
@@ -32,18 +33,18 @@ class Bell {
   }
   void watch(std::vector<std::string> paths) {
     watch_.watch(std::move(paths));
-    CHECK(rang());  // the thread has taken them over
+    CHECK(rang());  // the thread has applied the new set of files
   }
   void ring() { watch_.ring(); }
 
-  /// Whether it rang since the last question, within some seconds.
+  /// Returns whether it rang since the last call, within some seconds.
   bool rang() {
     wye::base::Lock lock(mutex_);
     const bool rung = gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return rung_ > 0; });
     rung_ = 0;
     return rung;
   }
-  /// How often it rings until it is silent for a while; waits for the first time some seconds.
+  /// Returns how often it rings until it is silent for a while. Waits some seconds for the first time.
   int rings() {
     wye::base::Lock lock(mutex_);
     gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return rung_ > 0; });
@@ -55,7 +56,7 @@ class Bell {
     }
     return std::exchange(rung_, 0);
   }
-  /// Whether it stays silent for a while.
+  /// Returns whether it stays silent for a while.
   bool silent() {
     std::this_thread::sleep_for(200ms);
     const wye::base::Lock lock(mutex_);
@@ -71,7 +72,7 @@ class Bell {
 
 }  // namespace
 
-TEST_CASE("a file that changes rings", "[base]") {
+TEST_CASE("a change of a file calls back", "[base]") {
   const TemporaryFolder folder;
   const std::string file = folder.put("a.comp", "one");
   folder.put("other.comp", "one");
@@ -90,7 +91,7 @@ TEST_CASE("a file that changes rings", "[base]") {
   CHECK(bell.rang());
 }
 
-TEST_CASE("a watch that is rung calls once more", "[base]") {
+TEST_CASE("ring causes one more call", "[base]") {
   const TemporaryFolder folder;
   Bell bell({folder.put("a", "0")});
   CHECK(bell.silent());
@@ -99,8 +100,8 @@ TEST_CASE("a watch that is rung calls once more", "[base]") {
   CHECK(bell.silent());
 }
 
-TEST_CASE("files that the system does not watch are looked at", "[base]") {
-  // A user has few inotify instances: here none is left.
+TEST_CASE("files that the system cannot watch are examined", "[base]") {
+  // A user has few inotify instances. The test takes all of them.
   std::vector<int> taken;
   const TemporaryFolder folder;
   const std::string file = folder.put("a", "0");
@@ -108,17 +109,17 @@ TEST_CASE("files that the system does not watch are looked at", "[base]") {
   const bool none_left = ::inotify_init1(IN_CLOEXEC) < 0 && errno == EMFILE;
   Bell bell({file});
   for (const int one : taken) ::close(one);
-  if (!none_left) WARN("This user has as many as they like.");
+  if (!none_left) wye::test::skip("this user has no limit of inotify instances within reach");
   CHECK(bell.silent());
   folder.put("a", "one");
   CHECK(bell.rang());
 }
 
-TEST_CASE("a burst of changes rings once", "[base]") {
+TEST_CASE("a burst of changes causes one call", "[base]") {
   const TemporaryFolder folder;
   const std::string a = folder.put("a", "0"), b = folder.put("b", "0");
   Bell bell({a, b});
-  // On a busy machine the burst may pause for the 20 ms after which it counts as over.
+  // On a busy machine the burst may pause for the 20 ms that end it.
   int pauses = 0;
   wye::Instant before = wye::Clock::steady().now();
   for (int i = 0; i < 100; ++i) {
@@ -133,7 +134,7 @@ TEST_CASE("a burst of changes rings once", "[base]") {
   CHECK(rings <= 1 + pauses);
 }
 
-TEST_CASE("what a link leads to rings", "[base]") {
+TEST_CASE("a change of a link's target calls back", "[base]") {
   const TemporaryFolder folder;
   const std::string file = folder.put("real/a.comp", "one");
   std::filesystem::create_symlink(file, folder / "link.comp");
@@ -142,7 +143,7 @@ TEST_CASE("what a link leads to rings", "[base]") {
   CHECK(bell.rang());
 }
 
-TEST_CASE("a file whose folder is made later, removed and made again rings", "[base]") {
+TEST_CASE("a file calls back when its folder is created, removed and created again", "[base]") {
   const TemporaryFolder folder;
   Bell bell({folder / "later/a.comp"});
   CHECK(bell.silent());
@@ -156,7 +157,7 @@ TEST_CASE("a file whose folder is made later, removed and made again rings", "[b
   CHECK(bell.rang());
 }
 
-TEST_CASE("only the files last asked for ring", "[base]") {
+TEST_CASE("only the last set of files calls back", "[base]") {
   const TemporaryFolder folder;
   const std::string a = folder.put("a", "0"), b = folder.put("b", "0");
   Bell bell({a});

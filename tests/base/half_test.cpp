@@ -13,14 +13,14 @@ using wye::half;
 
 namespace {
 
-/// The finite numbers of a type of 16 bits are in the order of their bits: the nearest to `value`, found among all.
+/// Returns the number nearest to `value`, by a search of all. The finite numbers of 16 bits have the order of their bits.
 template <class T>
 std::uint16_t nearest(double value) {
   std::uint32_t low = 0, high = T(std::numeric_limits<float>::infinity()).bits;
   const auto at = [](std::uint32_t bits) {
     const double number = static_cast<float>(T::from_bits(static_cast<std::uint16_t>(bits)));
     if (!std::isinf(number)) return number;
-    // Where the next number would be, had it one more exponent.
+    // The next number if the format had one more exponent.
     const double last = static_cast<float>(T::from_bits(static_cast<std::uint16_t>(bits - 1)));
     return 2 * last -
            static_cast<double>(static_cast<float>(T::from_bits(static_cast<std::uint16_t>(bits - 2))));
@@ -58,7 +58,7 @@ void comes_back() {
 
 }  // namespace
 
-TEST_CASE("every number of 16 bits comes back from float", "[base]") {
+TEST_CASE("every number of 16 bits survives a conversion to float and back", "[base]") {
   comes_back<half>();
   comes_back<bfloat16>();
 }
@@ -80,10 +80,10 @@ TEST_CASE("half and bfloat16 have the numbers of their formats", "[base]") {
   CHECK(std::isnan(static_cast<float>(bfloat16(std::bit_cast<float>(0xff80'0001u)))));
 }
 
-TEST_CASE("float is rounded to the nearest number of 16 bits, and between two to the even one", "[base]") {
+TEST_CASE("float is rounded to the nearest number of 16 bits, ties to even", "[base]") {
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {
-    // Every exponent alike, and in half of them a number that is exactly between two, or nearly.
+    // All exponents are equally frequent. Half of the values lie exactly between two numbers, or nearly so.
     auto bits = static_cast<std::uint32_t>(random());
     if ((bits & 0x7f80'0000u) == 0x7f80'0000u) continue;
     const auto value = std::bit_cast<float>(bits);

@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 
-TEST_CASE("the machine says what it is, each time the same", "[base]") {
+TEST_CASE("the description of the machine does not change", "[base]") {
   const auto info = wye::base::host_info();
   CHECK_FALSE(info.processor.empty());
   CHECK(info.memory.count >= 1u << 20);

@@ -33,7 +33,7 @@ TEST_CASE("a log filter is a level and levels of rooms", "[base]") {
   CHECK(room_only->level == LogFilter().level);
 }
 
-TEST_CASE("a log filter with a mistake is refused, naming it", "[base]") {
+TEST_CASE("a malformed log filter is refused, with the mistake", "[base]") {
   struct Case {
     const char* text;
     const char* sentence;
@@ -45,7 +45,7 @@ TEST_CASE("a log filter with a mistake is refused, naming it", "[base]") {
       {"Info", "Log level ('Info') is none of trace, debug, info, warning, error, off."},
       {"cache=", "Log level ('') is none of trace, debug, info, warning, error, off."},
       {"cache=debug=info", "Log level ('debug=info') is none of trace, debug, info, warning, error, off."},
-      {"=debug", "Log filter ('=debug') names no room before '=debug'."},
+      {"=debug", "Log filter ('=debug') has no room name before the '=' of '=debug'."},
       {"info,debug", "Log filter ('info,debug') gives two levels for all rooms."},
       {"pool=info,pool=debug", "Log filter ('pool=info,pool=debug') gives two levels for room pool."},
   };
@@ -58,7 +58,7 @@ TEST_CASE("a log filter with a mistake is refused, naming it", "[base]") {
   }
 }
 
-TEST_CASE("a logger hands on what its filter lets through", "[base]") {
+TEST_CASE("a logger writes the messages that pass its filter", "[base]") {
   std::vector<std::string> lines;
   const Logger logger(
       [&](const LogRecord& record) {
@@ -81,10 +81,10 @@ TEST_CASE("a logger hands on what its filter lets through", "[base]") {
 TEST_CASE("a logger without a sink wants nothing", "[base]") {
   CHECK_FALSE(Logger().wants(LogLevel::error, "pool"));
   CHECK_FALSE(Logger(nullptr, {}).wants(LogLevel::error, "pool"));
-  Logger().write(LogLevel::error, "pool", "nobody hears this");
+  Logger().write(LogLevel::error, "pool", "dropped");
 }
 
-TEST_CASE("a sink that throws is not asked again", "[base]") {
+TEST_CASE("a sink that throws is not called again", "[base]") {
   int asked = 0;
   const Logger logger(
       [&](const LogRecord&) {

@@ -68,7 +68,8 @@ TEST_CASE("threads of a new child agree on its generation", "[base][fork]") {
           }) == success);
 }
 
-TEST_CASE("an object ends in the process that made it, and in no child of it", "[base][fork]") {
+TEST_CASE("an object is destroyed by the process that made it and by no child of that process",
+          "[base][fork]") {
   int ends = 0;
   auto first = make_own<Inherited>(ends);
   auto second = own(new Inherited(ends));
@@ -89,7 +90,7 @@ TEST_CASE("an object ends in the process that made it, and in no child of it", "
   CHECK(ends == 2);
 }
 
-TEST_CASE("a value of each process begins anew in a child of fork", "[base][fork]") {
+TEST_CASE("a value per process is new in a child of fork", "[base][fork]") {
   registry.get().value = 7;
   CHECK(in_child([]() -> int {
           WYE_CHILD_CHECK(1, registry.get().value == 0);

@@ -17,7 +17,7 @@ namespace {
 
 Error broken() { return Error(Errc::io, "The tape is torn."); }
 
-/// A value that knows how often it was copied.
+/// A value that counts its copies.
 struct Counted {
   int copies = 0;
   Counted() = default;
@@ -44,7 +44,7 @@ TEST_CASE("a result holds a value or an error", "[base]") {
   CHECK(error.value_or(7) == 7);
 }
 
-TEST_CASE("a result is copied and moved as what it holds", "[base]") {
+TEST_CASE("a result is copied and moved as its value is", "[base]") {
   Result<std::string> first = std::string("a string long enough to live on the heap");
   Result<std::string> copy = first;
   CHECK(*copy == *first);
@@ -57,7 +57,7 @@ TEST_CASE("a result is copied and moved as what it holds", "[base]") {
   CHECK(*copy == *moved);
 }
 
-TEST_CASE("a result gives up a value that can only be moved", "[base]") {
+TEST_CASE("a move-only value can be moved out of a result", "[base]") {
   Result<std::unique_ptr<int>> result = std::make_unique<int>(5);
   REQUIRE(result);
   CHECK(**result == 5);
@@ -76,7 +76,7 @@ TEST_CASE("reading a result copies nothing, and moving out of it copies nothing"
   CHECK(kept.copies == 0);
 }
 
-TEST_CASE("a value is made from what converts to it", "[base]") {
+TEST_CASE("a value is made from types that convert to it", "[base]") {
   const Result<std::string> text = "text";
   CHECK(*text == "text");
   const Result<std::optional<int>> nothing = std::optional<int>();
@@ -106,7 +106,7 @@ TEST_CASE("the value of an error throws the error", "[base]") {
   }
 }
 
-TEST_CASE("a result of nothing is done or an error", "[base]") {
+TEST_CASE("a Result<void> is success or an error", "[base]") {
   const Result<void> done;
   CHECK(done);
   CHECK_NOTHROW(done.value());

@@ -23,7 +23,7 @@ using wye::base::Worker;
 
 namespace {
 
-/// Counts down to nothing; who waits parks.
+/// Counts down to zero; waiters park.
 class Countdown {
  public:
   explicit Countdown(int count) : left_(count) {}
@@ -42,7 +42,7 @@ class Countdown {
   int left_;
 };
 
-/// Enough work that a team thinks other threads worth waking.
+/// Enough work that a team wakes other threads.
 void spin_for(std::chrono::microseconds time) {
   const wye::Instant until = wye::Clock::steady().now() + time;
   while (wye::Clock::steady().now() < until) {
@@ -82,7 +82,7 @@ TEST_CASE("a team visits every item once, in runs of whole grains", "[base]") {
   }
 }
 
-TEST_CASE("a team sums what one thread sums", "[base]") {
+TEST_CASE("a team computes the same sum as one thread", "[base]") {
   const auto team = *Team::share(4);
   std::mt19937_64 random(11);
   std::vector<std::uint64_t> numbers(250'007);
@@ -126,17 +126,17 @@ TEST_CASE("one grain runs on the caller alone", "[base]") {
 TEST_CASE("all threads of a team work on one grid", "[base]") {
   constexpr unsigned size = 4;
   const auto team = *Team::share(size);
-  // Each run waits until `size` of them have begun: it hangs unless as many threads take part.
-  Countdown everybody(size);
+  // Each run waits until `size` runs have begun. The test hangs unless as many threads take part.
+  Countdown all(size);
   auto chunk = [&](std::uint64_t, std::uint64_t) {
-    everybody.done();
-    everybody.wait();
+    all.done();
+    all.wait();
   };
   team->each(size, 1, chunk);
   CHECK(Worker::alive() >= static_cast<int>(size) - 1);
 }
 
-TEST_CASE("a small grid of items known to be cheap stays with its caller, in two pieces", "[base]") {
+TEST_CASE("a small grid of cheap items runs on its caller, in two pieces", "[base]") {
   const auto team = *Team::share(4);
   Pace pace;
   CHECK_FALSE(pace.known());
@@ -156,7 +156,7 @@ TEST_CASE("a small grid of items known to be cheap stays with its caller, in two
     team->each(count, grain, chunk, cheap);
     return runs;
   };
-  // Where the system takes the thread away in the first piece, its items look dear: not every time.
+  // If the system preempts the thread in the first piece, its items look expensive. That does not happen every time.
   const auto comes_to = [&](std::uint64_t count, std::uint64_t grain, const Runs& wanted) {
     for (int i = 0; i < 1000; ++i)
       if (runs_of(count, grain) == wanted) return true;
@@ -166,17 +166,17 @@ TEST_CASE("a small grid of items known to be cheap stays with its caller, in two
   CHECK(comes_to(10, 3, {{0, 3}, {3, 10}}));  // in whole grains
 }
 
-TEST_CASE("items known to be dear are shared out at once, and the pace follows what they cost", "[base]") {
+TEST_CASE("expensive items are shared at once, and the pace follows their cost", "[base]") {
   constexpr unsigned size = 4;
   const auto team = *Team::share(size);
   Pace pace;
   pace.saw(1, std::chrono::seconds(1));
-  Countdown everybody(size);
+  Countdown all(size);
   auto chunk = [&](std::uint64_t, std::uint64_t) {
-    everybody.done();
-    everybody.wait();
+    all.done();
+    all.wait();
   };
-  team->each(size, 1, chunk, pace);  // hangs where a thread is alone
+  team->each(size, 1, chunk, pace);  // hangs if a thread is alone
   CHECK(pace.expected(1) < std::chrono::seconds(1));
   for (int i = 0; i < 100; ++i) pace.saw(1, std::chrono::milliseconds(4));
   CHECK(pace.expected(1) > std::chrono::milliseconds(3));
@@ -184,7 +184,7 @@ TEST_CASE("items known to be dear are shared out at once, and the pace follows w
   CHECK(pace.expected(~0ull) > std::chrono::hours(1));
 }
 
-TEST_CASE("no more threads than its size work on one grid", "[base]") {
+TEST_CASE("at most as many threads as the team's size work on one grid", "[base]") {
   const auto team = *Team::share(3);
   std::atomic<int> inside{0}, most{0};
   auto chunk = [&](std::uint64_t, std::uint64_t) {
@@ -198,7 +198,7 @@ TEST_CASE("no more threads than its size work on one grid", "[base]") {
   CHECK(most <= 3);
 }
 
-TEST_CASE("a chunk may call each, and a chunk of that again", "[base]") {
+TEST_CASE("calls of each may be nested", "[base]") {
   const auto team = *Team::share(3);
   std::atomic<std::uint64_t> count{0};
   auto inner = [&](std::uint64_t first, std::uint64_t last) { count += last - first; };
@@ -231,7 +231,7 @@ TEST_CASE("many threads share a team", "[base]") {
   CHECK(count == 0);
 }
 
-TEST_CASE("posted tasks run on team threads, those of one thread in their order", "[base]") {
+TEST_CASE("posted tasks run on team threads, in the order of each posting thread", "[base]") {
   const auto team = *Team::share(1);
   std::vector<int> order;
   std::atomic<bool> on_caller{false};
@@ -284,7 +284,7 @@ TEST_CASE("a posted task does not wait for the end of a grid", "[base]") {
   const auto team = *Team::share(2);
   std::atomic<bool> ran{false};
   std::atomic<bool> posted{false};
-  // Both threads are inside the grid; a run ends the waiting only after the task ran, so somebody must leave for it.
+  // Both threads are inside the grid. A run returns only after the task ran, so one thread must leave the grid for it.
   auto chunk = [&](std::uint64_t first, std::uint64_t) {
     if (first == 0) {
       team->post([&] { ran = true; });
@@ -299,7 +299,7 @@ TEST_CASE("a posted task does not wait for the end of a grid", "[base]") {
   CHECK(ran);
 }
 
-TEST_CASE("what was posted runs even when the last handle ends first", "[base]") {
+TEST_CASE("a posted task runs even if the last handle ends first", "[base]") {
   std::atomic<int> ran{0};
   {
     const auto team = *Team::share(2);
@@ -308,7 +308,7 @@ TEST_CASE("what was posted runs even when the last handle ends first", "[base]")
   CHECK(ran == 200);
 }
 
-TEST_CASE("what a task holds ends with it", "[base]") {
+TEST_CASE("the captures of a task are destroyed with it", "[base]") {
   const auto team = *Team::share(1);
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = held;
@@ -380,7 +380,7 @@ TEST_CASE("teams come and go a thousand times, on many threads", "[base]") {
   CHECK(count == 4 * (250 * 100 + 125));
 }
 
-TEST_CASE("a chunk function refers to its callable, and so does its copy", "[base]") {
+TEST_CASE("a chunk function and its copy refer to the same callable", "[base]") {
   int calls = 0;
   auto callable = [&](std::uint64_t first, std::uint64_t last) { calls += static_cast<int>(last - first); };
   auto original = std::make_unique<ChunkFunction>(callable);

@@ -42,7 +42,7 @@ TEST_CASE("bytes add, subtract, multiply and compare", "[base]") {
   CHECK(1_KiB < 1_MiB);
 }
 
-TEST_CASE("the count of an extent saturates where it overflows", "[base]") {
+TEST_CASE("the count of an extent saturates on overflow", "[base]") {
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   CHECK(Extent3().count() == 1);
   CHECK(Extent3(7).count() == 7);
@@ -91,7 +91,7 @@ TEST_CASE("a deadline saturates instead of overflowing", "[base]") {
   CHECK(Deadline(std::chrono::duration<double>(0.5)).at(now) == now + 500ms);
 }
 
-TEST_CASE("a manual clock moves only when told to", "[base]") {
+TEST_CASE("a manual clock moves only in advance", "[base]") {
   wye::ManualClock clock;
   const Instant start = clock.now();
   CHECK(clock.now() == start);
@@ -99,7 +99,7 @@ TEST_CASE("a manual clock moves only when told to", "[base]") {
   CHECK(clock.now() - start == 250ms);
 }
 
-TEST_CASE("the steady clock is one and does not go back", "[base]") {
+TEST_CASE("there is one steady clock, and it does not go back", "[base]") {
   const wye::Clock& clock = wye::Clock::steady();
   CHECK(&clock == &wye::Clock::steady());
   const Instant first = clock.now();
@@ -107,7 +107,7 @@ TEST_CASE("the steady clock is one and does not go back", "[base]") {
   CHECK(first > Instant{});
 }
 
-TEST_CASE("a stop token hears its flag and its time limit", "[base]") {
+TEST_CASE("a stop token observes its flag and its time limit", "[base]") {
   CHECK_FALSE(wye::StopToken().stop_requested());
   std::atomic<bool> flag{false};
   wye::ManualClock clock;
@@ -121,7 +121,7 @@ TEST_CASE("a stop token hears its flag and its time limit", "[base]") {
   CHECK(flag_only.stop_requested());
 }
 
-TEST_CASE("the library says its version and refuses headers of another minor version", "[base]") {
+TEST_CASE("the library has a version and refuses headers of another minor version", "[base]") {
   const wye::Version version = wye::library_version();
   CHECK(version == wye::header_version);
   CHECK(to_string(wye::Version{1, 20, 3}) == "1.20.3");

@@ -44,7 +44,7 @@ TEST_CASE("a worker whose body throws ends, and the process goes on", "[base]") 
   CHECK(Worker::alive() == before);
 }
 
-TEST_CASE("a task that throws leaves its team at work", "[base]") {
+TEST_CASE("a team continues after a task that throws", "[base]") {
   const auto team = wye::base::Team::share(2).value();
   team->post([] { throw std::bad_alloc(); });
   std::mutex mutex;
@@ -74,7 +74,7 @@ TEST_CASE("signals are blocked in a worker, but for those of its own faults", "[
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) CHECK(sigismember(&inside, number) == 0);
 }
 
-TEST_CASE("a thread that gives way does so alone", "[base]") {
+TEST_CASE("give_way affects only the calling thread", "[base]") {
   const int before = getpriority(PRIO_PROCESS, 0);
   int inside = -1;
   {
@@ -87,7 +87,7 @@ TEST_CASE("a thread that gives way does so alone", "[base]") {
   CHECK(getpriority(PRIO_PROCESS, 0) == before);
 }
 
-TEST_CASE("what a worker's function holds ends before the worker counts as ended", "[base]") {
+TEST_CASE("the captures of a worker's function are destroyed before the worker counts as ended", "[base]") {
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = held;
   {
@@ -115,7 +115,7 @@ TEST_CASE("a worker may end its own owner", "[base]") {
   CHECK(*owner == nullptr);
 }
 
-TEST_CASE("a gate wakes the one who waits, and gives up at its deadline", "[base]") {
+TEST_CASE("a gate wakes the waiter, and returns at its deadline", "[base]") {
   std::mutex mutex;
   Gate gate;
   bool ready = false;
@@ -130,7 +130,7 @@ TEST_CASE("a gate wakes the one who waits, and gives up at its deadline", "[base
   CHECK(gate.wait(lock, wye::Clock::steady().now(), [] { return true; }));
 }
 
-TEST_CASE("time of a host's clock is parked for on the steady clock", "[base]") {
+TEST_CASE("a wait by the application's clock parks on the steady clock", "[base]") {
   using namespace std::chrono_literals;
   const wye::Clock& steady = wye::Clock::steady();
   const wye::Instant now = steady.now();
@@ -158,7 +158,7 @@ TEST_CASE("a worker has the stack it was started with", "[base]") {
         "Thread 'wye-none' cannot be started: Invalid argument.");
 }
 
-TEST_CASE("what is thrown on a stack of its own arrives where it was asked for", "[base]") {
+TEST_CASE("an exception thrown on a stack of its own reaches the caller", "[base]") {
   const int before = Worker::alive();
   const auto refuse = []() -> wye::Result<int> { throw std::bad_alloc(); };
   CHECK_THROWS_AS(on_stack({}, "wye-throws", refuse), std::bad_alloc);

@@ -1,4 +1,4 @@
-// Artefacts shipped in a file, and what people do to a cache directory.
+// Artefacts shipped in a file, and the maintenance of a cache directory.
 #include "cache/store/bundle.hpp"
 
 #include <wye/cache/cache_directory.hpp>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A directory in which `names` have been built, on a device whose driver told something.
+/// A directory in which `names` were built, on a device whose driver generated code.
 void fill_directory(const Directory& directory, const std::vector<std::string>& names) {
   const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
   const auto device = std::make_shared<DoubleDevice>();
@@ -51,7 +51,7 @@ CacheTier tier_of(cache::Cache& cache, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("what is in a bundle is not built, with a directory or without", "[cache]") {
+TEST_CASE("a kernel in a bundle is not built, with and without a directory", "[cache]") {
   const Directory shipped, user;
   const std::string bundle = pack(shipped, {"a", "b", "c"});
   for (const std::string& directory : {std::string(), user.cache()}) {
@@ -70,8 +70,7 @@ TEST_CASE("what is in a bundle is not built, with a directory or without", "[cac
   CHECK(std::string(name(CacheTier::bundle)) == "bundle");
 }
 
-TEST_CASE("a bundle is looked through before the directory, and its kernels are not stored again",
-          "[cache]") {
+TEST_CASE("a bundle is searched before the directory, and its kernels are not stored again", "[cache]") {
   const Directory shipped, user;
   const std::string bundle = pack(shipped, {"a"});
   fill_directory(user, {"a"});
@@ -81,7 +80,7 @@ TEST_CASE("a bundle is looked through before the directory, and its kernels are 
   CHECK(user.files().empty());
 }
 
-TEST_CASE("of several bundles the first that has a kernel gives it", "[cache]") {
+TEST_CASE("the first of several bundles with a kernel provides it", "[cache]") {
   const Directory one, two;
   const std::string first = pack(one, {"a"}), second = pack(two, {"a", "b"});
   const auto cache = cache::Cache::open({.bundles = {first, second}}).value();
@@ -90,7 +89,7 @@ TEST_CASE("of several bundles the first that has a kernel gives it", "[cache]") 
   CHECK(metrics(*cache).bundle_hits == 2);
 }
 
-TEST_CASE("a damaged entry is a miss, and the others are not", "[cache]") {
+TEST_CASE("only the damaged entry of a bundle is a miss", "[cache]") {
   const Directory directory;
   const std::string path = pack(directory, {"a", "b", "c"});
   auto bytes = test::read(path);
@@ -109,7 +108,7 @@ TEST_CASE("a damaged entry is a miss, and the others are not", "[cache]") {
   CHECK(metrics(*cache).misses_corrupt == 1);
 }
 
-TEST_CASE("a bundle that is none, cut, of another version or not there is refused in a sentence", "[cache]") {
+TEST_CASE("an invalid, truncated, newer or missing bundle is refused", "[cache]") {
   const Directory directory;
   const std::string path = pack(directory, {"a", "b"});
   const auto whole = test::read(path);
@@ -133,7 +132,7 @@ TEST_CASE("a bundle that is none, cut, of another version or not there is refuse
       FAIL("cut at " << length);
 }
 
-TEST_CASE("whatever is changed in a bundle, nothing else comes out of it than what was put in", "[cache]") {
+TEST_CASE("a changed bundle never yields other artefacts", "[cache]") {
   const Directory directory;
   const std::string path = pack(directory, {"a", "b"});
   const auto whole = test::read(path);
@@ -173,7 +172,7 @@ TEST_CASE("threads read one bundle at once", "[cache]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a manifest says what goes into a bundle", "[cache]") {
+TEST_CASE("a manifest selects the kernels of a bundle", "[cache]") {
   const Directory directory;
   fill_directory(directory, {"a", "b", "c"});
   const std::string path = (directory.path() / "kernels.bundle").string();
@@ -193,7 +192,7 @@ TEST_CASE("a manifest says what goes into a bundle", "[cache]") {
   CHECK(bundle_cache("/nowhere/at/all", path).error() == Errc::not_found);
 }
 
-TEST_CASE("a cache directory is listed, each file with what it is", "[cache]") {
+TEST_CASE("a cache directory is listed with the kind of each file", "[cache]") {
   const Directory directory;
   fill_directory(directory, {"a", "b"});
   const auto file_named = [&](const std::string& kernel) {
@@ -231,7 +230,7 @@ TEST_CASE("a cache directory is listed, each file with what it is", "[cache]") {
   CHECK(list_cache(file_named("a").string()).error() == Errc::io);
 }
 
-TEST_CASE("a cache directory is trimmed to what was used last", "[cache]") {
+TEST_CASE("trimming a cache directory keeps the most recently used files", "[cache]") {
   const Directory directory;
   fill_directory(directory, {"a", "b", "c", "d"});
   int hours = 10;
@@ -239,7 +238,7 @@ TEST_CASE("a cache directory is trimmed to what was used last", "[cache]") {
     const std::string hex = key_named(name).hex();
     test::make_older(fs::path(directory.cache()) / hex.substr(0, 2) / hex, std::chrono::hours(hours--));
   }
-  // What the driver made was written last.
+  // The driver's code was written last.
   const auto gone = trim_cache(directory.cache(), 1_GiB, 3).value();
   CHECK(gone.files == 2);
   std::vector<std::string> left;

@@ -51,7 +51,7 @@ void check_same(const device::Artefact& a, const device::Artefact& b) {
 
 }  // namespace
 
-TEST_CASE("an artefact comes back from its bytes as it was", "[cache]") {
+TEST_CASE("an artefact survives encoding and decoding", "[cache]") {
   const device::Artefact full = rich();
   const auto again = decode(encode(full), full.key);
   REQUIRE(again);
@@ -64,8 +64,7 @@ TEST_CASE("an artefact comes back from its bytes as it was", "[cache]") {
   check_same(empty, *still_empty);
 }
 
-TEST_CASE("how an artefact is launched comes back with it, and takes no bytes where it is as usual",
-          "[cache]") {
+TEST_CASE("launch options are stored, and default options take no bytes", "[cache]") {
   for (const LaunchOptions& launch :
        {LaunchOptions{.cluster = Extent3(2, 4)}, LaunchOptions{.cooperative = true},
         LaunchOptions{.shared_carveout = 0}, LaunchOptions{Extent3(8), true, 100}}) {
@@ -78,16 +77,16 @@ TEST_CASE("how an artefact is launched comes back with it, and takes no bytes wh
   }
 }
 
-TEST_CASE("the stored form is the same on every machine, until its version moves", "[cache]") {
+TEST_CASE("the stored form of a version is the same on every machine", "[cache]") {
   CHECK(digest(encode(rich())).hex() == "233aaba92eefe1d905bb3db08b374da4cea4507a1e296fd1b2357a40c72b4755");
 }
 
-TEST_CASE("bytes of another key are not an answer", "[cache]") {
+TEST_CASE("bytes of another key are not decoded", "[cache]") {
   const device::Artefact full = rich();
   CHECK_FALSE(decode(encode(full), Hasher().add("another key").finish()));
 }
 
-TEST_CASE("every truncation and every flipped bit is seen", "[cache]") {
+TEST_CASE("every truncation and every flipped bit is detected", "[cache]") {
   const device::Artefact full = rich();
   const auto bytes = encode(full);
   std::size_t accepted = 0;
@@ -106,9 +105,9 @@ TEST_CASE("every truncation and every flipped bit is seen", "[cache]") {
   CHECK(decode(bytes, full.key));
 }
 
-TEST_CASE("a payload that says nonsense under a right checksum is refused too", "[cache]") {
-  // What a writer with a bug, or one that knows the format, could leave. Nothing is read outside, nothing
-  // huge allocated.
+TEST_CASE("a malformed payload with a valid checksum is refused", "[cache]") {
+  // A faulty writer, or an attacker, could leave such bytes. Nothing is read outside the bytes, and nothing
+  // huge is allocated.
   const device::Artefact full = rich();
   const auto whole = encode(full);
   constexpr std::size_t header = 10 + 8 + 32 + 8;

@@ -53,7 +53,7 @@ TEST_CASE("a kernel is built at its first use and found at every later one", "[c
   CHECK(counted.disk_hits == 0);
 }
 
-TEST_CASE("the time of a build is told by the host's clock", "[cache]") {
+TEST_CASE("the time of a build comes from the application's clock", "[cache]") {
   ManualClock clock;
   const auto cache = open({.clock = &clock});
   const auto device = std::make_shared<DoubleDevice>();
@@ -85,7 +85,7 @@ TEST_CASE("programs with one key share one executable", "[cache]") {
   CHECK(two->builds == 0);
 }
 
-TEST_CASE("what a compiler refused is refused again without asking it, for ten minutes", "[cache]") {
+TEST_CASE("a compile error is returned again for ten minutes without compiling", "[cache]") {
   for (const Errc code : {Errc::compile_failed, Errc::unsupported, Errc::invalid_argument}) {
     ManualClock clock;
     const auto cache = open({.clock = &clock});
@@ -112,7 +112,7 @@ TEST_CASE("what a compiler refused is refused again without asking it, for ten m
   }
 }
 
-TEST_CASE("what may be different next time is not kept", "[cache]") {
+TEST_CASE("a temporary failure is not kept", "[cache]") {
   const auto cache = open();
   const auto device = std::make_shared<DoubleDevice>();
   const auto broken = program("broken");
@@ -128,7 +128,7 @@ TEST_CASE("what may be different next time is not kept", "[cache]") {
   CHECK(metrics(*cache).failure_hits == 0);
 }
 
-TEST_CASE("a failure is that of one device, and goes with clear", "[cache]") {
+TEST_CASE("a failure concerns one device, and clear removes it", "[cache]") {
   const auto cache = open();
   auto device = std::make_shared<DoubleDevice>("double:0");
   const auto other = std::make_shared<DoubleDevice>("double:1");
@@ -142,7 +142,7 @@ TEST_CASE("a failure is that of one device, and goes with clear", "[cache]") {
   CHECK(cache->provide(broken, device, Instant::max()));
 }
 
-TEST_CASE("the failures that are kept are bounded", "[cache]") {
+TEST_CASE("the number of kept failures is bounded", "[cache]") {
   const auto cache = open();
   const auto device = std::make_shared<DoubleDevice>();
   std::vector<std::shared_ptr<test::CountingProgram>> broken;
@@ -172,7 +172,7 @@ TEST_CASE("evictions, however many, do not make the cache forget a failure", "[c
   CHECK(broken->builds == 1);
 }
 
-TEST_CASE("misses are told apart by why they were", "[cache]") {
+TEST_CASE("misses are counted by cause", "[cache]") {
   const auto store = std::make_shared<test::MemoryStore>();
   const auto cache = cache::Cache::open({.kernels = 1}, store).value();
   const auto device = std::make_shared<DoubleDevice>();
@@ -203,7 +203,7 @@ TEST_CASE("misses are told apart by why they were", "[cache]") {
   CHECK(metrics(*cache).evictions == 4);
 }
 
-TEST_CASE("what hits saved is told", "[cache]") {
+TEST_CASE("the time that hits saved is counted", "[cache]") {
   ManualClock clock;
   const auto cache = open({.kernels = 1, .clock = &clock});
   const auto device = std::make_shared<DoubleDevice>();
@@ -217,7 +217,7 @@ TEST_CASE("what hits saved is told", "[cache]") {
   CHECK(metrics(*cache).hits == 6);
 }
 
-TEST_CASE("the cache explains what it knows of a kernel", "[cache]") {
+TEST_CASE("explain describes the state of a kernel", "[cache]") {
   ManualClock clock;
   const auto store = std::make_shared<test::MemoryStore>();
   const auto cache = cache::Cache::open({.kernels = 1, .clock = &clock}, store).value();
@@ -263,13 +263,13 @@ TEST_CASE("the cache explains what it knows of a kernel", "[cache]") {
   }
   const std::uint64_t hits = metrics(*cache).hits;
   explain(a), explain(b);
-  CHECK(metrics(*cache).hits == hits);  // asking is no use
+  CHECK(metrics(*cache).hits == hits);  // a question is no use of the kernel
   device->lose();
   CHECK(explain(a) == "The double was lost.");
 }
 
-TEST_CASE("a program that ends leaves nothing that another one could be taken for", "[cache]") {
-  // The next program may well lie at the address of the last one.
+TEST_CASE("a new program at the address of an old one is not confused with it", "[cache]") {
+  // The next program may lie at the address of the last one.
   const auto cache = open();
   const auto device = std::make_shared<DoubleDevice>();
   for (int i = 0; i < 200; ++i) {
@@ -279,8 +279,8 @@ TEST_CASE("a program that ends leaves nothing that another one could be taken fo
   }
 }
 
-TEST_CASE("a device that ends leaves nothing that another one could be taken for", "[cache]") {
-  // The next device lies at the address of the last one, which weak pointers alone do not keep.
+TEST_CASE("a new device at the address of an old one is not confused with it", "[cache]") {
+  // The next device lies at the address of the last one. Weak pointers alone do not prevent that.
   alignas(DoubleDevice) static std::byte place[sizeof(DoubleDevice)];
   const auto cache = open({.kernels = 0});
   const auto scale = program("scale"), broken = program("broken");
@@ -304,7 +304,7 @@ TEST_CASE("a device that refuses an artefact is a failure", "[cache]") {
   CHECK(metrics(*cache).failures == 1);
 }
 
-TEST_CASE("what a build throws becomes an error, and the next build runs", "[cache]") {
+TEST_CASE("an exception of a build becomes an error, and the next build runs", "[cache]") {
   const auto cache = open();
   const auto device = std::make_shared<DoubleDevice>();
   const auto thrower = program("thrower");
@@ -319,7 +319,7 @@ TEST_CASE("what a build throws becomes an error, and the next build runs", "[cac
   CHECK(get(*cache, thrower, device).tier == CacheTier::built);
 }
 
-TEST_CASE("a kernel without a source for the device is refused as its program says", "[cache]") {
+TEST_CASE("a kernel without a source for the device fails with its program's error", "[cache]") {
   auto cache = ShaderCache::open().value();
   const auto kernel =
       Kernel<ReadWrite<float>>::make({.name = "k", .sources = {host([](Range, std::span<float>) {})}});
@@ -331,7 +331,7 @@ TEST_CASE("a kernel without a source for the device is refused as its program sa
   CHECK(cache.metrics().failures == 0);
 }
 
-TEST_CASE("host functions are cached as everything else", "[cache]") {
+TEST_CASE("host functions are cached", "[cache]") {
   auto cache = ShaderCache::open().value();
   const auto kernel =
       Kernel<ReadWrite<float>>::make({.name = "k", .sources = {host([](Range, std::span<float>) {})}});
@@ -344,10 +344,10 @@ TEST_CASE("host functions are cached as everything else", "[cache]") {
   CHECK(cache.metrics().hits == 1);
   CHECK(cache.contents() == std::vector<std::string>{"k@cpu:0"});
   cache.clear();
-  CHECK(cache.contents().size() == 1);  // it is held
+  CHECK(cache.contents().size() == 1);  // it is in use
 }
 
-TEST_CASE("no device is an error", "[cache]") {
+TEST_CASE("an empty device is an error", "[cache]") {
   auto cache = ShaderCache::open().value();
   const auto kernel =
       Kernel<ReadWrite<float>>::make({.name = "k", .sources = {host([](Range, std::span<float>) {})}});
@@ -369,7 +369,7 @@ TEST_CASE("an eviction policy of a newer header is refused", "[cache]") {
   CHECK(ShaderCache::open({.eviction = static_cast<Eviction>(9)}).error() == Errc::invalid_argument);
 }
 
-TEST_CASE("a lost device answers its error, and its executables go", "[cache]") {
+TEST_CASE("a lost device returns its error, and its executables are removed", "[cache]") {
   const auto cache = open();
   const auto device = std::make_shared<DoubleDevice>("double:0"),
              other = std::make_shared<DoubleDevice>("double:1");
@@ -385,7 +385,7 @@ TEST_CASE("a lost device answers its error, and its executables go", "[cache]") 
   CHECK(*device->alive == 0);
 }
 
-TEST_CASE("executables of a device that nobody asks for any more go at the next build", "[cache]") {
+TEST_CASE("the next build removes the executables of a lost device without requests", "[cache]") {
   const auto cache = open();
   auto lost = std::make_shared<DoubleDevice>("double:0");
   const auto alive = lost->alive;
@@ -399,7 +399,8 @@ TEST_CASE("executables of a device that nobody asks for any more go at the next 
   CHECK(*alive == 0);
 }
 
-TEST_CASE("the cost of a build is nothing where it is ready, else what builds there took so far", "[cache]") {
+TEST_CASE("the cost of a build is zero if it is ready, otherwise the time of earlier builds there",
+          "[cache]") {
   ManualClock clock;
   const auto cache = open({.clock = &clock});
   const auto device = std::make_shared<DoubleDevice>("double:0"),
@@ -414,7 +415,7 @@ TEST_CASE("the cost of a build is nothing where it is ready, else what builds th
   get(*cache, b, device);
   CHECK(cache->build_cost(*c, *device) == Duration(15ms));
   CHECK(cache->build_cost(*c, *other) == Duration{});
-  CHECK(metrics(*cache).hits == 0);  // asking is no use
+  CHECK(metrics(*cache).hits == 0);  // a question is no use of the kernel
 }
 
 TEST_CASE("a deadline that has passed starts no build, and a hit needs none", "[cache]") {
@@ -433,7 +434,7 @@ TEST_CASE("a deadline that has passed starts no build, and a hit needs none", "[
   CHECK(cache->provide(scale, device, clock.now() - 1ns));
 }
 
-TEST_CASE("reclaim frees idle executables of one device, used longest ago first, until it is enough",
+TEST_CASE("reclaim frees idle executables of one device, least recently used first, until enough is free",
           "[cache]") {
   const auto cache = open();
   const auto device = std::make_shared<DoubleDevice>("double:0"),
@@ -455,7 +456,7 @@ TEST_CASE("reclaim frees idle executables of one device, used longest ago first,
   CHECK(*device->alive == 1);
 }
 
-TEST_CASE("clear drops what nobody holds", "[cache]") {
+TEST_CASE("clear removes idle executables", "[cache]") {
   const auto cache = open();
   const auto device = std::make_shared<DoubleDevice>();
   const auto held = get(*cache, program("held"), device).executable;
@@ -466,7 +467,7 @@ TEST_CASE("clear drops what nobody holds", "[cache]") {
   CHECK(metrics(*cache).evictions == 0);
 }
 
-TEST_CASE("executables outlive the cache they came from", "[cache]") {
+TEST_CASE("executables outlive their cache", "[cache]") {
   const auto device = std::make_shared<DoubleDevice>();
   Executable held;
   {
@@ -478,7 +479,7 @@ TEST_CASE("executables outlive the cache they came from", "[cache]") {
   CHECK(held.name() == "held");
 }
 
-TEST_CASE("copies of a ShaderCache are one cache", "[cache]") {
+TEST_CASE("copies of a ShaderCache share one cache", "[cache]") {
   auto one = ShaderCache::open().value();
   ShaderCache two = one;
   const auto kernel =
@@ -489,7 +490,7 @@ TEST_CASE("copies of a ShaderCache are one cache", "[cache]") {
   CHECK(&cache::of(one) == &cache::of(two));
 }
 
-TEST_CASE("a build is told at level debug", "[cache]") {
+TEST_CASE("a build is logged at level debug", "[cache]") {
   std::vector<std::string> said;
   const auto cache = open({.log = [&](const LogRecord& record) {
     if (record.room == "cache" && record.level == LogLevel::debug) said.emplace_back(record.text);

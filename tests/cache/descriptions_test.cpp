@@ -7,6 +7,7 @@
 
 #include "kernel/description.hpp"
 #include "support/catch.hpp"
+#include "support/compilers.hpp"
 
 using namespace wye;
 
@@ -14,7 +15,7 @@ namespace {
 
 using Scale = Kernel<ReadWrite<float>, float>;
 
-/// A shader that says `which` in its last line and is `size` bytes.
+/// A shader of `size` bytes with `which` in its last line.
 KernelDescription describe(int which, std::size_t size = 400) {
   std::string text =
       "#version 450\n"
@@ -27,14 +28,6 @@ KernelDescription describe(int which, std::size_t size = 400) {
   return Scale::describe({.name = "scale", .sources = {Glsl{.text = text + last}}});
 }
 
-/// Whether this build compiles GLSL.
-bool has_glsl() {
-  const auto pool = ContextPool::open({.backends = {"null"}}).value();
-  const auto built = ShaderCache::open().value().find_or_build(describe(0), pool.devices()[0]);
-  if (!built && built.error() != Errc::unsupported) FAIL(built.error().describe());
-  return built.has_value();
-}
-
 const device::Program* made(cache::Descriptions& descriptions, const KernelDescription& description) {
   auto found = descriptions.find_or_make(description);
   if (!found) FAIL(found.error().describe());
@@ -43,7 +36,7 @@ const device::Program* made(cache::Descriptions& descriptions, const KernelDescr
 
 }  // namespace
 
-TEST_CASE("one program is made of descriptions that say the same", "[cache]") {
+TEST_CASE("equal descriptions share one program", "[cache]") {
   cache::Descriptions descriptions;
   const auto* one = made(descriptions, describe(1));
   CHECK(made(descriptions, describe(1)) == one);
@@ -51,7 +44,7 @@ TEST_CASE("one program is made of descriptions that say the same", "[cache]") {
   CHECK(made(descriptions, describe(1)) == one);
 }
 
-TEST_CASE("the 256 descriptions used last are kept", "[cache]") {
+TEST_CASE("the 256 most recently used descriptions are kept", "[cache]") {
   cache::Descriptions descriptions;
   std::vector<std::uint64_t> ids;
   for (int i = 0; i < 256; ++i) ids.push_back(made(descriptions, describe(i))->id());
@@ -73,7 +66,7 @@ TEST_CASE("descriptions of 16 MiB are kept", "[cache]") {
   CHECK(made(descriptions, describe(1, size))->id() != ids[1]);
 }
 
-TEST_CASE("a description of which no kernel can be made says why each time", "[cache]") {
+TEST_CASE("an invalid description returns its error each time", "[cache]") {
   cache::Descriptions descriptions;
   for (int i = 0; i < 2; ++i) {
     const auto found = descriptions.find_or_make({"scale", {}, {}});
@@ -82,8 +75,8 @@ TEST_CASE("a description of which no kernel can be made says why each time", "[c
   }
 }
 
-TEST_CASE("a kernel is found by what it says, and is the kernel that was made of the same", "[cache]") {
-  if (!has_glsl()) return;
+TEST_CASE("a description finds the kernel of an equal description", "[cache]") {
+  if (!test::has_glsl()) return;
   const auto pool = ContextPool::open({.backends = {"null"}}).value();
   const Device device = pool.devices()[0];
   auto cache = ShaderCache::open().value();
@@ -95,14 +88,14 @@ TEST_CASE("a kernel is found by what it says, and is the kernel that was made of
   CHECK(cache.metrics().hits == 10);
   CHECK(cache.find_or_build(describe(2), device).value().base() != executable.base());
   cache.clear();
-  CHECK(cache.find_or_build(describe(1), device).value().base() == executable.base());  // it is held
+  CHECK(cache.find_or_build(describe(1), device).value().base() == executable.base());  // it is in use
   CHECK(cache.metrics().misses == 2);
   CHECK(cache.find_or_build(describe(1), Device()).error().sentence() ==
-        "A kernel cannot be built for no device.");
+        "The device of the kernel is empty.");
 }
 
-TEST_CASE("what a callback includes is asked for each time a kernel is found by what it says", "[cache]") {
-  if (!has_glsl()) return;
+TEST_CASE("an include callback is called at each lookup by description", "[cache]") {
+  if (!test::has_glsl()) return;
   const auto pool = ContextPool::open({.backends = {"null"}}).value();
   auto cache = ShaderCache::open().value();
   int asked = 0;
@@ -121,8 +114,8 @@ TEST_CASE("what a callback includes is asked for each time a kernel is found by 
   CHECK(one.base() != two.base());
 }
 
-TEST_CASE("threads that say the same and clear at once find what they asked for", "[cache]") {
-  if (!has_glsl()) return;
+TEST_CASE("threads with equal descriptions find their kernels while others clear the cache", "[cache]") {
+  if (!test::has_glsl()) return;
   const auto pool = ContextPool::open({.backends = {"null"}}).value();
   auto cache = ShaderCache::open({.kernels = 4}).value();
   std::atomic<int> wrong{0};

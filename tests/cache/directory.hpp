@@ -1,5 +1,5 @@
 #pragma once
-/// A place on disk for the tests of this room.
+/// A directory for the tests of this room.
 #include <stdlib.h>
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace wye::test {
 
-/// A directory that goes when the test does.
+/// A directory that is removed at the end of the test.
 class Directory {
  public:
   Directory() {
@@ -26,7 +26,7 @@ class Directory {
   }
   const std::filesystem::path& path() const { return path_; }
   std::string cache() const { return (path_ / "cache").string(); }
-  /// All files below `cache` but those of the locks and marks.
+  /// Returns all files below `cache` except the files of locks and marks.
   std::vector<std::filesystem::path> files() const {
     std::vector<std::filesystem::path> found;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(cache()))
@@ -45,7 +45,7 @@ class Directory {
   std::filesystem::path path_;
 };
 
-/// Makes a file look as if it had been written that long ago.
+/// Sets the time of a file's last write.
 inline void make_older(const std::filesystem::path& file, std::chrono::nanoseconds by) {
   std::filesystem::last_write_time(
       file, std::filesystem::file_time_type::clock::now() -

@@ -14,6 +14,7 @@
 #include "doubles.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -49,7 +50,7 @@ struct Said {
 
 }  // namespace
 
-TEST_CASE("a second cache finds on disk what the first one built", "[cache]") {
+TEST_CASE("a second cache finds the kernels of the first one on disk", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   {
@@ -67,7 +68,7 @@ TEST_CASE("a second cache finds on disk what the first one built", "[cache]") {
   CHECK(counted.build_time == Duration{});
 }
 
-TEST_CASE("what is evicted from memory is found on disk", "[cache]") {
+TEST_CASE("a kernel evicted from memory is found on disk", "[cache]") {
   const Directory directory;
   const auto cache = cache::Cache::open({.directory = directory.cache(), .kernels = 1}).value();
   const auto device = std::make_shared<DoubleDevice>();
@@ -79,7 +80,7 @@ TEST_CASE("what is evicted from memory is found on disk", "[cache]") {
   CHECK(metrics(*cache).disk_hits == 4);
 }
 
-TEST_CASE("stored kernels lie in directories by two digits, for their owner only", "[cache]") {
+TEST_CASE("stored kernels lie in directories by two digits, with owner-only permissions", "[cache]") {
   const Directory directory;
   const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
   const auto scale = program("scale", true);
@@ -92,7 +93,7 @@ TEST_CASE("stored kernels lie in directories by two digits, for their owner only
   CHECK((fs::status(directory.cache()).permissions() & fs::perms(077)) == fs::perms::none);
 }
 
-TEST_CASE("code of the process itself is not stored", "[cache]") {
+TEST_CASE("host functions are not stored", "[cache]") {
   const Directory directory;
   const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
   get(*cache, program("host function", false));
@@ -133,7 +134,7 @@ TEST_CASE("damaged files are counted, removed and built again", "[cache]") {
   CHECK(scale->builds == builds);
 }
 
-TEST_CASE("a file in the place of another is not taken for it", "[cache]") {
+TEST_CASE("a file of another key is not loaded", "[cache]") {
   const Directory directory;
   const auto a = program("a", true), b = program("b", true);
   {
@@ -163,7 +164,7 @@ TEST_CASE("a file too large to be a kernel is removed unread", "[cache]") {
   CHECK(fs::file_size(file) < 1 << 20);
 }
 
-TEST_CASE("a directory where a file should be costs its use only", "[cache]") {
+TEST_CASE("a directory at the place of a file only disables that file", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   const std::string key = scale->artefact().key.hex();
@@ -175,7 +176,7 @@ TEST_CASE("a directory where a file should be costs its use only", "[cache]") {
   CHECK(said.times == 1);
 }
 
-TEST_CASE("a directory that cannot be made, or that others may write to, is refused at once", "[cache]") {
+TEST_CASE("a directory that cannot be created, or that others may write to, is refused at once", "[cache]") {
   const Directory directory;
   write(directory.path() / "file", {'x'});
   const auto blocked = ShaderCache::open({.directory = (directory.path() / "file" / "cache").string()});
@@ -190,7 +191,7 @@ TEST_CASE("a directory that cannot be made, or that others may write to, is refu
   CHECK(ShaderCache::open({.directory = directory.cache()}));
 }
 
-TEST_CASE("a directory that vanishes is made again", "[cache]") {
+TEST_CASE("a directory that vanishes is created again", "[cache]") {
   const Directory directory;
   const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
   fs::remove_all(directory.cache());
@@ -198,7 +199,7 @@ TEST_CASE("a directory that vanishes is made again", "[cache]") {
   CHECK(directory.files().size() == 1);
 }
 
-TEST_CASE("a directory that becomes something else is done without, and that is said once", "[cache]") {
+TEST_CASE("the cache continues without a directory that became a file, and logs that once", "[cache]") {
   const Directory directory;
   Said said;
   const auto cache = cache::Cache::open({.directory = directory.cache(), .log = said.sink()}).value();
@@ -207,12 +208,13 @@ TEST_CASE("a directory that becomes something else is done without, and that is 
   for (int i = 0; i < 5; ++i)
     CHECK(get(*cache, program(std::string(1, static_cast<char>('a' + i)), true)).tier == CacheTier::built);
   CHECK(said.times == 1);
-  CHECK(said.last.find("Going on without stored kernels") == 0);
+  CHECK(said.last.find("The cache continues without the stored kernels") == 0);
   CHECK(said.last.find(directory.cache()) != std::string::npos);
 }
 
-TEST_CASE("a read-only directory is read, and not being able to write is said once", "[cache]") {
-  if (geteuid() == 0) return;  // nothing is read-only for root; the next case does it with a store
+TEST_CASE("a read-only directory is read, and the failed write is logged once", "[cache]") {
+  // The next case tests the same with a store.
+  if (geteuid() == 0) return wye::test::skip("no directory is read-only for root");
   const Directory directory;
   const auto scale = program("scale", true);
   get(*cache::Cache::open({.directory = directory.cache()}).value(), scale);
@@ -226,7 +228,7 @@ TEST_CASE("a read-only directory is read, and not being able to write is said on
   fs::permissions(directory.cache(), fs::perms::owner_all);
 }
 
-TEST_CASE("a store that cannot be written is read, and said once", "[cache]") {
+TEST_CASE("a store that cannot be written is read, and that is logged once", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
   const auto scale = program("scale", true);
   store->blobs[scale->artefact().key] = cache::encode(scale->artefact());
@@ -238,10 +240,10 @@ TEST_CASE("a store that cannot be written is read, and said once", "[cache]") {
   CHECK(store->puts == 3);
   CHECK(said.times == 1);
   CHECK(said.last ==
-        "Going on without stored kernels where they cannot be reached: No space left on device.");
+        "The cache continues without the stored kernels that it cannot reach: No space left on device.");
 }
 
-TEST_CASE("a store that cannot be read, or not be cleaned, changes no answer", "[cache]") {
+TEST_CASE("a store that cannot be read or cleaned changes no result", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
   const auto scale = program("scale", true);
   Said said;
@@ -257,12 +259,12 @@ TEST_CASE("a store that cannot be read, or not be cleaned, changes no answer", "
   CHECK(said.times == 2);
 }
 
-TEST_CASE("nobody waits for a kernel to be stored", "[cache]") {
+TEST_CASE("no caller waits until a kernel is stored", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
   const auto cache = cache::Cache::open({}, store).value();
   const auto scale = program("scale", true);
   get(*cache, scale);
-  CHECK(store->gets == 2);  // and what its driver made
+  CHECK(store->gets == 2);  // and the driver's code
   CHECK(store->puts == 1);
   const auto device = std::make_shared<DoubleDevice>();
   REQUIRE(cache->provide(scale, device, Instant::max()));
@@ -271,7 +273,7 @@ TEST_CASE("nobody waits for a kernel to be stored", "[cache]") {
   CHECK(store->puts == 1);
 }
 
-TEST_CASE("what another process built is found", "[cache]") {
+TEST_CASE("a kernel that another process built is found", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   const pid_t child = fork();
@@ -290,7 +292,7 @@ TEST_CASE("what another process built is found", "[cache]") {
   CHECK(scale->builds == 0);
 }
 
-TEST_CASE("processes that store and read one key at once never see half of it", "[cache]") {
+TEST_CASE("processes that store and read one key at once never see a partial file", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   const auto store = cache::DirectoryStore::open(directory.cache()).value();
@@ -336,12 +338,12 @@ TEST_CASE("a store within its bounds keeps everything", "[cache]") {
   const Directory directory;
   const auto store = open_store(directory, {10'000_B, 10});
   for (int i = 0; i < 10; ++i) REQUIRE(store->put(key_of(i), thousand));
-  for (int i = 0; i < 10; ++i) REQUIRE(store->put(key_of(i), thousand));  // the same again takes no more room
+  for (int i = 0; i < 10; ++i) REQUIRE(store->put(key_of(i), thousand));  // a repeated put takes no more room
   CHECK(directory.files().size() == 10);
   CHECK(store->displaced() == 0);
 }
 
-TEST_CASE("a store beyond a bound removes what was used longest ago, to 90 % of it", "[cache]") {
+TEST_CASE("a store beyond a bound removes the least recently used files, down to 90 %", "[cache]") {
   for (const auto& bounds : {cache::DirectoryStore::Bounds{20'000_B, 1000}, {1_GiB, 20}}) {
     const Directory directory;
     const auto store = open_store(directory, bounds);
@@ -356,7 +358,7 @@ TEST_CASE("a store beyond a bound removes what was used longest ago, to 90 % of 
   }
 }
 
-TEST_CASE("what is found is used: it stays, and what is only older goes", "[cache]") {
+TEST_CASE("a lookup counts as a use for the order of removal", "[cache]") {
   const Directory directory;
   const auto store = open_store(directory, {1_GiB, 10});
   for (int i = 0; i < 10; ++i) {
@@ -371,7 +373,7 @@ TEST_CASE("what is found is used: it stays, and what is only older goes", "[cach
   CHECK(store->get(key_of(3)).value());
 }
 
-TEST_CASE("a file is freshened once an hour, and its time of access is left alone", "[cache]") {
+TEST_CASE("a file is freshened once an hour, and its time of access stays", "[cache]") {
   const Directory directory;
   const auto store = open_store(directory);
   REQUIRE(store->put(key_of(0), thousand));
@@ -385,13 +387,13 @@ TEST_CASE("a file is freshened once an hour, and its time of access is left alon
   CHECK(fs::last_write_time(file) > before);
 }
 
-TEST_CASE("many processes' worth of files is bounded, however large the store", "[cache]") {
-  // 64 groups: each looks at a part of the directories only.
+TEST_CASE("a large store is bounded too", "[cache]") {
+  // 64 groups: each lists only a part of the directories.
   const Directory directory;
   const cache::DirectoryStore::Bounds bounds{1_GiB, 64 * 400};
   std::vector<std::shared_ptr<cache::DirectoryStore>> stores;
   for (int i = 0; i < 3; ++i) stores.push_back(open_store(directory, bounds));
-  // All in one group, as three processes would that do not see each other's writes.
+  // All in one group, like three processes that do not see each other's writes.
   int put = 0;
   for (int i = 0; put < 700; ++i) {
     Digest key = key_of(i);
@@ -404,7 +406,7 @@ TEST_CASE("many processes' worth of files is bounded, however large the store", 
   CHECK(files >= 360);
 }
 
-TEST_CASE("a blob larger than all bounds is not stored, and one is always kept", "[cache]") {
+TEST_CASE("a blob larger than all bounds is not stored, and one blob is always kept", "[cache]") {
   const Directory directory;
   const auto store = open_store(directory, {2'000_B, 100});
   REQUIRE(store->put(key_of(0), std::vector<std::byte>(2001)));
@@ -427,7 +429,7 @@ TEST_CASE("no room on disk means that nothing is stored", "[cache]") {
   }
 }
 
-TEST_CASE("the cache bounds its directory and says what it removed", "[cache]") {
+TEST_CASE("the cache bounds its directory and counts the removed files", "[cache]") {
   const Directory directory;
   const auto cache = cache::Cache::open({.directory = directory.cache(), .disk_kernels = 5}).value();
   for (int i = 0; i < 50; ++i) get(*cache, program("kernel " + std::to_string(i), true));
@@ -436,8 +438,7 @@ TEST_CASE("the cache bounds its directory and says what it removed", "[cache]") 
   CHECK(metrics(*cache).evictions == 0);
 }
 
-TEST_CASE("temporary files of writers that died are swept after an hour, those of others are not",
-          "[cache]") {
+TEST_CASE("temporary files of dead writers are removed after an hour, others are not", "[cache]") {
   const Directory directory;
   const auto store = open_store(directory, {1_GiB, 10});
   REQUIRE(store->put(key_of(0), thousand));
@@ -454,7 +455,7 @@ TEST_CASE("temporary files of writers that died are swept after an hour, those o
   CHECK(fs::exists(foreign));
 }
 
-TEST_CASE("where another process trims, nobody waits for it", "[cache]") {
+TEST_CASE("no process waits while another one trims", "[cache]") {
   const Directory directory;
   const auto store = open_store(directory, {1_GiB, 5});
   {
@@ -468,7 +469,7 @@ TEST_CASE("where another process trims, nobody waits for it", "[cache]") {
   CHECK(directory.files().size() == 5);
 }
 
-TEST_CASE("without locks the store is bounded all the same, and what is missing is said once", "[cache]") {
+TEST_CASE("without locks the store is still bounded, and the missing locks are logged once", "[cache]") {
   const Directory directory;
   fs::create_directories(
       cache::DirectoryStore::lock_file(directory.cache()));  // a directory cannot be locked
@@ -480,12 +481,12 @@ TEST_CASE("without locks the store is bounded all the same, and what is missing 
     CHECK(get(*cache, program("kernel " + std::to_string(i), true)).tier == CacheTier::built);
   CHECK(directory.files().size() == 5);
   CHECK(said.times == 1);
-  CHECK(said.last == "Going on without waiting for what other processes build: File '" +
+  CHECK(said.last == "The cache continues without waiting for builds of other processes: File '" +
                          cache::DirectoryStore::lock_file(directory.cache()) +
                          "' cannot be opened: Is a directory.");
 }
 
-TEST_CASE("a full disk costs its use only, leaves nothing behind, and is said once", "[cache]") {
+TEST_CASE("a full disk only disables the store, leaves no files, and is logged once", "[cache]") {
   const Directory directory;
   const pid_t child = fork();
   if (child == 0) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Programs and stores for the tests of this room, which count what is asked of them.
+/// Programs and stores for the tests of this room. They count their calls.
 #include <wye/base/blob_store.hpp>
 
 #include <atomic>
@@ -46,7 +46,7 @@ class CountingProgram final : public device::Program {
 
  private:
   static std::uint64_t next_id() {
-    static std::atomic<std::uint64_t> last{1ull << 32};  // not one of the kernel room's
+    static std::atomic<std::uint64_t> last{1ull << 32};  // different from those of the kernel room
     return ++last;
   }
 
@@ -61,7 +61,7 @@ inline std::shared_ptr<CountingProgram> program(std::string name, bool storable 
   return std::make_shared<CountingProgram>(std::move(name), storable);
 }
 
-/// Blobs in memory. Each call fails where its error is set.
+/// Blobs in memory. Each call fails if its error is set.
 class MemoryStore final : public BlobStore {
  public:
   Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override {
@@ -95,7 +95,7 @@ class MemoryStore final : public BlobStore {
   std::mutex mutex_;
 };
 
-/// All numbers of a cache, at one moment.
+/// Returns all metrics of a cache, read at one moment.
 inline CacheMetrics metrics(const cache::Cache& cache) {
   const auto still = cache.freeze();
   return cache.metrics_locked();

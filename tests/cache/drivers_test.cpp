@@ -1,4 +1,4 @@
-// What drivers made, kept between processes.
+// Driver code, stored between processes.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ std::shared_ptr<cache::Cache> open_cache(const Directory& directory) {
   return cache::Cache::open({.directory = directory.cache()}).value();
 }
 
-/// One run of a process: something is built on a device whose driver then has made `made`.
+/// One run of a process: builds a kernel on a device whose driver then has generated `made`.
 std::shared_ptr<DoubleDevice> run_once(const Directory& directory, const Code& made,
                                        CacheMetrics* counted = nullptr,
                                        const std::string& driver = "doubles 1.0") {
@@ -53,7 +53,7 @@ std::filesystem::path driver_record(const Directory& directory) {
 
 }  // namespace
 
-TEST_CASE("a driver begins with what it made in an earlier process", "[cache]") {
+TEST_CASE("a driver begins with its code of an earlier process", "[cache]") {
   const Directory directory;
   CacheMetrics counted;
   CHECK(run_once(directory, made_code(1), &counted)->preloaded.empty());
@@ -61,10 +61,10 @@ TEST_CASE("a driver begins with what it made in an earlier process", "[cache]") 
   CHECK(run_once(directory, made_code(2), &counted)->preloaded == made_code(1));
   CHECK(counted.driver_loads == 1);
   CHECK(run_once(directory, {})->preloaded == made_code(2));
-  CHECK(run_once(directory, {})->preloaded == made_code(2));  // a driver that says nothing takes nothing away
+  CHECK(run_once(directory, {})->preloaded == made_code(2));  // a driver without code removes nothing
 }
 
-TEST_CASE("another build of a driver begins with nothing", "[cache]") {
+TEST_CASE("another build of a driver begins without code", "[cache]") {
   const Directory directory;
   run_once(directory, made_code(1));
   CacheMetrics counted;
@@ -95,7 +95,7 @@ TEST_CASE("a damaged record never reaches the driver, and is removed", "[cache]"
     }
 }
 
-TEST_CASE("the record of another driver in its place is not taken for it", "[cache]") {
+TEST_CASE("the record of another driver is not loaded", "[cache]") {
   const Directory directory;
   run_once(directory, made_code(1));
   const auto first = driver_record(directory);
@@ -108,7 +108,7 @@ TEST_CASE("the record of another driver in its place is not taken for it", "[cac
   CHECK(counted.corrupt == 1);
 }
 
-TEST_CASE("what a device refuses is removed", "[cache]") {
+TEST_CASE("a record that the device refuses is removed", "[cache]") {
   const Directory directory;
   run_once(directory, made_code(1));
   const auto file = driver_record(directory);
@@ -121,7 +121,7 @@ TEST_CASE("what a device refuses is removed", "[cache]") {
   CHECK_FALSE(std::filesystem::exists(file));
 }
 
-TEST_CASE("a driver that dies twice of what it made begins with nothing", "[cache]") {
+TEST_CASE("a driver that crashed twice on its code begins without code", "[cache]") {
   const Directory directory;
   run_once(directory, made_code(1));
   for (int i = 0; i < 2; ++i) {
@@ -139,7 +139,7 @@ TEST_CASE("a driver that dies twice of what it made begins with nothing", "[cach
   CHECK(run_once(directory, {})->preloaded == made_code(3));
 }
 
-TEST_CASE("what a driver made is stored as it doubles, and at the end", "[cache]") {
+TEST_CASE("driver code is stored when it doubles, and at the end", "[cache]") {
   const Directory directory;
   const auto one = driven_device();
   one->code = made_code(1);

@@ -1,4 +1,4 @@
-// What the cache tells of its builds, one by one and per kernel.
+// The events and metrics of builds.
 #include <atomic>
 #include <mutex>
 #include <numeric>
@@ -22,7 +22,7 @@ using test::program;
 
 namespace {
 
-/// An event, kept.
+/// A copy of an event.
 struct Told {
   std::string kernel, device, error;
   CacheTier tier;
@@ -46,7 +46,7 @@ struct Listener {
 
 }  // namespace
 
-TEST_CASE("every build is told once, with its tier, time, bytes and the hit rate so far", "[cache]") {
+TEST_CASE("every build causes one event, with tier, time, bytes and hit rate", "[cache]") {
   const Directory directory;
   Listener listener;
   ManualClock clock;
@@ -86,7 +86,7 @@ TEST_CASE("every build is told once, with its tier, time, bytes and the hit rate
   CHECK(loaded.hit_rate == 1.0);
 }
 
-TEST_CASE("who listens may throw, and may ask the cache", "[cache]") {
+TEST_CASE("the sink of events may throw, and may call the cache", "[cache]") {
   std::shared_ptr<cache::Cache> cache;
   const auto device = std::make_shared<DoubleDevice>();
   const auto first = program("first", true), second = program("second", true);
@@ -103,7 +103,7 @@ TEST_CASE("who listens may throw, and may ask the cache", "[cache]") {
   CHECK(cache->provide(first, device, Clock::steady().now() + 1min)->tier == CacheTier::memory);
 }
 
-TEST_CASE("functions of the host are not told: nothing was built", "[cache]") {
+TEST_CASE("host functions cause no event", "[cache]") {
   Listener listener;
   auto cache = ShaderCache::open({.on_build = listener.sink()}).value();
   const auto kernel =
@@ -112,7 +112,7 @@ TEST_CASE("functions of the host are not told: nothing was built", "[cache]") {
   CHECK(listener.told.empty());
 }
 
-TEST_CASE("time spent and time saved are told per kernel", "[cache]") {
+TEST_CASE("spent and saved time are counted per kernel", "[cache]") {
   ManualClock clock;
   const auto cache = cache::Cache::open({.kernels = 1, .clock = &clock}).value();
   const auto device = std::make_shared<DoubleDevice>();
@@ -130,7 +130,7 @@ TEST_CASE("time spent and time saved are told per kernel", "[cache]") {
   CHECK(metrics(*cache).saved == 920ms);
 }
 
-TEST_CASE("what is told of kernels adds up at every moment, while threads go on", "[cache]") {
+TEST_CASE("the metrics of kernels are consistent while threads use the cache", "[cache]") {
   const auto cache = cache::Cache::open({.kernels = 6}).value();
   const auto device = std::make_shared<DoubleDevice>();
   std::vector<std::shared_ptr<test::CountingProgram>> programs;

@@ -46,13 +46,13 @@ TEST_CASE("a handle builds once, and counts every later use as a hit", "[cache]"
   CHECK(scale->builds == 1);
   CHECK(metrics(*scene.cache).misses == 1);
   CHECK(metrics(*scene.cache).hits == 10);
-  CHECK(metrics(*scene.cache).hits == 10);  // told once
+  CHECK(metrics(*scene.cache).hits == 10);  // counted once
   scene.use(scale);
   get(hold);
   CHECK(metrics(*scene.cache).hits == 12);
 }
 
-TEST_CASE("what is counted by a handle outlives it", "[cache]") {
+TEST_CASE("the uses counted by a handle outlive it", "[cache]") {
   Scene scene;
   const auto scale = program("scale", true);
   {
@@ -65,7 +65,7 @@ TEST_CASE("what is counted by a handle outlives it", "[cache]") {
   CHECK(by_kernel[0].uses == 5);
 }
 
-TEST_CASE("a use by a handle is a use for the order of eviction", "[cache]") {
+TEST_CASE("a use by a handle counts for the order of eviction", "[cache]") {
   Scene scene({.kernels = 3});
   const auto a = program("a"), b = program("b"), c = program("c"), d = program("d");
   {
@@ -82,7 +82,7 @@ TEST_CASE("a use by a handle is a use for the order of eviction", "[cache]") {
   CHECK(scene.cache->contents() == Names{"d@d", "a@d", "c@d"});
 }
 
-TEST_CASE("what a handle holds is never evicted, and can be when it is gone", "[cache]") {
+TEST_CASE("an executable in a handle is not evicted before the handle ends", "[cache]") {
   Scene scene({.kernels = 1});
   const auto a = program("a"), b = program("b");
   {
@@ -101,7 +101,7 @@ TEST_CASE("what a handle holds is never evicted, and can be when it is gone", "[
   CHECK(scene.cache->contents() == Names{"b@d"});
 }
 
-TEST_CASE("with slru, what a handle has used again is protected once it is let go", "[cache]") {
+TEST_CASE("with slru, an executable that a handle used twice is protected after its release", "[cache]") {
   Scene scene({.kernels = 5, .eviction = Eviction::slru});
   const auto once = program("once"), again = program("again");
   {
@@ -115,7 +115,7 @@ TEST_CASE("with slru, what a handle has used again is protected once it is let g
   CHECK(once->builds == 2);
 }
 
-TEST_CASE("a handle on a device that is lost says so, and lets go of what it held", "[cache]") {
+TEST_CASE("a handle on a lost device returns device_lost and releases its executable", "[cache]") {
   Scene scene;
   const auto scale = program("scale");
   auto hold = scene.hold(scale);
@@ -131,7 +131,7 @@ TEST_CASE("a handle on a device that is lost says so, and lets go of what it hel
   CHECK(metrics(*scene.cache).lost == 1);
 }
 
-TEST_CASE("a handle says each time why there is nothing, and finds it when there is", "[cache]") {
+TEST_CASE("a handle returns the error of each failed build, and later the executable", "[cache]") {
   Scene scene;
   const auto broken = program("broken");
   broken->on_build = [] { return Result<void>(Error(Errc::out_of_memory, "No room now.")); };
@@ -168,7 +168,7 @@ TEST_CASE("handles of many threads, reports and evictions at once lose no count"
   CHECK(counted.hits + counted.misses + counted.joined == std::uint64_t{threads} * rounds * 5);
 }
 
-TEST_CASE("a handle from a cache: no device is an error, and so is one that was moved from", "[cache]") {
+TEST_CASE("a handle without a device is an error, and so is a moved-from handle", "[cache]") {
   const auto pool = ContextPool::open({.backends = {"cpu"}}).value();
   auto cache = ShaderCache::open().value();
   const auto kernel =
@@ -176,7 +176,7 @@ TEST_CASE("a handle from a cache: no device is an error, and so is one that was 
           .value();
   const auto none = cache.handle(kernel, Device());
   REQUIRE_FALSE(none);
-  CHECK(none.error().sentence() == "A kernel cannot be built for no device.");
+  CHECK(none.error().sentence() == "The device of the kernel is empty.");
   auto handle = cache.handle(kernel, pool.devices()[0]).value();
   const auto ready = handle.find_or_build();
   REQUIRE(ready);

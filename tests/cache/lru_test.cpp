@@ -23,7 +23,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("the kernel used longest ago goes when there are too many", "[cache]") {
+TEST_CASE("the least recently used kernel is evicted when there are too many", "[cache]") {
   const auto cache = cache::Cache::open({.kernels = 3}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const auto a = program("a"), b = program("b"), c = program("c"), d = program("d");
@@ -38,7 +38,7 @@ TEST_CASE("the kernel used longest ago goes when there are too many", "[cache]")
   CHECK(b->builds == 2);
 }
 
-TEST_CASE("bytes are a bound as well", "[cache]") {
+TEST_CASE("bytes are bounded too", "[cache]") {
   const auto cache = cache::Cache::open({.memory = 250_B}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   get(*cache, program("a"), device), get(*cache, program("b"), device);
@@ -53,7 +53,7 @@ TEST_CASE("bytes are a bound as well", "[cache]") {
   CHECK(metrics(*cache).evictions == 3);
 }
 
-TEST_CASE("what is held is passed over", "[cache]") {
+TEST_CASE("executables in use are not evicted", "[cache]") {
   const auto cache = cache::Cache::open({.kernels = 2}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const auto a = program("a"), b = program("b"), c = program("c");
@@ -65,7 +65,7 @@ TEST_CASE("what is held is passed over", "[cache]") {
   CHECK(a->builds == 1);
 }
 
-TEST_CASE("what is held beyond the bounds is found while it is held, and then goes", "[cache]") {
+TEST_CASE("an executable in use beyond the bounds is found until its last user releases it", "[cache]") {
   const auto cache = cache::Cache::open({.kernels = 2}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   std::vector<std::shared_ptr<test::CountingProgram>> programs;
@@ -79,7 +79,7 @@ TEST_CASE("what is held beyond the bounds is found while it is held, and then go
   for (const auto& one : programs) get(*cache, one, device);
   for (const auto& one : programs) CHECK(one->builds == 1);
   held.clear();
-  // The two used last are still kept; the others ended with their users.
+  // The two most recently used ones are still kept; the others ended with their users.
   CHECK(*device->alive == 2);
   CHECK(cache->contents() == Names{"d@d", "c@d"});
   CHECK(metrics(*cache).evictions == 2);
@@ -88,7 +88,7 @@ TEST_CASE("what is held beyond the bounds is found while it is held, and then go
   CHECK(metrics(*cache).evictions == 3);
 }
 
-TEST_CASE("bounds of zero keep nothing longer than it is used", "[cache]") {
+TEST_CASE("bounds of zero keep no executable after its use", "[cache]") {
   for (const CacheOptions& options : {CacheOptions{.kernels = 0}, CacheOptions{.memory = 0_B}}) {
     const auto cache = cache::Cache::open(options).value();
     const auto device = std::make_shared<DoubleDevice>("d");
@@ -108,7 +108,7 @@ TEST_CASE("bounds of zero keep nothing longer than it is used", "[cache]") {
 
 namespace {
 
-/// The cache as plainly as it can be said: a list, the last to go first. Of `slru` it has two parts.
+/// The simplest model of the cache: a list, the last to be evicted first. For `slru` it has two parts.
 class Model {
  public:
   Model(Eviction eviction, std::uint32_t kernels, Bytes memory)
@@ -121,7 +121,7 @@ class Model {
     int holders = 0;
   };
 
-  /// Whether it was there.
+  /// Returns whether the entry existed.
   bool use(const std::string& name, Bytes bytes, bool hold) {
     Entry entry{name, bytes, true, 0};
     const auto found = find(name);
@@ -134,7 +134,7 @@ class Model {
       trims = !entry.kept;
       entry.kept = true;
     }
-    ++entry.holders;  // whoever asks holds it while the cache makes room
+    ++entry.holders;  // the caller holds it while the cache makes room
     if (slru_ && hit) {
       entries.insert(entries.begin(), entry);
       ++protected_;
@@ -207,7 +207,7 @@ class Model {
 
 }  // namespace
 
-TEST_CASE("with slru, what was used once goes before what was used again", "[cache]") {
+TEST_CASE("with slru, entries used once are evicted before entries used again", "[cache]") {
   const auto cache = cache::Cache::open({.kernels = 5, .eviction = Eviction::slru}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   std::map<char, std::shared_ptr<test::CountingProgram>> programs;
@@ -221,13 +221,13 @@ TEST_CASE("with slru, what was used once goes before what was used again", "[cac
   CHECK(cache->contents() == Names{"b@d", "a@d", "j@d", "i@d", "h@d"});
   use("a");
   CHECK(cache->contents() == Names{"a@d", "b@d", "j@d", "i@d", "h@d"});
-  use("hij");  // four places are for those used again: b, used longest ago, begins anew
+  use("hij");  // four places are for entries used again; b, the least recently used, loses its place
   CHECK(cache->contents() == Names{"j@d", "i@d", "h@d", "a@d", "b@d"});
   use("k");
   CHECK(cache->contents() == Names{"j@d", "i@d", "h@d", "a@d", "k@d"});
 }
 
-TEST_CASE("a loop a little larger than the cache: lru finds nothing, slru what it knew before", "[cache]") {
+TEST_CASE("in a loop slightly larger than the cache, lru never hits and slru does", "[cache]") {
   constexpr int room = 20, working_set = 16, loop = 26, passes = 10;
   const auto hits_of = [&](Eviction eviction) {
     const auto cache = cache::Cache::open({.kernels = room, .eviction = eviction}).value();
@@ -247,7 +247,7 @@ TEST_CASE("a loop a little larger than the cache: lru finds nothing, slru what i
   CHECK(hits_of(Eviction::slru) == passes * working_set);
 }
 
-TEST_CASE("the cache does what a plain list does, whatever it is asked", "[cache]") {
+TEST_CASE("the cache behaves like a plain list for random requests", "[cache]") {
   const Eviction eviction = GENERATE(Eviction::lru, Eviction::slru);
   for (unsigned seed = 1; seed <= 60; ++seed) {
     std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// Which kernels a run used: recorded, written, read, made ready again.
+// Manifests: recorded, written, read, prewarmed.
 #include <wye/cache/manifest.hpp>
 
 #include "cache/cache.hpp"
@@ -7,6 +7,7 @@
 #include "doubles.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -52,7 +53,7 @@ AnyKernel glsl_kernel(const std::string& name, const std::string& body) {
 
 }  // namespace
 
-TEST_CASE("a manifest comes back from its file as it was", "[cache]") {
+TEST_CASE("a manifest survives writing and reading", "[cache]") {
   const Directory directory;
   const std::string path = (directory.path() / "kernels.manifest").string();
   for (const Manifest& manifest : {odd_manifest(), Manifest{}}) {
@@ -74,7 +75,7 @@ TEST_CASE("a manifest is text, the same on every machine", "[cache]") {
         "end 1 d55fcc031f42b800e7daff131a98c237d4333ec5612acd72cc4fb7853f93f55f\n");
 }
 
-TEST_CASE("what is no whole manifest of a known version is refused in a sentence", "[cache]") {
+TEST_CASE("an incomplete manifest, or one of another version, is refused", "[cache]") {
   const Directory directory;
   const std::string path = (directory.path() / "kernels.manifest").string();
   CHECK(Manifest::read(path).error() == Errc::not_found);
@@ -87,14 +88,14 @@ TEST_CASE("what is no whole manifest of a known version is refused in a sentence
   for (const char* none :
        {"", "wye", "wye manifest 1", "wye manifest one\n", "wye manifest 01\n", "{\n}\n"}) {
     CHECK(not_read(none) == Errc::corrupt);
-    CHECK(not_read(none).sentence() == "Manifest 'm' is none.");
+    CHECK(not_read(none).sentence() == "Manifest 'm' is no manifest.");
   }
   CHECK(not_read(resealed("wye manifest 0\n")) == Errc::corrupt);
   CHECK(not_read(resealed("wye manifest 1\nnonsense\n")).sentence() ==
-        "Manifest 'm' makes no sense in line 2.");
+        "Manifest 'm' is malformed in line 2.");
 }
 
-TEST_CASE("a manifest that was cut or changed anywhere is refused", "[cache]") {
+TEST_CASE("a truncated or changed manifest is refused", "[cache]") {
   const std::string whole = cache::to_text(odd_manifest());
   REQUIRE(cache::from_text(whole, "m"));
   for (std::size_t length = 0; length < whole.size(); ++length)
@@ -108,7 +109,7 @@ TEST_CASE("a manifest that was cut or changed anywhere is refused", "[cache]") {
     }
 }
 
-TEST_CASE("a run records what it used, in order, how often and how long it took", "[cache]") {
+TEST_CASE("a run records its kernels in order, with uses and times", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
   const auto cache = cache::Cache::open({.kernels = 2}, store).value();
   const auto one = std::make_shared<DoubleDevice>("double:0"),
@@ -135,14 +136,14 @@ TEST_CASE("a run records what it used, in order, how often and how long it took"
   CHECK(manifest == cache->manifest());
 }
 
-TEST_CASE("a manifest makes ready what it names and the host still has", "[cache]") {
+TEST_CASE("prewarm builds the kernels of a manifest that the application still has", "[cache]") {
   const std::vector<std::string_view> spirv{"spirv"};
   const auto gpu = std::make_shared<DoubleDevice>("vulkan:0", spirv),
              twin = std::make_shared<DoubleDevice>("vulkan:1", spirv),
              other = std::make_shared<DoubleDevice>("metal:0", spirv);
   const AnyKernel a = glsl_kernel("a", "x[0] = 1.0;"), b = glsl_kernel("b", "x[0] = 2.0;"),
                   c = glsl_kernel("c", "x[0] = 3.0;"), unused = glsl_kernel("unused", "x[0] = 4.0;");
-  if (a.program()->refusal(*gpu)) return;  // this build compiles no GLSL
+  if (a.program()->refusal(*gpu)) return wye::test::skip("this build has no GLSL compiler");
   const Directory directory;
   const std::string path = (directory.path() / "kernels.manifest").string();
   {

@@ -28,7 +28,7 @@ struct List {
 
 }  // namespace
 
-TEST_CASE("kernels are made ready in the order given, and then found", "[cache]") {
+TEST_CASE("kernels are built in the given order, and then found", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const List list(4, device);
@@ -43,7 +43,7 @@ TEST_CASE("kernels are made ready in the order given, and then found", "[cache]"
   CHECK(cache->provide(list.programs[0], device, Instant::max())->tier == CacheTier::memory);
 }
 
-TEST_CASE("what is ready already is left as it is", "[cache]") {
+TEST_CASE("kernels that are ready are not built again", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const List list(2, device);
@@ -69,7 +69,7 @@ TEST_CASE("prewarming evicts nothing", "[cache]") {
   CHECK(metrics(*cache).evictions == 0);
 }
 
-TEST_CASE("what fails is counted, and the rest goes on", "[cache]") {
+TEST_CASE("failed builds are counted, and the others continue", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const List list(3, device);
@@ -80,7 +80,7 @@ TEST_CASE("what fails is counted, and the rest goes on", "[cache]") {
   CHECK(prewarm.progress().failed == 1);
 }
 
-TEST_CASE("what is cancelled begins no more, and its end leaves no thread behind", "[cache]") {
+TEST_CASE("a cancelled prewarm starts no further build, and its end joins the thread", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const List list(3, device);
@@ -115,14 +115,14 @@ TEST_CASE("what is cancelled begins no more, and its end leaves no thread behind
     Prewarm first(Prewarming::start(cache, list.items).value());
     while (!building) std::this_thread::yield();
     Prewarm second = std::move(first);
-    CHECK(first.progress().ended == false);  // NOLINT: what was moved from is nothing
-  }                                          // waits for the one that is being built
+    CHECK(first.progress().ended == false);  // NOLINT: moved from
+  }                                          // waits for the current build
   releases.join();
   CHECK(base::Worker::alive() == threads);
   CHECK(list.programs[0]->builds == 2);
 }
 
-TEST_CASE("a host prewarms through the public door", "[cache]") {
+TEST_CASE("an application prewarms through the public interface", "[cache]") {
   auto cache = ShaderCache::open().value();
   const auto kernel =
       Kernel<ReadWrite<float>>::make({.name = "k", .sources = {host([](Range, std::span<float>) {})}});
@@ -131,7 +131,7 @@ TEST_CASE("a host prewarms through the public door", "[cache]") {
   auto prewarm = cache.prewarm({*kernel}, {Device(cpu), Device(gpu), Device()});
   REQUIRE(prewarm);
   CHECK(prewarm->wait());
-  CHECK(prewarm->progress().total == 1);  // there is no source for the other one
+  CHECK(prewarm->progress().total == 1);  // the other kernel has no source for it
   CHECK(prewarm->progress().ready == 1);
   CHECK(cache.contents() == std::vector<std::string>{"k@cpu:0"});
 }

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Counters that this process and its children see.
+/// Counters that this process and its children share.
 template <std::size_t N>
 class Shared {
  public:
@@ -41,7 +41,7 @@ class Shared {
   std::atomic<int>* counters_;
 };
 
-/// Runs `body` in a process of its own; what it returns is the process's status.
+/// Runs `body` in a child process, whose status is the value that `body` returns.
 template <class Body>
 pid_t start(Body body) {
   const pid_t child = fork();
@@ -58,7 +58,7 @@ int wait_for(pid_t child) {
 
 std::string name_of(std::size_t i) { return "kernel " + std::to_string(i); }
 
-/// Claims of another process, as far as the cache can tell.
+/// Claims that look to the cache like claims of another process.
 class Other {
  public:
   explicit Other(const Directory& directory)
@@ -76,10 +76,10 @@ class Other {
 
 namespace {
 
-/// All of them ask for the same cold kernels at once, each in another order.
+/// All processes request the same cold kernels at once, each in another order.
 void ask_at_once(std::size_t processes, std::size_t users, std::size_t kernels, Duration build) {
   const Directory directory;
-  Shared<256> counters;  // builds of each, and the processes that are there
+  Shared<256> counters;  // the builds of each kernel, and the running processes
   REQUIRE(kernels < 255);
   std::vector<pid_t> children;
   for (std::size_t p = 0; p < processes; ++p)
@@ -91,7 +91,7 @@ void ask_at_once(std::size_t processes, std::size_t users, std::size_t kernels, 
         programs.push_back(program(name_of(k), true));
         programs[k]->on_build = [&counters, k, build] {
           ++counters[k];
-          std::this_thread::sleep_for(build);  // in which others would build it too
+          std::this_thread::sleep_for(build);  // in which the others could build it too
           return Result<void>();
         };
       }
@@ -130,7 +130,7 @@ TEST_CASE("8 processes of 64 threads that ask for 200 cold kernels build 200", "
   ask_at_once(8, 64, 200, 2ms);
 }
 
-TEST_CASE("what another process builds is waited for, and taken from disk", "[cache]") {
+TEST_CASE("a process waits for another one's build and loads it from disk", "[cache]") {
   const Directory directory;
   Shared<1> building;
   const auto scale = program("scale", true);
@@ -156,7 +156,7 @@ TEST_CASE("what another process builds is waited for, and taken from disk", "[ca
   CHECK(metrics(*cache).disk_hits == 1);
 }
 
-TEST_CASE("a builder that is killed is not waited for", "[cache]") {
+TEST_CASE("no process waits for a killed builder", "[cache]") {
   const Directory directory;
   Shared<1> building;
   const auto scale = program("scale", true);
@@ -176,7 +176,7 @@ TEST_CASE("a builder that is killed is not waited for", "[cache]") {
   CHECK(metrics(*cache).joined_processes == 0);
 }
 
-TEST_CASE("who waits for another process gives up at the deadline", "[cache]") {
+TEST_CASE("a wait for another process ends at the deadline", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   Other other(directory);
@@ -196,7 +196,7 @@ TEST_CASE("who waits for another process gives up at the deadline", "[cache]") {
   CHECK(cache->provide(scale, device, Instant::max())->tier == CacheTier::built);
 }
 
-TEST_CASE("a thread that has time takes over from one that gave up", "[cache]") {
+TEST_CASE("a thread with a later deadline continues the build of one that timed out", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   Other other(directory);
@@ -219,7 +219,7 @@ TEST_CASE("a thread that has time takes over from one that gave up", "[cache]") 
   CHECK(scale->builds == 1);
 }
 
-TEST_CASE("who waits for another process for too long builds", "[cache]") {
+TEST_CASE("a process that waited too long builds itself", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   Other other(directory);
@@ -232,7 +232,7 @@ TEST_CASE("who waits for another process for too long builds", "[cache]") {
 
 namespace {
 
-/// A process each round that builds and stores without end, killed at a moment nobody chose.
+/// Starts a process that builds and stores without end, and kills it at a random moment, in each round.
 void kill_at_any_moment(std::size_t rounds) {
   constexpr std::size_t kernels = 200;
   constexpr std::uint32_t files = 50;
@@ -245,7 +245,7 @@ void kill_at_any_moment(std::size_t rounds) {
       const auto cache = cache::Cache::open(options).value();
       std::mt19937 which(static_cast<unsigned>(round));
       for (;;) {
-        // A device each: nothing is found in memory.
+        // Each has its own device, so nothing is found in memory.
         (void)cache
             ->provide(program(name_of(which() % kernels), true), std::make_shared<DoubleDevice>(),
                       Instant::max())
@@ -285,7 +285,7 @@ void kill_at_any_moment(std::size_t rounds) {
   const auto ready = [&](std::size_t k) {
     return cache->provide(program(name_of(k), true), device, Instant::max());
   };
-  // Two that were killed while they built the same kernel look as if they had died of it.
+  // If two processes are killed while they build the same kernel, the build looks as if it had ended them.
   std::size_t refused = 0;
   for (std::size_t k = 0; k < kernels; ++k)
     if (const auto provided = ready(k); !provided) {
@@ -307,11 +307,12 @@ void kill_at_any_moment(std::size_t rounds) {
 
 }  // namespace
 
-TEST_CASE("processes killed at any moment leave no bad file, no lock and nothing that grows", "[cache]") {
+TEST_CASE("processes killed at any moment leave no damaged file and no lock, and the directory does not grow",
+          "[cache]") {
   kill_at_any_moment(40);
 }
 
-TEST_CASE("a thousand processes killed at any moment leave no bad file, no lock and nothing that grows",
+TEST_CASE("a thousand processes killed at any moment leave no damaged file and no lock",
           "[.][cache][proof]") {
   kill_at_any_moment(1000);
 }

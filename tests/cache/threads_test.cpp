@@ -18,7 +18,7 @@ using test::program;
 
 namespace {
 
-/// Something that happens once, and can be waited for.
+/// An event that happens once. Threads can wait for it.
 class Event {
  public:
   void happen() {
@@ -47,8 +47,8 @@ TEST_CASE("sixteen threads that want one kernel build it once", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto scale = program("scale");
-  // The build ends only when the other fifteen wait for it: the window in which two could build is as wide as
-  // can be.
+  // The build ends only when the other fifteen threads wait for it. This is the widest window in which two threads
+  // could build.
   scale->on_build = [&] { return wait_until_joined(*cache, 15), Result<void>(); };
   std::vector<std::optional<Result<device::Provided>>> results(16);
   std::vector<std::thread> threads;
@@ -66,7 +66,7 @@ TEST_CASE("sixteen threads that want one kernel build it once", "[cache]") {
   CHECK(metrics(*cache).misses == 1);
 }
 
-TEST_CASE("all who wait for a build get its failure", "[cache]") {
+TEST_CASE("all waiters of a build receive its failure", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto broken = program("broken");
@@ -90,7 +90,7 @@ TEST_CASE("all who wait for a build get its failure", "[cache]") {
   CHECK(broken->builds == 2);
 }
 
-TEST_CASE("who waits gives up at the deadline, and the build goes on", "[cache]") {
+TEST_CASE("a wait ends at the deadline, and the build continues", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto slow = program("slow");
@@ -113,7 +113,7 @@ TEST_CASE("who waits gives up at the deadline, and the build goes on", "[cache]"
   CHECK(cache->provide(slow, device, Clock::steady().now())->tier == CacheTier::memory);
 }
 
-TEST_CASE("a build holds nobody else up", "[cache]") {
+TEST_CASE("a build does not block other kernels", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto slow = program("slow"), ready = program("ready"), other = program("other");
@@ -134,7 +134,7 @@ TEST_CASE("a build holds nobody else up", "[cache]") {
   CHECK(cache->contents() == std::vector<std::string>{"slow@double:0"});
 }
 
-TEST_CASE("a build may itself use the cache", "[cache]") {
+TEST_CASE("a build may use the cache", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto inner = program("inner"), outer = program("outer");
@@ -146,7 +146,7 @@ TEST_CASE("a build may itself use the cache", "[cache]") {
   CHECK(inner->builds == 1);
 }
 
-TEST_CASE("many threads, few places, many kernels: every answer is the right one", "[cache]") {
+TEST_CASE("many threads with many kernels in a small cache receive the right executables", "[cache]") {
   const auto cache = cache::Cache::open({.kernels = 5}).value();
   const auto device = std::make_shared<DoubleDevice>("double:0"),
              second = std::make_shared<DoubleDevice>("double:1");
@@ -172,7 +172,7 @@ TEST_CASE("many threads, few places, many kernels: every answer is the right one
           held[random >> 16 & 1] = provided->executable;
       }
     });
-  // Meanwhile the numbers always add up.
+  // Meanwhile the metrics are consistent.
   std::thread watcher([&] {
     while (!stop) {
       const auto still = cache->freeze();
@@ -201,8 +201,7 @@ TEST_CASE("many threads, few places, many kernels: every answer is the right one
   CHECK(*device->alive + *second->alive == static_cast<int>(counted.kernels));
 }
 
-TEST_CASE("what threads find again while others evict, clear and lose devices is always the right one",
-          "[cache]") {
+TEST_CASE("threads receive the right executables while others evict, clear and lose devices", "[cache]") {
   const auto cache = cache::Cache::open({.kernels = 6}).value();
   std::vector<std::shared_ptr<test::CountingProgram>> programs;
   for (int i = 0; i < 8; ++i) programs.push_back(program("kernel" + std::to_string(i)));
@@ -249,7 +248,7 @@ TEST_CASE("what threads find again while others evict, clear and lose devices is
   CHECK(counted.kernels + counted.evictions + counted.cleared + counted.lost == counted.misses);
 }
 
-TEST_CASE("uses by several threads are in one order", "[cache]") {
+TEST_CASE("uses by several threads have one order", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const std::vector programs{program("a"), program("b"), program("c"), program("d")};
@@ -296,12 +295,12 @@ TEST_CASE("while the cache is frozen no number moves", "[cache]") {
   CHECK(metrics(*cache).hits >= seen);
 }
 
-TEST_CASE("a compiler does not keep who has a deadline, and what it makes is for who asks next", "[cache]") {
+TEST_CASE("a call returns at its deadline, and later calls use the build's result", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto slow = program("slow", true);
   Event go_on;
-  slow->on_build = [&] { return go_on.wait(), Result<void>(); };  // it could not return in time
+  slow->on_build = [&] { return go_on.wait(), Result<void>(); };  // otherwise it could not return in time
   const auto late = cache->provide(slow, device, Clock::steady().now() + 1ms);
   REQUIRE_FALSE(late);
   CHECK(late.error() == Errc::timed_out);
@@ -320,7 +319,7 @@ TEST_CASE("a compiler does not keep who has a deadline, and what it makes is for
   CHECK(cache->provide(slow, device, Clock::steady().now() + 1ms)->tier == CacheTier::memory);
 }
 
-TEST_CASE("who has a deadline gets the failure of a build as everybody does", "[cache]") {
+TEST_CASE("a call with a deadline receives the failure of a build", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto broken = program("broken", true);
@@ -333,7 +332,7 @@ TEST_CASE("who has a deadline gets the failure of a build as everybody does", "[
   CHECK(cache->provide(broken, device, Clock::steady().now() + 1min).error() == Errc::internal);
 }
 
-TEST_CASE("the end of a cache waits for builds that went on, and leaves no thread", "[cache]") {
+TEST_CASE("the destruction of a cache waits for builds in flight and joins their threads", "[cache]") {
   const int threads = base::Worker::alive();
   const auto device = std::make_shared<DoubleDevice>();
   std::atomic<int> over{0};
@@ -355,11 +354,11 @@ TEST_CASE("the end of a cache waits for builds that went on, and leaves no threa
     const auto cache = cache::Cache::open({}).value();
     programs[0]->on_build = nullptr;
     CHECK(cache->provide(programs[0], device, Clock::steady().now() + 1min));
-    CHECK(base::Worker::alive() == threads);  // it was waited out
+    CHECK(base::Worker::alive() == threads);  // the destructor waited for it
   }
 }
 
-TEST_CASE("compilers are made warm on a thread that ends by itself, or with the cache", "[cache]") {
+TEST_CASE("compilers are initialized on a thread that ends by itself or with the cache", "[cache]") {
   const int before = base::Worker::alive();
   {
     const auto cold = cache::Cache::open({}).value();

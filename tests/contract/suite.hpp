@@ -21,6 +21,7 @@
 #include "device/lane.hpp"
 #include "support/catch.hpp"
 #include "support/device/test_kernels.hpp"
+#include "support/skip.hpp"
 
 namespace wye::test {
 

@@ -8,6 +8,7 @@
 
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -63,10 +64,7 @@ TEST_CASE("jobs on arrays follow each other by what they read and write", "[data
 
 TEST_CASE("an array follows its jobs from device to device", "[data]") {
   Runtime runtime = Runtime::open().value();
-  if (!has(runtime, "vulkan")) {
-    WARN("Skipped: there is no Vulkan device.");
-    return;
-  }
+  if (!test::has_device(runtime, "vulkan")) return;
   const auto scale = test::scale();
   const auto values = random_floats(5000, 3);
   Array<float> a = runtime.array<float>(values);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace wye::test {
 namespace {
@@ -35,7 +36,7 @@ std::optional<Runtime> with_card(Card needed, RuntimeOptions options = {}) {
   for (const AdapterInfo& adapter : runtime->adapters())
     if (adapter.backend == "cuda" && !adapter.usable) reasons += adapter.id + ": " + adapter.reason + "; ";
   if (card_is_required()) FAIL("There is no card: " << reasons);
-  WARN("skipped, there is no card: " << reasons);
+  test::skip("there is no card: " + reasons);
   return std::nullopt;
 }
 
@@ -190,9 +191,8 @@ TEST_CASE("a buffer larger than 4 GiB is reached to its end", "[gpu]") {
   auto lease = runtime->pool().lease({.on = "cuda"}).value();
   const auto buffer = lease.buffer<std::uint32_t>(count);
   if (!buffer) {
-    WARN("skipped: " << buffer.error().describe());
     CHECK(buffer.error() == Errc::out_of_memory);
-    return;
+    return test::skip(buffer.error().sentence());
   }
   const auto kernel = cuda_kernel<Write<std::uint32_t>>("iota", R"(
 extern "C" __global__ void iota(wye_span<unsigned> x) {

@@ -7,16 +7,17 @@
 #include "kernel/compilers/nvrtc.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
+#include "support/skip.hpp"
 
 namespace wye::test {
 
-/// The compiler; where there is none, null, and the test says so.
+/// Returns the compiler. Reports a skip and returns null if there is none.
 inline std::shared_ptr<const kernel::CudaCompiler> nvrtc() {
-  // For good: what it leaves behind when it is closed would be a leak of nobody's.
+  // Never closed: NVRTC leaks memory when it is closed.
   static const auto* const kept = new std::shared_ptr<const void>(kernel::CudaCompiler::keep());
   auto shared = kernel::CudaCompiler::share();
   if (shared && kept) return *shared;
-  WARN("skipped: " << shared.error().sentence());
+  skip(shared.error().sentence());
   return nullptr;
 }
 

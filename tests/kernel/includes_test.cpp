@@ -9,6 +9,7 @@
 #include "kernel/compilers/glsl.hpp"
 #include "kernel/program.hpp"
 #include "support/catch.hpp"
+#include "support/compilers.hpp"
 #include "support/double_device.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -102,7 +103,7 @@ TEST_CASE("names that lead upwards, around and nowhere are names", "[kernel]") {
 }
 
 TEST_CASE("the same contents give the same key, wherever they are and whatever they are called", "[kernel]") {
-  if (!GlslCompiler::share()) return;
+  if (!test::has_glsl()) return;
   const TemporaryFolder one, two;
   const std::string text = "#include \"a.glsl\"\n";
   one.put("a.glsl", "content");
@@ -120,7 +121,7 @@ TEST_CASE("the same contents give the same key, wherever they are and whatever t
 }
 
 TEST_CASE("a key tells apart which text is included where", "[kernel]") {
-  if (!GlslCompiler::share()) return;
+  if (!test::has_glsl()) return;
   const std::string text = "#include \"a\"\n#include \"b\"\n";
   const Digest key = key_of({.text = text, .includes = {{"a", "1"}, {"b", "2"}}});
   CHECK(key != key_of({.text = text, .includes = {{"a", "2"}, {"b", "1"}}}));
@@ -181,7 +182,7 @@ TEST_CASE("a file that is no source is refused with a sentence", "[kernel]") {
   const std::string huge = folder.put("huge", "");
   std::filesystem::resize_file(huge, 100u << 20);
   CHECK(refused(huge).describe() == "invalid_argument: The size of file '" + huge +
-                                        "' (100 MiB) exceeds what may be read of it (4.00 MiB).");
+                                        "' (100 MiB) exceeds the limit of this read (4.00 MiB).");
 }
 
 TEST_CASE("SPIR-V is read from a file, and nothing else is", "[kernel]") {

@@ -7,8 +7,8 @@
 
 #include "kernel/program.hpp"
 #include "support/catch.hpp"
+#include "support/compilers.hpp"
 #include "support/double_device.hpp"
-#include "support/slang.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace wye;
@@ -110,7 +110,7 @@ TEST_CASE("a key does not change with the order of macros and constants", "[kern
 }
 
 TEST_CASE("the shown file name is not part of a kernel's key, everything else of its source is", "[kernel]") {
-  if (!kernel::GlslCompiler::share()) return;
+  if (!test::has_glsl()) return;
   const Glsl plain{.text = "void main() {}"};
   CHECK(device_key(plain) == device_key({.text = plain.text, .file = "/home/me/x.comp"}));
   CHECK(device_key(plain) ==
@@ -131,7 +131,7 @@ TEST_CASE("a shader has one key on all devices, a host function another in every
   test::DoubleDevice cpu("cpu:0", {"host"}), gpu("vulkan:0", {"spirv"}), other("vulkan:1", {"spirv"});
   CHECK(one->program()->key(cpu).value() != two->program()->key(cpu).value());
   CHECK(one->program()->key(cpu).value() == one->program()->key(cpu).value());
-  if (!kernel::GlslCompiler::share()) return;
+  if (!test::has_glsl()) return;
   CHECK(one->program()->key(gpu).value() == two->program()->key(other).value());
   CHECK(one->program()->key(gpu).value() != one->program()->key(cpu).value());
 }

@@ -5,7 +5,8 @@
 
 #include "base/worker.hpp"
 #include "support/catch.hpp"
-#include "support/slang.hpp"
+#include "support/compilers.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 
@@ -79,10 +80,7 @@ TEST_CASE("GLSL that is nested too deep is refused before it ends the process", 
 
 TEST_CASE("CUDA C++ that is nested too deep is refused before it ends the process", "[kernel]") {
   const auto plain = compile(nested_cuda("a"), {.name = "k"});
-  if (!plain && plain.error() == Errc::unsupported) {
-    WARN("Skipped: this build has no CUDA C++.");
-    return;
-  }
+  if (!plain && plain.error() == Errc::unsupported) return test::skip("this build has no CUDA C++");
   check_nested([](auto... what) { return nested_cuda(what...); }, "k.cu", 2);
 }
 

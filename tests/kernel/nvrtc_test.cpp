@@ -9,6 +9,7 @@
 #include "cuda.hpp"
 #include "kernel/key.hpp"
 #include "kernel/program.hpp"
+#include "support/compilers.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace wye;
@@ -62,7 +63,7 @@ TEST_CASE("CUDA C++ becomes machine code for each architecture", "[kernel]") {
     const kernel::Architecture architecture{number, 0};
     INFO(to_string(architecture));
     if (!compiler->knows(architecture)) {
-      WARN("skipped: " << compiler->name() << " does not know " << to_string(architecture));
+      test::skip(std::string(compiler->name()) + " does not know " + to_string(architecture));
       continue;
     }
     const auto device = cuda_device(to_string(architecture));
@@ -120,7 +121,7 @@ TEST_CASE("errors of CUDA C++ have columns, and its standard is chosen", "[kerne
 }
 
 TEST_CASE("the argument block of CUDA is that of a shader's push constants", "[kernel]") {
-  if (!nvrtc() || !kernel::GlslCompiler::share()) return;
+  if (!nvrtc() || !test::has_glsl()) return;
   struct Particle {
     float position[3];
     float mass;
@@ -275,8 +276,7 @@ TEST_CASE("headers of the toolkit are found where NVRTC is", "[kernel]") {
   if (!compiler) return;
   if (compiler->headers(kernel::read_includes(kernel::IncludePlaces(CudaCpp{.text = test::half_cu}), ""))
           .empty()) {
-    WARN("skipped: the toolkit of " << compiler->name() << " has no cuda_fp16.h");
-    return;
+    return test::skip("the toolkit of " + std::string(compiler->name()) + " has no cuda_fp16.h");
   }
   struct Half {
     std::uint16_t bits;

@@ -14,8 +14,8 @@
 #include "device/provider.hpp"
 #include "kernel/compilers/glsl.hpp"
 #include "support/catch.hpp"
+#include "support/compilers.hpp"
 #include "support/double_device.hpp"
-#include "support/slang.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace wye;
@@ -507,7 +507,7 @@ TEST_CASE("a kernel with Slang beside a host function runs where there is no Sla
 
 TEST_CASE("of several languages a device takes the one that needs no compiler, then GLSL",
           "[kernel][slang]") {
-  if (!has_slang() || !kernel::GlslCompiler::share()) return;
+  if (!has_slang() || !test::has_glsl()) return;
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
   const auto key = [&](std::vector<Kernel<ReadWrite<float>, float>::Source> sources) {
     return Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = std::move(sources)})

@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -49,12 +50,6 @@ struct Endless {
 
 Runtime cpu_runtime(std::optional<Duration> close_timeout = {}) {
   return Runtime::open({.backends = {{"cpu"}}, .cpu_threads = 4, .close_timeout = close_timeout}).value();
-}
-
-bool has_vulkan(const ContextPool& pool) {
-  for (const Device& device : pool.devices())
-    if (device.info().backend == "vulkan") return true;
-  return false;
 }
 
 /// A lease whose lane waits for a value that no thread signals; it ends with work in flight.
@@ -244,7 +239,7 @@ TEST_CASE("by default a pool waits 10 s for a GPU that does not complete its wor
   std::shared_ptr<device::Timeline> never;
   {
     ContextPool pool = ContextPool::open({}).value();
-    if (!has_vulkan(pool)) return;
+    if (!test::has_device(pool, "vulkan")) return;
     leave_in_flight(pool, "vulkan", never);
   }  // the program's own time limit is what fails otherwise
   CHECK(never->signal(1));
@@ -256,7 +251,7 @@ namespace {
 void run_endless_kernel(bool times_out) {
   auto runtime = Runtime::open({.close_timeout = Duration(300ms)});
   REQUIRE(runtime);
-  if (!has_vulkan(runtime->pool())) return;
+  if (!test::has_device(*runtime, "vulkan")) return;
   const auto kernel =
       Kernel<ReadWrite<float>>::make({.name = "endless", .sources = {Glsl{.text = endless_glsl}}});
   REQUIRE(kernel);

@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using test::in_child;
@@ -236,7 +237,7 @@ TEST_CASE("a fork while other threads submit jobs leaves parent and child sound"
 TEST_CASE("a child of a process that has initialized CUDA has no CUDA, and says so",
           "[runtime][fork][no_sanitizer]") {
   std::optional<Runtime> runtime = Runtime::open().value();
-  if (!has(*runtime, "cuda")) return;
+  if (!test::has_device(*runtime, "cuda")) return;
   CHECK(in_child(
             [&]() -> int {
               auto own = Runtime::open();

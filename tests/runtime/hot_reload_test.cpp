@@ -15,7 +15,8 @@
 #include "base/worker.hpp"
 #include "kernel/compilers/glsl.hpp"
 #include "support/catch.hpp"
-#include "support/slang.hpp"
+#include "support/compilers.hpp"
+#include "support/skip.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace wye;
@@ -62,7 +63,7 @@ class Told {
   std::deque<Reload> reloads_;
 };
 
-/// A Vulkan runtime that follows files; none where there is no such device, and the test says so.
+/// Opens a Vulkan runtime that watches files. Reports a skip if there is no Vulkan device.
 std::optional<Runtime> open_following(Told& told, LogSink log = {}) {
   auto opened = Runtime::open({.backends = {{"vulkan"}},
                                .cache_directory = "",
@@ -70,7 +71,7 @@ std::optional<Runtime> open_following(Told& told, LogSink log = {}) {
                                .hot_reload = true,
                                .on_reload = [&told](const Reload& reload) { told.add(reload); }});
   if (opened) return std::move(*opened);
-  WARN("Skipped: " << opened.error().sentence());
+  test::skip(opened.error().sentence());
   return std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace wye::test {
 
@@ -14,14 +15,14 @@ namespace wye::test {
 inline std::optional<Runtime> open_vulkan() {
   auto opened = Runtime::open({.backends = {{"vulkan"}}});
   if (opened) return std::move(*opened);
-  WARN("Skipped: " << opened.error().sentence());
+  skip(opened.error().sentence());
   return std::nullopt;
 }
 
 /// Whether the device lacks `feature`; reports a skip if it does.
 inline bool lacks(const Runtime& on, Feature feature) {
   if (on.devices().front().info().features.has(feature)) return false;
-  WARN("Skipped: the device has no " << name(feature));
+  skip("the device has no " + std::string(name(feature)));
   return true;
 }
 

@@ -9,7 +9,7 @@
 
 #include "on_vulkan.hpp"
 #include "support/catch.hpp"
-#include "support/slang.hpp"
+#include "support/compilers.hpp"
 
 using namespace wye;
 using test::in_slang;

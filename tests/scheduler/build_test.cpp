@@ -13,9 +13,9 @@
 #include "base/worker.hpp"
 #include "device/provider.hpp"
 #include "latch.hpp"
-#include "skips.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -82,7 +82,7 @@ TypeMetrics builds(const Runtime& runtime) {
 
 TEST_CASE("a kernel is built as a job on the requested device, and its first use finds it", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
-  if (test::skips_without(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   const auto scale = test::scale();
   const auto built = runtime.submit(Job::build(scale), {.time_limit = 1min, .on = "vulkan"}).wait();
   REQUIRE(built);
@@ -105,7 +105,7 @@ TEST_CASE("a kernel is built as a job on the requested device, and its first use
 
 TEST_CASE("a build over its time limit settles in time, and later jobs use its result", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
-  if (test::skips_without(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
   while (gated->begun == 0) {  // a job that did not start in time has built nothing
@@ -126,7 +126,7 @@ TEST_CASE("a build over its time limit settles in time, and later jobs use its r
 
 TEST_CASE("cancelling a build does not fail another job that waits for the same kernel", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
-  if (test::skips_without(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
   auto first = runtime.submit(Job::build(scale), {.on = "vulkan"});
@@ -156,7 +156,7 @@ TEST_CASE("cancelling a build does not fail another job that waits for the same 
 
 TEST_CASE("builds run by priority", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
-  if (test::skips_without(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   test::Latch latch;
   std::vector<float> x(1);
   auto blocks = runtime.submit(latch.kernel(x));

@@ -8,9 +8,9 @@
 
 #include "base/worker.hpp"
 #include "latch.hpp"
-#include "skips.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -63,7 +63,7 @@ TEST_CASE("the size of the operands chooses the row", "[scheduler]") {
 TEST_CASE("a job without a source for the first device runs on the next and explains it", "[scheduler]") {
   Runtime runtime =
       Runtime::open({.preferences = {{workload_types::custom, 0_B, {"vulkan", "cpu"}}}}).value();
-  if (test::skips_without(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   std::vector<float> x(10, 1.0f);
   auto ticket = runtime.submit(test::host_scale()(x, 2.0f));
   auto done = ticket.wait();
@@ -78,7 +78,7 @@ TEST_CASE("a job without a source for the first device runs on the next and expl
 TEST_CASE("a job over the budget of the only device that it requests fails and changes nothing",
           "[scheduler]") {
   Runtime runtime = Runtime::open({.lane_memory = 1_MiB}).value();
-  if (test::skips_without(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   std::vector<float> x(1'000'000, 1.0f);
   CHECK(runtime.run(test::scale()(x, 2.0f), {.on = "vulkan"}).error() == Errc::over_budget);
   CHECK(x == std::vector<float>(1'000'000, 1.0f));
@@ -91,10 +91,7 @@ TEST_CASE("a device that does not exist is an error that lists the devices", "[s
   CHECK(nowhere.error() == Errc::not_found);
   CHECK(nowhere.error().sentence() == "There is no device 'abacus' (there is 'cpu:0').");
   Runtime with_missing = Runtime::open({.backends = {{"cuda", "cpu"}}}).value();
-  if (has(with_missing, "cuda")) {
-    WARN("Skipped: this machine has a CUDA device.");
-    return;
-  }
+  if (has(with_missing, "cuda")) return test::skip("there is a CUDA device");
   CHECK(with_missing.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait().error().sentence() ==
         "There is no device 'abacus' (there is 'cpu:0').");
   auto missing = with_missing.submit(test::scale()(x, 2.0f), {.on = "cuda"}).wait();

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "scheduler/trials.hpp"
-#include "skips.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -216,7 +216,7 @@ TEST_CASE("a job whose variant fails fails, and the next job tries the next vari
 TEST_CASE("variants of a GPU give the same results; one that does not compile is named and not used",
           "[scheduler]") {
   Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
-  if (test::skips_without(runtime, "vulkan")) return;
+  if (!test::has_device(runtime, "vulkan")) return;
   const Doubling product = in_glsl("product", "x[i] *= 2;"), sum = in_glsl("sum", "x[i] += x[i];"),
                  wrong = in_glsl("wrong", "x[i] *= twice;");
   const Doubling any = fastest_of(wrong, {product, sum});
@@ -243,7 +243,7 @@ TEST_CASE("builds and prewarming make every variant ready", "[scheduler]") {
   const Doubling product = in_glsl("product", "x[i] *= 2;"), sum = in_glsl("sum", "x[i] += x[i];");
   for (const bool prewarms : {false, true}) {
     Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
-    if (test::skips_without(runtime, "vulkan")) return;
+    if (!test::has_device(runtime, "vulkan")) return;
     const Doubling either = fastest_of(product, {sum});
     if (prewarms)
       runtime.cache().prewarm({either}, runtime.devices()).value().wait();

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 namespace walls {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-// The rooms that each room may include, besides itself. "backend" stands for each backend by itself.
+// The rooms that each room may include; every room may include itself. "backend" stands for each backend by itself.
 const std::map<std::string, Names> arrows{
     {"base", {}},
     {"device", {"base"}},
@@ -101,25 +102,79 @@ const Names backend_names_allowed{
     "src/workloads/matmul.cpp"  // a native source for one vendor's library
 };
 
+// The folders and files in which the rules of the voice hold: those of `voice` and the width of Markdown. Extend the list
+// when a room is rewritten.
+const Names plain_rooms{
+    "include/wye/base/",
+    "include/wye/cache/",
+    "src/base/",
+    "src/cache/",
+};
+
+// Markdown has at most this many columns, except tables, code and lines without a space.
+constexpr std::size_t markdown_columns = 120;
+
+struct Phrase {
+  std::string of;
+  std::regex pattern;  // of comments and Markdown, without text in backquotes
+  std::string instead;
+};
+
+const std::vector<Phrase>& voice() {
+  constexpr auto any_case = std::regex::ECMAScript | std::regex::icase;
+  static const std::vector<Phrase> phrases{
+      {"nobody",
+       std::regex(
+           R"(\b(nobody|no one|somebody|someone|anybody|anyone|everybody|everyone|who(m|so)?ever|whatever)\b)",
+           any_case),
+       "name the type, function, thread or caller"},
+      {"who", std::regex(R"(\bwhom?\b)", any_case), "name the type, function, thread or caller"},
+      {"what", std::regex(R"(\bwhat\b)", any_case), "name the object"},
+      {"the one", std::regex(R"(\b(the )?ones? (that|which|it|they|used)\b|\bthe ones?[.,;:])", any_case),
+       "repeat the noun"},
+      {"as far as", std::regex(R"(\bas far as\b)", any_case), "write the condition with 'if'"},
+      {"so that ... does", std::regex(R"(\bso that\b[^.;:]*\bdoes\b)", any_case), "write two sentences"},
+      {"where",
+       std::regex(R"((^|[.;:,(] )where\b|\bwhere (there|it|they|that|this) (is|are|was|were|has|can|does)\b)",
+                  any_case),
+       "write the condition with 'if'"},
+      {"else", std::regex(R"([;,] else\b)", any_case), "write 'otherwise'"},
+  };
+  return phrases;
+}
+
 struct Source {
   Names included;  // "<wye/base/error.hpp>", "\"cache/store.hpp\""
   std::set<std::string> names;
   std::set<std::string> strings;
+  Names comments;  // the text of each comment; consecutive lines are one comment
 };
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':'; }
 
-// What a file includes, every name in it, without its comments, and its strings.
-Source read(const fs::path& path) {
+std::string text_of(const fs::path& path) {
   std::ostringstream all;
   all << std::ifstream(path).rdbuf();
-  const std::string text = all.str();
+  return all.str();
+}
+
+// Returns the includes, names, strings and comments of a file. Names in comments and strings do not count.
+Source read(const fs::path& path) {
+  const std::string text = text_of(path);
   const std::string_view view = text;
   Source source;
+  std::size_t comment_end = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto rest = view.substr(at);
     if (rest.starts_with("//")) {
-      at = text.find('\n', at);
+      const auto end = std::min(text.find('\n', at), text.size());
+      const auto first = std::min(text.find_first_not_of("/!< ", at), end);
+      const auto between = view.substr(comment_end, at - comment_end);
+      const bool continues = comment_end != 0 && between.find_first_not_of(" \n") == between.npos &&
+                             std::count(between.begin(), between.end(), '\n') == 1;
+      if (!continues) source.comments.emplace_back();
+      source.comments.back() += text.substr(first, end - first) + " ";
+      comment_end = at = end;
     } else if (rest.starts_with("/*")) {
       at = text.find("*/", at + 2);
     } else if (rest.starts_with("R\"")) {
@@ -172,7 +227,7 @@ std::string room_of(const std::string& path) {
 
 std::string kind_of(const std::string& room) { return room.starts_with("backend/") ? "backend" : room; }
 
-// Returns the room of an included file, or nothing if the file belongs to no room.
+// Returns the room that an include belongs to, if any.
 std::optional<std::string> target_of(const std::string& included) {
   if (included == "<wye/wye.hpp>") return "runtime";
   if (included.starts_with("<spirv/unified1/")) return std::nullopt;  // of the package, not of the room
@@ -194,6 +249,8 @@ class Checker {
     for (const char* folder : {"include", "src", "examples", "bench", "tools"}) {
       if (fs::exists(root_ / folder)) check_folder(folder);
     }
+    for (const auto& entry : fs::directory_iterator(root_))
+      if (entry.path().extension() == ".md") check_markdown(entry.path().filename().string());
     std::sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
     return std::move(found_);
   }
@@ -203,8 +260,9 @@ class Checker {
     std::set<std::string> rooms;
     for (const auto& entry : fs::recursive_directory_iterator(root_ / folder)) {
       const auto extension = entry.path().extension();
-      if (extension != ".hpp" && extension != ".cpp") continue;
       const auto path = entry.path().lexically_relative(root_).generic_string();
+      if (extension == ".md") check_markdown(path);
+      if (extension != ".hpp" && extension != ".cpp") continue;
       const auto room = room_of(path);
       if (!arrows.contains(kind_of(room)) && !customers.contains(room)) {
         add("rooms", path, "'" + room + "' is no room of the table.");
@@ -227,6 +285,8 @@ class Checker {
     if (is_library && !path.starts_with("src/backend/") && !begins_with_one_of(path, backend_names_allowed))
       for (const auto& string : source.strings)
         if (contains(backends_, string)) add("backend names", path, '"' + string + "\" names a backend.");
+    if (begins_with_one_of(path, plain_rooms))
+      for (const auto& comment : source.comments) check_voice(path, comment);
     // A benchmark is timed against its peers: it has their words.
     if (room == "bench") return;
     auto names = source.names;
@@ -257,6 +317,40 @@ class Checker {
     }
   }
 
+  void check_markdown(const std::string& path) {
+    if (!begins_with_one_of(path, plain_rooms)) return;
+    std::istringstream lines(text_of(root_ / path));
+    bool is_code = false;
+    std::string paragraph;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("```")) is_code = !is_code;
+      if (is_code) continue;
+      const auto columns = static_cast<std::size_t>(
+          std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+      const auto indent = std::min(line.find_first_not_of(' '), line.size());
+      if (columns > markdown_columns && line[indent] != '|' && line.find(' ', indent) != line.npos)
+        add("width", path,
+            "A line has " + std::to_string(columns) + " columns, over the limit of " +
+                std::to_string(markdown_columns) + ".");
+      if (line.empty()) check_voice(path, std::exchange(paragraph, {}));
+      paragraph += line + " ";
+    }
+    check_voice(path, paragraph);
+  }
+
+  void check_voice(const std::string& path, const std::string& prose) {
+    static const std::regex quoted(R"(`[^`]*`)");
+    const std::string text = std::regex_replace(prose, quoted, "``");
+    for (const auto& phrase : voice()) {
+      for (std::sregex_iterator at(text.begin(), text.end(), phrase.pattern), end; at != end; ++at) {
+        const auto from = static_cast<std::size_t>(std::max<std::ptrdiff_t>(at->position() - 20, 0));
+        const auto length = static_cast<std::size_t>(at->position() + at->length() + 20) - from;
+        add("voice: " + phrase.of, path,
+            "'" + phrase.of + "' in '" + text.substr(from, length) + "': " + phrase.instead + ".");
+      }
+    }
+  }
+
   void check_readme(const std::string& folder) {
     std::ifstream file(root_ / folder / "README.md");
     if (!file) return add("readmes", folder, "The room has no README.md.");
@@ -281,7 +375,8 @@ class Checker {
 std::vector<Violation> check(const fs::path& root) { return Checker(root).check(); }
 
 std::vector<std::string> rules() {
-  std::vector<std::string> all{"arrows", "backend names", "public headers", "readmes", "rooms"};
+  std::vector<std::string> all{"arrows", "backend names", "public headers", "readmes", "rooms", "width"};
+  for (const auto& phrase : voice()) all.push_back("voice: " + phrase.of);
   for (const auto& words : vocabulary()) all.push_back(words.of);
   return all;
 }

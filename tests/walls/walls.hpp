@@ -1,5 +1,5 @@
 #pragma once
-/// Checks a source tree against the table of rooms: who may include whom, and whose words are whose.
+/// Checks a source tree: the includes and words of each room, and the voice of comments and Markdown.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,10 +12,10 @@ struct Violation {
   std::string sentence;
 };
 
-/// Every violation in the tree at `root`, by path.
+/// Returns every violation in the tree at `root`, sorted by path.
 std::vector<Violation> check(const std::filesystem::path& root);
 
-/// The rules `check` knows.
+/// Returns the rules of `check`.
 std::vector<std::string> rules();
 
 }  // namespace walls

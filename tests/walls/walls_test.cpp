@@ -19,12 +19,12 @@ const std::filesystem::path planted = tree / "tests/walls/planted";
 
 }  // namespace
 
-TEST_CASE("no room reaches through a wall", "[walls]") {
+TEST_CASE("the source tree follows the rules of the walls", "[walls]") {
   for (const auto& line : lines_of(walls::check(tree))) FAIL_CHECK(line);
   CHECK(std::filesystem::exists(tree / "src/base"));
 }
 
-TEST_CASE("every planted violation is caught, and nothing that is none", "[walls]") {
+TEST_CASE("exactly the planted violations are found", "[walls]") {
   std::vector<std::string> expected;
   std::ifstream file(planted / "expected.txt");
   for (std::string line; std::getline(file, line);) expected.push_back(line);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "support/skip.hpp"
 #include "workloads/legs.hpp"
 
 using namespace wye;
@@ -70,8 +71,7 @@ TEST_CASE("matmul opens cuBLAS on no runtime without CUDA", "[workloads][cublas]
     return all.find("libcublas") != all.npos;
   };
   if (is_open()) {
-    WARN("skipped: cuBLAS is open already");
-    return;
+    return test::skip("cuBLAS is open already");
   }
   Runtime runtime = Runtime::open({.backends = std::vector<std::string>{"cpu"}}).value();
   const std::vector<float> a(64, 1.0f), b(64, 2.0f);
@@ -162,8 +162,7 @@ TEST_CASE("where cuBLAS makes nothing on a device wye's own kernel multiplies th
         runtime.submit(workloads::matmul(a, b, c, {1, 1, 3}), {.fallback = Fallback::forbid, .on = "cuda"})
             .wait();
     if (!own && own.error() == Errc::unsupported) {
-      WARN("skipped: " << own.error().sentence());
-      return;
+      return test::skip(own.error().sentence());
     }
   }
   struct Refusal {

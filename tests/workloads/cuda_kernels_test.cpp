@@ -7,6 +7,7 @@
 #include <set>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 
@@ -57,11 +58,11 @@ Result<Compiled> compiled(const CudaFile& file, const std::string& entry, const 
 /// Whether there are kernels to compile, and a compiler: the program may be run far from where it was built.
 bool can_compile() {
   if (!std::filesystem::exists(WYE_SOURCE_FOLDER "/shaders")) {
-    WARN("skipped: the source tree is not here");
+    test::skip("the source tree is absent");
     return false;
   }
   const auto tried = compile(CudaCpp{.text = "extern \"C\" __global__ void k() {}"}, {.name = "k"});
-  if (!tried) WARN("skipped: " << tried.error().sentence());
+  if (!tried) test::skip(tried.error().sentence());
   return tried.has_value();
 }
 
@@ -238,5 +239,5 @@ TEST_CASE("kernels are shipped as PTX that drivers for CUDA 12.2 take, with the 
       CHECK(layout(*described) == layout(*text));
     ++seen;
   }
-  if (seen == 0) WARN("skipped: this build has no PTX (cmake/wheels.sh ptx)");
+  if (seen == 0) test::skip("this build has no PTX (cmake/wheels.sh ptx)");
 }

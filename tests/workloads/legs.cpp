@@ -1,4 +1,5 @@
 #include "legs.hpp"
+#include "support/skip.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +30,7 @@ const std::vector<std::string>& legs() {
 
 bool has_leg(std::string_view leg) {
   const bool has = std::find(legs().begin(), legs().end(), leg) != legs().end();
-  if (!has) WARN("skipped: there is no device of backend '" << leg << "'");
+  if (!has) skip("there is no device of backend '" + std::string(leg) + "'");
   return has;
 }
 

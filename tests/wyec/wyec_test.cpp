@@ -11,6 +11,7 @@
 #include <app/cuda/scale.hpp>
 #endif
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace fs = std::filesystem;
@@ -139,10 +140,10 @@ extern "C" __global__ void scale(wye_span<float> x, float s) {
 }
 )";
 
-/// Whether CUDA C++ can be compiled here; the test says so where it cannot.
+/// Returns whether CUDA C++ can be compiled. Reports a skip if not.
 bool has_nvrtc() {
   const auto tried = compile(wye::CudaCpp{.text = "extern \"C\" __global__ void k() {}"}, {.name = "k"});
-  if (!tried) WARN("skipped: " << tried.error().sentence());
+  if (!tried) wye::test::skip(tried.error().sentence());
   return tried.has_value();
 }
 
@@ -393,7 +394,7 @@ TEST_CASE("a kernel of two million lines is refused soon, and so is one that inc
   for (int i = 0; i < 2'000'000; ++i) text += "//\n";
   const Ran ran = run({"compile", folder.put("long.comp", text), "-o", folder / "out"});
   CHECK(ran.status == 1);
-  CHECK(has(ran.err, "exceeds what may be read of it (4.00 MiB)"));
+  CHECK(has(ran.err, "exceeds the limit of this read (4.00 MiB)"));
   const std::string self = folder.put("self.comp", "#version 450\n#include \"self.comp\"\nvoid main() {}\n");
   const Ran cycle = run({"compile", self, "-o", folder / "out"});
   CHECK(cycle.status == 1);
@@ -412,11 +413,11 @@ void scale(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x, 
 }
 )";
 
-/// Whether Slang's compiler is here; says so where it is not.
+/// Returns whether libslang is present. Reports a skip if not.
 bool has_slang() {
   const TemporaryFolder folder;
   const Ran ran = run({"reflect", folder.put("a.slang", scale_slang)});
-  if (ran.status != 0) WARN("Skipped, for want of Slang: " << ran.err);
+  if (ran.status != 0) wye::test::skip(ran.err);
   return ran.status == 0;
 }
 
@@ -451,8 +452,7 @@ TEST_CASE("wyec compiles Slang for CUDA where NVRTC is", "[wyec][slang]") {
   const std::string in = folder.put("scale.slang", scale_slang), out = folder / "scale.ptx";
   const Ran ran = run({"compile", in, "--target", "compute_90", "-o", out});
   if (ran.status != 0 && (has(ran.err, "unavailable") || has(ran.err, "unsupported"))) {
-    WARN("Skipped, for want of NVRTC: " << ran.err);
-    return;
+    return wye::test::skip(ran.err);
   }
   REQUIRE(ran.status == 0);
   CHECK(has(folder.get("scale.ptx"), ".entry scale("));
@@ -544,7 +544,7 @@ TEST_CASE("a cache directory is listed, verified, packed, trimmed and cleared", 
   const Ran lacking =
       run({"bundle", caches, "-o", folder / "b", "--manifest", folder.put("bad", "no manifest")});
   CHECK(lacking.status == 1);
-  CHECK(has(lacking.err, "Manifest '" + folder / "bad" + "' is none."));
+  CHECK(has(lacking.err, "Manifest '" + folder / "bad" + "' is no manifest."));
 
   for (const auto& entry : fs::recursive_directory_iterator(caches))
     if (entry.is_regular_file() && entry.path().filename().string().size() == 64)

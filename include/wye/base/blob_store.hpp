@@ -1,5 +1,5 @@
 #pragma once
-/// The port behind which compiled kernels are kept: a directory by default, a host's own storage if it likes.
+/// The port to the storage of compiled kernels: a directory by default, or the application's own storage.
 #include <wye/base/bytes.hpp>
 #include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
@@ -12,19 +12,18 @@
 namespace wye {
 inline namespace v0 {
 
-/// Keeps blobs under digests. What it gives back is checked by the caller: a store may lose blobs, never mix
-/// them up.
+/// Stores blobs under digests. A store may lose blobs, but never confuse them. The caller verifies each blob.
 /// Threads: thread-safe; several processes may share one store.
 class WYE_API BlobStore {
  public:
   virtual ~BlobStore();
-  /// The blob stored under `key`, or nothing.
+  /// Returns the blob stored under `key`, or nothing.
   /// Errors: io.
   virtual Result<std::optional<std::vector<std::byte>>> get(const Digest& key) = 0;
-  /// Stores `blob` under `key`, whole or not at all.
+  /// Stores `blob` under `key`, entirely or not at all.
   /// Errors: io.
   virtual Result<void> put(const Digest& key, std::span<const std::byte> blob) = 0;
-  /// Removes what is stored under `key`, if anything.
+  /// Removes the blob stored under `key`, if there is one.
   /// Errors: io.
   virtual Result<void> remove(const Digest& key) = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// A number of bytes: the only type in which wye speaks of sizes of memory.
+/// A number of bytes: the only type of wye for sizes of memory.
 #include <wye/base/config.hpp>
 
 #include <compare>
@@ -31,7 +31,7 @@ constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes{n << 20}; }
 constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{n << 30}; }
 }  // namespace literals
 
-/// "12.0 GiB", "512 bytes": three significant digits, binary units.
+/// Returns "12.0 GiB" or "512 bytes": three significant digits, binary units.
 WYE_API std::string to_string(Bytes bytes);
 
 }  // namespace v0

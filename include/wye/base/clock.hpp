@@ -1,5 +1,5 @@
 #pragma once
-/// Time as wye sees it: one steady clock that a test can hold still.
+/// Time: one steady clock, which a test can replace by a clock that stands still.
 #include <wye/base/config.hpp>
 
 #include <atomic>
@@ -20,11 +20,11 @@ class WYE_API Clock {
  public:
   virtual ~Clock();
   virtual Instant now() const noexcept = 0;
-  /// The machine's steady clock; never ends.
+  /// Returns the machine's steady clock. It is never destroyed.
   static const Clock& steady() noexcept;
 };
 
-/// A clock that moves only when told to.
+/// A clock that moves only in `advance`.
 class WYE_API ManualClock final : public Clock {
  public:
   Instant now() const noexcept override;
@@ -34,8 +34,8 @@ class WYE_API ManualClock final : public Clock {
   std::atomic<std::int64_t> nanoseconds_{1};
 };
 
-/// When to give up: an instant, a span of time from the call on, or never. A span is resolved by the callee's
-/// clock at the door, so a `Deadline` made early and used late still means what it says.
+/// The end of a wait: an instant, a span of time from the call on, or never. The callee resolves a span with its own
+/// clock when the call arrives, so a `Deadline` may be made long before it is used.
 class Deadline {
  public:
   constexpr Deadline() = default;  ///< never
@@ -46,7 +46,7 @@ class Deadline {
   static constexpr Deadline never() { return {}; }
 
   constexpr bool is_never() const { return kind_ == Kind::never; }
-  /// The instant this deadline means when the call arrives at `now`; never gives `Instant::max()`.
+  /// Returns the instant of this deadline for a call that arrives at `now`. `never` gives `Instant::max()`.
   constexpr Instant at(Instant now) const {
     switch (kind_) {
       case Kind::never: return Instant::max();

@@ -1,6 +1,5 @@
 #pragma once
-/// What this build of wye is: its version and how it was linked. `build.hpp` is written by wye's own build,
-/// so a consumer sets no macro.
+/// The version of wye and how it was linked. wye's own build writes `build.hpp`, so a consumer sets no macro.
 #include <wye/base/build.hpp>
 
 #include <cstdint>
@@ -41,12 +40,12 @@ struct Version {
 /// The version of the headers this translation unit was compiled with.
 WYE_LOCAL inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
 
-/// The version of the library that was loaded. `Runtime::open`, `ContextPool::open` and `ShaderCache::open`
-/// refuse headers whose major.minor differs.
+/// Returns the version of the loaded library. `Runtime::open`, `ContextPool::open` and `ShaderCache::open` refuse
+/// headers whose major.minor differs.
 /// Threads: thread-safe.
 WYE_API Version library_version() noexcept;
 
-/// "0.1.0".
+/// Returns "0.1.0".
 WYE_API std::string to_string(Version version);
 
 }  // namespace v0

@@ -1,5 +1,5 @@
 #pragma once
-/// Cryptographic digests: names for contents.
+/// Cryptographic digests.
 #include <wye/base/config.hpp>
 
 #include <array>
@@ -12,15 +12,15 @@
 namespace wye {
 inline namespace v0 {
 
-/// 256 bits that name some content.
+/// 256 bits that identify some content.
 struct Digest {
   std::array<std::byte, 32> bytes{};
   friend constexpr auto operator<=>(const Digest&, const Digest&) = default;
-  /// 64 lower-case hexadecimal digits.
+  /// Returns 64 lower-case hexadecimal digits.
   WYE_API std::string hex() const;
 };
 
-/// Digests a sequence of fields. Each field is framed by its length, so ("ab","c") and ("a","bc") differ.
+/// Computes the digest of a sequence of fields. Each field is preceded by its length, so ("ab","c") and ("a","bc") differ.
 /// Threads: one thread at a time.
 /// Source:  BLAKE2b-256, RFC 7693.
 class WYE_API Hasher {
@@ -35,7 +35,7 @@ class WYE_API Hasher {
   alignas(64) std::byte state_[384];
 };
 
-/// The plain BLAKE2b-256 of `content`, unframed.
+/// Returns the plain BLAKE2b-256 of `content`, without a length.
 WYE_API Digest digest(std::span<const std::byte> content) noexcept;
 
 }  // namespace v0

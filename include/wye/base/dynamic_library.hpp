@@ -10,17 +10,17 @@
 namespace wye {
 inline namespace v0 {
 
-/// Owns one handle of the dynamic loader; closed when it ends. Symbols stay private to this handle
+/// Owns one handle of the dynamic loader and closes it on destruction. Symbols stay private to this handle
 /// (RTLD_LOCAL).
 /// Threads: thread-compatible.
 class WYE_API DynamicLibrary {
  public:
-  /// Opens the first of `names` that the loader can.
-  /// Errors: unavailable, with what the loader said of each name; io, if the process or the system can open no further file.
+  /// Opens the first of `names` that the loader finds.
+  /// Errors: unavailable, with the loader's message for each name; io, if the process or the system can open no further file.
   static Result<DynamicLibrary> open(std::initializer_list<std::string_view> names);
   static Result<DynamicLibrary> open(std::string_view name) { return open({name}); }
-  /// Returns the sorted paths of the files `NAME` or `NAME.MORE` in the first of the loader's directories that has any:
-  /// those of LD_LIBRARY_PATH as the process was started with, then the system's own.
+  /// Returns the sorted paths of the files called `<name>` or `<name>.<more>` in the first of the loader's directories
+  /// that has any. The directories are those of LD_LIBRARY_PATH at the start of the process, then the system's own.
   static std::vector<std::string> find(std::string_view name);
 
   DynamicLibrary(DynamicLibrary&& other) noexcept;
@@ -28,13 +28,14 @@ class WYE_API DynamicLibrary {
   DynamicLibrary(const DynamicLibrary&) = delete;  // two owners would close it twice
   ~DynamicLibrary();
 
-  /// Leaves the library loaded until the process ends, whoever closes it: for those that do not survive that.
+  /// Keeps the library loaded until the process ends, even when all handles are closed. Some libraries do not survive
+  /// being unloaded.
   void keep_loaded() const noexcept;
-  /// The name it was opened by.
+  /// Returns the name under which the library was opened.
   const std::string& name() const noexcept { return name_; }
-  /// The absolute path of its file, without symbolic links; empty where the system does not say.
+  /// Returns the absolute path of its file, without symbolic links. Empty if the system does not report it.
   std::string path() const;
-  /// The symbol's address, or null.
+  /// Returns the symbol's address, or null.
   void* symbol(const char* symbol_name) const noexcept;
   template <class Function>
   Function function(const char* symbol_name) const noexcept {

@@ -1,5 +1,5 @@
 #pragma once
-/// The one error type: a stable code, a sentence a person can act on, and where it came from.
+/// The one error type: a stable code, a sentence that a person can act on, and its place in wye's source.
 #include <wye/base/config.hpp>
 
 #include <cstdint>
@@ -13,47 +13,47 @@
 namespace wye {
 inline namespace v0 {
 
-/// What kind of failure this is. The list is final; the sentence says the rest.
+/// The kind of a failure. The list is final. The sentence of an `Error` gives the details.
 enum class Errc : std::uint8_t {
-  invalid_argument = 1,  ///< the caller asked for something that cannot mean anything
-  not_found,             ///< a name, file or device that does not exist
-  unsupported,           ///< this device, backend or build cannot do it, and never will
-  unavailable,           ///< it could be done, but not now or not on this machine
-  out_of_memory,         ///< the device or the host has no room
-  over_budget,           ///< a budget the host set has no room
+  invalid_argument = 1,  ///< an argument of the call has no meaning
+  not_found,             ///< a name, file or device does not exist
+  unsupported,           ///< this device, backend or build never supports the request
+  unavailable,           ///< the request is possible, but not now or not on this machine
+  out_of_memory,         ///< the memory of the device or the host is exhausted
+  over_budget,           ///< a budget of the application is exhausted
   timed_out,             ///< a deadline or a time limit passed
-  cancelled,             ///< somebody asked for it to stop
-  device_lost,           ///< the device is gone; everything on it answers this for ever
-  compile_failed,        ///< a kernel source was refused by its compiler
+  cancelled,             ///< the application cancelled the request
+  device_lost,           ///< the device is lost; all later calls on it fail with this code
+  compile_failed,        ///< a compiler refused a kernel source
   kernel_failed,         ///< a kernel or host function failed while it ran
   io,                    ///< a file or directory could not be read or written
-  corrupt,               ///< stored bytes are not what was stored
+  corrupt,               ///< stored bytes differ from the bytes that were written
   closed,                ///< the object was closed
-  internal,              ///< a broken invariant of wye: please report it
+  internal,              ///< an invariant of wye is broken: please report it
 };
 
-/// "out_of_memory".
+/// Returns "out_of_memory".
 WYE_API std::string_view name(Errc code) noexcept;
 
-/// What the driver or the operating system said.
+/// The error of the driver or the operating system.
 struct NativeError {
   std::string api;          ///< the call, "vkAllocateMemory"
   std::int64_t number = 0;  ///< its numeric code, -2
   std::string name;         ///< its symbolic code, "VK_ERROR_OUT_OF_DEVICE_MEMORY"
 };
 
-/// One thing a compiler said of a source.
+/// One message of a compiler.
 struct Diagnostic {
   enum class Severity : std::uint8_t { error, warning };
-  std::string file = {};     ///< the name the source, or what it includes, is shown by
+  std::string file = {};     ///< the name under which the source or the included file is shown
   std::uint32_t line = 0;    ///< from 1; 0: the file as a whole
-  std::uint32_t column = 0;  ///< from 1; 0: the compiler does not say
+  std::uint32_t column = 0;  ///< from 1; 0: unknown
   Severity severity = Severity::error;
   std::string text = {};  ///< "'foo' : undeclared identifier"
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
-/// "scale.comp:4: 'foo' : undeclared identifier".
+/// Returns "scale.comp:4: 'foo' : undeclared identifier".
 WYE_API std::string to_string(const Diagnostic& diagnostic);
 
 /// A line of wye's own source.
@@ -74,21 +74,22 @@ class WYE_API Error {
   Error(Errc code, std::string sentence, std::vector<Diagnostic> diagnostics, Place place = Place::here());
 
   Errc code() const noexcept;
-  /// One complete sentence: what was asked, what was wrong, the limit, which device.
+  /// Returns one complete sentence: the request, the wrong value, the limit, the device.
   const std::string& sentence() const noexcept;
-  /// What the driver said, or null.
+  /// Returns the driver's error, or null.
   const NativeError* native() const noexcept;
-  /// What a compiler said, entry by entry, the first first; empty where none did.
+  /// Returns the messages of a compiler in their order. Empty if no compiler took part.
   std::span<const Diagnostic> diagnostics() const noexcept;
-  /// What was being done, innermost first: "while leasing a context".
+  /// Returns the operations in which the error occurred, innermost first: "while leasing a context".
   std::span<const std::string> context() const noexcept;
   Place place() const noexcept;
 
-  /// The same error with one more line of context.
+  /// Returns the same error with one more line of context.
   [[nodiscard]] Error with_context(std::string line) const;
 
-  /// "out_of_memory: <sentence>", then a line "  vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY (-2)" where
-  /// there is a native error, then the lines of context, each after two spaces; no trailing newline.
+  /// Returns "out_of_memory: <sentence>". If there is a native error, a line
+  /// "  vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY (-2)" follows. The lines of context come last, each after two
+  /// spaces. There is no trailing newline.
   std::string describe() const;
 
   friend bool operator==(const Error& error, Errc code) noexcept { return error.code() == code; }
@@ -99,7 +100,7 @@ class WYE_API Error {
   std::shared_ptr<const Detail> detail_;
 };
 
-/// What `Result::value()` throws on an error, for hosts that use exceptions.
+/// The exception that `Result::value()` throws on an error.
 class WYE_API Exception : public std::exception {
  public:
   explicit Exception(Error error);
@@ -113,7 +114,7 @@ class WYE_API Exception : public std::exception {
 };
 
 namespace detail {
-/// Throws `Exception`; ends the process by `std::terminate` where no frame can catch it.
+/// Throws `Exception`. Calls `std::terminate` if no frame can catch it.
 [[noreturn]] WYE_API void throw_error(const Error& error);
 }  // namespace detail
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Sizes of grids and the pieces of them that functions on the host are given.
+/// Sizes of grids, and the ranges of items that host functions receive.
 #include <wye/base/config.hpp>
 
 #include <concepts>
@@ -22,7 +22,7 @@ struct Extent3 {
   constexpr Extent3(std::uint64_t width, std::uint64_t height, std::uint64_t depth = 1)
       : x(width), y(height), z(depth) {}
 
-  /// x * y * z, or 2^64 - 1 where that overflows.
+  /// Returns x * y * z, or 2^64 - 1 if the product overflows.
   constexpr std::uint64_t count() const {
     if (x == 0 || y == 0 || z == 0) return 0;
     std::uint64_t xy = 0, xyz = 0;
@@ -32,8 +32,8 @@ struct Extent3 {
   friend constexpr bool operator==(const Extent3&, const Extent3&) = default;
 };
 
-/// A run of items of a grid, in row-major order (x fastest): what one call of a host function is given.
-/// `for (std::uint64_t i : range)` visits them; `range.grid` is the whole grid they are of.
+/// Consecutive items of a grid in row-major order (x fastest). One call of a host function processes one range.
+/// `for (std::uint64_t i : range)` visits the items; `range.grid` is the whole grid.
 struct Range {
   std::uint64_t first = 0;
   std::uint64_t last = 0;  ///< one past the end

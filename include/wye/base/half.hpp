@@ -1,5 +1,5 @@
 #pragma once
-/// Numbers of 16 bits, to store: `half` and `bfloat16`. To calculate with them, make them float.
+/// The storage formats `half` and `bfloat16`, 16 bits each. Convert them to float for arithmetic.
 #include <wye/base/config.hpp>
 
 #include <bit>
@@ -10,7 +10,7 @@ inline namespace v0 {
 
 namespace detail {
 
-/// `bits` / 2^`by`, to the nearest, of two equally near to the even one. `by` is from 1 to 31.
+/// Returns `bits` / 2^`by`, rounded to nearest, ties to even. `by` is from 1 to 31.
 constexpr std::uint32_t round_off(std::uint32_t bits, std::uint32_t by) {
   return (bits + (std::uint32_t{1} << (by - 1)) - 1 + (bits >> by & 1u)) >> by;
 }
@@ -46,9 +46,9 @@ constexpr std::uint16_t bfloat16_bits(float value) {
 
 }  // namespace detail
 
-/// A number as IEEE 754 binary16 has it: 11 bits, from 2^-24 to 65504.
-/// Units:   from float to the nearest, of two equally near to the even one; from 65520 on infinity. NaN stays NaN, and is
-///          quiet. To float exactly.
+/// The binary16 format of IEEE 754: 11 bits of significand, from 2^-24 to 65504.
+/// Units:   conversion from float rounds to nearest, ties to even; 65520 and above become infinity; a NaN becomes a quiet
+///          NaN. Conversion to float is exact.
 /// Source:  IEEE Std 754-2019, 3.4 and 4.3.1.
 struct half {
   std::uint16_t bits = 0;
@@ -63,9 +63,9 @@ struct half {
   }
 };
 
-/// The upper 16 bits of a float: 8 bits of number, and the range of float.
-/// Units:   from float to the nearest, of two equally near to the even one; beyond the largest infinity. NaN stays NaN, and
-///          is quiet. To float exactly.
+/// The upper 16 bits of a float: 8 bits of significand and the range of float.
+/// Units:   conversion from float rounds to nearest, ties to even; values above the largest number become infinity; a NaN
+///          becomes a quiet NaN. Conversion to float is exact.
 struct bfloat16 {
   std::uint16_t bits = 0;
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The log port. wye says nothing unless a host gives it a sink.
+/// The log port. wye writes no messages unless the application provides a sink.
 #include <wye/base/config.hpp>
 
 #include <functional>
@@ -11,21 +11,20 @@ inline namespace v0 {
 
 enum class LogLevel : std::uint8_t { trace, debug, info, warning, error, off };
 
-/// "warning".
+/// Returns "warning".
 WYE_API std::string_view name(LogLevel level) noexcept;
 
-/// One message. Views are valid during the call only.
+/// One message. Its views are valid only during the call of the sink.
 struct LogRecord {
   LogLevel level = LogLevel::info;
-  std::string_view room;  ///< who says it: "scheduler", "vulkan"
+  std::string_view room;  ///< the source of the message: "scheduler", "vulkan"
   std::string_view text;
 };
 
-/// Where messages go. Called from any thread, never under a lock of wye's; it must not call back into wye.
+/// Receives messages. wye calls it from any thread and never under a lock. It must not call wye.
 using LogSink = std::function<void(const LogRecord&)>;
 
-/// A sink that writes "wye warning scheduler: text" lines to the process's standard error, for programs that
-/// want one.
+/// Returns a sink that writes lines such as "wye warning scheduler: text" to the standard error of the process.
 WYE_API LogSink log_to_stderr();
 
 }  // namespace v0

@@ -1,5 +1,5 @@
 #pragma once
-/// A value or an `Error`. Everything in wye that can fail returns one.
+/// A value or an `Error`. Every function of wye that can fail returns a `Result`.
 #include <wye/base/error.hpp>
 
 #include <type_traits>
@@ -13,16 +13,15 @@ template <class T>
 class Result;
 
 namespace detail {
-/// What a `Result<T>` may be made from as its value.
+/// Types from which a `Result<T>` with a value may be made.
 template <class U, class T>
 concept ValueOf = std::is_constructible_v<T, U> && std::is_convertible_v<U, T> &&
                   !std::is_same_v<std::remove_cvref_t<U>, Result<T>> &&
                   !std::is_same_v<std::remove_cvref_t<U>, Error>;
 }  // namespace detail
 
-/// A `T` or the reason why there is none.
-/// `value()`, `*` and `->` on an error throw `Exception` (see `detail::throw_error`); test first, or call
-/// `error()`.
+/// A `T` or the error because of which there is none. `value()`, `*` and `->` on an error throw `Exception` (see
+/// `detail::throw_error`). Test the result first, or call `error()`.
 /// Threads: thread-compatible.
 template <class T>
 class [[nodiscard]] Result {
@@ -53,7 +52,7 @@ class [[nodiscard]] Result {
     return has_value() ? **this : static_cast<T>(std::forward<U>(other));
   }
 
-  /// The error. Calling it on a value is a bug of the caller and gives `internal`.
+  /// Returns the error. A call on a value is a bug of the caller and returns `internal`.
   const Error& error() const& { return has_value() ? detail_no_error() : *std::get_if<1>(&state_); }
   Error error() && { return has_value() ? detail_no_error() : std::move(*std::get_if<1>(&state_)); }
 
@@ -66,7 +65,7 @@ class [[nodiscard]] Result {
 };
 
 namespace detail {
-/// The error of a result that holds a value.
+/// Returns the error of a result that holds a value.
 WYE_API const Error& no_error() noexcept;
 struct Done {
   friend constexpr bool operator==(Done, Done) = default;
@@ -78,7 +77,7 @@ const Error& Result<T>::detail_no_error() {
   return detail::no_error();
 }
 
-/// Success, or the reason why not.
+/// Success or an error.
 template <>
 class [[nodiscard]] Result<void> : public Result<detail::Done> {
  public:

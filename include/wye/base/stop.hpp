@@ -1,5 +1,5 @@
 #pragma once
-/// How running host functions hear that nobody wants their answer any more.
+/// Tells a running host function to stop early.
 #include <wye/base/clock.hpp>
 
 #include <atomic>
@@ -7,11 +7,11 @@
 namespace wye {
 inline namespace v0 {
 
-/// Says whether to stop early: because the job was cancelled, or because its time limit passed.
-/// Valid during the host function it was given to.
+/// Tells a host function that its job was cancelled or that the job's time limit passed. Valid during the call that
+/// received it.
 /// Threads: thread-safe.
-/// Cost:    `stop_requested` is one load, and one clock read where the job has a time limit; ask every few
-///          thousand items.
+/// Cost:    `stop_requested` is one load, and one clock read if the job has a time limit. Call it every few thousand
+///          items.
 class StopToken {
  public:
   StopToken() = default;

@@ -1,5 +1,5 @@
 #pragma once
-/// Maintenance of a cache directory, while caches use it or not.
+/// Maintenance of a cache directory, also while caches use it.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/config.hpp>

@@ -80,7 +80,7 @@ struct CacheMetrics {
   std::uint64_t evictions = 0;  ///< to make room, here or on the device
   std::uint64_t corrupt = 0;    ///< damaged files that were removed
   Duration build_time{};
-  std::uint64_t misses_first = 0;         ///< of `misses`: not built before, as far as is remembered
+  std::uint64_t misses_first = 0;         ///< of `misses`: the history has no earlier build
   std::uint64_t misses_evicted = 0;       ///< of `misses`: built before and removed
   std::uint64_t misses_corrupt = 0;       ///< of `misses`: the stored artefact was damaged
   std::uint64_t failure_hits = 0;         ///< answered with an earlier failure
@@ -90,9 +90,9 @@ struct CacheMetrics {
   std::uint64_t lost = 0;                 ///< removed because the device was lost
   std::uint64_t disk_evictions =
       0;                           ///< files that this cache removed to keep the directory within its bounds
-  Duration saved{};                ///< the build or load times of what the hits found
+  Duration saved{};                ///< for each hit, the time of the build or load that it avoided
   std::uint64_t deaths = 0;        ///< builds that had ended an earlier process
-  std::uint64_t driver_loads = 0;  ///< devices whose driver got its code of an earlier process
+  std::uint64_t driver_loads = 0;  ///< devices whose driver received its code of an earlier process
   std::uint64_t bundle_hits = 0;   ///< artefact found in a bundle
 
   /// Returns the fraction of requests that found a built kernel, 0 to 1; 0 before the first request.

@@ -12,8 +12,7 @@ namespace cache {
 
 namespace {
 
-// A record is: magic, format version, key, size of the payload, checksum of all of that and the payload,
-// payload.
+// A record consists of magic, format version, key, size of the payload, checksum of all these and the payload, payload.
 struct RecordKind {
   std::string_view magic;
   std::uint64_t format;
@@ -61,7 +60,7 @@ std::vector<std::byte> encode_payload(const device::Artefact& a) {
     if (a.needs.has(static_cast<Feature>(bit))) needs |= std::uint64_t{1} << bit;
   out.number(needs, 8);
   out.number(a.dynamic_shared, 4);
-  // What is launched as usual is stored as it was before there were these.
+  // Default launch options are not stored, so that such records keep their earlier format.
   if (const LaunchOptions& launch = a.launch; launch != LaunchOptions()) {
     out.extent(launch.cluster.value_or(Extent3(0)));
     out.number(launch.cooperative ? 1 : 0, 4);
@@ -128,7 +127,7 @@ std::vector<std::byte> seal(const RecordKind& kind, const Digest& key, std::span
   return record;
 }
 
-/// The payload of a whole record of this kind and key.
+/// Returns the payload of a complete record of this kind and key.
 std::optional<std::span<const std::byte>> unseal(const RecordKind& kind, const Digest& key,
                                                  std::span<const std::byte> bytes) {
   if (bytes.size() < header_bytes + checksum_bytes) return std::nullopt;

@@ -16,7 +16,7 @@ namespace cache {
 /// magic, format version, key, size and a checksum.
 std::vector<std::byte> encode(const device::Artefact& artefact);
 
-/// Decodes what `encode` wrote for `key`; returns nothing for all other bytes. Reads nothing outside `bytes`.
+/// Decodes the output of `encode` for `key`. Returns nothing for all other bytes. Reads nothing outside `bytes`.
 std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const Digest& key);
 
 /// Code that a driver generated, with the driver's name and version.

@@ -12,8 +12,10 @@ namespace cache {
 
 namespace {
 
-constexpr std::string_view without_store = "Going on without stored kernels where they cannot be reached";
-constexpr std::string_view without_locks = "Going on without waiting for what other processes build";
+constexpr std::string_view without_store =
+    "The cache continues without the stored kernels that it cannot reach";
+constexpr std::string_view without_locks =
+    "The cache continues without waiting for builds of other processes";
 
 /// Keys that share a place wait for each other, once in 2^61 pairs.
 std::uint64_t place_of(const Digest& key) {
@@ -27,7 +29,7 @@ std::uint64_t place_of(const Digest& key) {
 ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
   auto blob = blobs_->get(key);
   if (!blob) {
-    // Out of memory here means that the file is far larger than any of ours.
+    // Out of memory here means that the file is far larger than any artefact.
     if (blob.error() != Errc::out_of_memory) return say_once(without_store, blob.error()), Loaded{};
   } else {
     if (!*blob) return {};
@@ -63,7 +65,7 @@ Claim ArtefactStore::claim(const Digest& key, Instant until) {
   if (locks_.empty()) return claim;
   auto lock = base::FileLock::acquire(locks_, place_of(key), Instant{});
   if (!lock && lock.error().native() && lock.error().native()->name == "ENOENT" &&
-      base::make_private_directory(locks_.substr(0, locks_.rfind('/'))))  // somebody cleaned up
+      base::make_private_directory(locks_.substr(0, locks_.rfind('/'))))  // the directory was removed
     lock = base::FileLock::acquire(locks_, place_of(key), Instant{});
   if (lock && !*lock) {
     claim.waited = true;
@@ -76,7 +78,7 @@ Claim ArtefactStore::claim(const Digest& key, Instant until) {
   return claim;
 }
 
-/// The marks, beside the locks; null where there are none.
+/// Returns the marks, beside the locks. Null if there are none.
 BuildMarks* ArtefactStore::marks() {
   if (locks_.empty()) return nullptr;
   const std::lock_guard lock(mutex_);
@@ -100,12 +102,12 @@ unsigned ArtefactStore::deaths(const Digest& what) {
   return all ? all->deaths(what).value_or(0) : 0;
 }
 
-void ArtefactStore::forgive() {
+void ArtefactStore::clear_deaths() {
   if (BuildMarks* const all = marks()) (void)all->clear().has_value();
 }
 
 void ArtefactStore::save(const device::Artefact& artefact, const Claim& claim) {
-  // Where nothing can be written there are no locks either: that is one thing to say, not two.
+  // If nothing can be written there are no locks either. One message is enough.
   if (auto put = blobs_->put(artefact.key, encode(artefact)); !put)
     say_once(without_store, put.error());
   else if (claim.failure)

@@ -1,5 +1,5 @@
 #pragma once
-/// The disk tier: artefacts in a store of blobs that nothing is expected of.
+/// The disk tier: artefacts in a store of blobs that may fail.
 #include <wye/base/blob_store.hpp>
 
 #include <atomic>
@@ -20,15 +20,15 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// The right to build what one key names, among all processes that share a store; given back when it ends.
+/// The right to build the artefact of one key, among all processes that share a store. Released on destruction.
 struct Claim {
   std::optional<base::FileLock>
-      lock;                      ///< nothing where another one had it for too long, or there are no locks
-  bool waited = false;           ///< somebody else had it first
-  std::optional<Error> failure;  ///< why there are no locks
+      lock;             ///< nothing if another process held it for too long, or if there are no locks
+  bool waited = false;  ///< another process held it first
+  std::optional<Error> failure;  ///< set if there are no locks
 };
 
-/// A build that is marked until this ends, for those who come after a process that it ended.
+/// Marks a build while it runs. If the build ends the process, later processes find the mark.
 class MarkedBuild {
  public:
   MarkedBuild() = default;
@@ -44,9 +44,9 @@ class MarkedBuild {
   ~MarkedBuild() {
     if (marks_ && !refused()) marks_->end(what_);
   }
-  /// How many processes have died of it.
+  /// Returns the number of processes that this build has ended.
   unsigned deaths() const noexcept { return deaths_; }
-  /// Too many for another try.
+  /// Returns whether there are too many deaths for another try.
   bool refused() const noexcept { return deaths_ >= BuildMarks::most_deaths; }
 
  private:
@@ -55,36 +55,35 @@ class MarkedBuild {
   unsigned deaths_ = 0;
 };
 
-/// Keeps artefacts between processes as well as it can. A store that fails costs nothing but its use: that is
-/// said once, in the log.
+/// Stores artefacts between processes. If the store fails, the cache continues without it and logs that once.
 /// Threads: thread-safe.
 class ArtefactStore {
  public:
-  /// Claims are places of the file `locks`; where it is empty, everybody may build.
+  /// Claims are places of the file `locks`. If the path is empty, every process may build.
   ArtefactStore(std::shared_ptr<BlobStore> blobs, std::string locks, base::Logger log)
       : blobs_(std::move(blobs)), locks_(std::move(locks)), log_(std::move(log)) {}
 
   struct Loaded {
     std::optional<device::Artefact> artefact;
-    bool corrupt = false;  ///< there was something else, which is removed
+    bool corrupt = false;  ///< the stored bytes were no valid artefact and were removed
   };
   Loaded load(const Digest& key);
-  /// Blobs that are no artefacts.
+  /// Returns a blob that is no artefact.
   std::optional<std::vector<std::byte>> get(const Digest& key);
   void put(const Digest& key, std::span<const std::byte> blob);
-  /// Removes what is stored under `key`, and forgets who died of it.
+  /// Removes the blob under `key` and its deaths.
   void drop(const Digest& key);
-  /// Whether an artefact is stored under `key`. Changes nothing.
+  /// Returns whether an artefact is stored under `key`. Changes nothing.
   bool holds(const Digest& key);
   /// Waits for `key` until `until` of the steady clock.
   Claim claim(const Digest& key, Instant until);
-  /// Marks that `what` is being built under `claim`, where that is a lock.
-  MarkedBuild mark(const Digest& what, const Claim& claim);
-  /// How many processes are known to have died of building `what`.
-  unsigned deaths(const Digest& what);
-  /// Forgets all of them.
-  void forgive();
-  /// `claim` is what the artefact was built under.
+  /// Marks the build of `key` if `claim` holds a lock.
+  MarkedBuild mark(const Digest& key, const Claim& claim);
+  /// Returns the number of processes that the build of `key` has ended.
+  unsigned deaths(const Digest& key);
+  /// Forgets all deaths.
+  void clear_deaths();
+  /// Stores `artefact`, which was built under `claim`.
   void save(const device::Artefact& artefact, const Claim& claim);
 
  private:

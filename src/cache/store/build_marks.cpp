@@ -18,7 +18,7 @@ namespace cache {
 namespace {
 
 constexpr std::uint64_t places = 4096;
-/// A divisor of a page: a mark is written at once or not at all.
+/// A divisor of a page, so that a mark is written completely or not at all.
 constexpr std::size_t mark_bytes = 64;
 constexpr std::string_view mark_magic = "wye mark";
 constexpr std::size_t deaths_at = mark_magic.size() + sizeof(Digest::bytes);
@@ -29,8 +29,8 @@ std::uint64_t mark_place(const Digest& what) {
   return bits % places * mark_bytes;
 }
 
-/// A mark as it is written: magic, key, deaths, whether it is set, when it was, a checksum of all that, zeros. What a
-/// disk makes of it must not pass for a death.
+/// Returns the bytes of a mark: magic, key, deaths, whether it is set, the time, a checksum of these, zeros. A damaged mark
+/// must not count as a death.
 std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, bool is_set,
                                           std::uint32_t minute) {
   ByteWriter out;
@@ -51,7 +51,7 @@ std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, b
 struct BuildMarks::Mark {
   unsigned deaths = 0;
   bool is_set = false;       ///< a process is building it, or ended while it did
-  std::uint32_t minute = 0;  ///< since 1970: when it was set last
+  std::uint32_t minute = 0;  ///< of the last set, since 1970
 };
 
 Result<BuildMarks> BuildMarks::open(const std::string& path, std::uint32_t (*now)()) {
@@ -60,7 +60,7 @@ Result<BuildMarks> BuildMarks::open(const std::string& path, std::uint32_t (*now
   return BuildMarks(std::move(*file), now);
 }
 
-/// The mark of `what`; nothing where its place is free, another's or damaged, or the mark has expired.
+/// Returns the mark of `what`. Returns nothing if its place is free, damaged or holds another mark, or if it has expired.
 Result<std::optional<BuildMarks::Mark>> BuildMarks::read(const Digest& what) const {
   std::array<std::byte, mark_bytes> bytes{};
   auto got = file_.read(mark_place(what), bytes);

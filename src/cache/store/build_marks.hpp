@@ -15,31 +15,30 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// A file of marks, each at the place of what it names: one is set before a build and taken away after it. Who holds
-/// the claim on a key and finds its mark set knows that the one who set it has died.
+/// A file of marks. The key of a build determines the place of its mark. A mark is set before the build and cleared after
+/// it. If the holder of a key's claim finds its mark set, the process that set it has died.
 ///
-/// Of two builds that share a place (one pair in 4096), the later one's mark counts: a death may be missed, none is
-/// made up.
+/// If two builds share a place (one pair in 4096), the later mark counts. A death may be missed, but none is invented.
 /// Threads: thread-safe; `begin` and `end` of one key under the claim on it.
 class BuildMarks {
  public:
   /// After so many deaths in a row a build is not tried again until its mark expires.
   static constexpr unsigned most_deaths = 2;
-  /// A mark expires so many minutes after it was set. One from further ahead than that, which a clock that was set back
-  /// leaves behind, has expired too: no mark outlives twice this time.
+  /// A mark expires after this number of minutes. A mark that lies further in the future, because the clock was set back,
+  /// has expired too: no mark lives longer than twice this time.
   static constexpr std::uint32_t minutes_kept = 60;
 
   /// `now` returns the minutes since 1970.
   /// Errors: io.
   static Result<BuildMarks> open(const std::string& path, std::uint32_t (*now)() = base::minutes_since_1970);
 
-  /// Deaths of those who have built `what`, since one of them ended well.
+  /// Returns the number of processes that the build of `what` has ended since its last success.
   /// Errors: io.
   Result<unsigned> deaths(const Digest& what) const;
-  /// Sets the mark of `what`, if there have been fewer than `most_deaths`. Returns how many.
+  /// Sets the mark of `what` if there were fewer than `most_deaths` deaths. Returns their number.
   /// Errors: io.
   Result<unsigned> begin(const Digest& what);
-  /// Takes it away: the build is over and its process lives.
+  /// Clears the mark: the build has ended and its process lives.
   void end(const Digest& what) noexcept;
   /// Forgets all deaths.
   /// Errors: io.

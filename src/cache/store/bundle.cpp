@@ -37,7 +37,7 @@ Result<Bundle> Bundle::open(const std::string& path) {
   const auto got = file->read(0, title);
   if (!got) return got.error();
   if (*got != title.size() || std::memcmp(title.data(), bundle_magic.data(), bundle_magic.size()) != 0)
-    return damaged_bundle(path, "is none");
+    return damaged_bundle(path, "is no bundle");
   ByteReader sizes(std::span(std::as_const(title)).subspan(bundle_magic.size()));
   const std::uint64_t version = sizes.number(8);
   if (version != bundle_version)
@@ -45,17 +45,17 @@ Result<Bundle> Bundle::open(const std::string& path) {
                  base::text("Bundle '{}' has version {}, and this build of wye reads version {}.", path,
                             version, bundle_version));
   const std::uint64_t count = sizes.number(8);
-  if (count > size->count / line_bytes) return damaged_bundle(path, "is cut off");
+  if (count > size->count / line_bytes) return damaged_bundle(path, "is truncated");
 
   std::vector<std::byte> list(static_cast<std::size_t>(count) * line_bytes + sizeof(base::Checksum));
   const auto listed = file->read(title_bytes, list);
   if (!listed) return listed.error();
-  if (*listed != list.size()) return damaged_bundle(path, "is cut off");
+  if (*listed != list.size()) return damaged_bundle(path, "is truncated");
   const std::span<const std::byte> lines =
       std::span(std::as_const(list)).first(list.size() - sizeof(base::Checksum));
   const base::Checksum sum = base::checksum(title, lines);
   if (std::memcmp(sum.data(), list.data() + lines.size(), sum.size()) != 0)
-    return damaged_bundle(path, "is not what was written: the checksum of its list does not fit");
+    return damaged_bundle(path, "is damaged: the checksum of its index does not match");
 
   Bundle bundle(std::move(*file), path);
   bundle.entries_.resize(static_cast<std::size_t>(count));
@@ -66,9 +66,9 @@ Result<Bundle> Bundle::open(const std::string& path) {
     entry.offset = in.number(8);
     entry.bytes = in.number(8);
     if (i > 0 && !(bundle.entries_[i - 1].key < entry.key))
-      return damaged_bundle(path, base::text("lists no larger key in place {}", i));
+      return damaged_bundle(path, base::text("is damaged: its index is not sorted at entry {}", i));
     if (entry.offset > size->count || entry.bytes > size->count - entry.offset)
-      return damaged_bundle(path, base::text("is cut off before its entry {}", i));
+      return damaged_bundle(path, base::text("is truncated before its entry {}", i));
   }
   return bundle;
 }

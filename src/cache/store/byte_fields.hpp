@@ -41,7 +41,7 @@ class ByteWriter {
   std::vector<std::byte> out_;
 };
 
-/// Reads what `ByteWriter` wrote. After the first missing field, all fields read as zero and `good` is false.
+/// Reads the output of `ByteWriter`. After the first missing field, all fields read as zero and `good` is false.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -76,7 +76,7 @@ class ByteReader {
     const std::uint64_t x = number(8), y = number(8);
     return Extent3(x, y, number(8));
   }
-  /// Returns the number of following entries, each of at least `least` bytes; at most what the remaining bytes can hold.
+  /// Returns the number of following entries, each of at least `least` bytes; at most as many as the remaining bytes can hold.
   std::size_t count(std::size_t least) {
     const std::uint64_t n = number(8);
     if (n > rest_.size() / least) good_ = false;

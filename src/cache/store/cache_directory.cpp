@@ -23,13 +23,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A file as it was seen, unread.
+/// A file of a listing, not yet read.
 struct Seen {
-  StoredFile file;  ///< damaged, where it is not known to be temporary
+  StoredFile file;  ///< `damaged` until it is read, unless it is temporary
   base::FileEntry entry;
 };
 
-/// All files of the shards of `directory`, used last first. Reads none.
+/// Returns all files of the shards of `directory`, most recently used first. Reads none.
 Result<std::vector<Seen>> look_through(const std::string& directory) {
   auto names = base::list_directory(directory);
   if (!names) {
@@ -52,7 +52,7 @@ Result<std::vector<Seen>> look_through(const std::string& directory) {
       } else if (const auto key = DirectoryStore::key_of(entry.name, shard)) {
         seen.file.key = *key;
       } else {
-        continue;  // none of ours
+        continue;  // not a file of the cache
       }
       seen.entry = std::move(entry);
       all.push_back(std::move(seen));
@@ -64,7 +64,7 @@ Result<std::vector<Seen>> look_through(const std::string& directory) {
   return all;
 }
 
-/// Reads `file` and describes what it is. Returns what was read; nothing where the file went meanwhile.
+/// Reads `file` and completes its description. Returns its content, or nothing if the file was removed meanwhile.
 std::optional<std::vector<std::byte>> describe(const std::string& directory, StoredFile& file) {
   auto content = base::read_file(directory + "/" + file.path, DirectoryStore::most_bytes);
   if (!content) return std::vector<std::byte>();
@@ -105,7 +105,7 @@ Result<RemovedFiles> trim_files(const std::string& directory, Bytes bytes, std::
   Bytes kept;
   std::uint64_t count = 0;
   bool full = false;
-  for (const Seen& seen : *all) {  // used last first
+  for (const Seen& seen : *all) {  // most recently used first
     bool goes = false;
     if (seen.file.kind == StoredFile::Kind::temporary) {
       goes = seen.file.unused >= 1h;
@@ -156,7 +156,8 @@ Result<std::uint64_t> pack_bundle(const std::string& directory, const std::strin
     while (!kernels.empty()) pack(kernels.begin());
   } else {
     for (const ManifestEntry& entry : only->entries) {
-      if (std::find(keys.begin(), keys.end(), entry.key) != keys.end()) continue;  // of several devices
+      if (std::find(keys.begin(), keys.end(), entry.key) != keys.end())
+        continue;  // an entry of another device
       const auto kernel = kernels.find(entry.key);
       if (kernel == kernels.end())
         return Error(Errc::not_found, base::text("Kernel '{}' of the manifest is not in directory '{}'.",
@@ -170,7 +171,7 @@ Result<std::uint64_t> pack_bundle(const std::string& directory, const std::strin
 }
 
 Error no_memory_to_look() {
-  return Error(Errc::out_of_memory, "The host has no memory left to look through a cache.");
+  return Error(Errc::out_of_memory, "The host has no memory left to list a cache directory.");
 }
 
 }  // namespace

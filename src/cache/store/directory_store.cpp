@@ -16,11 +16,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t shards = 256;
-/// A group as large as this is looked through in 2 ms.
+/// Listing a group of this size takes 2 ms.
 constexpr std::uint64_t group_bytes = 16ull << 20, group_files = 400;
-/// Nobody who puts one file removes more than this many: it takes 50 ms.
+/// The largest number of files that one `put` removes: it takes 50 ms.
 constexpr std::size_t most_removed = 256;
-/// Where nobody keeps locks for keys.
+/// A place that no key uses.
 constexpr std::uint64_t trim_place = 1ull << 62;
 
 std::size_t groups_for(const DirectoryStore::Bounds& bounds) {
@@ -81,8 +81,8 @@ std::string DirectoryStore::file(const Digest& key) const {
 Result<std::optional<std::vector<std::byte>>> DirectoryStore::get(const Digest& key) {
   const std::string path = file(key);
   auto read = base::read_file(path, most_bytes);
-  // Access times are not kept everywhere, and where they are, once a day. What cannot be freshened is read-only:
-  // nobody trims it either.
+  // Many file systems update access times once a day or never. A file that cannot be freshened is read-only, and so is
+  // not trimmed either.
   if (read && *read) (void)base::freshen(path, 1h).has_value();
   return read;
 }
@@ -107,10 +107,10 @@ Result<void> DirectoryStore::make_room(const Digest& key, std::uint64_t added) {
         group.since.bytes <= bound_.bytes / 16 && group.since.files <= bound_.files / 16)
       return {};
   }
-  // One at a time; who is not the one need not wait. Where the file system has no locks, several may be at it:
-  // each removes only what it has seen to be the oldest.
-  const auto turn = base::FileLock::acquire(lock_file(directory_), trim_place, Instant{});
-  if (turn && !*turn) return {};
+  // One process at a time; the others do not wait. If the file system has no locks, several processes may trim: each
+  // removes only files that were the oldest in its own listing.
+  const auto trimming = base::FileLock::acquire(lock_file(directory_), trim_place, Instant{});
+  if (trimming && !*trimming) return {};
   auto held = trim(number, key.hex());
   if (!held) return std::move(held).error();
   const std::lock_guard lock(mutex_);
@@ -118,7 +118,7 @@ Result<void> DirectoryStore::make_room(const Digest& key, std::uint64_t added) {
   return {};
 }
 
-/// Looks at a group, removes what is left of writers that died, and what is too much; never `newest`.
+/// Lists a group. Removes temporary files of dead writers and the files beyond the bounds, but never `newest`.
 Result<DirectoryStore::Tally> DirectoryStore::trim(std::size_t group, const std::string& newest) {
   struct Found {
     std::string path;

@@ -22,40 +22,40 @@ struct DiskBounds {
   std::uint64_t files = 100'000;
 };
 
-/// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key; "locks", an
-/// empty file whose places are locked; and "builds", where builds that may end their process are marked.
+/// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key. The empty file "locks" has the
+/// places that are locked. The file "builds" has the marks of builds in progress.
 ///
-/// Kept within bounds, used longest ago first out, as far as that is cheap to know: a file's time of change
-/// says when it was written or last found, to the hour. A large store is bounded in up to 64 groups of
-/// directories, each with its part of the bounds, so that nobody has to look at all of it: what is put looks
-/// at its group, and where that is too large one process removes until it is at 90 %.
-/// Threads: thread-safe, and so are several processes: a file is put in its place whole.
+/// Keeps the directory within bounds, approximately least recently used first: the time of change of a file is the time of
+/// its last write or lookup, to the hour. A large store consists of up to 64 groups of directories, each with its share of
+/// the bounds, so that no call lists the whole store. `put` lists one group. If the group is too large, one process removes
+/// files until it is at 90 %.
+/// Threads: thread-safe, also among processes: a file appears complete.
 class DirectoryStore final : public BlobStore {
  public:
   using Bounds = DiskBounds;
-  /// Errors: io (the directory can't be made, is another user's, or others may write to it).
+  /// Errors: io (the directory cannot be created, belongs to another user, or other users may write to it).
   static Result<std::shared_ptr<DirectoryStore>> open(
       std::string directory, Bounds bounds = {}, base::Durability durability = base::Durability::process);
 
   Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override;
-  /// A blob larger than all bounds is not stored, and that is no error.
-  /// Errors: io: it is not stored, or what it should have displaced cannot be removed.
+  /// Stores `blob`, unless it is larger than the bounds, which is no error.
+  /// Errors: io (the blob is not stored, or an older file cannot be removed).
   Result<void> put(const Digest& key, std::span<const std::byte> blob) override;
   Result<void> remove(const Digest& key) override;
 
-  /// How many files this one has removed to stay within the bounds.
+  /// Returns the number of files that this object has removed to stay within the bounds.
   std::uint64_t displaced() const noexcept { return displaced_.load(std::memory_order_relaxed); }
-  /// The file whose places are locked, in `directory`.
+  /// Returns the path of the file whose places are locked.
   static std::string lock_file(const std::string& directory) { return directory + "/locks"; }
-  /// The file of the marks.
+  /// Returns the path of the file of marks.
   static std::string mark_file(const std::string& directory) { return directory + "/builds"; }
 
-  /// Larger files are none of ours: the largest kernels are some hundred KB.
+  /// Larger files do not belong to the cache: the largest kernels have some hundred KB.
   static constexpr Bytes most_bytes{256ull << 20};
-  /// Whether a directory of this name holds files of ours.
+  /// Returns whether a directory of this name is a shard of the store.
   static bool is_shard(std::string_view name);
   static bool is_temporary(std::string_view name);
-  /// The key that a file of this name in `shard` is stored under; nothing where it is none of ours.
+  /// Returns the key of the file of this name in `shard`, or nothing if it does not belong to the store.
   static std::optional<Digest> key_of(std::string_view name, std::string_view shard);
 
  private:
@@ -64,8 +64,8 @@ class DirectoryStore final : public BlobStore {
     std::uint64_t files = 0;
   };
   struct Group {
-    Tally held;   ///< as last seen, and what was put since
-    Tally since;  ///< what was put since: others put as well, so that now and then one has to look
+    Tally held;   ///< in the last listing, plus later puts
+    Tally since;  ///< later puts; other processes put as well, so the group is listed again now and then
     bool seen = false;
   };
 

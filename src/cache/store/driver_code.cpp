@@ -11,7 +11,7 @@ namespace cache {
 
 namespace {
 
-/// Nothing of the kind that `slot` takes.
+/// Returns an empty operand of the kind that `slot` takes.
 Operand nothing_for(const Slot& slot, const std::shared_ptr<device::BufferBase>& memory) {
   if (slot.kind == SlotKind::scalar || slot.kind == SlotKind::structure)
     return Operand::of_bytes(std::vector<std::byte>(slot.size));

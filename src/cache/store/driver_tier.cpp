@@ -21,7 +21,7 @@ Digest record_of(const device::DeviceBase& device) {
 std::shared_ptr<DriverTier::State> DriverTier::state_of(device::DeviceBase& device) {
   const auto known = states_.find(&device);
   if (known != states_.end() && !known->second->device.expired()) return known->second;
-  // The address may be that of a device that has ended.
+  // The address may belong to a device that no longer exists.
   std::erase_if(states_, [](const auto& state) { return state.second->device.expired(); });
   auto state = std::make_shared<State>();
   state->device = device.weak_from_this();

@@ -8,6 +8,7 @@
 #include "backend/cuda/files.hpp"
 #include "backend/cuda/rig.hpp"
 #include "device/native.hpp"
+#include "support/skip.hpp"
 
 namespace wye::test {
 namespace {
@@ -56,7 +57,7 @@ struct Pair {
 };
 
 bool has_pair() {
-  if (vulkan_uuid().empty()) WARN("skipped: there is no Vulkan device");
+  if (vulkan_uuid().empty()) skip("there is no Vulkan device");
   return !vulkan_uuid().empty();
 }
 #define WYE_NEEDS_PAIR() \

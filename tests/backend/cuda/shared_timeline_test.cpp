@@ -18,6 +18,7 @@
 
 #include "device/native.hpp"
 #include "interop/vulkan_host.hpp"
+#include "support/skip.hpp"
 
 namespace wye::test {
 namespace {
@@ -151,10 +152,11 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_instance(VkInstance instance, const 
 
 }  // namespace giving
 
+/// Returns whether there is a Vulkan device. Reports a skip if not.
 bool has_vulkan() {
-  const bool has = ContextPool::open({.backends = {"vulkan"}}).has_value();
-  if (!has) WARN("skipped: there is no Vulkan device");
-  return has;
+  const auto pool = ContextPool::open({.backends = {"vulkan"}});
+  if (!pool) skip(pool.error().sentence());
+  return pool.has_value();
 }
 
 /// A pool of both legs on one silicon, by drivers that share all there is. Without the validation layer: it is not told that the

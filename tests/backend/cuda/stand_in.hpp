@@ -14,6 +14,7 @@
 #include "device/backend.hpp"
 #include "support/catch.hpp"
 #include "support/device/test_kernels.hpp"
+#include "support/skip.hpp"
 
 namespace wye::test {
 
@@ -115,10 +116,10 @@ inline std::vector<Discovered> discover(const std::string& driver = WYE_STAND_IN
   return discover(options);
 }
 
-/// Whether there are kernels to run; says so where there are none.
+/// Returns whether the kernels of the tests can be compiled. Reports a skip if not.
 inline bool has_kernels() {
   const std::string why = no_cuda_kernels();
-  if (!why.empty()) WARN("skipped: " << why);
+  if (!why.empty()) skip(why);
   return why.empty();
 }
 

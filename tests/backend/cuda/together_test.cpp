@@ -3,6 +3,7 @@
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"
+#include "support/skip.hpp"
 #include "test_kernels_cu.hpp"
 
 namespace wye::test {
@@ -69,8 +70,7 @@ TEST_CASE("each type of work goes to the leg its table names, in one process", "
   const auto devices = runtime.devices();
   if (std::none_of(devices.begin(), devices.end(),
                    [](const Device& d) { return d.info().backend == "vulkan"; })) {
-    WARN("skipped: there is no Vulkan device");
-    return;
+    return skip("there is no Vulkan device");
   }
   std::vector<Word> x(10'000, 1), y(10'000, 1);
   const auto both = add(false), shader = good(Add::make({.name = "add", .sources = {Glsl{add_comp}}}));

@@ -1,4 +1,4 @@
-// A process that has as many files open as it may: that is said, and not that something is not installed.
+// If a process has reached its limit of open files, the errors say so, and do not report missing libraries.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <wye/base/dynamic_library.hpp>
@@ -55,7 +55,8 @@ TEST_CASE("a library is not missing where the process can open no file", "[vulka
   CHECK(is_loaded_found);
   CHECK(code == Errc::io);
   CHECK(said ==
-        "Library 'libwye-absent.so.1' cannot be opened: the process has as many files open as it may (256).");
+        "Library 'libwye-absent.so.1' cannot be opened: the process has reached its limit of open files "
+        "(256).");
   CHECK(DynamicLibrary::open("libwye-absent.so.1").error() == Errc::unavailable);
 }
 
@@ -71,7 +72,7 @@ TEST_CASE("Vulkan is not said to be absent where the process can open no file, o
     REQUIRE_FALSE(found.empty());
     const std::string reason = found[0].adapter ? std::string() : found[0].info.reason;
     CHECK(reason.find("installed") == std::string::npos);
-    if (left == 0) CHECK(reason.find("as many files open as it may (256)") != std::string::npos);
+    if (left == 0) CHECK(reason.find("limit of open files (256)") != std::string::npos);
   }
   CHECK(discover().at(0).adapter);
 }

@@ -2,6 +2,7 @@
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 #include "device/native.hpp"
+#include "support/skip.hpp"
 
 namespace wye::test {
 namespace {
@@ -30,8 +31,7 @@ TEST_CASE("memory is released to another driver and acquired from it, each as ha
   DeviceBase& device = rig.device();
   auto shared = device.native_door()->create_shared(Bytes{length * sizeof(Word)});
   if (!shared) {
-    WARN("skipped: " << shared.error().sentence());
-    return;
+    return skip(shared.error().sentence());
   }
   const auto add = rig.kernel("add");
   auto lane = rig.lane();

@@ -1,3 +1,3 @@
 #pragma once
-// Uses what it does not include.
+// Uses a type that it does not include.
 inline Missing not_alone() { return {}; }
