@@ -31,7 +31,7 @@ bool has(const Runtime& runtime, std::string_view backend) {
 
 }  // namespace
 
-TEST_CASE("an array is a copy of what it was made of", "[data]") {
+TEST_CASE("an array is a copy of its initial values", "[data]") {
   Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   auto values = random_floats(777, 1);
   Array<float> array = runtime.array<float>(values);
@@ -123,7 +123,7 @@ TEST_CASE("random programs on arrays give what a sequential interpreter gives", 
   }
 }
 
-TEST_CASE("a failure sticks to the array, and comes out of read and of who depends on it", "[data]") {
+TEST_CASE("a failure stays with the array: read and every job that follows return it", "[data]") {
   Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   const auto values = random_floats(10, 4);
   Array<float> a = runtime.array<float>(values);
@@ -146,7 +146,7 @@ TEST_CASE("a failure sticks to the array, and comes out of read and of who depen
   CHECK(a.read());
 }
 
-TEST_CASE("a read view holds writers back until it ends", "[data]") {
+TEST_CASE("writers wait until a read view is destroyed", "[data]") {
   Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   const auto values = random_floats(100, 5);
   Array<float> a = runtime.array<float>(values);
@@ -164,7 +164,7 @@ TEST_CASE("a read view holds writers back until it ends", "[data]") {
   CHECK((*a.read())[0] == values[0] * 2);
 }
 
-TEST_CASE("who gives up waiting for an array does not let others overtake its predecessors", "[data]") {
+TEST_CASE("an access that times out does not let its followers overtake its predecessors", "[data]") {
   Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   Array<float> a = runtime.array<float>(random_floats(10, 6));
   std::atomic<bool> go{false};
@@ -182,7 +182,7 @@ TEST_CASE("who gives up waiting for an array does not let others overtake its pr
   CHECK((*a.read())[0] == 84);
 }
 
-TEST_CASE("an array whose writer was cancelled says so, and only after those before it", "[data]") {
+TEST_CASE("an array whose writer was cancelled fails after the predecessors of the writer", "[data]") {
   Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   Array<float> a = runtime.array<float>(random_floats(10, 9));
   std::atomic<bool> go{false};
@@ -211,7 +211,7 @@ TEST_CASE("a borrowed array writes through to the host's memory", "[data]") {
   for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == before[i] * 3);
 }
 
-TEST_CASE("empty arrays, huge arrays and empty handles are no trouble", "[data]") {
+TEST_CASE("empty arrays, huge arrays and empty handles are handled", "[data]") {
   Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
   Array<float> none = runtime.array<float>(0);
   CHECK(none.read()->size() == 0);
@@ -262,7 +262,7 @@ TEST_CASE("an array outlives its runtime: its contents are read and written afte
   }
 }
 
-TEST_CASE("reading an array of a runtime that has ended waits for no lease for ever", "[data]") {
+TEST_CASE("reading an array of a closed runtime does not wait for a lease without limit", "[data]") {
   for (const std::string backend : {"cpu", "vulkan"}) {
     INFO(backend);
     auto opened =

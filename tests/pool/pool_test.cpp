@@ -18,7 +18,7 @@ ContextPool open(PoolOptions options) { return ContextPool::open(std::move(optio
 
 }  // namespace
 
-TEST_CASE("a lease returns its context when it ends", "[pool]") {
+TEST_CASE("a lease returns its context on destruction", "[pool]") {
   ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
   std::string first;
   {
@@ -54,7 +54,7 @@ TEST_CASE("a moved lease still holds its context, once", "[pool]") {
   CHECK(b.id() == id);
   auto c = pool.lease().value();
   CHECK(pool.metrics().active == 2);
-  c = std::move(b);  // gives its own back
+  c = std::move(b);  // returns its own context
   CHECK(c.id() == id);
   CHECK(pool.metrics().active == 1);
 }
@@ -86,14 +86,14 @@ TEST_CASE("waiters are served first come, first served", "[pool]") {
       served.push_back(i);
     });
     while (waiting != i + 1) std::this_thread::yield();
-    std::this_thread::sleep_for(20ms);  // it is in the queue before the next one asks
+    std::this_thread::sleep_for(20ms);  // it is queued before the next one
   }
   held.reset();
   for (auto& thread : threads) thread.join();
   CHECK(served == std::vector<int>{0, 1, 2, 3});
 }
 
-TEST_CASE("who waits for one device does not hold back who wants another", "[pool]") {
+TEST_CASE("a lease that waits for one device does not delay a lease of another", "[pool]") {
   ContextPool pool = open({.backends = {"cpu", "null"}, .lanes_per_device = 1, .lease_timeout = 60s});
   std::optional<Lease> held = pool.lease({.on = "cpu"}).value();
   std::thread waiter([&] { CHECK(pool.lease({.on = "cpu"})); });
@@ -103,7 +103,7 @@ TEST_CASE("who waits for one device does not hold back who wants another", "[poo
   waiter.join();
 }
 
-TEST_CASE("closing a pool refuses new leases and wakes who waits", "[pool]") {
+TEST_CASE("closing a pool refuses new leases and wakes all waiters", "[pool]") {
   ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
   auto held = pool.lease().value();
   Errc code{};
@@ -113,10 +113,10 @@ TEST_CASE("closing a pool refuses new leases and wakes who waits", "[pool]") {
   waiter.join();
   CHECK(code == Errc::closed);
   CHECK(pool.lease().error() == Errc::closed);
-  CHECK(held.wait());  // what is out stays good
+  CHECK(held.wait());  // outstanding leases stay valid
 }
 
-TEST_CASE("what nobody can give is an error at once", "[pool]") {
+TEST_CASE("a request that no device can meet fails at once", "[pool]") {
   ContextPool pool = open({.backends = {"cpu", "null"}});
   auto nowhere = pool.lease({.on = "gpu:7"});
   CHECK(nowhere.error() == Errc::not_found);
@@ -139,7 +139,7 @@ TEST_CASE("options out of range are refused, and so is a backend that does not e
             .error() == Errc::unsupported);
 }
 
-TEST_CASE("a partition that cannot be meant is refused with what was asked", "[pool]") {
+TEST_CASE("a partition that contradicts itself is refused with its values", "[pool]") {
   const auto sentence = [](Isolation isolation, Partition part) {
     auto pool = ContextPool::open({.backends = {"cpu"}, .isolation = isolation, .partition = part});
     REQUIRE_FALSE(pool);
@@ -161,7 +161,7 @@ TEST_CASE("a partition that cannot be meant is refused with what was asked", "[p
   CHECK(pool.lease().value().buffer<float>(10));
 }
 
-TEST_CASE("a device that cannot be divided is not opened as a part, and says so", "[pool]") {
+TEST_CASE("a device that cannot be divided is not opened as a partition and has that reason", "[pool]") {
   const ContextPool whole = open({.backends = {"vulkan", "cpu"}});
   const ContextPool part = open({.backends = {"vulkan", "cpu"}, .isolation = Isolation::partition});
   REQUIRE(part.adapters().size() == whole.adapters().size());
@@ -200,7 +200,7 @@ TEST_CASE("uploads, downloads, copies and fills arrive, at odd sizes and offsets
   std::vector<std::uint8_t> piece(values.begin() + 13, values.begin() + 20);
   lease.copy(a, b, 1001_B);
   lease.upload(piece, b, 3_B);
-  std::fill(piece.begin(), piece.end(), 0);  // it was the caller's again
+  std::fill(piece.begin(), piece.end(), 0);  // the upload has copied it
   lease.download(b, out);
   REQUIRE(lease.wait());
   for (std::size_t i = 0; i < out.size(); ++i)

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// x[i] becomes something that takes the compiler its time: `steps` functions that are all inlined.
+/// A kernel that takes long to compile: `steps` functions, all inlined.
 Kernel<ReadWrite<float>> large_kernel(const std::string& name, int steps) {
   std::string text =
       "#version 450\nlayout(local_size_x = 64) in;\n"
@@ -38,7 +38,7 @@ Kernel<ReadWrite<float>> large_kernel(const std::string& name, int steps) {
   return Kernel<ReadWrite<float>>::make({.name = name, .sources = {Glsl{.text = std::move(text)}}}).value();
 }
 
-/// A kernel whose build blocks until told to go on.
+/// A kernel whose build blocks until it is opened.
 class Gated final : public device::Program {
  public:
   explicit Gated(const AnyKernel& kernel) : inner_(kernel.program()) {}
@@ -80,8 +80,7 @@ TypeMetrics builds(const Runtime& runtime) {
 
 }  // namespace
 
-TEST_CASE("a kernel is built as a job on the device that is asked for, and its first use finds it",
-          "[scheduler]") {
+TEST_CASE("a kernel is built as a job on the requested device, and its first use finds it", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   const auto scale = test::scale();
@@ -104,12 +103,12 @@ TEST_CASE("a kernel is built as a job on the device that is asked for, and its f
   CHECK(runtime.metrics().cache.misses == 1);
 }
 
-TEST_CASE("a build that takes too long answers in time, and is there for who asks next", "[scheduler]") {
+TEST_CASE("a build over its time limit settles in time, and later jobs use its result", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
-  while (gated->begun == 0) {  // where it did not begin in time, that says nothing of the compiler
+  while (gated->begun == 0) {  // a job that did not start in time has built nothing
     const auto late = runtime.submit(Job::build(scale), {.time_limit = 20ms, .on = "vulkan"}).wait();
     REQUIRE_FALSE(late);
     CHECK(late.error() == Errc::timed_out);
@@ -125,7 +124,7 @@ TEST_CASE("a build that takes too long answers in time, and is there for who ask
   CHECK(builds(runtime).completed == 1);
 }
 
-TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel", "[scheduler]") {
+TEST_CASE("cancelling a build does not fail another job that waits for the same kernel", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   const auto gated = std::make_shared<Gated>(test::scale());
@@ -155,7 +154,7 @@ TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel"
   CHECK(builds(narrow).cancelled == 1);
 }
 
-TEST_CASE("builds wait for their turn by priority", "[scheduler]") {
+TEST_CASE("builds run by priority", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   test::Latch latch;
@@ -170,12 +169,12 @@ TEST_CASE("builds wait for their turn by priority", "[scheduler]") {
   low.then([&](const Result<Outcome>&) { low_was = ++ended; });
   high.then([&](const Result<Outcome>&) { high_was = ++ended; });
   latch.open = true;
-  while (ended < 2) std::this_thread::sleep_for(1ms);  // who waits for a job runs it: nobody does
+  while (ended < 2) std::this_thread::sleep_for(1ms);  // a thread that waits for a job would run it
   CHECK(high_was == 1);
   CHECK(low_was == 2);
 }
 
-TEST_CASE("a build that fails says why, and is counted", "[scheduler]") {
+TEST_CASE("a build that fails returns the reason and is counted", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
   const auto broken = Kernel<ReadWrite<float>>::make(
                           {.name = "broken", .sources = {Glsl{.text = "#version 450\nvoid main() { x }"}}})
@@ -193,7 +192,7 @@ TEST_CASE("a build that fails says why, and is counted", "[scheduler]") {
   CHECK(nowhere.error() == Errc::not_found);
 }
 
-TEST_CASE("a runtime that closes leaves no build behind", "[scheduler]") {
+TEST_CASE("a runtime joins the threads of its builds when it closes", "[scheduler]") {
   const int threads = base::Worker::alive();
   {
     Runtime runtime = Runtime::open({.backends = {{"cpu", "vulkan"}}, .cache_directory = ""}).value();

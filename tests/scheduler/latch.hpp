@@ -8,7 +8,7 @@
 
 namespace wye::test {
 
-/// A kernel that blocks until told to go on.
+/// A kernel that blocks until it is opened.
 struct Latch {
   std::atomic<int> entered{0};
   std::atomic<bool> open{false};

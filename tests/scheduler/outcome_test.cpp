@@ -1,4 +1,4 @@
-// What outcomes, explanations, errors and metrics say of a job.
+// Outcomes, explanations, errors and metrics of jobs.
 #include <wye/wye.hpp>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ Runtime one_job_at_a_time() { return Runtime::open({.backends = {"cpu"}, .concur
 
 }  // namespace
 
-TEST_CASE("the times of a job are apart: queued, built, run", "[scheduler]") {
+TEST_CASE("an outcome has separate times for queue, build and run", "[scheduler]") {
   ManualClock clock;
   Runtime runtime =
       Runtime::open({.backends = {"cpu"}, .concurrent_jobs = 1, .clock = &clock, .cache_disk = 0_B}).value();
@@ -83,7 +83,7 @@ TEST_CASE("the times of a job are apart: queued, built, run", "[scheduler]") {
   CHECK(custom.run_time == 4ms + blocker.wait()->run_time());
 }
 
-TEST_CASE("what a Vulkan device compiles is no part of the run time", "[scheduler]") {
+TEST_CASE("the run time on Vulkan does not contain compiling", "[scheduler]") {
   Runtime runtime = Runtime::open({.cache_directory = ""}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   for (const Device& device : runtime.devices()) {
@@ -181,7 +181,7 @@ TEST_CASE("the tag of a job is in its explanation and in each of its errors", "[
   cancelled.cancel();
   tagged(cancelled.wait());
   auto patient = runtime.submit(scale(y, 2.0f), {.tag = "frame 7"});
-  tagged(patient.wait(1ms));  // the wait times out; the job goes on
+  tagged(patient.wait(1ms));  // the wait times out; the job continues
   std::thread opener([&] {
     std::this_thread::sleep_for(20ms);
     latch.open = true;
@@ -193,7 +193,7 @@ TEST_CASE("the tag of a job is in its explanation and in each of its errors", "[
   CHECK(blocker.wait());
 }
 
-TEST_CASE("jobs that time out, are cancelled and fail are counted apart", "[scheduler]") {
+TEST_CASE("jobs that time out, are cancelled and fail are counted separately", "[scheduler]") {
   Runtime runtime = one_job_at_a_time();
   std::vector<float> x(1, 1.0f), y(1, 1.0f);
   test::Latch latch;
@@ -219,7 +219,7 @@ TEST_CASE("jobs that time out, are cancelled and fail are counted apart", "[sche
   CHECK(jobs.submitted == jobs.completed + jobs.failed + jobs.cancelled + jobs.timed_out);
 }
 
-TEST_CASE("functions of the host are no cache misses", "[scheduler]") {
+TEST_CASE("host functions count as no cache misses", "[scheduler]") {
   Runtime runtime = one_job_at_a_time();
   std::vector<float> x(1, 1.0f);
   const auto scale = test::host_scale();
@@ -236,7 +236,7 @@ TEST_CASE("a job that has started in time is not affected by start_by", "[schedu
   CHECK(runtime.run(Job::build(slow), {.start_by = 1min}));
 }
 
-TEST_CASE("100,000 jobs that follow each other end with their runtime", "[scheduler][no_tsan]") {
+TEST_CASE("100,000 jobs that follow each other settle when their runtime closes", "[scheduler][no_tsan]") {
   std::vector<Ticket> tickets;
   {
     Runtime runtime = one_job_at_a_time();

@@ -4,14 +4,11 @@
 #include <wye/scheduler/scheduler.hpp>
 
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "device/provider.hpp"
-#include "pool/discovery.hpp"
-#include "pool/pool.hpp"
-#include "support/scripted_device.hpp"
+#include "support/scripted_pool.hpp"
 
 namespace wye::test {
 
@@ -40,21 +37,6 @@ class Builder final : public device::ExecutableProvider {
  private:
   const Clock& clock_;
 };
-
-using Scripted = std::shared_ptr<ScriptedDevice>;
-
-inline Scripted scripted(const std::string& id, AdapterType type = AdapterType::discrete) {
-  return std::make_shared<ScriptedDevice>(id, type);
-}
-
-inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {}) {
-  pool::Inventory inventory;
-  for (const Scripted& device : devices) {
-    inventory.adapters.push_back(device->info());
-    inventory.devices.push_back(device);
-  }
-  return pool::Pool::wrap(pool::Pool::open(std::move(options), std::move(inventory)));
-}
 
 /// Opens a scheduler; jobs of `workload_types::custom` try `devices` in their order.
 inline Scheduler scheduler_of(const std::vector<Scripted>& devices, SchedulerOptions options = {},

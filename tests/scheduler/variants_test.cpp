@@ -57,7 +57,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) )") +
 
 }  // namespace
 
-TEST_CASE("of kernels that do the same, each is tried, and then the quickest is taken", "[scheduler]") {
+TEST_CASE("equivalent kernels are each tried, and then the quickest is used", "[scheduler]") {
   Timed timed;
   const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
   Runtime runtime = timed.runtime();
@@ -69,7 +69,7 @@ TEST_CASE("of kernels that do the same, each is tried, and then the quickest is 
   CHECK(timed.runs == "sqsqsqqqqq");
 }
 
-TEST_CASE("a variant that takes over twice the time is left alone after two runs", "[scheduler]") {
+TEST_CASE("a variant that takes over twice the time is not run again after two runs", "[scheduler]") {
   Timed timed;
   const Doubling either =
       fastest_of(timed.kernel('s', 11ms), {timed.kernel('m', 8ms), timed.kernel('q', 5ms)});
@@ -79,7 +79,7 @@ TEST_CASE("a variant that takes over twice the time is left alone after two runs
   CHECK(timed.runs == "smqsmqmqqqqq");
 }
 
-TEST_CASE("a ticket says which variant it was and what they took", "[scheduler]") {
+TEST_CASE("the reason of an outcome names the variant and the times of all", "[scheduler]") {
   Timed timed;
   const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
   Runtime runtime = timed.runtime();
@@ -98,7 +98,7 @@ TEST_CASE("a ticket says which variant it was and what they took", "[scheduler]"
   CHECK(ticket.explain().text().find("Kernel 'q' was taken of 2") != std::string::npos);
 }
 
-TEST_CASE("every size of work has its own answer", "[scheduler]") {
+TEST_CASE("variants are timed separately per size of work", "[scheduler]") {
   for (const auto& [n, expected] : {std::pair<std::uint64_t, std::uint32_t>{0, 0},
                                     {1, 0},
                                     {2, 4},
@@ -128,7 +128,7 @@ TEST_CASE("every size of work has its own answer", "[scheduler]") {
   CHECK(timed.runs.front() == 's');
 }
 
-TEST_CASE("what comes before and after a variant is not its time", "[scheduler]") {
+TEST_CASE("the time of a variant does not contain the steps beside it", "[scheduler]") {
   Timed timed;
   const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
   const Doubling long_one = timed.kernel('l', 100ms);
@@ -149,7 +149,7 @@ TEST_CASE("what comes before and after a variant is not its time", "[scheduler]"
   CHECK(done->reason().ends_with("they took at least 's' 9 ms, 'q' 5 ms."));
 }
 
-TEST_CASE("with measuring off, and where a job is in haste, nothing is tried", "[scheduler]") {
+TEST_CASE("nothing is tried without measure_variants, or for a job with limits of its own", "[scheduler]") {
   Timed timed;
   const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});
   std::vector<float> x(3, 0.0f);
@@ -178,7 +178,7 @@ TEST_CASE("with measuring off, and where a job is in haste, nothing is tried", "
   CHECK(timed.runs == "sqq");  // what is known
 }
 
-TEST_CASE("a variant of another language is no variant on this device", "[scheduler]") {
+TEST_CASE("a variant in a language that the device does not take is not counted", "[scheduler]") {
   Timed timed;
   const Doubling either = fastest_of(in_glsl("in_glsl", "x[i] *= 2;"), {timed.kernel('h', 1ms)});
   Runtime runtime = timed.runtime();
@@ -192,7 +192,7 @@ TEST_CASE("a variant of another language is no variant on this device", "[schedu
   CHECK(x[0] == 8.0f);
 }
 
-TEST_CASE("a job whose variant fails, fails, and the next one takes its turn", "[scheduler]") {
+TEST_CASE("a job whose variant fails fails, and the next job tries the next variant", "[scheduler]") {
   Timed timed;
   std::atomic<bool> works{false};
   const Doubling bad = Doubling::make({.name = "b", .sources = {host([&](Range, std::span<float>) {
@@ -213,7 +213,7 @@ TEST_CASE("a job whose variant fails, fails, and the next one takes its turn", "
   CHECK(runtime.run(on(either, x))->reason().find("Kernel 'b' was taken of 2") != std::string::npos);
 }
 
-TEST_CASE("variants of a GPU give the same results; one that does not compile is said and not used",
+TEST_CASE("variants of a GPU give the same results; one that does not compile is named and not used",
           "[scheduler]") {
   Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
   if (!test::has_device(runtime, "vulkan")) return;

@@ -1,0 +1,31 @@
+#pragma once
+/// A pool of devices whose failures a test scripts.
+#include <wye/pool/context_pool.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pool/discovery.hpp"
+#include "pool/pool.hpp"
+#include "support/scripted_device.hpp"
+
+namespace wye::test {
+
+using Scripted = std::shared_ptr<ScriptedDevice>;
+
+inline Scripted scripted(const std::string& id, AdapterType type = AdapterType::discrete) {
+  return std::make_shared<ScriptedDevice>(id, type);
+}
+
+inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {}) {
+  pool::Inventory inventory;
+  for (const Scripted& device : devices) {
+    inventory.adapters.push_back(device->info());
+    inventory.devices.push_back(device);
+  }
+  return pool::Pool::wrap(pool::Pool::open(std::move(options), std::move(inventory)));
+}
+
+}  // namespace wye::test
