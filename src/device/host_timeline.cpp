@@ -1,14 +1,12 @@
 #include "device/host_timeline.hpp"
 
-#include <algorithm>
-
 #include "base/text.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace device {
 
-std::uint64_t HostTimeline::reached() noexcept { return reached_.load(std::memory_order_acquire); }
+std::uint64_t HostTimeline::reached() noexcept { return reached_.load(); }
 
 Result<void> HostTimeline::wait(std::uint64_t value, Instant until) {
   if (reached() >= value) return {};
@@ -28,32 +26,25 @@ Result<void> HostTimeline::signal(std::uint64_t value) {
 }
 
 Result<void> HostTimeline::reach(std::uint64_t value) {
-  std::vector<Watcher> due;
   {
     base::Lock lock(mutex_);
     if (failure_) return *failure_;
     if (value <= reached()) return not_larger(value, reached());
-    const auto rest =
-        std::partition(watchers_.begin(), watchers_.end(), [&](const Watcher& w) { return w.value > value; });
-    due.assign(std::make_move_iterator(rest), std::make_move_iterator(watchers_.end()));
-    watchers_.erase(rest, watchers_.end());
-    reached_.store(value, std::memory_order_release);
+    reached_.store(value);
   }
   gate_.wake_all();
-  for (Watcher& watcher : due) watcher.then();
+  call_back(value, nullptr);
   return {};
 }
 
 void HostTimeline::fail(Error error) {
-  std::vector<Watcher> due;
   {
     base::Lock lock(mutex_);
     if (failure_) return;
     failure_ = std::move(error);
-    due.swap(watchers_);
     gate_.wake_all();
   }
-  for (Watcher& watcher : due) watcher.then();
+  arrange_callbacks();
 }
 
 std::optional<Error> HostTimeline::failure() const {
@@ -61,15 +52,14 @@ std::optional<Error> HostTimeline::failure() const {
   return failure_;
 }
 
-void HostTimeline::when(std::uint64_t value, std::function<void()> then) {
+void HostTimeline::arrange_callbacks() noexcept {
+  const Error* failure = nullptr;
   {
-    base::Lock lock(mutex_);
-    if (reached() < value && !failure_) {
-      watchers_.push_back({value, std::move(then)});
-      return;
-    }
+    const base::Lock lock(mutex_);
+    if (failure_) failure = &*failure_;  // it stays as it is
   }
-  then();
+  call_back(reached(), nullptr);
+  if (failure) call_back(no_value, failure);
 }
 
 }  // namespace device

@@ -1,9 +1,7 @@
 #pragma once
-/// A timeline that the host moves: for backends whose work is done by threads of this process.
-#include <functional>
+/// A timeline that threads of this process move.
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "base/gate.hpp"
 #include "device/device.hpp"
@@ -24,27 +22,21 @@ class HostTimeline final : public Timeline {
   const DeviceBase* owner() const noexcept override { return owner_; }
 
   /// Moves the value up, for the lane.
-  /// Errors: those of `signal`.
+  /// Errors: as of `signal`.
   Result<void> reach(std::uint64_t value);
-  /// Ends this timeline: values above the one reached answer `error` from now on. The first failure stays.
+  /// Fails this timeline: waits for values that are not reached return `error`. The first failure stays.
   void fail(Error error);
+  /// Returns the failure, if there is one.
   std::optional<Error> failure() const;
-  /// Calls `then` once when `value` is reached or the timeline fails; at once, on this thread, where it already is.
-  /// `then` is called without a lock held.
-  void when(std::uint64_t value, std::function<void()> then);
 
  private:
-  struct Watcher {
-    std::uint64_t value;
-    std::function<void()> then;
-  };
+  void arrange_callbacks() noexcept override;
   const DeviceBase* owner_;
   const MovedBy by_;
   mutable std::mutex mutex_;
   base::Gate gate_;
   std::atomic<std::uint64_t> reached_{0};
   std::optional<Error> failure_;
-  std::vector<Watcher> watchers_;
 };
 
 }  // namespace device

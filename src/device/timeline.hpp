@@ -3,8 +3,13 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "base/process.hpp"
 
@@ -15,34 +20,78 @@ namespace device {
 class DeviceBase;
 class Turns;
 
-/// The one synchronization primitive: a value that only grows, or a failure that stays.
+/// Receives null when a value is reached, otherwise the failure because of which it will never be. The failure is valid
+/// during the call.
+using TimelineCallback = std::function<void(const Error* failure)>;
+
+/// The synchronization primitive of wye: a value that only grows, or a failure that stays.
 /// Threads: thread-safe.
 class Timeline {
  public:
+  /// Calls the callbacks that are left with `closed`.
   virtual ~Timeline();
-  /// Which process made it. A child of `fork` asks nothing of it.
+  Timeline(const Timeline&) = delete;
+  /// Names the process that made the timeline. A child of `fork` must not use it.
   const base::Origin& origin() const noexcept { return origin_; }
-  /// The value reached so far. Never blocks.
+  /// Returns the value reached so far. Never blocks.
   virtual std::uint64_t reached() noexcept = 0;
-  /// Waits until `value` is reached. A value nobody has submitted yet may be waited for.
-  /// Errors: timed_out; or the failure this timeline carries, once `value` can no longer be reached.
+  /// Waits until `value` is reached. A wait may precede the submission that reaches `value`.
+  /// Errors: timed_out; or the failure of this timeline, once `value` can no longer be reached.
   virtual Result<void> wait(std::uint64_t value, Instant until) = 0;
+  /// Calls `callback` once: with null when `value` is reached, with the failure when `value` can no longer be reached.
+  /// If either is known already, the call is made before this returns. Otherwise the thread that reaches the value makes
+  /// the call: a thread that signals or submits, a thread of the CPU team, or the one waiter thread of the device. Callbacks
+  /// of one timeline run in the order of their values. A callback delays later callbacks, so it must not wait for the device.
+  /// It may submit, signal, and call `when`; no lock is held. An exception of `callback` is dropped.
+  /// The destructor of the timeline calls pending callbacks with `closed`, and the loss of its device with `device_lost`.
+  /// A child of `fork` gets the error of its `origin` at once, and never a call for what its parent asked for.
+  /// Throws: std::bad_alloc; then `callback` is never called.
+  /// Errors: unavailable (the system gives no thread); then `callback` is never called.
+  /// Cost:   no allocation of its own once as many callbacks have been pending before.
+  Result<void> when(std::uint64_t value, TimelineCallback callback);
   /// Moves the value up from the host.
-  /// Errors: invalid_argument (not larger than the value it has; or a lane moves this one), device_lost.
+  /// Errors: invalid_argument (`value` is not larger than the value reached, or a lane moves this timeline), device_lost.
   virtual Result<void> signal(std::uint64_t value) = 0;
-  /// The device whose lanes can wait for this timeline.
+  /// Returns the device whose lanes can wait for this timeline.
   virtual const DeviceBase* owner() const noexcept = 0;
-  /// Whether others than wye move it: then a submission may signal it, and a wait for it holds the device's queue until
-  /// they have.
+  /// Returns whether the host or another driver moves it: a submission may signal it, and a wait for it holds the device's
+  /// queue until it is signaled.
   virtual bool is_foreign() const noexcept { return false; }
-  /// Of a foreign timeline that two devices of wye's have: what they promised each other on it. Null of all others.
+  /// Returns the promises of two devices of wye that share this foreign timeline; null for any other timeline.
   virtual Turns* turns() noexcept { return nullptr; }
 
+ protected:
+  Timeline() = default;
+  static constexpr std::uint64_t no_value = std::numeric_limits<std::uint64_t>::max();
+  /// Returns the smallest value that a callback waits for; `no_value` if there is no callback.
+  /// It is written and read in one order with the value reached: a thread that raises the value and then sees no callback
+  /// for it can rely on `when` seeing the value.
+  std::uint64_t first_callback() const noexcept { return first_callback_.load(); }
+  /// Calls callbacks of values up to `value`, with `failure`. Returns whether there were any. No lock may be held.
+  bool call_back(std::uint64_t value, const Error* failure) noexcept;
+
  private:
+  /// Prepares for a callback that cannot be called at once.
+  virtual Result<void> prepare_callbacks() { return {}; }
+  /// Calls callbacks that are due, and arranges that the others are called. Follows the addition of a callback.
+  virtual void arrange_callbacks() noexcept { call_back(reached(), nullptr); }
+
+  struct Pending {
+    std::uint64_t value = 0;
+    std::uint64_t order = 0;
+    TimelineCallback callback;
+    bool operator<(const Pending& other) const noexcept {  // the top of a heap is the largest
+      return value != other.value ? value > other.value : order > other.order;
+    }
+  };
   const base::Origin origin_{};
+  std::mutex callbacks_mutex_;
+  std::vector<Pending> callbacks_;  // a heap
+  std::uint64_t callbacks_made_ = 0;
+  std::atomic<std::uint64_t> first_callback_{no_value};
 };
 
-/// What a timeline that has reached `reached` answers to `value`, which is not larger.
+/// Returns the error of a signal with `value`, which is not larger than `reached`.
 Error not_larger(std::uint64_t value, std::uint64_t reached);
 
 /// A value of a timeline.

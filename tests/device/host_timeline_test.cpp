@@ -1,6 +1,8 @@
 #include "device/host_timeline.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <stdexcept>
 
 #include "base/worker.hpp"
 #include "device/doubles.hpp"
@@ -36,13 +38,13 @@ TEST_CASE("a timeline calls back once per request, when the value is reached or 
           "[device]") {
   HostTimeline timeline(nullptr);
   std::vector<int> calls;
-  const auto note = [&](int i) { return [&calls, i] { calls.push_back(i); }; };
+  const auto note = [&](int i) { return [&calls, i](const Error*) { calls.push_back(i); }; };
   REQUIRE(timeline.signal(2));
-  timeline.when(2, note(0));
+  REQUIRE(timeline.when(2, note(0)));
   CHECK(calls == std::vector<int>{0});
-  timeline.when(5, note(1));
-  timeline.when(3, note(2));
-  timeline.when(9, note(3));
+  REQUIRE(timeline.when(5, note(1)));
+  REQUIRE(timeline.when(3, note(2)));
+  REQUIRE(timeline.when(9, note(3)));
   CHECK(calls.size() == 1);
   REQUIRE(timeline.signal(3));
   CHECK(calls == std::vector<int>{0, 2});
@@ -50,23 +52,58 @@ TEST_CASE("a timeline calls back once per request, when the value is reached or 
   CHECK(calls == std::vector<int>{0, 2, 1});
   timeline.fail(Error(Errc::io, "Broken."));
   CHECK(calls == std::vector<int>{0, 2, 1, 3});
-  timeline.when(99, note(4));
+  REQUIRE(timeline.when(99, note(4)));
   CHECK(calls == std::vector<int>{0, 2, 1, 3, 4});
 }
 
 TEST_CASE("a callback may use the timeline it is called by", "[device]") {
   HostTimeline timeline(nullptr);
   std::vector<std::uint64_t> seen;
-  std::function<void()> chain = [&] {
+  TimelineCallback chain = [&](const Error*) {
     seen.push_back(timeline.reached());
     if (seen.size() < 5) {
-      timeline.when(timeline.reached() + 1, chain);
+      REQUIRE(timeline.when(timeline.reached() + 1, chain));
       (void)timeline.signal(timeline.reached() + 1);
     }
   };
-  timeline.when(1, chain);
+  REQUIRE(timeline.when(1, chain));
   REQUIRE(timeline.signal(1));
   CHECK(seen == std::vector<std::uint64_t>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("a callback that throws leaves the others and the timeline as they are", "[device]") {
+  HostTimeline timeline(nullptr);
+  int calls = 0;
+  REQUIRE(timeline.when(1, [](const Error*) { throw std::runtime_error("refused"); }));
+  REQUIRE(timeline.when(1, [&](const Error* failure) { calls += failure == nullptr; }));
+  REQUIRE(timeline.signal(1));
+  CHECK(calls == 1);
+  REQUIRE(timeline.when(1, [](const Error*) { throw std::runtime_error("refused"); }));
+  REQUIRE(timeline.signal(2));
+}
+
+TEST_CASE("the end of a timeline calls its pending callbacks with closed", "[device]") {
+  std::optional<Error> failure;
+  {
+    HostTimeline timeline(nullptr);
+    REQUIRE(timeline.when(7, [&](const Error* error) { failure = *error; }));
+  }
+  REQUIRE(failure);
+  CHECK(*failure == Errc::closed);
+}
+
+TEST_CASE("ten thousand callbacks in any order are called in the order of their values", "[device]") {
+  HostTimeline timeline(nullptr);
+  std::vector<std::uint64_t> seen;
+  for (std::uint64_t i = 0; i < 10000; ++i) {
+    const std::uint64_t value = 1 + i * 7919 % 10000;
+    REQUIRE(timeline.when(value, [&seen, value](const Error*) { seen.push_back(value); }));
+  }
+  REQUIRE(timeline.signal(5000));
+  CHECK(seen.size() == 5000);
+  REQUIRE(timeline.signal(10000));
+  CHECK(seen.size() == 10000);
+  CHECK(std::is_sorted(seen.begin(), seen.end()));
 }
 
 TEST_CASE("threads that signal, wait, watch and fail at once all get their answer", "[device]") {
@@ -84,7 +121,8 @@ TEST_CASE("threads that signal, wait, watch and fail at once all get their answe
                             }
                           }).value());
       threads.push_back(base::Worker::start("watch", [&] {
-                          for (std::uint64_t v = 1; v <= 300; ++v) timeline.when(v, [&] { ++called; });
+                          for (std::uint64_t v = 1; v <= 300; ++v)
+                            (void)timeline.when(v, [&](const Error*) { ++called; });
                         }).value());
       threads.push_back(base::Worker::start("signal", [&] {
                           for (std::uint64_t v = 1; v <= last; ++v) (void)timeline.signal(v);

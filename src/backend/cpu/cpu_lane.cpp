@@ -117,7 +117,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
 
   void look(base::Lock& lock);
-  void resume();
+  void resume(const Error* failure);
   void post(base::Lock& lock);
   void run(base::Lock& lock, std::uint64_t up_to);
   void finish(Job job);
@@ -221,20 +221,18 @@ void Queue::look(base::Lock& lock) {
   state_ = State::waiting;
   const TimelinePoint point = job.waits.back();
   lock.unlock();
-  // All timelines of this device are of this kind.
-  static_cast<HostTimeline&>(*point.timeline).when(point.value, [self = shared_from_this()] {
-    self->resume();
-  });
+  // A HostTimeline, as all timelines of this device are, needs no thread for it.
+  (void)point.timeline->when(point.value,
+                             [self = shared_from_this()](const Error* failure) { self->resume(failure); });
   lock.lock();
 }
 
-/// The timeline that the first job waits for has reached its value, or has failed.
-void Queue::resume() {
+/// Goes on with the first job: the timeline that it waits for has reached its value, or has failed.
+void Queue::resume(const Error* failure) {
   base::Lock lock(mutex_);
-  Job& job = jobs_.front();
-  auto& timeline = static_cast<HostTimeline&>(*job.waits.back().timeline);
-  if (timeline.reached() < job.waits.back().value) {
-    job.failure = timeline.failure();
+  if (failure) {
+    Job& job = jobs_.front();
+    job.failure = *failure;
     job.waits.clear();
   }
   look(lock);

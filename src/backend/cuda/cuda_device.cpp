@@ -59,7 +59,6 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice&
       lost_error_(Errc::device_lost,
                   base::text("Device '{}' ({}) is lost.", physical.info.id, physical.info.name)),
       pools_(*this),
-      queue_(*this),
       waiter_(*this) {}
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver> driver,
@@ -159,6 +158,7 @@ Result<void> CudaDevice::divide(Partition wish) {
 }
 
 CudaDevice::~CudaDevice() {
+  timelines_.end();
   waiter_.end();
   if (!context_) return;
   // What a lost device might still write is the context's to free.
@@ -354,7 +354,7 @@ const Error& CudaDevice::lose(CUresult result, const char* api, Place place) noe
       if (meaning(result).reach == Reach::process) driver_->die(result, api);
     }
   }
-  queue_.give_up();
+  pending_.give_up();
   waiter_.give_up();
   return lost_error_;
 }

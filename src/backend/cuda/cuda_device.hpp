@@ -12,7 +12,6 @@
 
 #include "backend/cuda/cuda_loader.hpp"
 #include "backend/cuda/cuda_pool.hpp"
-#include "backend/cuda/cuda_queue.hpp"
 #include "backend/cuda/cuda_waiter.hpp"
 #include "device/artefact.hpp"
 #include "device/backend.hpp"
@@ -21,7 +20,9 @@
 #include "device/executable.hpp"
 #include "device/lane_base.hpp"
 #include "device/native.hpp"
+#include "device/pending_submissions.hpp"
 #include "device/timeline.hpp"
+#include "device/timeline_waiter.hpp"
 #include "device/unfinished_work.hpp"
 
 namespace wye {
@@ -130,7 +131,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   /// What a pool holds on to.
   Bytes kept_memory() const noexcept { return kept_memory_; }
   CUdevice handle() const noexcept { return handle_; }
-  CudaQueue& queue() noexcept { return queue_; }
+  device::PendingSubmissions& pending() noexcept { return pending_; }
   CudaWaiter& waiter() noexcept { return waiter_; }
   std::shared_ptr<CudaDevice> self() { return std::static_pointer_cast<CudaDevice>(shared_from_this()); }
 
@@ -204,7 +205,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   std::atomic<const Error*> lost_{nullptr};
 
   mutable CudaPools pools_;
-  CudaQueue queue_;
+  device::TimelineWaiter timelines_{"wye-cuda-call", device::TimelineWaiter::Sleep::between_looks};
+  device::PendingSubmissions pending_{*this, timelines_};
   CudaWaiter waiter_;
 };
 

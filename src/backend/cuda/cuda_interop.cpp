@@ -82,7 +82,7 @@ Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline,
     return {};
   }
   if (point.reached() >= value) return {};
-  const Mark mark = queue_.mark_of(point, value);
+  const Mark mark = point.mark_of(value);
   if (!mark) {
     if (point.reached() >= value) return {};
     return Error(
@@ -122,8 +122,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
 std::shared_ptr<CudaTimeline> CudaTimeline::adopt(std::shared_ptr<CudaDevice> device, EventHandle event) {
   constexpr std::uint64_t any = std::numeric_limits<std::uint64_t>::max();
   auto timeline = base::own(new CudaTimeline(std::move(device), MovedBy::others));
-  timeline->marks_.push_back({any, std::move(event)});
-  timeline->scheduled_.store(any, std::memory_order_release);
+  timeline->mark(any, std::move(event));
   return timeline;
 }
 

@@ -38,8 +38,7 @@ LaneWork::~LaneWork() {
   if (!stream->handle) return;  // it was not made
   CudaDevice& device = stream->device;
   const CurrentContext current(device);
-  for (Flight* flight : busy) retire(*flight);
-  busy.clear();
+  for (Flight* flight : flights.in_flight()) retire(*flight);
   stream->keep.clear();
   if (!device.lost() && current) device.heard(device.cu.StreamDestroy(stream->handle), "cuStreamDestroy");
   flights.clear();
@@ -60,7 +59,8 @@ bool LaneWork::has_ended() noexcept {
   if (stream->device.lost()) return true;
   // Behind what the stream was given of a flight that failed there is no event.
   const std::uint64_t scheduled = timeline.scheduled();
-  const bool has_rest = std::any_of(busy.begin(), busy.end(), [&](const Flight* flight) {
+  const auto& given = flights.in_flight();
+  const bool has_rest = std::any_of(given.begin(), given.end(), [&](const Flight* flight) {
     return flight->begun && flight->value > scheduled;
   });
   return !has_rest && timeline.reached() >= scheduled;
@@ -74,7 +74,7 @@ CudaLane::~CudaLane() {
   // where a lost device would not end it.
   constexpr Instant for_ever = Instant::max() - Duration(1);
   (void)stream_->timeline->wait(last_, for_ever);
-  device.queue().close(*stream_);
+  device.pending().close(*stream_);
   (void)stream_->timeline->wait(stream_->timeline->scheduled(), for_ever);
   base::Backoff backoff;
   bool ended = false;
@@ -94,25 +94,18 @@ CudaLane::~CudaLane() {
 }
 
 Result<Flight*> CudaLane::next_flight() {
-  if (idle_.empty() && !busy_.empty()) collect(stream_->timeline->reached());
-  if (idle_.empty()) {
-    auto flight = std::make_unique<Flight>();
-    flights_.reserve(flights_.size() + 1);
-    busy_.reserve(flights_.capacity());
-    idle_.reserve(flights_.capacity());
-    idle_.push_back(flight.get());
-    flights_.push_back(std::move(flight));
-  }
-  Flight* flight = idle_.back();
-  // Who still looks at the event it was recorded for means that time: then this one has another.
-  if (flight->event.use_count() != 1) {
+  if (!flights_.has_idle() && !flights_.in_flight().empty()) collect(stream_->timeline->reached());
+  stream_->timeline->drop_reached();  // then the events of idle flights are theirs alone
+  auto flight = flights_.take([]() -> Result<std::unique_ptr<Flight>> { return std::make_unique<Flight>(); });
+  if (!flight) return flight;
+  // A thread that still looks at the event means the value that it was recorded for: then this flight has another.
+  if ((*flight)->event.use_count() != 1) {
     auto event = cuda().take_event();
-    if (!event) return std::move(event).error();
-    flight->event = *std::move(event);
+    if (!event) return flights_.give_back(**flight), std::move(event).error();
+    (*flight)->event = *std::move(event);
   }
-  idle_.pop_back();
-  flight->value = last_ + 1;
-  flight->begun = false;
+  (*flight)->value = last_ + 1;
+  (*flight)->begun = false;
   return flight;
 }
 
@@ -130,11 +123,11 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
           Errc::unsupported,
           base::text("A lane of device '{}' signals nothing of the host's: a stream follows it instead.",
                      device.info().id));
-  auto ready = device.queue().ready(*stream_, submission.waits);
+  auto ready = device.pending().ready(*stream_, submission.waits);
   if (!ready) return std::move(ready).error();
   const CurrentContext current(device);
   if (!current) return current.error();
-  // What is parked is given with the arguments it has now; a graph might have others by then.
+  // A pending submission is given with the arguments it has now; a graph might have others by then.
   CudaReplay* const replay = *ready ? CudaReplay::of(submission, device) : nullptr;
   std::shared_ptr<const CudaGraph> graph;
   plan_.clear();
@@ -154,7 +147,7 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   (*flight)->waits.assign(submission.waits.begin(), submission.waits.end());
   const std::uint64_t before = last_;
   if (!*ready) (*flight)->signals.assign(submission.signals.begin(), submission.signals.end());
-  auto done = *ready ? launch(*flight, submission.signals) : park(**flight);
+  auto done = *ready ? launch(*flight, submission.signals) : keep_pending(**flight);
   if (done) return last_;
   // Parts of large uploads may have gone ahead: nothing of this submission is left running.
   if (last_ != before) (void)stream_->timeline->wait(last_, Instant::max());
@@ -195,15 +188,15 @@ Result<void> CudaLane::launch(Flight* flight, std::span<const device::TimelinePo
 Result<void> CudaLane::finish(Flight& flight) {
   if (auto ended = stream_->give_end(flight); !ended) return fall_back(flight, std::move(ended).error());
   last_ = flight.value;
-  busy_.push_back(&flight);
-  cuda().queue().given(*stream_, flight);
+  flights_.start(flight);
+  cuda().pending().given(*stream_, flight.value);
   return {};
 }
 
 Error CudaLane::fall_back(Flight& flight, Error error) {
   if (!flight.begun) return discard(flight), error;
-  busy_.push_back(&flight);  // until the lane ends: the device may be at it
-  cuda().queue().fail(*stream_, error);
+  flights_.start(flight);  // until the lane ends: the device may be at work with it
+  cuda().pending().fail(*stream_, error);
   return error;
 }
 
@@ -211,12 +204,9 @@ Result<Flight*> CudaLane::next_part(Flight& flight) {
   const auto recording = flight.recording;
   if (auto finished = finish(flight); !finished) return std::move(finished).error();
   if (staging_.is_full()) {
-    // This one at least will give back what it holds; others may have downloads that nobody has waited for yet.
-    const auto oldest = std::find_if(busy_.begin(), busy_.end(), [](const Flight* f) {
-      return f->staging.held != 0 && f->downloads.empty();
-    });
-    if (oldest != busy_.end()) {
-      const std::uint64_t value = (*oldest)->value;
+    // This one at least will give back what it holds; others may have downloads that no caller has waited for yet.
+    if (const Flight* const oldest = flights_.first_with_staging()) {
+      const std::uint64_t value = oldest->value;
       if (auto reached = stream_->timeline->wait(value, Instant::max()); !reached)
         return std::move(reached).error();
       collect(value);
@@ -227,29 +217,24 @@ Result<Flight*> CudaLane::next_part(Flight& flight) {
   return next;
 }
 
-Result<void> CudaLane::park(Flight& flight) {
+Result<void> CudaLane::keep_pending(Flight& flight) {
   for (Step& step : plan_.steps)
     if (auto staged = stage(flight, step); !staged) return discard(flight), staged;
   std::swap(flight.plan, plan_);
-  if (auto parked = cuda().queue().park(stream_, flight); !parked) return discard(flight), parked;
+  if (auto kept = cuda().pending().add(*stream_, flight); !kept) return discard(flight), kept;
   last_ = flight.value;
-  busy_.push_back(&flight);
+  flights_.start(flight);
   return {};
 }
 
 void CudaLane::discard(Flight& flight) noexcept {
   work_->retire(flight);
-  idle_.push_back(&flight);
+  flights_.give_back(flight);
 }
 
-/// Takes back flights that have arrived and brought all they had to bring.
+/// Retires flights that have completed and whose downloads were delivered.
 void CudaLane::collect(std::uint64_t reached) noexcept {
-  const auto done = [&](Flight* flight) {
-    if (flight->value > reached || !flight->downloads.empty()) return false;
-    discard(*flight);
-    return true;
-  };
-  busy_.erase(std::remove_if(busy_.begin(), busy_.end(), done), busy_.end());
+  flights_.collect(reached, [this](Flight& flight) { work_->retire(flight); });
 }
 
 Result<void> CudaLane::wait(std::uint64_t value, Instant until) {
@@ -259,7 +244,7 @@ Result<void> CudaLane::wait(std::uint64_t value, Instant until) {
         base::text("A lane of device '{}' that has submitted up to {} cannot be waited for until {}.",
                    cuda().info().id, last_, value));
   if (auto reached = stream_->timeline->wait(value, until); !reached) return reached;
-  for (Flight* flight : busy_) {
+  for (Flight* flight : flights_.in_flight()) {
     if (flight->value > value) continue;
     for (const Flight::Download& download : flight->downloads)
       std::memcpy(download.target, download.from, download.bytes);
@@ -270,7 +255,7 @@ Result<void> CudaLane::wait(std::uint64_t value, Instant until) {
 }
 
 void CudaLane::abandon() noexcept {
-  for (Flight* flight : busy_) flight->downloads.clear();
+  for (Flight* flight : flights_.in_flight()) flight->downloads.clear();
 }
 
 }  // namespace cuda

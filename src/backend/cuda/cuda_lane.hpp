@@ -8,6 +8,7 @@
 #include "backend/cuda/cuda_staging.hpp"
 #include "backend/cuda/cuda_stream.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
+#include "device/flights.hpp"
 #include "device/lane_base.hpp"
 #include "device/timeline.hpp"
 
@@ -19,7 +20,7 @@ namespace cuda {
 /// is done.
 /// Threads: one thread at a time.
 struct LaneWork {
-  explicit LaneWork(CudaDevice& device) : stream(std::make_shared<CudaStream>(device)), staging(device) {}
+  explicit LaneWork(CudaDevice& device) : stream(std::make_unique<CudaStream>(device)), staging(device) {}
   LaneWork(const LaneWork&) = delete;
   /// It has ended, or the device is lost.
   ~LaneWork();
@@ -28,10 +29,9 @@ struct LaneWork {
   /// Whether the device has finished all of it. Never blocks.
   bool has_ended() noexcept;
 
-  std::shared_ptr<CudaStream> stream;
+  const std::unique_ptr<CudaStream> stream;
   Staging staging;
-  std::vector<std::unique_ptr<Flight>> flights;
-  std::vector<Flight*> busy;  // in the order of submission
+  device::Flights<Flight> flights;
   std::unique_ptr<LaneWork> next;
 };
 
@@ -61,20 +61,19 @@ class CudaLane final : public device::LaneBase {
   Result<Flight*> next_part(Flight& flight);
   /// Takes back a flight that could not be given. If the stream has begun it, that fails the lane.
   Error fall_back(Flight& flight, Error error);
-  Result<void> park(Flight& flight);
+  /// Keeps a flight pending until the values that it waits for are submitted.
+  Result<void> keep_pending(Flight& flight);
   void discard(Flight& flight) noexcept;
   void collect(std::uint64_t reached) noexcept;
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
 
   std::unique_ptr<LaneWork> work_;
-  std::shared_ptr<CudaStream>& stream_ = work_->stream;
+  CudaStream* const stream_ = work_->stream.get();
   Staging& staging_ = work_->staging;
-  std::vector<std::unique_ptr<Flight>>& flights_ = work_->flights;
-  std::vector<Flight*>& busy_ = work_->busy;
+  device::Flights<Flight>& flights_ = work_->flights;
   std::shared_ptr<device::Timeline> timeline_base_;
-  std::uint64_t last_ = 0;  // value of the last flight that was given or parked
+  std::uint64_t last_ = 0;  // value of the last flight that was given or is pending
   Plan plan_;               // of the submission that is made
-  std::vector<Flight*> idle_;
 };
 
 }  // namespace cuda

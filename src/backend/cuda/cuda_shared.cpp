@@ -175,7 +175,6 @@ std::shared_ptr<CudaTimeline> CudaTimeline::open(std::shared_ptr<CudaDevice> dev
   auto timeline = base::own(new CudaTimeline(std::move(device), MovedBy::others));
   timeline->semaphore_ = semaphore;
   timeline->original_ = std::move(original);
-  timeline->scheduled_.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_release);
   return timeline;
 }
 

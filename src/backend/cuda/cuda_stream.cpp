@@ -36,7 +36,10 @@ Result<void> enqueue(const CudaExecutable& executable, const NativeLane& lane, E
 
 }  // namespace
 
-Result<void> CudaStream::give(Flight& flight) {
+device::ScheduledTimeline& CudaStream::lane_timeline() const noexcept { return *timeline; }
+
+Result<void> CudaStream::give(device::PendingSubmission& submission) {
+  auto& flight = static_cast<Flight&>(submission);
   const CurrentContext current(device);
   if (!current) return current.error();
   if (auto waits = give_waits(flight); !waits) return waits;
@@ -61,7 +64,7 @@ Result<void> CudaStream::give_waits(const Flight& flight) {
       continue;
     }
     if (&other == timeline.get() || other.seen() >= point.value) continue;
-    const Mark mark = device.queue().mark_of(other, point.value);
+    const Mark mark = other.mark_of(point.value);
     if (!mark) continue;  // reached meanwhile
     if (const CUresult r = device.cu.StreamWaitEvent(handle, mark.event->handle, CU_EVENT_WAIT_DEFAULT);
         r != CUDA_SUCCESS)
@@ -144,6 +147,7 @@ Result<void> CudaStream::give_end(Flight& flight) {
   }
   if (const CUresult r = device.cu.EventRecord(flight.event->handle, handle); r != CUDA_SUCCESS)
     return refused(r, "cuEventRecord");
+  timeline->mark(flight.value, flight.event);
   return {};
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "backend/cuda/cuda_device.hpp"
 #include "backend/cuda/cuda_staging.hpp"
 #include "device/artefact.hpp"
+#include "device/pending_submissions.hpp"
 #include "device/recording.hpp"
 #include "device/timeline.hpp"
 
@@ -77,20 +77,18 @@ struct Plan {
 };
 
 /// A submission, or a part of one, on its way, with all it needs until the device is done with it. Lanes use flights again.
-/// Threads: one thread at a time: its lane's, but while it is parked, that of whoever gives it.
-struct Flight {
+/// Threads: one thread at a time: that of its lane, or, while it is pending, the thread that gives it.
+struct Flight : device::PendingSubmission {
   /// A copy to the host that is outstanding.
   struct Download {
     const std::byte* from = nullptr;
     std::byte* target = nullptr;
     std::uint64_t bytes = 0;
   };
-  std::uint64_t value = 0;  ///< what the lane's timeline reaches with it
-  EventHandle event;        ///< recorded behind it; kept for the next time
+  EventHandle event;  ///< recorded behind it; kept for the next time
   std::shared_ptr<const device::Recording> recording;
-  std::vector<device::TimelinePoint> waits;
   std::vector<device::TimelinePoint> signals;  ///< of other drivers
-  Plan plan;                                   ///< of a flight that was parked
+  Plan plan;                                   ///< of a flight that was pending
   std::shared_ptr<const CudaGraph> graph;
   std::vector<Download> downloads;
   StagingUse staging;
@@ -98,11 +96,12 @@ struct Flight {
 };
 
 /// The state of a lane that others may have to do with: who brings what it waits for gives it its work.
-struct CudaStream {
+struct CudaStream final : device::SubmittingLane {
   explicit CudaStream(CudaDevice& d) : device(d) {}
 
-  /// Gives a flight that was parked: what it waits for, its steps, its end.
-  Result<void> give(Flight& flight);
+  /// Gives a flight that was pending: its waits, its steps, its end.
+  Result<void> give(device::PendingSubmission& submission) override;
+  device::ScheduledTimeline& lane_timeline() const noexcept override;
   // These are called with the context current.
   Result<void> give_waits(const Flight& flight);
   Result<void> give_step(Flight& flight, Plan& plan, const Step& step);
@@ -114,9 +113,6 @@ struct CudaStream {
   NativeKeep keep;  ///< what native functions keep
   std::shared_ptr<CudaTimeline> timeline;
   std::uint64_t memory_seen = 0;  ///< of the device's memory, taken before what the stream was given last
-  // Under the queue's lock:
-  std::deque<Flight*> parked;
-  bool giving = false;  ///< somebody gives what was parked
 };
 
 }  // namespace cuda

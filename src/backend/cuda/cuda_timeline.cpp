@@ -19,32 +19,51 @@ constexpr Duration sleeping = std::chrono::microseconds(30);
 
 }  // namespace
 
+CudaTimeline::CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by)
+    : ScheduledTimeline(device, device->pending(), by) {}
+
 Result<std::shared_ptr<CudaTimeline>> CudaTimeline::create(std::shared_ptr<CudaDevice> device, MovedBy by) {
   if (const Error* lost = device->lost()) return *lost;
   return base::own(new CudaTimeline(std::move(device), by));
 }
 
 CudaTimeline::~CudaTimeline() {
-  if (!semaphore_ || device_->lost()) return;
-  if (const CurrentContext current(*device_); current)
-    device_->heard(device_->cu.DestroyExternalSemaphore(semaphore_), "cuDestroyExternalSemaphore");
+  call_seen();
+  CudaDevice& owner = cuda();
+  if (!semaphore_ || owner.lost()) return;
+  if (const CurrentContext current(owner); current)
+    owner.heard(owner.cu.DestroyExternalSemaphore(semaphore_), "cuDestroyExternalSemaphore");
 }
 
-void CudaTimeline::raise(std::uint64_t value) noexcept {
-  std::uint64_t before = seen();
-  while (before < value && !reached_.compare_exchange_weak(before, value, std::memory_order_acq_rel)) {
-  }
+void CudaTimeline::mark(std::uint64_t value, EventHandle event) {
+  const std::lock_guard lock(marks_mutex_);
+  marks_.push_back({value, std::move(event)});
 }
+
+Mark CudaTimeline::mark_of(std::uint64_t value) {
+  const std::lock_guard lock(marks_mutex_);
+  for (const Mark& mark : marks_)
+    if (mark.value >= value) return mark;
+  return {};
+}
+
+Mark CudaTimeline::first_mark() noexcept {
+  const std::lock_guard lock(marks_mutex_);
+  while (!marks_.empty() && marks_.front().value <= seen()) marks_.pop_front();
+  return marks_.empty() ? Mark{} : marks_.front();
+}
+
+void CudaTimeline::drop_reached() noexcept { (void)first_mark(); }
 
 std::uint64_t CudaTimeline::reached() noexcept {
   if (original_) return original_->reached();
-  if (by_ == MovedBy::host || seen() >= scheduled() || device_->lost()) return seen();
-  const CurrentContext current(*device_);
+  if (moved_by() == MovedBy::host || seen() >= scheduled() || device_->lost()) return seen();
+  const CurrentContext current(cuda());
   if (!current) return seen();
-  while (const Mark mark = device_->queue().first_mark(*this)) {
-    const CUresult r = device_->cu.EventQuery(mark.event->handle);
+  while (const Mark mark = first_mark()) {
+    const CUresult r = cuda().cu.EventQuery(mark.event->handle);
     if (r != CUDA_SUCCESS) {
-      if (r != CUDA_ERROR_NOT_READY) device_->heard(r, "cuEventQuery");
+      if (r != CUDA_ERROR_NOT_READY) cuda().heard(r, "cuEventQuery");
       break;
     }
     raise(mark.value);
@@ -54,11 +73,11 @@ std::uint64_t CudaTimeline::reached() noexcept {
 
 /// Looks at an event, and sleeps for it if it has not come.
 CudaTimeline::Answer CudaTimeline::ask(const Mark& mark, Instant until, base::Backoff& backoff) {
-  const CurrentContext current(*device_);
+  const CurrentContext current(cuda());
   if (!current) return {.result = current.result(), .api = "cuCtxPushCurrent"};
   CUresult r = CUDA_ERROR_NOT_READY;
   const auto has_come = [&] {
-    r = device_->cu.EventQuery(mark.event->handle);
+    r = cuda().cu.EventQuery(mark.event->handle);
     if (r == CUDA_ERROR_NOT_READY) backoff.answered();
     return r != CUDA_ERROR_NOT_READY;
   };
@@ -69,9 +88,9 @@ CudaTimeline::Answer CudaTimeline::ask(const Mark& mark, Instant until, base::Ba
   if (come || Clock::steady().now() >= until || device_->lost()) return {.result = r, .api = "cuEventQuery"};
   const Instant rest = device_->sleep_until(until);
   if (rest == Instant::max()) {
-    r = device_->cu.EventSynchronize(mark.event->handle);
+    r = cuda().cu.EventSynchronize(mark.event->handle);
   } else {
-    const auto heard = device_->waiter().wait(id_, mark.value, mark.event, rest);
+    const auto heard = cuda().waiter().wait(id_, mark.value, mark.event, rest);
     if (!heard) return {.result = r, .api = "cuEventQuery"};  // no thread to sleep on
     r = heard->value_or(r);
   }
@@ -83,9 +102,9 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
   if (original_) return original_->wait(value, until);
   if (seen() >= value) return {};
   if (scheduled() < value)
-    if (auto scheduled = device_->queue().wait_scheduled(*this, value, until); !scheduled) return scheduled;
-  if (by_ == MovedBy::host) return {};
-  if (const Mark mark = device_->queue().mark_of(*this, value)) {
+    if (auto scheduled = pending_.wait_scheduled(*this, value, until); !scheduled) return scheduled;
+  if (moved_by() == MovedBy::host) return {};
+  if (const Mark mark = mark_of(value)) {
     base::Backoff backoff;
     for (;;) {
       const Answer said = ask(mark, until, backoff);
@@ -93,7 +112,7 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
         raise(mark.value);
         break;
       }
-      if (ends_device(said.result)) return device_->lose(said.result, said.api);
+      if (ends_device(said.result)) return cuda().lose(said.result, said.api);
       if (device_->lost() || Clock::steady().now() >= until) break;
       // A failure that does not end the device says nothing about the event.
       if (said.slept) continue;
@@ -105,19 +124,11 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
                        device_->info().id, base::Backoff::limit / std::chrono::seconds(1), value));
     }
   }
-  // Somebody may have seen the device lost meanwhile: then nothing that was computed is to be trusted.
+  // Another thread may have seen the device lost: then no result is to be trusted.
   if (const Error* lost = device_->lost()) return *lost;
   if (seen() >= value) return {};
   return Error(Errc::timed_out, base::text("Device '{}' has not reached the value waited for ({}) in time.",
                                            device_->info().id, value));
-}
-
-Result<void> CudaTimeline::signal(std::uint64_t value) {
-  if (by_ != MovedBy::host)
-    return Error(
-        Errc::invalid_argument,
-        base::text("A timeline that device '{}' moves cannot be moved by the host.", device_->info().id));
-  return device_->queue().signal(*this, value);
 }
 
 }  // namespace cuda

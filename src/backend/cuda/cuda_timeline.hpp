@@ -4,72 +4,71 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
+#include <mutex>
 
 #include "backend/cuda/cuda_device.hpp"
 #include "base/backoff.hpp"
-#include "device/device.hpp"
-#include "device/timeline.hpp"
+#include "device/scheduled_timeline.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// A lane's timeline is an event behind each value. The host's is a number: what waits for it is not given to a stream before it
-/// is reached (see CudaQueue).
+/// An event, and the value that is reached with it.
+struct Mark {
+  std::uint64_t value = 0;
+  EventHandle event;
+  explicit operator bool() const noexcept { return event != nullptr; }
+};
+
+/// A lane's timeline is an event behind each value. The host's is a number: a submission that waits for it is not given to a
+/// stream before it is reached (see device::PendingSubmissions).
 /// Threads: thread-safe.
-class CudaTimeline final : public device::Timeline {
+class CudaTimeline final : public device::ScheduledTimeline {
  public:
-  enum class MovedBy : std::uint8_t { lane, host, others };
   static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, MovedBy by);
-  /// A timeline that any value of is reached with an event that was recorded for the host.
+  /// Creates a timeline whose every value is reached with an event that was recorded for the host.
   static std::shared_ptr<CudaTimeline> adopt(std::shared_ptr<CudaDevice> device, EventHandle event);
-  /// A timeline of another driver whose semaphore this one has too. The other one says how far it is.
+  /// Opens a timeline of another driver whose semaphore this driver has too. `original` tells the value reached.
   static std::shared_ptr<CudaTimeline> open(std::shared_ptr<CudaDevice> device, CUexternalSemaphore semaphore,
                                             std::shared_ptr<device::Timeline> original);
   ~CudaTimeline() override;
 
-  /// Cost: none where all that was submitted is known to be reached, else a question to the driver or two.
+  /// Cost: none if all that was submitted is known to be reached, otherwise a question to the driver or two.
   std::uint64_t reached() noexcept override;
-  /// A wait that fails without the device being lost is repeated, and the event is asked meanwhile.
-  /// Errors: as the contract says; that of the driver, after `base::Backoff::limit` in which it answered neither.
+  /// Repeats a wait that fails without the device being lost, and asks for the event meanwhile.
+  /// Errors: as the contract says; that of the driver, after `base::Backoff::limit` without an answer to either.
   Result<void> wait(std::uint64_t value, Instant until) override;
-  Result<void> signal(std::uint64_t value) override;
-  const device::DeviceBase* owner() const noexcept override { return device_.get(); }
-
-  bool is_foreign() const noexcept override { return by_ == MovedBy::others; }
   device::Turns* turns() noexcept override { return original_ ? original_->turns() : nullptr; }
-  /// What is known to be reached. Asks nobody.
-  std::uint64_t seen() const noexcept { return reached_.load(std::memory_order_acquire); }
-  /// The largest value that a stream was given the event of, or the host has set: it will be reached unless the device is
-  /// lost.
-  std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
-  /// Null of all but those of another driver: these are waited for and signalled by it.
+  /// Returns null unless another driver moves the timeline: waits and signals go to that semaphore.
   CUexternalSemaphore semaphore() const noexcept { return semaphore_; }
 
+  /// Notes that `event` was recorded behind `value`, which is scheduled next.
+  void mark(std::uint64_t value, EventHandle event);
+  /// Returns the event behind `value`, which was scheduled; nothing if the value is reached.
+  Mark mark_of(std::uint64_t value);
+  /// Forgets the events of values that are seen as reached.
+  void drop_reached() noexcept;
+
  private:
-  friend class CudaQueue;
   /// What the driver last said of an event; CUDA_ERROR_NOT_READY if it has not come.
   struct Answer {
     CUresult result = CUDA_ERROR_NOT_READY;
     const char* api = "";
     bool slept = false;
   };
+  CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by);
+  CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device_); }
   Answer ask(const Mark& mark, Instant until, base::Backoff& backoff);
-  /// Notes that `value` is reached.
-  void raise(std::uint64_t value) noexcept;
-  CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by) : device_(std::move(device)), by_(by) {}
+  /// Returns the first mark that is not known to be reached; nothing if all are.
+  Mark first_mark() noexcept;
 
-  std::shared_ptr<CudaDevice> device_;
-  const MovedBy by_;
   static inline std::atomic<std::uint64_t> made_{0};
   const std::uint64_t id_ = ++made_;  // different for every timeline of this process
   CUexternalSemaphore semaphore_ = nullptr;
   std::shared_ptr<device::Timeline> original_;  // whose semaphore it is
-  std::atomic<std::uint64_t> reached_{0};       // as far as anybody has seen
-  std::atomic<std::uint64_t> scheduled_{0};
-  std::optional<Error> failure_;  // why no value above `scheduled_` will come; under the queue's lock
-  std::deque<Mark> marks_;        // of values that may not be reached yet; under the queue's lock
+  std::mutex marks_mutex_;
+  std::deque<Mark> marks_;  // of values that may not be reached yet
 };
 
 }  // namespace cuda

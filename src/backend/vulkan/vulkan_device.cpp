@@ -82,6 +82,7 @@ Result<void> VulkanDevice::use(VkDevice device, VkQueue queue, const NativeLock&
 }
 
 VulkanDevice::~VulkanDevice() {
+  waiter_.end();
   if (handle_ == VK_NULL_HANDLE) return;
   // Of the host's own, other queues are nobody's business here; the lanes have waited for what was theirs.
   if (!lost() && !is_hosts_) vk.DeviceWaitIdle(handle_);
@@ -215,7 +216,7 @@ const Error& VulkanDevice::lose(const char* api, Place place) noexcept {
       lost_.store(&lost_error_, std::memory_order_release);
     }
   }
-  if (queue_) queue_->give_up();
+  pending_.give_up();
   return lost_error_;
 }
 

@@ -19,7 +19,9 @@
 #include "device/executable.hpp"
 #include "device/lane_base.hpp"
 #include "device/native.hpp"
+#include "device/pending_submissions.hpp"
 #include "device/timeline.hpp"
+#include "device/timeline_waiter.hpp"
 #include "device/unfinished_work.hpp"
 
 namespace wye {
@@ -62,6 +64,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   const PhysicalDevice& physical() const noexcept { return physical_; }
   const VulkanOptions& options() const noexcept { return options_; }
   VulkanQueue& queue() noexcept { return *queue_; }
+  device::PendingSubmissions& pending() noexcept { return pending_; }
   VulkanMemory& heap() noexcept { return *memory_; }
   /// Whether buffers that another driver has too must have their memory for themselves.
   /// Errors: unsupported: what the driver cannot of `wanted`.
@@ -103,6 +106,8 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
   VulkanOptions options_;
   VkDevice handle_ = VK_NULL_HANDLE;
   bool is_hosts_ = false;  // the host ends it
+  device::TimelineWaiter waiter_{"wye-vk-wait", device::TimelineWaiter::Sleep::in_driver};
+  device::PendingSubmissions pending_{*this, waiter_};
   std::optional<VulkanQueue> queue_;
   std::optional<VulkanMemory> memory_;
   std::atomic<std::uint64_t> serial_{0};

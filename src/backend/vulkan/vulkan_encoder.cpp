@@ -34,7 +34,11 @@ Encoder::Encoder(VulkanLane& lane, Flight& flight, const device::Submission& sub
       device_(lane.vulkan()),
       flight_(&flight),
       submission_(submission),
-      ready_(device_.queue().ready(*lane.timeline_, lane.last_, submission.waits)) {}
+      ready_(lane.ready_ && std::all_of(submission.waits.begin(), submission.waits.end(),
+                                        [](const device::TimelinePoint& point) {
+                                          return !point.timeline->is_foreign() ||
+                                                 point.timeline->reached() >= point.value;
+                                        })) {}
 
 Result<void> Encoder::encode() {
   for (const device::Command& command : submission_.recording->commands())
@@ -108,8 +112,8 @@ Result<void> Encoder::upload(const std::byte* source, const Range& to, const Ope
 
 Result<void> Encoder::go_ahead() {
   if (auto finished = finish(); !finished) return finished;
-  const bool has_commands = std::exchange(begun_, false);
-  auto next = lane_.launch_part(*std::exchange(flight_, nullptr), has_commands);
+  begun_ = false;
+  auto next = lane_.launch_part(*std::exchange(flight_, nullptr));
   if (!next) return std::move(next).error();
   flight_ = *next;
   pending_ = true;
@@ -367,6 +371,7 @@ void Encoder::copy_bytes(VulkanBuffer& from, std::uint64_t from_offset, VulkanBu
 /// Ends the command buffer, and does what the host does in place: last, so that nothing was written where it
 /// fails.
 Result<void> Encoder::finish() {
+  flight_->has_commands = begun_;
   if (begun_) {
     // The host may read what it can reach as soon as the timeline says so.
     barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);

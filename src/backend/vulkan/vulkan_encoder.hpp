@@ -24,8 +24,6 @@ class Encoder {
   Result<void> encode();
   /// The flight that the end of the recording went into; null where there is none any more.
   Flight* flight() const noexcept { return flight_; }
-  /// Whether the device has anything to do in it.
-  bool has_commands() const noexcept { return begun_; }
 
  private:
   /// Bytes [offset, offset + bytes) of a buffer.
@@ -60,7 +58,7 @@ class Encoder {
   VulkanDevice& device_;
   Flight* flight_;
   const device::Submission& submission_;
-  const bool ready_;     // all that this submission comes after has been given to the queue
+  const bool ready_;     // every wait of this submission is given to the queue, or reached if it is foreign
   bool leading_ = true;  // only uploads so far
   bool begun_ = false;
   bool pending_ = true;                      // a barrier goes before the next command

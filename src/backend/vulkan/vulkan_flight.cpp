@@ -51,7 +51,8 @@ void Flight::retire(Staging& from) noexcept {
   for (const auto& buffer : buffers) buffer->uses.fetch_sub(1, std::memory_order_release);
   buffers.clear();
   recording.reset();
-  others.clear();
+  waits.clear();  // until now: the driver may be at the semaphores of foreign timelines
+  signals.clear();
   from.give(staging);
   sets.reset();
 }

@@ -8,6 +8,7 @@
 #include "backend/vulkan/vulkan_buffer.hpp"
 #include "backend/vulkan/vulkan_descriptors.hpp"
 #include "backend/vulkan/vulkan_staging.hpp"
+#include "device/pending_submissions.hpp"
 #include "device/recording.hpp"
 #include "device/timeline.hpp"
 
@@ -17,7 +18,7 @@ namespace vulkan {
 
 /// A command buffer and everything it needs until the device is done with it. A lane uses flights again.
 /// Threads: one thread at a time, with its lane.
-struct Flight {
+struct Flight : device::PendingSubmission {
   explicit Flight(VulkanDevice& device) : sets(device) {}
 
   /// A copy to the host that is outstanding.
@@ -51,11 +52,11 @@ struct Flight {
   void retire(Staging& staging) noexcept;
 
   VkCommandBuffer commands = VK_NULL_HANDLE;
-  std::uint64_t value = 0;   ///< what the lane's timeline reaches with it
-  std::uint64_t serial = 0;  ///< different for every submission of the device
+  bool has_commands = false;  ///< else the device has nothing to do in it
+  std::uint64_t serial = 0;   ///< different for every submission of the device
   std::shared_ptr<const device::Recording> recording;
   std::vector<std::shared_ptr<VulkanBuffer>> buffers;
-  std::vector<device::TimelinePoint> others;  ///< what others move: the driver may be at their semaphores
+  std::vector<device::TimelinePoint> signals;  ///< foreign timelines
   std::vector<Upload> uploads;
   std::vector<Download> downloads;
   StagingUse staging;

@@ -1,6 +1,5 @@
 #include "backend/vulkan/vulkan_lane.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "backend/vulkan/vulkan_encoder.hpp"
@@ -38,9 +37,16 @@ Result<std::unique_ptr<VulkanLane>> VulkanLane::create(std::shared_ptr<VulkanDev
 LaneWork::~LaneWork() {
   if (!timeline) return;  // it was not made
   VulkanDevice& device = timeline->device();
-  for (Flight* flight : busy) flight->retire(staging);
+  for (Flight* flight : flights.in_flight()) flight->retire(staging);
   flights.clear();
   if (pool != VK_NULL_HANDLE) device.vk.DestroyCommandPool(device.handle(), pool, nullptr);
+}
+
+Result<void> LaneWork::give(device::PendingSubmission& submission) {
+  const auto& flight = static_cast<const Flight&>(submission);
+  return timeline->device().queue().give(*timeline, flight.value,
+                                         flight.has_commands ? flight.commands : VK_NULL_HANDLE, flight.waits,
+                                         flight.signals);
 }
 
 bool LaneWork::has_ended() noexcept {
@@ -51,9 +57,9 @@ VulkanLane::~VulkanLane() {
   VulkanDevice& device = vulkan();
   abandon();
   if (!timeline_) return;
-  // What is parked goes to the device first, or fails; what the device has must end before its memory goes.
+  // Pending work is submitted or fails. Submitted work must complete before its memory is freed.
   (void)timeline_->wait(last_, Instant::max());
-  device.queue().close(*timeline_);
+  device.pending().close(*work_);
   if (!timeline_->wait(timeline_->scheduled(), Instant::max()) && !device.lost())
     device.unfinished().add(std::move(work_));
 }
@@ -70,6 +76,9 @@ Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
       return Error(Errc::invalid_argument,
                    base::text("A lane of device '{}' cannot signal a timeline that was not brought to it.",
                               vulkan().info().id));
+  auto ready = vulkan().pending().ready(*work_, submission.waits);
+  if (!ready) return std::move(ready).error();
+  ready_ = *ready;
   const std::uint64_t before = last_;
   auto flight = next_flight();
   if (!flight) return std::move(flight).error();
@@ -77,7 +86,7 @@ Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
   Encoder encoder(*this, **flight, submission);
   auto done = encoder.encode();
   if (done)
-    done = launch(*encoder.flight(), encoder.has_commands(), submission.waits, submission.signals);
+    done = launch(*encoder.flight(), submission.waits, submission.signals);
   else if (encoder.flight())
     discard(*encoder.flight());
   if (done) return last_;
@@ -87,13 +96,10 @@ Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
 }
 
 Result<Flight*> VulkanLane::next_flight() {
-  collect(idle_.empty() && !busy_.empty() ? timeline_->reached() : 0);
-  if (idle_.empty()) {
+  collect(!flights_.has_idle() && !flights_.in_flight().empty() ? timeline_->reached() : 0);
+  auto flight = flights_.take([this]() -> Result<std::unique_ptr<Flight>> {
     VulkanDevice& device = vulkan();
-    auto flight = std::make_unique<Flight>(device);
-    flights_.reserve(flights_.size() + 1);
-    busy_.reserve(flights_.capacity());
-    idle_.reserve(flights_.capacity());
+    auto made = std::make_unique<Flight>(device);
     const VkCommandBufferAllocateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                            .pNext = nullptr,
                                            .commandPool = work_->pool,
@@ -104,43 +110,36 @@ Result<Flight*> VulkanLane::next_flight() {
         r != VK_SUCCESS)
       return device.failed(r, "vkAllocateCommandBuffers",
                            base::text("Device '{}' gives no command buffer.", device.info().id));
-    flight->commands = commands;
-    idle_.push_back(flight.get());
-    flights_.push_back(std::move(flight));
-  }
-  Flight* flight = idle_.back();
-  idle_.pop_back();
-  flight->serial = vulkan().next_serial();
-  flight->value = last_ + 1;
+    made->commands = commands;
+    return made;
+  });
+  if (!flight) return flight;
+  (*flight)->serial = vulkan().next_serial();
+  (*flight)->value = last_ + 1;
   return flight;
 }
 
-Result<void> VulkanLane::launch(Flight& flight, bool has_commands,
-                                std::span<const device::TimelinePoint> waits,
+Result<void> VulkanLane::launch(Flight& flight, std::span<const device::TimelinePoint> waits,
                                 std::span<const device::TimelinePoint> signals) {
   flight.value = last_ + 1;
   flight.promise(timeline_);
-  for (const auto points : {waits, signals})
-    for (const device::TimelinePoint& point : points)
-      if (point.timeline->is_foreign()) flight.others.push_back(point);
-  auto taken = vulkan().queue().submit(timeline_, flight.value,
-                                       has_commands ? flight.commands : VK_NULL_HANDLE, waits, signals);
-  if (!taken) return discard(flight), taken;
+  flight.waits.assign(waits.begin(), waits.end());
+  flight.signals.assign(signals.begin(), signals.end());
+  device::PendingSubmissions& pending = vulkan().pending();
+  if (auto taken = ready_ ? work_->give(flight) : pending.add(*work_, flight); !taken)
+    return discard(flight), taken;
+  if (ready_) pending.given(*work_, flight.value);
   last_ = flight.value;
-  busy_.push_back(&flight);
+  flights_.start(flight);
   return {};
 }
 
-Result<Flight*> VulkanLane::launch_part(Flight& flight, bool has_commands) {
+Result<Flight*> VulkanLane::launch_part(Flight& flight) {
   auto recording = flight.recording;
-  if (auto launched = launch(flight, has_commands, {}, {}); !launched) return std::move(launched).error();
+  if (auto launched = launch(flight, {}, {}); !launched) return std::move(launched).error();
   if (staging_.is_full()) {
-    // This one at least will give back what it holds; others may have downloads that nobody has waited for
-    // yet.
-    const auto oldest = std::find_if(busy_.begin(), busy_.end(), [](const Flight* f) {
-      return f->staging.held != 0 && f->downloads.empty();
-    });
-    const std::uint64_t value = (*oldest)->value;
+    // This one at least will give back what it holds; others may have downloads that no caller has waited for yet.
+    const std::uint64_t value = flights_.first_with_staging()->value;
     if (auto reached = timeline_->wait(value, Instant::max()); !reached) return std::move(reached).error();
     collect(value);
   }
@@ -151,18 +150,12 @@ Result<Flight*> VulkanLane::launch_part(Flight& flight, bool has_commands) {
 
 void VulkanLane::discard(Flight& flight) noexcept {
   flight.retire(staging_);
-  idle_.push_back(&flight);
+  flights_.give_back(flight);
 }
 
-/// Retires flights that have arrived and brought all they had to bring.
+/// Retires flights that have completed and whose downloads were delivered.
 void VulkanLane::collect(std::uint64_t reached) noexcept {
-  const auto done = [&](Flight* flight) {
-    if (flight->value > reached || !flight->downloads.empty()) return false;
-    flight->retire(staging_);
-    idle_.push_back(flight);
-    return true;
-  };
-  busy_.erase(std::remove_if(busy_.begin(), busy_.end(), done), busy_.end());
+  flights_.collect(reached, [this](Flight& flight) { flight.retire(staging_); });
 }
 
 Result<void> VulkanLane::wait(std::uint64_t value, Instant until) {
@@ -172,7 +165,7 @@ Result<void> VulkanLane::wait(std::uint64_t value, Instant until) {
         base::text("A lane of device '{}' that has submitted up to {} cannot be waited for until {}.",
                    vulkan().info().id, last_, value));
   if (auto reached = timeline_->wait(value, until); !reached) return reached;
-  for (Flight* flight : busy_)
+  for (Flight* flight : flights_.in_flight())
     if (flight->value <= value)
       if (auto delivered = flight->deliver(); !delivered) return delivered;
   collect(value);
@@ -180,7 +173,7 @@ Result<void> VulkanLane::wait(std::uint64_t value, Instant until) {
 }
 
 void VulkanLane::abandon() noexcept {
-  for (Flight* flight : busy_) flight->abandon();
+  for (Flight* flight : flights_.in_flight()) flight->abandon();
 }
 
 }  // namespace vulkan

@@ -8,7 +8,9 @@
 #include "backend/vulkan/vulkan_flight.hpp"
 #include "backend/vulkan/vulkan_staging.hpp"
 #include "backend/vulkan/vulkan_timeline.hpp"
+#include "device/flights.hpp"
 #include "device/lane_base.hpp"
+#include "device/pending_submissions.hpp"
 #include "device/timeline.hpp"
 
 namespace wye {
@@ -18,19 +20,19 @@ namespace vulkan {
 /// All of a lane that the driver may be at work with. The device keeps it when a lane ends and the driver does not say that it
 /// is done.
 /// Threads: one thread at a time.
-struct LaneWork {
+struct LaneWork final : device::SubmittingLane {
   explicit LaneWork(VulkanDevice& device) : staging(device) {}
-  LaneWork(const LaneWork&) = delete;
   /// The device has reached all that the timeline was scheduled for, or is lost.
-  ~LaneWork();
+  ~LaneWork() override;
+  Result<void> give(device::PendingSubmission& submission) override;
+  device::ScheduledTimeline& lane_timeline() const noexcept override { return *timeline; }
   /// Whether the device has finished all of it. Never blocks.
   bool has_ended() noexcept;
 
   std::shared_ptr<VulkanTimeline> timeline;
   VkCommandPool pool = VK_NULL_HANDLE;
   Staging staging;
-  std::vector<std::unique_ptr<Flight>> flights;
-  std::vector<Flight*> busy;  // in the order of submission
+  device::Flights<Flight> flights;
   std::unique_ptr<LaneWork> next;
 };
 
@@ -51,12 +53,12 @@ class VulkanLane final : public device::LaneBase {
   explicit VulkanLane(std::shared_ptr<VulkanDevice> device);
   /// A flight to record the next submission into.
   Result<Flight*> next_flight();
-  /// Hands a recorded flight to the queue; if that fails it is retired.
-  Result<void> launch(Flight& flight, bool has_commands, std::span<const device::TimelinePoint> waits,
+  /// Hands a recorded flight to the queue, or keeps it pending. Retires it if that fails.
+  Result<void> launch(Flight& flight, std::span<const device::TimelinePoint> waits,
                       std::span<const device::TimelinePoint> signals);
-  /// Launches the beginning of a recording ahead of the rest and gives the flight to go on with, when there
-  /// is staging memory for it within the budget.
-  Result<Flight*> launch_part(Flight& flight, bool has_commands);
+  /// Launches the beginning of a recording ahead of the rest and returns the flight to continue with, once there is staging
+  /// memory for it within the budget.
+  Result<Flight*> launch_part(Flight& flight);
   void discard(Flight& flight) noexcept;
   void collect(std::uint64_t reached) noexcept;
   VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
@@ -64,11 +66,10 @@ class VulkanLane final : public device::LaneBase {
   std::unique_ptr<LaneWork> work_;
   std::shared_ptr<VulkanTimeline>& timeline_ = work_->timeline;
   Staging& staging_ = work_->staging;
-  std::vector<std::unique_ptr<Flight>>& flights_ = work_->flights;
-  std::vector<Flight*>& busy_ = work_->busy;
+  device::Flights<Flight>& flights_ = work_->flights;
   std::shared_ptr<device::Timeline> timeline_base_;
   std::uint64_t last_ = 0;  // value of the last submission
-  std::vector<Flight*> idle_;
+  bool ready_ = false;      // the submission that is made can be given to the driver at once
   // What an encoder works with; here so that it keeps its memory.
   std::vector<std::byte> parameters_;
   std::vector<VkDescriptorBufferInfo> set_;       // by binding, of the dispatch that is encoded

@@ -164,7 +164,6 @@ Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::share(std::shared_ptr<Vu
                                           .pNext = nullptr,
                                           .handleTypes = semaphore_file};
   if (auto made = timeline->create_semaphore(&given); !made) return std::move(made).error();
-  timeline->scheduled_ = std::numeric_limits<std::uint64_t>::max();
   timeline->turns_.emplace(*timeline);
   return timeline;
 }
@@ -175,9 +174,9 @@ Result<base::Descriptor> VulkanTimeline::file() {
                                      .semaphore = semaphore_,
                                      .handleType = semaphore_file};
   int number = -1;
-  if (const VkResult r = device_->vk.GetSemaphoreFdKHR(device_->handle(), &info, &number); r != VK_SUCCESS)
-    return device_->failed(r, "vkGetSemaphoreFdKHR",
-                           base::text("Device '{}' does not give a semaphore away.", device_->info().id));
+  if (const VkResult r = device().vk.GetSemaphoreFdKHR(device().handle(), &info, &number); r != VK_SUCCESS)
+    return device().failed(r, "vkGetSemaphoreFdKHR",
+                           base::text("Device '{}' does not give a semaphore away.", device().info().id));
   return base::Descriptor(number);
 }
 

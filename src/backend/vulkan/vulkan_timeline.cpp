@@ -24,6 +24,11 @@ std::uint64_t nanoseconds_until(Instant until) {
 
 }  // namespace
 
+VulkanTimeline::VulkanTimeline(std::shared_ptr<VulkanDevice> device, MovedBy by)
+    : ScheduledTimeline(device, device->pending(), by) {}
+
+VulkanDevice& VulkanTimeline::device() const noexcept { return static_cast<VulkanDevice&>(*device_); }
+
 Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr<VulkanDevice> device,
                                                                MovedBy by) {
   if (const Error* lost = device->lost()) return *lost;
@@ -34,7 +39,7 @@ Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr<V
 }
 
 Result<void> VulkanTimeline::create_semaphore(const void* next) {
-  VulkanDevice& owner = *device_;
+  VulkanDevice& owner = device();
   const VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                        .pNext = next,
                                        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
@@ -55,46 +60,39 @@ std::shared_ptr<VulkanTimeline> VulkanTimeline::adopt(std::shared_ptr<VulkanDevi
   auto timeline = base::own(new VulkanTimeline(std::move(device), MovedBy::others));
   timeline->semaphore_ = semaphore;
   timeline->is_hosts_ = true;
-  timeline->scheduled_ = std::numeric_limits<std::uint64_t>::max();
   return timeline;
 }
 
 VulkanTimeline::~VulkanTimeline() {
-  if (is_hosts_) return;
-  if (semaphore_ != VK_NULL_HANDLE) device_->vk.DestroySemaphore(device_->handle(), semaphore_, nullptr);
+  call_seen();
+  if (is_hosts_ || semaphore_ == VK_NULL_HANDLE) return;
+  device().vk.DestroySemaphore(device().handle(), semaphore_, nullptr);
 }
 
-const device::DeviceBase* VulkanTimeline::owner() const noexcept { return device_.get(); }
-
-void VulkanTimeline::raise(std::uint64_t value) noexcept {
-  std::uint64_t seen = reached_.load(std::memory_order_relaxed);
-  while (seen < value && !reached_.compare_exchange_weak(seen, value, std::memory_order_acq_rel)) {
-  }
-}
-
-/// Asks the driver how far the device is.
+/// Asks the driver for the value.
 VkResult VulkanTimeline::ask() noexcept {
+  VulkanDevice& owner = device();
   std::uint64_t value = 0;
-  const VkResult r = device_->vk.GetSemaphoreCounterValue(device_->handle(), semaphore_, &value);
+  const VkResult r = owner.vk.GetSemaphoreCounterValue(owner.handle(), semaphore_, &value);
   if (r == VK_SUCCESS)
     raise(value);
   else if (r == VK_ERROR_DEVICE_LOST)
-    device_->lose("vkGetSemaphoreCounterValue");
+    owner.lose("vkGetSemaphoreCounterValue");
   return r;
 }
 
 std::uint64_t VulkanTimeline::reached() noexcept {
-  if (by_ != MovedBy::host && !device_->lost() && reached_.load(std::memory_order_acquire) < scheduled())
-    (void)ask();
-  return reached_.load(std::memory_order_acquire);
+  if (moved_by() != MovedBy::host && !device_->lost() && seen() < scheduled()) (void)ask();
+  return seen();
 }
 
 Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
-  if (const Error* lost = device_->lost()) return *lost;
-  if (reached_.load(std::memory_order_acquire) >= value) return {};
+  VulkanDevice& owner = device();
+  if (const Error* lost = owner.lost()) return *lost;
+  if (seen() >= value) return {};
   if (scheduled() < value)
-    if (auto scheduled = device_->queue().wait_scheduled(*this, value, until); !scheduled) return scheduled;
-  if (by_ == MovedBy::host) return {};
+    if (auto scheduled = pending_.wait_scheduled(*this, value, until); !scheduled) return scheduled;
+  if (moved_by() == MovedBy::host) return {};
   const VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                  .pNext = nullptr,
                                  .flags = 0,
@@ -104,22 +102,22 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
   base::Backoff backoff;
   VkResult r = VK_TIMEOUT;
   bool reached = false, answers = true;
-  while (!reached && answers && !device_->lost()) {
-    const Instant rest = device_->sleep_until(until);
-    r = device_->vk.WaitSemaphores(device_->handle(), &info, nanoseconds_until(rest));
+  while (!reached && answers && !owner.lost()) {
+    const Instant rest = owner.sleep_until(until);
+    r = owner.vk.WaitSemaphores(owner.handle(), &info, nanoseconds_until(rest));
     reached = r == VK_SUCCESS;
-    if (r == VK_ERROR_DEVICE_LOST) device_->lose("vkWaitSemaphores");
-    if (reached || device_->lost()) break;
+    if (r == VK_ERROR_DEVICE_LOST) owner.lose("vkWaitSemaphores");
+    if (reached || owner.lost()) break;
     // A wait that failed says nothing about the device; its counter does.
     if (r != VK_TIMEOUT && ask() == VK_SUCCESS) {
       backoff.answered();
-      reached = reached_.load(std::memory_order_acquire) >= value;
+      reached = seen() >= value;
     }
     if (nanoseconds_until(until) == 0) break;  // a driver may wake early
     if (!reached && r != VK_TIMEOUT) answers = backoff.sleep(until);
   }
-  // Somebody may have seen the device lost meanwhile: then nothing that was computed is to be trusted.
-  if (const Error* lost = device_->lost()) return *lost;
+  // Another thread may have seen the device lost: then no result is to be trusted.
+  if (const Error* lost = owner.lost()) return *lost;
   if (reached) {
     raise(value);
     if (turns_)
@@ -128,31 +126,26 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
   }
   if (answers)
     return Error(Errc::timed_out, base::text("Device '{}' has not reached the value waited for ({}) in time.",
-                                             device_->info().id, value));
+                                             owner.info().id, value));
   return failure(
       r, "vkWaitSemaphores",
       base::text("The driver of device '{}' has not said for {} s whether the value waited for ({}) is "
                  "reached; the device may still be at work.",
-                 device_->info().id, base::Backoff::limit / std::chrono::seconds(1), value));
+                 owner.info().id, base::Backoff::limit / std::chrono::seconds(1), value));
 }
 
 Result<void> VulkanTimeline::signal(std::uint64_t value) {
-  if (turns_) {
-    const VkSemaphoreSignalInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
-                                     .pNext = nullptr,
-                                     .semaphore = semaphore_,
-                                     .value = value};
-    // Also of a device that is lost: who waits on the other one is to be released.
-    if (const VkResult r = device_->vk.SignalSemaphore(device_->handle(), &info); r != VK_SUCCESS)
-      return device_->failed(r, "vkSignalSemaphore",
-                             base::text("Device '{}' does not raise a semaphore.", device_->info().id));
-    return {};
-  }
-  if (by_ != MovedBy::host)
-    return Error(
-        Errc::invalid_argument,
-        base::text("A timeline that device '{}' moves cannot be moved by the host.", device_->info().id));
-  return device_->queue().signal(*this, value);
+  if (!turns_) return ScheduledTimeline::signal(value);
+  VulkanDevice& owner = device();
+  const VkSemaphoreSignalInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                   .pNext = nullptr,
+                                   .semaphore = semaphore_,
+                                   .value = value};
+  // Also of a lost device: lanes of the other device must not wait for ever.
+  if (const VkResult r = owner.vk.SignalSemaphore(owner.handle(), &info); r != VK_SUCCESS)
+    return owner.failed(r, "vkSignalSemaphore",
+                        base::text("Device '{}' does not raise a semaphore.", owner.info().id));
+  return {};
 }
 
 }  // namespace vulkan

@@ -54,7 +54,13 @@ TEST_CASE("a fatal error ends the device at once, for everybody, and CUDA for th
   Lane parked(good(device->create_lane())), failing(good(device->create_lane()));
   parked.wait_for({gate, 1});
   parked.fill(range(buffer), 1);
-  parked.submit();
+  const TimelinePoint point = parked.submit();
+  std::atomic<int> told{0};
+  const TimelineCallback note = [&](const Error* failure) {
+    told += failure && *failure == Errc::device_lost ? 1 : 100;
+  };
+  CHECK(point.timeline->when(point.value, note));
+  CHECK(gate->when(2, note));
   stand_in.fail("cuMemsetD32Async", 1, 700);
   failing.fill(range(buffer), 2);
   failing.submit();
@@ -67,6 +73,9 @@ TEST_CASE("a fatal error ends the device at once, for everybody, and CUDA for th
   }
   REQUIRE(device->lost());
   CHECK(gate->signal(1).error() == Errc::device_lost);
+  CHECK(gate->when(1, note));
+  (void)base::seen_before_parking([&] { return told == 3; }, 10s);
+  CHECK(told == 3);
   CHECK(device->create_buffer({.bytes = 4_B, .use = MemoryUse::device, .account = nullptr}).error() ==
         Errc::device_lost);
   auto again = found[0].adapter->open();

@@ -223,4 +223,23 @@ TEST_CASE("a driver that wakes early is asked again until the deadline", "[vulka
 }
 
 }  // namespace
+TEST_CASE("the loss of a device calls back with device_lost, whether the value was submitted or not",
+          "[vulkan]") {
+  Rig rig;
+  const auto gate = good(rig.device().create_timeline());
+  auto base = good(rig.device().create_lane({}));
+  const auto timeline = base->timeline();
+  std::atomic<int> told{0};
+  const TimelineCallback note = [&](const Error* failure) {
+    told += failure && *failure == Errc::device_lost ? 1 : 100;
+  };
+  good(timeline->when(1, note));
+  good(timeline->when(7, note));
+  good(gate->when(3, note));
+  rig.device().lose("vkQueueSubmit");
+  CHECK(base::seen_before_parking([&] { return told == 3; }, 10s));
+  good(gate->when(1, note));
+  CHECK(told == 4);
+}
+
 }  // namespace wye::test

@@ -1,0 +1,76 @@
+#include "device/scheduled_timeline.hpp"
+
+#include "base/text.hpp"
+#include "device/pending_submissions.hpp"
+#include "device/timeline_waiter.hpp"
+#include "device/turns.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+ScheduledTimeline::ScheduledTimeline(std::shared_ptr<DeviceBase> device, PendingSubmissions& pending,
+                                     MovedBy by)
+    : device_(std::move(device)), pending_(pending), by_(by) {
+  if (by == MovedBy::others) scheduled_.store(no_value);
+}
+
+ScheduledTimeline::~ScheduledTimeline() { pending_.waiter().remove(*this); }
+
+Result<void> ScheduledTimeline::signal(std::uint64_t value) {
+  if (by_ != MovedBy::host)
+    return Error(
+        Errc::invalid_argument,
+        base::text("A timeline that device '{}' moves cannot be moved by the host.", device_->info().id));
+  if (auto signaled = pending_.signal(*this, value); !signaled) return signaled;
+  call_seen();
+  return {};
+}
+
+void ScheduledTimeline::raise(std::uint64_t value) noexcept {
+  std::uint64_t before = seen();
+  while (before < value && !reached_.compare_exchange_weak(before, value)) {
+  }
+}
+
+void ScheduledTimeline::call_seen() noexcept {
+  const Error* const lost = device_->lost();
+  call_back(lost ? no_value : seen(), lost);
+}
+
+Result<void> ScheduledTimeline::prepare_callbacks() { return pending_.waiter().start(); }
+
+void ScheduledTimeline::arrange_callbacks() noexcept {
+  (void)call_known();
+  if (first_callback() != no_value) pending_.waiter().add(*this);
+}
+
+bool ScheduledTimeline::call_known() noexcept {
+  if (is_foreign() && !device_->lost()) return call_foreign();
+  const std::uint64_t value = reached();
+  // The driver may have told of the loss just now: then no result is to be trusted.
+  if (const Error* lost = device_->lost()) return call_back(no_value, lost);
+  const bool any = call_back(value, nullptr);
+  // Values that the driver was told of come first.
+  return has_failed_.load() && first_callback() > scheduled() ? call_back(no_value, &*failure_) || any : any;
+}
+
+/// Asks for each value by itself: two devices that share a timeline may fail to bring one of them.
+bool ScheduledTimeline::call_foreign() noexcept {
+  bool any = false;
+  try {
+    if (Turns* const promises = turns()) (void)promises->open();
+    while (first_callback() != no_value) {
+      const std::uint64_t value = first_callback();
+      const auto waited = wait(value, Instant::min());
+      if (!waited && waited.error() == Errc::timed_out) break;
+      any |= call_back(value, waited ? nullptr : &waited.error());
+    }
+  } catch (...) {  // no memory for the answer: the waiter asks again
+  }
+  return any;
+}
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,156 @@
+#include "device/timeline_waiter.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/gate.hpp"
+#include "base/worker.hpp"
+#include "device/scheduled_timeline.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+/// Outlives its device if the thread drops the last handle of the device.
+struct TimelineWaiter::Shared {
+  std::string name;
+  Sleep sleep = Sleep::in_driver;
+  std::mutex mutex;
+  base::Gate notified;
+  bool has_news = false;
+  bool is_ending = false;
+  std::optional<base::Worker> thread;
+  ScheduledTimeline* first = nullptr;
+  ScheduledTimeline* last = nullptr;
+  std::size_t count = 0;
+
+  void append(ScheduledTimeline& timeline) noexcept {
+    timeline.is_listed_ = true;
+    timeline.before_ = last;
+    timeline.next_ = nullptr;
+    (last ? last->next_ : first) = &timeline;
+    last = &timeline;
+    ++count;
+  }
+  void take_out(ScheduledTimeline& timeline) noexcept {
+    timeline.is_listed_ = false;
+    (timeline.before_ ? timeline.before_->next_ : first) = timeline.next_;
+    (timeline.next_ ? timeline.next_->before_ : last) = timeline.before_;
+    --count;
+  }
+  /// Looks at every timeline once, without the lock. Returns whether a callback was called.
+  bool look(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept;
+  void run() noexcept;
+};
+
+bool TimelineWaiter::Shared::look(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept {
+  bool called = false;
+  for (std::size_t rest = count; rest > 0 && first; --rest) {
+    ScheduledTimeline& listed = *first;
+    take_out(listed);
+    append(listed);
+    // Null if another thread is in its destructor, which waits for the lock.
+    std::shared_ptr<ScheduledTimeline> timeline = listed.weak_from_this().lock();
+    if (!timeline) continue;
+    lock.unlock();
+    called |= timeline->call_known();
+    lock.lock();
+    const std::uint64_t value = timeline->first_callback();
+    if (value == Timeline::no_value) {
+      if (timeline->is_listed_) take_out(*timeline);
+    } else if (value <= timeline->scheduled() && (!in_flight || in_flight->is_foreign())) {
+      timeline.swap(in_flight);
+    }
+    lock.unlock();
+    timeline.reset();  // may end the timeline, and its device
+    lock.lock();
+  }
+  return called;
+}
+
+void TimelineWaiter::Shared::run() noexcept {
+  constexpr Duration longest = std::chrono::milliseconds(1);
+  const Duration shortest = std::chrono::microseconds(sleep == Sleep::in_driver ? 50 : 20);
+  base::Lock lock(mutex);
+  Instant begin = Clock::steady().now();
+  while (!is_ending) {
+    has_news = false;
+    std::shared_ptr<ScheduledTimeline> in_flight;
+    const bool called = look(lock, in_flight);
+    const auto woken = [&] { return has_news || is_ending; };
+    if (!in_flight) {
+      notified.wait(lock, Instant::max(), woken);
+      begin = Clock::steady().now();
+      continue;
+    }
+    const Instant now = Clock::steady().now();
+    if (called) begin = now;
+    const Instant until = now + std::clamp((now - begin) / 8, shortest, longest);
+    const std::uint64_t value = in_flight->first_callback();
+    bool has_slept = woken();
+    if (!has_slept && sleep == Sleep::in_driver && !in_flight->is_foreign()) {
+      lock.unlock();
+      try {
+        const auto waited = in_flight->wait(value, until);
+        has_slept = waited || Clock::steady().now() >= until;
+      } catch (...) {  // no memory for the answer
+      }
+      lock.lock();
+    }
+    if (!has_slept) notified.wait(lock, until, woken);
+    lock.unlock();
+    in_flight.reset();  // may end the timeline, and its device
+    lock.lock();
+  }
+}
+
+TimelineWaiter::TimelineWaiter(std::string thread_name, Sleep sleep) : shared_(std::make_shared<Shared>()) {
+  shared_->name = std::move(thread_name);
+  shared_->sleep = sleep;
+}
+
+Result<void> TimelineWaiter::start() {
+  const base::Lock lock(shared_->mutex);
+  if (shared_->thread || shared_->is_ending) return {};
+  auto started = base::Worker::start(shared_->name, [keep = shared_] { keep->run(); });
+  if (!started) return std::move(started).error();
+  shared_->thread.emplace(*std::move(started));
+  return {};
+}
+
+void TimelineWaiter::add(ScheduledTimeline& timeline) noexcept {
+  const base::Lock lock(shared_->mutex);
+  if (!timeline.is_listed_) shared_->append(timeline);
+  shared_->has_news = true;
+  shared_->notified.wake_one();
+}
+
+void TimelineWaiter::remove(ScheduledTimeline& timeline) noexcept {
+  const base::Lock lock(shared_->mutex);
+  if (timeline.is_listed_) shared_->take_out(timeline);
+}
+
+void TimelineWaiter::notify() noexcept {
+  const base::Lock lock(shared_->mutex);
+  if (!shared_->first) return;
+  shared_->has_news = true;
+  shared_->notified.wake_one();
+}
+
+void TimelineWaiter::end() noexcept {
+  std::optional<base::Worker> thread;
+  {
+    const base::Lock lock(shared_->mutex);
+    shared_->is_ending = true;
+    shared_->notified.wake_one();
+    if (shared_->thread) thread.emplace(*std::move(shared_->thread));
+    shared_->thread.reset();
+  }
+}
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye
