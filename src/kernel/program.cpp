@@ -392,24 +392,24 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
 }
 
 std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& source, const Way& way,
-                                                           const device::DeviceBase& device, Ask ask,
-                                                           std::string* why) const {
+                                                           const device::DeviceBase& device, Probe call,
+                                                           std::string& why) const {
   const auto not_for = [&](auto make_reason) -> std::optional<Choice> {
-    if (why) why->append(why->empty() ? "" : "; ").append(make_reason());
+    why.append(why.empty() ? "" : "; ").append(make_reason());
     return std::nullopt;
   };
   if (source.language == "Glsl" && !compiler_)
     return not_for([] { return std::string("this build of wye has no GLSL compiler"); });
   if (!source.lacking.empty()) {
-    if (why && why->find(source.lacking) != why->npos) return std::nullopt;
+    if (why.find(source.lacking) != why.npos) return std::nullopt;
     return not_for([&] { return source.lacking; });
   }
   if (source.language == "native") {
     if (source.backend != device.info().backend) return std::nullopt;
     if (const NativeProbe probe = source.ready->native->probe()) {
-      // Programs have devices to look at only; what they are asked here changes nothing that is to be seen.
-      const auto refused = ask == Ask::yes ? const_cast<device::DeviceBase&>(device).refusal_by(probe)
-                                           : device.known_refusal_by(probe);
+      // The probe changes nothing that the const interface of the device shows.
+      const auto refused = call == Probe::yes ? const_cast<device::DeviceBase&>(device).refusal_by(probe)
+                                              : device.known_refusal_by(probe);
       if (refused) return not_for([&] { return refused->sentence(); });
     }
   }
@@ -431,7 +431,7 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
   }
   const Cuda& cuda = this->cuda(source);
   if (!cuda.compiler) {
-    if (why && why->find(cuda.compiler.error().sentence()) != std::string::npos) return std::nullopt;
+    if (why.find(cuda.compiler.error().sentence()) != why.npos) return std::nullopt;
     return not_for([&] { return cuda.compiler.error().sentence(); });
   }
   const CudaCompiler& compiler = **cuda.compiler;
@@ -455,15 +455,15 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
   });
 }
 
-KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Ask ask,
-                                            std::string* why) const {
+KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Probe call,
+                                            std::string& why) const {
   for (const std::string_view language : device.languages())
     for (const Way& way : ways) {
       if (way.takes != language) continue;
       std::optional<Choice> best;
       for (const Prepared& source : sources_) {
         if (source.language != way.language) continue;
-        const auto choice = serves(source, way, device, ask, why);
+        const auto choice = serves(source, way, device, call, why);
         // Of several cubins that run, the one for the newest architecture.
         const auto newness = [](const Prepared& p) {
           return std::pair(p.architecture.number, p.architecture.only != 0);
@@ -475,8 +475,60 @@ KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, As
   return {};
 }
 
+const KernelProgram::Route* KernelProgram::find_route(const device::DeviceBase& device) const noexcept {
+  const Route* route = newest_route_.load(std::memory_order_acquire);
+  while (route && route->device != device.instance()) route = route->next.get();
+  return route;
+}
+
+const KernelProgram::Route& KernelProgram::route(const device::DeviceBase& device) const {
+  if (const Route* known = find_route(device)) return *known;
+  auto made = std::make_unique<Route>(make_route(device, Probe::yes));
+  // Threads may come to it at once: the route that is made first stays.
+  const std::lock_guard lock(mutex_);
+  if (const Route* known = find_route(device)) return *known;
+  made->next = std::move(routes_);
+  routes_ = std::move(made);
+  newest_route_.store(routes_.get(), std::memory_order_release);
+  return *routes_;
+}
+
+KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device, Probe call) const {
+  std::string why;
+  Route route;
+  route.device = device.instance();
+  route.choice = choose(device, call, why);
+  const std::string& id = device.info().id;
+  const Prepared* source = route.choice.source;
+  if (!source) {
+    std::vector<std::string_view> needs;
+    for (const std::string_view language : device.languages())
+      for (const Way& way : ways)
+        if (way.takes == language && std::find(needs.begin(), needs.end(), way.language) == needs.end())
+          needs.push_back(way.language);
+    if (!why.empty() && why.back() == '.') why.pop_back();
+    route.refusal = Error(Errc::unsupported,
+                          base::text("Kernel '{}' has no source for '{}' (has {}; needs {}){}{}.", name_, id,
+                                     languages(), alternatives(needs), why.empty() ? "" : ": ", why));
+    return route;
+  }
+  if (source->ready)
+    if (const Features missing = source->ready->needs.without(device.info().features); !missing.empty())
+      route.refusal = Error(Errc::unsupported, base::text("Kernel '{}' needs {}, which '{}' does not have.",
+                                                          name_, to_string(missing), id));
+  return route;
+}
+
+bool KernelProgram::has_native_probe(const device::DeviceBase& device) const {
+  return std::any_of(sources_.begin(), sources_.end(), [&](const Prepared& source) {
+    return source.language == "native" && source.backend == device.info().backend &&
+           source.ready->native->probe();
+  });
+}
+
 std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) const {
-  return refusal(choose(device, Ask::no), device);
+  if (!find_route(device) && has_native_probe(device)) return make_route(device, Probe::no).refusal;
+  return route(device).refusal;
 }
 
 std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device) const {
@@ -490,33 +542,10 @@ std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device
   return std::nullopt;
 }
 
-std::optional<Error> KernelProgram::refusal(const Choice& choice, const device::DeviceBase& device) const {
-  const std::string& id = device.info().id;
-  const Prepared* source = choice.source;
-  if (!source) {
-    std::string why;
-    choose(device, Ask::no, &why);
-    std::vector<std::string_view> needs;
-    for (const std::string_view language : device.languages())
-      for (const Way& way : ways)
-        if (way.takes == language && std::find(needs.begin(), needs.end(), way.language) == needs.end())
-          needs.push_back(way.language);
-    if (!why.empty() && why.back() == '.') why.pop_back();
-    return Error(Errc::unsupported,
-                 base::text("Kernel '{}' has no source for '{}' (has {}; needs {}){}{}.", name_, id,
-                            languages(), alternatives(needs), why.empty() ? "" : ": ", why));
-  }
-  if (source->ready)
-    if (const Features missing = source->ready->needs.without(device.info().features); !missing.empty())
-      return Error(Errc::unsupported, base::text("Kernel '{}' needs {}, which '{}' does not have.", name_,
-                                                 to_string(missing), id));
-  return std::nullopt;
-}
-
 Result<Digest> KernelProgram::key(const device::DeviceBase& device) const {
-  const Choice choice = choose(device, Ask::yes);
-  if (!choice.source) return *refusal(choice, device);
-  return key(choice);
+  const Route& route = this->route(device);
+  if (!route.choice.source) return *route.refusal;
+  return key(route.choice);
 }
 
 Result<Digest> KernelProgram::key(const Choice& choice) const {
@@ -531,7 +560,7 @@ Result<Digest> KernelProgram::key(const Choice& choice) const {
 
 bool KernelProgram::storable(const device::DeviceBase& device) const noexcept {
   try {
-    const Prepared* source = choose(device, Ask::yes).source;
+    const Prepared* source = route(device).choice.source;
     return source && source->language != "host" && source->language != "native";
   } catch (const std::bad_alloc&) {
     return false;
@@ -539,8 +568,9 @@ bool KernelProgram::storable(const device::DeviceBase& device) const noexcept {
 }
 
 Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) const {
-  const Choice choice = choose(device, Ask::yes);
-  if (auto refused = refusal(choice, device)) return *std::move(refused);
+  const Route& route = this->route(device);
+  if (route.refusal) return *route.refusal;
+  const Choice& choice = route.choice;
   const Prepared& source = *choice.source;
   if (source.ready) return *source.ready;
   const auto key = this->key(choice);

@@ -77,8 +77,15 @@ class KernelProgram final : public device::Program {
     const Prepared* source = nullptr;
     std::optional<CudaTarget> target = {};  ///< of a source that is compiled for one
   };
-  /// Whether native functions are asked about a device that they have not been asked about: that may take long.
-  enum class Ask : bool { no, yes };
+  /// Whether the probes of native functions are called that the device has not called yet: that may take long.
+  enum class Probe : bool { no, yes };
+  /// The answers for one device. They do not change during the life of the device.
+  struct Route {
+    std::uint64_t device = 0;  ///< its `instance()`
+    Choice choice = {};
+    std::optional<Error> refusal = {};
+    std::unique_ptr<const Route> next = {};
+  };
   /// The CUDA C++ compiler, once it has been asked for, and what it adds to the source.
   struct Cuda {
     Result<std::shared_ptr<const CudaCompiler>> compiler;
@@ -118,10 +125,15 @@ class KernelProgram final : public device::Program {
   const Prepared* find(std::string_view language) const noexcept;
   const Cuda& cuda(const Prepared& source) const;
   std::optional<Choice> serves(const Prepared& source, const Way& way, const device::DeviceBase& device,
-                               Ask ask, std::string* why) const;
-  /// The source that serves `device` best, or none; then `why` gets what is against those that nearly do.
-  Choice choose(const device::DeviceBase& device, Ask ask, std::string* why = nullptr) const;
-  std::optional<Error> refusal(const Choice& choice, const device::DeviceBase& device) const;
+                               Probe call, std::string& why) const;
+  /// Returns the source that serves `device` best, or none; appends to `why` the reasons against the others.
+  Choice choose(const device::DeviceBase& device, Probe call, std::string& why) const;
+  /// Returns the route that was made for `device`, or null.
+  const Route* find_route(const device::DeviceBase& device) const noexcept;
+  Route make_route(const device::DeviceBase& device, Probe call) const;
+  /// Makes the route for `device` on the first call.
+  const Route& route(const device::DeviceBase& device) const;
+  bool has_native_probe(const device::DeviceBase& device) const;
   Result<Digest> key(const Choice& choice) const;
 
   std::string name_;
@@ -133,6 +145,8 @@ class KernelProgram final : public device::Program {
   std::shared_ptr<const GlslCompiler> compiler_;  ///< where there is GLSL, and a compiler for it
   std::shared_ptr<const SlangCompiler> slang_;    ///< where there is Slang
   mutable std::mutex mutex_;
+  mutable std::atomic<const Route*> newest_route_{nullptr};
+  mutable std::unique_ptr<const Route> routes_;
   mutable std::atomic<const Cuda*> asked_{nullptr};
   mutable std::unique_ptr<const Cuda> cuda_;
   mutable std::vector<std::shared_ptr<const KernelProgram>> replaced_with_;
