@@ -1,10 +1,6 @@
-// Compiled once per instruction set by Highway, and chosen at run time.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "matmul_cpu.cpp"
-#include <hwy/foreach_target.h>
-// After foreach_target:
+#include "per_target.hpp"
+
 #include <hwy/aligned_allocator.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <type_traits>

@@ -1,10 +1,6 @@
-// Compiled once per instruction set by Highway, and chosen at run time.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "softmax_cpu.cpp"
-#include <hwy/foreach_target.h>
-// After foreach_target:
+#include "per_target.hpp"
+
 #include <hwy/cache_control.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <cmath>
