@@ -8,12 +8,13 @@ packages() {
     build) echo g++ cmake ninja-build pkg-config libfmt-dev libsodium-dev libxxhash-dev libvulkan-dev \
       libhwy-dev libshaderc-dev glslang-dev spirv-tools spirv-headers ;;
     run) echo libvulkan1 mesa-vulkan-drivers ;;
+    tools) echo libcli11-dev nlohmann-json3-dev ;;
     examples) echo libcairo2-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
-    bench) echo libbenchmark-dev libopenblas0-serial ;;
+    bench) echo libbenchmark-dev libopenblas0-serial libcli11-dev nlohmann-json3-dev ;;
     ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils debootstrap ;;
     wheels) echo python3-pip ;;
-    *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, wheels)." >&2
+    *) echo "packages.sh: no purpose is called '$1' (build, run, tools, examples, tests, bench, ci, wheels)." >&2
        exit 2 ;;
   esac
 }
