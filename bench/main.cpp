@@ -1,5 +1,5 @@
-// wye_bench: runs every benchmark that has a name of the form <work>/<who>, all of one work in turns, and then says how
-// wye compares with its peers. Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, and --small for
+// wye_bench: runs every benchmark with a name of the form <work>/<peer>, all of one work in turns, and then compares wye
+// with its peers. Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, and --small for
 // sizes of CUDA's that a stand-in for a card can take: what is measured then is held against no bar.
 #include <benchmark/benchmark.h>
 
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   app.add_flag("--small", wye_bench::small);
   CLI11_PARSE(app, argc, argv);
   if (!folder.empty()) return wye_bench::ask_for_kernels(folder.c_str());
-  // Interleaving is what makes a ratio mean something on a machine whose speed drifts. A later option wins.
+  // Interleaving makes a ratio meaningful on a machine whose speed drifts. A later option wins.
   std::string interleave = "--benchmark_enable_random_interleaving=true";
   std::string repetitions = "--benchmark_repetitions=9";
   std::vector<char*> all{argv[0], interleave.data(), repetitions.data()};

@@ -1,6 +1,6 @@
 #!/bin/sh
 # cmake/packages.sh PURPOSE...: installs the Debian packages a purpose needs, those that are missing only.
-# What each package is for stands in CONTRIBUTING.md.
+# CONTRIBUTING.md lists the purpose of each package.
 set -eu
 
 packages() {
@@ -29,7 +29,7 @@ if ! command -v dpkg-query >/dev/null; then
   exit 0
 fi
 
-# One question to dpkg's own list: nothing is asked of apt when nothing is missing.
+# One look into dpkg's own list: apt is not called if nothing is missing.
 present=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p' || true)
 missing=
 for package in $wanted; do

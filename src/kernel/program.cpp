@@ -43,7 +43,7 @@ Result<void> check(const std::string& kernel, const ParamSchema& schema) {
   return {};
 }
 
-/// What makes a launch of CUDA's, for a key.
+/// Describes the launch options of CUDA for a key.
 template <class Source>
 std::string launch_options(const Source& source) {
   const auto text = [](const std::optional<Extent3>& e) {
@@ -51,7 +51,7 @@ std::string launch_options(const Source& source) {
   };
   std::string options =
       base::text("workgroup {}, dynamic shared {}", text(source.workgroup), source.dynamic_shared.count);
-  // What is launched as usual has the key it had before there were these.
+  // Default launch options leave the key as it was before they existed.
   if (const LaunchOptions& launch = source.launch; launch != LaunchOptions())
     options +=
         base::text(", cluster {}, cooperative {}, carveout {}", text(launch.cluster), launch.cooperative,
@@ -59,7 +59,7 @@ std::string launch_options(const Source& source) {
   return options;
 }
 
-/// What an artefact keeps: members are compared when it is made, and never again.
+/// Members are compared when an artefact is made; it does not keep them.
 ParamSchema without_members(ParamSchema schema) {
   for (Slot& slot : schema.slots) slot.members.clear();
   return schema;
@@ -75,7 +75,7 @@ std::string alternatives(const std::vector<std::string_view>& names) {
 
 }  // namespace
 
-/// What a device takes, and the sources that become that, the best one first.
+/// The languages that a device takes, and the sources that become them, best first.
 struct KernelProgram::Way {
   std::string_view takes;
   std::string_view language;
@@ -369,7 +369,7 @@ const KernelProgram::Prepared* KernelProgram::find(std::string_view language) co
 }
 
 const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
-  if (const Cuda* known = asked_.load(std::memory_order_acquire)) return *known;
+  if (const Cuda* known = found_cuda_.load(std::memory_order_acquire)) return *known;
   const std::lock_guard lock(mutex_);
   if (!cuda_) {
     auto made = std::make_unique<Cuda>(Cuda{CudaCompiler::share(), {}, {}});
@@ -386,7 +386,7 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
       made->build_id = build.finish().hex();
     }
     cuda_ = std::move(made);
-    asked_.store(cuda_.get(), std::memory_order_release);
+    found_cuda_.store(cuda_.get(), std::memory_order_release);
   }
   return *cuda_;
 }
@@ -394,15 +394,15 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
 std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& source, const Way& way,
                                                            const device::DeviceBase& device, Probe call,
                                                            std::string& why) const {
-  const auto not_for = [&](auto make_reason) -> std::optional<Choice> {
+  const auto refuse = [&](auto make_reason) -> std::optional<Choice> {
     why.append(why.empty() ? "" : "; ").append(make_reason());
     return std::nullopt;
   };
   if (source.language == "Glsl" && !compiler_)
-    return not_for([] { return std::string("this build of wye has no GLSL compiler"); });
+    return refuse([] { return std::string("this build of wye has no GLSL compiler"); });
   if (!source.lacking.empty()) {
     if (why.find(source.lacking) != why.npos) return std::nullopt;
-    return not_for([&] { return source.lacking; });
+    return refuse([&] { return source.lacking; });
   }
   if (source.language == "native") {
     if (source.backend != device.info().backend) return std::nullopt;
@@ -410,21 +410,21 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
       // The probe changes nothing that the const interface of the device shows.
       const auto refused = call == Probe::yes ? const_cast<device::DeviceBase&>(device).refusal_by(probe)
                                               : device.known_refusal_by(probe);
-      if (refused) return not_for([&] { return refused->sentence(); });
+      if (refused) return refuse([&] { return refused->sentence(); });
     }
   }
   if (way.takes != "cubin" && way.takes != "ptx") return Choice{&source};
 
   const auto architecture = parse_architecture(device.info().architecture);
   if (!architecture)
-    return not_for([&] {
+    return refuse([&] {
       return base::text("its architecture ('{}') is not one of CUDA's", device.info().architecture);
     });
   if (source.language != "CudaCpp" && source.language != "Slang") {
     const bool runs = source.language == "Ptx" ? runs_ptx(source.architecture, *architecture)
                                                : runs_cubin(source.architecture, *architecture);
     if (runs) return Choice{&source};
-    return not_for([&] {
+    return refuse([&] {
       return base::text("its {} is for {}, and the device is {}", source.language,
                         to_string(source.architecture), to_string(*architecture));
     });
@@ -432,13 +432,13 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
   const Cuda& cuda = this->cuda(source);
   if (!cuda.compiler) {
     if (why.find(cuda.compiler.error().sentence()) != why.npos) return std::nullopt;
-    return not_for([&] { return cuda.compiler.error().sentence(); });
+    return refuse([&] { return cuda.compiler.error().sentence(); });
   }
   const CudaCompiler& compiler = **cuda.compiler;
   // A driver takes machine code of its own CUDA's major version and of older ones, and PTX of its own version and of older ones.
   const std::uint64_t driver = device.info().driver_version, made = compiler.version();
   if (driver != 0 && (way.takes == "ptx" ? made > driver : made / 1000 > driver / 1000))
-    return not_for([&] {
+    return refuse([&] {
       return base::text("{} makes {} that drivers for CUDA {} do not take", compiler.name(),
                         way.takes == "ptx" ? "PTX" : "machine code",
                         base::text("{}.{}", driver / 1000, driver % 1000 / 10));
@@ -447,7 +447,7 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
     return Choice{&source, CudaTarget{*architecture}};
   if (way.takes == "ptx")
     if (const auto newest = compiler.newest_ptx(*architecture)) return Choice{&source, *newest};
-  return not_for([&] {
+  return refuse([&] {
     const auto all = compiler.architectures();
     return base::text("{} makes {} for sm_{} to sm_{}, and the device is {}", compiler.name(),
                       way.takes == "ptx" ? "PTX" : "machine code", all.front(), all.back(),
@@ -464,7 +464,7 @@ KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Pr
       for (const Prepared& source : sources_) {
         if (source.language != way.language) continue;
         const auto choice = serves(source, way, device, call, why);
-        // Of several cubins that run, the one for the newest architecture.
+        // Of several cubins that run, takes that for the newest architecture.
         const auto newness = [](const Prepared& p) {
           return std::pair(p.architecture.number, p.architecture.only != 0);
         };

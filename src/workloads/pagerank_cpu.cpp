@@ -31,7 +31,7 @@ class Adder {
         sums[i++] = add_many(begin, end);
         continue;
       }
-      // As many nodes as fit; each begins where the one before it ends, or the offsets make no sense.
+      // As many nodes as fit. Each begins at the end of the previous node, unless the offsets are invalid.
       std::size_t last = i + 1;
       std::uint32_t reach = end;
       while (last < count && begin_of(first + last) == reach && end_of(first + last) - begin <= batch)
@@ -125,7 +125,7 @@ namespace {
 
 HWY_EXPORT(add_links);
 
-/// Nodes whose changes are added up together, whoever does them: the bits do not depend on the number of threads.
+/// Nodes whose changes are added up together on any thread: the bits do not depend on the number of threads.
 constexpr std::uint64_t group = 256;
 
 bool has_preferences(std::span<const float> shares, std::uint32_t nodes) {

@@ -275,7 +275,7 @@ class Parser {
     const std::size_t equals = std::min(macro.find('='), macro.size());
     wye::Macro made{macro.substr(0, equals), equals == macro.size() ? "1" : macro.substr(equals + 1)};
     const auto identifier = [](const std::string& name) { return name.substr(0, name.find('(')); };
-    if (!is_identifier(identifier(made.name))) {  // the library looks at the parameters of one that has some
+    if (!is_identifier(identifier(made.name))) {  // the library checks the parameters of a macro
       misuse_ = "Macro " + in_quotes(made.name) + " is not an identifier.";
       return;
     }
