@@ -1,4 +1,4 @@
-// What a kernel that is ready costs to find: by its handle, by what it says, and on disk.
+// The cost of finding a kernel that is ready: by its handle, by its text, and on disk.
 #include <benchmark/benchmark.h>
 #include <wye/cache/cache_directory.hpp>
 #include <wye/wye.hpp>
@@ -59,7 +59,7 @@ struct WyeByHandle {
   }
 };
 
-/// The least that a host would write by itself: who asks gets a handle, and the one used longest ago can be told.
+/// The least that a host would write by itself: it returns handles and knows the least recently used one.
 struct MutexAroundAMap {
   using Key = const void*;  // of a kernel, on the only device
   struct Entry {
@@ -97,7 +97,7 @@ struct Handle {
   std::shared_ptr<int> find(std::size_t) { return executable; }
 };
 
-/// Whether an answer is what was asked for; handles always are.
+/// Whether an answer matches the request; handles always do.
 template <class Answer>
 bool found(const Answer& answer) {
   if constexpr (requires { answer.has_value(); }) return answer.has_value();
@@ -188,7 +188,7 @@ BENCHMARK(hit<MutexAroundAMap, 1, false>)
     ->UseRealTime()
     ->MinTime(0.1);
 
-// 4 KiB of source text: a kernel is found by what it says. The descriptions are other ones than those it was made of; or they
+// 4 KiB of source text: a kernel is found by its text. The descriptions are other ones than those it was made of; or they
 // are made of the text each time.
 
 struct WyeByText {

@@ -30,7 +30,7 @@ constexpr char cuda_cpp[] = R"(extern "C" __global__ void add(wye_span<unsigned>
   if (i < x.size) x[i] += by;
 })";
 constexpr std::size_t few = 64;
-constexpr unsigned block = 256;  // as wye has blocks that nobody chose
+constexpr unsigned block = 256;  // wye's default block
 
 std::optional<wye_bench::Lane<std::uint32_t>> open_lane(benchmark::State& state, std::size_t n = few) {
   static const auto kernel = wye::Kernel<wye::ReadWrite<std::uint32_t>, std::uint32_t>::make(
@@ -142,7 +142,7 @@ BENCHMARK_CAPTURE(dispatch_wye, batch, batch)->Name("cuda_dispatch_batch/wye")->
 BENCHMARK_CAPTURE(dispatch_raw, batch, batch)->Name("cuda_dispatch_batch/raw_cuda")->UseRealTime();
 BENCHMARK_CAPTURE(dispatch_same_calls, batch, batch)->Name("cuda_dispatch_batch/same_calls")->UseRealTime();
 
-// --- A graph of launches, each after the one before
+// --- A graph of launches, each after the previous one
 
 constexpr int in_graph = 32;
 
@@ -231,7 +231,7 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-/// What a lane takes that has been used.
+/// The memory of a lane after its first use.
 void lane_wye(benchmark::State& state) {
   constexpr std::uint32_t lanes = 64;
   auto pool = wye::ContextPool::open(
@@ -258,7 +258,7 @@ void lane_wye(benchmark::State& state) {
 }
 BENCHMARK(lane_wye)->Name("cuda_lane/wye")->Iterations(1)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-/// Opening the card, and what is then in use of it, whoever holds it.
+/// Opening the card, and the memory in use on it afterwards, of all processes.
 void open_wye(benchmark::State& state) {
   for (auto _ : state) {
     auto pool = wye::ContextPool::open({.backends = {"cuda"}, .cuda_driver = named_driver()});

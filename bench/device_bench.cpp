@@ -1,4 +1,4 @@
-// What wye adds to a dispatch, beside the same in hand-written Vulkan.
+// The cost that wye adds to a dispatch, compared with hand-written Vulkan.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -114,7 +114,7 @@ void roundtrip_copies(benchmark::State& state) {
 }
 BENCHMARK(roundtrip_copies)->Name("roundtrip_64MiB/two_copies")->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// A kernel that somebody in the process already used: the lookup, and the dispatch. Each thread has a lane of its own on
+// A kernel that the process already used: the lookup and the dispatch. Each thread has a lane of its own on
 // one device.
 
 /// For all threads of a benchmark.
@@ -150,7 +150,7 @@ void second_use(benchmark::State& state, Find find) {
 void second_use_wye(benchmark::State& state) {
   second_use(state, []() -> decltype(auto) { return kernel(); });
 }
-/// Somebody else's source that says the same.
+/// An equal source in another object.
 void second_use_of_text_wye(benchmark::State& state) {
   second_use(state, [] {
     return wye::Kernel<wye::ReadWrite<float>, float>::make(
@@ -169,7 +169,7 @@ void second_use_raw(benchmark::State& state) {
   for (auto _ : state)
     if (!peer->submit_and_wait()) state.SkipWithError("failed");
 }
-/// Nobody keeps pipelines.
+/// No pipeline is kept.
 void pipeline_per_use(benchmark::State& state) {
   auto peer = raw(state, 1);
   if (!peer) return;

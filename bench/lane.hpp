@@ -1,5 +1,5 @@
 #pragma once
-// What is timed on a lane, the same for every backend: a kernel x[i] = x[i] <op> by, dispatched and waited for, and copies.
+// The measured work on a lane, the same for every backend: a kernel x[i] = x[i] <op> by, dispatched and waited for, and copies.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -18,7 +18,7 @@ namespace wye_bench {
 
 /// Set by --small: sizes that a stand-in for a device can take, to see that everything runs.
 inline bool small = false;
-/// `full`, or what stands in for it.
+/// `full`, or a small size in its place.
 inline std::size_t sized(std::size_t full, std::size_t little) { return small ? little : full; }
 
 /// Numbers from 1 to 2, or from 0 to 2^20; the same each time. Where there are many, they come again after a prime number.

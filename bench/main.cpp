@@ -1,10 +1,10 @@
-// wye_bench: runs every benchmark that has a name of the form <work>/<who>, all of one work in turns, and then says how
-// wye compares with its peers. Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, and --small for
+// wye_bench: runs every benchmark with a name of the form <work>/<peer>, all of one work in turns, and then compares wye
+// with its peers. Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, and --small for
 // sizes of CUDA's that a stand-in for a card can take: what is measured then is held against no bar.
 #include <benchmark/benchmark.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,22 +13,21 @@
 #include "ratios.hpp"
 
 int main(int argc, char** argv) {
-  std::string file;
-  std::vector<char*> arguments;
-  for (int i = 0; i < argc; ++i) {
-    if (std::strncmp(argv[i], "--ask-for-kernels=", 18) == 0) return wye_bench::ask_for_kernels(argv[i] + 18);
-    if (std::strncmp(argv[i], "--ratios=", 9) == 0)
-      file = argv[i] + 9;
-    else if (std::strcmp(argv[i], "--small") == 0)
-      wye_bench::small = true;
-    else
-      arguments.push_back(argv[i]);
-  }
-  // Interleaving is what makes a ratio mean something on a machine whose speed drifts. A later option wins.
+  std::string file, folder;
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  app.add_option("--ratios", file);
+  app.add_option("--ask-for-kernels", folder);
+  app.add_flag("--small", wye_bench::small);
+  CLI11_PARSE(app, argc, argv);
+  if (!folder.empty()) return wye_bench::ask_for_kernels(folder.c_str());
+  // Interleaving makes a ratio meaningful on a machine whose speed drifts. A later option wins.
   std::string interleave = "--benchmark_enable_random_interleaving=true";
   std::string repetitions = "--benchmark_repetitions=9";
-  std::vector<char*> all{arguments[0], interleave.data(), repetitions.data()};
-  all.insert(all.end(), arguments.begin() + 1, arguments.end());
+  std::vector<char*> all{argv[0], interleave.data(), repetitions.data()};
+  std::vector<std::string> arguments = app.remaining();
+  for (std::string& argument : arguments) all.push_back(argument.data());
   int count = static_cast<int>(all.size());
   benchmark::Initialize(&count, all.data());
   if (benchmark::ReportUnrecognizedArguments(count, all.data())) return 2;

@@ -1,4 +1,4 @@
-// What a lease costs, and a lane of the CPU below jobs and tickets.
+// The cost of a lease, and of a lane of the CPU below jobs and tickets.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -37,7 +37,7 @@ struct Lane {
   }
 };
 
-/// Who waits as long as it takes runs it on the spot; who has a deadline leaves it to the team.
+/// A waiter without a deadline runs the work itself; a waiter with one leaves it to the team.
 void lane_wait(benchmark::State& state, wye::Deadline deadline) {
   Lane lane;
   const auto arguments = wye::arguments(lane.buffer, 1.000001f);

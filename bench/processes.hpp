@@ -1,5 +1,5 @@
 #pragma once
-/// Other processes, and what they leave on disk.
+/// Other processes, and the files that they leave.
 #include <sys/types.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// A program that runs; what it writes goes to a file. Its end waits for it.
+/// A running program with its output in a file. The destructor waits for its end.
 class Process {
  public:
   /// `environment` is added to ours, "NAME=value".
@@ -38,7 +38,7 @@ class Process {
 
 std::string read_file(const std::filesystem::path& path);
 
-/// The program that runs now, and what lies beside it.
+/// The running program, and the files beside it.
 std::filesystem::path this_program();
 
 /// What wye_bench does when it is one of several processes that start at once: makes 32 kernels ready, and writes how

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace wye_bench {
@@ -154,22 +156,17 @@ void print(const std::vector<Ratio>& ratios) {
 }
 
 bool write_json(const std::vector<Ratio>& ratios, const std::string& file) {
-  std::FILE* out = std::fopen(file.c_str(), "w");
-  if (!out) return false;
-  std::fprintf(out, "{\"ratios\": [");
-  const char* separator = "\n  ";
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
   for (const Ratio& r : ratios) {
-    std::fprintf(out,
-                 "%s{\"work\": \"%s\", \"peer\": \"%s\", \"median\": %.4g, \"p10\": %.4g, \"p90\": %.4g, ",
-                 separator, r.work.c_str(), r.peer.c_str(), r.median, r.p10, r.p90);
-    if (r.bar == 0)
-      std::fprintf(out, "\"bar\": null, \"holds\": null}");
-    else
-      std::fprintf(out, "\"bar\": %.4g, \"holds\": %s}", r.bar, r.holds() ? "true" : "false");
-    separator = ",\n  ";
+    Json row{{"work", r.work}, {"peer", r.peer}, {"median", r.median}, {"p10", r.p10}, {"p90", r.p90}};
+    row["bar"] = r.bar == 0 ? Json() : Json(r.bar);
+    row["holds"] = r.bar == 0 ? Json() : Json(r.holds());
+    list.push_back(std::move(row));
   }
-  std::fprintf(out, "\n]}\n");
-  return std::fclose(out) == 0;
+  std::ofstream out(file);
+  out << Json{{"ratios", list}}.dump(1) << '\n';
+  return static_cast<bool>(out.flush());
 }
 
 }  // namespace wye_bench

@@ -1,6 +1,6 @@
 #pragma once
-// What wye takes as a multiple of what somebody else takes for the same work: time, and whatever else a benchmark
-// counts, each counter as a work of its own, "<work>.<counter>". Work that takes no time is not compared by it.
+// The costs of wye as a multiple of those of a peer for the same work: time, and every other counter of a benchmark as a
+// work of its own, "<work>.<counter>". Work without measured time is compared by its counters only.
 #include <benchmark/benchmark.h>
 
 #include <map>
@@ -13,11 +13,11 @@ struct Ratio {
   std::string work;
   std::string peer;
   double median = 0, p10 = 0, p90 = 0;  // of wye's time over the peer's, repetition by repetition
-  double bar = 0;                       // what it must not exceed; 0 where there is none
+  double bar = 0;                       // the limit of `median`; 0 if there is none
   bool holds() const { return bar == 0 || median <= bar; }
 };
 
-// Prints what sums up the repetitions, and keeps the time of each.
+// Prints the summary of the repetitions, and keeps the time of each.
 class Collector : public benchmark::ConsoleReporter {
  public:
   Collector() : ConsoleReporter(OO_Tabular) {}

@@ -17,7 +17,7 @@ while :; do
   shift
 done
 filter=${1:-.}
-"$root/cmake/packages.sh" build run bench examples
+"$root/cmake/packages.sh" build run tools bench examples
 build=${WYE_BENCH_BUILD:-$root/build/bench}
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWYE_TESTS=OFF -DWYE_EXAMPLES=ON \
   -DWYE_BENCHMARKS=ON >/dev/null

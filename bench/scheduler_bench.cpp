@@ -1,4 +1,4 @@
-// What a job costs before it does anything.
+// The cost of an empty job.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -54,7 +54,7 @@ void run_null(benchmark::State& state, const Scale& (*scale)()) {
 }
 BENCHMARK_CAPTURE(run_null, kernel, kernel)->Name("job_run_null/wye")->MeasureProcessCPUTime();
 
-// What it costs to know which of two kernels is the quicker, once it is known.
+// The cost of choosing the quicker of two kernels after autotuning.
 BENCHMARK_CAPTURE(run_null, one_of_two, one_of_two)
     ->Name("job_run_null_of_2_variants/wye")
     ->MeasureProcessCPUTime();

@@ -1,4 +1,4 @@
-// What a directory of compiled kernels is worth to processes that start: to the second run of the main job, and to
+// The benefit of a directory of compiled kernels for processes that start: to the second run of the main job, and to
 // several processes that start at once.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>

@@ -47,7 +47,7 @@ void on_all_threads(const std::function<void(unsigned, unsigned)>& part) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// What anything that changes `v` in place must take at least: reads and writes all of it once.
+/// The lower bound of any change of `v` in place: reads and writes all of it once.
 void touch(std::vector<float>& v) {
   on_all_threads([&](unsigned i, unsigned parts) {
     const std::size_t first = v.size() * i / parts, last = v.size() * (i + 1) / parts;

@@ -52,7 +52,7 @@ endforeach()
 list(REMOVE_DUPLICATES names)
 
 set(header "// Written by wye's build from shaders/.\n#pragma once\n#include \"kernel_text.hpp\"\n\n")
-# Every compiler wye knows takes literals of more than the 65,536 bytes that the standard promises; clang says so.
+# Every supported compiler takes literals of more than the 65,536 bytes of the standard; clang warns about them.
 string(APPEND header "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n")
 string(APPEND header "namespace wye {\ninline namespace v0 {\nnamespace workloads {\nnamespace kernels {\n\n")
 foreach(name IN LISTS names)

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where. Install components: Runtime (shared libraries), Development, Tools.
+# The rules of `cmake --install`. Install components: Runtime (shared libraries), Development, Tools.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/wye)
@@ -40,7 +40,7 @@ function(wye_install_program target)
   install(TARGETS ${target} ${ARGN} RUNTIME COMPONENT Tools)
 endfunction()
 
-# A static wye leaves it to its consumer to link what it uses.
+# The consumer of a static wye links the libraries that wye uses.
 set(requires_private "")
 set(libs_private "")
 set(workloads_requires_private "")
@@ -66,7 +66,7 @@ if(NOT WYE_BUILD_SHARED)
 endif()
 list(JOIN libs_private " " libs_private)
 
-# What the library has inside; the other components are libraries of their own.
+# The components inside the library; the others are libraries of their own.
 set(wye_features core)
 foreach(feature IN ITEMS VULKAN GLSL CUDA SLANG)
   if(WYE_${feature})

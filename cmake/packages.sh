@@ -1,6 +1,6 @@
 #!/bin/sh
 # cmake/packages.sh PURPOSE...: installs the Debian packages a purpose needs, those that are missing only.
-# What each package is for stands in CONTRIBUTING.md.
+# CONTRIBUTING.md lists the purpose of each package.
 set -eu
 
 packages() {
@@ -8,12 +8,13 @@ packages() {
     build) echo g++ cmake ninja-build pkg-config libfmt-dev libsodium-dev libxxhash-dev libvulkan-dev \
       libhwy-dev libshaderc-dev glslang-dev spirv-tools spirv-headers ;;
     run) echo libvulkan1 mesa-vulkan-drivers ;;
+    tools) echo libcli11-dev nlohmann-json3-dev ;;
     examples) echo libcairo2-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
-    bench) echo libbenchmark-dev libopenblas0-serial ;;
+    bench) echo libbenchmark-dev libopenblas0-serial libcli11-dev nlohmann-json3-dev ;;
     ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils debootstrap doxygen ;;
     wheels) echo python3-pip ;;
-    *) echo "packages.sh: no purpose is called '$1' (build, run, examples, tests, bench, ci, wheels)." >&2
+    *) echo "packages.sh: no purpose is called '$1' (build, run, tools, examples, tests, bench, ci, wheels)." >&2
        exit 2 ;;
   esac
 }
@@ -28,7 +29,7 @@ if ! command -v dpkg-query >/dev/null; then
   exit 0
 fi
 
-# One question to dpkg's own list: nothing is asked of apt when nothing is missing.
+# One look into dpkg's own list: apt is not called if nothing is missing.
 present=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p' || true)
 missing=
 for package in $wanted; do

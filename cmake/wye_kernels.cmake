@@ -5,8 +5,8 @@
 # endings only, scale.comp and scale.cu, are sources of one kernel. NAMESPACE app::gpu makes it <app/gpu/scale.hpp> and
 # app::gpu::scale. With TEXT the header has the text, checked now and compiled at run time: its source is a wye::Glsl or wye::Slang. CUDA C++
 # (.cu) is such a text too, unless ARCHITECTURES says what it is to be compiled for: sm_80 sm_90 (machine code) compute_90 (PTX).
-# NVRTC is the library that compiles it, else the newest that is found: drivers take no PTX of one that is newer than they are.
-# A change of a file, or of what it includes, compiles it again.
+# NVRTC is the library that compiles it; by default the newest that is found. Drivers take no PTX of a newer NVRTC.
+# A change of a file, or of a file that it includes, compiles it again.
 cmake_policy(VERSION 3.25)
 
 # wye_wyec_command(<variable> <nvrtc>): how to call wyec with a certain NVRTC, or with "" with whatever there is.

@@ -1,7 +1,7 @@
 # How targets of wye are compiled. Everything is said target by target: a host that adds wye as a subdirectory keeps
 # its own flags.
 
-# wye_options(<target>): what every target of wye is compiled with.
+# wye_options(<target>): the options of every target of wye.
 function(wye_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
@@ -26,7 +26,7 @@ function(wye_options target)
   endif()
 endfunction()
 
-# wye_library_options(<target>): for what goes into a library that others link: position independent, hidden, and
+# wye_library_options(<target>): for code of a library that consumers link: position independent, hidden, and
 # without GNU_UNIQUE symbols, which would keep a plug-in mapped after dlclose.
 function(wye_library_options target)
   wye_options(${target})
@@ -54,7 +54,7 @@ function(wye_room target folder)
   set_property(GLOBAL APPEND PROPERTY wye_objects $<TARGET_OBJECTS:${target}>)
 endfunction()
 
-# wye_needs(<target> <library>...): a room sees these libraries, and whoever links its objects links them.
+# wye_needs(<target> <library>...): a room sees these libraries, and targets with its objects link them.
 function(wye_needs target)
   target_link_libraries(${target} PRIVATE ${ARGN})
   set_property(GLOBAL APPEND PROPERTY wye_libraries ${ARGN})
@@ -88,7 +88,7 @@ function(wye_public_library target)
   endif()
 endfunction()
 
-# wye_watch_driver(<test>...): these fail where Vulkan's validation, which tests/run.sh switches on, says anything.
+# wye_watch_driver(<test>...): these fail if Vulkan's validation, which tests/run.sh switches on, reports anything.
 function(wye_watch_driver)
   set_tests_properties(${ARGN} PROPERTIES FAIL_REGULAR_EXPRESSION "VUID-|SYNC-HAZARD|UNASSIGNED-")
 endfunction()

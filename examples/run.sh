@@ -3,7 +3,7 @@
 # examples/run.sh [ARGUMENT...]: arguments are the main job's; --help names them.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-"$root/cmake/packages.sh" build run examples
+"$root/cmake/packages.sh" build run tools examples
 "$root/cmake/wheels.sh" cuda ptx >&2
 (
   cd "$root"

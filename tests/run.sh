@@ -3,7 +3,7 @@
 # tests/run.sh [ARGUMENT...]: arguments are ctest's, such as -R pool.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-"$root/cmake/packages.sh" build run examples tests
+"$root/cmake/packages.sh" build run tools examples tests
 "$root/cmake/wheels.sh" cuda ptx slang
 cd "$root"
 cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF

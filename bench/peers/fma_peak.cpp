@@ -11,7 +11,7 @@
 namespace wye_bench {
 namespace {
 
-// Twelve sums, so that none waits for the one before it.
+// Twelve sums, so that no addition waits for another.
 #define WYE_BENCH_TWELVE(step) \
   step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10) step(11)
 

@@ -54,7 +54,7 @@ struct Driver {
 
 using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
 
-// cuBLAS, as far as it is used here.
+// The functions of cuBLAS that are used here.
 using Create = int (*)(void**);
 using Destroy = int (*)(void*);
 using SetStream = int (*)(void*, CUstream);

@@ -1,5 +1,5 @@
 #pragma once
-// The same work on the bare driver: what somebody would write who knows CUDA well and needs nothing else.
+// The same work on the bare driver, as an expert would write it for this purpose only.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,7 +41,7 @@ class RawCuda {
   bool mark();
   bool wait_for_mark();
 
-  /// Of the card's memory, what anybody holds.
+  /// The memory of the card that is in use by all processes.
   std::uint64_t memory_in_use();
 
   /// c = a b, row after row, by cuBLAS in float32; false, and why, where there is no cuBLAS.

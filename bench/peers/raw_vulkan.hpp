@@ -1,5 +1,5 @@
 #pragma once
-// The same work in hand-written Vulkan: what somebody would write who knows it well and needs nothing else.
+// The same work in hand-written Vulkan, as an expert would write it for this purpose only.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,11 +15,11 @@ class RawVulkan {
   std::unique_ptr<RawVulkan> beside(const std::string& glsl, std::uint64_t buffer_bytes) const;
   ~RawVulkan();
 
-  // Records `dispatches` dispatches of one workgroup, each after a barrier for what the one before it wrote.
+  // Records `dispatches` dispatches of one workgroup, each after a barrier for the writes of the previous one.
   void record(std::uint32_t dispatches, float push_constant);
-  // Makes the pipeline once more, for who keeps none; what was recorded before uses the old one.
+  // Makes the pipeline again, for a host that keeps none; earlier recordings use the old one.
   bool make_pipeline_again();
-  // Submits what was recorded and waits for its timeline value.
+  // Submits the recording and waits for its timeline value.
   bool submit_and_wait();
   float* data();
 

@@ -49,7 +49,7 @@ Result<void> compile_slang(const Slang& source, const std::string& name, Compile
   return {};
 }
 
-/// The slot a kernel declares to get what a shader has.
+/// Returns the slot that a kernel declares for a parameter of a shader.
 Slot slot_of(std::string name, SlotKind kind, const kernel::Memory& memory) {
   Slot slot{std::move(name), kind, Access::read_write, memory.component, memory.stride};
   if (!reads(memory.declared) && writes(memory.declared) && memory.written != kernel::Written::no)
@@ -87,7 +87,7 @@ std::vector<SourceParameter> parameters_of(const kernel::Interface& source) {
   return list;
 }
 
-/// What code of CUDA's expects, launched as `source` says.
+/// Reads the interface of CUDA code with the launch options of `source`.
 template <class Source>
 Result<void> describe(const Result<kernel::CudaCode>& code, const Source& source, const std::string& name,
                       Compiled& out) {
@@ -165,7 +165,7 @@ Result<Compiled> compiled_cuda(const Slang& source, const kernel::CudaTarget& ta
   return out;
 }
 
-/// PTX and a cubin, which are what they are.
+/// Reads PTX and cubins, which are not compiled.
 template <class Source>
 Result<Compiled> read_cuda(const Source& source, const std::optional<kernel::CudaTarget>& target,
                            const std::string& name) {
@@ -230,7 +230,7 @@ Result<Compiled> compiled(const AnySource& source, const CompileOptions& options
   return out;
 }
 
-/// Whether two sources are the same texts that include each other in the same way.
+/// Returns whether two sources have the same texts with the same includes.
 bool same(const std::vector<SourceText>& a, const std::vector<SourceText>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -18,7 +18,7 @@ namespace {
 template <class Source>
 constexpr bool is_function = std::is_same_v<Source, HostSource> || std::is_same_v<Source, NativeSource>;
 
-/// What a source is mostly made of.
+/// The code of a source.
 template <class Source>
 std::string_view code_of(const Source& source) {
   if constexpr (is_function<Source>) {
@@ -36,7 +36,7 @@ std::string_view code_of(const Source& source) {
   }
 }
 
-// All but the code. Every member is named, so that nobody adds one and forgets it here.
+// All but the code. The bindings name every member, so that a new member breaks the build here.
 auto rest_of(const Glsl& source) {
   const auto& [text, file, entry, constants, macros, tile, includes, directories, find, path] = source;
   return std::tuple_cat(std::tie(file, entry, constants, macros, tile, includes, directories, path),
@@ -90,7 +90,7 @@ std::uint64_t mixed(std::uint64_t state, std::uint64_t word) noexcept {
   return state ^ (state >> 32);
 }
 
-/// The beginning, where generators of text put what differs, and words from all over; in lanes that do not wait for each other.
+/// Samples the beginning, which differs between generated texts, and words from the whole text, in independent lanes.
 std::uint64_t mixed(std::uint64_t state, std::string_view bytes) noexcept {
   constexpr std::size_t word = sizeof(std::uint64_t), words = 16;
   std::uint64_t lanes[4] = {mixed(state, bytes.size()), 1, 2, 3};

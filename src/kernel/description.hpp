@@ -1,5 +1,5 @@
 #pragma once
-/// Comparing what kernels are made of.
+/// Comparison of kernel descriptions.
 #include <wye/base/bytes.hpp>
 #include <wye/kernel/kernel.hpp>
 
@@ -12,7 +12,7 @@ namespace kernel {
 /// Whether a kernel made of it now and one made of it later are the same: nothing is read from elsewhere.
 bool is_complete(const KernelDescription& description);
 
-/// What its texts and modules take.
+/// Returns the bytes of its texts and modules.
 Bytes size_of(const KernelDescription& description);
 
 /// Returns a hash of a part of the description: equal for equal descriptions, and mostly different for others.

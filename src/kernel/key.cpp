@@ -47,7 +47,7 @@ Digest shader_key(const Ingredients& in) {
         .add(static_cast<std::uint64_t>(slot.access))
         .add(static_cast<std::uint64_t>(slot.element))
         .add(std::uint64_t{slot.size});
-  // What a source is compared with: an artefact of one struct must not be found for another of its size.
+  // The schema is part of the key: an artefact for one struct must not be found for another of its size.
   for (const Slot& slot : slots) {
     if (slot.members.empty()) continue;
     hasher.add("members").add(std::uint64_t{slot.members.size()});

@@ -1,5 +1,5 @@
 #pragma once
-/// Names for what a build would make.
+/// Keys of artefacts.
 #include <wye/base/digest.hpp>
 #include <wye/kernel/source.hpp>
 
@@ -25,27 +25,27 @@ struct Ingredients {
   std::string_view language;  ///< "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin"
   std::span<const std::byte> source;
   std::string_view entry;
-  std::string_view compiler;                          ///< its build and options; empty where none is used
+  std::string_view compiler;                          ///< its build and options; empty if none is used
   std::span<const Macro> macros;                      ///< in any order
   std::span<const device::Specialization> constants;  ///< in any order
   std::optional<Extent3> tile;
   const ParamSchema* schema = nullptr;
-  /// What it includes, the source itself first: their contents and which includes which, not their names.
+  /// The source and the texts that it includes: their contents and the graph of includes, not their names.
   std::span<const SourceText> texts = {};
   /// How code that is not compiled for Vulkan is made and launched.
   std::string_view options = {};
   std::span<const LinkConstant> link_constants = {};  ///< in any order
-  /// What the texts are found by is a part of it: Slang names modules, and so what is in them, as they are.
+  /// The names of the texts are part of the key: Slang names modules and their symbols after them.
   bool named_texts = false;
 };
 
 /// The same on every machine.
 Digest shader_key(const Ingredients& ingredients);
 
-/// What texts contain, and which includes which.
+/// Digests the contents of texts and the graph of their includes.
 Digest texts_digest(std::span<const SourceText> texts);
 
-/// What a compiler that is found at run time makes of the source `source` for `target`, "sm_90".
+/// Returns the key of the artefact that a compiler found at run time makes of `source` for `target`, "sm_90".
 Digest target_key(const Digest& source, std::string_view compiler, std::string_view target);
 
 /// Code of this process has no content to digest: its program's number names it, in this process only.

@@ -43,7 +43,7 @@ Result<void> check(const std::string& kernel, const ParamSchema& schema) {
   return {};
 }
 
-/// What makes a launch of CUDA's, for a key.
+/// Describes the launch options of CUDA for a key.
 template <class Source>
 std::string launch_options(const Source& source) {
   const auto text = [](const std::optional<Extent3>& e) {
@@ -51,7 +51,7 @@ std::string launch_options(const Source& source) {
   };
   std::string options =
       base::text("workgroup {}, dynamic shared {}", text(source.workgroup), source.dynamic_shared.count);
-  // What is launched as usual has the key it had before there were these.
+  // Default launch options leave the key as it was before they existed.
   if (const LaunchOptions& launch = source.launch; launch != LaunchOptions())
     options +=
         base::text(", cluster {}, cooperative {}, carveout {}", text(launch.cluster), launch.cooperative,
@@ -59,7 +59,7 @@ std::string launch_options(const Source& source) {
   return options;
 }
 
-/// What an artefact keeps: members are compared when it is made, and never again.
+/// Members are compared when an artefact is made; it does not keep them.
 ParamSchema without_members(ParamSchema schema) {
   for (Slot& slot : schema.slots) slot.members.clear();
   return schema;
@@ -75,7 +75,7 @@ std::string alternatives(const std::vector<std::string_view>& names) {
 
 }  // namespace
 
-/// What a device takes, and the sources that become that, the best one first.
+/// The languages that a device takes, and the sources that become them, best first.
 struct KernelProgram::Way {
   std::string_view takes;
   std::string_view language;
@@ -87,6 +87,11 @@ constexpr KernelProgram::Way KernelProgram::ways[] = {
 
 KernelProgram::KernelProgram(std::string name, ParamSchema schema)
     : name_(std::move(name)), schema_(std::move(schema)), id_(next_id()) {}
+
+KernelProgram::~KernelProgram() {
+  // One by one: a program that outlives many devices would otherwise need a stack frame for each.
+  while (routes_) routes_ = std::move(routes_->next);
+}
 
 Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string name, ParamSchema schema,
                                                                  const std::vector<AnySource>& sources) {
@@ -369,7 +374,7 @@ const KernelProgram::Prepared* KernelProgram::find(std::string_view language) co
 }
 
 const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
-  if (const Cuda* known = asked_.load(std::memory_order_acquire)) return *known;
+  if (const Cuda* known = found_cuda_.load(std::memory_order_acquire)) return *known;
   const std::lock_guard lock(mutex_);
   if (!cuda_) {
     auto made = std::make_unique<Cuda>(Cuda{CudaCompiler::share(), {}, {}});
@@ -386,59 +391,59 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
       made->build_id = build.finish().hex();
     }
     cuda_ = std::move(made);
-    asked_.store(cuda_.get(), std::memory_order_release);
+    found_cuda_.store(cuda_.get(), std::memory_order_release);
   }
   return *cuda_;
 }
 
 std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& source, const Way& way,
-                                                           const device::DeviceBase& device, Ask ask,
-                                                           std::string* why) const {
-  const auto not_for = [&](auto make_reason) -> std::optional<Choice> {
-    if (why) why->append(why->empty() ? "" : "; ").append(make_reason());
+                                                           const device::DeviceBase& device, Probe call,
+                                                           std::string& why) const {
+  const auto refuse = [&](auto make_reason) -> std::optional<Choice> {
+    why.append(why.empty() ? "" : "; ").append(make_reason());
     return std::nullopt;
   };
   if (source.language == "Glsl" && !compiler_)
-    return not_for([] { return std::string("this build of wye has no GLSL compiler"); });
+    return refuse([] { return std::string("this build of wye has no GLSL compiler"); });
   if (!source.lacking.empty()) {
-    if (why && why->find(source.lacking) != why->npos) return std::nullopt;
-    return not_for([&] { return source.lacking; });
+    if (why.find(source.lacking) != why.npos) return std::nullopt;
+    return refuse([&] { return source.lacking; });
   }
   if (source.language == "native") {
     if (source.backend != device.info().backend) return std::nullopt;
     if (const NativeProbe probe = source.ready->native->probe()) {
-      // Programs have devices to look at only; what they are asked here changes nothing that is to be seen.
-      const auto refused = ask == Ask::yes ? const_cast<device::DeviceBase&>(device).refusal_by(probe)
-                                           : device.known_refusal_by(probe);
-      if (refused) return not_for([&] { return refused->sentence(); });
+      // The probe changes nothing that the const interface of the device shows.
+      const auto refused = call == Probe::yes ? const_cast<device::DeviceBase&>(device).refusal_by(probe)
+                                              : device.known_refusal_by(probe);
+      if (refused) return refuse([&] { return refused->sentence(); });
     }
   }
   if (way.takes != "cubin" && way.takes != "ptx") return Choice{&source};
 
   const auto architecture = parse_architecture(device.info().architecture);
   if (!architecture)
-    return not_for([&] {
+    return refuse([&] {
       return base::text("its architecture ('{}') is not one of CUDA's", device.info().architecture);
     });
   if (source.language != "CudaCpp" && source.language != "Slang") {
     const bool runs = source.language == "Ptx" ? runs_ptx(source.architecture, *architecture)
                                                : runs_cubin(source.architecture, *architecture);
     if (runs) return Choice{&source};
-    return not_for([&] {
+    return refuse([&] {
       return base::text("its {} is for {}, and the device is {}", source.language,
                         to_string(source.architecture), to_string(*architecture));
     });
   }
   const Cuda& cuda = this->cuda(source);
   if (!cuda.compiler) {
-    if (why && why->find(cuda.compiler.error().sentence()) != std::string::npos) return std::nullopt;
-    return not_for([&] { return cuda.compiler.error().sentence(); });
+    if (why.find(cuda.compiler.error().sentence()) != why.npos) return std::nullopt;
+    return refuse([&] { return cuda.compiler.error().sentence(); });
   }
   const CudaCompiler& compiler = **cuda.compiler;
   // A driver takes machine code of its own CUDA's major version and of older ones, and PTX of its own version and of older ones.
   const std::uint64_t driver = device.info().driver_version, made = compiler.version();
   if (driver != 0 && (way.takes == "ptx" ? made > driver : made / 1000 > driver / 1000))
-    return not_for([&] {
+    return refuse([&] {
       return base::text("{} makes {} that drivers for CUDA {} do not take", compiler.name(),
                         way.takes == "ptx" ? "PTX" : "machine code",
                         base::text("{}.{}", driver / 1000, driver % 1000 / 10));
@@ -447,7 +452,7 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
     return Choice{&source, CudaTarget{*architecture}};
   if (way.takes == "ptx")
     if (const auto newest = compiler.newest_ptx(*architecture)) return Choice{&source, *newest};
-  return not_for([&] {
+  return refuse([&] {
     const auto all = compiler.architectures();
     return base::text("{} makes {} for sm_{} to sm_{}, and the device is {}", compiler.name(),
                       way.takes == "ptx" ? "PTX" : "machine code", all.front(), all.back(),
@@ -455,16 +460,16 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
   });
 }
 
-KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Ask ask,
-                                            std::string* why) const {
+KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Probe call,
+                                            std::string& why) const {
   for (const std::string_view language : device.languages())
     for (const Way& way : ways) {
       if (way.takes != language) continue;
       std::optional<Choice> best;
       for (const Prepared& source : sources_) {
         if (source.language != way.language) continue;
-        const auto choice = serves(source, way, device, ask, why);
-        // Of several cubins that run, the one for the newest architecture.
+        const auto choice = serves(source, way, device, call, why);
+        // Of several cubins that run, takes that for the newest architecture.
         const auto newness = [](const Prepared& p) {
           return std::pair(p.architecture.number, p.architecture.only != 0);
         };
@@ -475,13 +480,65 @@ KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, As
   return {};
 }
 
+const KernelProgram::Route* KernelProgram::find_route(const device::DeviceBase& device) const noexcept {
+  const Route* route = newest_route_.load(std::memory_order_acquire);
+  while (route && route->device != device.instance()) route = route->next.get();
+  return route;
+}
+
+const KernelProgram::Route& KernelProgram::route(const device::DeviceBase& device) const {
+  if (const Route* known = find_route(device)) return *known;
+  auto made = std::make_unique<Route>(make_route(device, Probe::yes));
+  // Threads may come to it at once: the route that is made first stays.
+  const std::lock_guard lock(mutex_);
+  if (const Route* known = find_route(device)) return *known;
+  made->next = std::move(routes_);
+  routes_ = std::move(made);
+  newest_route_.store(routes_.get(), std::memory_order_release);
+  return *routes_;
+}
+
+KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device, Probe call) const {
+  std::string why;
+  Route route;
+  route.device = device.instance();
+  route.choice = choose(device, call, why);
+  const std::string& id = device.info().id;
+  const Prepared* source = route.choice.source;
+  if (!source) {
+    std::vector<std::string_view> needs;
+    for (const std::string_view language : device.languages())
+      for (const Way& way : ways)
+        if (way.takes == language && std::find(needs.begin(), needs.end(), way.language) == needs.end())
+          needs.push_back(way.language);
+    if (!why.empty() && why.back() == '.') why.pop_back();
+    route.refusal = Error(Errc::unsupported,
+                          base::text("Kernel '{}' has no source for '{}' (has {}; needs {}){}{}.", name_, id,
+                                     languages(), alternatives(needs), why.empty() ? "" : ": ", why));
+    return route;
+  }
+  if (source->ready)
+    if (const Features missing = source->ready->needs.without(device.info().features); !missing.empty())
+      route.refusal = Error(Errc::unsupported, base::text("Kernel '{}' needs {}, which '{}' does not have.",
+                                                          name_, to_string(missing), id));
+  return route;
+}
+
+bool KernelProgram::has_native_probe(const device::DeviceBase& device) const {
+  return std::any_of(sources_.begin(), sources_.end(), [&](const Prepared& source) {
+    return source.language == "native" && source.backend == device.info().backend &&
+           source.ready->native->probe();
+  });
+}
+
 std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) const {
-  return refusal(choose(device, Ask::no), device);
+  if (!find_route(device) && has_native_probe(device)) return make_route(device, Probe::no).refusal;
+  return route(device).refusal;
 }
 
 bool KernelProgram::runs_on(const device::DeviceBase& device) const {
-  const Prepared* const source = choose(device, Ask::no).source;
-  return source && (!source->ready || source->ready->needs.without(device.info().features).empty());
+  if (!find_route(device) && has_native_probe(device)) return !make_route(device, Probe::no).refusal;
+  return !route(device).refusal;
 }
 
 std::optional<Error> KernelProgram::refused_native(const device::DeviceBase& device) const {
@@ -504,33 +561,10 @@ std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device
                                        device.info().id, why->sentence()));
 }
 
-std::optional<Error> KernelProgram::refusal(const Choice& choice, const device::DeviceBase& device) const {
-  const std::string& id = device.info().id;
-  const Prepared* source = choice.source;
-  if (!source) {
-    std::string why;
-    choose(device, Ask::no, &why);
-    std::vector<std::string_view> needs;
-    for (const std::string_view language : device.languages())
-      for (const Way& way : ways)
-        if (way.takes == language && std::find(needs.begin(), needs.end(), way.language) == needs.end())
-          needs.push_back(way.language);
-    if (!why.empty() && why.back() == '.') why.pop_back();
-    return Error(Errc::unsupported,
-                 base::text("Kernel '{}' has no source for '{}' (has {}; needs {}){}{}.", name_, id,
-                            languages(), alternatives(needs), why.empty() ? "" : ": ", why));
-  }
-  if (source->ready)
-    if (const Features missing = source->ready->needs.without(device.info().features); !missing.empty())
-      return Error(Errc::unsupported, base::text("Kernel '{}' needs {}, which '{}' does not have.", name_,
-                                                 to_string(missing), id));
-  return std::nullopt;
-}
-
 Result<Digest> KernelProgram::key(const device::DeviceBase& device) const {
-  const Choice choice = choose(device, Ask::yes);
-  if (!choice.source) return *refusal(choice, device);
-  return key(choice);
+  const Route& route = this->route(device);
+  if (!route.choice.source) return *route.refusal;
+  return key(route.choice);
 }
 
 Result<Digest> KernelProgram::key(const Choice& choice) const {
@@ -545,7 +579,7 @@ Result<Digest> KernelProgram::key(const Choice& choice) const {
 
 bool KernelProgram::storable(const device::DeviceBase& device) const noexcept {
   try {
-    const Prepared* source = choose(device, Ask::yes).source;
+    const Prepared* source = route(device).choice.source;
     return source && source->language != "host" && source->language != "native";
   } catch (const std::bad_alloc&) {
     return false;
@@ -553,8 +587,9 @@ bool KernelProgram::storable(const device::DeviceBase& device) const noexcept {
 }
 
 Result<device::Artefact> KernelProgram::build(const device::DeviceBase& device) const {
-  const Choice choice = choose(device, Ask::yes);
-  if (auto refused = refusal(choice, device)) return *std::move(refused);
+  const Route& route = this->route(device);
+  if (route.refusal) return *route.refusal;
+  const Choice& choice = route.choice;
   const Prepared& source = *choice.source;
   if (source.ready) return *source.ready;
   const auto key = this->key(choice);

@@ -1,5 +1,5 @@
 #pragma once
-/// What a kernel is inside: sources turned into artefacts.
+/// The inside of a kernel: sources and the artefacts that are built from them.
 #include <wye/base/result.hpp>
 #include <wye/kernel/source.hpp>
 
@@ -31,6 +31,7 @@ class KernelProgram final : public device::Program {
   /// Errors: those of `AnyKernel::make`.
   static Result<std::shared_ptr<const KernelProgram>> make(std::string name, ParamSchema schema,
                                                            const std::vector<AnySource>& sources);
+  ~KernelProgram() override;
 
   std::string_view name() const noexcept override { return name_; }
   const std::string& name_string() const noexcept { return name_; }
@@ -49,47 +50,54 @@ class KernelProgram final : public device::Program {
 
   /// Whether any source is from a file.
   bool is_from_files() const noexcept { return !given_.empty(); }
-  /// The same kernel, of what its files have now.
+  /// Makes the same kernel from the present contents of its files.
   /// Errors: those of `make` and of reading the files.
   Result<std::shared_ptr<const KernelProgram>> read_again() const;
-  /// The files on which it depends what it is.
+  /// Returns the files that the kernel depends on.
   std::vector<std::string> files() const;
-  /// A digest of all that is compiled: two programs that have the same are of the same texts.
+  /// Returns a digest of all compiled texts. Programs with equal digests have the same texts.
   Digest texts() const;
-  /// Makes `next`, which is not replaced itself, the one to use from now on. Those from before live as long as this one does.
+  /// Makes `next`, which must not be replaced itself, the current program. Earlier replacements live as long as this program.
   void replace(std::shared_ptr<const KernelProgram> next) const;
 
  private:
-  /// One source. What needs no compiler is ready at once.
+  /// One source. A source that needs no compiler is ready at once.
   struct Prepared {
     std::string_view language;  ///< "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native"
-    Digest key;                 ///< of what is compiled for a target: without that
-    std::shared_ptr<const SourceData> data = {};  ///< of what is compiled
+    Digest key;                 ///< of a source that is compiled for a target: without the target
+    std::shared_ptr<const SourceData> data = {};  ///< of a source that is compiled
     std::shared_ptr<const std::vector<SourceText>> texts = {};
     std::vector<device::Specialization> constants = {};
     std::shared_ptr<device::Artefact> ready = {};
     Architecture architecture = {};  ///< of Ptx and Cubin
     std::string backend = {};        ///< of native
-    std::string lacking = {};        ///< why it cannot be compiled here; empty where it can
+    std::string lacking = {};        ///< the reason why it cannot be compiled here; empty if it can
   };
-  /// How a source becomes something that a device takes.
+  /// A conversion of a source into a language that a device takes.
   struct Way;
   static const Way ways[11];
   struct Choice {
     const Prepared* source = nullptr;
     std::optional<CudaTarget> target = {};  ///< of a source that is compiled for one
   };
-  /// Whether native functions are asked about a device that they have not been asked about: that may take long.
-  enum class Ask : bool { no, yes };
-  /// The CUDA C++ compiler, once it has been asked for, and what it adds to the source.
+  /// Whether the probes of native functions are called that the device has not called yet: that may take long.
+  enum class Probe : bool { no, yes };
+  /// The answers for one device. They do not change during the life of the device.
+  struct Route {
+    std::uint64_t device = 0;  ///< its `instance()`
+    Choice choice = {};
+    std::optional<Error> refusal = {};
+    std::unique_ptr<Route> next = {};
+  };
+  /// The CUDA C++ compiler after its first use, and the headers that it adds to the source.
   struct Cuda {
     Result<std::shared_ptr<const CudaCompiler>> compiler;
     ToolkitHeaders headers;
-    std::string build_id;  ///< names all that is not the source's own: a digest, short
+    std::string build_id;  ///< names compiler and headers: a short digest
   };
 
   KernelProgram(std::string name, ParamSchema schema);
-  /// What goes into the key of every source.
+  /// Returns the parts of a key that every source has.
   Ingredients ingredients(std::string_view language, std::span<const std::byte> source,
                           std::string_view entry, std::optional<Extent3> tile) const;
   Result<void> add(const AnySource& source);
@@ -104,7 +112,7 @@ class KernelProgram final : public device::Program {
   Result<device::Artefact> shader(std::vector<std::uint32_t> words, const std::string& entry,
                                   const std::vector<device::Specialization>& constants,
                                   std::optional<Extent3> tile, const Digest& key) const;
-  /// The artefact of PTX or a cubin, to be launched as `source` says.
+  /// Makes the artefact of PTX or a cubin with the launch options of `source`.
   template <class Source>
   Result<device::Artefact> cuda_artefact(std::span<const std::byte> code, bool ptx, const Source& source,
                                          const Digest& key) const;
@@ -120,11 +128,16 @@ class KernelProgram final : public device::Program {
   const Prepared* find(std::string_view language) const noexcept;
   const Cuda& cuda(const Prepared& source) const;
   std::optional<Choice> serves(const Prepared& source, const Way& way, const device::DeviceBase& device,
-                               Ask ask, std::string* why) const;
-  /// The source that serves `device` best, or none; then `why` gets what is against those that nearly do.
-  Choice choose(const device::DeviceBase& device, Ask ask, std::string* why = nullptr) const;
-  std::optional<Error> refusal(const Choice& choice, const device::DeviceBase& device) const;
-  /// Why `device` uses none of the native functions that are for it, if it does not.
+                               Probe call, std::string& why) const;
+  /// Returns the source that serves `device` best, or none; appends to `why` the reasons against the others.
+  Choice choose(const device::DeviceBase& device, Probe call, std::string& why) const;
+  /// Returns the route that was made for `device`, or null.
+  const Route* find_route(const device::DeviceBase& device) const noexcept;
+  Route make_route(const device::DeviceBase& device, Probe call) const;
+  /// Makes the route for `device` on the first call.
+  const Route& route(const device::DeviceBase& device) const;
+  bool has_native_probe(const device::DeviceBase& device) const;
+  /// Returns the reason for which `device` uses none of the native functions for it, if it does not.
   std::optional<Error> refused_native(const device::DeviceBase& device) const;
   Result<Digest> key(const Choice& choice) const;
 
@@ -132,19 +145,21 @@ class KernelProgram final : public device::Program {
   ParamSchema schema_;
   std::uint64_t id_;
   std::vector<Prepared> sources_;
-  std::vector<AnySource> given_;                  ///< where any is from a file
-  ParamSchema declared_;                          ///< the same
-  std::shared_ptr<const GlslCompiler> compiler_;  ///< where there is GLSL, and a compiler for it
-  std::shared_ptr<const SlangCompiler> slang_;    ///< where there is Slang
+  std::vector<AnySource> given_;                  ///< if any is from a file
+  ParamSchema declared_;                          ///< if any source is from a file
+  std::shared_ptr<const GlslCompiler> compiler_;  ///< if there is GLSL, and a compiler for it
+  std::shared_ptr<const SlangCompiler> slang_;    ///< if there is Slang
   mutable std::mutex mutex_;
-  mutable std::atomic<const Cuda*> asked_{nullptr};
+  mutable std::atomic<const Route*> newest_route_{nullptr};
+  mutable std::unique_ptr<Route> routes_;
+  mutable std::atomic<const Cuda*> found_cuda_{nullptr};
   mutable std::unique_ptr<const Cuda> cuda_;
   mutable std::vector<std::shared_ptr<const KernelProgram>> replaced_with_;
 };
 
-/// Keeps the compilers for as long as it is held: that of GLSL, and those of Slang and CUDA C++ once they are used.
+/// Keeps the compilers alive as long as the result lives: that of GLSL, and those of Slang and CUDA C++ after their first use.
 std::shared_ptr<const void> keep_compilers();
-/// Makes the first compile of GLSL, which takes longest: later ones are quick for as long as compilers are kept.
+/// Makes the first compile of GLSL, which takes longest. Later ones are quick while compilers are kept.
 void warm_compilers();
 
 }  // namespace kernel

@@ -1,5 +1,5 @@
 #pragma once
-/// What an `AnySource` holds.
+/// The contents of an `AnySource`.
 #include <wye/kernel/source.hpp>
 
 #include <cstdint>
@@ -40,12 +40,12 @@ struct SourceData {
 
 bool is_from_file(const AnySource& source);
 
-/// A source as its file has it now; one that is from none as it is.
+/// Reads the file of a source again. A source that is not from a file is returned unchanged.
 /// Errors: those of `from_file`.
 Result<AnySource> read_again(const AnySource& source);
 
-/// The files on which it depends what a source from a file is: its own, and all places where what it includes is looked for,
-/// also those where nothing is.
+/// Returns the files that a source from a file depends on: its own, and all places where its includes are looked for, also
+/// those without a file.
 std::vector<std::string> files_of(const AnySource& source);
 
 /// Bytes of one number; 0 for `opaque`.

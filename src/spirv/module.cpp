@@ -340,7 +340,7 @@ class LayoutWalk {
     }
   }
 
-  /// What was found; nothing if that is not all.
+  /// Returns the numbers, or nothing if there are too many.
   std::vector<SlotMember> found() && {
     if (!more()) found_.clear();
     return std::move(found_);

@@ -57,8 +57,8 @@ class Splitter {
   struct BuiltInVariable {
     spv::BuiltIn built_in{};
     Id id = 0, type = 0, component = 0;
-    Id height = 0;  ///< what y counts in a row
-    Id step = 0;    ///< what x counts from a row to the next
+    Id height = 0;  ///< the extent of y in a row
+    Id step = 0;    ///< the increment of x from a row to the next
   };
   struct Pointer {
     std::size_t variable = 0;  ///< in `variables_`

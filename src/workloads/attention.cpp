@@ -64,7 +64,7 @@ const auto& masked_kernel_of(const Read<bfloat16>&) {
   return kernel;
 }
 
-/// Why `size` elements are not `heads` of `rows` x `columns`; nothing where they are.
+/// Returns the reason why `size` elements are not `heads` of `rows` x `columns`; nothing if they are.
 std::optional<std::string> no_heads(const char* what, std::uint64_t size, std::uint64_t heads,
                                     std::uint64_t rows, std::uint64_t columns) {
   std::uint64_t all = 0;
@@ -74,7 +74,7 @@ std::optional<std::string> no_heads(const char* what, std::uint64_t size, std::u
          std::to_string(rows) + " x " + std::to_string(columns) + ".";
 }
 
-/// Why there is no such attention; nothing where there is.
+/// Returns the reason why there is no such attention; nothing if there is one.
 std::optional<std::string> no_attention(std::uint64_t q, std::uint64_t k, std::uint64_t v, std::uint64_t out,
                                         const AttentionShape& shape, const AttentionOptions& options) {
   const auto beyond = [](const char* what, std::uint64_t value, std::uint64_t limit) {

@@ -13,7 +13,7 @@ namespace workloads {
 namespace cpu {
 namespace {
 
-/// A tile of scores, 256 KiB: it stays in the second-level cache between the product that makes it and the one that takes it.
+/// A tile of scores, 256 KiB: it stays in the second-level cache between the product that writes it and that which reads it.
 constexpr std::size_t most_queries = 256, most_keys = 256;
 
 /// `count` numbers as floats: themselves, or widened into `room`.
@@ -50,7 +50,7 @@ struct Queries {
   const T* k = nullptr;  ///< of the head
   const T* v = nullptr;
   T* result = nullptr;          ///< of the first query
-  float* state = nullptr;       ///< likewise, where there is more than one stretch
+  float* state = nullptr;       ///< likewise, if there is more than one stretch
   const float* mask = nullptr;  ///< likewise, if there is one
 };
 
@@ -145,7 +145,7 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
   }
 }
 
-/// What bits a query gets does not depend on which others are worked on with it.
+/// The bits of a query do not depend on the other queries of a range.
 template <class T>
 void attend_all(Range range, const T* q, const T* k, const T* v, T* result, std::span<const float> mask,
                 float* state, const AttentionStretch& stretch) {

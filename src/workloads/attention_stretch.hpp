@@ -1,5 +1,5 @@
 #pragma once
-/// Attention, as kernels are asked for it.
+/// The parameters of attention kernels.
 #include <algorithm>
 #include <cstdint>
 
@@ -8,7 +8,7 @@ inline namespace v0 {
 namespace workloads {
 
 /// A kernel parameter; `shaders/include/attention.glsl` and `.cuh` read it. The stretch that begins at 0 starts with nothing, others
-/// with the state that the one before left; the last one sets the result.
+/// with the state of the previous call; the last call sets the result.
 struct AttentionStretch {
   std::uint32_t heads = 0;
   std::uint32_t queries = 0;  ///< of a head
@@ -43,7 +43,7 @@ constexpr std::uint64_t blocks_of_head(std::uint64_t queries) {
   return (queries + queries_per_block - 1) / queries_per_block;
 }
 
-/// What is kept of a query from stretch to stretch: its largest score, the sum of its exponentials, and sums of values.
+/// The state of a query between stretches: its largest score, the sum of its exponentials, and sums of values.
 constexpr std::uint64_t state_size(std::uint64_t value_size) { return value_size + 2; }
 
 }  // namespace workloads

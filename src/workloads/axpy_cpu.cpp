@@ -1,9 +1,4 @@
-// Compiled once per instruction set by Highway, and chosen at run time.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "axpy_cpu.cpp"
-#include <hwy/foreach_target.h>
-// After foreach_target:
-#include <hwy/highway.h>
+#include "per_target.hpp"
 
 #include "cpu.hpp"
 #include "steps.hpp"

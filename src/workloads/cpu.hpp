@@ -1,6 +1,6 @@
 #pragma once
-/// The host code of the workloads. Functions that take a `Range` are kernel sources: they do its items, and are called
-/// from several threads with disjoint ranges.
+/// The host code of the workloads. Functions that take a `Range` are kernel sources: they process its items, and several
+/// threads call them with disjoint ranges.
 #include <wye/base/extent.hpp>
 #include <wye/base/half.hpp>
 #include <wye/workloads/pagerank.hpp>
@@ -49,7 +49,7 @@ void softmax_sums(Range range, std::span<const float> matrix, std::span<float> s
                   float scale);
 void softmax_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split,
                    float scale);
-/// Replaces x by exp(x scale - most), where most is the largest of x scale and the given one: with their sum, what it returns.
+/// Replaces x by exp(x scale - m), where m is the largest of `most` and all x scale. Returns m and the sum of the results.
 ExponentSum exponentiate(std::span<float> x, float scale, float most);
 
 /// Heads of attention over one stretch of the keys.
@@ -88,13 +88,13 @@ void widen(const half* from, std::size_t rows, std::size_t columns, std::size_t 
 void widen(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
 void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
 /// One block of a product. Not by an installed BLAS: the threaded ones start threads of their own, and the serial OpenBLAS of
-/// Debian 12 (0.3.21, built without locks) gives wrong sums where two threads call it at once.
+/// Debian 12 (0.3.21, built without locks) gives wrong sums if two threads call it at once.
 void multiply(const Block& block);
 
 void timeline(Range range, std::span<const Evidence> evidence, std::span<TimelinePoint> points, float now,
               float decay);
 
-/// PageRank; `shaders/include/pagerank.glsl` says what is where.
+/// PageRank; `shaders/include/pagerank.glsl` documents the layout of the buffers.
 void pagerank_clear(Range range, std::span<std::uint32_t> degrees, std::span<PageRankSummary> summary,
                     std::uint32_t nodes);
 void pagerank_count(Range range, std::span<const std::uint32_t> sources, std::span<std::uint32_t> degrees,

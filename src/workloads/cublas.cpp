@@ -109,7 +109,7 @@ class LaneHandle {
       return made->handle_ = nullptr, failed("cublasCreate", status, lane.device);
     if (const int status = library.set_stream(made->handle_, lane.handle))
       return failed("cublasSetStream", status, lane.device);
-    // Sums in no fewer bits than are asked for, those of parts of the inner dimension either; TF32 where a call asks for it.
+    // Sums have at least the requested bits, also over parts of the inner dimension; TF32 only if a call requests it.
     constexpr int disallow_reduced_precision_reduction = 16;
     if (const int status = library.set_math_mode(made->handle_, disallow_reduced_precision_reduction))
       return failed("cublasSetMathMode", status, lane.device);
@@ -141,7 +141,7 @@ Result<Library::Handle> handle_of(const std::shared_ptr<const Library>& library,
   return static_cast<const LaneHandle*>(kept.get())->get();
 }
 
-/// What it said of each device that it was asked about, the last time: why it is of no use there, or nothing.
+/// The last result of the probe for each device: the reason why cuBLAS is not used there, or nothing.
 struct Answers {
   std::mutex mutex;
   std::map<std::string, std::string> by_device;
@@ -204,7 +204,7 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   if (!library) return library.error();
   auto handle = handle_of(*library, lane);
   if (!handle) return std::move(handle).error();
-  // cuBLAS goes down columns: it sees the transposes of what we have, and makes the transpose of c, b^T a^T. Dimensions are
+  // cuBLAS is column-major: it reads the transposes of our matrices and writes the transpose of c, b^T a^T. Dimensions are
   // below 2^31.
   constexpr int as_is = 0, transposed = 1, default_algorithm = -1;
   const auto number = [](std::uint32_t n) { return static_cast<int>(std::max(n, 1u)); };

@@ -1,5 +1,5 @@
 #pragma once
-/// Products of matrices by NVIDIA's cuBLAS, where it can be opened.
+/// Products of matrices by NVIDIA's cuBLAS, if it can be opened.
 #include <wye/base/result.hpp>
 #include <wye/device/native_code.hpp>
 
@@ -22,18 +22,18 @@ std::optional<Error> absence();
 /// Threads: thread-safe.
 bool known_absent();
 
-/// Whether cuBLAS makes what it needs on the device of `lane`: one that is newer than the driver does not, nor where memory lacks.
-/// Errors: what cuBLAS says, as native().
+/// Checks that cuBLAS can be used on the device of `lane`. It cannot if it is newer than the driver, or without enough memory.
+/// Errors: those of cuBLAS, as native().
 /// Threads: thread-safe.
 Result<void> probe(const NativeLane& lane);
-/// What `probe` has said: whether cuBLAS is used on any device it was asked about, and why not on the others.
+/// Describes the results of `probe`: the devices that use cuBLAS, and the reasons why others do not.
 struct Probed {
   bool any = false;
   std::string refusals;
 };
 Probed probed();
 
-/// What is multiplied, and what it is added up in.
+/// The type of the factors and of the sums.
 enum class Arithmetic : std::uint8_t {
   float32,   ///< in float32 throughout
   tf32,      ///< float, which may be rounded to TF32
@@ -44,7 +44,7 @@ enum class Arithmetic : std::uint8_t {
 
 /// Enqueues c = a b for a stretch of the inner dimension, c += a b where that is not the first: what a native function of a
 /// kernel does.
-/// Errors: what cuBLAS says, as native(); unsupported where a lane keeps no handles.
+/// Errors: those of cuBLAS, as native(); unsupported if a lane keeps no handles.
 Result<void> multiply(const NativeLane& lane, Arithmetic arithmetic, const void* a, const void* b, void* c,
                       const Product& shape);
 

@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 
 /// exp(v) for v <= 0, to about one unit in the last place, and exactly 1 for 0; 0 below -87.7, near where floats end; NaN of
 /// NaN. A third of the work of Highway's Exp, which is made for all numbers.
-/// The method is that of Cephes' expf (Moshier); the polynomial is the one of degree 6 that begins with 1 + r and has the
+/// The method is that of Cephes' expf (Moshier); the polynomial has degree 6, begins with 1 + r and has the
 /// smallest largest relative error in |r| <= ln 2 / 2 (3.2e-9, by Remez' exchange).
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V exponential(D d, V v) {
@@ -29,7 +29,7 @@ HWY_INLINE V exponential(D d, V v) {
   const V place = hn::Set(d, 0x1.8p23f + 127.0f);
   const V shifted = hn::MulAdd(v, hn::Set(d, 1.44269504f), place);
   const V n = hn::Sub(shifted, place);
-  // What is left of v beside n ln 2, which is taken away in two parts.
+  // The remainder v - n ln 2; the product is subtracted in two parts.
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), v);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
   V p = hn::Set(d, 0.0013824598f);

@@ -23,7 +23,7 @@ struct KernelText {
   std::span<const std::span<const unsigned char>> cubins = {};  ///< of one architecture each
 };
 
-/// Items that one workgroup covers, where that is not one for each of its invocations.
+/// Items per workgroup, unless each invocation has one.
 struct Tiles {
   std::optional<Extent3> glsl = std::nullopt;
   std::optional<Extent3> cuda = std::nullopt;

@@ -21,7 +21,7 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// The kernels of products of `T`: one that sets c, and one that leaves some of it as it is.
+/// The kernels of products of `T`: the first sets c, the second keeps a part of it.
 template <class T, class Sum>
 struct ProductKernels {
   Result<ProductKernel<T, Write<Sum>>> set;
@@ -71,7 +71,7 @@ const auto& float_kernels() {
   static const Products<float, float> kernels(kernels::matmul, cublas::Arithmetic::float32);
   return kernels.now();
 }
-/// Where there are no tensor cores for it, with the text for float.
+/// Without tensor cores for the type, with the text for float.
 const auto& tf32_kernels() {
   static const Products<float, float> kernels({.name = "matmul_tf32",
                                                .glsl = kernels::matmul.glsl,
@@ -116,13 +116,13 @@ const auto& narrow_kernel_of(const Write<bfloat16>&) {
   return kernel;
 }
 
-/// a / b, where that is a whole number.
+/// a / b, if that is a whole number.
 std::optional<std::uint64_t> quotient(std::uint64_t a, std::uint64_t b) {
   return b != 0 && a % b == 0 ? std::optional(a / b) : std::nullopt;
 }
 
 /// The shape that sizes leave: a is rows x inner, b is inner x columns, c is rows x columns, so a c / b is rows squared.
-/// Nothing where there is none, or more than one.
+/// Nothing if there is none, or more than one.
 std::optional<MatmulShape> shape_of(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   const std::uint64_t common = b == 0 ? 1 : std::gcd(a, b);
   const auto rest = quotient(c, b / common);
@@ -139,7 +139,7 @@ std::string dimensions(std::uint64_t rows, std::uint64_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
-/// Why there are no such products; nothing where there are.
+/// Returns the reason why there are no such products; nothing if there are.
 std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape shape,
                                       const MatmulOptions& options) {
   if (const std::uint64_t most = std::max({shape.rows, shape.columns, shape.inner}); most > largest_dimension)

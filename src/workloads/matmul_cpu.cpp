@@ -1,17 +1,13 @@
-// Compiled once per instruction set by Highway, and chosen at run time.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "matmul_cpu.cpp"
-#include <hwy/foreach_target.h>
-// After foreach_target:
+#include "per_target.hpp"
+
 #include <hwy/aligned_allocator.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <type_traits>
 
 #include "cpu.hpp"
 
-// Both compilers keep an array of vectors in registers only where loops over it are gone.
+// Both compilers keep an array of vectors in registers only if loops over it are unrolled.
 #if defined(__clang__)
 #define WYE_UNROLL _Pragma("unroll")
 #else
@@ -31,7 +27,7 @@ using V = hn::Vec<D>;
 /// A panel is `panel_rows` x 2 vectors of c, made in registers: 24 of 32 with AVX-512, 12 of 16 before.
 constexpr std::size_t panel_rows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
 constexpr std::size_t panel_columns = 2 * HWY_LANES(float);
-/// Of the inner dimension, so that what is packed of b stays in the second-level cache.
+/// Of the inner dimension: the packed part of b stays in the second-level cache.
 constexpr std::size_t stretch = 512;
 constexpr std::size_t most_columns = (block_side + panel_columns - 1) / panel_columns * panel_columns;
 

@@ -25,7 +25,7 @@ const auto& clear_kernel() {
   return kernel;
 }
 
-/// On the host by one thread: adding one atomically, to what others add to, takes longer than all of it.
+/// One thread of the host does it: atomic additions to shared numbers take longer than all of it.
 const auto& count_kernel() {
   static const auto kernel = make_kernel<Read<Word>, ReadWrite<Word>, ReadWrite<PageRankSummary>, Word>(
       kernels::pagerank_count, {"sources", "degrees", "summary", "nodes"}, {},

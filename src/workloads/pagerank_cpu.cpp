@@ -1,9 +1,4 @@
-// Compiled once per instruction set by Highway, and chosen at run time.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "pagerank_cpu.cpp"
-#include <hwy/foreach_target.h>
-// After foreach_target:
-#include <hwy/highway.h>
+#include "per_target.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -36,7 +31,7 @@ class Adder {
         sums[i++] = add_many(begin, end);
         continue;
       }
-      // As many nodes as fit; each begins where the one before it ends, or the offsets make no sense.
+      // As many nodes as fit. Each begins at the end of the previous node, unless the offsets are invalid.
       std::size_t last = i + 1;
       std::uint32_t reach = end;
       while (last < count && begin_of(first + last) == reach && end_of(first + last) - begin <= batch)
@@ -130,7 +125,7 @@ namespace {
 
 HWY_EXPORT(add_links);
 
-/// Nodes whose changes are added up together, whoever does them: the bits do not depend on the number of threads.
+/// Nodes whose changes are added up together on any thread: the bits do not depend on the number of threads.
 constexpr std::uint64_t group = 256;
 
 bool has_preferences(std::span<const float> shares, std::uint32_t nodes) {

@@ -25,7 +25,7 @@ struct Product {
 static_assert(sizeof(Product) == 56);
 
 /// Rows and columns that one call on the host makes: 4 x 4 tiles of 64 x 64, of which a shader's workgroup makes one.
-/// Blocks are always the same, whoever makes them, and with them the bits of the answer.
+/// Blocks, and with them the bits of the result, do not depend on the thread that computes them.
 inline constexpr std::uint32_t block_side = 256;
 inline constexpr std::uint32_t items_per_block = 16 * 256;
 

@@ -1,5 +1,5 @@
 #pragma once
-/// How the rows of a matrix are shared out among items: what row-wise workloads have in common.
+/// The distribution of the rows of a matrix over items, shared by row-wise workloads.
 #include <wye/base/extent.hpp>
 
 #include <algorithm>
@@ -29,10 +29,10 @@ struct RowSplit {
   Extent3 items() const { return flat(all_pieces() << lanes_log2); }
 };
 
-/// What one call of a host function covers at least, where rows have one piece and where they have several.
+/// The fewest items of one call of a host function, for rows of one piece and for rows of several.
 inline constexpr Extent3 row_tile{1024}, piece_tile{256};
 
-/// Why a matrix of `size` numbers has no rows of `columns`, in the words of `workload`; nothing where it has.
+/// Returns the reason why a matrix of `size` numbers has no rows of `columns`, for `workload`; nothing if it has.
 std::optional<std::string> no_rows(std::string_view workload, std::uint64_t size, std::uint64_t columns);
 
 /// About four columns for an item, until 256 items share a piece. For a matrix that has such rows.

@@ -1,10 +1,6 @@
-// Compiled once per instruction set by Highway, and chosen at run time.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "softmax_cpu.cpp"
-#include <hwy/foreach_target.h>
-// After foreach_target:
+#include "per_target.hpp"
+
 #include <hwy/cache_control.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <cmath>
@@ -69,7 +65,7 @@ std::size_t exponentials_part(D d, const float* x, float* out, std::size_t i, st
 }
 
 /// The sum of exp(x scale - most); keeps them in `out`, which may be `x`. Adds 1024 at a time in single precision, so
-/// that the error does not grow with the row. Fetches what is `ahead` of x meanwhile: no memory of its own is waited for here.
+/// that the error does not grow with the row. Prefetches `ahead` meanwhile, since this loop does not wait for memory.
 template <bool keep>
 float exponentials(const float* x, float* out, std::size_t n, float scale, float most,
                    std::size_t ahead = 0) {
@@ -89,7 +85,7 @@ std::size_t multiply_part(D d, float* x, std::size_t i, std::size_t n, float fac
   return i;
 }
 
-/// Makes weights of the exponentials whose sum this is: NaN where there were none.
+/// Makes weights of the exponentials with this sum; NaN without any.
 void share(float* x, std::size_t n, float sum) {
   const float factor = sum == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f / sum;
   const std::size_t done = multiply_part(hn::ScalableTag<float>(), x, 0, n, factor);

@@ -56,7 +56,7 @@ Job refused(std::string name, WorkloadType type, std::string sentence);
 inline constexpr std::uint64_t largest_dimension = 0x7fff'ffff;
 
 /// Items in rows of 2^23, so that any number of them fits into 65,535 workgroups of 256 per dimension. The last row may
-/// have items beyond the end, which nobody works on. `shaders/include/flat.glsl` and `flat.cuh` read it.
+/// have items beyond the end, which are ignored. `shaders/include/flat.glsl` and `flat.cuh` read it.
 inline constexpr std::uint64_t flat_width = std::uint64_t{1} << 23;
 constexpr Extent3 flat(std::uint64_t items) {
   return items <= flat_width ? Extent3(items) : Extent3(flat_width, (items + flat_width - 1) / flat_width);

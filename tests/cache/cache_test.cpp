@@ -7,6 +7,7 @@
 #include "doubles.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
+#include "support/kernels.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -51,6 +52,26 @@ TEST_CASE("a kernel is built at its first use and found at every later one", "[c
   CHECK(counted.failures == 0);
   CHECK(counted.evictions == 0);
   CHECK(counted.disk_hits == 0);
+}
+
+TEST_CASE("the source of a kernel is chosen once per device, in a cold job and after it", "[cache]") {
+  const auto cache = open();
+  const AnyKernel kernel = test::scale();
+  const auto job = [&](const std::shared_ptr<DoubleDevice>& device) {  // as the scheduler does it
+    CHECK_FALSE(kernel.program()->refusal(*device));
+    CHECK(cache->build_cost(*kernel.program(), *device).has_value() == (device->created == 0));
+    REQUIRE(cache->provide(kernel.program(), device, Clock::steady().now() + 1h));
+    CHECK_FALSE(kernel.program()->passed_over(*device));
+  };
+  for (const char* id : {"double:0", "double:1"}) {
+    const auto device = std::make_shared<DoubleDevice>(id);
+    job(device);
+    CHECK(device->created == 1);
+    CHECK(device->routed == 1);
+    job(device);
+    CHECK(device->created == 1);
+    CHECK(device->routed == 1);
+  }
 }
 
 TEST_CASE("the time of a build comes from the application's clock", "[cache]") {

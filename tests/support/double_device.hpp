@@ -27,7 +27,10 @@ class DoubleDevice final : public device::DeviceBase {
       : DeviceBase(adapter(std::move(id), features, std::move(architecture), std::move(driver))),
         languages_(std::move(languages)) {}
 
-  std::span<const std::string_view> languages() const noexcept override { return languages_; }
+  std::span<const std::string_view> languages() const noexcept override {
+    ++routed;
+    return languages_;
+  }
   MemoryInfo memory() override { return {}; }
   const Error* ended_by() const noexcept override { return is_lost_.load() ? &lost_ : nullptr; }
 
@@ -56,7 +59,8 @@ class DoubleDevice final : public device::DeviceBase {
 
   void lose() { is_lost_ = true; }
 
-  std::atomic<int> created{0};  ///< calls of create_executable
+  mutable std::atomic<int> routed{0};  ///< calls of `languages`: one for each choice of a source
+  std::atomic<int> created{0};         ///< calls of create_executable
   std::shared_ptr<std::atomic<int>> alive = std::make_shared<std::atomic<int>>(0);  ///< live executables
   std::atomic<std::uint64_t> executable_bytes{100};  ///< of each executable created from now on
   std::optional<Error> refuse;                       ///< result of `create_executable`

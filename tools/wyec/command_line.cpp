@@ -1,5 +1,6 @@
 #include "command_line.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -81,7 +82,7 @@ std::optional<Language> language_of(const std::string& path) {
   return std::nullopt;
 }
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
+std::string in_quotes(const std::string& text) { return "'" + text + "'"; }
 
 /// "spirv", or "sm_90", "compute_90a" and such.
 bool is_target(std::string_view name) {
@@ -93,7 +94,7 @@ bool is_target(std::string_view name) {
   return false;
 }
 
-/// Reads arguments one after the other; the first misuse ends it.
+/// Reads the arguments of one call.
 class Parser {
  public:
   explicit Parser(const std::vector<std::string>& arguments) : rest_(arguments) {}
@@ -116,8 +117,7 @@ class Parser {
       take_cache_verb();
     else
       return Misuse{"'" + verb + "' is not compile, reflect, embed, bundle or cache."};
-    for (at_ = command_.action >= Action::cache_ls ? 2 : 1; at_ < rest_.size() && misuse_.empty(); ++at_)
-      take(rest_[at_]);
+    if (misuse_.empty()) read_options();
     if (misuse_.empty()) command_.action >= Action::bundle ? check_for_directory() : check();
     if (!misuse_.empty()) return Misuse{misuse_};
     return command_;
@@ -132,37 +132,109 @@ class Parser {
     const std::string verb = rest_.size() > 1 ? rest_[1] : std::string();
     for (const auto& [name, action] : verbs)
       if (verb == name) command_.action = action;
-    if (command_.action == Action::help) misuse_ = quoted(verb) + " is not ls, verify, trim or clear.";
+    if (command_.action == Action::help) misuse_ = in_quotes(verb) + " is not ls, verify, trim or clear.";
   }
 
-  /// Arguments of what works on a cache directory.
-  void take_for_directory(const std::string& argument) {
-    const bool packs = command_.action == Action::bundle, trims = command_.action == Action::cache_trim;
-    if (packs && (argument == "-o" || argument == "--output")) {
-      set(command_.output, argument);
-    } else if (packs && argument == "--manifest") {
-      set(command_.manifest, argument);
-    } else if (trims && argument == "--bytes") {
-      count(command_.bytes, argument, true);
-    } else if (trims && argument == "--files") {
-      count(command_.files, argument, false);
-    } else if (argument.size() > 1 && argument.front() == '-') {
-      misuse_ = "Option " + quoted(argument) + " is not one of " + rest_.front() +
-                (packs ? "" : " " + rest_[1]) + ".";
-    } else if (!command_.directory.empty()) {
-      misuse_ = "There are two directories: " + quoted(command_.directory) + " and " + quoted(argument) + ".";
-    } else if (argument.empty()) {
-      misuse_ = "The name of the directory is empty.";
-    } else {
-      command_.directory = argument;
+  bool is_on_directory() const { return command_.action >= Action::bundle; }
+
+  /// Reads the options of the verb and the names of the files or of the directory.
+  void read_options() {
+    Command& c = command_;
+    const bool embeds = c.action == Action::embed, packs = c.action == Action::bundle;
+    CLI::App app;
+    app.set_help_flag();
+    app.allow_extras();
+    const auto one = [&](const char* option, std::string& value) {
+      app.add_option(option, value)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    };
+    const auto many = [&](const char* option, std::vector<std::string>& values) {
+      app.add_option(option, values)->allow_extra_args(false);
+    };
+    std::vector<std::string> names, macros;
+    std::string language, form, bytes, files;
+    if (!is_on_directory() || packs) one("-o,--output", c.output);
+    if (packs) one("--manifest", c.manifest);
+    if (c.action == Action::cache_trim) {
+      one("--bytes", bytes);
+      one("--files", files);
     }
+    if (!is_on_directory()) {
+      many("-D", macros);
+      many("-I", c.include_directories);
+      many("--target", c.targets);
+      one("--entry", c.entry);
+      one("--depfile", c.depfile);
+      one("--nvrtc", c.nvrtc);
+      one("--language", language);
+      one("--name", c.name);
+    }
+    if (embeds) {
+      one("--as", form);
+      one("--namespace", c.space);
+    }
+    const std::size_t verbs = c.action >= Action::cache_ls ? 2 : 1;
+    const std::string verb = verbs == 2 ? rest_[0] + " " + rest_[1] : rest_[0];
+    try {
+      app.parse(std::vector<std::string>(rest_.rbegin(), rest_.rend() - static_cast<std::ptrdiff_t>(verbs)));
+    } catch (const CLI::ParseError&) {
+      return fail("Option " + in_quotes(rest_.back()) + " has no value.");
+    }
+    std::vector<std::string> extras = app.remaining();
+    for (std::string& rest : extras) {
+      if (rest.size() > 1 && rest.front() == '-')
+        return fail("Option " + in_quotes(rest) + " is not one of " + verb + ".");
+      names.push_back(std::move(rest));
+    }
+    for (const CLI::Option* option : app.get_options()) check(*option, embeds);
+    for (const std::string& target : c.targets)
+      if (!is_target(target))
+        return fail("Target " + in_quotes(target) +
+                    " is not known; 'spirv', 'sm_90' and 'compute_90' are some.");
+    choose(language_, "--language", language,
+           {{"glsl", Language::glsl},
+            {"slang", Language::slang},
+            {"spirv", Language::spirv},
+            {"cuda", Language::cuda},
+            {"ptx", Language::ptx},
+            {"cubin", Language::cubin}});
+    std::optional<Embed> embed;
+    choose(embed, "--as", form, {{"code", Embed::code}, {"text", Embed::text}});
+    c.embed = embed.value_or(Embed::code);
+    count(c.bytes, "--bytes", bytes);
+    count(c.files, "--files", files);
+    for (const std::string& macro : macros) define(macro);
+    take_names(names);
   }
 
-  /// A whole number, of bytes with a unit.
-  void count(std::optional<std::uint64_t>& where, const std::string& option, bool of_bytes) {
-    std::string text;
-    set(text, option);
+  void check(const CLI::Option& option, bool embeds) {
+    const std::string name =
+        option.get_snames().empty() ? option.get_name() : "-" + option.get_snames().front();
+    const bool once = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast ||
+                      (name == "--target" && !embeds);
+    if (once && option.count() > 1) fail("Option " + in_quotes(name) + " is given twice.");
+    for (const std::string& value : option.results())
+      if (value.empty()) fail("Option " + in_quotes(name) + " has no value.");
+  }
+
+  void take_names(const std::vector<std::string>& names) {
     if (!misuse_.empty()) return;
+    const bool of_directory = is_on_directory();
+    for (const std::string& name : names)
+      if (name.empty())
+        return fail("The name of the " + std::string(of_directory ? "directory" : "file to read") +
+                    " is empty.");
+    if (names.size() > 1 && command_.action != Action::embed)
+      return fail("There are two " + std::string(of_directory ? "directories" : "files to read") + ": " +
+                  in_quotes(names[0]) + " and " + in_quotes(names[1]) + ".");
+    if (of_directory && !names.empty()) command_.directory = names[0];
+    if (!of_directory)
+      for (const std::string& name : names) command_.inputs.push_back({name});
+  }
+
+  /// Reads a whole number, of --bytes with a unit.
+  void count(std::optional<std::uint64_t>& where, const std::string& option, const std::string& text) {
+    if (text.empty() || !misuse_.empty()) return;
+    const bool of_bytes = option == "--bytes";
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const std::string unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
@@ -172,7 +244,7 @@ class Parser {
     if (of_bytes && unit == "MiB") shift = 20;
     if (of_bytes && unit == "GiB") shift = 30;
     if (error != std::errc() || !shift || value > (~std::uint64_t{0} >> *shift)) {
-      misuse_ = "The value of " + option + " (" + quoted(text) + ") is not a whole number" +
+      misuse_ = "The value of " + option + " (" + in_quotes(text) + ") is not a whole number" +
                 (of_bytes ? " of bytes such as 536870912 or 512MiB." : ".");
       return;
     }
@@ -186,97 +258,30 @@ class Parser {
       return fail("Nothing says what may stay: give --bytes, --files or both.");
   }
 
-  void take(const std::string& argument) {
-    if (command_.action >= Action::bundle) return take_for_directory(argument);
-    const bool embedding = command_.action == Action::embed;
-    if (argument == "-o" || argument == "--output") {
-      set(command_.output, argument);
-    } else if (argument.starts_with("-D")) {
-      if (auto macro = value(argument, "-D")) define(*macro);
-    } else if (argument.starts_with("-I")) {
-      if (auto folder = value(argument, "-I")) command_.include_directories.push_back(std::move(*folder));
-    } else if (argument == "--entry") {
-      set(command_.entry, argument);
-    } else if (argument == "--target") {
-      auto target = value(argument, argument);
-      if (target && !is_target(*target))
-        misuse_ = "Target " + quoted(*target) + " is not known; 'spirv', 'sm_90' and 'compute_90' are some.";
-      else if (target && !embedding && !command_.targets.empty())
-        misuse_ = "Option '--target' is given twice.";
-      if (target) command_.targets.push_back(std::move(*target));
-    } else if (argument == "--depfile") {
-      set(command_.depfile, argument);
-    } else if (argument == "--nvrtc") {
-      set(command_.nvrtc, argument);
-    } else if (argument == "--language") {
-      choose(language_, argument,
-             {{"glsl", Language::glsl},
-              {"slang", Language::slang},
-              {"spirv", Language::spirv},
-              {"cuda", Language::cuda},
-              {"ptx", Language::ptx},
-              {"cubin", Language::cubin}});
-    } else if (argument == "--as" && embedding) {
-      std::optional<Embed> form;
-      choose(form, argument, {{"code", Embed::code}, {"text", Embed::text}});
-      command_.embed = form.value_or(Embed::code);
-    } else if (argument == "--name") {
-      set(command_.name, argument);
-    } else if (argument == "--namespace" && embedding) {
-      set(command_.space, argument);
-    } else if (argument.size() > 1 && argument.front() == '-') {
-      misuse_ = "Option " + quoted(argument) + " is not one of " + rest_.front() + ".";
-    } else if (!command_.inputs.empty() && !embedding) {
-      misuse_ = "There are two files to read: " + quoted(command_.inputs[0].path) + " and " +
-                quoted(argument) + ".";
-    } else if (argument.empty()) {
-      misuse_ = "The name of the file to read is empty.";
-    } else {
-      command_.inputs.push_back({argument});
-    }
-  }
-
-  /// What belongs to `option`: its end ("-DX"), or the next argument.
-  std::optional<std::string> value(const std::string& argument, std::string_view option) {
-    if (argument.size() > option.size()) return argument.substr(option.size());
-    if (at_ + 1 < rest_.size() && !rest_[at_ + 1].empty()) return rest_[++at_];
-    misuse_ = "Option " + quoted(argument) + " has no value.";
-    return std::nullopt;
-  }
-
-  void set(std::string& where, const std::string& option) {
-    if (!given_.insert(option == "--output" ? "-o" : option).second) {
-      misuse_ = "Option " + quoted(option) + " is given twice.";
-      return;
-    }
-    if (auto text = value(option, option)) where = std::move(*text);
-  }
-
   template <class T>
-  void choose(std::optional<T>& where, const std::string& option,
+  void choose(std::optional<T>& where, const std::string& option, const std::string& text,
               const std::vector<std::pair<std::string, T>>& choices) {
-    std::string text;
-    set(text, option);
-    if (!misuse_.empty()) return;
+    if (text.empty() || !misuse_.empty()) return;
     std::string known;
     for (const auto& [name, choice] : choices) {
       if (text == name) where = choice;
-      known += (known.empty() ? "" : " or ") + quoted(name);
+      known += (known.empty() ? "" : " or ") + in_quotes(name);
     }
-    if (!where) misuse_ = "The value of " + option + " (" + quoted(text) + ") is not " + known + ".";
+    if (!where) fail("The value of " + option + " (" + in_quotes(text) + ") is not " + known + ".");
   }
 
   void define(const std::string& macro) {
+    if (!misuse_.empty()) return;
     const std::size_t equals = std::min(macro.find('='), macro.size());
     wye::Macro made{macro.substr(0, equals), equals == macro.size() ? "1" : macro.substr(equals + 1)};
     const auto identifier = [](const std::string& name) { return name.substr(0, name.find('(')); };
-    if (!is_identifier(identifier(made.name))) {  // the library looks at the parameters of one that has some
-      misuse_ = "Macro " + quoted(made.name) + " is not an identifier.";
+    if (!is_identifier(identifier(made.name))) {  // the library checks the parameters of a macro
+      misuse_ = "Macro " + in_quotes(made.name) + " is not an identifier.";
       return;
     }
     for (const wye::Macro& other : command_.macros)
       if (identifier(other.name) == identifier(made.name))
-        misuse_ = "Macro " + quoted(made.name) + " is defined twice.";
+        misuse_ = "Macro " + in_quotes(made.name) + " is defined twice.";
     command_.macros.push_back(std::move(made));
   }
 
@@ -287,10 +292,12 @@ class Parser {
     for (Input& input : c.inputs) {
       const auto language = language_ ? language_ : language_of(input.path);
       if (!language)
-        return fail("The language of " + quoted(input.path) + " is not known by its name: give --language.");
+        return fail("The language of " + in_quotes(input.path) +
+                    " is not known by its name: give --language.");
       for (const Input& other : c.inputs)
         if (&other < &input && other.language == *language)
-          return fail("Files " + quoted(other.path) + " and " + quoted(input.path) + " are of one language.");
+          return fail("Files " + in_quotes(other.path) + " and " + in_quotes(input.path) +
+                      " are of one language.");
       input.language = *language;
       const bool text =
           *language == Language::glsl || *language == Language::slang || *language == Language::cuda;
@@ -309,9 +316,9 @@ class Parser {
       return fail("Without a file to write, nothing can depend: give -o.");
     for (const std::string& written : {c.output, c.depfile})
       for (const Input& input : c.inputs)
-        if (written == input.path) return fail("File " + quoted(input.path) + " would be written over.");
+        if (written == input.path) return fail("File " + in_quotes(input.path) + " would be written over.");
     if (!c.output.empty() && c.output == c.depfile)
-      return fail("File " + quoted(c.output) + " would be written twice.");
+      return fail("File " + in_quotes(c.output) + " would be written twice.");
     const std::string file = file_name(c.inputs[0].path);
     if (c.name.empty()) c.name = file.substr(0, file.find('.'));
     if (c.action == Action::embed) return check_names();
@@ -320,23 +327,24 @@ class Parser {
 
   void check_names() {
     if (!is_identifier(command_.name) || is_word_of_cpp(command_.name))
-      return fail(quoted(command_.name) + " cannot name a function of C++: give --name.");
+      return fail(in_quotes(command_.name) + " cannot name a function of C++: give --name.");
     std::string_view space = command_.space;
     for (bool last = false; !last;) {
       const std::size_t end = space.find("::");
       last = end == space.npos;
       const std::string part(space.substr(0, end));
       if (!is_identifier(part) || is_word_of_cpp(part))
-        return fail(quoted(command_.space) + " cannot name a namespace of C++.");
+        return fail(in_quotes(command_.space) + " cannot name a namespace of C++.");
       if (!last) space.remove_prefix(end + 2);
     }
   }
 
-  void fail(std::string sentence) { misuse_ = std::move(sentence); }
+  /// Keeps the first sentence.
+  void fail(std::string sentence) {
+    if (misuse_.empty()) misuse_ = std::move(sentence);
+  }
 
   const std::vector<std::string>& rest_;
-  std::size_t at_ = 0;
-  std::set<std::string> given_;
   std::optional<Language> language_;
   Command command_;
   std::string misuse_;

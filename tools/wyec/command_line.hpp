@@ -1,5 +1,5 @@
 #pragma once
-/// What wyec is asked to do.
+/// The command line of wyec.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,7 +34,7 @@ struct Command {
   std::vector<Input> inputs = {};  ///< several: sources of one kernel, to be embedded
   std::string output = {};         ///< empty: standard output, which `reflect` alone may write to
   std::vector<std::string> targets = {};
-  std::string entry = {};  ///< empty: "main" of a shader, of Slang its only one, else the kernel's name
+  std::string entry = {};  ///< empty: "main" of a shader, of Slang its only one, otherwise the kernel's name
   std::vector<wye::Macro> macros = {};
   std::vector<std::string> include_directories = {};
   std::string depfile = {};
@@ -48,7 +48,7 @@ struct Command {
   std::optional<std::uint64_t> files = {};
 };
 
-/// Why arguments mean nothing, as a sentence.
+/// The reason why arguments are wrong, as a sentence.
 struct Misuse {
   std::string sentence;
 };

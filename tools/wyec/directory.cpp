@@ -21,7 +21,7 @@ std::string ago(wye::Duration time) {
   return text;
 }
 
-/// A name from a file, as one that a terminal shows.
+/// Replaces the control characters of a name from a file.
 std::string shown(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
@@ -60,7 +60,7 @@ int removed(const wye::RemovedFiles& what, const std::string& directory) {
 
 }  // namespace
 
-wye::Result<int> look_after(const Command& command) {
+wye::Result<int> run_on_directory(const Command& command) {
   const std::string directory = command.directory.empty() ? wye::user_cache_directory() : command.directory;
   if (directory.empty())
     return wye::Error(wye::Errc::not_found, "The user has no cache directory here: give one.");

@@ -30,7 +30,7 @@ std::string dependencies(const std::string& output, const std::vector<std::strin
 }
 
 std::optional<std::string> write_file(const std::string& path, std::string_view content) {
-  // Somebody who reads meanwhile sees the old file or the new one. What is no file, a device or a pipe, stays.
+  // A reader sees the old file or the new file. Devices and pipes are not replaced.
   std::error_code ignored;
   const bool replace =
       !std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored);

@@ -6,7 +6,7 @@
 namespace wyec {
 namespace {
 
-/// The C++ type of a number; empty where it has none.
+/// The C++ type of a number; empty if it has none.
 std::string number_type(wye::ElementType type) {
   switch (type) {
     case wye::ElementType::float32: return "float";
@@ -17,7 +17,7 @@ std::string number_type(wye::ElementType type) {
   }
 }
 
-/// "wye::ReadWrite<float>, float"; nothing where a type is the host's own.
+/// "wye::ReadWrite<float>, float"; nothing if the application defines a type.
 std::optional<std::string> parameter_types(const wye::Compiled& kernel) {
   std::string list;
   for (const wye::SourceParameter& p : kernel.parameters) {
@@ -135,7 +135,7 @@ std::string source_of(const std::string& name, const Part& part) {
   return spirv_source(name, part.compiled->spirv);
 }
 
-/// The names of the parameters; none where one has none.
+/// The names of the parameters; none if one has none.
 std::string names(const wye::Compiled& kernel) {
   std::string list;
   for (const wye::SourceParameter& p : kernel.parameters) {
@@ -156,7 +156,7 @@ std::string in_comment(std::string text) {
 
 std::string header(const Command& command, const std::vector<Part>& parts) {
   const std::string& name = command.name;
-  // A shader says the types of its parameters, CUDA their sizes only.
+  // A shader declares the types of its parameters, CUDA code their sizes only.
   const Part* typed = nullptr;
   for (const Part& part : parts)
     if (part.compiled && !part.compiled->spirv.words.empty()) typed = &part;

@@ -1,72 +1,70 @@
-#include <cstdio>
+#include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "write.hpp"
 
 namespace wyec {
 namespace {
 
-std::string json_text(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result.append({'\\', c});
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
-      result += escaped;
-    } else {
-      result += c;
-    }
+using Json = nlohmann::ordered_json;
+
+/// Prints a list of scalars on one line, and a list of lists with one element a line.
+std::string text(const Json& value, const std::string& margin = "") {
+  if (!value.is_structured()) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const bool nests = std::any_of(value.begin(), value.end(), [](const Json& e) { return e.is_structured(); });
+  std::string list;
+  for (const auto& [key, element] : value.items()) {
+    list += list.empty() ? "" : nests ? "," : ", ";
+    if (nests) list += "\n  " + margin;
+    if (value.is_object()) list += Json(key).dump() + ": ";
+    list += text(element, margin + "  ");
   }
-  return result + '"';
+  if (nests) list += "\n" + margin;
+  return value.is_object() ? "{" + list + "}" : "[" + list + "]";
 }
 
-std::string field(const char* name, std::string_view value) {
-  return json_text(name) + ": " + json_text(value);
-}
-std::string field(const char* name, std::uint64_t value) {
-  return json_text(name) + ": " + std::to_string(value);
-}
-
-std::string parameter(const wye::SourceParameter& p) {
-  std::string line = "{" + field("name", p.slot.name) + ", " + field("kind", wye::name(p.slot.kind));
-  const bool memory = p.slot.kind == wye::SlotKind::buffer || p.slot.kind == wye::SlotKind::address;
-  if (memory) line += ", " + field("access", wye::name(p.slot.access));
-  line += ", " + field("element", wye::name(p.slot.element)) + ", " + field("size", p.slot.size) + ", ";
-  return line + (p.binding ? field("binding", *p.binding) : field("offset", p.offset)) + "}";
+Json parameter(const wye::SourceParameter& p) {
+  Json made{{"name", p.slot.name}, {"kind", wye::name(p.slot.kind)}};
+  if (p.slot.kind == wye::SlotKind::buffer || p.slot.kind == wye::SlotKind::address)
+    made["access"] = wye::name(p.slot.access);
+  made["element"] = wye::name(p.slot.element);
+  made["size"] = p.slot.size;
+  if (p.binding)
+    made["binding"] = *p.binding;
+  else
+    made["offset"] = p.offset;
+  return made;
 }
 
-/// "float64, int64" as a list.
-std::string features(wye::Features needs) {
-  std::string list, all = needs.empty() ? std::string() : to_string(needs);
+/// Splits "float64, int64".
+Json features(wye::Features needs) {
+  Json list = Json::array();
+  const std::string all = needs.empty() ? std::string() : to_string(needs);
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find(", ", at), all.size());
-    list += (list.empty() ? "" : ", ") + json_text(all.substr(at, end - at));
+    list.push_back(all.substr(at, end - at));
     at = end + 2;
   }
-  return "[" + list + "]";
+  return list;
 }
 
 }  // namespace
 
 std::string json(const Command& command, const Part& part) {
   const wye::Compiled& kernel = *part.compiled;
-  const bool shader = kernel.spirv.words.size() != 0;
-  std::string text = "{\n  " + field("kernel", command.name) + ",\n  ";
+  const std::string entry = kernel.spirv.words.empty() ? command.name : "main";
   const char* const languages[] = {"Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin"};
-  text += field("language", languages[static_cast<std::size_t>(part.language)]) + ",\n  ";
-  const std::string entry = shader ? "main" : command.name;
-  text += field("entry", command.entry.empty() ? entry : command.entry) + ",\n  \"parameters\": [";
-  const char* separator = "\n    ";
-  for (const wye::SourceParameter& p : kernel.parameters) {
-    text += separator + parameter(p);
-    separator = ",\n    ";
-  }
+  Json parameters = Json::array();
+  for (const wye::SourceParameter& p : kernel.parameters) parameters.push_back(parameter(p));
   const wye::Extent3& w = kernel.workgroup;
-  text += kernel.parameters.empty() ? "],\n  " : "\n  ],\n  ";
-  text += field("push_bytes", kernel.push_bytes) + ",\n  \"workgroup\": [" + std::to_string(w.x) + ", " +
-          std::to_string(w.y) + ", " + std::to_string(w.z) + "],\n  \"features\": " + features(kernel.needs);
-  return text + "\n}\n";
+  const Json made{{"kernel", command.name},
+                  {"language", languages[static_cast<std::size_t>(part.language)]},
+                  {"entry", command.entry.empty() ? entry : command.entry},
+                  {"parameters", parameters},
+                  {"push_bytes", kernel.push_bytes},
+                  {"workgroup", {w.x, w.y, w.z}},
+                  {"features", features(kernel.needs)}};
+  return text(made) + "\n";
 }
 
 }  // namespace wyec

@@ -1,4 +1,4 @@
-/// wyec: compiles kernels where there is no device, for build systems.
+/// wyec: compiles kernels without a device, for build systems.
 #include <cstdio>
 #include <exception>
 #include <wye/kernel/compile.hpp>
@@ -44,7 +44,7 @@ wye::Result<wye::AnySource> read_text(const Command& command, const Input& input
   if (embedded) {
     auto whole = self_contained(*source);
     if (!whole) return whole.error();
-    // What is shown at run time is no path of the machine it was built on.
+    // The name that is shown at run time is no path of the build machine.
     whole->file = file_name(input.path);
     part.text = std::move(*whole);
   }
@@ -85,7 +85,7 @@ wye::Result<Part> make(const Command& command, const Input& input, std::string t
     part.compiled = std::move(*compiled);
     return part;
   }
-  // A text that is compiled at run time is only not seen to be right where nothing can compile it now.
+  // Without a compiler, a text that is compiled at run time is embedded unchecked.
   const bool is_cuda = std::holds_alternative<wye::CudaCpp>(part.text);
   if (!is_cuda || compiled.error() == wye::Errc::compile_failed ||
       compiled.error() == wye::Errc::invalid_argument)
@@ -135,7 +135,7 @@ int run(const Command& command) {
     return std::fwrite(made.data(), 1, made.size(), stdout) == made.size() && std::fflush(stdout) == 0
                ? 0
                : failed("Standard output cannot be written.");
-  // The list of what it depends on goes first: without it, the output would stay when they change.
+  // The list of dependencies is written first: without it, the output would stay when they change.
   if (!command.depfile.empty()) {
     if (auto why = write_file(command.depfile, dependencies(command.output, files))) return failed(*why);
   }
@@ -159,7 +159,7 @@ int main(int count, char** arguments) {
     if (command.action == wyec::Action::version)
       return std::printf("wyec %s\n", to_string(wye::library_version()).c_str()) < 0;
     if (command.action < wyec::Action::bundle) return wyec::run(command);
-    const auto status = wyec::look_after(command);
+    const auto status = wyec::run_on_directory(command);
     if (!status) return wyec::failed(status.error());
     return std::fflush(stdout) == 0 ? *status : wyec::failed("Standard output cannot be written.");
   } catch (const std::exception& thrown) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What compilers say, as errors.
+/// Messages of compilers as errors.
 #include <wye/base/error.hpp>
 
 #include <cstdint>

@@ -171,7 +171,7 @@ std::optional<Diagnostic> parse_line(std::string_view line, std::string_view sou
 
   constexpr std::string_view nothing = "'' : ", include = "'#include' : ", header = " for header name: ";
   if (what.starts_with(nothing)) what.remove_prefix(nothing.size());
-  if (what.starts_with(include) && what.find(header) != what.npos) {  // what the includer below says
+  if (what.starts_with(include) && what.find(header) != what.npos) {  // a message of the includer below
     what.remove_prefix(include.size());
     what = what.substr(0, what.rfind(header));
   }
@@ -209,7 +209,7 @@ Error failure(std::string_view messages, const Glsl& source, const std::vector<S
   return compile_error(kernel, std::move(errors));
 }
 
-/// Gives the compiler the texts that were read, and ends what would not end.
+/// Gives the compiler the texts that were read, and stops endless includes.
 class Includer final : public shaderc::CompileOptions::IncluderInterface {
  public:
   explicit Includer(const std::vector<SourceText>& texts) : texts_(texts) {
@@ -243,7 +243,7 @@ class Includer final : public shaderc::CompileOptions::IncluderInterface {
     answer->result = {name.data(), name.size(), content.data(), content.size(), answer.get()};
     return &answer.release()->result;
   }
-  /// Why including was ended; empty where it was not. Other errors may be those of a text without its end.
+  /// The reason why including was stopped; empty if it was not. Other errors may be those of a text without its end.
   const std::string& ended() const { return ended_; }
 
   void ReleaseInclude(shaderc_include_result* result) override {

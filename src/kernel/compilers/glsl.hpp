@@ -16,15 +16,15 @@ inline namespace v0 {
 namespace kernel {
 
 /// The GLSL compiler. The first compile after it came into being costs some 70 ms (it reads the language's
-/// built-in functions), later ones 0.5 ms and more; so one is shared by all who need one, and ends with its
+/// built-in functions), later ones 0.5 ms and more; so all users share one, and it ends with its
 /// last user. It is not warmed unless it is asked for (`warm_compilers`): an application that starts again compiles nothing, and
 /// would pay for it each time. A `Prewarm`, a build that is a job and one under a deadline take that time on a thread of wye's.
 /// Threads: thread-safe.
 class GlslCompiler {
  public:
-  /// The process's compiler; null where this build has none.
+  /// The process's compiler; null if this build has none.
   static std::shared_ptr<const GlslCompiler> share();
-  /// Names the compiler build and the options it is used with: part of every key. Empty where there is none.
+  /// Names the compiler build and the options it is used with: part of every key. Empty if there is none.
   static std::string build_id();
 
   virtual ~GlslCompiler() = default;
@@ -46,16 +46,16 @@ class GlslCompiler {
   }
 };
 
-/// What the first line of a shader says, and whether it has a function of some name; comments are not looked
+/// Finds the version of a shader and whether it has a function of some name; comments are not looked
 /// at.
 struct GlslOutline {
-  int version = 0;      ///< 0 where it does not begin with #version
+  int version = 0;      ///< 0 if it does not begin with #version
   std::string profile;  ///< "core", or empty
   bool has_entry = false;
 };
 GlslOutline outline(std::string_view text, std::string_view entry);
 
-/// Where what follows a run of blanks, line ends and comments begins.
+/// Returns the first place after blanks, line ends and comments.
 std::size_t skip_blank(std::string_view text, std::size_t at);
 
 /// Whether `c` may stand in an identifier.

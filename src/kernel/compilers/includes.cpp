@@ -20,10 +20,10 @@ namespace {
 constexpr std::size_t most_name = 1000;
 /// Texts of one source, and includes of one text.
 constexpr std::size_t most_texts = 1000;
-/// Blanks and comments between `#`, `include` and a name: what is further apart is not seen, which bounds the search.
+/// The most bytes of blanks and comments between `#`, `include` and a name. The limit bounds the search.
 constexpr std::size_t most_gap = 256;
 
-/// Bytes of the UTF-8 sequence at `at`; 0 where none is.
+/// Bytes of the UTF-8 sequence at `at`; 0 if none is.
 std::size_t sequence(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
@@ -43,7 +43,7 @@ std::size_t sequence(std::string_view text, std::size_t at) {
   return 0;
 }
 
-/// Why `text` is none: "has a zero byte in line 3"; empty where it is text.
+/// Returns the reason why bytes are not text ("has a zero byte in line 3"); empty if they are.
 std::string not_text(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = sequence(text, at);
@@ -61,7 +61,7 @@ void drop_byte_order_mark(std::string& text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
 }
 
-/// Bytes of the backslash and the end of line at `at`, which make two lines one; 0 where there are none.
+/// Bytes of the backslash and the end of line at `at`, which make two lines one; 0 if there are none.
 std::size_t splice_at(std::string_view text, std::size_t at) {
   return text.substr(at, 2) == "\\\n" ? 2 : text.substr(at, 3) == "\\\r\n" ? 3 : 0;
 }
@@ -89,7 +89,7 @@ std::size_t skip_spliced(std::string_view text, std::size_t at) {
   }
 }
 
-/// Where `word`, which may be spliced, ends that begins at `at`; npos where another does.
+/// Where `word`, which may be spliced, ends that begins at `at`; npos if another does.
 std::size_t skip_word(std::string_view text, std::size_t at, std::string_view word) {
   for (const char c : word) {
     while (const std::size_t splice = splice_at(text, at)) at += splice;
@@ -127,7 +127,7 @@ std::vector<IncludeUse> find_uses(std::string_view text) {
   return uses;
 }
 
-/// The files that Slang looks for where it reads `import <name>`.
+/// The files that Slang looks for at `import <name>`.
 void add_module(std::vector<IncludeUse>& uses, std::string name) {
   if (name.empty() || name.size() > most_name || name.find('\0') != name.npos) return;
   if (!name.ends_with(".slang")) name += ".slang";
@@ -136,7 +136,7 @@ void add_module(std::vector<IncludeUse>& uses, std::string name) {
   add_use(uses, name, false);
 }
 
-/// "a.b" or "\"a/b\"" at `at` as "a/b"; empty where neither is.
+/// "a.b" or "\"a/b\"" at `at` as "a/b"; empty if neither is.
 std::string module_name(std::string_view text, std::size_t at) {
   if (at < text.size() && text[at] == '"') {
     const std::string_view name = text.substr(at + 1, most_name + 1);
@@ -247,7 +247,7 @@ class Reader {
     std::replace(use.why.begin(), use.why.end(), '\n', ' ');  // the compiler's messages are one for each line
   }
 
-  /// What is known of a name at a place.
+  /// The state of a name at a place.
   const Found& at(std::size_t place, const std::string& name) {
     const auto [known, is_new] = found_.try_emplace({place, name});
     if (is_new) known->second = look(place, name);
@@ -349,7 +349,7 @@ std::string with_includes(std::string_view text, const std::vector<IncludeUse>& 
   std::size_t copied = 0;
   const auto replace = [&](std::size_t from, std::size_t to, std::string_view with) {
     result.append(text.substr(copied, from - copied)).append(with);
-    // What takes several lines still does.
+    // A directive of several lines keeps its lines.
     result.append(static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(from),
                                                       text.begin() + static_cast<std::ptrdiff_t>(to), '\n')),
                   '\n');

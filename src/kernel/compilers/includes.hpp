@@ -1,5 +1,5 @@
 #pragma once
-/// What a source includes, read once: what is digested is what is compiled.
+/// The includes of a source, read once: the digested texts are those that are compiled.
 #include <wye/base/bytes.hpp>
 #include <wye/kernel/source.hpp>
 
@@ -14,9 +14,9 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// What a source may have, with all it includes. The compiler takes some ten seconds for so much.
+/// The largest source, with its includes. The compiler takes some ten seconds for it.
 inline constexpr Bytes most_source{4 << 20};
-/// What a file of SPIR-V may have.
+/// The largest file of SPIR-V.
 inline constexpr Bytes most_module{64 << 20};
 /// Includes that one compile follows, and how deep in each other.
 inline constexpr std::size_t most_inclusions = 10'000;
@@ -26,21 +26,21 @@ inline constexpr std::size_t most_depth = 64;
 struct IncludeUse {
   std::string name;      ///< as it is written; of an `import`, the file it means
   bool angled = false;   ///< <x>, not "x"
-  std::size_t text = 0;  ///< the one that is meant, by its place among the texts; 0: there is none
+  std::size_t text = 0;  ///< index of the included text; 0: there is none
   std::string why = {};  ///< there is none
 };
 
 /// A source, or something that is included.
 struct SourceText {
   std::string shown;      ///< its name in messages
-  std::string name = {};  ///< what it is included as, from where it was found
-  std::string path = {};  ///< of the file it is from; empty where it is from none
+  std::string name = {};  ///< its name in the include, from the place where it was found
+  std::string path = {};  ///< of the file it is from; empty if it is from none
   std::string text = {};  ///< of the source itself, the first of all, empty: it has that
-  std::size_t place = 0;  ///< where it was found: an index of that
+  std::size_t place = 0;  ///< index of the place where it was found
   std::vector<IncludeUse> uses = {};
 };
 
-/// A text, and where what it includes is looked for. Borrows all of it.
+/// A text, and the places where its includes are looked for. Borrows all of it.
 struct IncludePlaces {
   template <class Source>
   explicit IncludePlaces(const Source& source, bool has_imports = false)
@@ -70,7 +70,7 @@ inline std::vector<SourceText> read_includes(const Glsl& source, const std::stri
   return read_includes(IncludePlaces(source), shown);
 }
 
-/// The same, and what is named in an `import` or `__include`. A name with underscores means two files,
+/// The same, with the files that an `import` or `__include` names. A name with underscores means two files,
 /// "a_b.slang" and "a-b.slang", as it does to the compiler.
 inline std::vector<SourceText> read_imports(const Slang& source, const std::string& shown) {
   return read_includes(IncludePlaces(source, true), shown);
@@ -85,7 +85,7 @@ std::string normal_path(std::string_view name);
 std::string with_includes(std::string_view text, const std::vector<IncludeUse>& uses,
                           const std::function<std::string(const IncludeUse*)>& name);
 
-/// Reads a file of text; nothing where there is none. A byte order mark is left out.
+/// Reads a file of text; nothing if there is none. A byte order mark is left out.
 /// Errors: io, invalid_argument (larger than `at_most`, or not UTF-8).
 Result<std::optional<std::string>> read_text(const std::string& path, Bytes at_most);
 

@@ -22,7 +22,7 @@ namespace kernel {
 Result<void> check_nesting(std::string_view text, const std::vector<SourceText>& texts,
                            const std::string& kernel);
 
-/// Runs a compiler where it can bear what passes `check_nesting`, ten times over, and not on the stack of a host's thread.
+/// Runs a compiler on a stack for ten times the depth that `check_nesting` allows, not on that of a host's thread.
 template <class Compiler>
 auto run_compiler(Compiler compiler) {
   return base::on_stack(Bytes{64ull << 20}, "wye-compile", std::move(compiler));

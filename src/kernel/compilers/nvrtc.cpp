@@ -48,7 +48,7 @@ std::optional<CudaTarget> CudaCompiler::newest_ptx(Architecture device) const no
 
 namespace {
 
-/// What every source begins with. The layout is that of the kernel ABI.
+/// The prelude of every source. The layout is that of the kernel ABI.
 constexpr std::string_view prelude = R"(template <class T> struct wye_span {
   T* data;
   unsigned long long size;
@@ -99,14 +99,14 @@ struct NamedText {
   std::string text;
 };
 
-/// Texts as the compiler is given them, and what it is told of what it is not given.
+/// The texts for the compiler, and the errors for includes that were not found.
 struct CudaTexts {
   std::string source;
   std::vector<NamedText> includes;
   std::vector<std::string> missing;
 };
 
-/// The compiler's log, line by line, as entries. What is indented belongs to the line before it.
+/// The compiler's log, line by line, as entries. An indented line belongs to the line before it.
 class Log {
  public:
   Log(const std::vector<SourceText>& texts, const std::vector<std::string>& missing,
@@ -140,7 +140,7 @@ class Log {
     std::size_t first_at = line.npos;
     for (const auto& kind : kinds) {
       const auto [at, text] = find_mark(line, kind.mark);
-      if (at >= first_at) continue;  // it is part of what the line says
+      if (at >= first_at) continue;  // it is part of the message
       first_at = at;
       first = Diagnostic{.severity = kind.severity, .text = std::string(trimmed(line.substr(text)))};
     }
@@ -162,7 +162,7 @@ class Log {
     return static_cast<std::uint32_t>(caret - indent + 1);
   }
 
-  /// Where " mark:", " mark   :" or " mark #177-D:" is, and where what it says begins; npos where it is not.
+  /// Where " mark:", " mark   :" or " mark #177-D:" is, and where what it says begins; npos if it is not.
   static std::pair<std::size_t, std::size_t> find_mark(std::string_view line, std::string_view mark) {
     for (std::size_t at = line.find(mark); at != line.npos; at = line.find(mark, at + 1)) {
       std::size_t colon = at + mark.size();
@@ -173,7 +173,7 @@ class Log {
     return {line.npos, 0};
   }
 
-  /// "a.cu(4):"; what the assembler says has no place in the source.
+  /// "a.cu(4):"; messages of the assembler have no place in the source.
   void place(std::string_view text, Diagnostic& said) const {
     const std::size_t open = text.rfind('(');
     const bool in_file = text.ends_with("):") && open != text.npos;
@@ -307,7 +307,7 @@ class Nvrtc final : public CudaCompiler {
     for (const int number : numbers) architectures_.push_back(static_cast<unsigned>(number));
     std::sort(architectures_.begin(), architectures_.end());
 
-    // Which build it is it says at the head of its PTX only: its version lacks the last number.
+    // Only the head of its PTX names the build: its version lacks the last number.
     const std::string architecture = base::text("--gpu-architecture=compute_{}", architectures_.front());
     Told told = run({}, {architecture, "--minimal"}, true);
     has_minimal_ = told.result == NVRTC_SUCCESS;

@@ -22,12 +22,12 @@ namespace kernel {
 
 /// A header of the CUDA Toolkit, with all that it includes.
 struct ToolkitHeader {
-  std::vector<SourceText> texts;  ///< the first includes it and nothing else
+  std::vector<SourceText> texts;  ///< the first includes the source and no other text
   Digest digest;
 };
 using ToolkitHeaders = std::map<std::string, std::shared_ptr<const ToolkitHeader>>;
 
-/// What to make, "sm_90" (machine code) or "compute_90" (PTX).
+/// The target of a compile, "sm_90" (machine code) or "compute_90" (PTX).
 struct CudaTarget {
   Architecture architecture;
   bool ptx = false;
@@ -37,17 +37,17 @@ std::string to_string(const CudaTarget& target);
 std::optional<CudaTarget> parse_target(std::string_view name);
 
 /// The CUDA C++ compiler, NVRTC, which is opened when it is first needed: that, and to learn which build it
-/// is, costs some 25 ms. It is shared by all who need it, and ends with its last user.
+/// is, costs some 25 ms. All users share it, and it ends with the last one.
 /// Threads: thread-safe.
 class CudaCompiler {
  public:
   /// The process's compiler.
-  /// Errors: unsupported (a build without it), unavailable (it cannot be opened: what was tried, and why not).
+  /// Errors: unsupported (a build without it), unavailable (it cannot be opened: the names that were tried, each with the reason).
   static Result<std::shared_ptr<const CudaCompiler>> share();
   /// Another compiler, of the file `nvrtc`, for the caller alone.
   /// Errors: as `share`.
   static Result<std::shared_ptr<const CudaCompiler>> open(const std::string& nvrtc);
-  /// Keeps the compiler, once somebody has needed it, for as long as this is held. Each time that it is opened
+  /// Keeps the compiler alive after its first use, as long as the result lives. Each time that it is opened
   /// and closed again it leaves 71 KiB behind (NVRTC 13.0: the memory its libstdc++ keeps for exceptions).
   static std::shared_ptr<const void> keep();
 
@@ -60,10 +60,10 @@ class CudaCompiler {
   virtual unsigned version() const noexcept = 0;
   /// The numbers of the architectures it can make code for, in order.
   virtual std::span<const unsigned> architectures() const noexcept = 0;
-  /// What of its toolkit `texts` name and do not find elsewhere, by those names.
+  /// Returns the headers of its toolkit that `texts` name and do not find elsewhere, by those names.
   virtual ToolkitHeaders headers(std::span<const SourceText> texts) const = 0;
   /// The code, of PTX with a zero at its end. Nothing but `texts` and `headers` can be included.
-  /// Errors: compile_failed, "scale.cu:4: identifier "foo" is undefined."; what else is wrong is its context,
+  /// Errors: compile_failed, "scale.cu:4: identifier "foo" is undefined."; other errors are its context,
   ///         all of it its diagnostics. unsupported: it does not know the architecture.
   /// Cost:   20 ms and more.
   virtual Result<std::vector<std::byte>> compile(const CudaCpp& source, const std::vector<SourceText>& texts,

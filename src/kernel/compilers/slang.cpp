@@ -186,7 +186,7 @@ std::string exported(const std::vector<LinkConstant>& constants) {
 
 using Made = SlangCompiler::Made;
 
-/// One compile: what Slang makes on the way ends with it, before the next begins.
+/// One compile. The objects that Slang makes for it end with it, before the next begins.
 class Compile {
  public:
   Compile(const Library& library, slang::GlobalSession* global, const Slang& source,
@@ -239,7 +239,7 @@ class Compile {
     return result;
   }
 
-  /// The program for a target, and what it is made in.
+  /// The program for a target, and its session.
   struct Linked {
     slang::Ref<slang::Session> session = {};
     slang::Ref<slang::Component> program = {};
@@ -277,7 +277,7 @@ class Compile {
     return {};
   }
 
-  /// To Slang, an exported constant that nobody asks for is none of its business.
+  /// Slang ignores an exported constant that no module declares.
   Result<void> check_constants() const {
     for (const LinkConstant& constant : source_.constants) {
       bool named = !source_.module.empty() || outline(source_.text, constant.name).has_entry;
@@ -294,7 +294,7 @@ class Compile {
     const slang::Option options[] = {
         {.name = slang::option_c_layout},
         {.name = slang::option_tabular},
-        // That buffers and scalars side by side go to two places is what is wanted.
+        // Buffers and scalars in one struct go to two places; that is intended.
         {.name = slang::option_disable_warnings, .kind = 1, .text = "31106,31107"},
     };
     std::vector<std::string> folders;
@@ -394,10 +394,10 @@ class Compile {
     if (!text.empty() && text.back() != '\n') said_ += '\n';
   }
 
-  /// What was said, else `otherwise`, as an error.
+  /// Returns the diagnostics as an error, or `otherwise` if there are none.
   Error fail(std::string otherwise) const {
     std::vector<Diagnostic> errors = parse(Diagnostic::Severity::error);
-    // That it gives up, and that the module is therefore not there, says nothing where there is a cause.
+    // Lines about giving up and about the missing module add nothing to a cause.
     const auto placed = [](const Diagnostic& said) { return said.line != 0; };
     if (std::any_of(errors.begin(), errors.end(), placed))
       errors.erase(std::remove_if(errors.begin(), errors.end(), std::not_fn(placed)), errors.end());
@@ -405,7 +405,7 @@ class Compile {
     return compile_error(kernel_, std::move(errors));
   }
 
-  /// A line of what Slang says.
+  /// A line of Slang's diagnostics.
   struct Line {
     std::string_view code, kind, file, line, column, last_line, last_column, text;
   };
@@ -413,7 +413,7 @@ class Compile {
   std::vector<Diagnostic> parse(Diagnostic::Severity wanted) const {
     std::vector<Diagnostic> list;
     std::string_view rest = said_, code;
-    bool more_of_it = false;  // spans and notes that follow belong to what is wanted
+    bool more_of_it = false;  // the spans and notes that follow belong to a wanted line
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
       const Line line = fields(rest.substr(0, end));
@@ -431,7 +431,7 @@ class Compile {
     return list;
   }
 
-  /// What stands between tabs; the last may have some.
+  /// Splits at tabs; the last field may contain some.
   static Line fields(std::string_view text) {
     Line line;
     for (std::string_view* field :
@@ -463,7 +463,7 @@ class Compile {
     return text == texts_.end() ? nullptr : &*text;
   }
 
-  /// The first line is what is always so, spans are what is so here, notes are hints.
+  /// The first line is the rule, spans are the case, notes are hints.
   void add(const Line& line, Diagnostic& said) const {
     if (line.text.empty()) return;
     if (line.kind == "note")
@@ -495,7 +495,7 @@ class OpenedSlang final : public SlangCompiler {
   Result<std::string> build_id(Target target) const override {
     const Result<Library>& library = opened();
     if (!library) return library.error();
-    // Without spirv-opt it makes other SPIR-V, and says so once only.
+    // Without spirv-opt it makes other SPIR-V, and reports that only once.
     return base::text("Slang {}, C layout, row-major, {}", library->release,
                       target == Target::cuda ? "CUDA C++"
                       : library->optimizes   ? "SPIR-V, spirv-opt"
@@ -597,7 +597,7 @@ Result<CudaCpp> SlangCompiler::cuda(const Slang& source, const std::vector<Sourc
                .entry = std::move(made->entry)};
   cuda.workgroup = made->workgroup;
   cuda.tile = source.tile;
-  // Slang says no bounds of a launch: without this cap, a large block may find too few registers.
+  // Slang declares no launch bounds: without this limit, a large block may find too few registers.
   constexpr std::uint64_t registers = 65'536, most_of_a_thread = 255;
   if (const std::uint64_t threads = made->workgroup.count(); threads > registers / (most_of_a_thread + 1))
     cuda.max_registers = static_cast<std::uint32_t>(registers / threads);

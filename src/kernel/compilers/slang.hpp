@@ -22,12 +22,12 @@ class SlangCompiler {
  public:
   enum class Target : std::uint8_t { spirv, cuda, module };
 
-  /// What a compile gives.
+  /// The target of a compile.
   struct Made {
     std::string code;
     std::string entry = {};
     Extent3 workgroup{1};
-    std::string prelude = {};  ///< what CUDA C++ includes as `cuda_prelude`
+    std::string prelude = {};  ///< included by CUDA C++ as `cuda_prelude`
   };
   static constexpr char cuda_prelude[] = "slang-cuda-prelude.h";
 
@@ -54,7 +54,7 @@ class SlangCompiler {
   Result<std::vector<std::byte>> module(const Slang& source, const std::vector<SourceText>& texts,
                                         const std::string& kernel) const;
 
-  /// The headers of the CUDA Toolkit that what `cuda` gives may include, as a text that includes them.
+  /// Returns a text that includes the headers of the CUDA Toolkit that the result of `cuda` may include.
   static std::vector<SourceText> cuda_texts();
 
   /// The name of a source in messages.

@@ -1,7 +1,7 @@
 #pragma once
 /// As much of Slang's binary interface as wye calls, from slang.h: the library is opened at run time, and linking
 /// it would ask for one release of it. Its objects are COM's: their first word points at a table of functions.
-/// Tables and enumerations only grow at their ends, and what stands here is the same from 2026.5 on.
+/// Tables and enumerations only grow at their ends; these entries are the same since 2026.5.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

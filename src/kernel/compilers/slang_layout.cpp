@@ -11,7 +11,7 @@ namespace kernel {
 
 namespace {
 
-/// Structs within structs and arrays: one that points at itself has no end.
+/// The largest depth of structs and arrays: a struct that points at itself has no end.
 constexpr int most_deep = 32;
 
 std::string bytes_text(std::size_t n) { return base::text("{} byte{}", n, n == 1 ? "" : "s"); }
@@ -61,7 +61,7 @@ std::string SlangLayouts::name_of(slang::Parameter* parameter) const {
   return name ? name : "";
 }
 
-/// What an array, a buffer or a pointer is of. What Slang says of a pointer is the same for every target: it is asked again.
+/// The element of an array, a buffer or a pointer. Slang gives the same layout of a pointee for every target, so the pointee is looked up again.
 SlangLayouts::Side SlangLayouts::element(Side of) const {
   slang::TypeLayout* const element = element_(of.type);
   if (!element || kind_(of.type) != slang::kind_pointer) return {of.layout, element};

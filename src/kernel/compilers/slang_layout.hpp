@@ -19,7 +19,7 @@ struct SlangLayouts {
 
   /// What a struct among the parameters of an entry point has elsewhere for Vulkan than for CUDA, and what would mend it, as
   /// a clause: "'b' of struct 'Q' is at byte 4 on Vulkan and at byte 8 on CUDA; 4 bytes of padding before it would mend it".
-  /// Empty where they agree.
+  /// Empty if they agree.
   std::string difference(slang::Layout* vulkan, slang::Layout* cuda) const;
 
   slang::Entry* (*entry)(slang::Layout*, std::uint64_t index) = nullptr;

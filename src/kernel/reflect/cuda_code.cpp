@@ -24,7 +24,7 @@ std::optional<std::uint64_t> to_number(std::string_view digits) {
   return value;
 }
 
-/// "(it has 'a' and 'b')", and what may be meant.
+/// "(it has 'a' and 'b')", with the names that resemble the wanted one.
 Error no_entry(std::string_view entry, const std::vector<std::string>& names) {
   constexpr std::size_t most_shown = 8;
   std::string others;
@@ -207,7 +207,7 @@ class PtxReader {
         words_.take();
         const auto n = to_number(words_.word());
         if (!n || *n == 0 || *n > 256) return damaged("an alignment is none");
-        if (!points) alignment = *n;  // else it is that of what the parameter points to
+        if (!points) alignment = *n;  // otherwise it is the alignment of the pointee
       }
       for (const PtxType& type : ptx_types)
         if (type.name == word) size = type.size, member.element = type.element;
@@ -257,7 +257,7 @@ Error damaged_cubin(std::string_view why) {
   return base::invalid(base::text("The cubin is damaged: {}.", why));
 }
 
-/// A run of bytes that knows its end; what lies outside reads as zero.
+/// Bytes with a known end; reads beyond it give zero.
 class CubinBytes {
  public:
   explicit CubinBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -276,7 +276,7 @@ class CubinBytes {
     if (!holds(at, n)) return CubinBytes({});
     return CubinBytes(bytes_.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(n)));
   }
-  /// The text that ends with a zero; nothing where it does not.
+  /// Returns the text up to a zero; nothing without one.
   std::optional<std::string_view> text(std::uint64_t at) const {
     if (at >= size()) return std::nullopt;
     const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + at,
@@ -376,7 +376,7 @@ class CubinReader {
     return {};
   }
 
-  /// A list of attributes, each with a form that says how its value is kept.
+  /// A list of attributes, each with the form in which its value is stored.
   static Result<void> read_info(CubinBytes info, CudaCode& code) {
     constexpr std::uint64_t sized = 4;  // the form: the size and the value follow
     constexpr std::uint64_t max_threads = 0x05, required_threads = 0x10, parameter = 0x17;

@@ -1,5 +1,5 @@
 #pragma once
-/// Reading PTX and cubins: what a kernel in them expects of whoever runs it.
+/// Reads the interface of kernels in PTX and cubins.
 #include <wye/base/bytes.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
@@ -36,7 +36,7 @@ bool runs_cubin(Architecture code, Architecture device);
 /// Whether the driver of `device` can make machine code of PTX for `code`.
 bool runs_ptx(Architecture code, Architecture device);
 
-/// What a kernel expects, and what it is for.
+/// The interface of a kernel, and the architecture that it is compiled for.
 struct CudaCode {
   Architecture architecture;
   Interface interface;              ///< the parameters are its members
@@ -53,7 +53,7 @@ Result<void> check_launch(const Source& source, const std::string& kernel) {
   return check_launch(source.workgroup, source.dynamic_shared, source.launch, kernel);
 }
 
-/// The block that code is launched with: the declared one, else the one it requires, else of 256 threads, or
+/// Returns the block of a launch: the declared block, otherwise the required one, otherwise 256 threads, or
 /// of as many as it allows.
 /// Errors: invalid_argument: the code does not allow it.
 Result<Extent3> block_of(const std::optional<Extent3>& declared, const CudaCode& code,

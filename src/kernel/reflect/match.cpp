@@ -99,7 +99,7 @@ bool may_be(const SlotMember& declared, const SlotMember& wanted) {
   return wanted.element == ElementType::uint32 && declared.size < wanted.size;
 }
 
-/// Whether the declared struct has, at the place of `wanted`, what a source may read as that number.
+/// Returns whether the declared struct has bytes at the offset of `wanted` that a source may read as that number.
 bool holds(const std::vector<SlotMember>& declared, const SlotMember& wanted) {
   const std::uint64_t end = std::uint64_t{wanted.offset} + wanted.size;
   std::uint64_t covered = 0;
@@ -238,7 +238,7 @@ class Matcher {
     return std::nullopt;
   }
 
-  /// Elements agree where their size and type do. Numbers may be read several at a time (a vec4 of float32), those of 8 and
+  /// Elements agree if their size and type do. Numbers may be read several at a time (a vec4 of float32), those of 8 and
   /// 16 bits by their address in words of 32, which needs no feature of a device, and structs number by number.
   static bool same_elements(const Slot& slot, const Memory& memory, bool by_address) {
     if (memory.stride == 0) return true;
@@ -308,7 +308,7 @@ class Matcher {
            there == ElementType::int8;
   }
 
-  /// What is known of a parameter of a function is its size, and sometimes what number it is.
+  /// Of a parameter of a function, the size is known, and sometimes the type of number.
   template <class Refuse>
   static std::optional<Error> check_bytes(const Slot& slot, const PushMember& member, const Refuse& refuse) {
     switch (slot.kind) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Whether a source agrees with the parameters its kernel declares, and how each reaches the code.
+/// Compares the declared parameters of a kernel with those of a source, and plans how each reaches the code.
 #include <wye/base/result.hpp>
 #include <wye/device/schema.hpp>
 
@@ -16,19 +16,19 @@ namespace kernel {
 
 /// The outcome of a match.
 struct Match {
-  ParamSchema schema;                    ///< as declared, with the source's names where none were given
+  ParamSchema schema;                    ///< as declared; a parameter without a name gets that of the source
   std::vector<device::Passing> passing;  ///< one per slot
   std::uint32_t parameter_bytes = 0;     ///< of the push-constant block
 };
 
-/// What a source is, for messages.
+/// The kind of a source, for messages.
 enum class Language : std::uint8_t { shader, function };
 
-/// Lays declared parameters against what a shader has: storage buffers, in order of their binding numbers,
+/// Matches declared parameters with those of a shader: storage buffers, in order of their binding numbers,
 /// are the buffer parameters in order; members of the push-constant block, in order of their offsets, are the
 /// others. In a shader without bound buffers, and in a function of CUDA, the members are all parameters,
 /// buffers among them as {address, count} or address.
-/// Errors: invalid_argument, naming `kernel`, the parameter, what was declared and what the source has.
+/// Errors: invalid_argument, naming `kernel`, the parameter, the declaration and the type in the source.
 Result<Match> match(const ParamSchema& declared, const Interface& source, const std::string& kernel,
                     Language language = Language::shader);
 

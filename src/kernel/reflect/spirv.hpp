@@ -22,7 +22,7 @@ using spirv::Written;
 
 /// Memory a shader sees, bound as a buffer or through an address.
 struct Memory {
-  Access declared = Access::read_write;  ///< what `readonly` and `writeonly` leave
+  Access declared = Access::read_write;  ///< without the accesses that `readonly` and `writeonly` exclude
   Written written = Written::no;
   ElementType component =
       ElementType::opaque;   ///< the numbers its elements are made of; opaque: several, or unknown
@@ -45,8 +45,8 @@ struct PushMember {
     scalar,     ///< a number of type `element`
     structure,  ///< anything else without an address that can be followed
     pointer,    ///< the address of `memory`
-    span,       ///< the address of `memory` and, 8 bytes on, how many elements it has
-    bytes,      ///< any of these in so many bytes; a number of type `element` where that is not opaque
+    span,       ///< the address of `memory` and, 8 bytes on, the number of its elements
+    bytes,      ///< any of these in so many bytes; a number of type `element` unless that is opaque
   };
   std::string name;
   Kind kind = Kind::scalar;
@@ -59,7 +59,7 @@ struct PushMember {
   std::vector<SlotMember> layout = {};  ///< the numbers of a `structure`, from its begin
 };
 
-/// What one entry point of a module expects.
+/// The interface of one entry point of a module.
 struct Interface {
   std::vector<Binding> bindings;  ///< in order of their numbers
   /// Of the push-constant block, in order of their offsets; in CUDA the parameters of the function.
@@ -77,9 +77,9 @@ struct Interface {
 Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view entry,
                           std::span<const device::Specialization> constants);
 
-/// Proves that the module is valid SPIR-V for Vulkan 1.2, and gives what a device must have for that:
-/// scalar_layout where its structs ask for it. Without effect in a build without SPIRV-Tools (WYE_GLSL off).
-/// Errors: invalid_argument, with what is wrong and where.
+/// Checks that the module is valid SPIR-V for Vulkan 1.2, and returns the features that a device needs for it:
+/// scalar_layout if its structs need that. Checks nothing in a build without SPIRV-Tools (WYE_GLSL off).
+/// Errors: invalid_argument, with the validator's reason and the place.
 Result<Features> validate(std::span<const std::uint32_t> words);
 
 }  // namespace kernel
