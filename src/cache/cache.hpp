@@ -95,7 +95,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
  private:
   friend class HandleState;
 
-  /// Where a program was last found on a device.
+  /// The entry at which a program was last found on a device.
   struct Alias {
     std::uint64_t program = 0;
     std::uint64_t device = 0;

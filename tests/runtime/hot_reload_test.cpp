@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What was told of reloads, in order.
+/// The reported reloads, in order.
 class Told {
  public:
   void add(Reload reload) {
@@ -32,7 +32,7 @@ class Told {
     reloads_.push_back(std::move(reload));
     gate_.wake_all();
   }
-  /// The next one; the test fails where none comes.
+  /// Returns the next reload. Fails the test if none is reported.
   Reload next() {
     base::Lock lock(mutex_);
     if (!gate_.wait(lock, Clock::steady().now() + 30s, [&] { return !reloads_.empty(); }))
@@ -89,7 +89,7 @@ Change change_of(const std::string& file, const char* name = "change") {
   return Change::make({.name = name, .sources = {Glsl::from_file(file).value()}}).value();
 }
 
-/// What a kernel makes of a 1.
+/// Returns the result of a kernel for the input 1.
 float of_one(Runtime& on, const Change& kernel) {
   std::vector<float> x(100, 1.0f);
   const auto done = on.submit(kernel(x)).wait();
@@ -100,7 +100,7 @@ float of_one(Runtime& on, const Change& kernel) {
 
 }  // namespace
 
-TEST_CASE("a file that is saved is what the next job runs, however it is saved", "[runtime][reload]") {
+TEST_CASE("the next job runs a saved file, for every way of saving", "[runtime][reload]") {
   Told told;
   auto on = open_following(told);
   if (!on) return;
@@ -130,7 +130,7 @@ TEST_CASE("a file that is saved is what the next job runs, however it is saved",
   CHECK(told.later() == 0);
 }
 
-TEST_CASE("a syntax error is reported once, with file and line, and the kernel stays what it was",
+TEST_CASE("a syntax error is reported once, with file and line, and the kernel is unchanged",
           "[runtime][reload]") {
   std::atomic<int> warnings{0};
   Told told;
@@ -162,14 +162,14 @@ TEST_CASE("a syntax error is reported once, with file and line, and the kernel s
   CHECK(told.later() == 0);
   CHECK(warnings == 1);
 
-  folder.put("change.comp", glsl("x[i] += 1"));  // undone: that is told too
+  folder.put("change.comp", glsl("x[i] += 1"));  // undone: this is reported too
   told.expect_success();
   folder.put("change.comp", glsl("x[i] += 5"));
   told.expect_success();
   CHECK(of_one(*on, kernel) == 6);
 }
 
-TEST_CASE("other parameters are reported with both values, and the kernel stays what it was",
+TEST_CASE("changed parameters are reported with both values, and the kernel is unchanged",
           "[runtime][reload]") {
   Told told;
   auto on = open_following(told);
@@ -190,7 +190,7 @@ TEST_CASE("other parameters are reported with both values, and the kernel stays 
   CHECK(of_one(*on, kernel) == 2);
 }
 
-TEST_CASE("an include that is saved, missing or made later reloads what includes it", "[runtime][reload]") {
+TEST_CASE("saving, removing or creating an include reloads its includers", "[runtime][reload]") {
   Told told;
   auto on = open_following(told);
   if (!on) return;
@@ -228,7 +228,7 @@ TEST_CASE("saves in quick succession and many kernels of one file are each reloa
   std::vector<Change> kernels;
   for (int by = 1; by <= 8; ++by) {
     Glsl source = Glsl::from_file(file).value();
-    source.macros = {{"by", std::to_string(by)}};  // options stay what they were
+    source.macros = {{"by", std::to_string(by)}};  // options are unchanged
     kernels.push_back(Change::make({.name = "by" + std::to_string(by), .sources = {source}}).value());
     CHECK(of_one(*on, kernels.back()) == static_cast<float>(1 + by));
   }
@@ -240,7 +240,7 @@ TEST_CASE("saves in quick succession and many kernels of one file are each reloa
     CHECK(of_one(*on, kernels[static_cast<std::size_t>(by - 1)]) == static_cast<float>(1 + by * saves));
 }
 
-TEST_CASE("an executable that is held goes on after a reload", "[runtime][reload]") {
+TEST_CASE("an executable in use still works after a reload", "[runtime][reload]") {
   Told told;
   auto on = open_following(told);
   if (!on) return;
@@ -266,7 +266,7 @@ TEST_CASE("an executable that is held goes on after a reload", "[runtime][reload
   CHECK(x.front() == 4);
 }
 
-TEST_CASE("a kernel that only the cache was asked for is reloaded, for handles too", "[runtime][reload]") {
+TEST_CASE("a kernel known only to the cache is reloaded, for handles too", "[runtime][reload]") {
   Told told;
   auto on = open_following(told);
   if (!on) return;
@@ -319,7 +319,7 @@ TEST_CASE("jobs that run while a file is saved run one text or another", "[runti
   CHECK(of_one(*on, kernel) == 11);
 }
 
-TEST_CASE("a module of SPIR-V is reloaded, and what is none is refused", "[runtime][reload]") {
+TEST_CASE("a module of SPIR-V is reloaded, and an invalid one is refused", "[runtime][reload]") {
   const auto compiler = kernel::GlslCompiler::share();
   if (!compiler) return;
   Told told;
@@ -373,7 +373,7 @@ void change(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x)
   CHECK(of_one(*on, kernel) == 3);
 }
 
-TEST_CASE("without hot reload a kernel stays what it was made of", "[runtime][reload]") {
+TEST_CASE("without hot reload a kernel keeps its source", "[runtime][reload]") {
   auto on = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""});
   if (!on) return;
   const TemporaryFolder folder;
@@ -387,7 +387,7 @@ TEST_CASE("without hot reload a kernel stays what it was made of", "[runtime][re
   CHECK(base::Worker::alive() == threads);
 }
 
-TEST_CASE("no thread is left of hot reload, also where its report ends the runtime", "[runtime][reload]") {
+TEST_CASE("hot reload leaves no thread, also if its report ends the runtime", "[runtime][reload]") {
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
   const int threads = base::Worker::alive();
