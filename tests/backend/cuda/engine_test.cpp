@@ -1,5 +1,5 @@
-// The instrument itself: kernels that are right do as they should on the host, in every order of their threads, and each mistake
-// that the engine can see is seen. What only sanitizers see is in planted.cpp.
+// The engine itself: correct kernels have the right results on the host, in every order of their threads, and each mistake
+// that the engine can detect is detected. Mistakes that only sanitizers detect are in planted.cpp.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Shape {
   std::size_t shared = 0;
 };
 
-/// Runs a kernel whose parameters are pointers and then, perhaps, one number. Returns what went wrong.
+/// Runs a kernel with pointers and at most one number as parameters. Returns the error.
 template <class... T>
 std::string run(std::string_view name, Shape shape, long order, T... parameters) {
   std::vector<std::byte> block;
@@ -62,7 +62,7 @@ TEST_CASE("a barrier that not all threads come to is named with its line", "[cud
         "Threads of block (0,0,0) wait at different barriers: thread 0 at line 5, thread 100 at line 7.");
   CHECK(run("absent_from_barrier", {1, 64}, 0, out.data()) ==
         "Threads of block (0,0,0) wait at a barrier (thread 0 at line 13) that thread 40 never comes to.");
-  CHECK(run("with_barrier", {1, 256}, 0, out.data()).empty());  // and it goes on
+  CHECK(run("with_barrier", {1, 256}, 0, out.data()).empty());  // and the engine still works
 }
 
 TEST_CASE("lanes that a mask names and that do not come are named with line and mask", "[cuda]") {
@@ -94,7 +94,7 @@ TEST_CASE("shared memory that nothing was written to is no number, in every bloc
     for (const float value : result_of("unset_shared", {2, 64, 256}, order)) CHECK(std::isnan(value));
 }
 
-TEST_CASE("lanes of a warp have of one another what CUDA says", "[cuda]") {
+TEST_CASE("lanes of a warp exchange values as in CUDA", "[cuda]") {
   constexpr unsigned threads = 96, rows = 15, warps = threads / 32;
   for (const long order : orders) {
     std::vector<unsigned> out(std::size_t{rows} * threads, ~0u);
@@ -128,7 +128,7 @@ TEST_CASE("lanes of a warp have of one another what CUDA says", "[cuda]") {
   }
 }
 
-TEST_CASE("a block adds by shuffles and dynamic shared memory, whatever its size", "[cuda]") {
+TEST_CASE("a block of any size adds by shuffles and dynamic shared memory", "[cuda]") {
   for (const unsigned threads : {32u, 64u, 256u, 1024u})
     for (const long order : orders) {
       constexpr unsigned count = 3000;
@@ -142,7 +142,7 @@ TEST_CASE("a block adds by shuffles and dynamic shared memory, whatever its size
     }
 }
 
-TEST_CASE("the last block to come sees what all others wrote", "[cuda]") {
+TEST_CASE("the last block sees the writes of all others", "[cuda]") {
   for (const long order : orders) {
     std::vector<float> out(65);
     unsigned count = 0;
@@ -151,7 +151,7 @@ TEST_CASE("the last block to come sees what all others wrote", "[cuda]") {
   }
 }
 
-TEST_CASE("atomic operations do what they are named for", "[cuda]") {
+TEST_CASE("atomic operations have the results of their names", "[cuda]") {
   for (const long order : orders) {
     int i[3] = {0, -1000, 1000};
     unsigned u[4] = {};
@@ -165,7 +165,7 @@ TEST_CASE("atomic operations do what they are named for", "[cuda]") {
   }
 }
 
-TEST_CASE("functions of CUDA are those of the host by other names", "[cuda]") {
+TEST_CASE("functions of CUDA have the results of the host's functions", "[cuda]") {
   struct alignas(16) Four {
     float x, y, z, w;
   };
