@@ -1,5 +1,5 @@
-// The planner against a model that knows nothing of hulls: it runs programs with neighbours out of order and looks
-// whether anybody can tell.
+// The planner compared with a model without hulls. The model runs programs with neighbours out of order and checks
+// whether the results differ.
 #include "device/barriers.hpp"
 
 #include <algorithm>

@@ -168,7 +168,7 @@ TEST_CASE("the host's VkBuffer is written in place, and released once", "[intero
     }
     { auto again = ContextPool(pool).lease().value(); }
     CHECK(released <= 1);
-    const_cast<ContextPool&>(pool) = pool_on(host);  // the old pool ends, with what its lanes held
+    const_cast<ContextPool&>(pool) = pool_on(host);  // destroys the old pool and the objects of its lanes
     CHECK(released == 1);
   }
 }

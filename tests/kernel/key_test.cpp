@@ -183,7 +183,7 @@ TEST_CASE("keys of Slang are the same on every machine", "[kernel][slang]") {
   CHECK(kernel::target_key(key, release, "spirv").hex() ==
         "39eaba7ff468f5e459b24d6034c58c05b831560e78d375589ece6c9e53bce17c");
 
-  // What a kernel does with it.
+  // The key in a kernel.
   if (!test::has_slang()) return;
   const TemporaryFolder there;
   test::DoubleDevice gpu("vulkan:0", {"spirv"});

@@ -212,7 +212,7 @@ TEST_CASE("closing names the contexts whose lanes have work in flight, and aband
   std::shared_ptr<device::Timeline> never;
   {
     std::optional<ContextPool> pool = ContextPool::open({.close_timeout = Duration(50ms)}).value();
-    if (on == "vulkan" && !has_vulkan(*pool)) return;
+    if (on == "vulkan" && !test::has_device(*pool, "vulkan")) return;
     leave_in_flight(*pool, on, never);
     const auto closed = pool->close(20ms);
     REQUIRE_FALSE(closed);

@@ -25,7 +25,7 @@ int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
 extern "C" int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() { return wye::test::is_child ? 1 : 0; }
 
-// What a driver leaves behind has no name any more once the driver is unloaded, and lsan.supp goes by names.
+// Leaks of an unloaded driver have no names, and lsan.supp matches names.
 static const bool drivers_stay = [] {
   for (const char* name :
        {"libvulkan_lvp.so", "libVkLayer_khronos_validation.so", "libnvrtc.so.13", "libnvrtc.so.12"})
@@ -36,5 +36,5 @@ static const bool drivers_stay = [] {
 
 #include <cstdlib>
 
-// What ctest does for its tests: the user's own cache is left alone.
+// ctest sets the same variable for its tests: the user's cache is not used.
 static const bool keeps_nothing = ::setenv("WYE_CACHE_DIR", "none", 1) == 0;

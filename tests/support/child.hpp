@@ -23,7 +23,7 @@ inline bool is_child = false;
 /// has one open these are threads of its parent: the child crashes in `exit` if it has started threads itself.
 enum class Leave { by_exit, at_once };
 
-/// Forks, and calls `body` in the child, which then ends with what it returned: the number of a failed check, say.
+/// Forks and calls `body` in the child. The child exits with the result of `body`, such as the number of a failed check.
 /// Returns "exit <code>" or "signal <number>" (14: the time limit passed). Assertions belong to the parent.
 template <class F>
 std::string in_child(F body, Leave leave = Leave::by_exit, unsigned seconds = 60) {
@@ -44,8 +44,8 @@ std::string in_child(F body, Leave leave = Leave::by_exit, unsigned seconds = 60
                              : "exit " + std::to_string(WEXITSTATUS(status));
 }
 
-/// Runs a hidden test case of this program in a process of its own: for what stays until a process ends. The result is that of
-/// `in_child`; the process prints what failed.
+/// Runs a hidden test case of this program in a child process, for effects that last until the process ends. Returns the
+/// result of `in_child`. The process prints its failures.
 inline std::string in_own_process(const char* test_case, unsigned seconds = 60) {
   return in_child(
       [&] {

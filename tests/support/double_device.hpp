@@ -1,5 +1,5 @@
 #pragma once
-/// A device that does nothing but count what is asked of it.
+/// A device that only counts its calls.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -51,13 +51,13 @@ class DoubleDevice final : public device::DeviceBase {
 
   void lose() { is_lost_ = true; }
 
-  std::atomic<int> created{0};  ///< times an executable was asked for
+  std::atomic<int> created{0};  ///< requests of executables
   std::shared_ptr<std::atomic<int>> alive = std::make_shared<std::atomic<int>>(0);  ///< executables now
   std::atomic<std::uint64_t> executable_bytes{100};  ///< of each one made from now on
-  std::optional<Error> refuse;                       ///< what `create_executable` answers
-  std::vector<std::byte> code;                       ///< what its driver says it has made
-  std::vector<std::byte> preloaded;                  ///< what its driver was given
-  std::optional<Error> refuse_preload;               ///< what `preload` answers
+  std::optional<Error> refuse;                       ///< the result of `create_executable`
+  std::vector<std::byte> code;                       ///< the code that its driver returns
+  std::vector<std::byte> preloaded;                  ///< the code that its driver received
+  std::optional<Error> refuse_preload;               ///< the result of `preload`
   std::function<void()> on_preload;                  ///< called by it first
   std::function<void()> on_create;                   ///< called by it first
 

@@ -113,8 +113,8 @@ std::string layout(const Compiled& kernel) {
 
 const std::string architectures[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
 
-/// Registers a thread may have for two blocks of 256 to be on a processor at once, and for four: what has to do with
-/// memory needs those to hide how long that takes.
+/// The registers per thread with which two blocks of 256 fit on a processor, and four. Kernels that are bound by memory
+/// need four blocks to hide its latency.
 constexpr unsigned most_registers = 64, most_registers_of_products = 128;
 
 }  // namespace

@@ -64,8 +64,7 @@ TEST_CASE("matmul writes only c, and zeros if the inner dimension is zero", "[wo
   }
 }
 
-TEST_CASE("matmul is right for inner dimensions beyond what one loop of a shader may do",
-          "[workloads][matmul]") {
+TEST_CASE("matmul is right for inner dimensions beyond the limit of a shader's loop", "[workloads][matmul]") {
   const MatmulShape shape{3, 5, 70000};
   for (const std::string& leg : legs()) {
     INFO(leg);

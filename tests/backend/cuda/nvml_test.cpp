@@ -1,5 +1,5 @@
-// What NVIDIA's monitor says of devices. tests/with-stand-in-cuda.sh has its stand-in found; on other machines there is nothing to
-// see but why not.
+// The values of NVML for devices. tests/with-stand-in-cuda.sh selects its stand-in. On other machines the tests check only the
+// reasons for missing values.
 #include <wye/wye.hpp>
 
 #include <optional>

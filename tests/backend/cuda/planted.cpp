@@ -1,5 +1,5 @@
-// One mistake each time it is run: wye_cuda_planted NAME. The sanitizer it is built with is to report it, and to be silent
-// about what is right. Kernels are those of planted.cu; what is wrong between streams is so by calls of the stand-in itself.
+// One mistake per run: wye_cuda_planted NAME. The sanitizer must report the mistake, and report nothing for the correct
+// variant. The kernels are those of planted.cu. Mistakes between streams are calls of the stand-in itself.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
@@ -174,8 +174,8 @@ constexpr Fault faults[] = {
 
 }  // namespace
 
-/// A kernel's name, or that of a fault between streams, and then "wrong" or "right". It says whether the result is
-/// right where that is known.
+/// Arguments: the name of a kernel or of a mistake between streams, then "wrong" or "right". Prints whether the result is
+/// right, if that is known.
 int main(int count, char** arguments) {
   check(count > 1, "which one?");
   const std::string_view name = arguments[1];

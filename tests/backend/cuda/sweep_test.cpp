@@ -36,8 +36,8 @@ Result<std::shared_ptr<DeviceBase>> open_device(std::size_t index) {
   return found[index].adapter->open();
 }
 
-/// In a context of the host's: launches that say more than their sizes, graphs that other steps are set in, and memory that is
-/// there once pools have given back what they kept.
+/// In a context of the application: launches with attributes, graphs whose steps change, and the total memory after pools
+/// have released their kept memory.
 Outcome of_host(const StandIn& stand_in, const Check& check) {
   const auto driver = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
   CUcontext context = nullptr;

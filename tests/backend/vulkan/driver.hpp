@@ -1,6 +1,6 @@
 #pragma once
-/// The Vulkan driver, watched: every call counted, what it makes and ends counted, any call made to fail, any
-/// function replaced.
+/// A layer over the Vulkan driver. It counts calls, created and destroyed objects. A test can make any call fail and
+/// replace any function.
 #include <any>
 #include <atomic>
 #include <functional>

@@ -201,7 +201,7 @@ TEST_CASE("validation detects a missing barrier of descriptors", "[vulkan]") {
 }
 
 // Run by the test validation_is_checked: tests/run.sh puts validation into every test program through the
-// loader, and ctest looks for its words in what they print.
+// loader, and ctest searches for its messages in their output.
 TEST_CASE("a barrier is missing and the messages have no sink", "[.]") {
   Barriers barriers;
   Rig rig({.wrap = barriers.driver.wrap()}, false);

@@ -108,7 +108,7 @@ T good(Result<T> result) {
 /// Waits for everything on a lane; fails the test if it failed.
 void settle(Lane& lane);
 
-/// SPIR-V of a compute shader. `vulkan_1_0` gives SPIR-V 1.0, where storage buffers are blocks of another
+/// Compiles a compute shader to SPIR-V. `vulkan_1_0` gives SPIR-V 1.0, in which storage buffers are blocks of another
 /// kind.
 std::vector<std::byte> compile(const std::string& glsl, bool vulkan_1_0 = false);
 

@@ -23,32 +23,32 @@ enum class Twin {
 ///   iota   (write uint to, uint first)                to[i] = first + i
 ///   axpy   (read float x, read_write float y, float a)    y[i] += a * x[i]
 ///   paint  (write uint to, uint width, uint height, uint depth)  to[(z * height + y) * width + x] = x + 1000 y + 1000000 z
-/// Errors: unsupported where this build has no compiler for `language`; compile_failed.
+/// Errors: unsupported if this build has no compiler for `language`; compile_failed.
 Result<device::Artefact> test_kernel(std::string_view name, std::string_view language, Twin twin);
 
 /// The artefact of one of the test kernels for a device: in the language it prefers, but for native functions.
-/// Errors: as above; unavailable where there is no compiler of CUDA C++.
+/// Errors: as above; unavailable if there is no compiler of CUDA C++.
 Result<device::Artefact> test_kernel(std::string_view name, const device::DeviceBase& device, Twin twin);
 
-/// Why there can be no test kernels for CUDA's devices; empty where there can.
+/// Returns why there are no test kernels for CUDA devices. Empty if there are.
 std::string no_cuda_kernels();
 
-/// The twins that make a difference to a device.
+/// Returns the twins that differ on a device.
 std::vector<Twin> twins(const device::DeviceBase& device);
 
-/// A test kernel on `device`, in the language it prefers. Fails the test where there is none.
+/// Returns a test kernel on `device`, in its preferred language. Fails the test if there is none.
 std::shared_ptr<device::ExecutableBase> test_executable(device::DeviceBase& device, std::string_view name,
                                                         Twin twin);
 
 using HostFunction = std::function<void(Range, std::span<const Operand>, const StopToken&)>;
 
-/// The artefact of a function of the host.
+/// Returns the artefact of a host function.
 device::Artefact host_artefact(std::string name, ParamSchema schema, HostFunction function, Extent3 tile = 1);
 
 Slot buffer_slot(std::string name, Access access, ElementType element = ElementType::uint32);
 Slot scalar_slot(std::string name, ElementType element = ElementType::uint32);
 
-/// What a host function sees in slot `i`.
+/// Returns the elements that a host function receives in slot `i`.
 template <class T>
 std::span<T> elements(std::span<const Operand> operands, std::size_t i) {
   return {static_cast<T*>(operands[i].data), static_cast<std::size_t>(operands[i].count)};
