@@ -32,10 +32,10 @@ namespace {
 /// The time without changes that ends a burst. Editors write a file in several steps.
 constexpr int quiet_ms = 20;
 /// The period at which files are examined if their directories cannot be watched.
-constexpr int look_ms = 500;
+constexpr int examination_ms = 500;
 
 /// Returns the path with all links resolved, or the path itself if it does not exist.
-std::string followed(const std::string& path) {
+std::string resolved(const std::string& path) {
   char* const real = ::realpath(path.c_str(), nullptr);
   if (!real) return path;
   std::string result = real;
@@ -45,7 +45,7 @@ std::string followed(const std::string& path) {
 
 /// Returns whether the system reports all changes in a directory. For network and FUSE file systems it reports only the
 /// changes that this machine makes.
-bool tells(const std::string& directory) {
+bool reports_changes(const std::string& directory) {
   struct statfs found {};
   if (::statfs(directory.c_str(), &found) != 0) return false;
   constexpr std::array<std::uint32_t, 8> silent{
@@ -64,7 +64,7 @@ class FileWatch::Watcher {
   void watch(std::vector<std::string> paths) {
     {
       const Lock lock(mutex_);
-      wanted_ = std::move(paths);
+      requested_ = std::move(paths);
     }
     ring();
   }
@@ -83,18 +83,18 @@ class FileWatch::Watcher {
   }
 
   /// Runs the thread.
-  void work() {
+  void run() {
     bool pending = false;
     while (true) {
       std::array<pollfd, 2> waits{pollfd{bell_.number(), POLLIN, 0}, pollfd{changes_.number(), POLLIN, 0}};
-      const int timeout = pending ? quiet_ms : all_watched_ ? -1 : look_ms;
+      const int timeout = pending ? quiet_ms : all_watched_ ? -1 : examination_ms;
       const int ready = ::poll(waits.data(), waits.size(), timeout);
       if (ready < 0 && errno != EINTR) return;
       bool changed = waits[0].revents != 0;
-      if (changed && !obey()) return;
+      if (changed && !apply_requests()) return;
       changed |= waits[1].revents != 0 && read_changes();
       if (!all_watched_) watch_directories();
-      changed |= looks_different();  // last: a file may have changed before its watch began
+      changed |= files_changed();  // last: a file may have changed before its watch began
       if (pending && !changed && ready == 0) {
         changed_();
         pending = false;
@@ -106,15 +106,15 @@ class FileWatch::Watcher {
 
  private:
   /// Applies the requests of the owner. Returns false if the thread must end.
-  bool obey() {
+  bool apply_requests() {
     std::uint64_t rings = 0;
     (void)!::read(bell_.number(), &rings, sizeof rings);
     const Lock lock(mutex_);
     if (stopping_) return false;
-    if (!wanted_) return true;
+    if (!requested_) return true;
     files_.clear();
-    for (const std::string& path : *wanted_) files_.push_back({path, look_at(path)});
-    wanted_.reset();
+    for (const std::string& path : *requested_) files_.push_back({path, attributes_of(path)});
+    requested_.reset();
     all_watched_ = false;
     return true;
   }
@@ -125,12 +125,12 @@ class FileWatch::Watcher {
                                      IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
     all_watched_ = true;
     const auto before = std::exchange(directories_, {});
-    for (const auto& [path, look] : files_)
-      for (const std::string& place : {path, followed(path)}) {
+    for (const auto& [path, attributes] : files_)
+      for (const std::string& place : {path, resolved(path)}) {
         const std::size_t slash = place.rfind('/');
         const std::string directory = slash == std::string::npos ? "." : place.substr(0, slash + 1);
         const int number = ::inotify_add_watch(changes_.number(), directory.c_str(), events);
-        all_watched_ = all_watched_ && number >= 0 && tells(directory);
+        all_watched_ = all_watched_ && number >= 0 && reports_changes(directory);
         if (number < 0) continue;
         directories_[number].push_back(place.substr(slash + 1));  // npos + 1 is 0
       }
@@ -164,25 +164,25 @@ class FileWatch::Watcher {
   }
 
   /// Returns whether a file differs from its last examination.
-  bool looks_different() {
+  bool files_changed() {
     bool different = false;
-    for (auto& [path, look] : files_) {
-      const Look now = look_at(path);
-      different = different || now != look;
-      look = now;
+    for (auto& [path, attributes] : files_) {
+      const Attributes now = attributes_of(path);
+      different = different || now != attributes;
+      attributes = now;
     }
     return different;
   }
 
   /// The attributes by which a change of a file is detected.
-  struct Look {
+  struct Attributes {
     ino_t number = 0;
     off_t bytes = -1;  // -1: the file does not exist
     std::array<long, 2> changed{};
-    friend bool operator==(const Look&, const Look&) = default;
+    friend bool operator==(const Attributes&, const Attributes&) = default;
   };
 
-  static Look look_at(const std::string& path) {
+  static Attributes attributes_of(const std::string& path) {
     struct stat found {};
     if (::stat(path.c_str(), &found) != 0) return {};
     return {found.st_ino, found.st_size, {found.st_mtim.tv_sec, found.st_mtim.tv_nsec}};
@@ -190,7 +190,7 @@ class FileWatch::Watcher {
 
   struct File {
     std::string path;
-    Look look;
+    Attributes attributes;
   };
 
   const Descriptor changes_;
@@ -198,7 +198,7 @@ class FileWatch::Watcher {
   const std::function<void()> changed_;
 
   std::mutex mutex_;
-  std::optional<std::vector<std::string>> wanted_;
+  std::optional<std::vector<std::string>> requested_;
   bool stopping_ = false;
 
   // Used only by the thread.
@@ -217,7 +217,7 @@ Result<FileWatch> FileWatch::start(std::function<void()> changed) {
   Descriptor changes(::inotify_init1(
       IN_NONBLOCK | IN_CLOEXEC));  // a user has few; without one, the thread examines the files
   FileWatch watch(make_own<Watcher>(std::move(changes), std::move(bell), std::move(changed)));
-  auto worker = Worker::start("wye-files", [watcher = watch.watcher_] { watcher->work(); });
+  auto worker = Worker::start("wye-files", [watcher = watch.watcher_] { watcher->run(); });
   if (!worker) return std::move(worker).error();
   watch.worker_.emplace(*std::move(worker));
   return watch;

@@ -21,52 +21,52 @@ using wye::base::FileWatch;
 namespace {
 
 /// A watch that counts its calls.
-class Bell {
+class CountingWatch {
  public:
-  explicit Bell(std::vector<std::string> paths)
+  explicit CountingWatch(std::vector<std::string> paths)
       : watch_(FileWatch::start([this] {
                  const wye::base::Lock lock(mutex_);
-                 ++rung_;
+                 ++calls_;
                  gate_.wake_all();
                }).value()) {
     watch(std::move(paths));
   }
   void watch(std::vector<std::string> paths) {
     watch_.watch(std::move(paths));
-    CHECK(rang());  // the thread has applied the new set of files
+    CHECK(was_called());  // the thread has applied the new set of files
   }
   void ring() { watch_.ring(); }
 
-  /// Returns whether it rang since the last call, within some seconds.
-  bool rang() {
+  /// Returns whether it was called since the last call, within some seconds.
+  bool was_called() {
     wye::base::Lock lock(mutex_);
-    const bool rung = gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return rung_ > 0; });
-    rung_ = 0;
+    const bool rung = gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return calls_ > 0; });
+    calls_ = 0;
     return rung;
   }
-  /// Returns how often it rings until it is silent for a while. Waits some seconds for the first time.
-  int rings() {
+  /// Returns the number of calls until it is quiet for a while. Waits some seconds for the first time.
+  int calls() {
     wye::base::Lock lock(mutex_);
-    gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return rung_ > 0; });
-    for (int before = 0; before != rung_;) {
-      before = rung_;
+    gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return calls_ > 0; });
+    for (int before = 0; before != calls_;) {
+      before = calls_;
       lock.unlock();
       std::this_thread::sleep_for(200ms);
       lock.lock();
     }
-    return std::exchange(rung_, 0);
+    return std::exchange(calls_, 0);
   }
-  /// Returns whether it stays silent for a while.
-  bool silent() {
+  /// Returns whether it stays quiet for a while.
+  bool is_quiet() {
     std::this_thread::sleep_for(200ms);
     const wye::base::Lock lock(mutex_);
-    return std::exchange(rung_, 0) == 0;
+    return std::exchange(calls_, 0) == 0;
   }
 
  private:
   std::mutex mutex_;
   wye::base::Gate gate_;
-  int rung_ = 0;
+  int calls_ = 0;
   FileWatch watch_;
 };
 
@@ -76,28 +76,28 @@ TEST_CASE("a change of a file calls back", "[base]") {
   const TemporaryFolder folder;
   const std::string file = folder.put("a.comp", "one");
   folder.put("other.comp", "one");
-  Bell bell({file});
-  CHECK(bell.silent());
+  CountingWatch watch({file});
+  CHECK(watch.is_quiet());
   folder.put("a.comp", "two");  // written in place
-  CHECK(bell.rang());
-  CHECK(bell.silent());  // once
+  CHECK(watch.was_called());
+  CHECK(watch.is_quiet());  // once
   folder.put("other.comp", "two");
-  CHECK(bell.silent());
+  CHECK(watch.is_quiet());
   std::filesystem::rename(folder.put("a.comp~", "three"), file);  // replaced
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
   std::filesystem::remove(file);
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
   folder.put("a.comp", "four");
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
 }
 
 TEST_CASE("ring causes one more call", "[base]") {
   const TemporaryFolder folder;
-  Bell bell({folder.put("a", "0")});
-  CHECK(bell.silent());
-  bell.ring();
-  CHECK(bell.rang());
-  CHECK(bell.silent());
+  CountingWatch watch({folder.put("a", "0")});
+  CHECK(watch.is_quiet());
+  watch.ring();
+  CHECK(watch.was_called());
+  CHECK(watch.is_quiet());
 }
 
 TEST_CASE("files that the system cannot watch are examined", "[base]") {
@@ -107,18 +107,18 @@ TEST_CASE("files that the system cannot watch are examined", "[base]") {
   const std::string file = folder.put("a", "0");
   for (int one = 0; taken.size() < 4096 && (one = ::inotify_init1(IN_CLOEXEC)) >= 0;) taken.push_back(one);
   const bool none_left = ::inotify_init1(IN_CLOEXEC) < 0 && errno == EMFILE;
-  Bell bell({file});
+  CountingWatch watch({file});
   for (const int one : taken) ::close(one);
   if (!none_left) wye::test::skip("this user has no limit of inotify instances within reach");
-  CHECK(bell.silent());
+  CHECK(watch.is_quiet());
   folder.put("a", "one");
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
 }
 
 TEST_CASE("a burst of changes causes one call", "[base]") {
   const TemporaryFolder folder;
   const std::string a = folder.put("a", "0"), b = folder.put("b", "0");
-  Bell bell({a, b});
+  CountingWatch watch({a, b});
   // On a busy machine the burst may pause for the 20 ms that end it.
   int pauses = 0;
   wye::Instant before = wye::Clock::steady().now();
@@ -129,43 +129,43 @@ TEST_CASE("a burst of changes causes one call", "[base]") {
     pauses += end - before >= 20ms;
     before = start;
   }
-  const int rings = bell.rings();
-  CHECK(rings >= 1);
-  CHECK(rings <= 1 + pauses);
+  const int calls = watch.calls();
+  CHECK(calls >= 1);
+  CHECK(calls <= 1 + pauses);
 }
 
 TEST_CASE("a change of a link's target calls back", "[base]") {
   const TemporaryFolder folder;
   const std::string file = folder.put("real/a.comp", "one");
   std::filesystem::create_symlink(file, folder / "link.comp");
-  Bell bell({folder / "link.comp"});
+  CountingWatch watch({folder / "link.comp"});
   folder.put("real/a.comp", "two");
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
 }
 
 TEST_CASE("a file calls back when its folder is created, removed and created again", "[base]") {
   const TemporaryFolder folder;
-  Bell bell({folder / "later/a.comp"});
-  CHECK(bell.silent());
+  CountingWatch watch({folder / "later/a.comp"});
+  CHECK(watch.is_quiet());
   folder.put("later/a.comp", "one");
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
   folder.put("later/a.comp", "two");
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
   std::filesystem::remove_all(folder / "later");
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
   folder.put("later/a.comp", "three");
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
 }
 
 TEST_CASE("only the last set of files calls back", "[base]") {
   const TemporaryFolder folder;
   const std::string a = folder.put("a", "0"), b = folder.put("b", "0");
-  Bell bell({a});
-  bell.watch({b});
+  CountingWatch watch({a});
+  watch.watch({b});
   folder.put("a", "1");
-  CHECK(bell.silent());
+  CHECK(watch.is_quiet());
   folder.put("b", "1");
-  CHECK(bell.rang());
+  CHECK(watch.was_called());
 }
 
 TEST_CASE("a watch can end from inside its call", "[base]") {

@@ -512,14 +512,14 @@ TEST_CASE("copies of a ShaderCache share one cache", "[cache]") {
 }
 
 TEST_CASE("a build is logged at level debug", "[cache]") {
-  std::vector<std::string> said;
+  std::vector<std::string> messages;
   const auto cache = open({.log = [&](const LogRecord& record) {
-    if (record.room == "cache" && record.level == LogLevel::debug) said.emplace_back(record.text);
+    if (record.room == "cache" && record.level == LogLevel::debug) messages.emplace_back(record.text);
   }});
   const auto device = std::make_shared<DoubleDevice>();
   const auto scale = program("scale");
   get(*cache, scale, device);
   get(*cache, scale, device);
-  REQUIRE(said.size() == 1);
-  CHECK(said[0].find("Kernel 'scale' for 'double:0': built in ") == 0);
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0].find("Kernel 'scale' for 'double:0': built in ") == 0);
 }

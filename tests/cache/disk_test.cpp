@@ -38,7 +38,7 @@ device::Provided get(cache::Cache& cache, const std::shared_ptr<const device::Pr
 }
 
 /// Warnings of a cache, counted.
-struct Said {
+struct Warnings {
   int times = 0;
   std::string last;
   LogSink sink() {
@@ -170,10 +170,10 @@ TEST_CASE("a directory at the place of a file only disables that file", "[cache]
   const std::string key = scale->artefact().key.hex();
   fs::create_directories(fs::path(directory.cache()) / key.substr(0, 2) / key);
   fs::permissions(directory.cache(), fs::perms::owner_all);
-  Said said;
-  const auto cache = cache::Cache::open({.directory = directory.cache(), .log = said.sink()}).value();
+  Warnings warnings;
+  const auto cache = cache::Cache::open({.directory = directory.cache(), .log = warnings.sink()}).value();
   CHECK(get(*cache, scale).tier == CacheTier::built);
-  CHECK(said.times == 1);
+  CHECK(warnings.times == 1);
 }
 
 TEST_CASE("a directory that cannot be created, or that others may write to, is refused at once", "[cache]") {
@@ -201,15 +201,15 @@ TEST_CASE("a directory that vanishes is created again", "[cache]") {
 
 TEST_CASE("the cache continues without a directory that became a file, and logs that once", "[cache]") {
   const Directory directory;
-  Said said;
-  const auto cache = cache::Cache::open({.directory = directory.cache(), .log = said.sink()}).value();
+  Warnings warnings;
+  const auto cache = cache::Cache::open({.directory = directory.cache(), .log = warnings.sink()}).value();
   fs::remove_all(directory.cache());
   write(directory.cache(), {'x'});
   for (int i = 0; i < 5; ++i)
     CHECK(get(*cache, program(std::string(1, static_cast<char>('a' + i)), true)).tier == CacheTier::built);
-  CHECK(said.times == 1);
-  CHECK(said.last.find("The cache continues without the stored kernels") == 0);
-  CHECK(said.last.find(directory.cache()) != std::string::npos);
+  CHECK(warnings.times == 1);
+  CHECK(warnings.last.find("The cache continues without the stored kernels") == 0);
+  CHECK(warnings.last.find(directory.cache()) != std::string::npos);
 }
 
 TEST_CASE("a read-only directory is read, and the failed write is logged once", "[cache]") {
@@ -219,12 +219,12 @@ TEST_CASE("a read-only directory is read, and the failed write is logged once", 
   const auto scale = program("scale", true);
   get(*cache::Cache::open({.directory = directory.cache()}).value(), scale);
   fs::permissions(directory.cache(), fs::perms::owner_read | fs::perms::owner_exec);
-  Said said;
-  const auto cache = cache::Cache::open({.directory = directory.cache(), .log = said.sink()}).value();
+  Warnings warnings;
+  const auto cache = cache::Cache::open({.directory = directory.cache(), .log = warnings.sink()}).value();
   CHECK(get(*cache, scale).tier == CacheTier::disk);
   CHECK(get(*cache, program("a", true)).tier == CacheTier::built);
   CHECK(get(*cache, program("b", true)).tier == CacheTier::built);
-  CHECK(said.times == 1);
+  CHECK(warnings.times == 1);
   fs::permissions(directory.cache(), fs::perms::owner_all);
 }
 
@@ -233,30 +233,30 @@ TEST_CASE("a store that cannot be written is read, and that is logged once", "[c
   const auto scale = program("scale", true);
   store->blobs[scale->artefact().key] = cache::encode(scale->artefact());
   store->put_error = Error(Errc::io, "No space left on device.");
-  Said said;
-  const auto cache = cache::Cache::open({.log = said.sink()}, store).value();
+  Warnings warnings;
+  const auto cache = cache::Cache::open({.log = warnings.sink()}, store).value();
   CHECK(get(*cache, scale).tier == CacheTier::disk);
   for (const char* name : {"a", "b", "c"}) CHECK(get(*cache, program(name, true)).tier == CacheTier::built);
   CHECK(store->puts == 3);
-  CHECK(said.times == 1);
-  CHECK(said.last ==
+  CHECK(warnings.times == 1);
+  CHECK(warnings.last ==
         "The cache continues without the stored kernels that it cannot reach: No space left on device.");
 }
 
 TEST_CASE("a store that cannot be read or cleaned changes no result", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
   const auto scale = program("scale", true);
-  Said said;
+  Warnings warnings;
   store->get_error = Error(Errc::io, "Input/output error.");
-  CHECK(get(*cache::Cache::open({.log = said.sink()}, store).value(), scale).tier == CacheTier::built);
-  CHECK(said.times == 1);
+  CHECK(get(*cache::Cache::open({.log = warnings.sink()}, store).value(), scale).tier == CacheTier::built);
+  CHECK(warnings.times == 1);
   store->get_error.reset();
   store->blobs[scale->artefact().key] = {std::byte{1}};
   store->remove_error = store->put_error = Error(Errc::io, "Read-only file system.");
-  const auto cache = cache::Cache::open({.log = said.sink()}, store).value();
+  const auto cache = cache::Cache::open({.log = warnings.sink()}, store).value();
   CHECK(get(*cache, scale).tier == CacheTier::built);
   CHECK(metrics(*cache).corrupt == 1);
-  CHECK(said.times == 2);
+  CHECK(warnings.times == 2);
 }
 
 TEST_CASE("no caller waits until a kernel is stored", "[cache]") {
@@ -474,16 +474,16 @@ TEST_CASE("without locks the store is still bounded, and the missing locks are l
   fs::create_directories(
       cache::DirectoryStore::lock_file(directory.cache()));  // a directory cannot be locked
   fs::permissions(directory.cache(), fs::perms::owner_all);
-  Said said;
+  Warnings warnings;
   const auto cache =
-      cache::Cache::open({.directory = directory.cache(), .log = said.sink(), .disk_kernels = 5}).value();
+      cache::Cache::open({.directory = directory.cache(), .log = warnings.sink(), .disk_kernels = 5}).value();
   for (int i = 0; i < 9; ++i)
     CHECK(get(*cache, program("kernel " + std::to_string(i), true)).tier == CacheTier::built);
   CHECK(directory.files().size() == 5);
-  CHECK(said.times == 1);
-  CHECK(said.last == "The cache continues without waiting for builds of other processes: File '" +
-                         cache::DirectoryStore::lock_file(directory.cache()) +
-                         "' cannot be opened: Is a directory.");
+  CHECK(warnings.times == 1);
+  CHECK(warnings.last == "The cache continues without waiting for builds of other processes: File '" +
+                             cache::DirectoryStore::lock_file(directory.cache()) +
+                             "' cannot be opened: Is a directory.");
 }
 
 TEST_CASE("a full disk only disables the store, leaves no files, and is logged once", "[cache]") {
@@ -493,15 +493,15 @@ TEST_CASE("a full disk only disables the store, leaves no files, and is logged o
     signal(SIGXFSZ, SIG_IGN);
     const rlimit none{100, 100};  // every longer file fails half-way, as on a full disk
     setrlimit(RLIMIT_FSIZE, &none);
-    Said said;
-    const auto cache = cache::Cache::open({.directory = directory.cache(), .log = said.sink()}).value();
+    Warnings warnings;
+    const auto cache = cache::Cache::open({.directory = directory.cache(), .log = warnings.sink()}).value();
     int built = 0;
     for (int i = 0; i < 5; ++i) {
       const auto provided = cache->provide(program("kernel " + std::to_string(i), true),
                                            std::make_shared<DoubleDevice>(), Instant::max());
       built += provided && provided->tier == CacheTier::built;
     }
-    _exit(built == 5 && said.times == 1 ? 0 : 1);
+    _exit(built == 5 && warnings.times == 1 ? 0 : 1);
   }
   REQUIRE(child > 0);
   int status = 0;

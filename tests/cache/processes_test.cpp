@@ -196,7 +196,7 @@ TEST_CASE("a wait for another process ends at the deadline", "[cache]") {
   CHECK(cache->provide(scale, device, Instant::max())->tier == CacheTier::built);
 }
 
-TEST_CASE("a thread with a later deadline continues the build of one that timed out", "[cache]") {
+TEST_CASE("a thread with a later deadline takes over from a thread that timed out", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   Other other(directory);

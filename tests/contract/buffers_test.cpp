@@ -4,7 +4,7 @@
 namespace wye::test {
 namespace {
 
-/// A buffer of `size`, or nothing where the device rightly refused it: it is over the limit, or there is little left.
+/// Returns a buffer of `size`, or null if the device refused it because of its limit or its available memory.
 std::shared_ptr<BufferBase> large_buffer(const Subject& subject, Bytes size) {
   const Bytes available = subject.device->memory().available;
   auto buffer = subject.device->create_buffer({.bytes = size, .account = nullptr});
@@ -24,7 +24,7 @@ bool names(const Error& error, std::string_view word) {
 
 }  // namespace
 
-CONTRACT_CASE("a buffer has the size it was asked for, from nothing to more than four gibibytes", {}) {
+CONTRACT_CASE("a buffer has the requested size, from zero to more than four gibibytes", {}) {
   const std::vector<Bytes> sizes = {
       0_B, 1_B, 3_B, 4_B, 4097_B, (1_MiB + 5_B), (129_MiB + 3_B), (1_GiB + 12_B), (4_GiB + 20_B)};
   std::uint64_t last_id = 0;
@@ -73,7 +73,7 @@ CONTRACT_CASE("kernels reach the end of a large buffer", {Ability::data}) {
   for (Word i = 0; i < 64; ++i) CHECK(got[i] == 1000 + i);
 }
 
-CONTRACT_CASE("a buffer that is too big for ever is refused with its size, the limit and the device", {}) {
+CONTRACT_CASE("a buffer beyond the device's limit is refused with its size, the limit and the device", {}) {
   const Bytes limit = subject.info().limits.buffer;
   for (Bytes size : {limit + 1_B, limit * 2, Bytes{~std::uint64_t{0}}, Bytes{~std::uint64_t{0} - 4095}}) {
     if (size <= limit) continue;
@@ -129,7 +129,7 @@ CONTRACT_CASE("many small buffers lie apart from each other", {Ability::data}) {
   CHECK(got == contents);
 }
 
-CONTRACT_CASE("memory in use is what buffers hold", {}) {
+CONTRACT_CASE("the memory in use is the memory of the buffers", {}) {
   const Bytes before = subject.device->memory().in_use;
   const Bytes size = 3_MiB + 1_B;
   auto buffer = subject.buffer(size);
@@ -141,7 +141,7 @@ CONTRACT_CASE("memory in use is what buffers hold", {}) {
   CHECK(subject.device->memory().in_use < before + size);
 }
 
-CONTRACT_CASE("an account is charged while a buffer lives, and refuses what goes over it", {}) {
+CONTRACT_CASE("an account is charged while a buffer lives, and refuses more than its limit", {}) {
   auto account = std::make_shared<MemoryAccount>("lane 7", 1000_B);
   auto first = subject.buffer(600_B, account);
   CHECK(account->held() == 600_B);

@@ -81,7 +81,7 @@ CONTRACT_CASE("an argument may have no elements", {}) {
   }
 }
 
-CONTRACT_CASE("host memory is used in place where a device says it can", {Ability::data}) {
+CONTRACT_CASE("host memory is used in place if the device has the feature", {Ability::data}) {
   if (!subject.info().features.has(Feature::host_memory))
     return skip("device '" + subject.info().id + "' does not use host memory in place");
   std::vector<Word> from(500, 3), to(500, 4);
@@ -103,7 +103,7 @@ CONTRACT_CASE("host memory is used in place where a device says it can", {Abilit
   CHECK(subject.read(device_side) == std::vector<Word>(500, 21));
 }
 
-CONTRACT_CASE("an executable says what it was made of", {}) {
+CONTRACT_CASE("an executable has the names and sizes of its artefact", {}) {
   auto artefact = test_kernel("mix", *subject.device, Twin::addresses);
   REQUIRE(artefact);
   auto executable = subject.device->create_executable(*artefact);
@@ -207,7 +207,7 @@ CONTRACT_CASE("an executable is refused with arguments that do not match its sch
   try_arguments(arguments_of(argument(words, 4, 13), argument(other), Word{1}), "'from' (slot 0)");
 }
 
-CONTRACT_CASE("what belongs to another device is refused", {Ability::checks}) {
+CONTRACT_CASE("objects of another device are refused", {Ability::checks}) {
   Subject foreign = subject;
   foreign.device = subject.open_another();
   const auto theirs = foreign.words(16), ours = subject.words(16);
@@ -231,7 +231,7 @@ CONTRACT_CASE("what belongs to another device is refused", {Ability::checks}) {
   });
 }
 
-CONTRACT_CASE("a lane goes on after a submission was refused", {Ability::checks}) {
+CONTRACT_CASE("a lane works after a refused submission", {Ability::checks}) {
   const auto buffer = subject.buffer(64_B);
   auto lane = subject.lane_base();
   const auto submit = [&](std::uint64_t offset) {

@@ -1,4 +1,4 @@
-// Kernels that fail: reported once and for ever, and nobody else's business.
+// Kernels that fail. The failure is permanent for its lane and concerns no other lane.
 #include <stdexcept>
 
 #include "contract/suite.hpp"
@@ -40,7 +40,7 @@ CONTRACT_CASE("a kernel that fails is that submission's error, and that of every
   REQUIRE_FALSE(again);
   CHECK(again.error().sentence() == settled.error().sentence());
 
-  CHECK(good.timeline->reached() == good.value);  // what came before it did finish
+  CHECK(good.timeline->reached() == good.value);  // the earlier work completed
   auto beyond = good.timeline->wait(good.value + 1, subject.patience());
   REQUIRE_FALSE(beyond);
   CHECK(beyond.error() == Errc::kernel_failed);
@@ -90,7 +90,7 @@ CONTRACT_CASE("a failure reaches the lanes that wait for it", {Ability::function
   CHECK(subject.read(buffer) == std::vector<Word>(10, 1));
 }
 
-CONTRACT_CASE("a failing lane may be dropped, with what it still had to do", {Ability::functions}) {
+CONTRACT_CASE("a failing lane may be destroyed with pending work", {Ability::functions}) {
   for (int i = 0; i < 20; ++i) {
     const auto buffer = subject.words(10);
     auto lane = subject.lane();

@@ -1,4 +1,4 @@
-// What is dropped while the device still works with it, and handles that outlive others.
+// Objects that are destroyed while the device still uses them, and handles that outlive others.
 #include "contract/suite.hpp"
 
 namespace wye::test {
@@ -19,7 +19,7 @@ CONTRACT_CASE("buffers, executables and recordings may be dropped while in fligh
         lane->download(range(to), writable_bytes_of(got));
         lane->submit();
       }
-      std::vector<std::shared_ptr<BufferBase>> others;  // what was dropped too early would be given out again
+      std::vector<std::shared_ptr<BufferBase>> others;  // memory freed too early would be reused
       for (int i = 0; i < 10; ++i) others.push_back(subject.buffer(std::vector<Word>(count, 0xbad)));
       REQUIRE(gate->signal(1));
       subject.settle(*lane);
@@ -27,7 +27,7 @@ CONTRACT_CASE("buffers, executables and recordings may be dropped while in fligh
     }
 }
 
-CONTRACT_CASE("what a finished submission used is free again", {}) {
+CONTRACT_CASE("the objects of a completed submission are freed", {}) {
   auto account = std::make_shared<MemoryAccount>("test", 1_MiB);
   auto lane = subject.lane();
   auto buffer = subject.buffer(1000_B, account);
@@ -37,7 +37,7 @@ CONTRACT_CASE("what a finished submission used is free again", {}) {
   CHECK(account->held() == 0_B);
 }
 
-CONTRACT_CASE("a lane that is dropped finishes what it was given", {Ability::data}) {
+CONTRACT_CASE("a destroyed lane completes its submitted work", {Ability::data}) {
   const auto buffer = subject.buffer(std::vector<Word>(5000, 1));
   {
     auto lane = subject.lane();
@@ -50,7 +50,7 @@ CONTRACT_CASE("a lane that is dropped finishes what it was given", {Ability::dat
   CHECK(subject.read(buffer) == std::vector<Word>(5000, 1 + 49 * 25));
 }
 
-CONTRACT_CASE("what was recorded and not submitted does not run", {Ability::data}) {
+CONTRACT_CASE("recorded commands that were not submitted do not run", {Ability::data}) {
   const auto buffer = subject.buffer(std::vector<Word>(10, 1));
   { subject.lane()->fill(range(buffer), 2); }
   CHECK(subject.read(buffer) == std::vector<Word>(10, 1));
@@ -119,7 +119,7 @@ CONTRACT_CASE("an empty recording signals its value", {}) {
   CHECK(lane->timeline()->reached() >= *value);
 }
 
-CONTRACT_CASE("what a driver made of kernels can be given to it again", {}) {
+CONTRACT_CASE("driver code can be loaded into the driver again", {}) {
   const auto kernel = subject.kernel("add");
   auto code = subject.device->driver_code();
   REQUIRE(code);

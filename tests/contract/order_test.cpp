@@ -7,7 +7,7 @@
 namespace wye::test {
 namespace {
 
-/// Buffers of words with a model of what is in them. Each step is given to a lane and done to the model.
+/// Buffers of words with a model of their contents. Each step is recorded on a lane and applied to the model.
 class Program {
  public:
   Program(const Subject& subject, Twin twin, std::uint64_t seed)
@@ -113,8 +113,7 @@ CONTRACT_CASE("many lanes in many threads do each their own thing", {Ability::da
   for (const auto& program : programs) CHECK(program->right(subject));
 }
 
-CONTRACT_CASE("every hazard is kept in order: what is written is read, what is read is not yet overwritten",
-              {Ability::data}) {
+CONTRACT_CASE("every hazard is ordered: reads see earlier writes and no later ones", {Ability::data}) {
   // Each kind of write to `b` after each, then each kind of read of it, then a write again.
   const std::vector<Word> source(usual_length, 11), other(usual_length, 22);
   for (Twin twin : twins(*subject.device)) {
@@ -134,7 +133,7 @@ CONTRACT_CASE("every hazard is kept in order: what is written is read, what is r
         [&](Word n) { return upload(n), n; },
         [&](Word) { return lane->copy(range(a), range(b)), Word{11}; },
     };
-    // Each reads `b` and returns where its first word, and what was added to it, can be seen later.
+    // Each step reads `b`. It returns the later place of the first word, and the added value.
     std::vector<std::unique_ptr<std::vector<Word>>> seen;
     const auto download = [&](const std::shared_ptr<BufferBase>& from) {
       seen.push_back(std::make_unique<std::vector<Word>>(1));
@@ -208,7 +207,7 @@ CONTRACT_CASE("lanes hand a buffer to each other by timelines", {Ability::data, 
   CHECK(subject.read(other) == std::vector<Word>(usual_length, y));
 }
 
-CONTRACT_CASE("a lane may wait for a value that nobody has submitted yet", {Ability::data, Ability::order}) {
+CONTRACT_CASE("a lane may wait for a value that is not yet submitted", {Ability::data, Ability::order}) {
   const auto buffer = subject.buffer(std::vector<Word>(usual_length, 1));
   const auto add = subject.kernel("add"), iota = subject.kernel("iota");
   auto first = subject.lane(), second = subject.lane();
@@ -246,7 +245,7 @@ CONTRACT_CASE(
   CHECK(got == std::vector<Word>(usual_length, 0xdeadbeef));
   REQUIRE(gate->signal(2));  // not enough
   bystander->fill(range(subject.words(10)), 1);
-  subject.settle(*bystander);  // others go on
+  subject.settle(*bystander);  // other lanes continue
   CHECK_FALSE(lane->wait(Clock::steady().now() + 1ms));
   REQUIRE(gate->signal(3));
   subject.settle(*lane);
@@ -272,7 +271,7 @@ CONTRACT_CASE("a submission waits for several timelines", {Ability::data, Abilit
   CHECK(subject.read(buffer) == std::vector<Word>(100, 9));
 }
 
-CONTRACT_CASE("a timeline only grows, and wakes who waits for it", {}) {
+CONTRACT_CASE("a timeline only grows, and wakes its waiters", {}) {
   const auto timeline = subject.timeline();
   CHECK(timeline->owner() == subject.device.get());
   CHECK(timeline->reached() == 0);
@@ -296,7 +295,7 @@ CONTRACT_CASE("a timeline only grows, and wakes who waits for it", {}) {
   CHECK(timeline->reached() == std::uint64_t{1} << 40);
 }
 
-CONTRACT_CASE("a lane's timeline is not the host's to move", {}) {
+CONTRACT_CASE("the host cannot signal a lane's timeline", {}) {
   auto lane = subject.lane();
   lane->fill(range(subject.words(4)), 1);
   const TimelinePoint point = lane->submit();
@@ -307,7 +306,7 @@ CONTRACT_CASE("a lane's timeline is not the host's to move", {}) {
   CHECK(point.timeline->reached() == point.value);
 }
 
-CONTRACT_CASE("who waits for a value of a lane that has ended hears that it will not come", {}) {
+CONTRACT_CASE("a wait for a value of a destroyed lane fails", {}) {
   auto lane = subject.lane();
   lane->fill(range(subject.words(4)), 1);
   const TimelinePoint point = lane->submit();

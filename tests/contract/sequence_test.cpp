@@ -36,7 +36,7 @@ CONTRACT_CASE("a sequence runs again and again, in order", {Ability::data}) {
   }
 }
 
-CONTRACT_CASE("arguments set between runs are those of the runs after, and of none before", {Ability::data}) {
+CONTRACT_CASE("arguments set between runs apply only to later runs", {Ability::data}) {
   for (Twin twin : twins(*subject.device)) {
     const auto add = subject.kernel("add", twin), mix = subject.kernel("mix", twin);
     const std::vector<Word> ones(usual_length, 1);
@@ -75,7 +75,7 @@ CONTRACT_CASE("arguments set between runs are those of the runs after, and of no
   }
 }
 
-CONTRACT_CASE("other buffers make other hazards: what became dependent is run in order", {Ability::data}) {
+CONTRACT_CASE("new buffers create new hazards, and dependent commands run in order", {Ability::data}) {
   const auto mix = subject.kernel("mix"), iota = subject.kernel("iota");
   const auto a = subject.words(usual_length), b = subject.words(usual_length),
              c = subject.words(usual_length);
@@ -155,7 +155,8 @@ CONTRACT_CASE("a run that is held back keeps the arguments it was submitted with
   CHECK(subject.read(a) == std::vector<Word>(usual_length, 121));
 }
 
-CONTRACT_CASE("a sequence may end while it runs; what it used lives as long as needed", {Ability::data}) {
+CONTRACT_CASE("a sequence may be destroyed while it runs; its objects live as long as needed",
+              {Ability::data}) {
   const auto add = subject.kernel("add");
   const auto a = subject.buffer(std::vector<Word>(usual_length, 1));
   auto lane = subject.lane();
@@ -170,7 +171,7 @@ CONTRACT_CASE("a sequence may end while it runs; what it used lives as long as n
   CHECK(subject.read(a) == std::vector<Word>(usual_length, 7));
 }
 
-CONTRACT_CASE("what is wrong with a sequence is the failure of its lane, and the sequence can be mended",
+CONTRACT_CASE("an invalid sequence is a failure of its lane, and the sequence can be corrected",
               {Ability::data}) {
   const auto add = subject.kernel("add");
   const auto a = subject.buffer(std::vector<Word>(usual_length, 1));
@@ -199,7 +200,7 @@ CONTRACT_CASE("what is wrong with a sequence is the failure of its lane, and the
   CHECK(subject.read(a) == std::vector<Word>(usual_length, 4));
 }
 
-CONTRACT_CASE("a lane of high priority does what any lane does", {Ability::data}) {
+CONTRACT_CASE("a lane of high priority behaves like any other lane", {Ability::data}) {
   auto made = subject.device->create_lane({.priority = LanePriority::high});
   REQUIRE(made);
   Lane lane(*std::move(made));

@@ -18,7 +18,7 @@
 namespace wye::test {
 namespace {
 
-/// What backends do not have. A backend that is not named has everything but what only functions of the host can do.
+/// Returns the abilities that a backend lacks. A backend that is not listed lacks only the abilities of host functions.
 std::vector<Ability> missing(std::string_view backend) {
   if (backend == "cpu") return {};
   if (backend == "null") return {Ability::data, Ability::order, Ability::functions};
@@ -36,7 +36,7 @@ std::vector<const Case*>& cases() {
   return list;
 }
 
-/// Everything that was looked for, once per run.
+/// Returns all adapters. Discovers them once per run.
 const std::vector<Discovered>& discovered() {
   static const std::vector<Discovered> found = [] {
     std::vector<Discovered> all;
@@ -77,13 +77,13 @@ std::vector<Subject> subjects() {
   return list;
 }
 
-/// The stand-in has the name of a card there may be.
+/// The stand-in has the name of a possible card.
 std::string title(const Subject& subject) {
   const std::string id = subject.info().id + (subject.info().name == "wye stand-in" ? " (stand-in)" : "");
   return subject.checked ? "checked(" + id + ")" : id;
 }
 
-/// What ran where; says so when the program ends.
+/// Counts the cases that ran on each adapter. Prints the counts when the program ends.
 struct Ledger {
   struct Line {
     std::set<std::string_view> ran, skipped;
@@ -248,7 +248,7 @@ TEST_CASE("every backend that must be there is", "[contract]") {
   }
 }
 
-TEST_CASE("every device that is there runs cases, and says what it is", "[contract]") {
+TEST_CASE("every present device runs cases and has a description", "[contract]") {
   const std::vector<Subject> all = subjects();
   REQUIRE_FALSE(all.empty());
   for (const Subject& subject : all) {

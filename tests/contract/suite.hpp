@@ -25,18 +25,18 @@
 
 namespace wye::test {
 
-/// Words of a buffer, where nothing else is wanted: not a multiple of a workgroup.
+/// The default number of words of a buffer. It is no multiple of a workgroup.
 inline constexpr std::size_t usual_length = 3000;
 
 using namespace device;
 using namespace std::chrono_literals;
 using namespace literals;
 
-/// What a case asks of a backend beyond the calls themselves. Each backend names what it does not have, in suite.cpp.
+/// The abilities that a case needs of a backend. suite.cpp lists the abilities that each backend lacks.
 enum class Ability {
   data,       ///< commands move bytes
   order,      ///< submissions wait for timelines
-  functions,  ///< kernels are functions of the host, which can fail
+  functions,  ///< kernels are host functions, which can fail
   checks,     ///< misuse is found: the checked decorator does
 };
 
@@ -96,13 +96,13 @@ std::span<std::byte> writable_bytes_of(std::vector<T>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
-/// Runs `function` in `count` threads, with the number of each, and waits for them. What one throws fails the case.
+/// Runs `function` in `count` threads, with the number of each, and waits for them. An exception fails the case.
 void in_threads(unsigned count, const std::function<void(unsigned)>& function);
 
 /// Fails the case, on any thread.
 void expect(bool condition, std::string_view what);
 
-/// A case with what it needs. Runs it on every subject; those that lack something are counted as skipped.
+/// A case with the abilities that it needs. Runs on every subject. A subject that lacks an ability is counted as skipped.
 class Case {
  public:
   Case(std::string_view name, std::initializer_list<Ability> needs, void (*run)(const Subject&));

@@ -1,4 +1,4 @@
-// Uploads, downloads, copies and fills, and what they leave alone.
+// Uploads, downloads, copies and fills, and the bytes that they leave unchanged.
 #include <algorithm>
 
 #include "contract/suite.hpp"
@@ -18,7 +18,8 @@ std::ptrdiff_t at(std::uint64_t offset) { return static_cast<std::ptrdiff_t>(off
 
 }  // namespace
 
-CONTRACT_CASE("bytes go where they were sent and nowhere else, at odd offsets and sizes", {Ability::data}) {
+CONTRACT_CASE("transfers write their destination and nothing else, at odd offsets and sizes",
+              {Ability::data}) {
   std::mt19937_64 random(21);
   for (std::size_t size :
        {std::size_t{1}, std::size_t{7}, std::size_t{64}, std::size_t{1001}, std::size_t{70001}}) {
@@ -81,7 +82,7 @@ CONTRACT_CASE("copies and fills move exactly their bytes", {Ability::data}) {
   CHECK(got == model);
 }
 
-CONTRACT_CASE("more than any staging memory goes up and comes back", {Ability::data}) {
+CONTRACT_CASE("transfers larger than any staging memory are complete", {Ability::data}) {
   std::mt19937_64 random(23);
   std::vector<Word> words(19'000'003);  // 72 MiB, and odd
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<Word>(i * 2654435761u) | 1;
@@ -127,8 +128,9 @@ CONTRACT_CASE("downloads that were given up are not written", {Ability::data, Ab
   CHECK(later == std::vector<Word>(500, 7));
 }
 
-CONTRACT_CASE("a download holds what was there when it ran, whoever writes before it is waited for",
-              {Ability::data}) {
+CONTRACT_CASE(
+    "a download has the contents at its place in the order, also if the memory is written before the wait",
+    {Ability::data}) {
   for (std::size_t count : std::initializer_list<std::size_t>{100, 500'000}) {
     const auto buffer = subject.buffer(std::vector<Word>(count, 7));
     std::vector<Word> target(count, 0xdeadbeef), again(count, 0xdeadbeef);
@@ -136,8 +138,9 @@ CONTRACT_CASE("a download holds what was there when it ran, whoever writes befor
     auto lane = subject.lane(), other = subject.lane();
     lane->download(range(buffer), writable_bytes_of(target));
     const TimelinePoint downloaded = lane->submit();
-    REQUIRE(downloaded.timeline->wait(downloaded.value,
-                                      Instant::max()));  // the device is done; nobody took it yet
+    REQUIRE(downloaded.timeline->wait(
+        downloaded.value,
+        Instant::max()));  // the device completed it; the lane has not collected it yet
     other->wait_for(downloaded);
     other->dispatch(subject.kernel("add"), arguments_of(argument(buffer), Word{4}), count);
     subject.settle(*other);
@@ -162,7 +165,7 @@ CONTRACT_CASE("transfers of nothing are no mistake", {}) {
   subject.settle(*lane);
 }
 
-CONTRACT_CASE("a kernel leaves alone what lies beside its arguments", {Ability::data}) {
+CONTRACT_CASE("a kernel leaves the bytes beside its arguments unchanged", {Ability::data}) {
   const std::uint64_t step = std::max<std::uint64_t>(subject.info().limits.offset_alignment / 4, 1);
   for (Twin twin : twins(*subject.device)) {
     const auto buffer = subject.words(step * 3 + 100);
@@ -174,7 +177,7 @@ CONTRACT_CASE("a kernel leaves alone what lies beside its arguments", {Ability::
     std::vector<Word> wanted(step * 3 + 100, 0xdeadbeef);
     for (Word i = 0; i < 37; ++i) wanted[step + i] = 5 + i;
     for (Word i = 0; i < 9; ++i) wanted[step * 2 + i] += 1;
-    // A workgroup is whole: it may run items beyond the grid as far as the argument goes.
+    // A workgroup is complete: it may run items beyond the grid, within the argument.
     const std::vector<Word> got = subject.read(buffer);
     CHECK(std::equal(got.begin(), got.begin() + at(step * 2 + 9), wanted.begin()));
     CHECK(std::equal(got.begin() + at(step * 2 + 50), got.end(), wanted.begin() + at(step * 2 + 50)));

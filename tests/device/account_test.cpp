@@ -8,7 +8,7 @@
 
 namespace wye::test {
 
-TEST_CASE("an account holds up to its limit, and says who holds what where it refuses", "[device]") {
+TEST_CASE("an account holds up to its limit, and lists its holders when it refuses", "[device]") {
   MemoryAccount account("preview", 1_MiB);
   REQUIRE(account.reserve(1_MiB));
   CHECK(account.held() == account.limit());

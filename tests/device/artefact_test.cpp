@@ -82,7 +82,7 @@ TEST_CASE("the grain of a host function is the shortest run that covers its tile
   }
 }
 
-TEST_CASE("a slot that cannot be passed as its artefact says is refused by name", "[device]") {
+TEST_CASE("a slot with an impossible layout is refused by name", "[device]") {
   using Kind = Passing::Kind;
   Artefact artefact;
   artefact.kernel = "k";
@@ -104,8 +104,7 @@ TEST_CASE("a slot that cannot be passed as its artefact says is refused by name"
   CHECK(answer().error().sentence() == "Kernel 'k' has 2 parameters, and says of 1 how they are passed.");
 }
 
-TEST_CASE("a launch that asks for what a device does not offer is refused by name, and a hint is passed over",
-          "[device]") {
+TEST_CASE("a launch option that a device lacks is refused by name, and a hint is ignored", "[device]") {
   Artefact artefact;
   artefact.kernel = "k";
   artefact.launch.shared_carveout = 50;

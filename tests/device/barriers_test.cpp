@@ -1,5 +1,5 @@
-// The planner against a model that knows nothing of hulls: it runs programs with neighbours out of order and looks
-// whether anybody can tell.
+// The planner compared with a model without hulls. The model runs programs with neighbours out of order and checks
+// whether the results differ.
 #include "device/barriers.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::uint64_t scramble(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 31);
 }
 
-/// What a command has read so far, and then writes: every byte depends on the command and on all it read.
+/// The value that a command writes: every byte depends on the command and on all bytes that it read.
 struct Machine {
   Memories memories;
   std::vector<std::uint64_t> seen;  // per command
@@ -75,7 +75,7 @@ void reads_first(Machine& machine, const Program& program, std::size_t first, st
   for (std::size_t i = last; i-- > first;) machine.write(program, i);
 }
 
-/// Whether `disorder` within the groups of `plan` can be told from running everything in order, at the end of any group.
+/// Returns whether `disorder` within the groups of `plan` differs from sequential execution at the end of any group.
 bool hazard_seen(const Program& program, const Plan& plan, const Disorder& disorder) {
   Machine ordered(program), disordered(program);
   for (std::size_t first = 0; first < program.size();) {
@@ -91,7 +91,7 @@ bool hazard_seen(const Program& program, const Plan& plan, const Disorder& disor
 
 struct Shape {
   const char* name;
-  bool exact;  ///< a hull of such ranges covers nothing that none of them does
+  bool exact;  ///< a hull of such ranges covers only bytes of the ranges
   std::function<std::pair<std::uint64_t, std::uint64_t>(std::mt19937_64&)> range;
 };
 
@@ -146,7 +146,7 @@ TEST_CASE("the planner misses no hazard of thousands of random programs", "[devi
     }
 }
 
-TEST_CASE("no planned barrier is for nothing where ranges are exact", "[device]") {
+TEST_CASE("every planned barrier is necessary if ranges are exact", "[device]") {
   std::size_t barriers = 0;
   for (const Shape& shape : shapes) {
     if (!shape.exact) continue;

@@ -8,7 +8,7 @@
 namespace wye::test {
 namespace {
 
-/// A device with limits, that cannot use the host's memory.
+/// A device with limits that cannot use host memory.
 class NarrowDevice final : public DeviceBase {
  public:
   NarrowDevice() : DeviceBase(describe()) {}
@@ -99,7 +99,7 @@ struct CheckedFixture {
   }
 };
 
-/// The answer is a refusal whose sentence has all of these words in it.
+/// Checks that the result is an error whose sentence contains all of these words.
 void refused(const Result<void>& answer, std::initializer_list<std::string_view> words,
              Errc code = Errc::invalid_argument) {
   REQUIRE_FALSE(answer);
@@ -113,7 +113,7 @@ void refused(const Result<void>& answer, std::initializer_list<std::string_view>
 
 }  // namespace
 
-TEST_CASE("what is right passes the checks", "[device]") {
+TEST_CASE("valid calls pass the checks", "[device]") {
   CheckedFixture f;
   CHECK(f.check([&](Recording& r) {
     r.upload(f.memory, range(f.a));
@@ -222,7 +222,7 @@ TEST_CASE("each limit of a dispatch is kept", "[device]") {
           {"'blend'", "3 buffers", "bind 2"}, Errc::unsupported);
 }
 
-TEST_CASE("host memory is checked where a device can use it", "[device]") {
+TEST_CASE("host memory is checked if the device can use it", "[device]") {
   const auto device = null_device();
   const auto add = device
                        ->create_executable(host_artefact(
@@ -255,7 +255,7 @@ TEST_CASE("a recording that is open, or was changed after closing, is refused", 
   refused(check(recording, *f.device), {"changed after it was closed", "'narrow:0'"});
 }
 
-TEST_CASE("the checked lane refuses what is wrong and passes on what is right", "[device]") {
+TEST_CASE("the checked lane refuses invalid calls and forwards valid ones", "[device]") {
   CheckedFixture f;
   auto* base = new ScriptedLane(f.device);
   const auto lane = checked(std::unique_ptr<LaneBase>(base));
@@ -288,7 +288,7 @@ TEST_CASE("the checked lane refuses what is wrong and passes on what is right", 
   CHECK(base->abandoned == 1);
 }
 
-TEST_CASE("what is submitted again unchanged is checked once, and again when it has changed", "[device]") {
+TEST_CASE("an unchanged recording is checked once, and a changed one again", "[device]") {
   const auto device = null_device();
   const auto buffer = buffer_of(*device, 64_B);
   const auto lane = checked(std::make_unique<ScriptedLane>(device));

@@ -1,5 +1,5 @@
 #pragma once
-/// A device to make objects of, and a lane that does what a test says.
+/// A device that creates objects, and a lane that a test controls.
 #include <wye/device/buffer.hpp>
 
 #include <memory>
@@ -37,7 +37,7 @@ inline BufferRange range(const std::shared_ptr<BufferBase>& buffer) {
   return {buffer, Bytes{}, buffer->bytes()};
 }
 
-/// A lane that keeps what it is given and finishes it when told.
+/// A lane that keeps its submissions and completes them on request.
 class ScriptedLane final : public LaneBase {
  public:
   explicit ScriptedLane(std::shared_ptr<DeviceBase> device)

@@ -36,7 +36,7 @@ TEST_CASE("values of the device room have words of their own", "[device]") {
         "(buffer read_write float32 x, scalar float32 s, structure 64-byte m, address read)");
 }
 
-TEST_CASE("a value keeps its bytes, whatever its size", "[device]") {
+TEST_CASE("a value of any size keeps its bytes", "[device]") {
   struct Small {
     std::uint32_t a, b;
   };

@@ -16,7 +16,7 @@ struct LaneFixture {
 
 }  // namespace
 
-TEST_CASE("a lane hands over what was recorded, once", "[device]") {
+TEST_CASE("a lane submits its recording once", "[device]") {
   LaneFixture f;
   f.lane.submit();
   CHECK(f.base->given.empty());
@@ -38,7 +38,7 @@ TEST_CASE("a lane hands over what was recorded, once", "[device]") {
   CHECK(f.lane.idle());
 }
 
-TEST_CASE("what is recorded after a wait_for is a submission of its own", "[device]") {
+TEST_CASE("commands after a wait_for are a separate submission", "[device]") {
   LaneFixture f;
   const auto timeline = f.device->create_timeline().value();
   f.lane.fill(range(f.buffer), 1);
@@ -69,7 +69,7 @@ TEST_CASE("recordings are used again when the device is done with them", "[devic
   CHECK(f.buffer.use_count() == 1);  // nothing that is done holds a buffer
 }
 
-TEST_CASE("a recording that somebody still holds is not touched", "[device]") {
+TEST_CASE("a recording that is still held is not reused", "[device]") {
   LaneFixture f;
   f.lane.fill(range(f.buffer), 1);
   f.lane.submit();
@@ -123,7 +123,7 @@ TEST_CASE("a wait that gives up is no failure", "[device]") {
   CHECK(f.base->given.size() == 1);
 }
 
-TEST_CASE("a lane with a failure still waits for what is in flight", "[device]") {
+TEST_CASE("a lane with a failure still waits for its work in flight", "[device]") {
   LaneFixture f;
   f.lane.fill(range(f.buffer), 1);
   f.lane.submit();
@@ -134,7 +134,7 @@ TEST_CASE("a lane with a failure still waits for what is in flight", "[device]")
   CHECK(f.lane.wait(Instant::max()).error() == Errc::io);
 }
 
-TEST_CASE("a lane gives downloads up when told", "[device]") {
+TEST_CASE("a lane abandons downloads on request", "[device]") {
   LaneFixture f;
   f.lane.abandon();
   CHECK(f.base->abandoned == 1);

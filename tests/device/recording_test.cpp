@@ -52,7 +52,7 @@ TEST_CASE("a recording keeps commands as they were given", "[device]") {
   CHECK(commands[3].pattern == 77);
 }
 
-TEST_CASE("closing a recording plans its barriers from what the commands touch", "[device]") {
+TEST_CASE("closing a recording plans its barriers from the memory that its commands access", "[device]") {
   const auto device = null_device();
   const auto a = buffer_of(*device, 64_B), b = buffer_of(*device, 64_B);
   std::vector<std::byte> memory(64);
@@ -63,18 +63,18 @@ TEST_CASE("closing a recording plans its barriers from what the commands touch",
   };
   Recording recording;
   recording.upload(memory, range(a));               // writes a
-  recording.fill(range(b), 1);                      // writes b: no one minds
+  recording.fill(range(b), 1);                      // writes b: no hazard
   recording.dispatch(run, arguments_of(a, b), 16);  // reads a, writes b: must wait for both
   recording.download(range(a), memory);             // reads a: so did the dispatch
   recording.download(range(b), memory);             // reads b
   recording.copy(range(a, 0, 8), range(b, 8, 8));   // writes b, which the download reads
-  recording.fill(range(a, 8, 8), 2);                // writes what nobody has touched since
-  recording.fill(range(a, 4, 8), 2);                // writes what the copy read, and the fill wrote
+  recording.fill(range(a, 8, 8), 2);                // no access since the last barrier
+  recording.fill(range(a, 4, 8), 2);                // overwrites bytes that the copy read and the fill wrote
   recording.close();
   CHECK(barriers(recording) == std::vector<bool>{false, false, true, false, true, true, false, true});
 }
 
-TEST_CASE("host memory and addresses are touched too", "[device]") {
+TEST_CASE("accesses of host memory and addresses count too", "[device]") {
   const auto device = null_device();
   const auto a = buffer_of(*device, 64_B);
   std::vector<std::uint32_t> memory(16);
@@ -104,7 +104,7 @@ TEST_CASE("host memory and addresses are touched too", "[device]") {
   CHECK(barriers(recording) == std::vector<bool>{false, false, true, false, true, false});
 }
 
-TEST_CASE("the access of an argument is what the kernel declares", "[device]") {
+TEST_CASE("the access of an argument is the one declared by the kernel", "[device]") {
   const auto device = null_device();
   const auto a = buffer_of(*device, 64_B);
   const auto reader = executable(*device, {{buffer_slot("x", Access::read), scalar_slot("s")}});
@@ -123,7 +123,7 @@ TEST_CASE("the access of an argument is what the kernel declares", "[device]") {
   CHECK(recording.operands(recording.commands()[2])[0].access == Access::read);  // left for the checks to see
 }
 
-TEST_CASE("what comes after closing is not recorded, and remembered as misuse", "[device]") {
+TEST_CASE("a command after closing is not recorded and is a misuse", "[device]") {
   const auto device = null_device();
   const auto a = buffer_of(*device, 64_B);
   Recording recording;
@@ -136,7 +136,7 @@ TEST_CASE("what comes after closing is not recorded, and remembered as misuse", 
   CHECK(recording.misused());
 }
 
-TEST_CASE("a cleared recording is as new, and lets go of what it held", "[device]") {
+TEST_CASE("a cleared recording is empty and releases its objects", "[device]") {
   const auto device = null_device();
   auto a = buffer_of(*device, 64_B);
   Recording recording;
@@ -190,7 +190,7 @@ TEST_CASE("a recording that was opened again has other arguments, and the barrie
   CHECK_FALSE(recording.misused());
 }
 
-TEST_CASE("what a sequence submitted stays as it was; its recordings go round", "[device]") {
+TEST_CASE("a submitted sequence does not change; its recordings are reused", "[device]") {
   const auto device = null_device();
   const auto a = buffer_of(*device, 64_B);
   const auto run = executable(*device, {{buffer_slot("to", Access::write), scalar_slot("by")}});

@@ -1,4 +1,4 @@
-// What two devices promise each other: kept, or kept by the host because nobody else will.
+// Promises between two devices: kept by the device, or by the host if the device cannot.
 #include "device/turns.hpp"
 
 #include "device/doubles.hpp"
@@ -78,7 +78,7 @@ TEST_CASE("a timeline that cannot be raised is raised at the next look", "[devic
   CHECK(f.shared->reached() == 1);
 }
 
-TEST_CASE("promises that are kept do not gather where nobody waits", "[device]") {
+TEST_CASE("kept promises do not accumulate without waiters", "[device]") {
   TurnsFixture f;
   for (std::uint64_t turn = 1; turn <= 1000; ++turn) {
     f.turns.promise(turn, {f.giver, turn});
@@ -87,7 +87,7 @@ TEST_CASE("promises that are kept do not gather where nobody waits", "[device]")
   CHECK(f.giver.use_count() < 40);
 }
 
-TEST_CASE("who waits for a device sleeps short only while a promise is open", "[device]") {
+TEST_CASE("a wait for a device sleeps shortly only while a promise is open", "[device]") {
   TurnsFixture f;
   constexpr Instant for_ever = Instant::max();
   CHECK(f.device->sleep_until(for_ever) == for_ever);
@@ -103,7 +103,7 @@ TEST_CASE("who waits for a device sleeps short only while a promise is open", "[
   CHECK(f.device->sleep_until(for_ever) == for_ever);
 }
 
-TEST_CASE("a lane that went on because of a promise nobody kept fails with the reason", "[device]") {
+TEST_CASE("a lane that continued after a broken promise fails with the reason", "[device]") {
   TurnsFixture f;
   Lane lane(std::make_unique<ScriptedLane>(f.device));
   const auto buffer = buffer_of(*f.device, 64_B);

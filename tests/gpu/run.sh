@@ -76,7 +76,7 @@ part() {
   echo "        $name, $limit s at most" >&2
   step "$name" did_something timeout "$limit" "$@" >"$logs/step.txt"
   tee -a "$report" <"$logs/step.txt"
-  grep -hE '^contract:|assertions|test cases|passed|largest|^wye_bench|skipped|ERROR SUMMARY' "$step_log" |
+  grep -hE '^contract:|assertions|test cases|passed|largest|^wye_bench|[Ss]kipped|ERROR SUMMARY' "$step_log" |
     tail -n 6 | cut -c1-200 | sed 's/^/            /' >>"$report"
 }
 # figures LIMIT NAME [VARIABLE=VALUE...] PROGRAM ARGUMENT...: benchmarks; their output goes to the end of the report

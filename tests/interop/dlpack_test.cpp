@@ -114,7 +114,7 @@ TEST_CASE("the deleter waits for a job that still uses the tensor", "[interop]")
   CHECK(tensor.deleted == 1);
 }
 
-TEST_CASE("a job gives back what it borrowed before the wait for its ticket returns, however it ends",
+TEST_CASE("a job returns its borrowed tensors before the wait for its ticket returns, for every result",
           "[interop]") {
   Runtime runtime = open_runtime();
   for (const bool fails : {false, true}) {
@@ -137,7 +137,7 @@ TEST_CASE("a job gives back what it borrowed before the wait for its ticket retu
   }
 }
 
-TEST_CASE("a read-only tensor is read by jobs and written by nobody", "[interop]") {
+TEST_CASE("a read-only tensor is read by jobs and never written", "[interop]") {
   Runtime runtime = open_runtime();
   New tensor({64});
   tensor.managed.flags = dl::read_only;
@@ -152,7 +152,7 @@ TEST_CASE("a read-only tensor is read by jobs and written by nobody", "[interop]
   CHECK(refused.error().sentence().find("reading only") != std::string::npos);
   CHECK(array.write().error() == Errc::invalid_argument);
   CHECK(to_dlpack(array, {.writable = true}).error() == Errc::invalid_argument);
-  CHECK(array.read().has_value());  // and is none the worse for it
+  CHECK(array.read().has_value());  // the array is still usable
   CHECK(tensor.values == before);
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("a tensor that cannot be an array is refused with the reason, and stay
   CHECK(from_dlpack<double>(runtime, &tensor.managed).error() == Errc::invalid_argument);
 }
 
-TEST_CASE("a tensor without elements is an array without elements, whatever its strides", "[interop]") {
+TEST_CASE("a tensor without elements is an array without elements, with any strides", "[interop]") {
   Runtime runtime = open_runtime();
   New tensor({3, 0, 2});
   tensor.strides = {99, 99, 99};
@@ -215,7 +215,7 @@ TEST_CASE("strides of dimensions of one element mean nothing", "[interop]") {
   CHECK(from_dlpack<float>(runtime, &tensor.managed)->size() == 5);
 }
 
-TEST_CASE("an array is a tensor without a copy, and goes round", "[interop]") {
+TEST_CASE("an array becomes a tensor and an array again without a copy", "[interop]") {
   Runtime runtime = open_runtime();
   std::mt19937 random(11);
   for (int round = 0; round < 30; ++round) {
@@ -241,11 +241,11 @@ TEST_CASE("an array is a tensor without a copy, and goes round", "[interop]") {
     for (std::uint64_t i = 0; i < count; ++i) CHECK(static_cast<float*>(t.data)[i] == 6.0f);
     auto again = from_dlpack<float>(runtime, tensor).value();
     CHECK(again.size() == count);
-    CHECK(again.write().error() == Errc::invalid_argument);  // it says read-only
+    CHECK(again.write().error() == Errc::invalid_argument);  // it is read-only
   }
 }
 
-TEST_CASE("jobs that would change an array wait for who has its tensor, others do not", "[interop]") {
+TEST_CASE("jobs that would change an array wait for the owner of its tensor, others do not", "[interop]") {
   Runtime runtime = open_runtime();
   const std::vector<float> ones(10, 1.0f);
   auto array = runtime.array(ones);
@@ -275,7 +275,7 @@ TEST_CASE("a tensor outlives its runtime and its array", "[interop]") {
   tensor->deleter(tensor);
 }
 
-TEST_CASE("an array that cannot be the tensor that is asked for says why", "[interop]") {
+TEST_CASE("an array that cannot be the requested tensor reports the reason", "[interop]") {
   Runtime runtime = open_runtime();
   Runtime other = open_runtime();
   struct Pair {
@@ -290,11 +290,11 @@ TEST_CASE("an array that cannot be the tensor that is asked for says why", "[int
   CHECK(to_dlpack(array, {.on = runtime.devices().front()}).error() ==
         Errc::unsupported);  // the CPU is the host
   DLManagedTensorVersioned* good =
-      to_dlpack(array, {.shape = {3, 4}}).value();  // and no refusal keeps a turn
+      to_dlpack(array, {.shape = {3, 4}}).value();  // no refusal keeps the array borrowed
   good->deleter(good);
 }
 
-TEST_CASE("an array on a Vulkan device is a tensor there, and an array again in another runtime's hands",
+TEST_CASE("an array on a Vulkan device is a tensor there, and an array again in another runtime",
           "[interop]") {
   auto runtime = Runtime::open({.backends = {{"vulkan", "cpu"}}});
   if (!runtime) return test::skip(runtime.error().sentence());
@@ -313,7 +313,7 @@ TEST_CASE("an array on a Vulkan device is a tensor there, and an array again in 
     auto again = from_dlpack<float>(*runtime, tensor).value();
     runtime->submit(scale()(again, 2.0f), {.fallback = Fallback::forbid, .on = "vulkan"}).wait().value();
     CHECK((*again.read())[999] == 1998.0f);
-    CHECK((*array.read())[999] == 999.0f);  // the host's copy was valid all the time
+    CHECK((*array.read())[999] == 999.0f);  // the copy on the host was always valid
   }
   runtime->submit(scale()(array, 3.0f), {.fallback = Fallback::forbid, .on = "vulkan"}).wait(10s).value();
 }

@@ -29,13 +29,13 @@ class VulkanFunctions {
 };
 #define WYE_TEST_CALL(name) functions.instance<PFN_vk##name>(instance, "vk" #name)
 
-/// What the host's device is made with, for a test to spoil.
+/// The parameters of the application's device. A test may make them invalid.
 struct HostOptions {
   bool timeline_semaphore = true;
   bool buffer_device_address = true;
   bool one_by_one = false;  ///< features in structs of their own, as programs for Vulkan 1.1 have them
   std::vector<const char*> extensions = {};
-  bool layers = true;  ///< those that VK_INSTANCE_LAYERS names
+  bool layers = true;  ///< the layers of VK_INSTANCE_LAYERS
 };
 
 /// Leaves a variable of the environment out, while it is in scope.
@@ -130,7 +130,7 @@ class VulkanHost {
     buffers.push_back(made);
     return made;
   }
-  /// Memory that the host sees, with its first byte.
+  /// Host-visible memory, with its first byte.
   VkDeviceMemory memory(VkDeviceSize bytes, std::byte*& mapped) {
     VkPhysicalDeviceMemoryProperties properties{};
     WYE_TEST_CALL(GetPhysicalDeviceMemoryProperties)(physical, &properties);
@@ -179,7 +179,7 @@ class VulkanHost {
         .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO, .pNext = nullptr, .semaphore = of, .value = to};
     CHECK(WYE_TEST_CALL(SignalSemaphore)(device, &info) == VK_SUCCESS);
   }
-  /// Fills a buffer on the host's queue: after `wait`, and `done` is signaled behind it.
+  /// Fills a buffer on the application's queue after `wait`, then signals `done`.
   void fill(VkBuffer target, std::uint32_t pattern, interop::VulkanSemaphore wait,
             interop::VulkanSemaphore done) {
     if (pool == VK_NULL_HANDLE) {

@@ -1,4 +1,4 @@
-// A host with Vulkan of its own and wye use one device: both ways, without copies, ordered by semaphores.
+// An application with Vulkan of its own and wye use one device: in both directions, without copies, ordered by semaphores.
 #include <wye/interop/vulkan.hpp>
 #include <wye/wye.hpp>
 
@@ -48,7 +48,7 @@ std::vector<std::uint32_t> read(Lease& lease, const Buffer& buffer) {
   return out;
 }
 
-TEST_CASE("a host's own device is used, and its silicon no second time", "[interop]") {
+TEST_CASE("an application's own device is used, and its silicon is not opened twice", "[interop]") {
   WYE_NEEDS_VULKAN();
   VulkanHost host;
   Runtime runtime =
@@ -69,7 +69,7 @@ TEST_CASE("a host's own device is used, and its silicon no second time", "[inter
   CHECK((*array.read())[999] == 6.0f);
 }
 
-TEST_CASE("what is taken out of a host's device is what it brought", "[interop]") {
+TEST_CASE("the native handles of an adopted device are the application's", "[interop]") {
   WYE_NEEDS_VULKAN();
   VulkanHost host;
   const ContextPool pool = pool_on(host);
@@ -84,7 +84,7 @@ TEST_CASE("what is taken out of a host's device is what it brought", "[interop]"
   out.lock.unlock();
 }
 
-TEST_CASE("a device made without what wye needs is refused by name", "[interop]") {
+TEST_CASE("a device without a required feature is refused by name", "[interop]") {
   WYE_NEEDS_VULKAN();
   const struct {
     HostOptions options;
@@ -168,7 +168,7 @@ TEST_CASE("the host's VkBuffer is written in place, and released once", "[intero
     }
     { auto again = ContextPool(pool).lease().value(); }
     CHECK(released <= 1);
-    const_cast<ContextPool&>(pool) = pool_on(host);  // the old pool ends, with what its lanes held
+    const_cast<ContextPool&>(pool) = pool_on(host);  // destroys the old pool and the objects of its lanes
     CHECK(released == 1);
   }
 }
@@ -215,7 +215,7 @@ TEST_CASE("a lane follows the host's work by its semaphore, and the host the lan
   const VkSemaphore semaphore = host.semaphore();
   std::uint64_t value = 0;
   for (std::uint32_t round = 1; round <= 10; ++round) {
-    // wye, then the host behind it, then wye behind that.
+    // wye, then the application's work, then wye again.
     lease.fill(buffer, round);
     const SyncPoint filled = lease.point();
     host.fill(out.buffer, 100 + round, interop::vulkan_semaphore(filled).value(), {semaphore, ++value});
@@ -245,7 +245,7 @@ TEST_CASE("a lane signals the host's semaphore behind its work", "[interop]") {
   CHECK(read(lease, buffer) == std::vector<std::uint32_t>(1000, 5));
 }
 
-TEST_CASE("nothing touches memory before the host's semaphore says so, not even a copy in place",
+TEST_CASE("no access happens before the application's semaphore is signaled, not even a copy in place",
           "[interop]") {
   WYE_NEEDS_VULKAN();
   VulkanHost host;
@@ -320,7 +320,7 @@ TEST_CASE("host and wye use one queue from several threads under the agreed lock
   CHECK(seen == std::vector<std::uint32_t>(100, 99));
 }
 
-TEST_CASE("what is taken out of wye's own device can be used by the host", "[interop]") {
+TEST_CASE("the native handles of wye's own device can be used by the application", "[interop]") {
   WYE_NEEDS_VULKAN();
   ContextPool pool = ContextPool::open({.backends = {"vulkan"}}).value();
   auto lease = pool.lease().value();

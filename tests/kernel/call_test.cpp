@@ -39,7 +39,7 @@ TEST_CASE("a call on nothing covers nothing", "[kernel]") {
   CHECK(on_host<ReadWrite<float>>([](Range, std::span<float>) {})(none).items() == Extent3(0));
 }
 
-TEST_CASE("a call covers the grid it is told to", "[kernel]") {
+TEST_CASE("a call covers the requested grid", "[kernel]") {
   std::vector<float> a(12);
   const auto kernel = on_host<ReadWrite<float>>([](Range, std::span<float>) {});
   CHECK(kernel(a).over({4, 3}).items() == Extent3(4, 3, 1));

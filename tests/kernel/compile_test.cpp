@@ -10,7 +10,7 @@
 
 using namespace wye;
 
-TEST_CASE("a host function and an unknown target are nothing to compile", "[kernel]") {
+TEST_CASE("a host function or an unknown target cannot be compiled", "[kernel]") {
   const Kernel<float>::Source source = host([](Range, float) {});
   const auto refused = compile(source, {.name = "k"});
   REQUIRE_FALSE(refused);
@@ -24,7 +24,7 @@ TEST_CASE("a host function and an unknown target are nothing to compile", "[kern
   CHECK(compile(Glsl{}).error() == Errc::invalid_argument);
 }
 
-TEST_CASE("PTX and cubins say what they expect", "[kernel]") {
+TEST_CASE("PTX and cubins have a description of their parameters", "[kernel]") {
   const auto ptx = compile(Ptx{.text = test::scale_ptx}, {.name = "scale"});
   REQUIRE(ptx);
   REQUIRE(ptx->parameters.size() == 2);
@@ -60,7 +60,7 @@ TEST_CASE("CUDA C++ compiles without a device", "[kernel]") {
   REQUIRE(machine->warnings.size() == 1);
   CHECK(machine->warnings[0].line == 2);
   CHECK(machine->warnings[0].text.find("unused") != std::string::npos);
-  // What was made is a source, and the same one.
+  // The result is a source, and an equal one.
   const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {*machine->cubin}});
   CHECK(kernel);
   const auto text = compile(source, {.name = "scale"});
@@ -88,14 +88,14 @@ std::string expects(const std::string& glsl) {
   if (!compiled) return compiled.error().describe();
   ParamSchema schema;
   for (const SourceParameter& p : compiled->parameters) schema.slots.push_back(p.slot);
-  // What is said of a shader, a kernel may declare.
+  // A kernel may declare the description of a shader.
   const auto made = AnyKernel::make("k", schema, {compiled->spirv});
   return made ? to_string(schema) : made.error().describe();
 }
 
 }  // namespace
 
-TEST_CASE("a compiled source says what it expects, and a kernel of that is one", "[kernel]") {
+TEST_CASE("a kernel can be made from the description of a compiled source", "[kernel]") {
   const auto held = kernel::GlslCompiler::share();
   CHECK(expects(test::scale_glsl) == "(buffer read_write float32 x, scalar float32 s)");
   CHECK(expects(test::scale_span_glsl) == "(buffer read_write float32 x, scalar float32 s)");

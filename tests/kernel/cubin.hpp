@@ -1,5 +1,5 @@
 #pragma once
-/// A cubin of one kernel, as small as it can be: what readers of cubins look at, and no code.
+/// The smallest cubin of one kernel: the sections that readers of cubins need, and no code.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-/// CUDA C++ for the tests of this room, and devices that take what is made of it.
+/// CUDA C++ for the tests of this room, and devices that accept its artefacts.
 #include <memory>
 #include <string>
 #include <utility>

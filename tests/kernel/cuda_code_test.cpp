@@ -43,7 +43,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 
 }  // namespace
 
-TEST_CASE("architectures have names, and run what is for them", "[kernel]") {
+TEST_CASE("architectures have names and run compatible code", "[kernel]") {
   for (const char* name : {"sm_75", "sm_90a", "sm_100f", "sm_121"})
     CHECK(to_string(parse_architecture(name).value()) == name);
   for (const char* name :
@@ -63,7 +63,7 @@ TEST_CASE("architectures have names, and run what is for them", "[kernel]") {
   CHECK_FALSE(runs_ptx(of("sm_100f"), of("sm_120")));
 }
 
-TEST_CASE("PTX says its parameters, its block and what it is for", "[kernel]") {
+TEST_CASE("the parameters, block and architecture of PTX are read", "[kernel]") {
   const auto code = reflect_ptx(test::scale_ptx, "scale");
   REQUIRE(code);
   CHECK(to_string(code->architecture) == "sm_80");
@@ -105,7 +105,7 @@ TEST_CASE("PTX that is cut short or lacks the kernel is refused", "[kernel]") {
   CHECK(accepted == 0);
 }
 
-TEST_CASE("a cubin says its parameters, its block and what it is for", "[kernel]") {
+TEST_CASE("the parameters, block and architecture of a cubin are read", "[kernel]") {
   CubinMaker maker;
   for (const unsigned abi : {7u, 8u}) {
     maker.abi = abi;
@@ -126,7 +126,7 @@ TEST_CASE("a cubin says its parameters, its block and what it is for", "[kernel]
         "The code has no kernel 'other' (it has 'scale').");
 }
 
-TEST_CASE("a cubin that is none, cut short or damaged is refused", "[kernel]") {
+TEST_CASE("an invalid, truncated or damaged cubin is refused", "[kernel]") {
   const std::vector<std::byte> whole = CubinMaker().make();
   std::size_t accepted = 0;
   for (std::size_t length = 0; length < whole.size(); ++length)
@@ -188,7 +188,8 @@ TEST_CASE("of several cubins a device gets the newest that runs on it", "[kernel
         "Kernel 'scale' has two Cubin sources for sm_80.");
 }
 
-TEST_CASE("a refusal says what the device takes, what there is, and why that will not do", "[kernel]") {
+TEST_CASE("a refusal lists the device's languages, the kernel's sources, and the reason for each",
+          "[kernel]") {
   const auto nothing = host([](Range, std::span<float>, float) {});
   CHECK(refusal(*scale({Glsl{.text = "x"}, nothing}), cuda_device("sm_90")) ==
         "Kernel 'scale' has no source for 'cuda:0' (has Glsl, host; needs native, Cubin, CudaCpp, Slang or "
@@ -311,7 +312,7 @@ Result<void> probe(const NativeLane& lane) {
 }
 }  // namespace
 
-TEST_CASE("a native function is passed over where its probe refuses, and the device takes the next source",
+TEST_CASE("a native function whose probe refuses is skipped, and the device takes the next source",
           "[kernel]") {
   const auto by_hand = [](const NativeLane&, DeviceSpan<float>, float) {};
   const auto both = scale({native("cuda", by_hand, probe), cubin_for(90)});
@@ -322,7 +323,7 @@ TEST_CASE("a native function is passed over where its probe refuses, and the dev
   answer.reset();
   const auto good = cuda_device("sm_90");
   CHECK_FALSE(both->program()->refusal(*good));
-  CHECK(asked == 0);  // that may take long, and nobody wants the kernel yet
+  CHECK(asked == 0);  // that may take long, and the kernel is not needed yet
   CHECK(both->program()->build(*good)->language == "native");
   CHECK(another->program()->build(*good)->language == "native");
   CHECK(asked == 1);
@@ -342,7 +343,7 @@ TEST_CASE("a native function is passed over where its probe refuses, and the dev
   CHECK(
       both->program()->passed_over(*bad)->sentence() ==
       "The native function of kernel 'scale' is not used on 'cuda:0': The library is newer than the driver.");
-  // One that has nothing else says why it has nothing.
+  // A kernel without another source reports the probe's reason.
   REQUIRE_FALSE(another->program()->build(*bad));
   REQUIRE(another->program()->refusal(*bad));
   CHECK(another->program()->refusal(*bad)->sentence().find("newer than the driver") != std::string::npos);
@@ -355,7 +356,7 @@ TEST_CASE("a native function is passed over where its probe refuses, and the dev
   const auto lost = cuda_device("sm_90");
   lost->lose();
   CHECK(both->program()->key(*lost));
-  CHECK_FALSE(lost->known_refusal_by(probe));  // it said nothing of the library
+  CHECK_FALSE(lost->known_refusal_by(probe));  // its result says nothing about the library
   answer.reset();
 }
 

@@ -27,7 +27,7 @@ CudaCpp cuda() { return {.text = "extern \"C\" __global__ void scale() {}", .mac
 
 KernelDescription described(AnySource source) { return {"scale", {}, {std::move(source)}}; }
 
-/// That a description of `source` says the same as one of an equal source, and not the same once `change` was done to it.
+/// Checks that descriptions of equal sources are equal, and that they differ after `change`.
 template <class Source>
 void differs(const char* what, const Source& source, const std::function<void(Source&)>& change) {
   INFO(what);
@@ -41,7 +41,7 @@ void differs(const char* what, const Source& source, const std::function<void(So
 
 }  // namespace
 
-TEST_CASE("descriptions say the same where every part does", "[kernel]") {
+TEST_CASE("descriptions are equal if all parts are equal", "[kernel]") {
   differs<Glsl>("text", glsl(), [](Glsl& s) { s.text[s.text.size() / 2] ^= 1; });
   differs<Glsl>("longer text", glsl(), [](Glsl& s) { s.text += ' '; });
   differs<Glsl>("file", glsl(), [](Glsl& s) { s.file = "a.comp"; });
@@ -96,7 +96,7 @@ TEST_CASE("descriptions differ by name, by schema, by language and by the number
   CHECK(kernel::equal({}, {}));
 }
 
-TEST_CASE("a function is the same where its source is a copy", "[kernel]") {
+TEST_CASE("functions are equal if their sources are copies", "[kernel]") {
   const auto describe = [] {
     return Scale::describe({.name = "scale", .sources = {host([](Range, std::span<float>, float) {})}});
   };
@@ -106,7 +106,7 @@ TEST_CASE("a function is the same where its source is a copy", "[kernel]") {
   CHECK_FALSE(kernel::equal(one, describe()));
 }
 
-TEST_CASE("what is read from elsewhere is not complete", "[kernel]") {
+TEST_CASE("a description with external sources is not complete", "[kernel]") {
   const auto complete = [](AnySource source) { return kernel::is_complete(described(std::move(source))); };
   CHECK(complete(glsl()));
   CHECK(complete(cuda()));

@@ -27,7 +27,7 @@ TEST_CASE("the version is read from the first line that is one", "[kernel]") {
   CHECK(outline("#", "main").version == 0);
 }
 
-TEST_CASE("an entry point in a comment is none", "[kernel]") {
+TEST_CASE("an entry point in a comment does not count", "[kernel]") {
   CHECK(outline("void go() {}", "go").has_entry);
   CHECK_FALSE(outline("// go\n/* go */ void gone() {} int a_go;", "go").has_entry);
 }
@@ -69,7 +69,7 @@ TEST_CASE("GLSL becomes SPIR-V 1.5, the same every time", "[kernel]") {
   CHECK(*one == *two);
 }
 
-TEST_CASE("the shown file name does not get into the code, even where it asks for it", "[kernel]") {
+TEST_CASE("the shown file name does not get into the code, even by __FILE__", "[kernel]") {
   const std::string text =
       "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n"
       "layout(set = 0, binding = 0) buffer X { uint x[]; };\nvoid main() { x[0] = __LINE__; }";
@@ -92,7 +92,7 @@ TEST_CASE("errors of GLSL name file and line", "[kernel]") {
         std::string::npos);
 }
 
-TEST_CASE("GLSL must say a version that Vulkan knows, or it is not given to the compiler", "[kernel]") {
+TEST_CASE("GLSL without a version that Vulkan knows is refused before the compiler", "[kernel]") {
   const auto held = GlslCompiler::share();
   const std::string wanted =
       "Kernel 'scale' does not compile: scale.comp:1: the source must begin with #version 450 or 460.";
@@ -105,7 +105,7 @@ TEST_CASE("GLSL must say a version that Vulkan knows, or it is not given to the 
 
 TEST_CASE("the compiler never writes to the process's output", "[kernel]") {
   const auto held = GlslCompiler::share();
-  // glslang prints the text of its built-in functions where it cannot parse them for a version.
+  // glslang prints the text of its built-in functions if it cannot parse them for a version.
   std::fflush(stdout);
   std::FILE* const spare = std::tmpfile();
   REQUIRE(spare);
@@ -136,7 +136,7 @@ TEST_CASE("includes are refused with a sentence", "[kernel]") {
   }
 }
 
-TEST_CASE("warnings are told where somebody asks for them, and change nothing", "[kernel]") {
+TEST_CASE("warnings are reported on request, and change nothing", "[kernel]") {
   const auto held = GlslCompiler::share();
   const Glsl source{.text = "#version 450\n#extension GL_NV_nothing_at_all : enable\nvoid main() {}"};
   std::vector<Diagnostic> warnings;
@@ -220,7 +220,7 @@ TEST_CASE("an entry point that a macro makes is found", "[kernel]") {
       {.text = "#version 450\nvoid START() {}", .macros = {{"START", "main"}}}, "k"));
 }
 
-TEST_CASE("what is not text is an error, not a crash", "[kernel]") {
+TEST_CASE("a source that is no text is an error, not a crash", "[kernel]") {
   const auto held = GlslCompiler::share();
   std::string noise = "#version 450\n";
   for (int i = 1; i < 2000; ++i) noise.push_back(static_cast<char>(i * 37 % 251));
@@ -229,7 +229,7 @@ TEST_CASE("what is not text is an error, not a crash", "[kernel]") {
   CHECK_FALSE(sentence({.text = "#version 450\n" + std::string(5000, '(')}).empty());
 }
 
-TEST_CASE("a hundred errors are told in part, and counted", "[kernel]") {
+TEST_CASE("a part of a hundred errors is reported, with their number", "[kernel]") {
   std::string text = "#version 450\nvoid main() {\n";
   for (int i = 0; i < 100; ++i) text += "  a" + std::to_string(i) + " = 1;\n";
   auto words = GlslCompiler::share()->compile({.text = text + "}"}, "k");

@@ -30,7 +30,7 @@ Digest key_of(const Glsl& source) {
   return kernel->program()->key(gpu).value();
 }
 
-/// What `source` includes, by the name it is shown by, in the order it is found.
+/// Returns the shown names of the includes of `source`, in order of discovery.
 std::vector<std::string> shown(const Glsl& source) {
   std::vector<std::string> names;
   for (const auto& text : read_includes(source, "")) names.push_back(text.shown);
@@ -42,7 +42,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("an include is looked for in memory, then in the directories, then by the host", "[kernel]") {
+TEST_CASE("an include is searched in memory, then in the directories, then by the callback", "[kernel]") {
   const TemporaryFolder folder;
   folder.put("one/a", "one");
   folder.put("two/a", "two");
@@ -57,7 +57,7 @@ TEST_CASE("an include is looked for in memory, then in the directories, then by 
   CHECK(read_includes(source, "")[4].text == "host's d");
 }
 
-TEST_CASE("an include in quotes is looked for beside what includes it first", "[kernel]") {
+TEST_CASE("an include in quotes is first searched beside its includer", "[kernel]") {
   const TemporaryFolder folder;
   folder.put("first/b", "");
   folder.put("second/a", "#include \"b\"\n#include \"lib/c\"");
@@ -102,7 +102,7 @@ TEST_CASE("names that lead upwards, around and nowhere are names", "[kernel]") {
   CHECK(shown(source) == Names{folder / "in/../a", folder / "in/b"});
 }
 
-TEST_CASE("the same contents give the same key, wherever they are and whatever they are called", "[kernel]") {
+TEST_CASE("equal contents give equal keys, at any place and with any name", "[kernel]") {
   if (!test::has_glsl()) return;
   const TemporaryFolder one, two;
   const std::string text = "#include \"a.glsl\"\n";
@@ -120,7 +120,7 @@ TEST_CASE("the same contents give the same key, wherever they are and whatever t
   CHECK(key_of({.text = text}) == key_of({.text = text, .includes = {{"b", "unused"}}}));
 }
 
-TEST_CASE("a key tells apart which text is included where", "[kernel]") {
+TEST_CASE("a key depends on the place of each included text", "[kernel]") {
   if (!test::has_glsl()) return;
   const std::string text = "#include \"a\"\n#include \"b\"\n";
   const Digest key = key_of({.text = text, .includes = {{"a", "1"}, {"b", "2"}}});
@@ -135,7 +135,7 @@ TEST_CASE("a key tells apart which text is included where", "[kernel]") {
   CHECK(key_of(deep) != key_of(deeper));
 }
 
-TEST_CASE("what the host throws or refuses is a reason that an include is missing", "[kernel]") {
+TEST_CASE("an exception or error of the callback is the reason of a missing include", "[kernel]") {
   const auto why = [](IncludeFinder find) {
     return read_includes({.text = "#include <a>", .find_include = std::move(find)}, "")[0].uses[0].why;
   };
@@ -225,7 +225,7 @@ Error build_error(const Glsl& source) {
 
 }  // namespace
 
-TEST_CASE("what is included is compiled, and nothing of where it was found gets into the code", "[kernel]") {
+TEST_CASE("included text is compiled, and its path does not get into the code", "[kernel]") {
   const auto compiler = GlslCompiler::share();
   const TemporaryFolder folder;
   folder.put("lib/value.glsl", "#include \"number.glsl\"\nconst uint value = NUMBER;");
@@ -246,7 +246,7 @@ TEST_CASE("what is included is compiled, and nothing of where it was found gets 
   CHECK(*other != *from_memory);
 }
 
-TEST_CASE("a kernel stays what it was made of when its files change", "[kernel]") {
+TEST_CASE("a kernel does not change when its files change", "[kernel]") {
   const TemporaryFolder folder;
   folder.put("value.glsl", "const uint value = 1;");
   folder.put("k.comp", shader("#include \"value.glsl\""));
@@ -278,7 +278,7 @@ TEST_CASE("an error in an include names the include", "[kernel]") {
   REQUIRE_FALSE(error.diagnostics().empty());
   CHECK(error.diagnostics()[0] ==
         Diagnostic{.file = "a.glsl", .line = 3, .column = 19, .text = "'unknown' : undeclared identifier"});
-  // Lines of what includes are right again after an include.
+  // The lines of the includer are right again after an include.
   const Error after = build_error({.text = shader("#include \"b.glsl\"", "\nx[0] = more;"),
                                    .file = "k.comp",
                                    .includes = {{"b.glsl", "const uint value = 1;\n\n\n"}}});
@@ -286,7 +286,7 @@ TEST_CASE("an error in an include names the include", "[kernel]") {
   CHECK(after.diagnostics()[0].line == 5);
 }
 
-TEST_CASE("a missing include is told with its place and where it was looked for", "[kernel]") {
+TEST_CASE("a missing include is reported with its place and the searched directories", "[kernel]") {
   const auto held = GlslCompiler::share();
   const TemporaryFolder folder;
   folder.put("a.glsl", "\n#include <gone.glsl>\n");
@@ -323,7 +323,7 @@ TEST_CASE("a missing include that no condition lets through is no error", "[kern
   if (!compiled) FAIL(compiled.error().describe());
 }
 
-TEST_CASE("includes that include each other end by their conditions, or are told as a cycle", "[kernel]") {
+TEST_CASE("mutual includes end by their conditions, or are reported as a cycle", "[kernel]") {
   const auto held = GlslCompiler::share();
   const std::string guard = "#ifndef A\n#define A\n#include \"b\"\nconst uint value = 1;\n#endif\n";
   CHECK(held->compile(
@@ -341,7 +341,7 @@ TEST_CASE("includes that include each other end by their conditions, or are told
           .find("'a' includes 'a'") != std::string::npos);
 }
 
-TEST_CASE("however an include is written, the compiler asks for nothing that was not seen", "[kernel]") {
+TEST_CASE("every include of the compiler was found before, for each way of writing it", "[kernel]") {
   const auto held = GlslCompiler::share();
   const std::vector<std::string> pieces{
       "#",      "#include", "include", "\"a\"",   "<a>",      "a",  " ", "\t",           "\n", "\n#", "/* */",

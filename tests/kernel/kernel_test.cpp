@@ -54,7 +54,7 @@ TEST_CASE("a C++ parameter list is the schema", "[kernel]") {
   CHECK(slots[5] == Slot{"", SlotKind::scalar, Access::read, ElementType::uint64, 8});
 }
 
-TEST_CASE("a kernel says its name and the languages it has", "[kernel]") {
+TEST_CASE("a kernel has a name and languages", "[kernel]") {
   const auto kernel = Kernel<ReadWrite<float>, float>::make(
       {.name = "scale", .sources = {Glsl{.text = test::scale_glsl}, nothing}});
   REQUIRE(kernel);
@@ -122,7 +122,7 @@ TEST_CASE("programs have different ids, copies of a kernel the same", "[kernel]"
   CHECK(ids.size() == 100);
 }
 
-TEST_CASE("a device without a source for it is refused with what there is and what it takes", "[kernel]") {
+TEST_CASE("a device without a source is refused with the sources and the device's languages", "[kernel]") {
   const auto host_only = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {nothing}});
   DoubleDevice gpu("vulkan:0", {"spirv"});
   const auto refusal = host_only->program()->refusal(gpu);
@@ -144,7 +144,7 @@ TEST_CASE("a device without a source for it is refused with what there is and wh
         "Kernel 'scale' has no source for 'cuda:0' (has Glsl; needs Cubin, CudaCpp, Slang or Ptx).");
 }
 
-TEST_CASE("without a GLSL compiler a kernel says so where it has nothing else", "[kernel]") {
+TEST_CASE("without a GLSL compiler, a kernel with only GLSL reports that", "[kernel]") {
   if (kernel::GlslCompiler::share()) return;
   const auto kernel = Kernel<ReadWrite<float>, float>::make(
       {.name = "scale", .sources = {Glsl{.text = test::scale_glsl}, nothing}});
@@ -274,7 +274,7 @@ TEST_CASE("SPIR-V is preferred to GLSL: it needs no compiler", "[kernel]") {
   CHECK(both->program()->build(gpu).has_value());
 }
 
-TEST_CASE("SPIR-V that disagrees, or is none, is refused when the kernel is made", "[kernel]") {
+TEST_CASE("invalid or contradicting SPIR-V is refused when the kernel is created", "[kernel]") {
   auto words = test::compile(test::scale_glsl);
   auto wrong = Kernel<ReadWrite<double>, float>::make({.name = "scale", .sources = {SpirV{.words = words}}});
   REQUIRE_FALSE(wrong);
@@ -310,7 +310,7 @@ void main() { x[gl_GlobalInvocationID.x] *= 2.0lf; })");
   CHECK(kernel->program()->build(rich)->needs == Features{Feature::float64});
 }
 
-TEST_CASE("an error in GLSL is told with file and line, the others with it", "[kernel]") {
+TEST_CASE("errors in GLSL are reported with file and line", "[kernel]") {
   const auto build = [](std::string file) {
     const auto kernel = Kernel<ReadWrite<float>>::make(
         {.name = "scale",

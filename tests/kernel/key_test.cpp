@@ -124,7 +124,8 @@ TEST_CASE("the shown file name is not part of a kernel's key, everything else of
   CHECK(device_key(plain) != device_key({.text = plain.text, .tile = Extent3(64)}));
 }
 
-TEST_CASE("a shader has one key on all devices, a host function another in every kernel", "[kernel]") {
+TEST_CASE("a shader has one key on all devices, a host function has a different key in each kernel",
+          "[kernel]") {
   const auto idle = host([](Range, std::span<float>) {});
   const auto one = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, idle}});
   const auto two = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, idle}});
@@ -182,7 +183,7 @@ TEST_CASE("keys of Slang are the same on every machine", "[kernel][slang]") {
   CHECK(kernel::target_key(key, release, "spirv").hex() ==
         "39eaba7ff468f5e459b24d6034c58c05b831560e78d375589ece6c9e53bce17c");
 
-  // What a kernel does with it.
+  // The key in a kernel.
   if (!test::has_slang()) return;
   const TemporaryFolder there;
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
@@ -193,6 +194,6 @@ TEST_CASE("keys of Slang are the same on every machine", "[kernel][slang]") {
   }
 }
 
-TEST_CASE("the compiler's build is named, where there is one", "[kernel]") {
+TEST_CASE("the compiler's build has a name, if there is a compiler", "[kernel]") {
   CHECK(kernel::GlslCompiler::build_id().empty() == (kernel::GlslCompiler::share() == nullptr));
 }

@@ -129,7 +129,7 @@ TEST_CASE("a parameter the source does not have is named", "[kernel]") {
         "Parameter 3 'u' of kernel 'k' is declared as float32, but its source has 2 push constants only.");
 }
 
-TEST_CASE("what the source has and nobody declared is named", "[kernel]") {
+TEST_CASE("an undeclared parameter of the source is named", "[kernel]") {
   CHECK(refused({}, bound(memory(Written::no))) ==
         "The source of kernel 'k' has a storage buffer at binding 0 ('x') for which no parameter is declared "
         "(there are "
@@ -182,7 +182,7 @@ TEST_CASE("elements of 8 and 16 bits may be read by their address in words, thos
   refused({{buffer("x", Access::read, ElementType::float16, 2)}}, bound(words));
 }
 
-TEST_CASE("elements the walk cannot tell are not held against the source", "[kernel]") {
+TEST_CASE("elements of unknown type do not refuse the source", "[kernel]") {
   matched({{buffer("x", Access::read)}}, bound(memory(Written::no, ElementType::opaque, 0)));
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("kinds must agree", "[kernel]") {
         std::string::npos);
 }
 
-TEST_CASE("an address may be 8 bytes that are none in the source", "[kernel]") {
+TEST_CASE("an address may be 8 bytes of another type in the source", "[kernel]") {
   CHECK(matched({{address("x", Access::write)}}, pushed(number("x", 0, ElementType::uint64, 8))).passing[0] ==
         device::Passing{Kind::address, 0, 0});
   matched({{address("x", Access::write)}}, pushed(block("x", 8, 8, 8, 8, ElementType::uint32)));

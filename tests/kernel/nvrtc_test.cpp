@@ -1,4 +1,4 @@
-/// The real NVRTC: what it makes, what it says, what it is asked for.
+/// The real NVRTC: its code, its messages, its options.
 #include "kernel/compilers/nvrtc.hpp"
 
 #include <wye/kernel/kernel.hpp>
@@ -175,7 +175,7 @@ TEST_CASE("an architecture newer than the compiler gets PTX, an older one a reas
         std::string::npos);
 }
 
-TEST_CASE("errors in CUDA C++ are told with file and line, the others with them", "[kernel]") {
+TEST_CASE("errors in CUDA C++ are reported with file and line", "[kernel]") {
   if (!nvrtc()) return;
   const CudaCpp source{.text =
                            "extern \"C\" __global__ void scale(wye_span<float> x, float s) {\n  int unused;\n"
@@ -196,7 +196,7 @@ TEST_CASE("errors in CUDA C++ are told with file and line, the others with them"
   CHECK(refused_cuda({.text = "void f("})
             .sentence()
             .starts_with("Kernel 'scale' does not compile: scale.cu:1:"));
-  // What the linker and the assembler say has no line in the source.
+  // Messages of the linker and the assembler have no line in the source.
   const Error linked = refused_cuda(
       {.text =
            "extern \"C\" __device__ void g();\nextern \"C\" __global__ void scale(wye_span<float> x, float) "
@@ -207,14 +207,14 @@ TEST_CASE("errors in CUDA C++ are told with file and line, the others with them"
       {.text =
            "extern \"C\" __global__ void scale(wye_span<float> x, float) { asm volatile(\"foo.bar 3;\"); }"});
   CHECK(assembled.code() == Errc::compile_failed);
-  // What a line says is not what it is.
+  // The text of a line does not decide its kind.
   const Error several = refused_cuda({.text = "#warning no error: this\n#error a warning: that\n"});
   REQUIRE(several.diagnostics().size() == 1);
   CHECK(several.diagnostics()[0].line == 2);
   CHECK(several.diagnostics()[0].text == "#error directive: a warning: that");
 }
 
-TEST_CASE("errors in includes and macros are told where they are", "[kernel]") {
+TEST_CASE("errors in includes and macros are reported at their place", "[kernel]") {
   if (!nvrtc()) return;
   const TemporaryFolder folder;
   folder.put("lib/a.cuh", "#include \"b.cuh\"\n");
@@ -230,8 +230,7 @@ TEST_CASE("errors in includes and macros are told where they are", "[kernel]") {
   CHECK(refused_cuda({.text = test::scale_cu, .macros = {{"defined", "1"}}}).diagnostics()[0].line == 0);
 }
 
-TEST_CASE("what cannot be included is told with the search path, where the compiler comes to it",
-          "[kernel]") {
+TEST_CASE("a missing include is reported with the search path, if the compiler reaches it", "[kernel]") {
   const auto compiler = nvrtc();
   if (!compiler) return;
   CudaCpp source{.text = "\n#include \"gone.cuh\" // it is not there\n", .include_directories = {"/nowhere"}};
@@ -271,7 +270,7 @@ TEST_CASE("includes may be nested, called alike, and include each other", "[kern
   if (!built) FAIL(built.error().describe());
 }
 
-TEST_CASE("headers of the toolkit are found where NVRTC is", "[kernel]") {
+TEST_CASE("headers of the toolkit are found beside NVRTC", "[kernel]") {
   const auto compiler = nvrtc();
   if (!compiler) return;
   if (compiler->headers(kernel::read_includes(kernel::IncludePlaces(CudaCpp{.text = test::half_cu}), ""))
@@ -287,7 +286,7 @@ TEST_CASE("headers of the toolkit are found where NVRTC is", "[kernel]") {
   const auto built = kernel->program()->build(*device);
   if (!built) FAIL(built.error().describe());
   CHECK(built->language == "cubin");
-  // The host's own header of that name goes first, and is another key.
+  // The application's own header of that name comes first, and gives another key.
   const CudaCpp own{
       .text = test::half_cu,
       .includes = {{"cuda_fp16.h",
@@ -298,7 +297,7 @@ TEST_CASE("headers of the toolkit are found where NVRTC is", "[kernel]") {
   CHECK(shadowed->program()->key(*device).value() != built->key);
 }
 
-TEST_CASE("what the minimal language lacks is compiled all the same", "[kernel]") {
+TEST_CASE("features outside of the minimal language are compiled", "[kernel]") {
   if (!nvrtc()) return;
   const auto built = build_cuda(
       {.text = with("__device__ float read(cudaTextureObject_t t) { return tex1D<float>(t, 0.0f); }")});
@@ -334,7 +333,7 @@ TEST_CASE("options of CUDA C++ act, and are part of the key", "[kernel]") {
   CHECK(keys.size() == 5);
 }
 
-TEST_CASE("the block of CUDA C++ is what the code says", "[kernel]") {
+TEST_CASE("the block of CUDA C++ comes from the code", "[kernel]") {
   if (!nvrtc()) return;
   const auto bounded = [](const std::string& bounds, std::optional<Extent3> workgroup = std::nullopt) {
     return build_cuda({.text = "extern \"C\" __global__ void " + bounds +
@@ -421,7 +420,7 @@ TEST_CASE("CUDA C++ that disagrees with the parameters is refused when it is bui
         "2).");
 }
 
-TEST_CASE("an entry point that is not there is told with those that are", "[kernel]") {
+TEST_CASE("a missing entry point is reported with the existing ones", "[kernel]") {
   if (!nvrtc()) return;
   CHECK(
       refused_cuda({.text = "__global__ void scale(wye_span<float> x, float s) { x[0] = s; }"}).sentence() ==
@@ -454,7 +453,7 @@ TEST_CASE("CUDA C++ compiles on several threads at once", "[kernel]") {
   for (const auto& code : codes) CHECK(code == one->code);
 }
 
-TEST_CASE("the compiler says which build it is", "[kernel]") {
+TEST_CASE("the compiler has a build id", "[kernel]") {
   const auto compiler = nvrtc();
   if (!compiler) return;
   CHECK(compiler->name().starts_with("NVRTC "));
@@ -465,7 +464,7 @@ TEST_CASE("the compiler says which build it is", "[kernel]") {
   CHECK(kernel::CudaCompiler::share().value() == compiler);
 }
 
-TEST_CASE("without NVRTC a kernel says so where it has nothing else", "[kernel]") {
+TEST_CASE("without NVRTC, a kernel with only CUDA C++ reports that", "[kernel]") {
   auto shared = kernel::CudaCompiler::share();
   if (shared) return;
   const auto built = build_cuda({.text = test::scale_cu});

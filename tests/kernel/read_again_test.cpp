@@ -38,7 +38,7 @@ void expect_new_text(const TemporaryFolder& folder) {
 
 }  // namespace
 
-TEST_CASE("a source from a file is read again with the options it has, one that is not stays", "[kernel]") {
+TEST_CASE("a source from a file is read again with its options, another source is unchanged", "[kernel]") {
   const TemporaryFolder folder;
   expect_new_text<Glsl>(folder);
   expect_new_text<Slang>(folder);
@@ -49,7 +49,7 @@ TEST_CASE("a source from a file is read again with the options it has, one that 
   CHECK(read_anew(module).words.size() == 5);
 }
 
-TEST_CASE("the files of a source are its own and all where its includes may be", "[kernel]") {
+TEST_CASE("the files of a source are its own and all candidates of its includes", "[kernel]") {
   const TemporaryFolder folder;
   const std::string a = folder.put("a.glsl", "#include \"lib/b.glsl\"\n"), far = folder / "far";
   const std::string file = folder.put("k.comp", "#version 450\n#include \"a.glsl\"\nvoid main() {}\n");
@@ -61,7 +61,7 @@ TEST_CASE("the files of a source are its own and all where its includes may be",
   };
   CHECK(has(file));
   CHECK(has(a));
-  CHECK(has(folder / "lib/b.glsl"));  // where it would be found, were it there
+  CHECK(has(folder / "lib/b.glsl"));  // it would be found here if it existed
   CHECK(has(folder / "far/lib/b.glsl"));
   CHECK_FALSE(has(folder / "far/a.glsl"));  // it is found before that
 
@@ -70,7 +70,7 @@ TEST_CASE("the files of a source are its own and all where its includes may be",
   CHECK(std::find(modules.begin(), modules.end(), folder / "lib/more.slang") != modules.end());
 }
 
-TEST_CASE("a program that is replaced lives on, and is asked by its successor", "[kernel]") {
+TEST_CASE("a replaced program stays alive, and its successor uses it", "[kernel]") {
   const TemporaryFolder folder;
   const auto text = [](const char* what) {
     return std::string("extern \"C\" __global__ void k(wye_span<float> x) { ") + what + " }";

@@ -24,13 +24,13 @@ struct Span { Floats data; uvec2 count; };
 layout(push_constant) uniform P { Span x; float s; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < x.count.x) x.data.at[i] *= s; })";
 
-/// What our compiler makes of `glsl`; ends the test where it refuses.
+/// Compiles `glsl`. Fails the test if the compiler refuses it.
 Words compile(const std::string& glsl);
 
-/// What the assembler of SPIRV-Tools makes of `text`; ends the test where it refuses.
+/// Assembles `text` with SPIRV-Tools. Fails the test if the assembler refuses it.
 Words assemble(const std::string& text);
 
-/// The smallest module with a compute entry point "main": `declarations` and `body` go where they belong.
+/// Returns the smallest module with a compute entry point "main", with `declarations` and `body` at their places.
 Words module(const std::string& annotations, const std::string& declarations, const std::string& body,
              const std::string& entry = "OpEntryPoint GLCompute %main \"main\"",
              const std::string& mode = "OpExecutionMode %main LocalSize 8 4 2");

@@ -59,7 +59,7 @@ std::size_t place_of(Function function) {
 
 }  // namespace
 
-TEST_CASE("Slang's tables have their functions where wye calls them", "[kernel][slang]") {
+TEST_CASE("Slang's tables have their functions at the indices that wye calls", "[kernel][slang]") {
   using namespace slang;
   CHECK(own::release.place() == place_of(&ISlangUnknown::release));
   CHECK(own::data.place() == place_of(&ISlangBlob::getBufferPointer));

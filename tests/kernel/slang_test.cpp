@@ -34,7 +34,7 @@ void scale(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x, 
 
 const std::string entry_marks = "[shader(\"compute\")] [numthreads(64, 1, 1)]\n";
 
-/// A kernel over `x` that stores what `value` is.
+/// A kernel over `x` that stores `value`.
 std::string slang_taking(const std::string& parameter, const std::string& value,
                          const std::string& before = {}) {
   return before + entry_marks + "void k(uint3 id : SV_DispatchThreadID, " + parameter +
@@ -61,7 +61,7 @@ Error slang_error(const Slang& source) {
 std::string slang_expects(const Compiled& compiled) {
   ParamSchema expected;
   for (const SourceParameter& p : compiled.parameters) expected.slots.push_back(p.slot);
-  // What is said of a shader, a kernel may declare.
+  // A kernel may declare the description of a shader.
   const auto made = AnyKernel::make("k", expected, {compiled.spirv});
   return made ? to_string(expected) : made.error().describe();
 }
@@ -104,7 +104,7 @@ TEST_CASE("Slang becomes SPIR-V with the parameters of its entry point", "[kerne
         "(buffer read_write float32 x, buffer read float32 y, scalar uint32 n)");
 }
 
-TEST_CASE("what Slang makes is matched with what the kernel declares", "[kernel][slang]") {
+TEST_CASE("Slang's parameters are matched with the declaration of the kernel", "[kernel][slang]") {
   if (!has_slang()) return;
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
   const auto build = [&](const auto& made) { return made->program()->build(gpu); };
@@ -125,7 +125,7 @@ TEST_CASE("what Slang makes is matched with what the kernel declares", "[kernel]
   CHECK(more.error() == Errc::invalid_argument);
 }
 
-TEST_CASE("structs have the layout of C; a device needs scalar layout where GLSL would not allow it",
+TEST_CASE("structs have the layout of C; a device needs scalar layout if GLSL would not allow it",
           "[kernel][slang]") {
   if (!has_slang()) return;
   const std::string q = "struct Q { uint a; float2 b; uint c; float3 d; };\n";
@@ -151,7 +151,7 @@ TEST_CASE("errors of Slang name file, line and column", "[kernel][slang]") {
   CHECK(error.diagnostics()[0] ==
         Diagnostic{.file = "dir/a.slang", .line = 3, .column = 10, .text = "undefined identifier 'foo'"});
   CHECK(slang_error({.text = "void k( {"}).sentence().find("k.slang:1:") != std::string::npos);
-  // In what is imported, it is that file's.
+  // In an imported module, the file is that of the module.
   const Error inside = slang_error({.text = "import m;\n" + slang_storing("f()"),
                                     .includes = {{"m.slang", "public float f() { return g; }"}}});
   REQUIRE_FALSE(inside.diagnostics().empty());
@@ -160,7 +160,7 @@ TEST_CASE("errors of Slang name file, line and column", "[kernel][slang]") {
   CHECK(inside.diagnostics()[0].column == 27);
 }
 
-TEST_CASE("warnings of Slang are told, and buffers beside numbers are none", "[kernel][slang]") {
+TEST_CASE("warnings of Slang are reported, and buffers beside numbers cause no warning", "[kernel][slang]") {
   if (!has_slang()) return;
   const Compiled made = slang_made(
       {.text = slang_storing("float(1u / 2)", "float f(int a) { bool b = a; return b ? 1 : 2; }\n")});
@@ -170,7 +170,7 @@ TEST_CASE("warnings of Slang are told, and buffers beside numbers are none", "[k
   CHECK(made.warnings[0].text.find("implicit conversion") == 0);
 }
 
-TEST_CASE("a missing import or include is told with the places that were looked at", "[kernel][slang]") {
+TEST_CASE("a missing import or include is reported with the searched places", "[kernel][slang]") {
   if (!has_slang()) return;
   const Error import = slang_error({.text = "\nimport gone;\n" + slang_storing("1"),
                                     .includes = {{"here.slang", ""}},
@@ -279,7 +279,7 @@ TEST_CASE("macros reach Slang", "[kernel][slang]") {
         "Kernel 'k' gives macro 'N' twice.");
 }
 
-TEST_CASE("the entry point is the only one, or the one that is named", "[kernel][slang]") {
+TEST_CASE("the entry point is the only function, or the named one", "[kernel][slang]") {
   if (!has_slang()) return;
   std::string two = slang_storing("1") + slang_storing("2");
   two.replace(two.rfind("void k("), 7, "void l(");
@@ -420,7 +420,7 @@ TEST_CASE("threads compile Slang at once", "[kernel][slang]") {
   CHECK(together == alone);
 }
 
-TEST_CASE("what is not Slang is an error, not a crash, and nothing is printed", "[kernel][slang]") {
+TEST_CASE("an invalid Slang source is an error, not a crash, and nothing is printed", "[kernel][slang]") {
   if (!has_slang()) return;
   std::fflush(stdout);
   std::FILE* const spare = std::tmpfile();
@@ -447,7 +447,7 @@ TEST_CASE("what is not Slang is an error, not a crash, and nothing is printed", 
   for (const std::string& sentence : refused) CHECK(sentence.find("Kernel 'k' does not compile: ") == 0);
 }
 
-TEST_CASE("what is nested too deep in what Slang includes is refused, too", "[kernel][slang]") {
+TEST_CASE("an include of Slang that is nested too deep is refused", "[kernel][slang]") {
   if (!has_slang()) return;
   const std::string deep(1'001, '(');
   CHECK(slang_error({.text = "import m;", .includes = {{"m.slang", "\n" + deep}}}).sentence() ==
@@ -488,7 +488,7 @@ TEST_CASE("a key of Slang has everything in it but paths and shown names", "[ker
   CHECK(SlangCompiler::share()->build_id(SlangCompiler::Target::spirv)->find("Slang 20") == 0);
 }
 
-TEST_CASE("a kernel with Slang beside a host function runs where there is no Slang", "[kernel][slang]") {
+TEST_CASE("a kernel with Slang and a host function runs without libslang", "[kernel][slang]") {
   const auto made = Kernel<ReadWrite<float>, float>::make(
       {.name = "scale",
        .sources = {Slang{.text = scale_slang}, host([](Range, std::span<float>, float) {})}});
@@ -505,8 +505,7 @@ TEST_CASE("a kernel with Slang beside a host function runs where there is no Sla
               build.error().sentence());
 }
 
-TEST_CASE("of several languages a device takes the one that needs no compiler, then GLSL",
-          "[kernel][slang]") {
+TEST_CASE("a device prefers the language that needs no compiler, then GLSL", "[kernel][slang]") {
   if (!has_slang() || !test::has_glsl()) return;
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
   const auto key = [&](std::vector<Kernel<ReadWrite<float>, float>::Source> sources) {
@@ -556,7 +555,7 @@ TEST_CASE("structs that CUDA lays out otherwise are refused there, with the padd
   CHECK(said("float a; float2x2 m;", buffer, "q[0].m[0].x").find("'m' of struct 'Q'") != std::string::npos);
 }
 
-TEST_CASE("what Slang takes for CUDA only compiles for it", "[kernel][slang]") {
+TEST_CASE("a source that Slang accepts only for CUDA compiles for CUDA", "[kernel][slang]") {
   if (!has_slang()) return;
   CHECK(slang_cuda({.text = slang_storing("clock_now()", R"slang(float clock_now() {
   __target_switch {

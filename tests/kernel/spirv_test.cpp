@@ -34,7 +34,7 @@ Error refused(const test::Words& words, std::vector<Specialization> constants = 
 
 }  // namespace
 
-TEST_CASE("what is no SPIR-V is refused", "[kernel]") {
+TEST_CASE("bytes that are no SPIR-V are refused", "[kernel]") {
   CHECK(refused({}).code() == Errc::invalid_argument);
   CHECK(refused({0x07230203, 0x00010500, 0, 10}).sentence() ==
         "SPIR-V of 4 words is cut short: its header alone has 5.");
@@ -59,7 +59,7 @@ TEST_CASE("source languages newer than the tools are forgotten, nothing else", "
   CHECK(cut[6] == 11);
 }
 
-TEST_CASE("small numbers are asked for in storage buffers only", "[kernel]") {
+TEST_CASE("features of small numbers are required for storage buffers only", "[kernel]") {
   test::Words words{0x07230203, 0x00010500, 0,          10, 0,          0x00020011, 4434,
                     0x00020011, 4449,       0x00020011, 1,  0x00030005, 4434,       1};
   spirv::make_portable(words);
@@ -160,7 +160,7 @@ TEST_CASE("atomics write, and reading an atomic does not", "[kernel]") {
   CHECK(seen.bindings[2].memory.written == Written::no);
 }
 
-TEST_CASE("writes inside functions count for what they reach", "[kernel]") {
+TEST_CASE("writes inside functions count for the buffers that they reach", "[kernel]") {
   const Interface seen = of_glsl(compute_shader(R"(
     layout(set = 0, binding = 0) buffer A { uint a[]; };
     layout(set = 0, binding = 1) buffer B { uint b[]; };
@@ -252,7 +252,7 @@ TEST_CASE("writes through addresses count for the member they came from", "[kern
         W{no, yes, no, no});
   CHECK(written("void pick(out Floats p) { p = c; }", "Floats p; pick(p); p.at[i] = 1.0;") ==
         W{no, no, yes, no});
-  // What may be one of several is not known, and so is what comes out of memory.
+  // A pointer that may be one of several is unknown, and so is a pointer loaded from memory.
   CHECK(written("", "Floats p = a.data; if (i > 3) p = b.data; p.at[i] = 1.0;") ==
         W{unknown, unknown, no, no});
   CHECK(written("", "uvec2 q = uvec2(floatBitsToUint(c.at[0]), 1u); Floats(q).at[i] = 1.0;") ==
@@ -392,7 +392,7 @@ TEST_CASE("SPIR-V of before 1.4 keeps its buffers", "[kernel]") {
   CHECK(seen.bindings[0].binding == 4);
 }
 
-TEST_CASE("what is no storage buffer of set 0 is refused by number and name", "[kernel]") {
+TEST_CASE("a resource other than a storage buffer of set 0 is refused by number and name", "[kernel]") {
   const auto held = kernel::GlslCompiler::share();
   const auto said = [](const std::string& declarations, const std::string& body) {
     const Error error = glsl_refused(compute_shader(declarations, body));
@@ -528,7 +528,7 @@ TEST_CASE("a type without numbers that is nested without end is not walked witho
   CHECK(seen.members[0].layout.empty());
 }
 
-TEST_CASE("a file that is not SPIR-V is refused for what is wrong with it", "[kernel]") {
+TEST_CASE("an invalid SPIR-V file is refused with the reason", "[kernel]") {
   const TemporaryFolder folder;
   const auto said = [&](std::string bytes) {
     const std::string path = folder.put("a.spv", bytes);
@@ -550,7 +550,7 @@ TEST_CASE("a file that is not SPIR-V is refused for what is wrong with it", "[ke
   CHECK(SpirV::from_file(folder.put("b.spv", good)));
 }
 
-TEST_CASE("valid SPIR-V is valid and invalid SPIR-V says why", "[kernel]") {
+TEST_CASE("valid SPIR-V is accepted, and invalid SPIR-V is refused with the reason", "[kernel]") {
   auto words = test::compile(test::scale_glsl);
   CHECK(kernel::validate(words));
   const auto bad = test::module("", "%broken = OpTypePointer StorageBuffer %u0", "");

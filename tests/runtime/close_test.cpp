@@ -1,4 +1,4 @@
-// Closing while a job, a host function or a device does not come to an end.
+// Closing while a job, a host function or a device does not complete.
 #include <wye/wye.hpp>
 
 #include <atomic>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A host function that does not return before the test lets it. It stays until the process ends, as its thread may.
+/// A host function that blocks until the test releases it. It lives until the process ends, because its thread may too.
 struct Endless {
   std::atomic<int> entered{0};
   std::atomic<int> left{0};
@@ -105,7 +105,7 @@ TEST_CASE("closing with a deadline abandons a host function that does not return
   CHECK(metrics.queued == 0);
   CHECK(metrics.submitted == metrics.failed);
 
-  // The contents of what it writes are lost, and its memory may still be in use; what it reads is intact.
+  // The contents of its outputs are lost, and their memory may still be in use. Its inputs are intact.
   CHECK(out.read().error() == Errc::closed);
   CHECK(out.write().error() == Errc::closed);
   CHECK(in.write().error() == Errc::closed);
@@ -212,7 +212,7 @@ TEST_CASE("closing names the contexts whose lanes have work in flight, and aband
   std::shared_ptr<device::Timeline> never;
   {
     std::optional<ContextPool> pool = ContextPool::open({.close_timeout = Duration(50ms)}).value();
-    if (on == "vulkan" && !has_vulkan(*pool)) return;
+    if (on == "vulkan" && !test::has_device(*pool, "vulkan")) return;
     leave_in_flight(*pool, on, never);
     const auto closed = pool->close(20ms);
     REQUIRE_FALSE(closed);
@@ -241,7 +241,7 @@ TEST_CASE("by default a pool waits 10 s for a GPU that does not complete its wor
     ContextPool pool = ContextPool::open({}).value();
     if (!test::has_device(pool, "vulkan")) return;
     leave_in_flight(pool, "vulkan", never);
-  }  // the program's own time limit is what fails otherwise
+  }  // otherwise the time limit of the program fails
   CHECK(never->signal(1));
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("a process closes while a kernel of a job that timed out runs on", "[.
 
 TEST_CASE("a process closes while an endless kernel runs", "[.abandons]") { run_endless_kernel(false); }
 
-TEST_CASE("closing abandons what does not end", "[runtime][close][no_tsan]") {
+TEST_CASE("closing abandons work that does not complete", "[runtime][close][no_tsan]") {
   // Each in a process of its own: threads, devices and memory that are abandoned stay until it ends.
   const char* const name = GENERATE(
       "closing with a deadline abandons a host function that does not return",

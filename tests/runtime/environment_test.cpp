@@ -104,7 +104,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.pool.log);
 }
 
-TEST_CASE("kernels are kept in the user's place for caches, unless something else is said", "[runtime]") {
+TEST_CASE("kernels are stored in the user's cache directory by default", "[runtime]") {
   const auto directory = [](RuntimeOptions options, std::map<std::string, std::string> values) {
     const auto all = resolve(std::move(options), table(std::move(values))).value();
     return all.cache.directory + (all.is_default_directory ? " (default)" : "");
@@ -123,7 +123,7 @@ TEST_CASE("kernels are kept in the user's place for caches, unless something els
   CHECK(directory({}, {{"WYE_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/x"}}) == "/x/wye (default)");
 }
 
-TEST_CASE("what a host sets wins over the environment, also where it says the default", "[runtime]") {
+TEST_CASE("options win over the environment, also if they equal the default", "[runtime]") {
   const auto environment =
       table({{"WYE_LANES", "9"}, {"WYE_FALLBACK", "forbid"}, {"WYE_BACKENDS", "vulkan"}});
   const auto all =
@@ -203,7 +203,7 @@ TEST_CASE("a number beyond its limit is refused with the value and the limit", "
   }
 }
 
-TEST_CASE("the log level filters what reaches a host's sink, room by room", "[runtime]") {
+TEST_CASE("the log level filters the messages of each room", "[runtime]") {
   std::vector<std::string> heard;
   const auto all = resolve({.log = [&](const LogRecord& r) { heard.emplace_back(r.text); },
                             .log_level = "warning,cache=debug"},

@@ -1,4 +1,4 @@
-// What a child of `fork` finds of the runtime of its parent.
+// The runtime of the parent in a child of `fork`.
 #include <wye/wye.hpp>
 
 #include <atomic>
@@ -56,7 +56,7 @@ bool is_inherited(const Result<T>& result) {
 TEST_CASE("a child of fork with an open static runtime ends by exit", "[runtime][fork][no_sanitizer]") {
   const std::string backends = GENERATE("cpu", "cpu,vulkan");
   CAPTURE(backends);
-  // As a global of a host: it ends when the process does, and so does its copy in the child.
+  // Like a global of an application: it ends with the process, and so does its copy in the child.
   static std::optional<Runtime> cpu_only, all;
   std::optional<Runtime>& runtime = backends == "cpu" ? cpu_only : all;
   if (backends == "cpu")
@@ -140,7 +140,7 @@ TEST_CASE("in a child of fork every inherited handle answers an error and ends a
     WYE_CHILD_CHECK(28, outcome->backend() == backend && !outcome->reason().empty());
     WYE_CHILD_CHECK(29, (*view)[0] == 1.0f);
     runtime->close(), pool->close(), scheduler->close();
-    // A runtime of the child refuses what belongs to its parent's.
+    // A runtime of the child refuses the objects of its parent's runtime.
     {
       auto own = Runtime::open();
       WYE_CHILD_CHECK(40, own.has_value());
@@ -157,7 +157,7 @@ TEST_CASE("in a child of fork every inherited handle answers an error and ends a
   };
   CHECK(in_child(child, Leave::at_once) == test::success);
 
-  // The parent goes on unharmed.
+  // The parent continues unharmed.
   CHECK(lease->wait());
   CHECK(point->wait());
   CHECK(ticket->wait());
@@ -234,7 +234,7 @@ TEST_CASE("a fork while other threads submit jobs leaves parent and child sound"
   CHECK(runs_on(*runtime, "cpu"));
 }
 
-TEST_CASE("a child of a process that has initialized CUDA has no CUDA, and says so",
+TEST_CASE("a child of a process that has initialized CUDA has no CUDA, and reports the reason",
           "[runtime][fork][no_sanitizer]") {
   std::optional<Runtime> runtime = Runtime::open().value();
   if (!test::has_device(*runtime, "cuda")) return;

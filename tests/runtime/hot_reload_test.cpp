@@ -24,15 +24,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What was told of reloads, in order.
-class Told {
+/// The reported reloads, in order.
+class Reports {
  public:
   void add(Reload reload) {
     const base::Lock lock(mutex_);
     reloads_.push_back(std::move(reload));
     gate_.wake_all();
   }
-  /// The next one; the test fails where none comes.
+  /// Returns the next reload. Fails the test if none is reported.
   Reload next() {
     base::Lock lock(mutex_);
     if (!gate_.wait(lock, Clock::steady().now() + 30s, [&] { return !reloads_.empty(); }))
@@ -64,12 +64,12 @@ class Told {
 };
 
 /// Opens a Vulkan runtime that watches files. Reports a skip if there is no Vulkan device.
-std::optional<Runtime> open_following(Told& told, LogSink log = {}) {
+std::optional<Runtime> open_following(Reports& reports, LogSink log = {}) {
   auto opened = Runtime::open({.backends = {{"vulkan"}},
                                .cache_directory = "",
                                .log = std::move(log),
                                .hot_reload = true,
-                               .on_reload = [&told](const Reload& reload) { told.add(reload); }});
+                               .on_reload = [&reports](const Reload& reload) { reports.add(reload); }});
   if (opened) return std::move(*opened);
   test::skip(opened.error().sentence());
   return std::nullopt;
@@ -89,7 +89,7 @@ Change change_of(const std::string& file, const char* name = "change") {
   return Change::make({.name = name, .sources = {Glsl::from_file(file).value()}}).value();
 }
 
-/// What a kernel makes of a 1.
+/// Returns the result of a kernel for the input 1.
 float of_one(Runtime& on, const Change& kernel) {
   std::vector<float> x(100, 1.0f);
   const auto done = on.submit(kernel(x)).wait();
@@ -100,9 +100,9 @@ float of_one(Runtime& on, const Change& kernel) {
 
 }  // namespace
 
-TEST_CASE("a file that is saved is what the next job runs, however it is saved", "[runtime][reload]") {
-  Told told;
-  auto on = open_following(told);
+TEST_CASE("the next job runs a saved file, for every way of saving", "[runtime][reload]") {
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
@@ -110,31 +110,31 @@ TEST_CASE("a file that is saved is what the next job runs, however it is saved",
   CHECK(of_one(*on, kernel) == 2);
 
   folder.put("change.comp", glsl("x[i] += 2"));  // written in place
-  const Reload reload = told.next();
+  const Reload reload = reports.next();
   CHECK_FALSE(reload.error);
   CHECK(reload.kernel == "change");
   CHECK(of_one(*on, kernel) == 3);
 
   std::filesystem::rename(folder.put("change.comp~", glsl("x[i] += 3")), file);  // replaced
-  told.expect_success();
+  reports.expect_success();
   CHECK(of_one(*on, kernel) == 4);
 
   std::filesystem::remove(file);
-  CHECK(told.next_error().find("change.comp' does not exist") != std::string::npos);
+  CHECK(reports.next_error().find("change.comp' does not exist") != std::string::npos);
   CHECK(of_one(*on, kernel) == 4);
   folder.put("change.comp", glsl("x[i] += 4"));  // and is back
-  told.expect_success();
+  reports.expect_success();
   CHECK(of_one(*on, kernel) == 5);
 
   folder.put("change.comp", glsl("x[i] += 4"));  // saved, not changed
-  CHECK(told.later() == 0);
+  CHECK(reports.later() == 0);
 }
 
-TEST_CASE("a syntax error is reported once, with file and line, and the kernel stays what it was",
+TEST_CASE("a syntax error is reported once, with file and line, and the kernel is unchanged",
           "[runtime][reload]") {
   std::atomic<int> warnings{0};
-  Told told;
-  auto on = open_following(told, [&](const LogRecord& record) {
+  Reports reports;
+  auto on = open_following(reports, [&](const LogRecord& record) {
     warnings += record.level == LogLevel::warning && record.text.find("broken") != record.text.npos;
   });
   if (!on) return;
@@ -146,7 +146,7 @@ TEST_CASE("a syntax error is reported once, with file and line, and the kernel s
   CHECK(of_one(*on, other) == 11);
 
   folder.put("change.comp", glsl("x[i] += broken"));
-  const Reload failed = told.next();
+  const Reload failed = reports.next();
   REQUIRE(failed.error);
   CHECK(*failed.error == Errc::compile_failed);
   REQUIRE(failed.error->diagnostics().size() >= 1);
@@ -157,22 +157,22 @@ TEST_CASE("a syntax error is reported once, with file and line, and the kernel s
   CHECK(of_one(*on, kernel) == 2);
 
   folder.put("other.comp", glsl("x[i] += 20"));  // another burst
-  CHECK(told.next().kernel == "other");
+  CHECK(reports.next().kernel == "other");
   CHECK(of_one(*on, other) == 21);
-  CHECK(told.later() == 0);
+  CHECK(reports.later() == 0);
   CHECK(warnings == 1);
 
-  folder.put("change.comp", glsl("x[i] += 1"));  // undone: that is told too
-  told.expect_success();
+  folder.put("change.comp", glsl("x[i] += 1"));  // undone: this is reported too
+  reports.expect_success();
   folder.put("change.comp", glsl("x[i] += 5"));
-  told.expect_success();
+  reports.expect_success();
   CHECK(of_one(*on, kernel) == 6);
 }
 
-TEST_CASE("other parameters are reported with both values, and the kernel stays what it was",
+TEST_CASE("changed parameters are reported with both values, and the kernel is unchanged",
           "[runtime][reload]") {
-  Told told;
-  auto on = open_following(told);
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
@@ -182,7 +182,7 @@ TEST_CASE("other parameters are reported with both values, and the kernel stays 
              "#version 450\nlayout(local_size_x = 64) in;\n"
              "layout(set = 0, binding = 0) buffer X { uint x[]; };\n"
              "void main() { x[gl_GlobalInvocationID.x] += 1; }\n");
-  const std::string refused = told.next_error();
+  const std::string refused = reports.next_error();
   INFO(refused);
   CHECK(refused.find("'x'") != std::string::npos);
   CHECK(refused.find("float32") != std::string::npos);
@@ -190,9 +190,9 @@ TEST_CASE("other parameters are reported with both values, and the kernel stays 
   CHECK(of_one(*on, kernel) == 2);
 }
 
-TEST_CASE("an include that is saved, missing or made later reloads what includes it", "[runtime][reload]") {
-  Told told;
-  auto on = open_following(told);
+TEST_CASE("saving, removing or creating an include reloads its includers", "[runtime][reload]") {
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   folder.put("deep/amount.glsl", "#define amount 1\n");
@@ -202,47 +202,48 @@ TEST_CASE("an include that is saved, missing or made later reloads what includes
   const Change add = change_of(a, "add"), multiply = change_of(b, "multiply");
   CHECK(of_one(*on, add) == 2);
   CHECK(of_one(*on, multiply) == 1);
-  CHECK(told.later() == 0);
+  CHECK(reports.later() == 0);
 
   folder.put("deep/amount.glsl", "#define amount 7\n");
-  told.expect_success();
-  told.expect_success();
+  reports.expect_success();
+  reports.expect_success();
   CHECK(of_one(*on, add) == 8);
   CHECK(of_one(*on, multiply) == 7);
 
   folder.put("a.comp", glsl("x[i] += more", "#include \"amount.glsl\"\n#include \"more.glsl\"\n"));
-  CHECK(told.next_error().find("more.glsl") != std::string::npos);
+  CHECK(reports.next_error().find("more.glsl") != std::string::npos);
   CHECK(of_one(*on, add) == 8);
   folder.put("more.glsl", "#define more (amount * 2)\n");
-  told.expect_success();
+  reports.expect_success();
   CHECK(of_one(*on, add) == 15);
 }
 
 TEST_CASE("saves in quick succession and many kernels of one file are each reloaded to the last",
           "[runtime][reload]") {
-  Told told;
-  auto on = open_following(told);
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1 * by"));
   std::vector<Change> kernels;
   for (int by = 1; by <= 8; ++by) {
     Glsl source = Glsl::from_file(file).value();
-    source.macros = {{"by", std::to_string(by)}};  // options stay what they were
+    source.macros = {{"by", std::to_string(by)}};  // options are unchanged
     kernels.push_back(Change::make({.name = "by" + std::to_string(by), .sources = {source}}).value());
     CHECK(of_one(*on, kernels.back()) == static_cast<float>(1 + by));
   }
   constexpr int saves = 40;
   for (int i = 1; i <= saves; ++i) folder.put("change.comp", glsl("x[i] += " + std::to_string(i) + " * by"));
   const Instant until = Clock::steady().now() + 60s;
-  while (of_one(*on, kernels.back()) != 1 + 8 * saves && Clock::steady().now() < until) told.expect_success();
+  while (of_one(*on, kernels.back()) != 1 + 8 * saves && Clock::steady().now() < until)
+    reports.expect_success();
   for (int by = 1; by <= 8; ++by)
     CHECK(of_one(*on, kernels[static_cast<std::size_t>(by - 1)]) == static_cast<float>(1 + by * saves));
 }
 
-TEST_CASE("an executable that is held goes on after a reload", "[runtime][reload]") {
-  Told told;
-  auto on = open_following(told);
+TEST_CASE("an executable in use still works after a reload", "[runtime][reload]") {
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
@@ -252,7 +253,7 @@ TEST_CASE("an executable that is held goes on after a reload", "[runtime][reload
   REQUIRE(lease);
   const auto before = on->cache().find_or_build(kernel, lease->device());
   folder.put("change.comp", glsl("x[i] += 2"));
-  told.expect_success();
+  reports.expect_success();
   const auto after = on->cache().find_or_build(kernel, lease->device());
   REQUIRE((before && after));
   std::vector<float> x(100, 1.0f);
@@ -266,9 +267,9 @@ TEST_CASE("an executable that is held goes on after a reload", "[runtime][reload
   CHECK(x.front() == 4);
 }
 
-TEST_CASE("a kernel that only the cache was asked for is reloaded, for handles too", "[runtime][reload]") {
-  Told told;
-  auto on = open_following(told);
+TEST_CASE("a kernel known only to the cache is reloaded, for handles too", "[runtime][reload]") {
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   const Change kernel = change_of(folder.put("change.comp", glsl("x[i] += 1")));
@@ -278,20 +279,20 @@ TEST_CASE("a kernel that only the cache was asked for is reloaded, for handles t
   CHECK(handle.find_or_build().value()->base() == before);
 
   folder.put("change.comp", glsl("x[i] += 2"));
-  told.expect_success();
+  reports.expect_success();
   const auto after = on->cache().find_or_build(kernel, device).value().base();
   CHECK(after != before);
   CHECK(handle.find_or_build().value()->base() == after);
 
   folder.put("change.comp", glsl("x[i] += 3"));
-  told.expect_success();
-  CHECK(told.later() == 0);  // the new text is not watched apart from the old one
+  reports.expect_success();
+  CHECK(reports.later() == 0);  // the new text is not watched apart from the old one
   CHECK(of_one(*on, kernel) == 4);
 }
 
 TEST_CASE("jobs that run while a file is saved run one text or another", "[runtime][reload]") {
-  Told told;
-  auto on = open_following(told);
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] = 1; x[i] += 1"));
@@ -311,7 +312,7 @@ TEST_CASE("jobs that run while a file is saved run one text or another", "[runti
   for (int i = 2; i <= 10; ++i) {
     std::filesystem::rename(
         folder.put("new", glsl(i % 3 == 0 ? "x[i] = oops" : "x[i] = 1; x[i] += " + std::to_string(i))), file);
-    told.next();
+    reports.next();
   }
   stop = true;
   for (std::thread& host : hosts) host.join();
@@ -319,11 +320,11 @@ TEST_CASE("jobs that run while a file is saved run one text or another", "[runti
   CHECK(of_one(*on, kernel) == 11);
 }
 
-TEST_CASE("a module of SPIR-V is reloaded, and what is none is refused", "[runtime][reload]") {
+TEST_CASE("a module of SPIR-V is reloaded, and an invalid one is refused", "[runtime][reload]") {
   const auto compiler = kernel::GlslCompiler::share();
   if (!compiler) return;
-  Told told;
-  auto on = open_following(told);
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   const auto module = [&](const char* formula) {
@@ -334,20 +335,20 @@ TEST_CASE("a module of SPIR-V is reloaded, and what is none is refused", "[runti
   const Change kernel = Change::make({.name = "change", .sources = {SpirV::from_file(file).value()}}).value();
   CHECK(of_one(*on, kernel) == 2);
   folder.put("change.spv", module("x[i] += 2"));
-  told.expect_success();
+  reports.expect_success();
   CHECK(of_one(*on, kernel) == 3);
   folder.put("change.spv", module("x[i] += 3").substr(0, 400));  // its writer has not finished
-  CHECK_FALSE(told.next_error().empty());
+  CHECK_FALSE(reports.next_error().empty());
   CHECK(of_one(*on, kernel) == 3);
   folder.put("change.spv", module("x[i] += 3"));
-  told.expect_success();
+  reports.expect_success();
   CHECK(of_one(*on, kernel) == 4);
 }
 
 TEST_CASE("a module that a kernel in Slang imports is reloaded", "[runtime][reload][slang]") {
   if (!test::has_slang()) return;
-  Told told;
-  auto on = open_following(told);
+  Reports reports;
+  auto on = open_following(reports);
   if (!on) return;
   const TemporaryFolder folder;
   folder.put("amount.slang", "module amount;\npublic static const float amount = 1;\n");
@@ -361,10 +362,10 @@ void change(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x)
   const Change kernel = Change::make({.name = "change", .sources = {Slang::from_file(file).value()}}).value();
   CHECK(of_one(*on, kernel) == 2);
   folder.put("amount.slang", "module amount;\npublic static const float amount = 2;\n");
-  told.expect_success();
+  reports.expect_success();
   CHECK(of_one(*on, kernel) == 3);
   folder.put("amount.slang", "module amount;\npublic static const float amount = ;\n");
-  const Reload failed = told.next();
+  const Reload failed = reports.next();
   REQUIRE(failed.error);
   REQUIRE(failed.error->diagnostics().size() >= 1);
   CHECK(failed.error->diagnostics()[0].file.find("amount.slang") != std::string::npos);
@@ -373,7 +374,7 @@ void change(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x)
   CHECK(of_one(*on, kernel) == 3);
 }
 
-TEST_CASE("without hot reload a kernel stays what it was made of", "[runtime][reload]") {
+TEST_CASE("without hot reload a kernel keeps its source", "[runtime][reload]") {
   auto on = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""});
   if (!on) return;
   const TemporaryFolder folder;
@@ -387,13 +388,13 @@ TEST_CASE("without hot reload a kernel stays what it was made of", "[runtime][re
   CHECK(base::Worker::alive() == threads);
 }
 
-TEST_CASE("no thread is left of hot reload, also where its report ends the runtime", "[runtime][reload]") {
+TEST_CASE("hot reload leaves no thread, also if its report ends the runtime", "[runtime][reload]") {
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
   const int threads = base::Worker::alive();
   {
-    Told told;
-    auto on = open_following(told);
+    Reports reports;
+    auto on = open_following(reports);
     if (!on) return;
     const Change kernel = change_of(file);
     CHECK(of_one(*on, kernel) == 2);

@@ -1,4 +1,4 @@
-/// What a shader may take beside storage buffers and 32-bit numbers, on a real Vulkan device, against the host.
+/// Shader parameters other than storage buffers and 32-bit numbers, on a real Vulkan device, compared with the host.
 #include <wye/wye.hpp>
 
 #include <cstdint>
@@ -210,7 +210,7 @@ void shift(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x, 
   CHECK(x == std::vector<float>(100, 10.0f));
 }
 
-TEST_CASE("any function of a shader is an entry point, also one that main calls", "[runtime]") {
+TEST_CASE("any function of a shader can be an entry point, also a function that main calls", "[runtime]") {
   auto on = open_vulkan();
   if (!on) return;
   const std::string text = R"(#version 450

@@ -33,7 +33,7 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("the CPU is always there, and what is missing has a reason", "[runtime]") {
+TEST_CASE("the CPU is always present, and a missing device has a reason", "[runtime]") {
   const Runtime runtime = Runtime::open().value();
   bool cpu = false;
   for (const AdapterInfo& info : runtime.adapters()) {
@@ -47,7 +47,7 @@ TEST_CASE("the CPU is always there, and what is missing has a reason", "[runtime
                                                [](const AdapterInfo& info) { return info.usable; })));
 }
 
-TEST_CASE("a runtime without any device says why for each", "[runtime]") {
+TEST_CASE("a runtime without any device reports a reason for each", "[runtime]") {
   auto none = Runtime::open({.backends = {{"cuda"}}});
   if (none) return;  // this build and machine have it
   CHECK(none.error() == Errc::unavailable);
@@ -83,7 +83,7 @@ TEST_CASE("metrics add up", "[runtime]") {
   CHECK(kernels == 5);
 }
 
-TEST_CASE("an outcome tells where the kernel was found", "[runtime]") {
+TEST_CASE("an outcome has the cache tier of its kernel", "[runtime]") {
   Runtime runtime = Runtime::open().value();
   std::vector<float> x(64, 1.0f);
   const auto scale = test::scale();
@@ -132,7 +132,7 @@ TEST_CASE("a runtime keeps its kernels in the user's place for caches", "[runtim
       if (device.info().backend == "vulkan")
         CHECK(runtime.run(scale(x, 2.0f), {.on = device.id()})->cache_tier() == expected);
     const CacheMetrics counted = runtime.metrics().cache;
-    CHECK(counted.driver_loads == counted.disk_hits);  // one kernel on each device whose driver remembers
+    CHECK(counted.driver_loads == counted.disk_hits);  // one kernel on each device whose driver stores code
     CHECK(counted.corrupt == 0);
   }
   std::filesystem::remove_all(folder / "caches");
@@ -142,7 +142,7 @@ TEST_CASE("a runtime keeps its kernels in the user's place for caches", "[runtim
   CHECK_FALSE(std::filesystem::exists(folder / "caches"));
 }
 
-TEST_CASE("a runtime goes on without a place for caches, and says so once", "[runtime]") {
+TEST_CASE("a runtime without a cache directory works, and logs that once", "[runtime]") {
   const TemporaryFolder folder;
   const std::string file = folder.put("file", "x");
   const Variable unnamed("WYE_CACHE_DIR", "");
@@ -170,10 +170,10 @@ TEST_CASE("a runtime goes on without a place for caches, and says so once", "[ru
   CHECK(named.error() == Errc::io);
 }
 
-TEST_CASE("what is prewarmed needs no code of the driver any more", "[runtime]") {
+TEST_CASE("a prewarmed kernel needs no code generation in the driver", "[runtime]") {
   Runtime runtime = Runtime::open().value();
   const auto heavy = [](const std::string& name) {
-    // Different each time, so that nobody has seen it before.
+    // Different each time, so that no cache contains it.
     const std::string seed = std::to_string(Clock::steady().now().time_since_epoch().count() % 1'000'000'007);
     std::string text =
         "#version 450\nlayout(local_size_x = 64) in;\nlayout(set = 0, binding = 0) buffer X { float x[]; };\n"
@@ -210,7 +210,7 @@ TEST_CASE("what is prewarmed needs no code of the driver any more", "[runtime]")
   }
 }
 
-TEST_CASE("a host hears of every build of a runtime", "[runtime]") {
+TEST_CASE("an application receives every build of a runtime", "[runtime]") {
   std::mutex mutex;
   std::vector<std::string> told;
   Runtime runtime =

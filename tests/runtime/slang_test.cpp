@@ -1,4 +1,4 @@
-/// Kernels in Slang on real Vulkan devices, against the host.
+/// Kernels in Slang on real Vulkan devices, compared with the host.
 #include <wye/wye.hpp>
 
 #include <algorithm>

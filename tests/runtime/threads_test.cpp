@@ -26,7 +26,7 @@ bool refuse_threads() {
 
 }  // namespace
 
-TEST_CASE("without any thread to be had the CPU runs jobs on the threads of the host", "[runtime]") {
+TEST_CASE("if no thread can be started, the CPU runs jobs on the application's threads", "[runtime]") {
   const auto body = []() -> int {
     WYE_CHILD_CHECK(1, refuse_threads());
     if (base::Worker::start("wye-test", [] {})) return 0;  // this system gives them all the same

@@ -57,7 +57,7 @@ double largest_mask(const AttentionOptions& options) {
   return largest;
 }
 
-/// What the documentation says of each number.
+/// The documented bound of each number.
 template <class T>
 Bound bound_of(const Heads<T>& p, const std::vector<double>& exact) {
   constexpr bool is_half = std::is_same_v<T, half>, is_bfloat16 = std::is_same_v<T, bfloat16>;
@@ -352,7 +352,7 @@ TEST_CASE("attention with a mask of zeros is attention without one, and takes th
   }
 }
 
-TEST_CASE("the queries of causal attention see what is not after them, the last one all keys",
+TEST_CASE("the queries of causal attention see the keys before them, the last one all keys",
           "[workloads][attention]") {
   for (const AttentionShape& shape : causal_shapes) attention_is_right(shape, {.causal = true});
   // One key, which every query but the last does not see.
@@ -365,7 +365,7 @@ TEST_CASE("the queries of causal attention see what is not after them, the last 
   }
 }
 
-TEST_CASE("what causal attention does not see makes no difference", "[workloads][attention]") {
+TEST_CASE("keys that causal attention hides have no effect", "[workloads][attention]") {
   const AttentionShape shape{1, 3, 3, 2};
   for (const std::string& leg : legs()) {
     INFO(leg);
@@ -411,7 +411,7 @@ TEST_CASE("attention takes a scale, and scores of 1e4 and more", "[workloads][at
     CHECK(difference_of(heads<float>(shape, {.scale = 1.0f}, 25), leg) == "");
     CHECK(difference_of(heads<half>(shape, {.scale = 1.0f}, 25), leg) == "");
     CHECK(difference_of(heads<bfloat16>(shape, {.scale = 1.0f}, 25), leg) == "");
-    // Equal scores share equally, whatever their size: the mean of v.
+    // Equal scores of any size have equal weights: the mean of v.
     for (const float number : {100.0f, 6e4f, 1e15f, -1e15f}) {
       INFO(number);
       Heads<float> p = heads<float>({1, 2, 100, 3});
@@ -425,7 +425,7 @@ TEST_CASE("attention takes a scale, and scores of 1e4 and more", "[workloads][at
   }
 }
 
-TEST_CASE("attention gives -infinity no weight, and makes NaN what has no weights",
+TEST_CASE("attention gives -infinity no weight, and a query without weights becomes NaN",
           "[workloads][attention]") {
   // Of four queries: 1, NaN, infinity, -infinity. Keys: 1, 0.5 and 2, of which one is then replaced.
   const AttentionShape shape{1, 4, 3, 1};
@@ -480,8 +480,7 @@ TEST_CASE("attention of 16 bits knows NaN and infinities", "[workloads][attentio
   }
 }
 
-TEST_CASE("attention gives zeros where there are no keys, and nothing where there are no queries",
-          "[workloads][attention]") {
+TEST_CASE("attention without keys gives zeros, and without queries nothing", "[workloads][attention]") {
   for (const std::string& leg : legs())
     for (const bool causal : {false, true}) {
       INFO(leg);
@@ -536,8 +535,7 @@ TEST_CASE("attention takes and writes parts of arrays of 16 bits wherever they b
     }
 }
 
-TEST_CASE("attention gives the same bits again, whatever else is asked for with it",
-          "[workloads][attention]") {
+TEST_CASE("attention gives the same bits again, also beside other queries", "[workloads][attention]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
     const Heads<float> p = heads<float>({3, 150, 90, 24});
@@ -554,7 +552,7 @@ TEST_CASE("attention gives the same bits again, whatever else is asked for with 
   }
 }
 
-TEST_CASE("attention refuses what has no heads of that shape", "[workloads][attention]") {
+TEST_CASE("attention refuses sizes that do not match the shape", "[workloads][attention]") {
   std::vector<float> q(24), k(40), v(40), out(24);
   const auto refused = [&](AttentionShape shape, AttentionOptions options = {}) {
     return refusal(workloads::attention(q, k, v, out, shape, options));
@@ -597,8 +595,7 @@ TEST_CASE("attention refuses what has no heads of that shape", "[workloads][atte
   CHECK(refused({2, 3, 5, 4}, {.scale = undefined}) == "Scale (nan) of workload 'attention' is not finite.");
 }
 
-TEST_CASE("tensor cores or none: which attends more quickly to 16 bits is measured",
-          "[workloads][attention]") {
+TEST_CASE("attention of 16 bits is autotuned with and without tensor cores", "[workloads][attention]") {
   if (!has_leg("cuda")) return;
   const AttentionShape shape{2, 70, 60, 40};
   const auto q = of<bfloat16>(numbers(2 * 70 * 40, 5)), k = of<bfloat16>(numbers(2 * 60 * 40, 6)),
@@ -625,7 +622,7 @@ TEST_CASE("without tensor cores CUDA's kernels attend to 16 bits in any shape", 
   plain_attention_is_right({1, 9, 40, 24}, {.scale = -0.3f});
 }
 
-TEST_CASE("without tensor cores CUDA's kernels attend to what queries see, a stretch at a time",
+TEST_CASE("without tensor cores CUDA's kernels attend to the visible keys, a stretch at a time",
           "[workloads][attention]") {
   if (!has_leg("cuda")) return;
   for (const AttentionShape& shape : causal_shapes) {

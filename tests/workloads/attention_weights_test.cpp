@@ -13,8 +13,7 @@ std::string difference_of(std::vector<float> scores, AttentionWeightsOptions opt
                           const std::string& leg) {
   const std::vector<double> exact = reference::attention_weights(scores, options);
   run(workloads::attention_weights(scores, options), leg);
-  return difference(scores, exact,
-                    relative(exact, 5e-5 + 10 * 0x1p-23));  // no score is above 10 where it is divided
+  return difference(scores, exact, relative(exact, 5e-5 + 10 * 0x1p-23));  // no divided score is above 10
 }
 
 }  // namespace

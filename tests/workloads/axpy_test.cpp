@@ -28,7 +28,7 @@ TEST_CASE("axpy adds a multiple of x to y", "[workloads][axpy]") {
     }
 }
 
-TEST_CASE("axpy is right where its grid has more than one row", "[workloads][axpy][large]") {
+TEST_CASE("axpy is right if its grid has more than one row", "[workloads][axpy][large]") {
   const std::size_t n = (std::size_t{1} << 23) + 1001;
   for (const std::string& leg : legs()) {
     INFO(leg);

@@ -17,7 +17,7 @@ namespace reference = wye::workloads::reference;
 
 namespace {
 
-/// What is asked of the stand-in for the driver, and through it of the one for cuBLAS.
+/// The requests to the stand-in for the driver, and through it to the stand-in for cuBLAS.
 class StandIn {
  public:
   explicit StandIn(const char* driver) : library_(DynamicLibrary::open(driver).value()) {}
@@ -39,7 +39,7 @@ std::optional<StandIn> stand_in() {
   return StandIn(driver);
 }
 
-/// A runtime of its own: lanes keep what they have of cuBLAS.
+/// A separate runtime, because lanes keep their handles of cuBLAS.
 Runtime new_runtime() { return Runtime::open({}).value(); }
 
 constexpr workloads::MatmulShape small{37, 21, 50};
@@ -84,7 +84,8 @@ TEST_CASE("matmul opens cuBLAS on no runtime without CUDA", "[workloads][cublas]
   CHECK_FALSE(is_open());
 }
 
-TEST_CASE("matmul says what multiplies on CUDA, or why nothing else does", "[workloads][cublas]") {
+TEST_CASE("matmul_on_cuda returns the implementation, with the reason if it is not cuBLAS",
+          "[workloads][cublas]") {
   const std::string what = workloads::matmul_on_cuda();
   if (stand_in())
     CHECK(what == "cuBLAS");
@@ -150,7 +151,7 @@ TEST_CASE(
   CHECK(calls(std::int8_t(), std::int32_t(), {6, 6, 12}) == 0);
 }
 
-TEST_CASE("where cuBLAS makes nothing on a device wye's own kernel multiplies there, and says why",
+TEST_CASE("if cuBLAS fails on a device, wye's own kernel multiplies there, with the reason",
           "[workloads][cublas]") {
   const auto driver = stand_in();
   if (!driver) return;
@@ -197,7 +198,7 @@ TEST_CASE("where cuBLAS makes nothing on a device wye's own kernel multiplies th
                         "not used on 'cuda:0': ") +
                 refusal.sentence);
     }
-    // It is asked once, of all kernels that it could be used for.
+    // It is tried once for all kernels that could use it.
     std::vector<half> a(6), b(6);
     std::vector<float> c(4);
     const auto other =
@@ -210,7 +211,7 @@ TEST_CASE("where cuBLAS makes nothing on a device wye's own kernel multiplies th
     CHECK(driver->calls("cublasGemmStridedBatchedEx") == multiplied);
     CHECK(workloads::matmul_on_cuda() == std::string("wye's own kernel: ") + refusal.sentence);
   }
-  // Another runtime asks for itself.
+  // Another runtime tries again.
   Runtime runtime = new_runtime();
   const long multiplied = driver->calls("cublasGemmStridedBatchedEx");
   is_right(runtime);
@@ -218,7 +219,8 @@ TEST_CASE("where cuBLAS makes nothing on a device wye's own kernel multiplies th
   CHECK(workloads::matmul_on_cuda() == "cuBLAS");
 }
 
-TEST_CASE("what cuBLAS refuses later is the job's error, and it is asked again", "[workloads][cublas]") {
+TEST_CASE("a later failure of cuBLAS is the job's error, and the next job tries cuBLAS again",
+          "[workloads][cublas]") {
   const auto driver = stand_in();
   if (!driver) return;
   struct Refusal {
@@ -236,7 +238,7 @@ TEST_CASE("what cuBLAS refuses later is the job's error, and it is asked again",
         Refusal{"cublasGemmStridedBatchedEx", 99, Errc::kernel_failed, "unknown"}}) {
     INFO(refusal.function << ": " << refusal.name);
     Runtime runtime = new_runtime();
-    // What is asked of it before there is a lane succeeds.
+    // Requests before the first lane succeed.
     const bool is_product = std::string_view(refusal.function) == "cublasGemmStridedBatchedEx";
     driver->fail(refusal.function, is_product ? 1 : 2, refusal.number);
     std::vector<float> c;

@@ -37,7 +37,7 @@ std::vector<CudaFile> cuda_files() {
   std::vector<CudaFile> files;
   for (const char* folder : {WYE_SOURCE_FOLDER "/shaders", WYE_SOURCE_FOLDER "/tests/support/cuda"})
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-      // What is planted is wrong on purpose, and not for the oldest.
+      // Planted kernels are wrong on purpose, and not for the oldest architecture.
       if (entry.path().extension() != ".cu" || entry.path().stem() == "planted") continue;
       const auto source = CudaCpp::from_file(entry.path().string());
       REQUIRE(source);
@@ -55,7 +55,7 @@ Result<Compiled> compiled(const CudaFile& file, const std::string& entry, const 
   return compile(*source, {.name = entry, .target = target});
 }
 
-/// Whether there are kernels to compile, and a compiler: the program may be run far from where it was built.
+/// Returns whether the kernels' sources and a compiler are present: the program may run on another machine than it was built on.
 bool can_compile() {
   if (!std::filesystem::exists(WYE_SOURCE_FOLDER "/shaders")) {
     test::skip("the source tree is absent");
@@ -66,10 +66,10 @@ bool can_compile() {
   return tried.has_value();
 }
 
-/// What a function of a cubin needs of each thread.
+/// The resources of each thread of a function in a cubin.
 struct Needs {
   unsigned registers = 0;
-  unsigned stack = 0;  ///< bytes of local memory, where registers are spilled to
+  unsigned stack = 0;  ///< bytes of local memory for spilled registers
 };
 
 /// Reads the attributes of all functions, in the section ".nv.info": the registers (0x2f), the frame (0x11) and the least
@@ -113,8 +113,8 @@ std::string layout(const Compiled& kernel) {
 
 const std::string architectures[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
 
-/// Registers a thread may have for two blocks of 256 to be on a processor at once, and for four: what has to do with
-/// memory needs those to hide how long that takes.
+/// The registers per thread with which two blocks of 256 fit on a processor, and four. Kernels that are bound by memory
+/// need four blocks to hide its latency.
 constexpr unsigned most_registers = 64, most_registers_of_products = 128;
 
 }  // namespace
@@ -178,7 +178,7 @@ TEST_CASE("products of few bits are made by tensor cores, each on the oldest arc
   }
 }
 
-TEST_CASE("where there are no tensor cores for numbers, or none are wanted, fused additions multiply them",
+TEST_CASE("without usable tensor cores, fused multiply-adds compute the product",
           "[workloads][cuda][large]") {
   if (!can_compile()) return;
   for (const auto& [name, target] :

@@ -1,5 +1,5 @@
 #pragma once
-/// What the tests of workloads share: a runtime, its legs, random numbers, and the comparison with a reference.
+/// Shared by the tests of workloads: a runtime, its legs, random numbers, and the comparison with a reference.
 #include <wye/runtime/runtime.hpp>
 
 #include <cstdint>
@@ -23,10 +23,10 @@ Runtime& the_runtime();
 /// The backends that can run workloads here.
 const std::vector<std::string>& legs();
 
-/// Whether `leg` is one of them; else says that a test is skipped.
+/// Returns whether the machine has `leg`. Reports a skip if not.
 bool has_leg(std::string_view leg);
 
-/// Runs `job` on `leg` and nowhere else; the test fails where the job does.
+/// Runs `job` on `leg` and on no other device. Fails the test if the job fails.
 Outcome run(Job job, std::string_view leg);
 
 /// The sentence of a job that is refused before it runs.
@@ -35,10 +35,10 @@ std::string refusal(const Job& job);
 /// `count` numbers between `low` and `high`, the same for the same seed on every machine.
 std::vector<float> numbers(std::size_t count, std::uint32_t seed, float low = -1.0f, float high = 1.0f);
 
-/// Numbers that no job leaves where it should have written.
+/// Numbers that every job must overwrite.
 std::vector<float> poisoned(std::size_t count);
 
-/// The same numbers as others, rounded where those have fewer bits, and as floats again.
+/// Returns the numbers rounded to the type and converted back to float.
 template <class T>
 std::vector<T> of(const std::vector<float>& values) {
   std::vector<T> made;
@@ -55,7 +55,7 @@ std::vector<float> floats(const std::vector<T>& values) {
 /// How far a number may be from the exact one at the same place.
 using Bound = std::function<double(std::size_t place)>;
 
-/// "" where every number is within its bound of the exact one, NaN where that is NaN; else the worst place.
+/// Returns "" if every number is within its bound of the exact number, or both are NaN. Otherwise returns the worst place.
 std::string difference(std::span<const float> got, std::span<const double> exact, const Bound& bound);
 
 /// A bound that is a share of each exact number; below 1e-37 GPUs may flush numbers to zero.

@@ -48,7 +48,7 @@ TEST_CASE("matmul multiplies matrices of any shape", "[workloads][matmul]") {
     }
 }
 
-TEST_CASE("matmul writes nothing but c, and zeros where there is nothing to add up", "[workloads][matmul]") {
+TEST_CASE("matmul writes only c, and zeros if the inner dimension is zero", "[workloads][matmul]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
     CHECK(difference_of({3, 4, 0}, leg) == "");
@@ -64,12 +64,11 @@ TEST_CASE("matmul writes nothing but c, and zeros where there is nothing to add 
   }
 }
 
-TEST_CASE("matmul is right for inner dimensions beyond what one loop of a shader may do",
-          "[workloads][matmul]") {
+TEST_CASE("matmul is right for inner dimensions beyond the limit of a shader's loop", "[workloads][matmul]") {
   const MatmulShape shape{3, 5, 70000};
   for (const std::string& leg : legs()) {
     INFO(leg);
-    // All positive: what a loop that ended early had left out would be far outside the bound.
+    // All positive: the result of a loop that ended early would be far outside the bound.
     CHECK(difference_of(numbers(3 * 70000, 1, 1, 2), numbers(70000 * 5, 2, 1, 2), shape, leg) == "");
   }
 }

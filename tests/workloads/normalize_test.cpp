@@ -43,7 +43,7 @@ TEST_CASE("normalize is right for rows of several pieces", "[workloads][normaliz
     }
 }
 
-TEST_CASE("normalize is right where its grid has more than one row", "[workloads][normalize][large]") {
+TEST_CASE("normalize is right if its grid has more than one row", "[workloads][normalize][large]") {
   const std::size_t rows = (std::size_t{1} << 23) + 301;
   for (const std::string& leg : legs()) {
     INFO(leg);
@@ -51,7 +51,7 @@ TEST_CASE("normalize is right where its grid has more than one row", "[workloads
   }
 }
 
-TEST_CASE("normalize is right where squares overflow or vanish", "[workloads][normalize]") {
+TEST_CASE("normalize is right if squares overflow or vanish", "[workloads][normalize]") {
   for (const std::string& leg : legs())
     for (float size : {1e38f, 1e30f, 1e20f, 1e18f, 1e-12f, 1e-15f, 1e-25f, 1e-36f})
       for (std::size_t columns : {3u, 700u, 70000u}) {
@@ -88,7 +88,8 @@ TEST_CASE("normalize is right for rows of 2^28 numbers", "[workloads][normalize]
   CHECK(matrix.back() == matrix.front());
 }
 
-TEST_CASE("normalize leaves rows of zeros, and makes NaN what has no direction", "[workloads][normalize]") {
+TEST_CASE("normalize leaves rows of zeros, and makes NaN of rows without a direction",
+          "[workloads][normalize]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
     const std::vector<float> matrix{0,  0, 0, 1, undefined, 2,         infinity, 1,
@@ -114,7 +115,7 @@ TEST_CASE("normalize gives the same bits again", "[workloads][normalize]") {
     }
 }
 
-TEST_CASE("normalize refuses what is no matrix", "[workloads][normalize]") {
+TEST_CASE("normalize refuses sizes that are no matrix", "[workloads][normalize]") {
   std::vector<float> matrix(10);
   CHECK(refusal(workloads::normalize(matrix, 3)) ==
         "Matrix (10 elements) of workload 'normalize' has no whole number of rows of 3 columns.");

@@ -341,8 +341,7 @@ TEST_CASE("PageRank counts weights in arrays that cannot be meant as 0", "[workl
   }
 }
 
-TEST_CASE("PageRank by weights reads nothing outside a graph whose offsets make no sense",
-          "[workloads][pagerank]") {
+TEST_CASE("PageRank by weights reads nothing outside a graph with invalid offsets", "[workloads][pagerank]") {
   LinksTo links = random_graph(300, 40, 52);
   std::mt19937 random(53);
   for (std::uint32_t& offset : links.offsets) offset = static_cast<std::uint32_t>(random());
@@ -353,7 +352,8 @@ TEST_CASE("PageRank by weights reads nothing outside a graph whose offsets make 
   }
 }
 
-TEST_CASE("PageRank stops at its tolerance or its iterations, and says which", "[workloads][pagerank]") {
+TEST_CASE("PageRank stops at its tolerance or its iterations, and the summary has the cause",
+          "[workloads][pagerank]") {
   const LinksTo links = random_graph(2000, 4, 9);
   for (const std::string& leg : legs()) {
     INFO(leg);
@@ -365,7 +365,7 @@ TEST_CASE("PageRank stops at its tolerance or its iterations, and says which", "
     CHECK(distance(few.ranks, exact.ranks) < 1e-5);
     CHECK(few.summary.residual == Approx(exact.residual).epsilon(1e-3));
 
-    // What is done after the end is nothing: more iterations allowed, the same bits.
+    // No work is done after convergence: with more allowed iterations the bits are the same.
     const Ranked enough = ranked(links, {.tolerance = 1e-4f, .iterations = 30}, leg);
     const Ranked more = ranked(links, {.tolerance = 1e-4f, .iterations = 101}, leg);
     CHECK(enough.summary.converged == 1);
@@ -390,7 +390,7 @@ TEST_CASE("PageRank counts links from nodes that do not exist, and ignores them"
   }
 }
 
-TEST_CASE("PageRank reads nothing outside a graph whose offsets make no sense", "[workloads][pagerank]") {
+TEST_CASE("PageRank reads nothing outside a graph with invalid offsets", "[workloads][pagerank]") {
   LinksTo links = random_graph(300, 4, 12);
   std::mt19937 random(13);
   for (std::uint32_t& offset : links.offsets) offset = static_cast<std::uint32_t>(random());
@@ -409,7 +409,7 @@ TEST_CASE("PageRank gives the same bits again", "[workloads][pagerank]") {
   }
 }
 
-TEST_CASE("PageRank refuses what cannot be meant", "[workloads][pagerank]") {
+TEST_CASE("PageRank refuses invalid arguments", "[workloads][pagerank]") {
   const LinksTo links = random_graph(10, 2, 15);
   std::vector<float> ranks(10), few(9);
   std::vector<PageRankSummary> summary(1), two(2);

@@ -38,7 +38,7 @@ std::vector<T> sizes_of(std::vector<T> values) {
   return values;
 }
 
-/// What the documentation says: of the product, then of what c is rounded to.
+/// The documented bounds: of the product, then of the rounding of c.
 template <class T, class C>
 struct Bounds {
   double product = std::is_same_v<T, float> ? 0x1p-10 + 0x1p-22 : 0;  // TF32
@@ -186,7 +186,7 @@ TEST_CASE("matmul multiplies numbers of 16 and 8 bits and in TF32, in any shape"
     all_are_right(shape, {.transposed_b = true});
 }
 
-TEST_CASE("matmul of other numbers writes zeros where there is nothing to add up", "[workloads][products]") {
+TEST_CASE("matmul of other types writes zeros if the inner dimension is zero", "[workloads][products]") {
   for (const MatmulShape& shape : {MatmulShape{3, 5, 0}, {0, 4, 5}, {3, 0, 5}, {0, 0, 0}})
     all_are_right(shape);
 }
@@ -229,11 +229,10 @@ TEST_CASE("matmul takes and writes parts of arrays of 16 bits wherever they begi
     }
 }
 
-TEST_CASE("matmul of half passes NaN and infinities on, and takes subnormals for what they are",
-          "[workloads][products]") {
+TEST_CASE("matmul of half propagates NaN and infinities, and respects subnormals", "[workloads][products]") {
   const half least = half::from_bits(1), large = half(60000.0f), huge = half(infinity),
              none = half(undefined);
-  // The products of what is below 2^-14, of which sums in half would have nothing.
+  // The products of numbers below 2^-14, which vanish in sums of half.
   const Problem<half> p{{3, 2, 3},
                         {},
                         {least, least, half(0.0f), huge, half(1.0f), half(0.0f), large, large, half(1.0f)},
@@ -250,8 +249,8 @@ TEST_CASE("matmul of half passes NaN and infinities on, and takes subnormals for
   }
 }
 
-TEST_CASE("what matmul rounds to 16 bits has the bits that the host gives it", "[workloads][products]") {
-  // One product each, of float's own rounding none: 1 x 1 x 1, as a column times a row.
+TEST_CASE("matmul rounds to 16 bits as the host does", "[workloads][products]") {
+  // One product each, without rounding in float: 1 x 1 x 1, as a column times a row.
   std::vector<bfloat16> a, b{bfloat16(1.0f), bfloat16(1.00390625f), bfloat16(-0x1p-8f)};
   for (std::uint32_t bits = 0x0400; bits < 0x7f00; bits += 517)
     a.push_back(bfloat16::from_bits(static_cast<std::uint16_t>(bits)));
@@ -295,7 +294,7 @@ TEST_CASE("sums of bytes that int32 does not have wrap around", "[workloads][pro
   }
 }
 
-TEST_CASE("TF32 is used where it is asked for only, and NaN stays NaN in it", "[workloads][products]") {
+TEST_CASE("TF32 is used only if it is allowed, and NaN stays NaN in it", "[workloads][products]") {
   // 1 + 2^-12 needs one bit more than TF32 has.
   const std::vector<float> a{1.0f + 0x1p-12f}, b{1.0f};
   const std::vector<float> nan{std::bit_cast<float>(0x7fff'ffffu), std::bit_cast<float>(0x7f80'0001u)},
@@ -341,7 +340,7 @@ TEST_CASE("small products on several threads at once do not disturb each other",
       CHECK(difference_of<float, float>(problem<float>({2, 3, 5}, {.batch = 64}), leg) == "");
 }
 
-TEST_CASE("tensor cores or none: which is quicker for 16 bits is measured where there is no cuBLAS",
+TEST_CASE("without cuBLAS, products of 16 bits are autotuned with and without tensor cores",
           "[workloads][products]") {
   if (!has_leg("cuda") || workloads::matmul_on_cuda() == "cuBLAS") return;
   const MatmulShape shape{130, 70, 45};
@@ -407,8 +406,7 @@ TEST_CASE("without tensor cores CUDA's kernels take 16 bits wherever they begin"
     }
 }
 
-TEST_CASE("without tensor cores CUDA's kernels take every number of 16 bits for what it is",
-          "[workloads][products]") {
+TEST_CASE("without tensor cores CUDA's kernels respect every number of 16 bits", "[workloads][products]") {
   if (!has_leg("cuda")) return;
   // Each times one.
   const auto all = [](auto number) {

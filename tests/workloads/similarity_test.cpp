@@ -36,7 +36,7 @@ TEST_CASE("similarity compares all rows with all rows", "[workloads][similarity]
     }
 }
 
-TEST_CASE("similarity is right for rows beyond what one loop of a shader may do", "[workloads][similarity]") {
+TEST_CASE("similarity is right for rows beyond the limit of a shader's loop", "[workloads][similarity]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
     CHECK(similarity_difference(numbers(3 * 70000, 2, 0, 1), 70000, leg) == "");

@@ -41,7 +41,7 @@ TEST_CASE("softmax is right for rows of several pieces", "[workloads][softmax]")
     }
 }
 
-TEST_CASE("softmax is right where its grid has more than one row", "[workloads][softmax][large]") {
+TEST_CASE("softmax is right if its grid has more than one row", "[workloads][softmax][large]") {
   const std::size_t rows = (std::size_t{1} << 22) + 301;
   for (const std::string& leg : legs()) {
     INFO(leg);
@@ -72,7 +72,8 @@ TEST_CASE("softmax neither overflows nor loses small weights", "[workloads][soft
   }
 }
 
-TEST_CASE("softmax gives -infinity no weight, and makes NaN what has no weights", "[workloads][softmax]") {
+TEST_CASE("softmax gives -infinity no weight, and a row without weights becomes NaN",
+          "[workloads][softmax]") {
   const std::vector<float> rows{
       0,         -infinity, 0,  //
       1,         undefined, 2,  //
@@ -105,7 +106,7 @@ TEST_CASE("softmax gives the same bits again", "[workloads][softmax]") {
     }
 }
 
-TEST_CASE("softmax refuses what is no matrix", "[workloads][softmax]") {
+TEST_CASE("softmax refuses sizes that are no matrix", "[workloads][softmax]") {
   std::vector<float> matrix(10);
   CHECK(refusal(workloads::softmax(matrix, 4)) ==
         "Matrix (10 elements) of workload 'softmax' has no whole number of rows of 4 columns.");

@@ -72,7 +72,7 @@ TEST_CASE("timeline has the meaning that is written down", "[workloads][timeline
   }
 }
 
-TEST_CASE("timeline is right where its grid has more than one row", "[workloads][timeline][large]") {
+TEST_CASE("timeline is right if its grid has more than one row", "[workloads][timeline][large]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
     CHECK(difference_of(observed((std::size_t{1} << 23) + 77), {}, leg) == "");
@@ -91,7 +91,7 @@ TEST_CASE("timeline passes NaN and infinities on", "[workloads][timeline]") {
   }
 }
 
-TEST_CASE("timeline gives 0 beyond 87, whatever the importance", "[workloads][timeline]") {
+TEST_CASE("timeline gives 0 beyond 87 for every importance", "[workloads][timeline]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
     const auto points = placed({{100, infinity, 1, 1},
@@ -115,7 +115,7 @@ TEST_CASE("timeline gives the same bits again", "[workloads][timeline]") {
   }
 }
 
-TEST_CASE("timeline refuses what cannot be meant", "[workloads][timeline]") {
+TEST_CASE("timeline refuses invalid arguments", "[workloads][timeline]") {
   std::vector<Evidence> evidence(3);
   std::vector<TimelinePoint> points(3), more(4);
   CHECK(refusal(workloads::timeline(evidence, more)) ==

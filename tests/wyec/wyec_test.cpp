@@ -59,7 +59,7 @@ TEST_CASE("help and the version are no errors", "[wyec]") {
   CHECK(run({"compile", "--version"}).out == "wyec " + to_string(wye::library_version()) + "\n");
 }
 
-TEST_CASE("what cannot be meant gives status 2 and a sentence, and is not done", "[wyec]") {
+TEST_CASE("invalid arguments give status 2 and a sentence, and have no effect", "[wyec]") {
   const TemporaryFolder folder;
   const std::string in = folder.put("a.comp", scale), out = folder / "out", spv = folder.put("a.spv", "x");
   const auto said = [&](std::vector<std::string> arguments) {
@@ -162,7 +162,7 @@ TEST_CASE("wyec compiles CUDA C++ to machine code and PTX", "[wyec]") {
   CHECK(wye::Cubin::from_file(out).has_value());
   CHECK(run({"compile", in, "-o", text, "--target", "compute_80"}).status == 0);
   CHECK(has(folder.get("out.ptx"), ".target sm_80"));
-  // What it wrote it reads again.
+  // It reads its own output.
   for (const std::string& made : {out, text}) {
     const Ran said = run({"reflect", made, "--name", "scale"});
     CHECK(said.err.empty());
@@ -254,13 +254,13 @@ TEST_CASE("wyec compiles GLSL to the SPIR-V that wye makes of it", "[wyec]") {
   const auto here = compile(wye::Glsl{.text = scale});
   REQUIRE(here);
   CHECK(wye::SpirV::from_file(out)->words == here->spirv.words);
-  // What it wrote it reads again, and leaves as it is.
+  // It reads its own output and leaves it unchanged.
   CHECK(run({"compile", out, "-o", folder / "again.spv"}).status == 0);
   CHECK(folder.get("again.spv") == folder.get("scale.spv"));
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 3);
 }
 
-TEST_CASE("errors are told as editors read them, one in each line", "[wyec]") {
+TEST_CASE("errors have the format that editors read, one in each line", "[wyec]") {
   const TemporaryFolder folder;
   const std::string in =
       folder.put("a.comp", "#version 450\nvoid main() { foo = 1;\n  float y = bar(3);\n}\n");
@@ -307,7 +307,7 @@ TEST_CASE("the depfile names the source and all it includes, escaped", "[wyec]")
                                    " \\\n  " + (folder / "$$d\\#.glsl") + "\n");
 }
 
-TEST_CASE("reflection says what a kernel expects, as JSON", "[wyec]") {
+TEST_CASE("reflection prints the parameters of a kernel as JSON", "[wyec]") {
   const TemporaryFolder folder;
   const std::string in = folder.put("scale.comp", scale);
   const std::string expected = R"({
@@ -347,7 +347,7 @@ TEST_CASE("a file that cannot be written gives status 1 and leaves nothing", "[w
         "wyec: File '" + (folder / "gone/out.spv") + "' cannot be written: No such file or directory.\n");
   fs::create_directory(folder / "taken");
   CHECK(run({"compile", in, "-o", folder / "taken"}).status == 1);
-  // What is no file is not replaced by one.
+  // A path that is no regular file is not replaced.
   fs::create_symlink("/dev/full", folder / "full");
   const Ran full = run({"reflect", in, "-o", folder / "full"});
   CHECK(full.status == 1);
@@ -377,7 +377,7 @@ TEST_CASE("an embedded kernel is a header of words, or of text with its includes
   CHECK(has(text, R"("// \"\?\\ \303\244\n")"));
   CHECK_FALSE(has(text, folder.path().string()));
 
-  // Two files of one name cannot be told apart in memory.
+  // Two files of one name cannot be distinguished in memory.
   folder.put("far/lib/a.glsl", "#include \"b.glsl\"\n");
   folder.put("far/lib/b.glsl", "// another\n");
   folder.put("far/c.glsl", "#include \"lib/b.glsl\"\n");
@@ -388,7 +388,8 @@ TEST_CASE("an embedded kernel is a header of words, or of text with its includes
   CHECK(has(ran.err, "Different texts are included by one name"));
 }
 
-TEST_CASE("a kernel of two million lines is refused soon, and so is one that includes itself", "[wyec]") {
+TEST_CASE("a kernel of two million lines is refused soon, and so is a kernel that includes itself",
+          "[wyec]") {
   const TemporaryFolder folder;
   std::string text = "#version 450\n";
   for (int i = 0; i < 2'000'000; ++i) text += "//\n";
@@ -446,7 +447,7 @@ TEST_CASE("wyec compiles and reflects Slang", "[wyec][slang]") {
   CHECK(run({"reflect", out}).status == 0);
 }
 
-TEST_CASE("wyec compiles Slang for CUDA where NVRTC is", "[wyec][slang]") {
+TEST_CASE("wyec compiles Slang for CUDA if NVRTC is present", "[wyec][slang]") {
   if (!has_slang()) return;
   const TemporaryFolder folder;
   const std::string in = folder.put("scale.slang", scale_slang), out = folder / "scale.ptx";
@@ -500,7 +501,7 @@ TEST_CASE("Slang is embedded as words, or as text with its imports", "[wyec][sla
 TEST_CASE("without its compiler, Slang gives status 1 and the reason", "[wyec][slang]") {
   const TemporaryFolder folder;
   const std::string in = folder.put("a.slang", "x"), err = folder / "err";
-  // As a user runs it who has no Slang on the loader's path; where it is installed, the source is at fault.
+  // The command of a user without Slang on the loader's path. If Slang is installed, the source is at fault.
   const int status =
       std::system(("env -u LD_LIBRARY_PATH '" WYEC_PROGRAM "' reflect '" + in + "' 2>'" + err + "'").c_str());
   CHECK(WEXITSTATUS(status) == 1);
@@ -557,7 +558,7 @@ TEST_CASE("a cache directory is listed, verified, packed, trimmed and cleared", 
   CHECK(has(run({"cache", "clear", caches}).out, "0 files removed, 0 bytes, from " + caches));
 }
 
-TEST_CASE("what cannot be meant of a cache directory gives status 2 and a sentence", "[wyec]") {
+TEST_CASE("invalid arguments of cache commands give status 2 and a sentence", "[wyec]") {
   const auto said = [](const std::vector<std::string>& arguments) {
     const Ran ran = run(arguments);
     CHECK(ran.status == 2);

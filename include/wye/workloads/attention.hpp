@@ -1,5 +1,5 @@
 #pragma once
-/// Attention: from queries, keys and values to what the queries find, without a matrix of scores in between.
+/// Attention of queries to keys and values, without a matrix of scores in memory.
 #include <wye/base/half.hpp>
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
@@ -42,10 +42,10 @@ struct AttentionOptions {
 ///          that is infinity.
 ///          A query with a score that is NaN or +infinity becomes NaN. Otherwise a score of -infinity has the weight 0. A query
 ///          with no other scores becomes NaN, and with a mask zeros. NaN and infinities of v count if their weight is not 0. If it
-///          is 0, or below exp(-87) of the query's largest, they may make NaN in their column or not. A key that a query does not
-///          see makes no difference to it, whatever its k and v are.
+///          is 0, or below exp(-87) of the query's largest, they may make NaN in their column or not. The k and v of a key
+///          that a query does not see have no effect on it.
 /// Bits:    the same device gives the same bits.
-/// Cost:    memory for what it reads and writes, and beyond 16,384 keys for 4 (value_size + 2) bytes per query. One pass over the
+/// Cost:    memory for inputs and outputs, and beyond 16,384 keys 4 (value_size + 2) bytes per query. One pass over the
 ///          keys for 64 queries at least (bench/workloads_bench.cpp); on CUDA two if value_size is above 128. With a mask, CUDA
 ///          uses no tensor cores.
 /// Errors:  invalid_argument (sizes that do not match the shape, a head size, value size or dimension beyond its limit, a scale
@@ -55,21 +55,21 @@ struct AttentionOptions {
 WYE_API Job attention(Read<float> q, Read<float> k, Read<float> v, Write<float> out, AttentionShape shape,
                       AttentionOptions options = {});
 
-/// The same of numbers of 16 bits, in float32 but for what is said here.
+/// The same for numbers of 16 bits. Computes in float32, with these exceptions.
 /// Bound:   weights may be rounded to the type before they meet v: of half, 2^-11 (w |v|) + 2^-25 (sum of |v|) more, of bfloat16
 ///          2^-8 (w |v|). Each number of out is rounded once, at the end: of half 2^-11 |out| + 2^-25 more, and infinity from 65520
 ///          on; of bfloat16 2^-8 |out|. Of bfloat16, numbers and products below 2^-126 may count as zero.
-/// Bits:    on CUDA the same device gives the same bits by one kernel; there are two, and which of them runs is measured
-///          (`fastest_of`). With `measure_variants` off it is the same one each time.
-/// Cost:    on CUDA tensor cores (of bfloat16 from Ampere on) or none, whichever is quicker on the device for as much work. On the
-///          CPU the numbers are made float32, a tile at a time.
+/// Bits:    on CUDA there are two kernels, each of which gives the same bits on the same device. Autotuning selects the kernel
+///          (`fastest_of`). With `measure_variants` off the kernel is always the same.
+/// Cost:    on CUDA autotuning decides for the device and size whether tensor cores are used (for bfloat16 from Ampere on). On
+///          the CPU the numbers are converted to float32, a tile at a time.
 WYE_API Job attention(Read<half> q, Read<half> k, Read<half> v, Write<half> out, AttentionShape shape,
                       AttentionOptions options = {});
 WYE_API Job attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Write<bfloat16> out,
                       AttentionShape shape, AttentionOptions options = {});
 
 namespace reference {
-/// The same in float64, on this thread. A mask is memory of the host.
+/// The same in float64, on the calling thread. A mask is host memory.
 WYE_API std::vector<double> attention(std::span<const float> q, std::span<const float> k,
                                       std::span<const float> v, AttentionShape shape,
                                       AttentionOptions options = {});

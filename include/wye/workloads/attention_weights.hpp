@@ -1,5 +1,5 @@
 #pragma once
-/// What attends to what: scores made weights.
+/// Attention weights from scores.
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
 
@@ -12,13 +12,12 @@ inline namespace v0 {
 namespace workloads {
 
 struct AttentionWeightsOptions {
-  std::uint64_t columns =
-      0;  ///< scores of one query; 0: there are as many queries as keys, the scores are square
-  std::uint64_t head_size = 0;  ///< scores are divided by its square root; 0: taken as they are
+  std::uint64_t columns = 0;    ///< scores of one query; 0: the matrix of scores is square
+  std::uint64_t head_size = 0;  ///< scores are divided by its square root; 0: not divided
 };
 
 /// Replaces the scores of every query by the weights of its keys, softmax(scores / sqrt(head_size)), in place.
-/// Shape:   row after row, a row for each query; without `columns` a square, whose length must then be a square number.
+/// Shape:   row after row, a row for each query. Without `columns` the matrix is square, and its length a square number.
 /// Bound:   5e-5 + 2^-23 max |score / sqrt(head_size)| of each weight; otherwise as softmax.
 /// Bits:    the same device gives the same bits.
 /// Errors:  invalid_argument (a length that is no square number, or no multiple of `columns`).

@@ -1,5 +1,5 @@
 #pragma once
-/// Rows of a matrix made unit vectors.
+/// Normalization of the rows of a matrix.
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Which nodes of a graph matter.
+/// PageRank: the importance of the nodes of a graph.
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
 
@@ -13,26 +13,26 @@ inline namespace v0 {
 namespace workloads {
 
 struct PageRankOptions {
-  float damping = 0.85f;    ///< of a node's rank, what its links carry on; 0 to 1
+  float damping = 0.85f;    ///< the part of a node's rank that its links pass on; 0 to 1
   float tolerance = 1e-6f;  ///< ends when the ranks of all nodes together change by no more in one iteration
   std::uint32_t iterations = 100;  ///< at most, 1 to 1000
-  /// How much each node is preferred, for any sum: of the rank that links do not carry, and of the rank of nodes that link
-  /// nowhere, a node gets its share of the sum. Unset: all nodes alike.
+  /// The preference of each node; the sum is arbitrary. The rank that links do not pass on, and the rank of nodes without
+  /// links, is divided among the nodes in proportion. Unset: divided equally.
   std::optional<Read<float>> personalization = std::nullopt;
   /// The weight of each link, in the order of `sources`. A node divides its rank among its links in proportion to their
   /// weights. Only the ratios of the weights of one node count. Unset: all links alike.
   std::optional<Read<float>> weights = std::nullopt;
 };
 
-/// What a run of PageRank came to. Written by the job, on the device.
+/// The result of a run of PageRank. The job writes it on the device.
 struct PageRankSummary {
   std::uint32_t iterations = 0;     ///< done
   float residual = 0;               ///< change of all ranks together in the last one
-  std::uint32_t converged = 0;      ///< 1 where the residual came down to the tolerance
+  std::uint32_t converged = 0;      ///< 1 if the residual reached the tolerance
   std::uint32_t ignored_links = 0;  ///< from nodes that do not exist
 };
 
-/// The links of a graph by the nodes they lead to: compressed sparse rows of the transposed adjacency matrix.
+/// The links of a graph, grouped by target: compressed sparse rows of the transposed adjacency matrix.
 /// Node v is linked to by `sources[offsets[v]]` up to, and without, `sources[offsets[v + 1]]`.
 struct LinksTo {
   std::vector<std::uint32_t> offsets;  ///< nodes + 1
@@ -40,7 +40,7 @@ struct LinksTo {
   std::vector<float> weights = {};  ///< of the sources; empty without weights
 };
 
-/// Turns links by the nodes they come from (compressed sparse rows of the adjacency matrix) around, on this thread.
+/// Transposes links that are grouped by source (compressed sparse rows of the adjacency matrix), on the calling thread.
 /// Links to nodes that do not exist are left out.
 WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> targets);
 
@@ -48,10 +48,9 @@ WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const
 WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> targets,
                          std::span<const float> weights);
 
-/// Ranks the nodes of a graph: a node is worth what the nodes that link to it are worth, each divided among its links.
-/// Nodes that link nowhere give to all alike, or to each by its preference. With weights, a node whose weights are all 0 is such
-/// a node. Parallel links count as often as they are there; links of a node to
-/// itself count.
+/// Ranks the nodes of a graph. Each node divides its rank among its links, and receives the shares of the nodes that link to
+/// it. A node without links divides its rank equally among all nodes, or by their preferences. With weights, this applies
+/// also to a node whose weights are all 0. Each of several parallel links counts, and so do links of a node to itself.
 /// Shape:   `offsets` and `sources` as in `LinksTo`, `ranks` one for each node, `summary` one element:
 ///          `std::span(&summary, 1)`. Ranks add up to 1. Less than 2^31 nodes, less than 2^32 links.
 /// Bound:   once converged, the sum of |rank - exact rank| over all nodes is at most
@@ -75,7 +74,7 @@ struct PageRank {
   std::uint32_t iterations = 0;
   double residual = 0;
 };
-/// The same in float64, on this thread. Personalization and weights are memory of the host.
+/// The same in float64, on the calling thread. Personalization and weights are host memory.
 WYE_API PageRank pagerank(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources,
                           PageRankOptions options = {});
 }  // namespace reference

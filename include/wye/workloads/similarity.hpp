@@ -1,5 +1,5 @@
 #pragma once
-/// How alike the rows of a matrix are.
+/// The similarity of the rows of a matrix.
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Rows of a matrix made weights.
+/// The softmax of the rows of a matrix.
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
 

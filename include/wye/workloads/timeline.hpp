@@ -1,5 +1,5 @@
 #pragma once
-/// Evidence placed in time.
+/// Evidence on a timeline.
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
 
@@ -11,7 +11,7 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// Something that was observed.
+/// One observation.
 struct Evidence {
   float timestamp = 0;  ///< in the unit of `TimelineOptions::now`
   float importance = 0;
@@ -19,16 +19,16 @@ struct Evidence {
   float relevance = 0;
 };
 
-/// Where it is drawn, and how strongly.
+/// The place of an observation on the timeline, and its remaining importance.
 struct TimelinePoint {
   float position = 0;    ///< its timestamp
-  float importance = 0;  ///< what is left of its importance
+  float importance = 0;  ///< its remaining importance
   float relevance = 0;
   std::uint32_t category = 0;
 };
 
 struct TimelineOptions {
-  float now = 1.0f;    ///< where nothing has faded
+  float now = 1.0f;    ///< the timestamp with undiminished importance
   float decay = 2.0f;  ///< per unit of time, zero or more
 };
 
@@ -41,7 +41,7 @@ struct TimelineOptions {
 WYE_API Job timeline(Read<Evidence> evidence, Write<TimelinePoint> points, TimelineOptions options = {});
 
 namespace reference {
-/// What is left of each importance, in float64, on this thread.
+/// Returns the remaining importance of each observation, in float64, on the calling thread.
 WYE_API std::vector<double> timeline(std::span<const Evidence> evidence, TimelineOptions options = {});
 }  // namespace reference
 

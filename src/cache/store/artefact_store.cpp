@@ -30,7 +30,7 @@ ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
   auto blob = blobs_->get(key);
   if (!blob) {
     // Out of memory here means that the file is far larger than any artefact.
-    if (blob.error() != Errc::out_of_memory) return say_once(without_store, blob.error()), Loaded{};
+    if (blob.error() != Errc::out_of_memory) return log_once(without_store, blob.error()), Loaded{};
   } else {
     if (!*blob) return {};
     if (auto artefact = decode(**blob, key)) return {std::move(artefact), false};
@@ -42,17 +42,17 @@ ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
 std::optional<std::vector<std::byte>> ArtefactStore::get(const Digest& key) {
   auto blob = blobs_->get(key);
   if (blob) return *std::move(blob);
-  say_once(without_store, blob.error());
+  log_once(without_store, blob.error());
   return std::nullopt;
 }
 
 void ArtefactStore::put(const Digest& key, std::span<const std::byte> blob) {
-  if (auto put = blobs_->put(key, blob); !put) say_once(without_store, put.error());
+  if (auto put = blobs_->put(key, blob); !put) log_once(without_store, put.error());
 }
 
 void ArtefactStore::drop(const Digest& key) {
   if (BuildMarks* const all = marks()) all->end(key);
-  if (auto removed = blobs_->remove(key); !removed) say_once(without_store, removed.error());
+  if (auto removed = blobs_->remove(key); !removed) log_once(without_store, removed.error());
 }
 
 bool ArtefactStore::holds(const Digest& key) {
@@ -109,12 +109,12 @@ void ArtefactStore::clear_deaths() {
 void ArtefactStore::save(const device::Artefact& artefact, const Claim& claim) {
   // If nothing can be written there are no locks either. One message is enough.
   if (auto put = blobs_->put(artefact.key, encode(artefact)); !put)
-    say_once(without_store, put.error());
+    log_once(without_store, put.error());
   else if (claim.failure)
-    say_once(without_locks, *claim.failure);
+    log_once(without_locks, *claim.failure);
 }
 
-void ArtefactStore::say_once(std::string_view what, const Error& error) {
+void ArtefactStore::log_once(std::string_view what, const Error& error) {
   if (said_.exchange(true, std::memory_order_relaxed)) return;
   log_.write(LogLevel::warning, "cache", base::text("{}: {}", what, error.sentence()));
 }

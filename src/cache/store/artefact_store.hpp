@@ -88,7 +88,7 @@ class ArtefactStore {
 
  private:
   BuildMarks* marks();
-  void say_once(std::string_view what, const Error& error);
+  void log_once(std::string_view what, const Error& error);
   std::shared_ptr<BlobStore> blobs_;
   std::string locks_;
   base::Logger log_;

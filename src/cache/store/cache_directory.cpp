@@ -24,41 +24,41 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A file of a listing, not yet read.
-struct Seen {
+struct Listed {
   StoredFile file;  ///< `damaged` until it is read, unless it is temporary
   base::FileEntry entry;
 };
 
 /// Returns all files of the shards of `directory`, most recently used first. Reads none.
-Result<std::vector<Seen>> look_through(const std::string& directory) {
+Result<std::vector<Listed>> list_shards(const std::string& directory) {
   auto names = base::list_directory(directory);
   if (!names) {
     if (names.error().native() && names.error().native()->name == "ENOENT")
       return Error(Errc::not_found, base::text("There is no directory '{}'.", directory));
     return std::move(names).error();
   }
-  std::vector<Seen> all;
+  std::vector<Listed> all;
   for (const std::string& shard : *names) {
     if (!DirectoryStore::is_shard(shard)) continue;
     auto files = base::list_files(directory + "/" + shard);
     if (!files) return std::move(files).error();
     for (base::FileEntry& entry : *files) {
-      Seen seen;
-      seen.file.path = shard + "/" + entry.name;
-      seen.file.bytes = entry.bytes;
-      seen.file.unused = std::max(entry.age, Duration{});
+      Listed listed;
+      listed.file.path = shard + "/" + entry.name;
+      listed.file.bytes = entry.bytes;
+      listed.file.unused = std::max(entry.age, Duration{});
       if (DirectoryStore::is_temporary(entry.name)) {
-        seen.file.kind = StoredFile::Kind::temporary;
+        listed.file.kind = StoredFile::Kind::temporary;
       } else if (const auto key = DirectoryStore::key_of(entry.name, shard)) {
-        seen.file.key = *key;
+        listed.file.key = *key;
       } else {
         continue;  // not a file of the cache
       }
-      seen.entry = std::move(entry);
-      all.push_back(std::move(seen));
+      listed.entry = std::move(entry);
+      all.push_back(std::move(listed));
     }
   }
-  std::sort(all.begin(), all.end(), [](const Seen& a, const Seen& b) {
+  std::sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) {
     return std::tie(a.file.unused, a.file.path) < std::tie(b.file.unused, b.file.path);
   });
   return all;
@@ -82,50 +82,50 @@ std::optional<std::vector<std::byte>> describe(const std::string& directory, Sto
 }
 
 Result<std::vector<StoredFile>> list_files(const std::string& directory) {
-  auto all = look_through(directory);
+  auto all = list_shards(directory);
   if (!all) return std::move(all).error();
   std::vector<StoredFile> files;
-  for (Seen& seen : *all)
-    if (seen.file.kind == StoredFile::Kind::temporary || describe(directory, seen.file))
-      files.push_back(std::move(seen.file));
+  for (Listed& listed : *all)
+    if (listed.file.kind == StoredFile::Kind::temporary || describe(directory, listed.file))
+      files.push_back(std::move(listed.file));
   return files;
 }
 
-Result<void> remove_seen(const std::string& directory, const Seen& seen, RemovedFiles& removed) {
-  auto gone = base::remove_unchanged(directory + "/" + seen.file.path, seen.entry);
+Result<void> remove_listed(const std::string& directory, const Listed& listed, RemovedFiles& removed) {
+  auto gone = base::remove_unchanged(directory + "/" + listed.file.path, listed.entry);
   if (!gone) return std::move(gone).error();
-  if (*gone) ++removed.files, removed.bytes += seen.file.bytes;
+  if (*gone) ++removed.files, removed.bytes += listed.file.bytes;
   return {};
 }
 
 Result<RemovedFiles> trim_files(const std::string& directory, Bytes bytes, std::uint64_t files) {
-  auto all = look_through(directory);
+  auto all = list_shards(directory);
   if (!all) return std::move(all).error();
   RemovedFiles removed;
   Bytes kept;
   std::uint64_t count = 0;
   bool full = false;
-  for (const Seen& seen : *all) {  // most recently used first
-    bool goes = false;
-    if (seen.file.kind == StoredFile::Kind::temporary) {
-      goes = seen.file.unused >= 1h;
+  for (const Listed& listed : *all) {  // most recently used first
+    bool is_removed = false;
+    if (listed.file.kind == StoredFile::Kind::temporary) {
+      is_removed = listed.file.unused >= 1h;
     } else {
-      full = full || count + 1 > files || kept + seen.file.bytes > bytes;
-      goes = full;
-      if (!goes) ++count, kept += seen.file.bytes;
+      full = full || count + 1 > files || kept + listed.file.bytes > bytes;
+      is_removed = full;
+      if (!is_removed) ++count, kept += listed.file.bytes;
     }
-    if (goes)
-      if (auto gone = remove_seen(directory, seen, removed); !gone) return std::move(gone).error();
+    if (is_removed)
+      if (auto gone = remove_listed(directory, listed, removed); !gone) return std::move(gone).error();
   }
   return removed;
 }
 
 Result<RemovedFiles> clear_files(const std::string& directory) {
-  auto all = look_through(directory);
+  auto all = list_shards(directory);
   if (!all) return std::move(all).error();
   RemovedFiles removed;
-  for (const Seen& seen : *all)
-    if (auto gone = remove_seen(directory, seen, removed); !gone) return std::move(gone).error();
+  for (const Listed& listed : *all)
+    if (auto gone = remove_listed(directory, listed, removed); !gone) return std::move(gone).error();
   if (auto marks = BuildMarks::open(DirectoryStore::mark_file(directory)))
     if (auto cleared = marks->clear(); !cleared) return std::move(cleared).error();
   return removed;
@@ -133,17 +133,18 @@ Result<RemovedFiles> clear_files(const std::string& directory) {
 
 Result<std::uint64_t> pack_bundle(const std::string& directory, const std::string& path,
                                   const Manifest* only) {
-  auto all = look_through(directory);
+  auto all = list_shards(directory);
   if (!all) return std::move(all).error();
   std::set<Digest> wanted;
   if (only)
     for (const ManifestEntry& entry : only->entries) wanted.insert(entry.key);
   std::map<Digest, std::vector<std::byte>> kernels;
-  for (Seen& seen : *all) {
-    if (seen.file.kind == StoredFile::Kind::temporary || (only && !wanted.contains(seen.file.key))) continue;
-    auto record = describe(directory, seen.file);
-    if (record && seen.file.kind == StoredFile::Kind::kernel)
-      kernels.emplace(seen.file.key, std::move(*record));
+  for (Listed& listed : *all) {
+    if (listed.file.kind == StoredFile::Kind::temporary || (only && !wanted.contains(listed.file.key)))
+      continue;
+    auto record = describe(directory, listed.file);
+    if (record && listed.file.kind == StoredFile::Kind::kernel)
+      kernels.emplace(listed.file.key, std::move(*record));
   }
   std::vector<Digest> keys;
   std::vector<std::vector<std::byte>> records;

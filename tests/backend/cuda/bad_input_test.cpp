@@ -1,4 +1,4 @@
-// What a device, a driver or a kernel that cannot be used gets: an error that names it and the limit, and the other legs working.
+// An unusable device, driver or kernel: the error has its name and the limit, and other backends work.
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"
@@ -77,7 +77,7 @@ TEST_CASE("a driver that is too old is a reason with both versions, and the CPU 
         "The CUDA driver is for CUDA 12.1, and wye needs one for 12.2 or newer.");
 }
 
-TEST_CASE("a device that another process has for itself says so, and the CPU works", "[cuda]") {
+TEST_CASE("a device in exclusive use of another process reports that, and the CPU works", "[cuda]") {
   const Setting exclusive("WYE_STANDIN_COMPUTE_MODE", "3"), taken("WYE_STANDIN_TAKEN", "1");
   const StandIn stand_in;
   says(cuda_of(with_cpu()).reason,
@@ -149,7 +149,7 @@ TEST_CASE("a kernel's misaligned address ends CUDA in this process with that rea
   }
 }
 
-TEST_CASE("what does not fit is said to the byte where sizes would read alike", "[cuda]") {
+TEST_CASE("sizes that would round to the same text are reported exactly", "[cuda]") {
   const Setting memory("WYE_STANDIN_MEMORY", "1073741824");
   const StandIn stand_in;
   const auto found = discover();

@@ -1,4 +1,4 @@
-// What there is, and why what is missing is missing.
+// Discovery of devices, and the reasons for missing ones.
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/stand_in.hpp"
 
@@ -36,7 +36,7 @@ TEST_CASE("a library that is no driver is a reason", "[cuda]") {
   has(reason("libm.so.6"), "cuGetProcAddress_v2");
 }
 
-TEST_CASE("what cuInit says is the reason, in words", "[cuda]") {
+TEST_CASE("the error of cuInit is the reason, as a sentence", "[cuda]") {
   const StandIn stand_in;
   for (const auto& [code, words] :
        {std::pair{"34", "stub"}, std::pair{"100", "CUDA_VISIBLE_DEVICES"},
@@ -80,7 +80,7 @@ TEST_CASE("a device that writes no memory in the order of a stream is as good as
     CHECK(stand_in.asked(function) == 0);
 }
 
-TEST_CASE("no devices, and one that takes no contexts, are reasons", "[cuda]") {
+TEST_CASE("no devices, or a device that refuses contexts, is a reason", "[cuda]") {
   const StandIn stand_in;
   {
     const Setting none("WYE_STANDIN_DEVICES", "0");
@@ -116,7 +116,7 @@ TEST_CASE("a device that does not describe itself is a reason, and the others wo
   CHECK(found[1].info.usable);
 }
 
-TEST_CASE("every function is asked for with a version at which it became what it is", "[cuda]") {
+TEST_CASE("every function is loaded with the version of its current signature", "[cuda]") {
   const StandIn stand_in;
   REQUIRE(discover().size() == 1);
 #define WYE_CHECK_ASKED(name, version) CHECK(stand_in.asked("cu" #name) == version);
@@ -125,7 +125,7 @@ TEST_CASE("every function is asked for with a version at which it became what it
 #undef WYE_CHECK_ASKED
 }
 
-TEST_CASE("the table of errors is in order, whole, and says what is fatal", "[cuda]") {
+TEST_CASE("the table of errors is sorted and complete, and marks fatal errors", "[cuda]") {
   using cuda::Reach;
   const auto rows = cuda::meanings();
   for (std::size_t i = 1; i < rows.size(); ++i) CHECK(rows[i - 1].result < rows[i].result);

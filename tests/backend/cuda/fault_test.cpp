@@ -1,4 +1,4 @@
-// What faults do to others, and who waits for whom.
+// The effects of faults on other lanes, and waits.
 #include <array>
 #include <atomic>
 #include <ctime>
@@ -12,7 +12,7 @@
 
 namespace wye::test {
 
-TEST_CASE("the current context of the caller is what it was, after every call", "[cuda]") {
+TEST_CASE("no call changes the caller's current context", "[cuda]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
   int theirs = 0;
@@ -42,7 +42,7 @@ TEST_CASE("the current context of the caller is what it was, after every call", 
   CHECK(stand_in.alive()["contexts"] == 0);
 }
 
-TEST_CASE("a fatal error ends the device at once, for everybody, and CUDA for this process", "[cuda]") {
+TEST_CASE("a fatal error ends the device at once for all lanes, and CUDA for this process", "[cuda]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
   const auto found = discover();
@@ -93,7 +93,7 @@ TEST_CASE("a fatal error ends the device at once, for everybody, and CUDA for th
 
 namespace {
 
-/// A stream of the host's that stands still until it is opened, in a context that the host keeps as well.
+/// A stream of the application that is blocked until it is opened, in a context that the application keeps.
 class Barrier {
  public:
   explicit Barrier(const StandIn& stand_in) : driver_(good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA))) {
@@ -114,7 +114,7 @@ class Barrier {
     open_ = true;
     open_.notify_all();
   }
-  /// What is reached when it is open.
+  /// The point that is reached when the stream is open.
   TimelinePoint point(DeviceBase& device) const {
     NativePoint native{.backend = "cuda"};
     native.queue = reinterpret_cast<std::uintptr_t>(stream_);
@@ -130,7 +130,7 @@ class Barrier {
 
 Instant in_a_minute() { return Clock::steady().now() + std::chrono::seconds(60); }
 
-/// What a lane's point is reached with; its event is nobody else's as long as this is held.
+/// Holds the event of a lane's point. The event is not reused while it is held.
 cuda::Mark mark_of(const TimelinePoint& point) {
   auto& timeline = static_cast<cuda::CudaTimeline&>(*point.timeline);
   auto& device = const_cast<DeviceBase&>(*timeline.owner());
@@ -154,7 +154,7 @@ bool becomes(Check check) {
 
 }  // namespace
 
-TEST_CASE("who waits for what has come does not sleep, with a deadline or without", "[cuda]") {
+TEST_CASE("a wait for a reached point does not sleep, with and without a deadline", "[cuda]") {
   const StandIn stand_in;
   const auto found = discover();
   REQUIRE(found.at(0).adapter);
@@ -173,7 +173,7 @@ TEST_CASE("who waits for what has come does not sleep, with a deadline or withou
   CHECK(base::Worker::alive() == threads);
 }
 
-TEST_CASE("a lane has the same events again, but for those that somebody still looks at", "[cuda]") {
+TEST_CASE("a lane reuses its events, except those still in use", "[cuda]") {
   const StandIn stand_in;
   const auto found = discover();
   REQUIRE(found.at(0).adapter);
@@ -199,7 +199,7 @@ TEST_CASE("a lane has the same events again, but for those that somebody still l
   CHECK(stand_in.calls("cuEventCreate") <= made + 1);
 }
 
-TEST_CASE("who waits for little does not wait for who waits for much", "[cuda]") {
+TEST_CASE("a wait for an early point does not wait for a later one", "[cuda]") {
   const StandIn stand_in;
   const auto found = discover();
   REQUIRE(found.at(0).adapter);
@@ -250,13 +250,12 @@ TEST_CASE("any CUDA wait keeps failing: a lane ends when its work has, and the d
     barrier.open();
     ending.join();
     CHECK_FALSE(device->lost());
-    CHECK(stand_in.alive()["streams"] == 2);  // the device's, and the host's
+    CHECK(stand_in.alive()["streams"] == 2);  // the device's and the application's
     CHECK(end.timeline->wait(end.value, Instant::max()));
   }
 }
 
-TEST_CASE("any CUDA wait keeps failing: what is in flight is kept where the driver says nothing at all",
-          "[cuda]") {
+TEST_CASE("any CUDA wait keeps failing: objects in flight are kept if the driver gives no answer", "[cuda]") {
   const StandIn stand_in;
   const auto found = discover();
   REQUIRE(found.at(0).adapter);
@@ -303,7 +302,7 @@ TEST_CASE("any CUDA wait keeps failing: what is in flight is kept where the driv
   CHECK_FALSE(device->lost());
 }
 
-TEST_CASE("those who wait for a lane share a thread, and the older value comes first", "[cuda]") {
+TEST_CASE("waiters of a lane share a thread, and the smaller value comes first", "[cuda]") {
   const StandIn stand_in;
   const auto found = discover();
   REQUIRE(found.at(0).adapter);
@@ -327,10 +326,10 @@ TEST_CASE("those who wait for a lane share a thread, and the older value comes f
   const long slept = stand_in.calls("cuEventSynchronize");
   wait_for(1);
   CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
-  wait_for(2);  // comes later: nobody sleeps for it yet
+  wait_for(2);  // later: no thread sleeps for it yet
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   CHECK(base::Worker::alive() == before + 1);
-  wait_for(0);  // comes sooner: nobody is to wait longer than he must
+  wait_for(0);  // sooner: no wait may take longer than needed
   CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 2; }));
   CHECK(base::Worker::alive() == before + 2);
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -343,7 +342,7 @@ TEST_CASE("those who wait for a lane share a thread, and the older value comes f
   REQUIRE(lane.wait(Instant::max()));
 }
 
-TEST_CASE("what was waited for in vain, and has gone, answers for nobody else", "[cuda]") {
+TEST_CASE("an abandoned wait does not affect later points at its address", "[cuda]") {
   const StandIn stand_in;
   const auto found = discover();
   REQUIRE(found.at(0).adapter);
@@ -353,7 +352,7 @@ TEST_CASE("what was waited for in vain, and has gone, answers for nobody else", 
     const TimelinePoint gone = old.point(*device);
     CHECK_FALSE(gone.timeline->wait(gone.value, Clock::steady().now() + std::chrono::milliseconds(20)));
   }
-  const TimelinePoint point = now.point(*device);  // where the other was, perhaps
+  const TimelinePoint point = now.point(*device);  // perhaps at the address of the other point
   const long slept = stand_in.calls("cuEventSynchronize");
   std::atomic<bool> ended{false}, reached{false};
   std::thread waits([&] {
@@ -369,7 +368,7 @@ TEST_CASE("what was waited for in vain, and has gone, answers for nobody else", 
   CHECK(reached);
 }
 
-TEST_CASE("a lost device that still hangs holds up neither who waits nor who ends", "[cuda]") {
+TEST_CASE("a lost device that still hangs blocks neither waits nor destructors", "[cuda]") {
   const StandIn stand_in;
   const int before = base::Worker::alive();
   Barrier barrier(stand_in);
@@ -406,10 +405,10 @@ TEST_CASE("a lost device that still hangs holds up neither who waits nor who end
   CHECK(base::Worker::alive() > before);  // asleep in the driver
   barrier.open();
   CHECK(becomes([&] { return base::Worker::alive() == before; }));
-  stand_in.reset();  // what is left is the context's to free
+  stand_in.reset();  // the context frees the rest
 }
 
-TEST_CASE("who waits with a deadline costs nothing while waiting", "[cuda]") {
+TEST_CASE("a wait with a deadline costs nothing while it is parked", "[cuda]") {
   const StandIn stand_in;
   const auto found = discover();
   REQUIRE(found.at(0).adapter);

@@ -1,5 +1,5 @@
 #pragma once
-/// What comes from another driver, or goes to one: files.
+/// File descriptors that are exchanged with another driver.
 #include <sys/mman.h>
 #include <unistd.h>
 

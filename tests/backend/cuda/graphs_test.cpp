@@ -1,4 +1,4 @@
-// What CUDA makes of sequences, priorities, partitions and memory: which calls of the driver there are.
+// The driver calls for sequences, priorities, partitions and memory.
 #include <future>
 
 #include "backend/cuda/rig.hpp"
@@ -52,7 +52,7 @@ TEST_CASE("a sequence is one graph: a run is one launch, other arguments are set
   CHECK(rig.stand_in.calls("cuLaunchKernel") == 0);
 }
 
-TEST_CASE("a graph is made anew where its edges would be others, and for a step more", "[cuda]") {
+TEST_CASE("a graph is created again if its edges change or a step is added", "[cuda]") {
   if (!has_kernels()) return;
   GraphRig rig;
   const auto c = rig.buffer();
@@ -180,7 +180,7 @@ TEST_CASE("threads work in a partition at the same time, though one alone may ha
   for (auto& thread : threads) CHECK(thread.get().empty());
 }
 
-TEST_CASE("a partition that cannot be is refused, with the limit or what is missing", "[cuda]") {
+TEST_CASE("an impossible partition is refused, with the limit or the missing feature", "[cuda]") {
   const StandIn stand_in;
   auto much = open_partition({.multiprocessors = 1000});
   REQUIRE_FALSE(much);

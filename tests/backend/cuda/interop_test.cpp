@@ -1,4 +1,4 @@
-// A host with CUDA of its own, and wye, in one context: both ways, without copies, ordered by events.
+// An application with CUDA of its own and wye in one context: in both directions, without copies, ordered by events.
 #include <wye/interop/cuda.hpp>
 #include <wye/interop/dlpack.hpp>
 #include <wye/wye.hpp>
@@ -56,7 +56,8 @@ class CudaHost {
   CUdeviceptr memory = 0;
 };
 
-TEST_CASE("the host's context is used and kept, and what is taken out is what it brought", "[cuda]") {
+TEST_CASE("the application's context is used and kept, and the native handles are the application's",
+          "[cuda]") {
   const StandIn stand_in;
   const CudaHost host;
   const auto before = stand_in.alive();
@@ -90,7 +91,7 @@ TEST_CASE("a context of another device, none, or of no driver, is refused", "[cu
   const auto refused = [&](interop::CudaDevice brought, const char* words) {
     auto pool = ContextPool::open(
         {.backends = {"cpu"}, .cuda_driver = WYE_STAND_IN_CUDA, .adopt = {interop::cuda_device(brought)}});
-    if (pool) {  // what only opening finds is the adapter's reason
+    if (pool) {  // a failure to open is the adapter's reason
       CHECK(pool->devices().size() == 1);
       CHECK(pool->adapters().front().reason.find(words) != std::string::npos);
       return;
@@ -165,7 +166,7 @@ TEST_CASE("a lane follows the host's stream and its event, and the host's stream
   CHECK(stand_in.depth() == 1);
 }
 
-TEST_CASE("the host's points are waited for by the host too, and are nothing to signal", "[cuda]") {
+TEST_CASE("the host can wait for the application's points, and cannot signal them", "[cuda]") {
   const StandIn stand_in;
   const CudaHost host;
   ContextPool pool = host.pool();
@@ -209,7 +210,7 @@ TEST_CASE("a DLPack tensor of CUDA is an array there, and an array is one", "[cu
       CHECK((*array.read())[0] == 100.0f);
       const Device device = runtime.devices().front();
       DLManagedTensorVersioned* out = interop::to_dlpack(array, {.shape = {900}, .on = device}).value();
-      CHECK(out->dl_tensor.data == handle_of<void*>(host.memory + 400));  // where it was all the time
+      CHECK(out->dl_tensor.data == handle_of<void*>(host.memory + 400));  // the same address
       CHECK(out->dl_tensor.device.device_type == interop::dl::cuda);
       CHECK(deleted == 0);
       out->deleter(out);

@@ -9,7 +9,7 @@
 
 namespace wye::test {
 
-TEST_CASE("a kernel whose threads wait for each other computes what it should", "[cuda]") {
+TEST_CASE("a kernel whose threads wait for each other has the right result", "[cuda]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
   const auto found = discover();
@@ -119,7 +119,7 @@ TEST_CASE("device memory that is out is an error that names it, and there is roo
   CHECK(second.error().sentence().find("5.00 GiB") != std::string::npos);
   CHECK(device->memory().in_use == 5_GiB);
   first.reset();
-  Lane lane(good(device->create_lane()));  // what is given back is so in the order of a stream
+  Lane lane(good(device->create_lane()));  // memory is freed in the order of a stream
   CHECK(lane.wait(Instant::max()));
   for (int tries = 0; tries < 1000 && stand_in.alive().at("device") != 0; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,4 +1,4 @@
-// A device that gives fewer lanes than it was asked for.
+// A device with fewer lanes than requested.
 #include <wye/wye.hpp>
 
 #include <chrono>
@@ -22,7 +22,7 @@ TEST_CASE("a device that gives one lane of two is used through that one", "[cuda
   const long tried = stand_in.calls("cuStreamCreateWithPriority");
   for (int i = 0; i < 4; ++i) CHECK(pool.lease().value().id() == first);
   CHECK(stand_in.calls("cuStreamCreateWithPriority") == tried);
-  // What is leased is waited for, and no longer than asked.
+  // A leased lane is waited for, up to the deadline.
   std::optional<Lease> held = pool.lease().value();
   CHECK(held->id() == first);
   const auto none = pool.try_lease();

@@ -1,4 +1,4 @@
-// How kernels are launched: in clusters, all blocks at once, with more shared memory; and what a device does not launch.
+// Launches of kernels: in clusters, all blocks at once, with more shared memory; and launches that a device refuses.
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"
@@ -28,7 +28,7 @@ InClusters in_clusters(LaunchOptions launch, const char* name = "in_clusters") {
       {.name = name, .sources = {CudaCpp{.text = together_cu, .workgroup = 32, .launch = launch}}}));
 }
 
-/// The error of a job, with all it says.
+/// Returns the complete description of a job's error.
 template <class J>
 std::string error_of(Runtime& runtime, J&& call, Errc code) {
   const auto done = runtime.submit(Job(std::forward<J>(call), workload_types::vector)).wait();
@@ -71,7 +71,7 @@ TEST_CASE("all blocks of a cooperative launch wait for each other, each with its
   CHECK(stand_in.calls("cuLaunchKernel") == 0);
 }
 
-TEST_CASE("a cooperative grid that is too large is refused with what would fit", "[cuda]") {
+TEST_CASE("a cooperative grid that is too large is refused with the largest possible grid", "[cuda]") {
   if (!has_kernels()) return;
   const Setting few("WYE_STANDIN_MULTIPROCESSORS", "2");
   const StandIn stand_in;
@@ -92,7 +92,7 @@ TEST_CASE("a cooperative grid that is too large is refused with what would fit",
   CHECK(stand_in.calls("cuLaunchKernelEx") == 1);
 }
 
-TEST_CASE("a device that launches no blocks all at once says so", "[cuda]") {
+TEST_CASE("a device without cooperative launches reports that", "[cuda]") {
   if (!has_kernels()) return;
   const Setting none("WYE_STANDIN_COOPERATIVE", "0");
   const StandIn stand_in;
@@ -186,8 +186,7 @@ TEST_CASE("options of a launch that cannot be meant are refused when the kernel 
   CHECK(refusal({.cluster = Extent3(16), .cooperative = true, .shared_carveout = 100}) == "none");
 }
 
-TEST_CASE("a preference for shared memory is a hint: it is given, and nothing fails where it is not taken",
-          "[cuda]") {
+TEST_CASE("a preference for shared memory is a hint: the job runs even if the driver ignores it", "[cuda]") {
   if (!has_kernels()) return;
   constexpr int carveout = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
   const StandIn stand_in;
@@ -243,7 +242,7 @@ TEST_CASE("a block that the kernel's registers do not allow is refused with both
   CHECK(fits->resident_groups() == 132);
 }
 
-TEST_CASE("a kernel is loaded when it is made, where the driver can be told to", "[cuda]") {
+TEST_CASE("a kernel is loaded when it is created, if the driver supports that", "[cuda]") {
   if (!has_kernels()) return;
   for (const char* version : {"13000", "12020"}) {
     const Setting driver("WYE_STANDIN_VERSION", version);

@@ -1,4 +1,4 @@
-// Memory of lanes: pools, quotas, what is kept.
+// Memory of lanes: pools, quotas, kept memory.
 #include <array>
 #include <random>
 #include <tuple>
@@ -20,8 +20,8 @@ std::shared_ptr<DeviceBase> open_keeping(Bytes kept) {
   return good(discover(options).at(0).adapter->open());
 }
 
-/// Waits for the device, whereupon a driver takes back what pools keep above their threshold; what ended before has gone
-/// to its pool by then.
+/// Waits for the device, so that the driver releases the memory that pools keep above their threshold. Memory freed before
+/// is in its pool by then.
 void settle(const std::shared_ptr<DeviceBase>& device) {
   (void)device->native_door()->native_memory(
       *good(device->create_buffer({.bytes = 16_B, .account = nullptr})));
@@ -52,7 +52,7 @@ TEST_CASE("an account has a pool of its own, as long as it or a buffer of it liv
   CHECK(stand_in.alive()["pools"] == 4);
 }
 
-TEST_CASE("an account holds on to what it may keep, and never to more than its limit", "[cuda]") {
+TEST_CASE("an account keeps freed memory up to its limit", "[cuda]") {
   const StandIn stand_in;
   for (const auto& [kept, limit, expected] :
        {std::tuple{0_MiB, 8_MiB, 0_MiB}, std::tuple{3_MiB, 8_MiB, 3_MiB}, std::tuple{64_MiB, 5_MiB, 5_MiB}}) {
@@ -67,11 +67,11 @@ TEST_CASE("an account holds on to what it may keep, and never to more than its l
     settle(device);
     CHECK((stand_in.reserved() >= expected && stand_in.reserved() <= expected + 64_B));
     const MemoryInfo memory = device->memory();
-    CHECK(memory.available + 64_B >= memory.total);  // what is kept is there for whoever needs it
+    CHECK(memory.available + 64_B >= memory.total);  // kept memory is available to all lanes
   }
 }
 
-TEST_CASE("what one lane keeps another gets where there is nothing else", "[cuda]") {
+TEST_CASE("a lane receives the kept memory of another lane if there is no other", "[cuda]") {
   const Setting little("WYE_STANDIN_MEMORY", "67108864");
   const StandIn stand_in;
   const auto device = good(discover().at(0).adapter->open());
@@ -100,7 +100,7 @@ TEST_CASE("a lane that has spent its limit takes nothing from another", "[cuda]"
   CHECK(device->create_buffer({.bytes = 7_MiB, .account = large}));
 }
 
-TEST_CASE("memory goes from lane to lane, and comes back, with what was written last", "[cuda]") {
+TEST_CASE("memory moves between lanes with its last contents", "[cuda]") {
   const StandIn stand_in;
   const auto device = open_keeping(1_MiB);
   const std::array accounts{account("a", 8_MiB), account("b", 8_MiB), account("c", 8_MiB)};
@@ -118,7 +118,7 @@ TEST_CASE("memory goes from lane to lane, and comes back, with what was written 
     lanes[to]->wait_for(written);
     lanes[to]->copy(range(source), range(target));
     lanes[to]->download(range(target), writable_bytes_of(got[round]));
-    lanes[to]->submit();  // nobody here holds the buffers any more
+    lanes[to]->submit();  // the test no longer holds the buffers
     if (random() % 8 == 0) REQUIRE(lanes[to]->wait(Clock::steady().now() + std::chrono::seconds(60)));
   }
   for (const auto& lane : lanes) REQUIRE(lane->wait(Instant::max()));

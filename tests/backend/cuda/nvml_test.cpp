@@ -1,5 +1,5 @@
-// What NVIDIA's monitor says of devices. tests/with-stand-in-cuda.sh has its stand-in found; on other machines there is nothing to
-// see but why not.
+// The values of NVML for devices. tests/with-stand-in-cuda.sh selects its stand-in. On other machines the tests check only the
+// reasons for missing values.
 #include <wye/wye.hpp>
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace wye::test {
 namespace {
 
-/// "standin": there is NVML's; "none": there is none; else whatever the machine has.
+/// "standin": the stand-in for NVML is present; "none": NVML is absent; otherwise the machine's NVML.
 std::string_view libraries() {
   const char* const set = std::getenv("LIBRARIES");
   return set ? set : "";
@@ -41,7 +41,7 @@ void all_absent(const Monitoring& all, std::string_view why) {
 
 }  // namespace
 
-TEST_CASE("each device says what it knows, or why it says nothing", "[cuda][nvml]") {
+TEST_CASE("each device has its values of NVML, or the reason for their absence", "[cuda][nvml]") {
   const StandIn stand_in;
   const Runtime runtime = open_runtime();
   const Metrics metrics = runtime.metrics();
@@ -85,7 +85,7 @@ TEST_CASE("asking the monitor makes no context and calls nothing of the driver",
   CHECK(stand_in.calls("cuMemGetInfo") == 0);
 }
 
-TEST_CASE("each number that NVML does not say has its own reason", "[cuda][nvml]") {
+TEST_CASE("each missing number of NVML has its own reason", "[cuda][nvml]") {
   if (libraries() != "standin") return;
   const StandIn stand_in;
   const auto monitor = [] { return good(discover().at(0).adapter->open())->monitor(); };

@@ -1,4 +1,4 @@
-// Two devices of CUDA that reach each other's memory: what goes from one to the other does not pass through the host.
+// Two CUDA devices that access each other's memory. Transfers between them do not pass through the host.
 #include <wye/interop/shared.hpp>
 #include <wye/wye.hpp>
 
@@ -132,8 +132,7 @@ TEST_CASE("an array goes from one device to another that reaches it without the 
   }
 }
 
-TEST_CASE("a copy between devices that fails is the failure of the job, and of what it should have written",
-          "[cuda][peers]") {
+TEST_CASE("a failed copy between devices fails the job and its outputs", "[cuda][peers]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
   const Setting count("WYE_STANDIN_DEVICES", "2");

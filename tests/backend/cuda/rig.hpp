@@ -33,7 +33,7 @@ inline std::span<std::byte> writable_bytes_of(std::vector<Word>& words) {
   return std::as_writable_bytes(std::span(words));
 }
 
-/// What came of a run: the first error, if there was one, and what was downloaded.
+/// The result of a run: the first error, if any, and the downloaded words.
 struct Outcome {
   std::optional<Error> error;
   std::vector<Word> out = std::vector<Word>(length, poison);

@@ -1,4 +1,4 @@
-// One memory for CUDA (the stand-in) and Vulkan (lavapipe), by the files of their drivers; and what happens where they cannot.
+// Memory shared by CUDA (the stand-in) and Vulkan (lavapipe), by file descriptors of their drivers, and the fallbacks.
 #include <wye/interop/shared.hpp>
 #include <wye/wye.hpp>
 
@@ -26,7 +26,7 @@ std::vector<Word> random_words(std::size_t count, unsigned seed) {
 
 #if WYE_WITH_VULKAN
 
-/// The digits of the UUID that lavapipe has here; empty where there is no Vulkan.
+/// Returns the digits of lavapipe's UUID. Empty without Vulkan.
 const std::string& vulkan_uuid() {
   static const std::string digits = [] {
     auto pool = ContextPool::open({.backends = {"vulkan"}});
@@ -39,7 +39,7 @@ const std::string& vulkan_uuid() {
   return digits;
 }
 
-/// Both legs, on one silicon as far as they say.
+/// Both backends, on one silicon by their UUIDs.
 struct Pair {
   Pair() : Pair(vulkan_uuid()) {}
   explicit Pair(const std::string& uuid)
@@ -63,7 +63,7 @@ bool has_pair() {
 #define WYE_NEEDS_PAIR() \
   if (!has_pair()) return
 
-/// Each device writes what the other is to find, several times.
+/// Each device writes words that the other one reads, several times.
 void go_round(Pair& pair, SharedBuffer& memory, std::size_t count) {
   const bool copies = !memory.why_copied().empty();
   Lease a = pair.lease(pair.vulkan), b = pair.lease(pair.cuda);
@@ -81,7 +81,7 @@ void go_round(Pair& pair, SharedBuffer& memory, std::size_t count) {
     a.wait(60s).value();
     CHECK((seen == words));
     CHECK((found == more));
-    // What one writes now the other has at once, or not at all.
+    // The other device sees a write at once, or not at all.
     a.fill(memory.on(pair.vulkan), 7);
     a.wait(60s).value();
     b.download(memory.on(pair.cuda), seen);
@@ -99,7 +99,7 @@ TEST_CASE("CUDA and Vulkan on one silicon have one memory, whichever makes it", 
   long files = 0;
   {
     Pair pair;
-    for (int time = 0; time < 2; ++time) {  // what drivers keep open they have after the first
+    for (int time = 0; time < 2; ++time) {  // the files that drivers keep open exist after the first time
       if (time == 1) files = open_files();
       for (const bool by_vulkan : {true, false})
         for (const std::size_t count : {std::size_t{1}, std::size_t{1023}, std::size_t{600'001}}) {
@@ -170,7 +170,7 @@ TEST_CASE("memory that is shared outlives the buffer, and the device, that made 
   }
 }
 
-TEST_CASE("what a driver refuses is a reason, no error; files are closed once, and nothing is left",
+TEST_CASE("a driver's refusal is a reason, no error; files are closed once, and no object is left",
           "[cuda][shared]") {
   WYE_NEEDS_PAIR();
   const StandIn stand_in;
@@ -201,7 +201,7 @@ TEST_CASE("what a driver refuses is a reason, no error; files are closed once, a
             auto memory = by_vulkan ? share<Word>(pair.vulkan, pair.cuda, 777).value()
                                     : share<Word>(pair.cuda, pair.vulkan, 777).value();
             INFO(memory.why_copied());
-            // Where one way is refused there is the other.
+            // If one way is refused, the other one is used.
             CHECK(memory.why_copied().empty() != other_way_too);
             if (other_way_too) {
               CHECK(memory.why_copied().find("'cuda:0' gives no memory to share") != std::string::npos);
@@ -241,7 +241,7 @@ TEST_CASE("devices that are not one silicon have two memories, and each turn cop
   go_round(pair, memory, 1001);
 }
 
-TEST_CASE("where the drivers share no timeline the host waits, and says why", "[cuda][shared]") {
+TEST_CASE("if the drivers share no timeline, the host waits, with the reason", "[cuda][shared]") {
   WYE_NEEDS_PAIR();
   const StandIn stand_in;
   Pair pair;
@@ -324,7 +324,7 @@ TEST_CASE("a lane waits for a semaphore of another driver on the device, and sig
     }
     CHECK(stand_in.calls("cuWaitExternalSemaphoresAsync") == 10);
     CHECK(stand_in.calls("cuSignalExternalSemaphoresAsync") == 10);
-    // Also behind what is parked on the host until then.
+    // Also behind work that is parked on the host until then.
     Lease lease = pool.lease().value();
     const auto gate = good(lease.device().base()->create_timeline());
     lease.wait_for(SyncPoint(gate, 1));
@@ -339,7 +339,7 @@ TEST_CASE("a lane waits for a semaphore of another driver on the device, and sig
   CHECK(stand_in.alive().at("semaphores") == before.at("semaphores"));
 }
 
-TEST_CASE("a semaphore that the driver refuses is closed by who brought it, once", "[cuda][shared]") {
+TEST_CASE("a semaphore that the driver refuses is closed once, by its exporter", "[cuda][shared]") {
   const StandIn stand_in;
   ContextPool pool = ContextPool::open({.backends = {"cuda"}, .cuda_driver = WYE_STAND_IN_CUDA}).value();
   NativeDoor& door = *pool.devices().front().base()->native_door();
@@ -357,7 +357,7 @@ TEST_CASE("a semaphore that the driver refuses is closed by who brought it, once
     CHECK(door.open_shared_timeline(shared).error() == Errc::unsupported);
   }
   CHECK(open_files() == files);
-  // A signal that the driver refuses fails the lane, and says so.
+  // A signal that the driver refuses fails the lane with the reason.
   SharedTimeline shared{original, base::Descriptor(original->another_file())};
   const auto timeline = good(door.open_shared_timeline(shared));
   Lease lease = pool.lease().value();

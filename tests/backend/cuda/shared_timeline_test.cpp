@@ -79,8 +79,8 @@ VkInstance instance_of_real = VK_NULL_HANDLE;
 std::list<Mirror> mirrors;
 std::mutex mutex;
 std::vector<VkBufferMemoryBarrier> halves;  // of transfers to other drivers and from them
-std::atomic<bool> hangs = false;            // it takes work and does none
-std::atomic<bool> is_lost = false;          // and says so
+std::atomic<bool> hangs = false;            // it accepts work and executes none
+std::atomic<bool> is_lost = false;          // and reports it
 
 PFN_vkGetDeviceProcAddr real_device() {
   return reinterpret_cast<PFN_vkGetDeviceProcAddr>(real(instance_of_real, "vkGetDeviceProcAddr"));
@@ -209,7 +209,7 @@ interop::SharedBuffer share_words(const Lease& a, const Lease& b) {
   return memory;
 }
 
-/// Waits, and says how it failed: within the time that a lost device may cost, and not at the deadline.
+/// Waits and returns the failure. It must come within the time limit of a lost device, and not at the deadline.
 Error failure_of_wait(Lease& lease) {
   const Instant begun = Clock::steady().now();
   const auto waited = lease.wait(60s);
@@ -220,8 +220,7 @@ Error failure_of_wait(Lease& lease) {
 
 }  // namespace
 
-TEST_CASE("the turn of the other device begins on the device, and the host waits for nothing",
-          "[cuda][shared]") {
+TEST_CASE("a wait for the other device happens on the device, without the host", "[cuda][shared]") {
   if (!has_vulkan()) return;
   const StandIn stand_in;
   const auto alive = stand_in.alive();
@@ -246,7 +245,7 @@ TEST_CASE("the turn of the other device begins on the device, and the host waits
         CHECK(on_cuda == std::vector<Word>(5000, round));
         CHECK(on_vulkan == std::vector<Word>(5000, 1000 + round));
       }
-      // What has not even been given to the driver yet is handed over too.
+      // Work that is not yet submitted to the driver is handed over too.
       const auto gate = good(vulkan.device().base()->create_timeline());
       std::vector<Word> seen(5000);
       vulkan.wait_for(SyncPoint(gate, 1));
@@ -271,7 +270,7 @@ TEST_CASE("the turn of the other device begins on the device, and the host waits
     }
     CHECK(released == 42);
     CHECK(acquired == 40);
-    // A lane that has failed hands nothing over, and leaves nobody waiting.
+    // A failed lane hands nothing over, and no waiter stays blocked.
     auto memory = interop::share<Word>(vulkan.device(), cuda.device(), 10).value();
     stand_in.fail("cuSignalExternalSemaphoresAsync", 1, CUDA_ERROR_NOT_PERMITTED);
     cuda.fill(memory.on(cuda.device()), 1);
@@ -284,8 +283,7 @@ TEST_CASE("the turn of the other device begins on the device, and the host waits
   CHECK(stand_in.alive() == alive);
 }
 
-TEST_CASE("what waits for a turn of a lane that fails before it is given goes on, and fails with it",
-          "[cuda][shared]") {
+TEST_CASE("a wait for a lane that fails before its signal continues and fails with it", "[cuda][shared]") {
   if (!has_vulkan()) return;
   Both both;
   Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan");
@@ -307,8 +305,7 @@ TEST_CASE("what waits for a turn of a lane that fails before it is given goes on
   CHECK(next.wait(60s));
 }
 
-TEST_CASE("a turn of a CUDA device that is lost comes from the host, and who waited for it fails",
-          "[cuda][shared]") {
+TEST_CASE("the host signals for a lost CUDA device, and the waiter fails", "[cuda][shared]") {
   if (!has_vulkan()) return;
   Both both;
   Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan"), bystander = both.lease("vulkan");
@@ -326,7 +323,7 @@ TEST_CASE("a turn of a CUDA device that is lost comes from the host, and who wai
   auto own = bystander.buffer<Word>(100).value();
   bystander.fill(own, 1);
   CHECK(bystander.wait(20ms).error() == Errc::timed_out);
-  // Nobody but who waits looks at the device that is lost.
+  // Only the waiter examines the lost device.
   both.stand_in.fail("cuEventQuery", 1, CUDA_ERROR_LAUNCH_FAILED);
   CHECK(bystander.wait(60s));
   const Error failed = failure_of_wait(vulkan);
@@ -334,8 +331,7 @@ TEST_CASE("a turn of a CUDA device that is lost comes from the host, and who wai
   says(failed.describe(), {"'cuda:0'", "CUDA_ERROR_LAUNCH_FAILED"});
 }
 
-TEST_CASE("a turn of a Vulkan device that is lost comes from the host, and who waited for it fails",
-          "[cuda][shared]") {
+TEST_CASE("the host signals for a lost Vulkan device, and the waiter fails", "[cuda][shared]") {
   if (!has_vulkan()) return;
   Both both;
   Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan");

@@ -1,5 +1,5 @@
 #pragma once
-/// The stand-in for CUDA's driver, and what tests may ask of it.
+/// The stand-in for CUDA's driver, and the controls for tests.
 #include <wye/base/dynamic_library.hpp>
 
 #include <cstdlib>
@@ -48,7 +48,7 @@ class Setting {
   const char* name_;
 };
 
-/// Its own handle of the stand-in: what was set stays set while no backend has it open.
+/// A handle of the stand-in. Its settings persist while no backend has it open.
 class StandIn {
  public:
   StandIn() : library_(good(DynamicLibrary::open(WYE_STAND_IN_CUDA))) { reset(); }
@@ -82,7 +82,7 @@ class StandIn {
   }
   /// Objects that were there when a context ended that was not broken.
   long left_behind() const { return call<long (*)()>("left_behind")(); }
-  /// What was made and not given back.
+  /// Returns the objects that were created and not destroyed.
   std::map<std::string, long> alive() const {
     std::map<std::string, long> all;
     for (const char* what : {"streams", "events", "pools", "libraries", "graphs", "partitions", "device",

@@ -36,8 +36,8 @@ Result<std::shared_ptr<DeviceBase>> open_device(std::size_t index) {
   return found[index].adapter->open();
 }
 
-/// In a context of the host's: launches that say more than their sizes, graphs that other steps are set in, and memory that is
-/// there once pools have given back what they kept.
+/// In a context of the application: launches with attributes, graphs whose steps change, and the total memory after pools
+/// have released their kept memory.
 Outcome of_host(const StandIn& stand_in, const Check& check) {
   const auto driver = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
   CUcontext context = nullptr;
@@ -160,7 +160,7 @@ Outcome of_two(const StandIn&, const Check& check) {
   return outcome;
 }
 
-/// Most of what there is, on one device, whole or divided.
+/// Most functions of the backend, on one device, whole or partitioned.
 template <Isolation isolation>
 Outcome alone(const StandIn&, const Check& check) {
   const auto found = discover(WYE_STAND_IN_CUDA, isolation);
@@ -196,7 +196,7 @@ const Part& part_of(const std::string& function) {
   });
 }
 
-/// Calls that give something back: where they fail, it is not given back.
+/// Calls that destroy objects: if they fail, the objects leak.
 bool gives_back(std::string_view function) {
   for (const char* word : {"Destroy", "Free", "Unload", "Unmap", "Release", "Ctx"})
     if (function.find(word) != std::string_view::npos) return true;
@@ -245,7 +245,7 @@ TEST_CASE("any call of the driver may fail", "[cuda][no_tsan]") {
         ++runs;
         INFO(function << ", call " << n << ", code " << code);
         CHECK(stand_in.depth() == 1);
-        // What a lost device had is its context's to free.
+        // The context frees the objects of a lost device.
         const bool fatal = cuda::ends_device(static_cast<CUresult>(code));
         if (!lost && !fatal && !gives_back(function)) {
           CHECK(stand_in.left_behind() == 0);

@@ -1,5 +1,5 @@
-// One process with CUDA's leg (on the stand-in), Vulkan's and the CPU's: each job goes where the table says, and falls to the
-// next where that fails.
+// One process with CUDA (on the stand-in), Vulkan and the CPU: each job goes to the backend of the table, and falls back to the
+// next one if that fails.
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"
@@ -39,7 +39,7 @@ RuntimeOptions options(std::vector<std::string> backends) {
 
 }  // namespace
 
-TEST_CASE("a job of the runtime runs on CUDA's leg, and the ticket says so", "[cuda]") {
+TEST_CASE("a job of the runtime runs on CUDA, and the ticket names it", "[cuda]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
   {
@@ -63,7 +63,7 @@ TEST_CASE("the driver that the environment names is the one that is opened", "[.
 }
 
 #if WYE_WITH_VULKAN
-TEST_CASE("each type of work goes to the leg its table names, in one process", "[cuda]") {
+TEST_CASE("each type of work goes to the backend of its table, in one process", "[cuda]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
   Runtime runtime = good(Runtime::open(options({"cuda", "vulkan", "cpu"})));

@@ -38,7 +38,7 @@ class Exhausted {
 
 }  // namespace
 
-TEST_CASE("a library is not missing where the process can open no file", "[vulkan][descriptors]") {
+TEST_CASE("a library is not reported missing if the process can open no file", "[vulkan][descriptors]") {
   // No assertion while files are exhausted: the sanitizer of undefined behaviour opens a pipe to check an object.
   Errc code{};
   std::string said;
@@ -60,8 +60,7 @@ TEST_CASE("a library is not missing where the process can open no file", "[vulka
   CHECK(DynamicLibrary::open("libwye-absent.so.1").error() == Errc::unavailable);
 }
 
-TEST_CASE("Vulkan is not said to be absent where the process can open no file, or few",
-          "[vulkan][descriptors]") {
+TEST_CASE("Vulkan is not reported absent if the process can open no file, or few", "[vulkan][descriptors]") {
   for (const unsigned left : {0u, 1u, 2u, 3u, 5u, 8u}) {
     INFO(left);
     std::vector<device::Discovered> found;

@@ -1,4 +1,4 @@
-// What is there is listed with what the driver says, and what cannot be used with the reason.
+// The list of devices has the driver's description of each, and the reason for each unusable one.
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,7 +16,7 @@ using vulkan::VulkanInstance;
 
 #define no_driver_test "without a driver there is one entry with the reason"
 
-/// What is written to standard output and error while it lives.
+/// Captures standard output and error while it lives.
 class Listener {
  public:
   Listener() : file_(std::tmpfile()) {
@@ -64,7 +64,7 @@ bool says(const AdapterInfo& info, std::string_view words) {
   return info.reason.find(words) != std::string::npos;
 }
 
-TEST_CASE("every device is listed with what its driver says", "[vulkan]") {
+TEST_CASE("every device is listed with its driver's description", "[vulkan]") {
   Listener listener;
   const auto found = discover();
   CHECK(listener.stop() == "");
@@ -95,7 +95,7 @@ TEST_CASE("every device is listed with what its driver says", "[vulkan]") {
   }
 }
 
-TEST_CASE("lavapipe is what it is", "[vulkan]") {
+TEST_CASE("lavapipe is listed as a CPU", "[vulkan]") {
   for (const Discovered& one : discover())
     if (one.info.name.substr(0, 8) == "llvmpipe") {
       CHECK(one.info.type == AdapterType::cpu);
@@ -105,14 +105,14 @@ TEST_CASE("lavapipe is what it is", "[vulkan]") {
     }
 }
 
-TEST_CASE("a machine without a loader has one entry that says so", "[vulkan]") {
+TEST_CASE("a machine without a loader has one entry with the reason", "[vulkan]") {
   const AdapterInfo info = only_entry({.loaders = {"libno_such_vulkan.so.1", "libnor_this.so"}});
   CHECK(info.id == "vulkan");
   CHECK(says(info, "libno_such_vulkan.so.1"));
   CHECK(says(info, "libnor_this.so"));
 }
 
-TEST_CASE("a library that is no loader is told apart", "[vulkan]") {
+TEST_CASE("a library that is no loader has a reason of its own", "[vulkan]") {
   CHECK(says(only_entry({.loaders = {"libm.so.6"}}), "not a Vulkan loader"));
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("peers 10: a device without a queue that computes, or any, is listed w
   }
 }
 
-TEST_CASE("a device that does not open says why, and nothing is left behind", "[vulkan]") {
+TEST_CASE("a device that fails to open reports the reason and leaves no objects", "[vulkan]") {
   for (const VkResult result :
        {VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_DEVICE_LOST}) {
     Driver driver;
@@ -261,7 +261,7 @@ TEST_CASE("a device that does not open says why, and nothing is left behind", "[
   }
 }
 
-TEST_CASE("only what is listed is switched on", "[vulkan]") {
+TEST_CASE("only listed features are enabled", "[vulkan]") {
   Driver driver;
   bool seen = false;
   driver.replace<PFN_vkCreateDevice>(
@@ -291,7 +291,7 @@ TEST_CASE("only what is listed is switched on", "[vulkan]") {
   CHECK(seen);
 }
 
-TEST_CASE("all who neither validate nor wrap share one instance, which ends with the last of them",
+TEST_CASE("backends without validation and wrapping share one instance, which ends with the last of them",
           "[vulkan]") {
   std::weak_ptr<VulkanInstance> weak;
   {

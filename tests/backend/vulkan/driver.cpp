@@ -22,7 +22,7 @@ std::string_view kind_of(std::string_view name) {
 
 bool makes(std::string_view name) { return begins_with(name, "vkCreate") || name == "vkAllocateMemory"; }
 
-/// Whether what a function ends, its last argument but one, is something.
+/// Returns whether the object that a function destroys, its last argument but one, is not null.
 template <class... A>
 bool ends_something(const A&... arguments) {
   if constexpr (sizeof...(A) >= 2) {
@@ -152,7 +152,7 @@ VkResult Driver::arrive(std::string_view name, bool can_fail, bool can_be_lost) 
   return VK_ERROR_DEVICE_LOST;
 }
 
-/// A device that is lost does nothing any more. This one is well, and has to end what it was given.
+/// A lost device does no more work. This device is not lost, so it must complete its submissions.
 void Driver::stop_device() {
   if (device_ != VK_NULL_HANDLE) Hook<tag::DeviceWaitIdle, PFN_vkDeviceWaitIdle>::real(device_);
 }

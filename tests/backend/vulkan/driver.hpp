@@ -1,6 +1,6 @@
 #pragma once
-/// The Vulkan driver, watched: every call counted, what it makes and ends counted, any call made to fail, any
-/// function replaced.
+/// A layer over the Vulkan driver. It counts calls, created and destroyed objects. A test can make any call fail and
+/// replace any function.
 #include <any>
 #include <atomic>
 #include <functional>
@@ -26,9 +26,9 @@ class Driver {
   vulkan::Wrap wrap();
 
   /// Makes the `nth` call of `name` from now on (1: the next) answer `result` instead of being made. A lost
-  /// device stays lost: what it was doing ends, and every later call that can say so does.
+  /// device stays lost: its work ends, and every later call that can return the loss does.
   void fail(std::string_view name, unsigned nth, VkResult result);
-  /// Whether the call that was to fail has been asked for.
+  /// Returns whether the failing call was made.
   bool failed() const { return failed_; }
   /// Puts `function(real, arguments...)` in the place of a function.
   template <class Pfn, class F>
@@ -37,7 +37,7 @@ class Driver {
   }
 
   unsigned calls(std::string_view name) const;
-  /// What was made and not ended: by kind, "Buffer". Empty when all is well.
+  /// Returns the objects that were created and not destroyed, by kind, "Buffer". Empty without leaks.
   std::map<std::string, int> alive() const;
   std::string alive_text() const;
 

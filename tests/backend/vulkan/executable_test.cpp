@@ -1,4 +1,4 @@
-// Kernels of users: entry points, constants, what fits and what does not.
+// Kernels of users: entry points, constants, limits.
 #include "backend/vulkan/vulkan_executable.hpp"
 
 #include "backend/vulkan/driver.hpp"
@@ -157,7 +157,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < b.length()) b[i] = a[i] 
 }
 
 TEST_CASE("atomics of device scope are valid with the memory model and without", "[vulkan]") {
-  Rig rig;  // validation says nothing
+  Rig rig;  // validation reports nothing
   const bool has_model = rig.device().info().features.contains({Feature::memory_model});
   for (const bool with_model : {false, has_model}) {
     Artefact a = artefact();

@@ -8,7 +8,7 @@ namespace {
 
 constexpr Word poison = 0xdeadbeef;
 
-/// What came of a run: the first error, if there was one, and what was downloaded.
+/// The result of a run: the first error, if any, and the downloaded words.
 struct Outcome {
   std::optional<Error> error;
   std::vector<Word> out = std::vector<Word>(length, poison);

@@ -26,7 +26,7 @@ void on_both(void (*scenario)(Pair&)) {
   }
 }
 
-TEST_CASE("peers 7: a dispatch reads what the one before it wrote", "[vulkan]") {
+TEST_CASE("peers 7: a dispatch reads the writes of the dispatch before it", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
     lane->dispatch(p.add, p.add_to(p.x, 7), length);
@@ -60,7 +60,7 @@ TEST_CASE("peers 7: a dispatch writes after the one before it read", "[vulkan]")
   });
 }
 
-TEST_CASE("a dispatch sees what transfers before it wrote, and transfers what it wrote", "[vulkan]") {
+TEST_CASE("a dispatch sees the writes of earlier transfers, and later transfers see its writes", "[vulkan]") {
   on_both([](Pair& p) {
     auto lane = p.rig.lane();
     std::vector<Word> out(length);
@@ -77,7 +77,8 @@ TEST_CASE("a dispatch sees what transfers before it wrote, and transfers what it
   });
 }
 
-TEST_CASE("submissions of a lane and of lanes that wait see what came before", "[vulkan]") {
+TEST_CASE("submissions see the writes of earlier ones on their lane and on lanes that they wait for",
+          "[vulkan]") {
   on_both([](Pair& p) {
     auto first = p.rig.lane(), second = p.rig.lane();
     for (Word i = 0; i < 20; ++i) {
@@ -99,9 +100,8 @@ TEST_CASE("submissions of a lane and of lanes that wait see what came before", "
   });
 }
 
-TEST_CASE("a batch begins behind all that was given to the queue, and ends with what the host may read",
-          "[vulkan]") {
-  // What nobody else can see: validation looks at one batch at a time, and lavapipe is in order anyhow.
+TEST_CASE("a batch begins after all earlier submissions, and ends with a barrier for the host", "[vulkan]") {
+  // No other check sees this: validation examines one batch at a time, and lavapipe executes in order anyway.
   Driver driver;
   std::vector<std::string> calls;
   bool writes_seen = true;
@@ -143,7 +143,7 @@ TEST_CASE("a batch begins behind all that was given to the queue, and ends with 
   CHECK(writes_seen);
 }
 
-TEST_CASE("what validation says reaches the sink", "[vulkan]") {
+TEST_CASE("messages of validation reach the sink", "[vulkan]") {
   if (!validates()) return;
   Rig rig;
   const VkBufferCreateInfo nothing{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
@@ -162,7 +162,7 @@ TEST_CASE("what validation says reaches the sink", "[vulkan]") {
   CHECK(messages[0].find("VUID-VkBufferCreateInfo-size-00912") != std::string::npos);
 }
 
-/// A driver whose barriers can be left out.
+/// A driver that can leave out barriers.
 struct Barriers {
   Driver driver;
   bool planned = true;
@@ -187,7 +187,7 @@ void two_dispatches(Rig& rig) {
   settle(*lane);
 }
 
-TEST_CASE("validation sees a barrier that is missing, where descriptors tell it", "[vulkan]") {
+TEST_CASE("validation detects a missing barrier of descriptors", "[vulkan]") {
   if (!validates()) return;
   Barriers barriers;
   Rig rig({.wrap = barriers.driver.wrap()});
@@ -200,9 +200,9 @@ TEST_CASE("validation sees a barrier that is missing, where descriptors tell it"
   CHECK(messages[0].find("SYNC-HAZARD") != std::string::npos);
 }
 
-// Run by the test validation_is_heard: tests/run.sh puts validation into every test program through the
-// loader, and ctest looks for its words in what they print.
-TEST_CASE("a barrier is missing and nobody listens", "[.]") {
+// Run by the test validation_is_checked: tests/run.sh puts validation into every test program through the
+// loader, and ctest searches for its messages in their output.
+TEST_CASE("a barrier is missing and the messages have no sink", "[.]") {
   Barriers barriers;
   Rig rig({.wrap = barriers.driver.wrap()}, false);
   barriers.planned = false;

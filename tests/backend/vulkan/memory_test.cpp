@@ -1,4 +1,4 @@
-// Many buffers in few allocations, honest numbers, and limits that are told.
+// Many buffers in few allocations, correct numbers, and reported limits.
 #include "backend/vulkan/vulkan_memory.hpp"
 
 #include "backend/vulkan/driver.hpp"
@@ -27,7 +27,7 @@ TEST_CASE("many small buffers lie in few allocations, apart from each other", "[
   CHECK(driver.alive_text() == "");
 }
 
-TEST_CASE("what is taken is counted, and comes back when buffers go", "[vulkan]") {
+TEST_CASE("allocated memory is counted, and freed with its buffers", "[vulkan]") {
   Rig rig;
   const MemoryInfo before = rig.device().memory();
   CHECK(before.total == rig.device().info().memory);
@@ -55,7 +55,7 @@ TEST_CASE("one empty block is kept, others and large ones go back to the driver"
   CHECK(driver.calls("vkAllocateMemory") == calls);
 }
 
-TEST_CASE("a buffer too big for ever is refused with both numbers", "[vulkan]") {
+TEST_CASE("a buffer beyond the limit is refused with both numbers", "[vulkan]") {
   Rig rig;
   const std::uint64_t most = rig.device().info().limits.buffer.count;
   for (const std::uint64_t bytes : {most + 1, most * 2, ~std::uint64_t{0}}) {
@@ -70,7 +70,7 @@ TEST_CASE("a buffer too big for ever is refused with both numbers", "[vulkan]") 
   }
 }
 
-TEST_CASE("a heap that is full now is told apart, and works again when it is not", "[vulkan]") {
+TEST_CASE("a full heap has an error of its own, and works again after a free", "[vulkan]") {
   Driver driver;
   driver.replace<PFN_vkGetPhysicalDeviceMemoryProperties2>(
       "vkGetPhysicalDeviceMemoryProperties2",
@@ -87,7 +87,7 @@ TEST_CASE("a heap that is full now is told apart, and works again when it is not
   INFO(refused.error().sentence());
   CHECK(refused.error().sentence().find("does not fit now") != std::string::npos);
   CHECK(refused.error().sentence().find(std::to_string(100u << 20)) != std::string::npos);
-  // What is left is still handed out, in smaller blocks than usual, to the last MiB.
+  // The rest is still allocated, in smaller blocks than usual, to the last MiB.
   std::vector<std::shared_ptr<BufferBase>> rest;
   for (int i = 0; i < 40; ++i) rest.push_back(rig.buffer(1u << 20));
   a.reset();
@@ -95,7 +95,7 @@ TEST_CASE("a heap that is full now is told apart, and works again when it is not
   rig.buffer(90u << 20);  // needs the block that was kept
 }
 
-TEST_CASE("a driver that has no room is asked for less before wye gives up", "[vulkan]") {
+TEST_CASE("if the driver has no room, wye tries smaller blocks before it fails", "[vulkan]") {
   Driver driver;
   std::vector<std::uint64_t> asked;
   driver.replace<PFN_vkAllocateMemory>(
@@ -116,7 +116,7 @@ TEST_CASE("a driver that has no room is asked for less before wye gives up", "[v
   CHECK(refused.error().sentence().find("no room now") != std::string::npos);
 }
 
-TEST_CASE("an account is charged while a buffer lives, also where making it fails", "[vulkan]") {
+TEST_CASE("an account is charged while a buffer lives, and not if its creation fails", "[vulkan]") {
   Driver driver;
   Rig rig({.wrap = driver.wrap()});
   const auto account = std::make_shared<MemoryAccount>("lane 1", 1_MiB);
@@ -135,8 +135,7 @@ TEST_CASE("an account is charged while a buffer lives, also where making it fail
   CHECK(account->held() == Bytes{0});
 }
 
-TEST_CASE("buffers beyond what a descriptor covers work through addresses, at their far end too",
-          "[vulkan]") {
+TEST_CASE("buffers beyond the range of a descriptor work through addresses, also at their end", "[vulkan]") {
   Rig rig;
   constexpr std::uint64_t bytes = (1ull << 30) + (300u << 20) + 40, tail = 5000;
   const auto big = rig.buffer(bytes);
@@ -186,7 +185,7 @@ TEST_CASE("an empty range that is bound has no elements", "[vulkan]") {
   CHECK(difference(rig.read(x), random_words(1, 64)) == "");
 }
 
-TEST_CASE("memory for transfers is the host's to read and write", "[vulkan]") {
+TEST_CASE("the host can read and write memory for transfers", "[vulkan]") {
   Rig rig({.host_visible = false});
   const auto staging = rig.buffer(4000, MemoryUse::transfer), device = rig.buffer(4000);
   CHECK(device->host() == nullptr);

@@ -45,7 +45,7 @@ TEST_CASE("a card's own memory is used unmapped, and staging is cached memory of
   CHECK(types.transfer.front() == 3);
 }
 
-TEST_CASE("an integrated device's memory is mapped, cached and coherent where that exists", "[vulkan]") {
+TEST_CASE("an integrated device's memory is mapped, cached and coherent if that exists", "[vulkan]") {
   // As on phones: also types that are not coherent, and protected and lazily allocated ones.
   const auto types =
       vulkan::choose_memory_types(table({8 * GiB}, {{local, 0},
@@ -60,7 +60,7 @@ TEST_CASE("an integrated device's memory is mapped, cached and coherent where th
 }
 
 TEST_CASE("memory that the host reads uncached is not read in place", "[vulkan]") {
-  // As on an APU whose own heap is write-combined.
+  // Like an APU with a write-combined heap.
   const auto memory = table({4 * GiB, 8 * GiB}, {{local | visible | coherent, 0},
                                                  {local | visible | coherent | cached, 0},
                                                  {visible | coherent | cached, 1}});
@@ -76,7 +76,7 @@ TEST_CASE("of equal memory types the one in the larger heap is preferred", "[vul
   CHECK(types.transfer == List{2});
 }
 
-TEST_CASE("a queue family that only computes is preferred to one that draws too", "[vulkan]") {
+TEST_CASE("a queue family for compute only is preferred to a family that also draws", "[vulkan]") {
   constexpr VkQueueFlags draws = VK_QUEUE_GRAPHICS_BIT, computes = VK_QUEUE_COMPUTE_BIT,
                          moves = VK_QUEUE_TRANSFER_BIT;
   const auto family = [](VkQueueFlags flags, std::uint32_t queues) {

@@ -1,4 +1,4 @@
-// Memory that another driver has too: whose it is, as validation and the driver are told.
+// Memory shared with another driver, and the transfers of its ownership.
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 #include "device/native.hpp"
@@ -63,7 +63,7 @@ TEST_CASE("memory is released to another driver and acquired from it, each as ha
   CHECK(difference(got, std::vector<Word>(length, 7)) == "");
 }
 
-TEST_CASE("memory of nobody else's is handed to nobody by mistake", "[vulkan]") {
+TEST_CASE("memory that is not shared has no transfer of ownership", "[vulkan]") {
   Rig rig, other;
   auto lane = rig.lane();
   lane->release(range(other.buffer(64)));

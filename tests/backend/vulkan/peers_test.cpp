@@ -1,4 +1,4 @@
-// What was seen to go wrong in a peer, each done to wye: facts by number, as they were found there.
+// Known failures of other libraries, each reproduced with wye. The numbers are those of the list of facts.
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 #include "base/worker.hpp"
@@ -56,7 +56,7 @@ TEST_CASE("peers 1: a device lost while it is waited for gives an error and no s
     CHECK(lost.error() == Errc::device_lost);
     CHECK(lost.error().native()->api == "vkWaitSemaphores");
     CHECK(difference(out, std::vector<Word>(length, 5)) == "");
-    // For ever, on everything.
+    // Permanently, on every call.
     REQUIRE(rig.device().lost());
     CHECK(rig.device().lost()->sentence() == lost.error().sentence());
     CHECK(once(*lane).error() == Errc::device_lost);
@@ -75,8 +75,7 @@ TEST_CASE("peers 1: a device lost while it is waited for gives an error and no s
   CHECK(driver.alive_text() == "");
 }
 
-TEST_CASE("peers 1: data of a device that somebody else finds lost meanwhile is not given out",
-          "[vulkan][peers]") {
+TEST_CASE("peers 1: data of a device that another thread finds lost is not returned", "[vulkan][peers]") {
   Driver driver;
   std::function<void()> meanwhile;
   driver.replace<PFN_vkWaitSemaphores>(
@@ -125,7 +124,7 @@ TEST_CASE("peers 2: a device lost at submission is not waited for", "[vulkan][pe
   CHECK(driver.alive_text() == "");
 }
 
-TEST_CASE("peers 3: a device out of memory is an error, and goes on", "[vulkan][peers]") {
+TEST_CASE("peers 3: a device out of memory returns an error and works again", "[vulkan][peers]") {
   Driver driver;
   Rig rig({.wrap = driver.wrap()});
   std::vector<std::shared_ptr<BufferBase>> many;
@@ -235,7 +234,7 @@ TEST_CASE("peers 8: four threads share one device", "[vulkan][peers]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("peers 9: whatever is dropped in flight lives until the device is done", "[vulkan][peers]") {
+TEST_CASE("peers 9: objects destroyed in flight live until the device completes", "[vulkan][peers]") {
   Driver driver;
   {
     Rig rig({.wrap = driver.wrap()});
@@ -261,7 +260,7 @@ TEST_CASE("peers 9: whatever is dropped in flight lives until the device is done
   CHECK(driver.alive_text() == "");
 }
 
-TEST_CASE("peers 9: a lane that is dropped while it waits for the host ends when the host signals",
+TEST_CASE("peers 9: a lane destroyed while it waits for the host ends when the host signals",
           "[vulkan][peers]") {
   Rig rig;
   const auto gate = good(rig.device().create_timeline());

@@ -1,4 +1,4 @@
-// What the driver remembers of pipelines, kept by somebody else.
+// The driver's pipeline cache, stored outside of the driver.
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 
@@ -7,11 +7,11 @@ namespace {
 
 using Code = std::vector<std::byte>;
 
-/// What the driver was given when its memory of pipelines was made.
+/// The initial data of the driver's pipeline cache.
 struct Given {
   Driver driver;
   std::vector<Code> begun;
-  Code tells;  ///< what it says it has made, after its own header
+  Code tells;  ///< the data that it returns, after its own header
 
   Given() {
     driver.replace<PFN_vkCreatePipelineCache>(
@@ -38,7 +38,7 @@ struct Given {
   VulkanOptions options() { return {.wrap = driver.wrap()}; }
 };
 
-TEST_CASE("what the driver made goes to it again, on a new device", "[vulkan]") {
+TEST_CASE("driver code is loaded into a new device", "[vulkan]") {
   Given given;
   given.tells = Code(5000, std::byte{9});
   Code code;
@@ -62,7 +62,7 @@ TEST_CASE("what the driver made goes to it again, on a new device", "[vulkan]") 
   CHECK(rig.device().driver_identity() == Rig().device().driver_identity());
 }
 
-TEST_CASE("what this driver did not write never reaches it", "[vulkan]") {
+TEST_CASE("data of another driver never reaches this driver", "[vulkan]") {
   Given given;
   given.tells = Code(50, std::byte{9});
   Rig rig(given.options());
@@ -83,7 +83,7 @@ TEST_CASE("what this driver did not write never reaches it", "[vulkan]") {
   CHECK(other.device().preload(code));
 }
 
-TEST_CASE("lavapipe tells 32 bytes, and takes them again", "[vulkan]") {
+TEST_CASE("lavapipe returns 32 bytes, and accepts them again", "[vulkan]") {
   Code code;
   {
     Rig rig;

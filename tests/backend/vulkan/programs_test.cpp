@@ -1,4 +1,4 @@
-// Random programs of commands give what a model of them on the host gives, on every path that bytes can take.
+// Random programs of commands have the results of a model on the host, on every path of the bytes.
 #include <algorithm>
 #include <array>
 
@@ -57,7 +57,7 @@ class Program {
     std::size_t buffer, first, count;
   };
 
-  /// What follows on `side` comes after everything so far on the other one.
+  /// Orders later commands on `side` after all earlier commands on the other side.
   void cross(Side& side) {
     if (last_) {
       const TimelinePoint point = last_->lane->submit();
@@ -146,27 +146,27 @@ void run(const VulkanOptions& options, std::uint64_t seed, std::size_t words, in
   }
 }
 
-TEST_CASE("random programs come out right where the host shares the device's memory", "[vulkan]") {
+TEST_CASE("random programs are right if the host shares the device's memory", "[vulkan]") {
   run({}, 1, 3000, 200);
 }
 
-TEST_CASE("random programs come out right where everything is staged", "[vulkan]") {
+TEST_CASE("random programs are right if all transfers are staged", "[vulkan]") {
   run({.host_visible = false}, 2, 3000, 200);
 }
 
-TEST_CASE("random programs come out right where staging memory is short", "[vulkan]") {
+TEST_CASE("random programs are right if staging memory is short", "[vulkan]") {
   run({.host_visible = false, .staging_chunk = 64_KiB, .staging_budget = 256_KiB}, 3, 150000, 60);
 }
 
-TEST_CASE("random programs come out right where shared memory is not coherent", "[vulkan]") {
+TEST_CASE("random programs are right if shared memory is not coherent", "[vulkan]") {
   run({.host_coherent = false}, 4, 3000, 200);
 }
 
-TEST_CASE("random programs come out right where downloads are large and done in place", "[vulkan]") {
+TEST_CASE("random programs are right if downloads are large and in place", "[vulkan]") {
   run({}, 5, 600000, 40);
 }
 
-TEST_CASE("random programs come out right where parameters spill", "[vulkan]") {
+TEST_CASE("random programs are right if parameters spill", "[vulkan]") {
   run({.parameter_bytes = Bytes{4}}, 6, 3000, 100);
 }
 

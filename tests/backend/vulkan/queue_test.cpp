@@ -1,4 +1,4 @@
-// What waits for something the queue has not been given yet is parked, and stops nobody else.
+// A submission that waits for work that is not yet submitted is parked, and delays no other submission.
 #include "backend/vulkan/vulkan_queue.hpp"
 
 #include <limits>
@@ -10,7 +10,7 @@
 namespace wye::test {
 namespace {
 
-TEST_CASE("a lane that waits for the host does not hold up the others", "[vulkan]") {
+TEST_CASE("a lane that waits for the host does not delay other lanes", "[vulkan]") {
   Rig rig;
   const auto gate = good(rig.device().create_timeline());
   const auto add = rig.kernel("add");
@@ -85,7 +85,7 @@ TEST_CASE("sources of a parked submission have been read when submit returns", "
   CHECK(difference(out, kept) == "");
 }
 
-TEST_CASE("who waits for a lane that has ended is told", "[vulkan]") {
+TEST_CASE("a wait for a destroyed lane fails", "[vulkan]") {
   Rig rig;
   const auto x = rig.buffer(std::vector<Word>(length, 1));
   auto lane = rig.lane();
@@ -121,7 +121,7 @@ TEST_CASE("a timeline only grows, and a lane's is moved by its lane", "[vulkan]"
   CHECK(lane->timeline()->signal(1).error() == Errc::invalid_argument);
 }
 
-TEST_CASE("deadlines that have passed, and those that never come, are both understood", "[vulkan]") {
+TEST_CASE("past and infinite deadlines are supported", "[vulkan]") {
   Rig rig;
   const auto add = rig.kernel("add");
   const auto x = rig.buffer(std::vector<Word>(length, 1));
@@ -200,7 +200,7 @@ TEST_CASE("many threads drive lanes that wait for each other and for the host", 
   CHECK(difference(rig.read(shared), std::vector<Word>(length, threads * rounds)) == "");
 }
 
-TEST_CASE("a driver that wakes early is asked again until the deadline", "[vulkan]") {
+TEST_CASE("after an early wake-up the wait continues until the deadline", "[vulkan]") {
   Driver driver;
   unsigned early = 0;
   driver.replace<PFN_vkWaitSemaphores>(

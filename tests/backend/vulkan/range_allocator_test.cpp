@@ -25,7 +25,7 @@ TEST_CASE("ranges that are taken never overlap, are aligned, and all of it comes
         const auto offset = ranges.take(wanted, alignment);
         if (!offset) {
           ++refused;
-          // What is refused really has no place: no free run between taken ones is wide enough.
+          // A refused range really has no place: no free run between allocated ones is large enough.
           std::uint64_t at = 0;
           auto fits = [&](std::uint64_t first, std::uint64_t last) {
             const std::uint64_t aligned = (first + alignment - 1) / alignment * alignment;
@@ -73,7 +73,7 @@ TEST_CASE("the smallest range that fits is taken", "[vulkan]") {
   CHECK(ranges.largest() == 598);
 }
 
-TEST_CASE("giving back what was not taken changes nothing", "[vulkan]") {
+TEST_CASE("freeing a range that is not allocated changes nothing", "[vulkan]") {
   RangeAllocator ranges(100);
   const auto a = ranges.take(40, 1);
   REQUIRE(a);

@@ -33,20 +33,20 @@ using vulkan::VulkanOptions;
 
 using Word = std::uint32_t;
 
-/// Words of a buffer where nothing asks for another size: no multiple of a workgroup.
+/// The default number of words of a buffer. It is no multiple of a workgroup.
 constexpr std::size_t length = 5000;
 
 /// Whether the driver's checks are on: everywhere but under the thread sanitizer, which sees races inside
 /// them.
 bool validates();
 
-/// Opens the first usable Vulkan device; fails the test where there is none.
+/// Opens the first usable Vulkan device. Fails the test if there is none.
 std::shared_ptr<vulkan::VulkanDevice> open_device(const VulkanOptions& options = {},
                                                   const BackendOptions& backend = {});
-/// What a backend with these options finds.
+/// Returns the adapters that a backend with these options discovers.
 std::vector<Discovered> discover(const VulkanOptions& options = {}, const BackendOptions& backend = {});
 
-/// A device with validation on, unless told otherwise. When it ends, validation must have said nothing.
+/// A device, by default with validation. Its destruction checks that validation reported nothing.
 class Rig {
  public:
   explicit Rig(const VulkanOptions& options = {}, bool validate = validates());
@@ -54,9 +54,9 @@ class Rig {
 
   vulkan::VulkanDevice& device() { return *device_; }
   std::shared_ptr<vulkan::VulkanDevice> shared() { return device_; }
-  /// What validation has said since it was asked last.
+  /// Returns the messages of validation since the last call.
   std::vector<std::string> messages();
-  /// The device goes now, and not at the end.
+  /// Destroys the device now.
   void close() { device_.reset(); }
 
   std::unique_ptr<Lane> lane();
@@ -99,10 +99,10 @@ std::span<std::byte> writable_bytes_of(std::vector<T>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
-/// The first word in which two runs differ, in words; empty where they are equal.
+/// Describes the first word in which two runs differ. Empty if they are equal.
 std::string difference(const std::vector<Word>& seen, const std::vector<Word>& wanted);
 
-/// Fails the test with what was wrong.
+/// Fails the test with the description of the error.
 template <class T>
 T good(Result<T> result) {
   if (!result) FAIL(result.error().describe());
@@ -112,7 +112,7 @@ T good(Result<T> result) {
 /// Waits for everything on a lane; fails the test if it failed.
 void settle(Lane& lane);
 
-/// SPIR-V of a compute shader. `vulkan_1_0` gives SPIR-V 1.0, where storage buffers are blocks of another
+/// Compiles a compute shader to SPIR-V. `vulkan_1_0` gives SPIR-V 1.0, in which storage buffers are blocks of another
 /// kind.
 std::vector<std::byte> compile(const std::string& glsl, bool vulkan_1_0 = false);
 

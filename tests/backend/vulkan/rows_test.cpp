@@ -52,7 +52,7 @@ Artefact recorder(Extent3 workgroup, Twin twin = Twin::descriptors) {
   return a;
 }
 
-/// What `recording` leaves of `groups` workgroups in a row, and nothing behind them.
+/// Returns the result of `recording` for `groups` workgroups in a row, and checks that nothing behind them is written.
 std::vector<Word> expected(std::uint64_t groups, std::size_t room, Extent3 size, Word by) {
   std::vector<Word> words(room * size.count() * fields, 0);
   for (std::uint64_t g = 0; g < groups; ++g)
@@ -68,7 +68,7 @@ std::vector<Word> expected(std::uint64_t groups, std::size_t room, Extent3 size,
   return words;
 }
 
-/// A driver whose device says that it takes few workgroups.
+/// A driver whose device has a small limit of workgroups.
 struct NarrowDriver : Driver {
   explicit NarrowDriver(std::array<std::uint32_t, 3> most = {7, 5, 3}) {
     replace<PFN_vkGetPhysicalDeviceProperties2>(
@@ -101,7 +101,7 @@ spirv::Module module_of(std::span<const std::byte> code) {
   return good(spirv::Module::parse(words));
 }
 
-/// A module whose main has `body`, with built-ins as inputs of `integer` and what the body may need.
+/// A module whose main has `body`, with built-ins as inputs of `integer` and common declarations.
 std::vector<std::byte> assembled(const std::string& body, const std::string& integer = "%uint") {
   const std::string text = R"(OpCapability Shader
 OpMemoryModel Logical GLSL450
@@ -143,7 +143,7 @@ TEST_CASE("a module that is split into rows is valid SPIR-V", "[vulkan][rows]") 
     const auto words = good(spirv::split_into_rows(module, "k", 65535, {4, 2, 1}));
     CHECK(words.size() > module.words.size());
     CHECK(tools.invalid(words) == "");
-    // What was given is still valid after it has been split once more.
+    // The module is still valid after it was split once more.
     CHECK(tools.invalid(good(
               spirv::split_into_rows(module_of(std::as_bytes(std::span(words))), "k", 3, {4, 2, 1}))) == "");
   };
@@ -290,7 +290,7 @@ TEST_CASE("grids that rows do not cover are refused with number and limit", "[vu
   CHECK(driver.pipelines() == 1);
 }
 
-TEST_CASE("a row has at most 2^32 invocations, which is what an index counts", "[vulkan][rows]") {
+TEST_CASE("a row has at most 2^32 invocations, the range of an index", "[vulkan][rows]") {
   NarrowDriver driver({65535, 65535, 65535});
   Rig rig({.wrap = driver.wrap()});
   CHECK(rig.executable(recorder(8))->row_groups() == std::uint64_t{1} << 29);

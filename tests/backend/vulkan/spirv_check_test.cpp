@@ -1,4 +1,4 @@
-// What a driver would not survive is refused before it sees it.
+// SPIR-V that would crash a driver is refused before it reaches the driver.
 #include "backend/vulkan/spirv_check.hpp"
 
 #include <cstring>
@@ -90,7 +90,7 @@ TEST_CASE("a kernel that fits passes", "[vulkan]") {
   good(checked(artefact_of(shader("shared uint s[100];", "s[0] = by;"))));
 }
 
-TEST_CASE("what is not SPIR-V is refused with the reason", "[vulkan]") {
+TEST_CASE("bytes that are no SPIR-V are refused with the reason", "[vulkan]") {
   const Artefact fine = artefact_of(shader(""));
   const auto words = words_of(fine);
   Artefact broken = fine;

@@ -1,4 +1,4 @@
-// The ways bytes take between host and device: in place where that is safe, staged where it is not.
+// Transfers between host and device: in place if that is safe, otherwise staged.
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 
@@ -26,7 +26,7 @@ TEST_CASE("on shared memory an idle buffer is written and read in place, without
   CHECK(driver.calls("vkCmdCopyBuffer") == 0);
 }
 
-TEST_CASE("an upload waits for what its submission waits for, idle as the buffer may be", "[vulkan]") {
+TEST_CASE("an upload waits with its submission, even if the buffer is idle", "[vulkan]") {
   Rig rig;
   const auto gate = good(rig.device().create_timeline());
   const auto x = rig.buffer(random_words(1, count)), y = rig.buffer(random_words(2, count));
@@ -60,7 +60,7 @@ TEST_CASE("a buffer in use is not written by the host", "[vulkan]") {
   CHECK(difference(rig.read(x), words) == "");
 }
 
-TEST_CASE("a download is what the buffer held when it was its turn, whatever came later", "[vulkan]") {
+TEST_CASE("a download has the contents at its place in the order, not later ones", "[vulkan]") {
   for (const bool visible : {true, false}) {
     Rig rig({.host_visible = visible});
     const auto x = rig.buffer(random_words(1, count));
@@ -74,7 +74,7 @@ TEST_CASE("a download is what the buffer held when it was its turn, whatever cam
     lane->upload(bytes_of(later), range(x));  // after the download, in the same recording
     const TimelinePoint point = lane->submit();
     other->wait_for(point);
-    other->fill(range(x), 77);  // before anybody has waited for the downloads
+    other->fill(range(x), 77);  // before a wait for the downloads
     settle(*other);
     lane->download(range(x), writable_bytes_of(third));
     settle(*lane);
@@ -86,7 +86,7 @@ TEST_CASE("a download is what the buffer held when it was its turn, whatever cam
   }
 }
 
-TEST_CASE("a download that nobody has waited for is saved from another lane's write", "[vulkan]") {
+TEST_CASE("a download without a wait keeps its contents when another lane writes", "[vulkan]") {
   Rig rig;
   const auto x = rig.buffer(random_words(1, count));
   std::vector<Word> out(count), small(100);
@@ -164,7 +164,7 @@ TEST_CASE("an upload of any size goes through a bounded piece of staging memory"
   CHECK(difference(rig.read(x), model) == "");
 }
 
-TEST_CASE("a large upload behind a value that the host signals later is taken at once", "[vulkan]") {
+TEST_CASE("a large upload behind a value that the host signals later is copied at once", "[vulkan]") {
   Rig rig({.host_visible = false, .staging_chunk = 1_MiB, .staging_budget = 2_MiB});
   const auto gate = good(rig.device().create_timeline());
   const auto x = rig.buffer(4 * 10 * count);

@@ -1,4 +1,4 @@
-// A wait that fails says nothing about the device: nothing that it may still use is freed.
+// A failed wait proves nothing about the device. Objects that it may still use are not freed.
 #include <limits>
 
 #include "backend/vulkan/driver.hpp"
@@ -8,7 +8,7 @@
 namespace wye::test {
 namespace {
 
-/// A semaphore of the host's, which a submission waits for on the device: until it is raised, that is in flight.
+/// A semaphore of the host. A submission waits for it on the device and is in flight until it is signaled.
 class Hold {
  public:
   explicit Hold(vulkan::VulkanDevice& device) : device_(device) {
@@ -102,7 +102,7 @@ TEST_CASE("any Vulkan wait keeps failing: a lane ends when its work has, and the
   }
 }
 
-TEST_CASE("any Vulkan wait keeps failing: what is in flight is kept where the driver says nothing at all",
+TEST_CASE("any Vulkan wait keeps failing: objects in flight are kept if the driver gives no answer",
           "[vulkan][faults]") {
   for (const VkResult result : failures) {
     INFO(result);

@@ -25,7 +25,7 @@ enum class Twin {
 ///   iota   (write uint to, uint first)                to[i] = first + i
 ///   axpy   (read float x, read_write float y, float a)    y[i] += a * x[i]
 ///   paint  (write uint to, uint width, uint height, uint depth)  to[(z * height + y) * width + x] = x + 1000 y + 1000000 z
-/// Errors: unsupported where this build has no compiler for `language`; compile_failed.
+/// Errors: unsupported if this build has no compiler for `language`; compile_failed.
 Result<device::Artefact> test_kernel(std::string_view name, std::string_view language, Twin twin);
 
 /// Returns the artefact of a test kernel for a device, in its preferred language except native functions.

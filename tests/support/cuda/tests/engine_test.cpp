@@ -31,7 +31,7 @@ struct Shape {
   std::size_t shared = 0;
 };
 
-/// Runs a kernel whose parameters are pointers and then, perhaps, one number. Returns what went wrong.
+/// Runs a kernel with pointers and at most one number as parameters. Returns the error.
 template <class... T>
 std::string run(std::string_view name, Shape shape, long order, T... parameters) {
   std::vector<std::byte> block;
@@ -62,7 +62,7 @@ TEST_CASE("a barrier that not all threads reach is reported with its line", "[cu
         "Threads of block (0,0,0) wait at different barriers: thread 0 at line 5, thread 100 at line 7.");
   CHECK(run("absent_from_barrier", {1, 64}, 0, out.data()) ==
         "Threads of block (0,0,0) wait at a barrier (thread 0 at line 13) that thread 40 never comes to.");
-  CHECK(run("with_barrier", {1, 256}, 0, out.data()).empty());  // and it goes on
+  CHECK(run("with_barrier", {1, 256}, 0, out.data()).empty());  // and the engine still works
 }
 
 TEST_CASE("lanes of a mask that do not reach the barrier are reported with line and mask",

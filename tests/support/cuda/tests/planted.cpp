@@ -109,7 +109,7 @@ struct Rig {
 
 CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
-/// Stream B copies what stream A writes, so much later. Returns whether it has it all.
+/// Stream B copies the writes of stream A after a delay. Returns whether the copy is complete.
 bool second_stream_after(bool waits, std::chrono::milliseconds later) {
   const Rig rig;
   WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
@@ -125,13 +125,13 @@ bool second_stream_after(bool waits, std::chrono::milliseconds later) {
   return all;
 }
 
-/// Stream B copies what stream A writes. Returns whether it has it all.
+/// Stream B copies the writes of stream A. Returns whether the copy is complete.
 bool second_stream(bool waits) { return second_stream_after(waits, {}); }
 
-/// As second_stream, but B comes so much later that it always has it all: what orders A and B is missing as before.
+/// Like second_stream, but with such a delay that the copy is always complete. The order of A and B is missing as before.
 bool much_later(bool waits) { return second_stream_after(waits, std::chrono::milliseconds(5)); }
 
-/// The host writes to what is copied. Returns whether the copy is what was there at the call.
+/// The host writes to the source of a copy. Returns whether the copy has the contents at the call.
 bool rewritten(bool waits) {
   const Rig rig;
   WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
@@ -145,7 +145,7 @@ bool rewritten(bool waits) {
   return all;
 }
 
-/// Stream A frees what stream B reads. Returns whether B has read what was there.
+/// Stream A frees memory that stream B reads. Returns whether B has read its contents.
 bool freed(bool waits) {
   const Rig rig;
   WYE_CALL(MemcpyAsync, 4000, rig.memory, address(rig.from), size, rig.a);
@@ -174,8 +174,8 @@ constexpr Fault faults[] = {
 
 }  // namespace
 
-/// A kernel's name, or that of a fault between streams, and then "wrong" or "right". It says whether the result is
-/// right where that is known.
+/// Arguments: the name of a kernel or of a mistake between streams, then "wrong" or "right". Prints whether the result is
+/// right, if that is known.
 int main(int count, char** arguments) {
   check(count > 1, "which one?");
   const std::string_view name = arguments[1];
@@ -188,6 +188,6 @@ int main(int count, char** arguments) {
       return 0;
     }
   run(arguments[1], name == "plain_add" || name == "atomic_add" || name == "last_block" ? 8 : 1);
-  std::puts("planted: right");  // as far as the engine sees
+  std::puts("planted: right");  // no mistake that the engine detects
   return 0;
 }
