@@ -482,7 +482,7 @@ KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Pr
 
 const KernelProgram::Route* KernelProgram::find_route(const device::DeviceBase& device) const noexcept {
   const Route* route = newest_route_.load(std::memory_order_acquire);
-  while (route && route->device != device.instance()) route = route->next.get();
+  while (route && route->device != device.ref()) route = route->next.get();
   return route;
 }
 
@@ -501,7 +501,7 @@ const KernelProgram::Route& KernelProgram::route(const device::DeviceBase& devic
 KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device, Probe call) const {
   std::string why;
   Route route;
-  route.device = device.instance();
+  route.device = device.ref();
   route.choice = choose(device, call, why);
   const std::string& id = device.info().id;
   const Prepared* source = route.choice.source;

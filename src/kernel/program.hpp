@@ -84,7 +84,7 @@ class KernelProgram final : public device::Program {
   enum class Probe : bool { no, yes };
   /// The answers for one device. They do not change during the life of the device.
   struct Route {
-    std::uint64_t device = 0;  ///< its `instance()`
+    device::DeviceRef device = {};
     Choice choice = {};
     std::optional<Error> refusal = {};
     std::unique_ptr<Route> next = {};
