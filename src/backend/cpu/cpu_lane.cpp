@@ -222,9 +222,17 @@ void Queue::look(base::Lock& lock) {
   const TimelinePoint point = job.waits.back();
   lock.unlock();
   // A HostTimeline, as all timelines of this device are, needs no thread for it.
-  (void)point.timeline->when(point.value,
-                             [self = shared_from_this()](const Error* failure) { self->resume(failure); });
+  bool is_watched = false;
+  try {
+    is_watched = bool(point.timeline->when(
+        point.value, [self = shared_from_this()](const Error* failure) { self->resume(failure); }));
+  } catch (...) {  // no memory
+  }
   lock.lock();
+  if (is_watched) return;
+  jobs_.front().failure = no_memory_;
+  jobs_.front().waits.clear();
+  state_ = State::ready;
 }
 
 /// Goes on with the first job: the timeline that it waits for has reached its value, or has failed.
@@ -240,14 +248,19 @@ void Queue::resume(const Error* failure) {
 }
 
 /// Asks the team to run what is ready. The lock is held, so that the job cannot end, and the team with it, before the
-/// team has taken the request. If the system gives the team no thread, the calling thread runs it.
+/// team has taken the request. If the system gives the team no thread, or there is no
+/// memory, the calling thread runs it.
 void Queue::post(base::Lock& lock) {
   if (std::exchange(posted_, true)) return;
-  const bool taken = team_.post([self = shared_from_this()] {
-    base::Lock held(self->mutex_);
-    self->posted_ = false;
-    self->run(held, all);
-  });
+  bool taken = false;
+  try {
+    taken = team_.post([self = shared_from_this()] {
+      base::Lock held(self->mutex_);
+      self->posted_ = false;
+      self->run(held, all);
+    });
+  } catch (...) {  // no memory
+  }
   if (taken) return;
   posted_ = false;
   const auto self = shared_from_this();
