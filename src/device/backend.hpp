@@ -27,40 +27,40 @@ class Adapter {
  public:
   virtual ~Adapter();
   virtual const AdapterInfo& info() const noexcept = 0;
-  /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
+  /// Errors: unavailable, unsupported, out_of_memory, with the error of the driver.
   virtual Result<std::shared_ptr<DeviceBase>> open() = 0;
 };
 
-/// What a backend may be told.
+/// Options of a backend.
 struct BackendOptions {
   unsigned cpu_threads = 0;      ///< size of the CPU team; 0: one per processor
-  bool validate = false;         ///< ask the driver's own checks for messages, where there are any
-  LogSink log;                   ///< where those go
+  bool validate = false;         ///< turns the driver's own checks on, if there are any
+  LogSink log;                   ///< receives their messages
   std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
-  /// Devices that cannot be divided are not opened with `partition`, and say so; the CPU has its threads for that.
+  /// Opening a device that cannot be divided fails with `partition`. The CPU is divided by its threads.
   Isolation isolation = Isolation::shared;
-  Partition partition = {};  ///< checked: not both, and a share that there is
-  /// Device memory that each account's buffers hold on to, those that ended included, as far as its limit goes; the rest
-  /// goes back to the system. A driver that gives memory back at each wait takes hundreds of microseconds to take it again.
+  Partition partition = {};  ///< checked: one of its members at most, within the device
+  /// Device memory that the driver keeps per account after its buffers ended, within the account's limit. The rest goes back
+  /// to the system. A driver that returns memory at each wait takes hundreds of microseconds to allocate it again.
   Bytes kept_memory = Bytes{512ull << 20};
 };
 
-/// What a backend found: one entry per adapter, usable or not. A missing driver is one entry with its reason.
+/// An adapter that a backend found, usable or not. A missing driver is one entry with its reason.
 struct Discovered {
   AdapterInfo info;
-  std::shared_ptr<Adapter> adapter;  ///< null where not usable
+  std::shared_ptr<Adapter> adapter;  ///< null if not usable
 };
 
-/// One vendor's leg.
+/// The devices of one vendor's driver.
 /// Threads: thread-safe.
 class Backend {
  public:
   virtual ~Backend();
   virtual std::string_view name() const noexcept = 0;
-  /// Never fails and never prints: what is wrong is the reason in an entry.
+  /// Finds adapters. Never fails and never prints: a failure is the reason in an entry.
   virtual std::vector<Discovered> discover(const BackendOptions& options) = 0;
-  /// A device that the host has opened, as the adapter `id`. The host keeps it open until everything on it has ended.
-  /// Errors: unsupported, naming what it lacks; invalid_argument, unavailable.
+  /// Adopts a device that the host has opened, as the adapter `id`. The host keeps it open until all its objects have ended.
+  /// Errors: unsupported (names the missing feature), invalid_argument, unavailable.
   virtual Result<Discovered> adopt(const NativeDevice& device, std::string id, const BackendOptions& options);
 };
 

@@ -17,7 +17,7 @@ namespace device {
 
 class DeviceBase;
 
-/// What memory is for.
+/// Says how memory is used.
 enum class MemoryUse : std::uint8_t {
   device,    ///< kernels read and write it; the host through uploads and downloads
   transfer,  ///< the host writes or reads it directly, copies move it: staging
@@ -30,7 +30,8 @@ struct BufferRequest {
   std::shared_ptr<MemoryAccount> account;
 };
 
-/// Errors: out_of_memory where `bytes` is more than any buffer of this adapter can be.
+/// Checks `bytes` against the largest buffer of an adapter.
+/// Errors: out_of_memory.
 Result<void> fits(Bytes bytes, const AdapterInfo& adapter);
 
 /// Memory of one device.
@@ -41,12 +42,12 @@ class BufferBase : public Retained {
   BufferBase(std::shared_ptr<DeviceBase> device, Bytes bytes, MemoryCharge charge = {});
   ~BufferBase() override;
   Bytes bytes() const noexcept { return bytes_; }
-  /// Different for every buffer of this process.
+  /// Returns a number that differs for every buffer of this process.
   std::uint64_t id() const noexcept { return id_; }
   const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
-  /// The address kernels see; 0 where the device has none.
+  /// Returns the address that kernels use; 0 if the device has none.
   virtual std::uint64_t address() const noexcept = 0;
-  /// Where the host may read and write it while no submission uses it; null where it cannot.
+  /// Returns where the host may read and write it while no submission uses it; null if it cannot.
   virtual std::byte* host() const noexcept = 0;
 
  private:
@@ -56,22 +57,22 @@ class BufferBase : public Retained {
   std::uint64_t id_;
 };
 
-/// The buffer of an operand that is one, or an address in one; null where it holds none.
+/// Returns the buffer of an operand that is a buffer or an address; null otherwise.
 inline const BufferBase* buffer_of(const Operand& operand) noexcept {
   return static_cast<const BufferBase*>(operand.object.get());
 }
 
-/// Bytes of a buffer, which somebody else keeps.
+/// Bytes of a buffer, which it does not keep alive.
 struct BufferView {
   BufferBase* buffer = nullptr;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  /// Where they begin on the device.
+  /// Returns the device address of the first byte.
   std::uint64_t address() const noexcept { return buffer->address() + offset; }
 };
 
-/// The bytes that an operand given to a lane of `device` means.
-/// Errors: invalid_argument: it is no buffer, one of another device, or ends outside its buffer.
+/// Returns the bytes that an operand names, for a lane of `device`.
+/// Errors: invalid_argument (no buffer, a buffer of another device, or a range that ends outside its buffer).
 Result<BufferView> view_of(const Operand& operand, const DeviceBase& device);
 
 }  // namespace device

@@ -263,6 +263,8 @@ class CheckedLane final : public LaneBase {
     if (auto right = check_recording(submission); !right) return std::move(right).error();
     for (const TimelinePoint& point : submission.waits)
       if (auto right = check_wait(point); !right) return std::move(right).error();
+    for (const TimelinePoint& point : submission.signals)
+      if (auto right = check_signal(point); !right) return std::move(right).error();
     auto value = lane_->submit(submission);
     if (value) last_ = *value;
     return value;
@@ -304,6 +306,14 @@ class CheckedLane final : public LaneBase {
                      "{}).",
                      id, point.value, last_));
     return {};
+  }
+
+  Result<void> check_signal(const TimelinePoint& point) const {
+    if (point.timeline && point.timeline->owner() == device().get() && point.timeline->is_foreign())
+      return {};
+    return base::invalid(
+        base::text("A submission to '{}' signals a timeline that is not a foreign one of this device.",
+                   device()->info().id));
   }
 
   std::unique_ptr<LaneBase> lane_;

@@ -33,7 +33,7 @@ namespace device {
 
 class NativeDoor;
 
-/// No numbers, all for one reason.
+/// Returns a Monitoring without numbers; `why` is the reason for each.
 Monitoring unmonitored(std::string device, const std::string& why);
 
 /// An opened adapter.
@@ -42,38 +42,38 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
  public:
   virtual ~DeviceBase();
   const AdapterInfo& info() const noexcept { return info_; }
-  /// Which process opened it. To a child of `fork` it is a lost device: `lost` returns `origin().error()` there.
+  /// Names the process that opened the device. In a child of `fork`, `lost` returns `origin().error()`.
   const base::Origin& origin() const noexcept { return origin_; }
-  /// The name of this device in other rooms, different for every device that this process opens.
+  /// Returns the name of this device in other rooms, different for every device that this process opens.
   DeviceRef ref() const noexcept { return {silicon_->id(), generation_}; }
   const std::shared_ptr<Silicon>& silicon() const noexcept { return silicon_; }
-  /// Languages of artefacts it can run, preferred first: {"spirv"}, {"host"}.
+  /// Returns the languages of artefacts that it runs, preferred first: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
-  /// What the hardware's own monitor says; a reason for each number that it does not say, which is all of them here.
+  /// Reads the hardware's own monitor. A number that it does not have is a reason instead; here all of them are.
   virtual Monitoring monitor();
-  /// The failure that ended this device, or null.
+  /// Returns the failure that ended this device, or null.
   const Error* lost() const noexcept {
     const Error* const inherited = origin_.error();
     return inherited ? inherited : ended_by();
   }
   /// Notes a timeline that another device moves too.
   void note_shared(const std::shared_ptr<Timeline>& timeline);
-  /// Until when who waits for this device until `until` may sleep. Where lanes of it wait for another device that may be lost
-  /// without anybody knowing, that is looked at, and the sleep is short. At once for who does not want to sleep.
+  /// Returns when a thread that waits for this device until `until` must look again. If lanes of it wait for another device,
+  /// whose loss no driver reports, the promises of that device are checked first, and the sleep is short.
   Instant sleep_until(Instant until);
-  /// Why native functions with `probe` are of no use here; nothing where they are. It is asked once: what it says is kept.
+  /// Returns why native functions with `probe` cannot run here, or nothing if they can. Calls `probe` once and keeps the
+  /// answer.
   std::optional<Error> refusal_by(NativeProbe probe);
-  /// The same, as far as it has been asked.
+  /// Returns the answer that `refusal_by` has kept.
   std::optional<Error> known_refusal_by(NativeProbe probe) const;
-  /// Names the device and the exact build of its driver, the same in every process. What a driver made is of use to no
-  /// other.
+  /// Names the device and the exact build of its driver, the same in every process. Code of another driver is of no use.
   Digest driver_identity() const;
-  /// Code that the driver made of kernels so far, for `preload` of a later process; empty where it gives none away.
+  /// Returns the code that the driver made of kernels so far, for `preload` in a later process; empty if it exports none.
   /// Errors: out_of_memory, device_lost.
   virtual Result<std::vector<std::byte>> driver_code();
-  /// Gives the driver what `driver_code` gave on a device of the same `driver_identity`. Before the first executable is
-  /// made; later it has no effect.
+  /// Gives the driver the result of `driver_code` on a device of the same `driver_identity`. Has no effect once an
+  /// executable was created.
   /// Errors: corrupt (this driver did not write it: nothing of it was used), device_lost.
   virtual Result<void> preload(std::span<const std::byte> code);
 
@@ -89,21 +89,22 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Adds an owner of memory of this device that `allocate` may ask to free some.
   void add_reclaimable(std::weak_ptr<Reclaimable> reclaimable);
 
-  /// Errors: out_of_memory (too big for ever, or no room now: the sentence says which), over_budget, device_lost.
+  /// Errors: out_of_memory (larger than any buffer, or than the memory left now: the sentence says which), over_budget,
+  ///         device_lost.
   virtual Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) = 0;
   /// Errors: unsupported (language, limit or feature), compile_failed, out_of_memory, device_lost.
   virtual Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) = 0;
   virtual Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions& options = {}) = 0;
-  /// A place for what this device makes of a recording; empty at first, and always where it makes nothing of it.
+  /// Creates an empty object that keeps what this device makes of a recording, if it makes anything of it.
   virtual std::shared_ptr<ReplayBase> create_replay();
-  /// A timeline of its own, at 0, for the host to signal and lanes of this device to wait for.
+  /// Creates a timeline at 0 that the host signals and lanes of this device wait for.
   virtual Result<std::shared_ptr<Timeline>> create_timeline() = 0;
-  /// The way to the driver's own objects; null where there is no driver.
+  /// Returns access to the driver's own objects; null if there is no driver.
   virtual NativeDoor* native_door() noexcept { return nullptr; }
 
  protected:
   explicit DeviceBase(AdapterInfo info);
-  /// The failure that ended this device in the process that opened it, or null.
+  /// Returns the failure that ended this device in the process that opened it, or null.
   virtual const Error* ended_by() const noexcept = 0;
   /// Calls `probe` as native functions are called.
   virtual Result<void> ask(NativeProbe probe);

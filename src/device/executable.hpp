@@ -19,13 +19,13 @@ class ExecutableBase {
  public:
   virtual ~ExecutableBase();
   const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
-  /// What it was made from, without its code.
+  /// Returns the artefact that it was created from, without the code.
   const Artefact& artefact() const noexcept { return artefact_; }
-  /// Memory it takes, as far as the driver tells.
+  /// Returns the memory that it takes, if the driver tells.
   virtual Bytes bytes() const noexcept = 0;
-  /// Workgroups of it that the device runs at the same time when it runs nothing else; 0 where nobody says.
+  /// Returns how many of its workgroups the device runs at the same time when it runs nothing else; 0 if unknown.
   virtual std::uint64_t resident_groups() const noexcept { return 0; }
-  /// Workgroups of the longest grid of one row (y = z = 1) that it takes, if that is more than `Limits::groups` says.
+  /// Returns the workgroups of the longest grid of one row (y = z = 1), if that is more than `Limits::groups`.
   virtual std::uint64_t row_groups() const noexcept { return 0; }
 
  protected:

@@ -1,5 +1,5 @@
 #pragma once
-/// What the rest of wye drives a lane through: records, submits, remembers the first failure.
+/// A lane as other rooms use it: records commands, submits them, keeps the first failure.
 #include <wye/base/clock.hpp>
 
 #include <memory>
@@ -18,13 +18,13 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// One lane of a device with its open recording. Calls return nothing: the first failure sticks and comes
-/// out of `wait`, for ever.
+/// One lane of a device with its open recording. Calls return nothing: `wait` returns the first failure, and returns it for
+/// ever.
 /// Threads: one thread at a time.
 class Lane {
  public:
   explicit Lane(std::unique_ptr<LaneBase> base);
-  ~Lane();  ///< what was recorded and not submitted is dropped; what is in flight is waited for
+  ~Lane();  ///< drops recorded commands; waits for submissions in flight
 
   /// Copies `source` into `target`; `source` may be reused after the next `submit`.
   void upload(std::span<const std::byte> source, const BufferRange& target);
@@ -33,28 +33,28 @@ class Lane {
   void copy(const BufferRange& source, const BufferRange& target);
   void fill(const BufferRange& target, std::uint32_t pattern);
   void dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments, Extent3 items);
-  /// Leaves memory that another driver has too to that driver, with all that was done to it here, until `acquire`. Who orders
-  /// the two devices says when that may use it.
+  /// Releases shared memory to another driver, with all writes of this lane, until `acquire`. The caller orders the two
+  /// devices.
   void release(const BufferRange& memory);
   void acquire(const BufferRange& memory);
-  /// What is recorded after this runs only when `point` is reached.
+  /// Lets commands that are recorded after this run only once `point` is reached.
   void wait_for(TimelinePoint point);
-  /// Raises a timeline that others wait for once all that was recorded so far is done, and submits it.
+  /// Submits, and signals a foreign timeline once all commands recorded so far have completed.
   void signal(const TimelinePoint& point);
-  /// Makes an error of the caller's stick.
+  /// Fails the lane with an error of the caller, unless it has failed.
   void fail(Error error);
 
-  /// Hands what was recorded to the device. Without effect where nothing was.
-  /// Returns the point that its end will reach.
+  /// Submits the recorded commands, if there are any.
+  /// Returns the point that their completion reaches.
   TimelinePoint submit(const StopToken& stop = {}, bool caller_waits = false);
   /// Submits, and then all of `sequence`.
   TimelinePoint submit(SequenceState& sequence);
-  /// Submits, and waits for all of it.
+  /// Submits, and waits for all submissions.
   /// Errors: timed_out (the lane is still good); or the first failure of this lane.
   Result<void> wait(Instant until, const StopToken& stop = {});
-  /// Whether all that was submitted has finished. Waits for that until `until`; by default it does not wait. Submits nothing.
+  /// Returns whether all submissions have completed. Waits for that until `until`; by default it does not wait.
   bool idle(Instant until = Instant::min()) noexcept;
-  void abandon() noexcept { base_->abandon(); }  ///< downloads still outstanding are not written any more
+  void abandon() noexcept { base_->abandon(); }  ///< outstanding downloads are not written any more
 
   const std::optional<Error>& failure() const noexcept { return failure_; }
   const std::shared_ptr<DeviceBase>& device() const noexcept { return base_->device(); }
@@ -62,9 +62,9 @@ class Lane {
  private:
   bool ended() const noexcept { return failure_ || origin_.is_inherited(); }
   Recording* open();
-  /// What was recorded, if anything was.
+  /// Submits the recorded commands, if there are any.
   void give_recorded(const StopToken& stop, bool caller_waits);
-  /// The open recording, with the waits there are.
+  /// Submits the open recording with the pending waits.
   void give_open(Submission submission);
   void give(const Submission& submission);
   void collect();

@@ -17,8 +17,8 @@ namespace device {
 
 class DeviceBase;
 
-/// What a backend keeps of a recording that is submitted again and again: a driver's graph, a command buffer. It belongs to
-/// nobody's lane.
+/// Keeps what a backend made of a recording that is submitted again and again: a driver's graph, a command buffer. It
+/// belongs to no lane.
 /// Threads: one thread at a time.
 class ReplayBase {
  public:
@@ -37,17 +37,17 @@ struct Submission {
   std::shared_ptr<const Recording> recording;  ///< closed; kept by the lane until the device is done with it
   std::span<const TimelinePoint> waits;        ///< on this device; reached before the first command runs
   StopToken stop;                              ///< host functions may look at it
-  /// The submitting thread waits next and may do the work itself, even past the deadline it waits with (`stop`
-  /// bounds that): no other thread needs waking.
+  /// The submitting thread waits next and may run the work itself, even past the deadline of its wait (`stop` bounds that).
+  /// Then no other thread is woken.
   bool caller_waits = false;
-  /// The recording will be submitted again, with other arguments perhaps: what is made of it may be kept here. Without
-  /// effect on what happens. May be null, as in all submissions that are made once.
+  /// Keeps what the backend makes of a recording that is submitted again, perhaps with other arguments. It does not change
+  /// the result. Null for a recording that is submitted once.
   std::shared_ptr<ReplayBase> replay = nullptr;
   std::span<const TimelinePoint> signals =
       {};  ///< foreign timelines of this device: raised behind the last command
 };
 
-/// Which lane goes first where a device has work of several. Only CUDA's devices know of it.
+/// Orders the work of several lanes. Only CUDA's devices use it.
 enum class LanePriority : std::uint8_t { normal, high };
 
 struct LaneOptions {
@@ -58,18 +58,18 @@ struct LaneOptions {
 /// Threads: one thread at a time.
 class LaneBase {
  public:
-  /// Waits for what is in flight, but never on a lost device; downloads nobody has waited for are given up. Values that
-  /// were not submitted can no longer be reached: who waits for one is answered `closed`.
+  /// Waits for submissions in flight, unless the device is lost. Abandons downloads that no caller has waited for. Values
+  /// that were not submitted can no longer be reached: waits for them return `closed`.
   virtual ~LaneBase();
-  /// Hands a closed recording to the device and returns the value its end will signal on `timeline()`. Sources of its
-  /// uploads have been read when this returns.
-  /// Errors: whatever stopped it; then nothing of the recording ran and the lane can be used on, unless device_lost.
+  /// Submits a closed recording and returns the value of `timeline()` that its completion reaches. Sources of its uploads
+  /// have been read when this returns.
+  /// Errors: those of the device. Then no command ran, and the lane stays usable unless the error is device_lost.
   virtual Result<std::uint64_t> submit(const Submission& submission) = 0;
-  /// Waits for `value` and for the downloads of all submissions up to it to be in the host's memory.
-  /// Errors: timed_out (downloads not written; wait again), kernel_failed, device_lost: a failure of a submission is
-  ///         also the answer to every later one.
+  /// Waits until `value` is reached and the downloads of all submissions up to it are in the host's memory.
+  /// Errors: timed_out (downloads are not written; wait again), kernel_failed, device_lost. The failure of a submission is
+  ///         the error of every later one, too.
   virtual Result<void> wait(std::uint64_t value, Instant until) = 0;
-  /// Gives up the downloads that are still outstanding: their targets will not be written any more.
+  /// Abandons outstanding downloads: their targets are not written any more.
   virtual void abandon() noexcept = 0;
   virtual const std::shared_ptr<Timeline>& timeline() const noexcept = 0;
   const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }

@@ -1,5 +1,5 @@
 #pragma once
-/// The door of a device to the driver behind it, for a host that uses the same one.
+/// Access to the driver of a device, for a host that uses the same driver.
 #include <wye/base/result.hpp>
 #include <wye/device/native.hpp>
 #include <wye/device/operand.hpp>
@@ -19,21 +19,21 @@ class Timeline;
 
 /// Memory on its way from one driver to another one of the same silicon.
 struct SharedMemory {
-  base::Descriptor file;   ///< what the other driver opens it by, and owns when it has
-  Bytes allocation;        ///< the whole of what the driver allocated; a buffer is its beginning
-  bool dedicated = false;  ///< it is one buffer's alone, which the other driver has to be told
+  base::Descriptor file;   ///< the other driver opens it, and owns it then
+  Bytes allocation;        ///< size of the driver's allocation; a buffer is its beginning
+  bool dedicated = false;  ///< it belongs to one buffer, which the other driver must know
 };
 struct SharedBufferBase {
   std::shared_ptr<BufferBase> buffer;
   SharedMemory memory;
 };
-/// A foreign timeline on its way: who opens it asks the original how far it is.
+/// A foreign timeline on its way to another driver, whose timeline asks the original for its value.
 struct SharedTimeline {
   std::shared_ptr<Timeline> timeline;
   base::Descriptor file;
 };
 
-/// Implemented by the devices that have a driver. What is given is of this device and this backend: who calls has seen to it.
+/// Implemented by the devices that have a driver. The caller passes objects of this device and this backend only.
 /// Threads: thread-safe.
 class NativeDoor {
  public:
@@ -42,37 +42,36 @@ class NativeDoor {
   virtual NativeMemory native_memory(BufferBase& buffer) = 0;
   /// Errors: unsupported (a timeline that is no object of the driver).
   virtual Result<NativePoint> native_point(Timeline& timeline, std::uint64_t value) = 0;
-  /// Errors: unsupported, unavailable (nobody has submitted what reaches `value`), device_lost.
+  /// Errors: unsupported, unavailable (no submission reaches `value` yet), device_lost.
   virtual Result<void> follow(std::uint64_t queue, Timeline& timeline, std::uint64_t value) = 0;
-  /// A buffer over memory of the host's; calls `release` once at its end, and not where this fails.
+  /// Creates a buffer over memory of the host. It calls `release` once at its end, but not if this fails.
   /// Errors: invalid_argument, out_of_memory, device_lost.
   virtual Result<std::shared_ptr<BufferBase>> adopt_memory(const NativeMemory& memory, Release release) = 0;
-  /// A timeline that others move (`Timeline::is_foreign`).
+  /// Creates a foreign timeline (`Timeline::is_foreign`).
   /// Errors: invalid_argument, device_lost.
   virtual Result<std::shared_ptr<Timeline>> adopt_timeline(const NativePoint& point) = 0;
 
-  /// A buffer in memory that another driver can open.
-  /// Errors: unsupported, saying why this driver shares none; out_of_memory, device_lost.
+  /// Creates a buffer in memory that another driver can open.
+  /// Errors: unsupported (with the reason), out_of_memory, device_lost.
   virtual Result<SharedBufferBase> create_shared(Bytes bytes) = 0;
-  /// A buffer in memory that another driver made. Either may end first.
-  /// Errors: unsupported, saying why this driver opens none or not this one; out_of_memory, device_lost. Then `memory` is
-  ///         as it was.
+  /// Opens a buffer in memory that another driver made. Either may end first.
+  /// Errors: unsupported (with the reason), out_of_memory, device_lost. Then `memory` is unchanged.
   virtual Result<std::shared_ptr<BufferBase>> open_shared(SharedMemory& memory, Bytes bytes) = 0;
-  /// A foreign timeline, at 0, that another driver can open too: lanes of both signal it and wait for it.
+  /// Creates a foreign timeline at 0 that another driver can open: lanes of both signal it and wait for it.
   /// Errors: as of `create_shared`.
   virtual Result<SharedTimeline> create_shared_timeline() = 0;
-  /// The same timeline for lanes of this device.
+  /// Opens the same timeline for lanes of this device.
   /// Errors: as of `open_shared`.
   virtual Result<std::shared_ptr<Timeline>> open_shared_timeline(SharedTimeline& original) = 0;
-  /// Whether lanes of this device copy out of buffers of `other` by themselves: then the source of a copy may be one. What
-  /// wrote it has to be over: lanes of two devices do not wait for each other. Asked again it may have become false.
+  /// Returns whether lanes of this device can copy from buffers of `other`: then the source of a copy may be such a buffer.
+  /// Its writer must have completed: lanes of two devices do not wait for each other. The answer may become false later.
   virtual bool reaches(const DeviceBase& other) const noexcept;
 };
 
-/// Whether lanes of `device` copy out of buffers of `other`, another one.
+/// Returns whether lanes of `device` can copy from buffers of `other`, another device.
 bool reaches(DeviceBase& device, const DeviceBase& other) noexcept;
-/// The device whose buffer `source`, of a copy in a lane of `device`, has to be: that of the buffer where `device` reaches it,
-/// else `device`.
+/// Returns the device that `source` of a copy in a lane of `device` must be on: that of the buffer if `device` reaches it,
+/// otherwise `device`.
 const DeviceBase& source_device(const Operand& source, const DeviceBase& device);
 
 }  // namespace device

@@ -16,9 +16,32 @@ ScheduledTimeline& timeline_of(const TimelinePoint& point) {
   return static_cast<ScheduledTimeline&>(*point.timeline);
 }
 
-constexpr const char* while_waiting = "while waiting for another lane";
-
 }  // namespace
+
+PendingSubmissions::PendingSubmissions(DeviceBase& device, TimelineWaiter& waiter)
+    : device_(device),
+      waiter_(waiter),
+      ended_(Errc::closed, base::text("A lane of device '{}' has ended.", device.info().id)),
+      no_memory_(
+          Errc::out_of_memory,
+          base::text("The host has no memory left to give device '{}' a submission.", device.info().id)) {}
+
+Error PendingSubmissions::in_context(const Error& failure) noexcept {
+  try {
+    return failure.with_context("while waiting for another lane");
+  } catch (...) {  // no memory for the context
+    return failure;
+  }
+}
+
+/// An exception would leave the lane as one that is giving, for ever.
+Result<void> PendingSubmissions::give(SubmittingLane& lane, PendingSubmission& submission) noexcept {
+  try {
+    return lane.give(submission);
+  } catch (...) {
+    return no_memory_;
+  }
+}
 
 bool PendingSubmissions::is_scheduled(std::span<const TimelinePoint> waits) {
   return std::all_of(waits.begin(), waits.end(), [](const TimelinePoint& point) {
@@ -38,7 +61,7 @@ Result<bool> PendingSubmissions::ready(const SubmittingLane& lane, std::span<con
   const base::Lock lock(mutex_);
   if (const Error* lost = device_.lost()) return *lost;
   if (const auto& failure = lane.lane_timeline().failure_) return *failure;
-  if (const Error* failure = failure_among(waits)) return failure->with_context(while_waiting);
+  if (const Error* failure = failure_among(waits)) return in_context(*failure);
   return !lane.is_giving_ && lane.pending_.empty() && is_scheduled(waits);
 }
 
@@ -75,14 +98,14 @@ void PendingSubmissions::advance(base::Lock& lock) {
     if (lane.is_giving_) {
       ++i;  // the thread that gives goes on with the next one
     } else if (const Error* failure = failure_among(submission.waits)) {
-      fail_locked(lane, failure->with_context(while_waiting));
+      fail_locked(lane, in_context(*failure));
       i = 0;
     } else if (is_scheduled(submission.waits)) {
       const std::uint64_t value = submission.value;
       lane.pending_.pop_front();
       lane.is_giving_ = true;
       lock.unlock();
-      auto given = lane.give(submission);
+      auto given = give(lane, submission);
       lock.lock();
       lane.is_giving_ = false;
       if (given)
@@ -104,7 +127,7 @@ void PendingSubmissions::fail_locked(SubmittingLane& lane, Error error) {
   }
   lane.pending_.clear();
   changed_.wake_all();
-  if (timeline.first_callback() != Timeline::no_value) waiter_.notify();
+  if (timeline.first_callback() != ScheduledTimeline::no_value) waiter_.notify();
 }
 
 void PendingSubmissions::fail(SubmittingLane& lane, Error error) {
@@ -139,7 +162,7 @@ Result<void> PendingSubmissions::wait_scheduled(ScheduledTimeline& timeline, std
 void PendingSubmissions::close(SubmittingLane& lane) {
   base::Lock lock(mutex_);
   changed_.wait(lock, Instant::max(), [&] { return !lane.is_giving_; });
-  fail_locked(lane, Error(Errc::closed, base::text("A lane of device '{}' has ended.", device_.info().id)));
+  fail_locked(lane, ended_);
   std::erase(lanes_, &lane);
   if (!device_.lost()) advance(lock);
 }

@@ -48,7 +48,7 @@ class SubmittingLane {
 /// Threads: thread-safe. The lock is not held while the driver is called.
 class PendingSubmissions {
  public:
-  PendingSubmissions(DeviceBase& device, TimelineWaiter& waiter) : device_(device), waiter_(waiter) {}
+  PendingSubmissions(DeviceBase& device, TimelineWaiter& waiter);
 
   /// Returns whether the thread of `lane` may give a submission with these waits to the driver at once.
   /// Errors: the failure of the device, of the lane, or of a lane that it waits for.
@@ -74,6 +74,8 @@ class PendingSubmissions {
  private:
   static bool is_scheduled(std::span<const TimelinePoint> waits);
   static const Error* failure_among(std::span<const TimelinePoint> waits);
+  static Error in_context(const Error& failure) noexcept;
+  Result<void> give(SubmittingLane& lane, PendingSubmission& submission) noexcept;
   void schedule(ScheduledTimeline& timeline, std::uint64_t value);
   void fail_locked(SubmittingLane& lane, Error error);
   /// Gives the driver all that has become ready. `lock` is released meanwhile.
@@ -84,6 +86,9 @@ class PendingSubmissions {
   std::mutex mutex_;
   base::Gate changed_;
   std::vector<SubmittingLane*> lanes_;  // with pending submissions
+  // Made while there is memory:
+  const Error ended_;
+  const Error no_memory_;
 };
 
 }  // namespace device

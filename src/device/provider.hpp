@@ -18,31 +18,31 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// Something an executable can be made of. The kernel room's kernels are.
+/// The source of executables: a kernel of the kernel room.
 /// Threads: thread-safe.
 class Program {
  public:
   Program() = default;
   Program(const Program&) = delete;  // it has an identity
   virtual ~Program() = default;
-  /// The program to use now: itself, or what it was replaced with (hot reload), which has the same name and schema and
-  /// lives as long. Who asks several things asks one program.
+  /// Returns the program to use now: itself, or its replacement (hot reload), which has the same name and schema and lives
+  /// as long. A caller that needs several answers asks one program.
   const Program& current() const noexcept { return *current_.load(std::memory_order_acquire); }
   virtual std::string_view name() const noexcept = 0;
   virtual const ParamSchema& schema() const noexcept = 0;
-  /// Different for every program of this process, for the life of the process.
+  /// Returns a number that differs for every program of this process.
   virtual std::uint64_t id() const noexcept = 0;
   /// Returns whether an executable can be made of it for `device`. Makes no sentence, unlike `refusal`.
   virtual bool runs_on(const DeviceBase& device) const { return !refusal(device); }
-  /// Why no executable can be made of it for `device`, or nothing.
+  /// Returns why no executable can be created for `device`, or nothing.
   virtual std::optional<Error> refusal(const DeviceBase& device) const = 0;
-  /// Returns whether a source that comes before the one that `device` takes is passed over there. Makes no sentence.
+  /// Returns whether `device` skips a preferred source. Makes no sentence.
   virtual bool passes_over(const DeviceBase& device) const { return passed_over(device).has_value(); }
-  /// Why a source that comes before the one that `device` takes is passed over there; nothing where none is.
+  /// Returns why `device` skips a preferred source; nothing if it skips none.
   virtual std::optional<Error> passed_over(const DeviceBase&) const { return std::nullopt; }
-  /// Names the artefact that `build` would make for `device`: a digest of everything that goes into it.
+  /// Returns a digest of all input of `build` for `device`.
   virtual Result<Digest> key(const DeviceBase& device) const = 0;
-  /// Whether the artefact is worth keeping on disk: false for code that is already in the process.
+  /// Returns whether the artefact is worth keeping on disk: false for code of this process.
   virtual bool storable(const DeviceBase& device) const noexcept = 0;
   /// Errors: compile_failed with file and line, unsupported, invalid_argument naming the slot.
   virtual Result<Artefact> build(const DeviceBase& device) const = 0;
@@ -57,31 +57,31 @@ struct Provided {
   Duration build_time{};
 };
 
-/// Gives executables: the cache, as the scheduler sees it.
+/// Provides executables: the cache as the scheduler uses it.
 /// Threads: thread-safe.
 class ExecutableProvider {
  public:
   virtual ~ExecutableProvider() = default;
-  /// What building would cost: nothing where it is ready, zero where nobody knows.
+  /// Returns the expected cost of a build: nothing if the executable is ready, zero if it is unknown.
   virtual std::optional<Duration> build_cost(const Program& program, const DeviceBase& device) const = 0;
-  /// What `until` is told by.
+  /// Returns the clock of `until`.
   virtual const Clock& clock() const noexcept = 0;
-  /// Errors: those of `Program::build` and `DeviceBase::create_executable`; timed_out at `until`: what is being
-  ///         built by then goes on, for who asks next.
+  /// Errors: those of `Program::build` and `DeviceBase::create_executable`; timed_out at `until`. The build continues; later
+  ///         calls use its result.
   virtual Result<Provided> provide(const std::shared_ptr<const Program>& program,
                                    const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
-  /// As `provide`; and the driver makes all of its code now, where it would leave that for the first dispatch.
+  /// Does as `provide`, and lets the driver make all code now, even if it would wait for the first dispatch.
   virtual Result<Provided> make_ready(const std::shared_ptr<const Program>& program,
                                       const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
 };
 
-/// Is told which programs are used, and where.
+/// Observes which programs are used on which devices.
 /// Threads: thread-safe.
 class UseObserver {
  public:
   virtual ~UseObserver() = default;
-  /// `program` is wanted on `device`: the first time on each thread, and now and then later. What was replaced is named, not
-  /// what replaced it.
+  /// Notes that `program` is used on `device`: the first time on each thread, and from time to time later. `program` is the
+  /// original, not its replacement.
   virtual void used(const std::shared_ptr<const Program>& program,
                     const std::shared_ptr<DeviceBase>& device) = 0;
 };

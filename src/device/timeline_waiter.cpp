@@ -59,7 +59,7 @@ bool TimelineWaiter::Shared::look(base::Lock& lock, std::shared_ptr<ScheduledTim
     called |= timeline->call_known();
     lock.lock();
     const std::uint64_t value = timeline->first_callback();
-    if (value == Timeline::no_value) {
+    if (value == ScheduledTimeline::no_value) {
       if (timeline->is_listed_) take_out(*timeline);
     } else if (value <= timeline->scheduled() && (!in_flight || in_flight->is_foreign())) {
       timeline.swap(in_flight);

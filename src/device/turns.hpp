@@ -1,5 +1,5 @@
 #pragma once
-/// Who brings the values of a timeline that two devices have.
+/// Promises for the values of a timeline that two devices share.
 #include <wye/base/result.hpp>
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// What lanes of two devices have promised each other. A value comes when a lane of the other device gets to it; where that
-/// device is lost, or the lane fails, it never does, and no driver tells who waits. So each value is promised by a point of the
-/// lane that brings it, and who waits looks now and then whether the promises can still be kept. One that cannot is kept by the
-/// host: it raises the timeline, and who went on because of that finds the reason here.
+/// Promises between lanes of two devices. A lane of the other device reaches a value. If that device is lost, or the lane
+/// fails, it never does, and no driver tells the waiting thread. So a point of the lane that reaches the value promises it,
+/// and a thread that waits checks the promises from time to time. If a promise cannot be kept, the host signals the timeline,
+/// and the lane that continues because of that finds the reason here.
 /// Threads: thread-safe.
 class Turns {
  public:
   /// `timeline` can be raised by the host (`Timeline::signal`), and outlives this.
   explicit Turns(Timeline& timeline) : timeline_(timeline) {}
   Turns(const Turns&) = delete;
-  /// Says that `value` comes when `by`, of a lane's own timeline, is reached.
+  /// Promises that `value` is reached when `by`, a point of a lane's own timeline, is reached.
   void promise(std::uint64_t value, TimelinePoint by);
-  /// Whether a promise is still to be kept, after a look at all of them.
+  /// Checks all promises. Returns whether one is still open.
   bool open();
-  /// Why `value` was brought by the host alone; nothing where it was not.
+  /// Returns why the host had to signal `value`; nothing if it did not.
   std::optional<Error> broken(std::uint64_t value) const;
 
  private:
@@ -39,7 +39,7 @@ class Turns {
     std::uint64_t value = 0;
     Error why;
   };
-  /// Takes a promise off the list; whether it was still there.
+  /// Removes a promise. Returns whether it was there.
   bool settle(std::uint64_t value, const Error* why);
   Timeline& timeline_;
   mutable std::mutex mutex_;

@@ -1,5 +1,5 @@
 #pragma once
-/// What lanes leave to their device when they end before the device has finished their work.
+/// Work of lanes that end before the device has completed it.
 #include <memory>
 #include <mutex>
 #include <utility>

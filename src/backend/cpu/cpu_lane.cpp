@@ -80,8 +80,8 @@ std::string what_of(const std::exception_ptr& thrown) {
 
 }  // namespace
 
-/// What a lane does. It may outlive its lane while the team or a timeline still have a call to make, and then holds no
-/// work; the team it knows only while there is some.
+/// The queue of a lane. It may outlive its lane while the team or a timeline still has to call it; then it holds no work.
+/// It uses the team only while it holds work.
 class Queue : public std::enable_shared_from_this<Queue> {
  public:
   explicit Queue(const CpuDevice& device)
@@ -165,8 +165,8 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
     at_once = state_ == State::idle && jobs_.empty() && job.waits.empty();
   }
 
-  // The sources of uploads are the caller's again when this returns: copied to where they go if nothing is before
-  // them, else aside.
+  // The caller may reuse the sources of uploads when this returns: they are copied to their target if no job is before
+  // them, otherwise aside.
   const std::span<const Command> commands = job.recording->commands();
   const auto is_upload = [](const Command& command) { return command.kind == Command::Kind::upload; };
   if (at_once) {
@@ -207,7 +207,7 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
   return last_;
 }
 
-/// Decides what becomes of the first job. Nothing is running, and `lock` is held; it may be released meanwhile.
+/// Decides how the first job continues. No job is running, and `lock` is held; it may be released meanwhile.
 void Queue::look(base::Lock& lock) {
   state_ = State::idle;
   if (jobs_.empty()) return drained_.wake_all();
@@ -222,9 +222,17 @@ void Queue::look(base::Lock& lock) {
   const TimelinePoint point = job.waits.back();
   lock.unlock();
   // A HostTimeline, as all timelines of this device are, needs no thread for it.
-  (void)point.timeline->when(point.value,
-                             [self = shared_from_this()](const Error* failure) { self->resume(failure); });
+  bool is_watched = false;
+  try {
+    is_watched = bool(point.timeline->when(
+        point.value, [self = shared_from_this()](const Error* failure) { self->resume(failure); }));
+  } catch (...) {  // no memory
+  }
   lock.lock();
+  if (is_watched) return;
+  jobs_.front().failure = no_memory_;
+  jobs_.front().waits.clear();
+  state_ = State::ready;
 }
 
 /// Goes on with the first job: the timeline that it waits for has reached its value, or has failed.
@@ -240,14 +248,19 @@ void Queue::resume(const Error* failure) {
 }
 
 /// Asks the team to run what is ready. The lock is held, so that the job cannot end, and the team with it, before the
-/// team has taken the request. If the system gives the team no thread, the calling thread runs it.
+/// team has taken the request. If the system gives the team no thread, or there is no
+/// memory, the calling thread runs it.
 void Queue::post(base::Lock& lock) {
   if (std::exchange(posted_, true)) return;
-  const bool taken = team_.post([self = shared_from_this()] {
-    base::Lock held(self->mutex_);
-    self->posted_ = false;
-    self->run(held, all);
-  });
+  bool taken = false;
+  try {
+    taken = team_.post([self = shared_from_this()] {
+      base::Lock held(self->mutex_);
+      self->posted_ = false;
+      self->run(held, all);
+    });
+  } catch (...) {  // no memory
+  }
   if (taken) return;
   posted_ = false;
   const auto self = shared_from_this();
@@ -276,7 +289,7 @@ void Queue::finish(Job job) {
       job.failure = no_memory_;
     }
   }
-  job.recording.reset();  // before the value is reached: who sees it may use the recording again
+  job.recording.reset();  // before the value is reached: then a thread may use the recording again
   if (!job.failure) {
     (void)timeline_->reach(job.value);  // larger than the one before: they run in order
     return;

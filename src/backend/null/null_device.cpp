@@ -1,5 +1,5 @@
-// The device that does nothing and answers at once: what is measured on it is what wye itself costs. It runs
-// no command, moves no byte, and waits for no other timeline; everything else of the contract holds.
+// The device that does nothing and completes at once: measurements on it show the cost of wye itself. It runs no command,
+// moves no byte, and waits for no other timeline; the rest of the contract holds.
 #include <wye/base/config.hpp>
 
 #include <algorithm>

@@ -54,8 +54,11 @@ VKAPI_ATTR VkBool32 VKAPI_CALL hear(VkDebugUtilsMessageSeverityFlagBitsEXT sever
                                     VkDebugUtilsMessageTypeFlagsEXT,
                                     const VkDebugUtilsMessengerCallbackDataEXT* data, void* messages) {
   const bool is_error = severity >= VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
-  static_cast<Messages*>(messages)->say(is_error ? LogLevel::error : LogLevel::warning,
-                                        data->pMessage ? data->pMessage : "");
+  try {
+    static_cast<Messages*>(messages)->say(is_error ? LogLevel::error : LogLevel::warning,
+                                          data->pMessage ? data->pMessage : "");
+  } catch (...) {  // no memory for the text; the driver's frames are below
+  }
   return VK_FALSE;
 }
 

@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda_device.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
 #include "backend/cuda/rig.hpp"
+#include "base/gate.hpp"
 #include "base/worker.hpp"
 #include "device/native.hpp"
 
@@ -74,7 +75,7 @@ TEST_CASE("a fatal error ends the device at once for all lanes, and CUDA for thi
   REQUIRE(device->lost());
   CHECK(gate->signal(1).error() == Errc::device_lost);
   CHECK(gate->when(1, note));
-  (void)base::seen_before_parking([&] { return told == 3; }, 10s);
+  (void)base::seen_before_parking([&] { return told == 3; }, std::chrono::seconds(10));
   CHECK(told == 3);
   CHECK(device->create_buffer({.bytes = 4_B, .use = MemoryUse::device, .account = nullptr}).error() ==
         Errc::device_lost);
@@ -132,9 +133,7 @@ Instant in_a_minute() { return Clock::steady().now() + std::chrono::seconds(60);
 
 /// Holds the event of a lane's point. The event is not reused while it is held.
 cuda::Mark mark_of(const TimelinePoint& point) {
-  auto& timeline = static_cast<cuda::CudaTimeline&>(*point.timeline);
-  auto& device = const_cast<DeviceBase&>(*timeline.owner());
-  return static_cast<cuda::CudaDevice&>(device).queue().mark_of(timeline, point.value);
+  return static_cast<cuda::CudaTimeline&>(*point.timeline).mark_of(point.value);
 }
 bool has_come(DeviceBase& device, const cuda::Mark& mark) {
   auto& of = static_cast<cuda::CudaDevice&>(device);

@@ -220,7 +220,7 @@ TEST_CASE("an executable that is dropped after submission runs to its end", "[vu
   CHECK(difference(rig.read(keep), model(5, false)) == "");
 }
 
-TEST_CASE("arguments that do not fit the kernel are refused by the lane itself", "[vulkan]") {
+TEST_CASE("arguments that do not fit the kernel are refused by the checked lane", "[vulkan]") {
   Rig rig;
   const auto other = open_device();
   const auto x = rig.buffer(random_words(1, 100));
@@ -228,7 +228,7 @@ TEST_CASE("arguments that do not fit the kernel are refused by the lane itself",
       good(other->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
   const auto kernel = rig.kernel("add");
   const auto refused = [&](auto record) {
-    auto lane = rig.lane();
+    const auto lane = std::make_unique<Lane>(checked(good(rig.device().create_lane({}))));
     record(*lane);
     auto settled = lane->wait(Instant::max());
     REQUIRE_FALSE(settled);

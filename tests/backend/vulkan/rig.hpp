@@ -18,6 +18,7 @@
 #include "device/artefact.hpp"
 #include "device/backend.hpp"
 #include "device/buffer.hpp"
+#include "device/checked.hpp"
 #include "device/executable.hpp"
 #include "device/lane.hpp"
 #include "device/recording.hpp"
