@@ -4,7 +4,6 @@
 #include <wye/device/executable.hpp>
 #include <wye/device/sync_point.hpp>
 
-
 #include "base/text.hpp"
 #include "device/buffer.hpp"
 #include "device/device.hpp"
