@@ -79,8 +79,8 @@ CONTRACT_CASE("a callback may be added before its value is submitted", {}) {
 }
 
 CONTRACT_CASE("a timeline of the host calls back in the order of its values", {}) {
+  Calls calls;  // the end of the timeline calls back for the value 9
   const auto timeline = subject.timeline();
-  Calls calls;
   REQUIRE(timeline->when(3, calls.note(3)));
   REQUIRE(timeline->when(1, calls.note(1)));
   REQUIRE(timeline->when(2, calls.note(2)));
