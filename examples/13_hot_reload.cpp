@@ -34,13 +34,14 @@ int main() {
   std::mutex mutex;
   std::condition_variable told;
   std::vector<wye::Reload> reloads;
-  auto runtime = wye::Runtime::open({.backends = {{"vulkan"}},
-                                     .hot_reload = true,
-                                     .on_reload = [&](const wye::Reload& reload) {  // on a thread of its own
-                                       const std::lock_guard lock(mutex);
-                                       reloads.push_back(reload);
-                                       told.notify_one();
-                                     }});
+  auto runtime =
+      wye::Runtime::open({.pool = {.backends = {"vulkan"}},
+                          .hot_reload = true,
+                          .on_reload = [&](const wye::Reload& reload) {  // on a thread of the runtime
+                            const std::lock_guard lock(mutex);
+                            reloads.push_back(reload);
+                            told.notify_one();
+                          }});
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 0;  // no Vulkan on this machine
 
   std::vector<float> x(1000, 1.0f);

@@ -49,8 +49,11 @@ wye::Result<wye::Runtime> open_runtime(const std::string& backend) {
   if (backend.find(':') != std::string::npos)
     return wye::Error(wye::Errc::not_found,
                       "Device '" + name + "' does not exist; there are: " + usable + ".");
-  // Not among those that are opened by default; it may be there for who asks.
-  return wye::Runtime::open({.backends = std::vector<std::string>{backend, std::string(measure)}});
+  // The default backends have no such device. The backend may exist in this build.
+  auto options = wye::RuntimeOptions::from_environment();
+  if (!options) return std::move(options).error();
+  options->pool.backends = {backend, std::string(measure)};
+  return wye::Runtime::open(*std::move(options));
 }
 
 double max_relative_error(const std::vector<double>& values, const std::vector<double>& reference) {

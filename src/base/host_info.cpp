@@ -1,7 +1,7 @@
 #include "base/host_info.hpp"
 
 #include <unistd.h>
-#include <wye/base/digest.hpp>
+#include "base/digest.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -2,7 +2,6 @@
 /// What a cache remembers of kernels beside their executables.
 #include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
-#include <wye/cache/manifest.hpp>
 #include <wye/cache/shader_cache.hpp>
 
 #include <cstdint>

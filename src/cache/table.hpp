@@ -2,8 +2,8 @@
 /// The live executables of a cache, in the order of their use and within its bounds.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
-#include <wye/base/digest.hpp>
 #include <wye/cache/shader_cache.hpp>
+#include "base/digest.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -2,16 +2,14 @@
 /// THE CONTRACT between wye and a vendor: what a backend must provide, and nothing else. Each class here is implemented
 /// once per backend, driven by the pool, the scheduler and `device::Lane`, and checked by `tests/contract`.
 #include <wye/base/clock.hpp>
-#include <wye/base/digest.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
-#include <wye/base/stop.hpp>
 #include <wye/device/adapter.hpp>
-#include <wye/device/isolation.hpp>
-#include <wye/device/monitoring.hpp>
+#include <wye/device/device.hpp>
 #include <wye/device/native.hpp>
-#include <wye/device/operand.hpp>
 #include <wye/device/schema.hpp>
+#include "base/digest.hpp"
+#include "device/operand.hpp"
 
 #include <atomic>
 #include <cstddef>

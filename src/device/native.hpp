@@ -1,8 +1,8 @@
 #pragma once
 /// The door of a device to the driver behind it, for a host that uses the same one.
 #include <wye/base/result.hpp>
+#include <wye/device/detail/native_objects.hpp>
 #include <wye/device/native.hpp>
-#include <wye/device/operand.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -11,6 +11,12 @@
 
 namespace wye {
 inline namespace v0 {
+
+using detail::handle_of;
+using detail::NativeMemory;
+using detail::NativePoint;
+using detail::number_of;
+
 namespace device {
 
 class BufferBase;

@@ -2,9 +2,9 @@
 /// The ports through which rooms that do not know each other meet.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/executable.hpp>
+#include "base/digest.hpp"
 
 #include <atomic>
 #include <memory>

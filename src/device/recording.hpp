@@ -2,7 +2,7 @@
 /// Commands as data: what a lane is given. Barriers are part of the data, computed here and nowhere else.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/operand.hpp>
+#include "device/operand.hpp"
 
 #include <cstddef>
 #include <cstdint>

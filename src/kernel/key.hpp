@@ -1,7 +1,7 @@
 #pragma once
 /// Names for what a build would make.
-#include <wye/base/digest.hpp>
 #include <wye/kernel/source.hpp>
+#include "base/digest.hpp"
 
 #include <cstdint>
 #include <span>

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "device/checked.hpp"
@@ -112,7 +113,7 @@ Result<std::vector<std::size_t>> Pool::candidates(const LeaseRequest& request) c
     named.push_back(d);
     if (!info.features.contains(request.needs)) continue;
     able.push_back(d);
-    if (!devices_[d].base()->lost()) alive.push_back(d);
+    if (!base::state_of(devices_[d])->lost()) alive.push_back(d);
   }
   if (named.empty()) {
     std::string there;
@@ -124,7 +125,8 @@ Result<std::vector<std::size_t>> Pool::candidates(const LeaseRequest& request) c
                  base::text("No device has what is needed ({}): '{}' lacks {}.", to_string(request.needs),
                             devices_[named.front()].id(),
                             to_string(request.needs.without(devices_[named.front()].info().features))));
-  if (alive.empty()) return devices_[able.front()].base()->lost()->with_context("while leasing a context");
+  if (alive.empty())
+    return base::state_of(devices_[able.front()])->lost()->with_context("while leasing a context");
   return alive;
 }
 
@@ -136,14 +138,14 @@ Result<Lease> Pool::lease(const LeaseRequest& request, Instant until) {
 }
 
 Result<Lease> Pool::lease_on(std::size_t device) {
-  if (const Error* lost = devices_[device].base()->lost()) return *lost;  // also in a child of fork
+  if (const Error* lost = base::state_of(devices_[device])->lost()) return *lost;  // also in a child of fork
   return lease_any({device}, Deadline(options_.lease_timeout).at(*clock_));
 }
 
 Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
   if (const Error* lost = device.lost()) return *lost;
   for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (devices_[d].base().get() == &device) {
+    if (base::state_of(devices_[d]).get() == &device) {
       if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(*clock_));
       return lease_any({d}, until, true);
     }
@@ -193,7 +195,7 @@ Result<Lease> Pool::lease_any(const std::vector<std::size_t>& devices, Instant u
     }  // from here on the context goes back by itself
     auto furnished = furnish(context);
     if (furnished) return LeaseState::wrap(std::move(state));
-    if (const Error* lost = devices_[context.device].base()->lost(); lost && devices.size() == 1)
+    if (const Error* lost = base::state_of(devices_[context.device])->lost(); lost && devices.size() == 1)
       return lost->with_context(base::text("while making context '{}'", context.id));
     // Another lane does as well, of this device or of the next.
     refusing.push_back(context.device);
@@ -233,7 +235,7 @@ void Pool::begin(Context& context) {
 
 Result<void> Pool::furnish(Context& context) {
   if (context.lane) return {};
-  auto lane = devices_[context.device].base()->create_lane();
+  auto lane = base::state_of(devices_[context.device])->create_lane();
   if (!lane) {
     context.refused = true;
     return std::move(lane).error().with_context(base::text("while making context '{}'", context.id));

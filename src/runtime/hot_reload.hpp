@@ -1,7 +1,7 @@
 #pragma once
 /// Kernels that follow their files.
 #include <wye/base/result.hpp>
-#include <wye/runtime/reload.hpp>
+#include <wye/runtime/options.hpp>
 
 #include <atomic>
 #include <cstdint>

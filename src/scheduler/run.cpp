@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
@@ -40,7 +41,7 @@ bool holds_for_all(Errc code) {
 }
 
 /// Why no program of `programs` can be used on `device`; of the first one.
-std::optional<Error> refusal_of(const Programs& programs, const device::DeviceBase& device) {
+std::optional<Error> refusal_of(const detail::Programs& programs, const device::DeviceBase& device) {
   auto why = programs[0]->current().refusal(device);
   for (std::size_t i = 1; why && i < programs.size(); ++i)
     if (!programs[i]->current().refusal(device)) return std::nullopt;
@@ -157,15 +158,15 @@ std::optional<Error> Core::refusal(const Record& record, std::size_t index) cons
   const AdapterInfo& info = device.info();
   if (!record.on.empty() && record.on != info.id && record.on != info.backend)
     return Error(Errc::unsupported, base::text("The job asks for '{}'.", record.on));
-  if (const Error* lost = device.base()->lost()) return *lost;
+  if (const Error* lost = base::state_of(device)->lost()) return *lost;
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
-    if (auto why = refusal_of(job[c].programs(), *device.base())) return why;
+    if (auto why = refusal_of(base::programs_of(job[c]), *base::state_of(device))) return why;
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;
       const auto* buffer = device::buffer_of(operand);
-      if (buffer && buffer->device() != device.base())
+      if (buffer && buffer->device() != base::state_of(device))
         return Error(Errc::invalid_argument,
                      base::text("Argument {} of '{}' is a buffer of another device ('{}').", i + 1,
                                 job[c].name(), buffer->device()->info().id));
@@ -177,7 +178,7 @@ std::optional<Error> Core::refusal(const Record& record, std::size_t index) cons
 /// The executable of one program of a call.
 Result<Executable> Core::provide(Record& record, std::size_t index,
                                  const std::shared_ptr<const device::Program>& program, Instant ready_by) {
-  const std::shared_ptr<device::DeviceBase>& device = pool_->devices()[index].base();
+  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_->devices()[index]);
   auto provided = record.job->is_build() ? provider_->make_ready(program, device, ready_by)
                                          : provider_->provide(program, device, ready_by);
   if (!provided) return std::move(provided).error();
@@ -192,8 +193,8 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
 Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   std::optional<Step> built;
   std::optional<Error> why;
-  for (std::size_t i = 0; i < call.programs().size() && (!built || options_.measure_variants); ++i) {
-    auto executable = provide(record, index, call.programs()[i], ready_by);
+  for (std::size_t i = 0; i < base::programs_of(call).size() && (!built || options_.measure_variants); ++i) {
+    auto executable = provide(record, index, base::programs_of(call)[i], ready_by);
     if (executable)
       built = Step{std::move(*executable), nullptr, {}};
     else if (holds_for_all(executable.error().code()))
@@ -207,13 +208,13 @@ Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& ca
 
 /// The variant of a call whose turn it is.
 Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
-  const Programs& programs = call.programs();
+  const detail::Programs& programs = base::programs_of(call);
   if (programs.size() == 1) {
     auto executable = provide(record, index, programs[0], ready_by);
     if (!executable) return std::move(executable).error();
     return Step{std::move(*executable), nullptr, {}};
   }
-  const std::shared_ptr<Trial> trial = trials_.of(call, index, *pool_->devices()[index].base());
+  const std::shared_ptr<Trial> trial = trials_.of(call, index, *base::state_of(pool_->devices()[index]));
   std::optional<Error> why;  // of the first that could not be used
   for (std::size_t left = programs.size();; --left) {
     const Trial::Turn turn = trial->next(options_.measure_variants && !record.in_haste);
@@ -272,8 +273,8 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
       return Error(Errc::unavailable, lease.error().sentence());
     return std::move(lease).error();
   }
-  pool::Context& context = *lease->state()->context;
-  device::Lane& lane = lease->state()->lane();
+  pool::Context& context = *base::state_of(*lease)->context;
+  device::Lane& lane = base::state_of(*lease)->lane();
 
   bool began = false;
   auto run_steps = [&]() -> Result<void> {
@@ -292,7 +293,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
       if (turn.timed)
         if (auto ok = finish(); !ok) return ok;
       const Instant from = turn.timed ? clock_->now() : Instant();
-      lane.dispatch(steps[c].executable.base(), binding.arguments(c), job[c].items());
+      lane.dispatch(base::state_of(steps[c].executable), binding.arguments(c), job[c].items());
       if (!turn.timed) continue;
       if (auto ok = finish(); !ok) return ok;
       steps[c].trial->took(turn.program, clock_->now() - from);

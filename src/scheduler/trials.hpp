@@ -2,7 +2,7 @@
 /// Which of several kernels that do the same is the quickest, for each device and size of work: found out by running them.
 #include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
-#include <wye/kernel/call.hpp>
+#include <wye/kernel/kernel.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace scheduler {
 class Trial {
  public:
   /// Of those of `programs` that have a source for `device`; of the first, where none has.
-  Trial(const Programs& programs, const device::DeviceBase& device);
+  Trial(const detail::Programs& programs, const device::DeviceBase& device);
 
   struct Turn {
     std::size_t program = 0;

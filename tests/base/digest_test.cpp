@@ -1,4 +1,4 @@
-#include <wye/base/digest.hpp>
+#include "base/digest.hpp"
 
 #include <set>
 #include <string>

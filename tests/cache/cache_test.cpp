@@ -1,4 +1,5 @@
 #include "cache/cache.hpp"
+#include "base/internals.hpp"
 
 #include <wye/kernel/kernel.hpp>
 
@@ -34,11 +35,11 @@ TEST_CASE("a kernel is built at its first use and found at every later one", "[c
   const auto scale = program("scale");
   const auto first = get(*cache, scale, device);
   CHECK(first.tier == CacheTier::built);
-  CHECK(first.executable.base()->artefact().kernel == "scale");
+  CHECK(base::state_of(first.executable)->artefact().kernel == "scale");
   for (int i = 0; i < 10; ++i) {
     const auto again = get(*cache, scale, device);
     CHECK(again.tier == CacheTier::memory);
-    CHECK(again.executable.base() == first.executable.base());
+    CHECK(base::state_of(again.executable) == base::state_of(first.executable));
     CHECK(again.build_time == Duration{});
   }
   CHECK(scale->builds == 1);
@@ -69,9 +70,9 @@ TEST_CASE("each device has its own executable", "[cache]") {
              two = std::make_shared<DoubleDevice>("double:1");
   const auto scale = program("scale");
   const auto on_one = get(*cache, scale, one), on_two = get(*cache, scale, two);
-  CHECK(on_one.executable.base() != on_two.executable.base());
-  CHECK(on_one.executable.base()->device() == one);
-  CHECK(on_two.executable.base()->device() == two);
+  CHECK(base::state_of(on_one.executable) != base::state_of(on_two.executable));
+  CHECK(base::state_of(on_one.executable)->device() == one);
+  CHECK(base::state_of(on_two.executable)->device() == two);
   CHECK(cache->contents() == std::vector<std::string>{"scale@double:1", "scale@double:0"});
 }
 
@@ -80,7 +81,7 @@ TEST_CASE("programs with one key share one executable", "[cache]") {
   const auto device = std::make_shared<DoubleDevice>();
   const auto one = program("same"), two = program("same");
   const auto first = get(*cache, one, device).executable;
-  CHECK(get(*cache, two, device).executable.base() == first.base());
+  CHECK(base::state_of(get(*cache, two, device).executable) == base::state_of(first));
   CHECK(one->builds == 1);
   CHECK(two->builds == 0);
 }
@@ -174,7 +175,7 @@ TEST_CASE("evictions, however many, do not make the cache forget a failure", "[c
 
 TEST_CASE("misses are told apart by why they were", "[cache]") {
   const auto store = std::make_shared<test::MemoryStore>();
-  const auto cache = cache::Cache::open({.kernels = 1}, store).value();
+  const auto cache = cache::Cache::open({.kernels = 1, .store = store}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto a = program("a"), b = program("b"), stored = program("stored", true);
   get(*cache, a, device);
@@ -220,7 +221,7 @@ TEST_CASE("what hits saved is told", "[cache]") {
 TEST_CASE("the cache explains what it knows of a kernel", "[cache]") {
   ManualClock clock;
   const auto store = std::make_shared<test::MemoryStore>();
-  const auto cache = cache::Cache::open({.kernels = 1, .clock = &clock}, store).value();
+  const auto cache = cache::Cache::open({.kernels = 1, .store = store, .clock = &clock}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const auto a = program("a", true), b = program("b"), broken = program("broken");
   const auto explain = [&](const auto& what) { return cache->explain(*what, *device); };
@@ -275,7 +276,8 @@ TEST_CASE("a program that ends leaves nothing that another one could be taken fo
   for (int i = 0; i < 200; ++i) {
     const std::string name = "kernel " + std::to_string(i);
     const auto one = program(name);
-    for (int n = 0; n < 3; ++n) CHECK(get(*cache, one, device).executable.base()->artefact().kernel == name);
+    for (int n = 0; n < 3; ++n)
+      CHECK(base::state_of(get(*cache, one, device).executable)->artefact().kernel == name);
   }
 }
 
@@ -289,7 +291,7 @@ TEST_CASE("a device that ends leaves nothing that another one could be taken for
                                                [](DoubleDevice* last) { last->~DoubleDevice(); });
     broken->on_build = nullptr;
     if (i % 2 == 0) broken->on_build = [] { return Result<void>(Error(Errc::unsupported, "No.")); };
-    CHECK(get(*cache, scale, device).executable.base()->device() == device);
+    CHECK(base::state_of(get(*cache, scale, device).executable)->device() == device);
     CHECK(cache->provide(broken, device, Instant::max()).has_value() == (i % 2 == 1));
   }
   CHECK(scale->builds == 10);
@@ -338,7 +340,7 @@ TEST_CASE("host functions are cached as everything else", "[cache]") {
   const auto cpu = std::make_shared<DoubleDevice>("cpu:0");
   const auto one = cache.find_or_build(*kernel, Device(cpu)), two = cache.find_or_build(*kernel, Device(cpu));
   REQUIRE(one);
-  CHECK(one->base() == two->base());
+  CHECK(base::state_of(*one) == base::state_of(*two));
   CHECK(one->name() == "k");
   CHECK(cpu->created == 1);
   CHECK(cache.metrics().hits == 1);

@@ -1,4 +1,5 @@
 #include "cache/descriptions.hpp"
+#include "base/internals.hpp"
 
 #include <wye/wye.hpp>
 
@@ -90,12 +91,13 @@ TEST_CASE("a kernel is found by what it says, and is the kernel that was made of
   const auto kernel = AnyKernel::make(describe(1)).value();
   const auto executable = cache.find_or_build(kernel, device).value();
   for (int i = 0; i < 10; ++i)
-    CHECK(cache.find_or_build(describe(1), device).value().base() == executable.base());
+    CHECK(base::state_of(cache.find_or_build(describe(1), device).value()) == base::state_of(executable));
   CHECK(cache.metrics().misses == 1);
   CHECK(cache.metrics().hits == 10);
-  CHECK(cache.find_or_build(describe(2), device).value().base() != executable.base());
+  CHECK(base::state_of(cache.find_or_build(describe(2), device).value()) != base::state_of(executable));
   cache.clear();
-  CHECK(cache.find_or_build(describe(1), device).value().base() == executable.base());  // it is held
+  CHECK(base::state_of(cache.find_or_build(describe(1), device).value()) ==
+        base::state_of(executable));  // it is held
   CHECK(cache.metrics().misses == 2);
   CHECK(cache.find_or_build(describe(1), Device()).error().sentence() ==
         "A kernel cannot be built for no device.");
@@ -118,7 +120,7 @@ TEST_CASE("what a callback includes is asked for each time a kernel is found by 
   const auto one = cache.find_or_build(description, pool.devices()[0]).value();
   const auto two = cache.find_or_build(description, pool.devices()[0]).value();
   CHECK(asked == 2);
-  CHECK(one.base() != two.base());
+  CHECK(base::state_of(one) != base::state_of(two));
 }
 
 TEST_CASE("threads that say the same and clear at once find what they asked for", "[cache]") {

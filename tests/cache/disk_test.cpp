@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "base/internals.hpp"
 #include "cache/cache.hpp"
 #include "cache/store/artefact_bytes.hpp"
 #include "cache/store/directory_store.hpp"
@@ -59,7 +60,7 @@ TEST_CASE("a second cache finds on disk what the first one built", "[cache]") {
   const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
   const auto found = get(*cache, scale);
   CHECK(found.tier == CacheTier::disk);
-  CHECK(found.executable.base()->artefact().kernel == "scale");
+  CHECK(base::state_of(found.executable)->artefact().kernel == "scale");
   CHECK(scale->builds == 1);
   const CacheMetrics counted = metrics(*cache);
   CHECK(counted.disk_hits == 1);
@@ -146,8 +147,8 @@ TEST_CASE("a file in the place of another is not taken for it", "[cache]") {
   write(files[0], second);
   write(files[1], first);
   const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
-  CHECK(get(*cache, a).executable.base()->artefact().kernel == "a");
-  CHECK(get(*cache, b).executable.base()->artefact().kernel == "b");
+  CHECK(base::state_of(get(*cache, a).executable)->artefact().kernel == "a");
+  CHECK(base::state_of(get(*cache, b).executable)->artefact().kernel == "b");
   CHECK(metrics(*cache).corrupt == 2);
 }
 
@@ -232,7 +233,7 @@ TEST_CASE("a store that cannot be written is read, and said once", "[cache]") {
   store->blobs[scale->artefact().key] = cache::encode(scale->artefact());
   store->put_error = Error(Errc::io, "No space left on device.");
   Said said;
-  const auto cache = cache::Cache::open({.log = said.sink()}, store).value();
+  const auto cache = cache::Cache::open({.store = store, .log = said.sink()}).value();
   CHECK(get(*cache, scale).tier == CacheTier::disk);
   for (const char* name : {"a", "b", "c"}) CHECK(get(*cache, program(name, true)).tier == CacheTier::built);
   CHECK(store->puts == 3);
@@ -246,12 +247,13 @@ TEST_CASE("a store that cannot be read, or not be cleaned, changes no answer", "
   const auto scale = program("scale", true);
   Said said;
   store->get_error = Error(Errc::io, "Input/output error.");
-  CHECK(get(*cache::Cache::open({.log = said.sink()}, store).value(), scale).tier == CacheTier::built);
+  CHECK(get(*cache::Cache::open({.store = store, .log = said.sink()}).value(), scale).tier ==
+        CacheTier::built);
   CHECK(said.times == 1);
   store->get_error.reset();
   store->blobs[scale->artefact().key] = {std::byte{1}};
   store->remove_error = store->put_error = Error(Errc::io, "Read-only file system.");
-  const auto cache = cache::Cache::open({.log = said.sink()}, store).value();
+  const auto cache = cache::Cache::open({.store = store, .log = said.sink()}).value();
   CHECK(get(*cache, scale).tier == CacheTier::built);
   CHECK(metrics(*cache).corrupt == 1);
   CHECK(said.times == 2);
@@ -259,7 +261,7 @@ TEST_CASE("a store that cannot be read, or not be cleaned, changes no answer", "
 
 TEST_CASE("nobody waits for a kernel to be stored", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
-  const auto cache = cache::Cache::open({}, store).value();
+  const auto cache = cache::Cache::open({.store = store}).value();
   const auto scale = program("scale", true);
   get(*cache, scale);
   CHECK(store->gets == 2);  // and what its driver made
@@ -475,7 +477,7 @@ TEST_CASE("without locks the store is bounded all the same, and what is missing 
   fs::permissions(directory.cache(), fs::perms::owner_all);
   Said said;
   const auto cache =
-      cache::Cache::open({.directory = directory.cache(), .log = said.sink(), .disk_kernels = 5}).value();
+      cache::Cache::open({.directory = directory.cache(), .disk_kernels = 5, .log = said.sink()}).value();
   for (int i = 0; i < 9; ++i)
     CHECK(get(*cache, program("kernel " + std::to_string(i), true)).tier == CacheTier::built);
   CHECK(directory.files().size() == 5);

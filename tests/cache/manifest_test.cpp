@@ -1,6 +1,7 @@
 // Which kernels a run used: recorded, written, read, made ready again.
-#include <wye/cache/manifest.hpp>
+#include <wye/cache/shader_cache.hpp>
 
+#include "base/internals.hpp"
 #include "cache/cache.hpp"
 #include "cache/manifest_text.hpp"
 #include "directory.hpp"
@@ -110,7 +111,7 @@ TEST_CASE("a manifest that was cut or changed anywhere is refused", "[cache]") {
 
 TEST_CASE("a run records what it used, in order, how often and how long it took", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
-  const auto cache = cache::Cache::open({.kernels = 2}, store).value();
+  const auto cache = cache::Cache::open({.kernels = 2, .store = store}).value();
   const auto one = std::make_shared<DoubleDevice>("double:0"),
              two = std::make_shared<DoubleDevice>("double:1");
   const auto a = program("a", true), b = program("b", true), c = program("c", true), host = program("host");
@@ -142,7 +143,7 @@ TEST_CASE("a manifest makes ready what it names and the host still has", "[cache
              other = std::make_shared<DoubleDevice>("metal:0", spirv);
   const AnyKernel a = glsl_kernel("a", "x[0] = 1.0;"), b = glsl_kernel("b", "x[0] = 2.0;"),
                   c = glsl_kernel("c", "x[0] = 3.0;"), unused = glsl_kernel("unused", "x[0] = 4.0;");
-  if (a.program()->refusal(*gpu)) return;  // this build compiles no GLSL
+  if (base::program_of(a)->refusal(*gpu)) return;  // this build compiles no GLSL
   const Directory directory;
   const std::string path = (directory.path() / "kernels.manifest").string();
   {

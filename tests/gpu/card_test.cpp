@@ -22,8 +22,10 @@ bool card_is_required() { return std::getenv("WYE_REQUIRE_CARD") != nullptr; }
 /// A runtime with a card, and a CPU to fall back to; none where there is no card. Where it `computes`, the stand-in for
 /// the driver, which has none of these kernels, is no card.
 enum class Card { any, computes };
-std::optional<Runtime> with_card(Card needed, RuntimeOptions options = {}) {
-  options.backends = {{"cuda", "cpu"}};
+std::optional<Runtime> with_card(Card needed, Bytes lane_memory = PoolOptions().lane_memory) {
+  RuntimeOptions options = RuntimeOptions::from_environment().value();
+  options.pool.backends = {"cuda", "cpu"};
+  options.pool.lane_memory = lane_memory;
   auto runtime = Runtime::open(std::move(options));
   REQUIRE(runtime);
   std::string reasons;
@@ -91,7 +93,9 @@ void check_that_only_cuda_died(Runtime& runtime) {
   CHECK(x == std::vector<std::uint32_t>(1000, 42));
   CHECK(ticket.explain().text().find("cuda:0") != std::string::npos);
 
-  const auto another = Runtime::open({.backends = {{"cuda", "cpu"}}});
+  RuntimeOptions options = RuntimeOptions::from_environment().value();
+  options.pool.backends = {"cuda", "cpu"};
+  const auto another = Runtime::open(options);
   REQUIRE(another);
   const auto& adapters = another->adapters();
   const auto cuda = std::find_if(adapters.begin(), adapters.end(),
@@ -147,7 +151,7 @@ TEST_CASE("a card is named with what it is", "[gpu]") {
 }
 
 TEST_CASE("memory that runs out is an error, and what was there is as it was", "[gpu]") {
-  auto runtime = with_card(Card::any, {.lane_memory = Bytes{1ull << 50}});
+  auto runtime = with_card(Card::any, Bytes{1ull << 50});
   if (!runtime) return;
   const Device device = runtime->devices()[0];
   auto lease = runtime->pool().lease({.on = "cuda"}).value();
@@ -184,7 +188,7 @@ TEST_CASE("memory that runs out is an error, and what was there is as it was", "
 }
 
 TEST_CASE("a buffer larger than 4 GiB is reached to its end", "[gpu]") {
-  auto runtime = with_card(Card::computes, {.lane_memory = 8_GiB});
+  auto runtime = with_card(Card::computes, 8_GiB);
   if (!runtime) return;
   constexpr std::uint64_t count = (1ull << 30) + 12345;
   auto lease = runtime->pool().lease({.on = "cuda"}).value();

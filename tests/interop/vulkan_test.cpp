@@ -49,9 +49,9 @@ std::vector<std::uint32_t> read(Lease& lease, const Buffer& buffer) {
 TEST_CASE("a host's own device is used, and its silicon no second time", "[interop]") {
   WYE_NEEDS_VULKAN();
   VulkanHost host;
-  Runtime runtime =
-      Runtime::open({.backends = {{"vulkan", "cpu"}}, .adopt = {interop::vulkan_device(host.brought())}})
-          .value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan", "cpu"},
+                                            .adopt = {interop::vulkan_device(host.brought())}}})
+                        .value();
   std::size_t usable = 0;
   for (const AdapterInfo& info : runtime.adapters()) {
     INFO(info.id << " " << info.reason);

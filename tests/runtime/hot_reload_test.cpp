@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "kernel/compilers/glsl.hpp"
 #include "support/catch.hpp"
@@ -64,11 +65,10 @@ class Told {
 
 /// A Vulkan runtime that follows files; none where there is no such device, and the test says so.
 std::optional<Runtime> open_following(Told& told, LogSink log = {}) {
-  auto opened = Runtime::open({.backends = {{"vulkan"}},
-                               .cache_directory = "",
-                               .log = std::move(log),
+  auto opened = Runtime::open({.pool = {.backends = {"vulkan"}},
                                .hot_reload = true,
-                               .on_reload = [&told](const Reload& reload) { told.add(reload); }});
+                               .on_reload = [&told](const Reload& reload) { told.add(reload); },
+                               .log = std::move(log)});
   if (opened) return std::move(*opened);
   WARN("Skipped: " << opened.error().sentence());
   return std::nullopt;
@@ -273,14 +273,14 @@ TEST_CASE("a kernel that only the cache was asked for is reloaded, for handles t
   const Change kernel = change_of(folder.put("change.comp", glsl("x[i] += 1")));
   const Device device = on->devices()[0];
   auto handle = on->cache().handle(kernel, device).value();
-  const auto before = handle.find_or_build().value()->base();
-  CHECK(handle.find_or_build().value()->base() == before);
+  const auto before = base::state_of(*handle.find_or_build().value());
+  CHECK(base::state_of(*handle.find_or_build().value()) == before);
 
   folder.put("change.comp", glsl("x[i] += 2"));
   told.expect_success();
-  const auto after = on->cache().find_or_build(kernel, device).value().base();
+  const auto after = base::state_of(on->cache().find_or_build(kernel, device).value());
   CHECK(after != before);
-  CHECK(handle.find_or_build().value()->base() == after);
+  CHECK(base::state_of(*handle.find_or_build().value()) == after);
 
   folder.put("change.comp", glsl("x[i] += 3"));
   told.expect_success();
@@ -373,7 +373,7 @@ void change(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x)
 }
 
 TEST_CASE("without hot reload a kernel stays what it was made of", "[runtime][reload]") {
-  auto on = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""});
+  auto on = Runtime::open({.pool = {.backends = {"vulkan"}}});
   if (!on) return;
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
@@ -403,11 +403,11 @@ TEST_CASE("no thread is left of hot reload, also where its report ends the runti
 
   std::mutex mutex;
   std::optional<Runtime> on;
-  auto opened = Runtime::open(
-      {.backends = {{"vulkan"}}, .cache_directory = "", .hot_reload = true, .on_reload = [&](const Reload&) {
-         const base::Lock lock(mutex);
-         on.reset();
-       }});
+  auto opened =
+      Runtime::open({.pool = {.backends = {"vulkan"}}, .hot_reload = true, .on_reload = [&](const Reload&) {
+                       const base::Lock lock(mutex);
+                       on.reset();
+                     }});
   REQUIRE(opened);
   const Change kernel = change_of(file);
   {

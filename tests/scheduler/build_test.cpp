@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "device/provider.hpp"
 #include "latch.hpp"
@@ -40,7 +41,7 @@ Kernel<ReadWrite<float>> large_kernel(const std::string& name, int steps) {
 /// A kernel whose build blocks until told to go on.
 class Gated final : public device::Program {
  public:
-  explicit Gated(const AnyKernel& kernel) : inner_(kernel.program()) {}
+  explicit Gated(const AnyKernel& kernel) : inner_(base::program_of(kernel)) {}
   std::string_view name() const noexcept override { return inner_->name(); }
   const ParamSchema& schema() const noexcept override { return inner_->schema(); }
   std::uint64_t id() const noexcept override { return inner_->id(); }
@@ -63,7 +64,7 @@ class Gated final : public device::Program {
 };
 
 struct GatedKernel : AnyKernel {
-  explicit GatedKernel(std::shared_ptr<const Gated> gated) : AnyKernel(Programs(std::move(gated))) {}
+  explicit GatedKernel(std::shared_ptr<const Gated> gated) : AnyKernel(wye::detail::Programs(std::move(gated))) {}
 };
 
 bool has_vulkan(const Runtime& runtime) {
@@ -81,7 +82,7 @@ TypeMetrics builds(const Runtime& runtime) {
 
 TEST_CASE("a kernel is built as a job on the device that is asked for, and its first use finds it",
           "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   if (!has_vulkan(runtime)) return;
   const auto scale = test::scale();
   const auto built = runtime.submit(Job::build(scale), {.time_limit = 1min, .on = "vulkan"}).wait();
@@ -104,7 +105,7 @@ TEST_CASE("a kernel is built as a job on the device that is asked for, and its f
 }
 
 TEST_CASE("a build that takes too long answers in time, and is there for who asks next", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   if (!has_vulkan(runtime)) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
@@ -125,7 +126,7 @@ TEST_CASE("a build that takes too long answers in time, and is there for who ask
 }
 
 TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   if (!has_vulkan(runtime)) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
@@ -140,7 +141,7 @@ TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel"
   CHECK(runtime.metrics().cache.misses == 1);
 
   // One that has not begun builds nothing.
-  Runtime narrow = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
+  Runtime narrow = Runtime::open({.scheduler = {.concurrent_jobs = 1}}).value();
   test::Latch latch;
   std::vector<float> x(1);
   auto blocks = narrow.submit(latch.kernel(x));
@@ -155,7 +156,7 @@ TEST_CASE("a build that is cancelled harms nobody who waits for the same kernel"
 }
 
 TEST_CASE("builds wait for their turn by priority", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
+  Runtime runtime = Runtime::open({.scheduler = {.concurrent_jobs = 1}}).value();
   if (!has_vulkan(runtime)) return;
   test::Latch latch;
   std::vector<float> x(1);
@@ -175,7 +176,7 @@ TEST_CASE("builds wait for their turn by priority", "[scheduler]") {
 }
 
 TEST_CASE("a build that fails says why, and is counted", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   const auto broken = Kernel<ReadWrite<float>>::make(
                           {.name = "broken", .sources = {Glsl{.text = "#version 450\nvoid main() { x }"}}})
                           .value();
@@ -195,7 +196,7 @@ TEST_CASE("a build that fails says why, and is counted", "[scheduler]") {
 TEST_CASE("a runtime that closes leaves no build behind", "[scheduler]") {
   const int threads = base::Worker::alive();
   {
-    Runtime runtime = Runtime::open({.backends = {{"cpu", "vulkan"}}, .cache_directory = ""}).value();
+    Runtime runtime = Runtime::open({.pool = {.backends = {"cpu", "vulkan"}}}).value();
     for (int i = 1; i < 4; ++i)
       (void)runtime.submit(Job::build(large_kernel("k" + std::to_string(i), 20 * i)), {.time_limit = 1ms});
   }

@@ -19,7 +19,8 @@ using test::Latch;
 namespace {
 
 Runtime cpu_runtime(std::uint32_t concurrent_jobs = 4) {
-  return Runtime::open({.backends = {{"cpu"}}, .concurrent_jobs = concurrent_jobs}).value();
+  return Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = concurrent_jobs}})
+      .value();
 }
 
 bool has(const Runtime& runtime, std::string_view backend) {
@@ -30,9 +31,9 @@ bool has(const Runtime& runtime, std::string_view backend) {
 }  // namespace
 
 TEST_CASE("one process sends one workload type to one backend and another to another", "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu", "null"}},
-                                   .preferences = {{workload_types::vector, 0_B, {"cpu"}},
-                                                   {workload_types::matrix, 0_B, {"null"}}}})
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu", "null"}},
+                                   .scheduler = {.preferences = {{workload_types::vector, 0_B, {"cpu"}},
+                                                                 {workload_types::matrix, 0_B, {"null"}}}}})
                         .value();
   std::vector<float> x(100, 1.5f);
   const auto scale = test::scale();
@@ -50,10 +51,11 @@ TEST_CASE("one process sends one workload type to one backend and another to ano
 }
 
 TEST_CASE("the size of the operands chooses the row", "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu", "null"}},
-                                   .preferences = {{workload_types::vector, 0_B, {"cpu"}},
-                                                   {workload_types::vector, 4000_B, {"null"}}}})
-                        .value();
+  Runtime runtime =
+      Runtime::open({.pool = {.backends = {"cpu", "null"}},
+                     .scheduler = {.preferences = {{workload_types::vector, 0_B, {"cpu"}},
+                                                   {workload_types::vector, 4000_B, {"null"}}}}})
+          .value();
   std::vector<float> small(999, 1.0f), large(1000, 1.0f);
   CHECK(runtime.run(Job(test::scale()(small, 2.0f), workload_types::vector))->backend() == "cpu");
   CHECK(runtime.run(Job(test::scale()(large, 2.0f), workload_types::vector))->backend() == "null");
@@ -61,7 +63,8 @@ TEST_CASE("the size of the operands chooses the row", "[scheduler]") {
 
 TEST_CASE("a job without a source for the first device runs on the next, and says so", "[scheduler]") {
   Runtime runtime =
-      Runtime::open({.preferences = {{workload_types::custom, 0_B, {"vulkan", "cpu"}}}}).value();
+      Runtime::open({.scheduler = {.preferences = {{workload_types::custom, 0_B, {"vulkan", "cpu"}}}}})
+          .value();
   if (!has(runtime, "vulkan")) return;
   std::vector<float> x(10, 1.0f);
   auto ticket = runtime.submit(test::host_scale()(x, 2.0f));
@@ -77,9 +80,9 @@ TEST_CASE("a job without a source for the first device runs on the next, and say
 TEST_CASE("a device out of its budget makes the job fall back, warn or fail, as the host likes",
           "[scheduler]") {
   std::vector<std::string> heard;
-  Runtime runtime =
-      Runtime::open({.lane_memory = 1_MiB, .log = [&](const LogRecord& r) { heard.emplace_back(r.text); }})
-          .value();
+  Runtime runtime = Runtime::open({.pool = {.lane_memory = 1_MiB},
+                                   .log = [&](const LogRecord& r) { heard.emplace_back(r.text); }})
+                        .value();
   if (!has(runtime, "vulkan")) return;
   std::vector<float> x(1'000'000, 1.0f);
   const auto scale = test::scale();
@@ -87,8 +90,8 @@ TEST_CASE("a device out of its budget makes the job fall back, warn or fail, as 
   CHECK(on_vulkan.error() == Errc::over_budget);
   CHECK(x[0] == 1.0f);
 
-  Runtime prefers = Runtime::open({.lane_memory = 1_MiB,
-                                   .preferences = {{workload_types::custom, 0_B, {"vulkan"}}},
+  Runtime prefers = Runtime::open({.pool = {.lane_memory = 1_MiB},
+                                   .scheduler = {.preferences = {{workload_types::custom, 0_B, {"vulkan"}}}},
                                    .log = [&](const LogRecord& r) { heard.emplace_back(r.text); }})
                         .value();
   for (const Device& device : prefers.devices())
@@ -108,7 +111,7 @@ TEST_CASE("a device that does not exist is an error with those that do", "[sched
   auto nowhere = runtime.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait();
   CHECK(nowhere.error() == Errc::not_found);
   CHECK(nowhere.error().sentence() == "There is no device 'abacus' (there is 'cpu:0').");
-  Runtime with_missing = Runtime::open({.backends = {{"cuda", "cpu"}}}).value();
+  Runtime with_missing = Runtime::open({.pool = {.backends = {"cuda", "cpu"}}}).value();
   if (has(with_missing, "cuda")) return;
   CHECK(with_missing.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait().error().sentence() ==
         "There is no device 'abacus' (there is 'cpu:0').");
@@ -249,8 +252,9 @@ TEST_CASE("what a host function throws is that job's error and nobody else's", "
 }
 
 TEST_CASE("jobs that wait for jobs do not wait for ever", "[scheduler]") {
-  Runtime runtime =
-      Runtime::open({.backends = {{"cpu"}}, .lanes_per_device = 8, .concurrent_jobs = 2}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}, .lanes_per_device = 8},
+                                   .scheduler = {.concurrent_jobs = 2}})
+                        .value();
   const auto inner = test::host_scale();
   const auto outer = test::on_host("outer", [&](Range range, std::span<float> x) {
     for (std::uint64_t i : range) {
@@ -401,11 +405,12 @@ TEST_CASE("several runtimes live side by side, and no thread is left behind", "[
 }
 
 TEST_CASE("scheduler options out of range are refused", "[scheduler]") {
-  CHECK(Runtime::open({.backends = {{"cpu"}}, .concurrent_jobs = 0}).error() == Errc::invalid_argument);
-  CHECK(Runtime::open({.backends = {{"cpu"}}, .job_time_limit = Duration::zero()}).error() ==
+  CHECK(Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = 0}}).error() ==
         Errc::invalid_argument);
-  auto unknown =
-      Runtime::open({.backends = {{"cpu"}}, .preferences = {{workload_types::image, 0_B, {"opengl"}}}});
+  CHECK(Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.job_time_limit = Duration::zero()}})
+            .error() == Errc::invalid_argument);
+  auto unknown = Runtime::open({.pool = {.backends = {"cpu"}},
+                                .scheduler = {.preferences = {{workload_types::image, 0_B, {"opengl"}}}}});
   CHECK(unknown.error() == Errc::invalid_argument);
   CHECK(unknown.error().sentence() ==
         "The preference for image work names a backend ('opengl') that does not exist.");

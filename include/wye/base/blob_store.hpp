@@ -1,30 +1,40 @@
 #pragma once
-/// The port behind which compiled kernels are kept: a directory by default, a host's own storage if it likes.
-#include <wye/base/bytes.hpp>
-#include <wye/base/digest.hpp>
+/// BlobStore: storage for compiled kernels that a host implements, keyed by digests.
+#include <wye/base/config.hpp>
 #include <wye/base/result.hpp>
 
+#include <array>
+#include <compare>
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace wye {
 inline namespace v0 {
 
-/// Keeps blobs under digests. What it gives back is checked by the caller: a store may lose blobs, never mix
-/// them up.
+/// A digest of 256 bits, which names some content.
+struct Digest {
+  std::array<std::byte, 32> bytes{};
+  friend constexpr auto operator<=>(const Digest&, const Digest&) = default;
+  /// Returns 64 lower-case hexadecimal digits.
+  WYE_API std::string hex() const;
+};
+
+/// Storage for blobs under digests, for `CacheOptions::store`. A store may lose blobs, but must not confuse them: the cache
+/// checks the content of each blob.
 /// Threads: thread-safe; several processes may share one store.
 class WYE_API BlobStore {
  public:
   virtual ~BlobStore();
-  /// The blob stored under `key`, or nothing.
+  /// Returns the blob stored under `key`, or nothing.
   /// Errors: io.
   virtual Result<std::optional<std::vector<std::byte>>> get(const Digest& key) = 0;
-  /// Stores `blob` under `key`, whole or not at all.
+  /// Stores `blob` under `key`, completely or not at all.
   /// Errors: io.
   virtual Result<void> put(const Digest& key, std::span<const std::byte> blob) = 0;
-  /// Removes what is stored under `key`, if anything.
+  /// Removes the blob stored under `key`, if there is one.
   /// Errors: io.
   virtual Result<void> remove(const Digest& key) = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// Time as wye sees it: one steady clock that a test can hold still.
+/// Time: clocks, deadlines and requests to stop.
 #include <wye/base/config.hpp>
 
 #include <atomic>
@@ -20,11 +20,11 @@ class WYE_API Clock {
  public:
   virtual ~Clock();
   virtual Instant now() const noexcept = 0;
-  /// The machine's steady clock; never ends.
+  /// Returns the steady clock of the machine. It lives until the process ends.
   static const Clock& steady() noexcept;
 };
 
-/// A clock that moves only when told to.
+/// A clock for tests, which stands still until `advance`.
 class WYE_API ManualClock final : public Clock {
  public:
   Instant now() const noexcept override;
@@ -34,8 +34,8 @@ class WYE_API ManualClock final : public Clock {
   std::atomic<std::int64_t> nanoseconds_{1};
 };
 
-/// When to give up: an instant, a span of time from the call on, or never. A span is resolved by the callee's
-/// clock at the door, so a `Deadline` made early and used late still means what it says.
+/// An instant, a time span from the call that receives it, or never. The callee resolves a span with its own clock when the
+/// call arrives, not when the `Deadline` was made.
 class Deadline {
  public:
   constexpr Deadline() = default;  ///< never
@@ -46,7 +46,7 @@ class Deadline {
   static constexpr Deadline never() { return {}; }
 
   constexpr bool is_never() const { return kind_ == Kind::never; }
-  /// The instant this deadline means when the call arrives at `now`; never gives `Instant::max()`.
+  /// Returns the instant of this deadline for a call that arrives at `now`; `Instant::max()` if it is never.
   constexpr Instant at(Instant now) const {
     switch (kind_) {
       case Kind::never: return Instant::max();
@@ -70,6 +70,26 @@ class Deadline {
   enum class Kind : std::uint8_t { never, relative, absolute };
   Kind kind_ = Kind::never;
   Duration span_{};
+};
+
+/// Tells a host function to stop early, because its job was cancelled or its time limit has passed. Valid during the call
+/// that receives it.
+/// Threads: thread-safe.
+/// Cost:    `stop_requested` is one load, and one clock read if the job has a time limit. Check every few thousand items.
+class StopToken {
+ public:
+  StopToken() = default;
+  StopToken(const std::atomic<bool>* flag, Instant until = Instant::max(), const Clock* clock = nullptr)
+      : flag_(flag), until_(until), clock_(clock) {}
+  bool stop_requested() const noexcept {
+    if (flag_ && flag_->load(std::memory_order_relaxed)) return true;
+    return clock_ && until_ != Instant::max() && clock_->now() >= until_;
+  }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+  Instant until_ = Instant::max();
+  const Clock* clock_ = nullptr;
 };
 
 }  // namespace v0

@@ -1,6 +1,5 @@
 #pragma once
-/// What this build of wye is: its version and how it was linked. `build.hpp` is written by wye's own build,
-/// so a consumer sets no macro.
+/// The version of wye and the macros of its declarations. The build of wye writes `build.hpp`, so a consumer defines no macro.
 #include <wye/base/build.hpp>
 
 #include <cstdint>
@@ -41,12 +40,17 @@ struct Version {
 /// The version of the headers this translation unit was compiled with.
 WYE_LOCAL inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
 
-/// The version of the library that was loaded. `Runtime::open`, `ContextPool::open` and `ShaderCache::open`
-/// refuse headers whose major.minor differs.
+/// Returns the version of the loaded library. `open` of Runtime, ContextPool, ShaderCache and Scheduler refuse headers whose
+/// major.minor differs.
 /// Threads: thread-safe.
 WYE_API Version library_version() noexcept;
 
-/// "0.1.0".
+namespace detail {
+/// Gives wye's own sources the state behind public handles. No public header defines it.
+struct Internals;
+}  // namespace detail
+
+/// Returns "0.1.0" and the like.
 WYE_API std::string to_string(Version version);
 
 }  // namespace v0

@@ -1,11 +1,11 @@
 #pragma once
 /// Maintenance of a cache directory, while caches use it or not.
+#include <wye/base/blob_store.hpp>
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/config.hpp>
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
-#include <wye/cache/manifest.hpp>
+#include <wye/cache/shader_cache.hpp>
 
 #include <cstdint>
 #include <string>

@@ -5,7 +5,7 @@
 #include <wye/base/result.hpp>
 #include <wye/data/array.hpp>
 #include <wye/device/device.hpp>
-#include <wye/device/sync_point.hpp>
+#include <wye/device/sequence.hpp>
 #include <wye/runtime/runtime.hpp>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 /// Vulkan's own objects: bring yours, take wye's. Needs the Vulkan headers of the program that includes it; nothing is
 /// linked.
 #include <vulkan/vulkan_core.h>
-#include <wye/interop/native.hpp>
+#include <wye/interop/detail/native.hpp>
 
 #include <string>
 #include <utility>
@@ -32,10 +32,10 @@ struct VulkanDevice {
 /// Of what was enabled wye needs timelineSemaphore and bufferDeviceAddress; the instance was made for Vulkan 1.2 or newer.
 inline NativeDevice vulkan_device(const VulkanDevice& host) {
   NativeDevice native{.backend = "vulkan"};
-  native.instance = number_of(host.instance);
-  native.physical = number_of(host.physical);
-  native.device = number_of(host.device);
-  native.queue = number_of(host.queue);
+  native.instance = detail::number_of(host.instance);
+  native.physical = detail::number_of(host.physical);
+  native.device = detail::number_of(host.device);
+  native.queue = detail::number_of(host.queue);
   native.queue_family = host.queue_family;
   native.lock = host.lock;
   native.created = host.created;
@@ -46,14 +46,14 @@ inline NativeDevice vulkan_device(const VulkanDevice& host) {
 /// What stands behind a device of the backend "vulkan". Whoever uses its queue holds `lock`.
 /// Errors: invalid_argument (another backend's), device_lost.
 inline Result<VulkanDevice> vulkan_device(const Device& device) {
-  auto native = native_device("vulkan", device);
+  auto native = detail::native_device("vulkan", device);
   if (!native) return std::move(native).error();
   VulkanDevice out;
-  out.instance = handle_of<VkInstance>(native->instance);
-  out.physical = handle_of<VkPhysicalDevice>(native->physical);
-  out.device = handle_of<VkDevice>(native->device);
+  out.instance = detail::handle_of<VkInstance>(native->instance);
+  out.physical = detail::handle_of<VkPhysicalDevice>(native->physical);
+  out.device = detail::handle_of<VkDevice>(native->device);
   out.queue_family = native->queue_family;
-  out.queue = handle_of<VkQueue>(native->queue);
+  out.queue = detail::handle_of<VkQueue>(native->queue);
   out.lock = native->lock;
   out.entry_points = reinterpret_cast<PFN_vkGetInstanceProcAddr>(native->entry_points);
   return out;
@@ -74,10 +74,11 @@ struct VulkanBuffer {
 /// What stands behind a buffer: of several, `memory` is the same, each at its `offset`.
 /// Errors: invalid_argument (another backend's), device_lost.
 inline Result<VulkanBuffer> vulkan_buffer(const Buffer& buffer) {
-  auto native = native_memory("vulkan", buffer);
+  auto native = detail::native_memory("vulkan", buffer);
   if (!native) return std::move(native).error();
-  return VulkanBuffer{handle_of<VkBuffer>(native->buffer), handle_of<VkDeviceMemory>(native->memory),
-                      native->offset, native->bytes.count, native->address};
+  return VulkanBuffer{detail::handle_of<VkBuffer>(native->buffer),
+                      detail::handle_of<VkDeviceMemory>(native->memory), native->offset, native->bytes.count,
+                      native->address};
 }
 
 /// The host's memory as a buffer of T on `device`, without a copy. `release` is called once when wye has done with it, and
@@ -86,12 +87,12 @@ inline Result<VulkanBuffer> vulkan_buffer(const Buffer& buffer) {
 ///         out_of_memory, device_lost.
 template <class T>
 Result<Buffer> vulkan_buffer(const Device& device, const VulkanBuffer& host, Release release = {}) {
-  NativeMemory native{.backend = "vulkan"};
-  native.buffer = number_of(host.buffer);
-  native.memory = number_of(host.memory);
+  detail::NativeMemory native{.backend = "vulkan"};
+  native.buffer = detail::number_of(host.buffer);
+  native.memory = detail::number_of(host.memory);
   native.offset = host.offset;
   native.bytes = Bytes{host.bytes};
-  return adopt(device, native, element_type<T>(), sizeof(T), std::move(release));
+  return detail::adopt(device, native, element_type<T>(), sizeof(T), std::move(release));
 }
 
 /// A value of a timeline semaphore.
@@ -104,19 +105,19 @@ struct VulkanSemaphore {
 /// lives as long as `point`; only wye signals it.
 /// Errors: invalid_argument (another backend's, or empty), device_lost.
 inline Result<VulkanSemaphore> vulkan_semaphore(const SyncPoint& point) {
-  auto native = native_point("vulkan", point);
+  auto native = detail::native_point("vulkan", point);
   if (!native) return std::move(native).error();
-  return VulkanSemaphore{handle_of<VkSemaphore>(native->object), native->value};
+  return VulkanSemaphore{detail::handle_of<VkSemaphore>(native->object), native->value};
 }
 
 /// A value of the host's own timeline semaphore, for `Lease::wait_for` and `Lease::signal`. The semaphore must outlive it
 /// and the work that uses it.
 /// Errors: invalid_argument (no semaphore, another backend's device), device_lost.
 inline Result<SyncPoint> sync_point(const Device& device, const VulkanSemaphore& host) {
-  NativePoint native{.backend = "vulkan"};
-  native.object = number_of(host.semaphore);
+  detail::NativePoint native{.backend = "vulkan"};
+  native.object = detail::number_of(host.semaphore);
   native.value = host.value;
-  return adopt(device, native);
+  return detail::adopt(device, native);
 }
 
 }  // namespace interop

@@ -1,7 +1,7 @@
 #pragma once
 /// Compiling sources without a device: for tools, build systems and tests.
 #include <wye/base/result.hpp>
-#include <wye/device/feature.hpp>
+#include <wye/device/adapter.hpp>
 #include <wye/device/schema.hpp>
 #include <wye/kernel/source.hpp>
 

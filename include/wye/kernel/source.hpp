@@ -2,9 +2,10 @@
 /// What kernels are written in. Sources are named by language; a device says which languages it takes.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/host_code.hpp>
-#include <wye/device/launch.hpp>
-#include <wye/device/native_code.hpp>
+#include <wye/device/detail/host_code.hpp>
+#include <wye/device/detail/native_code.hpp>
+#include <wye/device/executable.hpp>
+#include <wye/device/native.hpp>
 #include <wye/device/parameter.hpp>
 
 #include <concepts>

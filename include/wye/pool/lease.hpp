@@ -1,12 +1,10 @@
 #pragma once
-/// Exclusive use of one context for a while.
+/// A Lease: exclusive use of one context.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
-#include <wye/device/operand.hpp>
 #include <wye/device/sequence.hpp>
-#include <wye/device/sync_point.hpp>
 
 #include <concepts>
 #include <memory>
@@ -22,35 +20,34 @@ namespace pool {
 struct LeaseState;
 }
 
-/// Holds one context (an ordered lane of a device) until it ends; then the context goes back to its pool.
-/// What is asked of it runs in order. Calls return nothing: the first failure sticks, and `wait` returns it.
+/// Holds one context, an ordered lane of a device, and returns it to its pool on destruction. Commands execute in
+/// submission order. Commands return nothing: the lease keeps the first failure, and `wait` returns it.
 /// Threads: one thread at a time; may move between threads.
 class WYE_API Lease {
  public:
   Lease(Lease&& other) noexcept;
   Lease& operator=(Lease&& other) noexcept;
-  Lease(const Lease&) = delete;  // exclusive use has one owner
+  Lease(const Lease&) = delete;  // a context has one user
   ~Lease();
 
   const Device& device() const;
-  /// "vulkan:0#1": this context in `ContextPool::contexts`.
+  /// Returns the name of the context in `ContextPool::contexts`: "vulkan:0#1".
   const std::string& id() const;
 
-  /// Allocates `count` elements against this context's memory limit.
+  /// Allocates `count` elements within the memory limit of the context.
   /// Errors: over_budget, and those of `Device::buffer`.
   template <class T>
   Result<Buffer> buffer(std::uint64_t count) {
     return allocate(count, element_type<T>(), sizeof(T));
   }
 
-  /// Copies `source` into `target` from its beginning; `source` may be reused at once.
+  /// Copies `source` to `target` at `offset`. The caller may change `source` after the call.
   template <std::ranges::contiguous_range R>
   void upload(const R& source, const Buffer& target, Bytes offset = {}) {
     upload_bytes(std::as_bytes(std::span(std::ranges::data(source), std::ranges::size(source))), target,
                  offset);
   }
-  /// Copies the beginning of `source` into `target`, which is written by the time `wait` has returned
-  /// success.
+  /// Copies `source` from `offset` to `target`, which is complete once `wait` has returned success.
   template <std::ranges::contiguous_range R>
   void download(const Buffer& source, R&& target, Bytes offset = {}) {
     download_bytes(source,
@@ -59,37 +56,35 @@ class WYE_API Lease {
   }
   /// Copies `bytes` from the beginning of `source` to the beginning of `target`.
   void copy(const Buffer& source, const Buffer& target, Bytes bytes);
-  /// Fills all of `target` with a repeated 4-byte pattern.
+  /// Fills `target` with a repeated 4-byte pattern.
   void fill(const Buffer& target, std::uint32_t pattern);
   /// Runs `executable` over the element count of its first written operand.
   void dispatch(const Executable& executable, const Arguments& arguments);
   /// Runs `executable` over `items`.
   void dispatch(const Executable& executable, const Arguments& arguments, Extent3 items);
-  /// Runs `executable`, made of the call's kernel, with the arguments and over the grid of `call`.
+  /// Runs `executable`, which was built from the kernel of `call`, with the arguments and the grid of `call`.
   template <detail::CallLike C>
   void dispatch(const Executable& executable, const C& call) {
     dispatch(executable, call.arguments(), call.items());
   }
 
-  /// Hands what was asked so far to the device and returns; `wait` does it too.
+  /// Submits the recorded commands to the device and returns. `wait` does this too.
   void submit();
-  /// The same, and then runs all of `sequence`.
+  /// Submits the recorded commands, then `sequence`.
   void submit(Sequence& sequence);
-  /// Submits, and gives the point at which all that was asked so far is done.
+  /// Submits, and returns the point at which all commands so far have completed.
   SyncPoint point();
-  /// What is asked after this runs only when `point`, of the same device, is reached. One that a host's own work
-  /// reaches must have been given to the driver before: until it is reached, the device's queue may stand still.
+  /// Makes later commands wait for `point`, which is of the same device. If work of the host reaches `point`, the host must
+  /// have submitted this work to the driver before: the queue of the device may block until then.
   void wait_for(const SyncPoint& point);
-  /// Submits, and has a host's own `point` (`interop`) reached when all that was asked so far is done.
+  /// Submits, and signals `point`, which the host created (`interop`), when all commands so far have completed.
   void signal(const SyncPoint& point);
-  /// Waits until everything asked so far is done.
-  /// Errors: timed_out (wait again); or the first failure on this context since the lease began.
+  /// Submits, and waits until all commands so far have completed.
+  /// Errors: timed_out (the caller may wait again); the first failure on this context since the lease began.
   Result<void> wait(Deadline deadline = {});
 
-  /// The lane behind this lease, for rooms of wye.
-  pool::LeaseState* state() const noexcept { return state_.get(); }
-
  private:
+  friend struct detail::Internals;
   friend struct pool::LeaseState;
   explicit Lease(std::unique_ptr<pool::LeaseState> state);
   Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size);

@@ -1,7 +1,7 @@
 #pragma once
 /// Builds that ended their process, counted across processes.
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
+#include "base/digest.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
 /// Artefacts in one file, for shipping.
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
+#include "base/digest.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -1,8 +1,8 @@
 #pragma once
 /// From CUDA C++ to cubins and PTX.
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
 #include <wye/kernel/source.hpp>
+#include "base/digest.hpp"
 
 #include <cstddef>
 #include <map>

@@ -2,7 +2,7 @@
 /// Reading SPIR-V: what a module expects of whoever runs it.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/feature.hpp>
+#include <wye/device/adapter.hpp>
 #include <wye/device/schema.hpp>
 
 #include <cstdint>

@@ -37,8 +37,8 @@ class CudaHost {
   CudaHost(const CudaHost&) = delete;
   ContextPool pool() const {
     return ContextPool::open({.backends = {"cuda"},
-                              .cuda_driver = WYE_STAND_IN_CUDA,
-                              .adopt = {interop::cuda_device(interop::CudaDevice{device, context})}})
+                              .adopt = {interop::cuda_device(interop::CudaDevice{device, context})},
+                              .cuda_driver = WYE_STAND_IN_CUDA})
         .value();
   }
 
@@ -186,7 +186,7 @@ TEST_CASE("a DLPack tensor of CUDA is an array there, and an array is one", "[cu
   int deleted = 0;
   {
     Runtime runtime =
-        Runtime::open({.backends = {{"cuda", "cpu"}}, .cuda_driver = WYE_STAND_IN_CUDA}).value();
+        Runtime::open({.pool = {.backends = {"cuda", "cpu"}, .cuda_driver = WYE_STAND_IN_CUDA}}).value();
     for (int i = 0; i < 1000; ++i) static_cast<float*>(host.pinned)[i] = static_cast<float>(i);
     std::int64_t shape[] = {10, 90};
     DLManagedTensorVersioned tensor{

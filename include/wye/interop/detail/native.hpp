@@ -1,10 +1,11 @@
 #pragma once
-/// What the headers of `interop` stand on: a driver's objects as numbers, in and out.
+/// The functions of the library behind the headers of `interop`: objects of drivers as numbers.
 #include <wye/base/result.hpp>
 #include <wye/device/buffer.hpp>
+#include <wye/device/detail/native_objects.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/native.hpp>
-#include <wye/device/sync_point.hpp>
+#include <wye/device/sequence.hpp>
 
 #include <cstdint>
 #include <string_view>
@@ -12,6 +13,12 @@
 namespace wye {
 inline namespace v0 {
 namespace interop {
+namespace detail {
+
+using wye::detail::handle_of;
+using wye::detail::NativeMemory;
+using wye::detail::NativePoint;
+using wye::detail::number_of;
 
 /// What stands behind a handle of wye in the driver of `backend`; good for as long as the handle lives.
 /// Errors: invalid_argument (it holds nothing, or is another backend's), device_lost.
@@ -30,6 +37,7 @@ WYE_API Result<void> follow(std::string_view backend, std::uint64_t queue, const
 /// Errors: invalid_argument, unsupported, device_lost.
 WYE_API Result<SyncPoint> adopt(const Device& device, const NativePoint& point);
 
+}  // namespace detail
 }  // namespace interop
 }  // namespace v0
 }  // namespace wye
