@@ -14,12 +14,12 @@ namespace interop {
 namespace detail {
 namespace {
 
-/// The door of `device` to the driver of `backend`.
+/// Returns the access of `device` to the driver of `backend`.
 /// Errors: invalid_argument, device_lost.
 Result<device::NativeDoor*> door_of(std::string_view backend, device::DeviceBase* device) {
   if (!device)
     return Error(Errc::invalid_argument,
-                 base::text("What is asked for its objects of '{}' is an empty handle.", backend));
+                 base::text("Handle is empty; expected one of a '{}' device.", backend));
   if (device->info().backend != backend || !device->native_door())
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' has no objects of '{}'.", device->info().id, backend));
@@ -89,8 +89,8 @@ Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementTy
     if (!door) return std::move(door).error();
     if (element_size == 0 || memory.bytes.count % element_size != 0)
       return Error(Errc::invalid_argument,
-                   base::text("Memory that the host brings to device '{}' ({} bytes) is no whole number of "
-                              "elements of {} bytes.",
+                   base::text("Size of adopted memory on device '{}' ({} bytes) is no multiple of "
+                              "the element size ({} bytes).",
                               device.id(), memory.bytes.count, element_size));
     if (memory.address % element_size != 0)
       return Error(

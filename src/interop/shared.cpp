@@ -109,12 +109,10 @@ Result<void> share_timeline(SharedState& state) {
 
 Result<SharedBuffer> make(const Device& a, const Device& b, std::uint64_t count, ElementType element,
                           std::uint32_t size) {
-  if (!a || !b)
-    return Error(Errc::invalid_argument, "Memory is to be shared by a device handle that holds no device.");
+  if (!a || !b) return Error(Errc::invalid_argument, "A device handle for shared memory is empty.");
   if (a == b)
-    return Error(
-        Errc::invalid_argument,
-        base::text("Memory is to be shared by device '{}' and itself: that needs a buffer only.", a.id()));
+    return Error(Errc::invalid_argument,
+                 base::text("Memory cannot be shared between device '{}' and itself; use a buffer.", a.id()));
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, std::uint64_t{size}, &bytes))
     return Error(
@@ -159,7 +157,7 @@ Result<void> copy(SharedState& state, Lease& from, Lease& to, const Buffer& sour
   state.copy.resize(source.bytes().count);
   base::state_of(from)->lane().download(whole_source, state.copy);
   if (auto done = from.wait(deadline); !done) {
-    base::state_of(from)->lane().abandon();  // nobody writes there any more
+    base::state_of(from)->lane().abandon();  // no command writes there from now on
     return done;
   }
   lane.upload(state.copy, whole_target);

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/internals.hpp"
 #include "interop/vulkan_host.hpp"
 #include "support/kernels.hpp"
 
@@ -337,7 +338,7 @@ TEST_CASE("what is taken out of wye's own device can be used by the host", "[int
   }
   CHECK(point.reached());
   const auto semaphore = interop::vulkan_semaphore(point).value();
-  CHECK(semaphore.value == point.value());
+  CHECK(semaphore.value == base::value_of(point));
 }
 
 }  // namespace

@@ -141,7 +141,8 @@ TEST_CASE("a runtime keeps its kernels in the user's place for caches", "[runtim
     CHECK(counted.corrupt == 0);
   }
   std::filesystem::remove_all(folder / "caches");
-  CHECK(Runtime::open({}));
+  const Variable cpu("WYE_BACKENDS", "cpu");  // Mesa stores files there too
+  CHECK(Runtime::open({.pool = {.backends = {"cpu"}}}));
   const Variable none("WYE_CACHE_DIR", "none");
   CHECK(Runtime::open());
   CHECK_FALSE(std::filesystem::exists(folder / "caches"));
@@ -243,7 +244,7 @@ TEST_CASE("a runtime keeps its kernels in a store of the host", "[runtime]") {
       return;
     }
     CHECK(runtime->run(scale(x, 2.0f), {.on = device.id()})->cache_tier() == expected);
-    CHECK(store->blobs.size() == 1);
+    CHECK_FALSE(store->blobs.empty());
   }
   const TemporaryFolder folder;
   CHECK(Runtime::open({.cache = {.directory = folder.path(), .store = store}}).error() ==

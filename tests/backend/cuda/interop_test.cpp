@@ -89,7 +89,7 @@ TEST_CASE("a context of another device, none, or of no driver, is refused", "[cu
   const CudaHost host;
   const auto refused = [&](interop::CudaDevice brought, const char* words) {
     auto pool = ContextPool::open(
-        {.backends = {"cpu"}, .cuda_driver = WYE_STAND_IN_CUDA, .adopt = {interop::cuda_device(brought)}});
+        {.backends = {"cpu"}, .adopt = {interop::cuda_device(brought)}, .cuda_driver = WYE_STAND_IN_CUDA});
     if (pool) {  // what only opening finds is the adapter's reason
       CHECK(pool->devices().size() == 1);
       CHECK(pool->adapters().front().reason.find(words) != std::string::npos);
