@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/descriptor.hpp"
+#include "device/operand.hpp"
 
 namespace wye {
 inline namespace v0 {
