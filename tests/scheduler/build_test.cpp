@@ -64,7 +64,8 @@ class Gated final : public device::Program {
 };
 
 struct GatedKernel : AnyKernel {
-  explicit GatedKernel(std::shared_ptr<const Gated> gated) : AnyKernel(wye::detail::Programs(std::move(gated))) {}
+  explicit GatedKernel(std::shared_ptr<const Gated> gated)
+      : AnyKernel(wye::detail::Programs(std::move(gated))) {}
 };
 
 bool has_vulkan(const Runtime& runtime) {
