@@ -37,8 +37,8 @@ class CudaHost {
   CudaHost(const CudaHost&) = delete;
   ContextPool pool() const {
     return ContextPool::open({.backends = {"cuda"},
-                              .cuda_driver = WYE_STAND_IN_CUDA,
-                              .adopt = {interop::cuda_device(interop::CudaDevice{device, context})}})
+                              .adopt = {interop::cuda_device(interop::CudaDevice{device, context})},
+                              .cuda_driver = WYE_STAND_IN_CUDA})
         .value();
   }
 
@@ -125,7 +125,7 @@ TEST_CASE("the host's memory is a buffer, released once after its last use", "[c
     for (const auto& [memory, words] :
          {std::pair{interop::CudaBuffer{0, 4}, "null"},
           std::pair{interop::CudaBuffer{host.memory, 0}, "no bytes"},
-          std::pair{interop::CudaBuffer{host.memory, 6}, "whole number"},
+          std::pair{interop::CudaBuffer{host.memory, 6}, "no multiple"},
           std::pair{interop::CudaBuffer{host.memory + 2, 8}, "multiple"},
           std::pair{interop::CudaBuffer{~std::uint64_t{0} - 3, 8}, "last address"}}) {
       auto refused = interop::cuda_buffer<Word>(lease.device(), memory, [&] { released += 100; });
@@ -187,7 +187,7 @@ TEST_CASE("a DLPack tensor of CUDA is an array there, and an array is one", "[cu
   int deleted = 0;
   {
     Runtime runtime =
-        Runtime::open({.backends = {{"cuda", "cpu"}}, .cuda_driver = WYE_STAND_IN_CUDA}).value();
+        Runtime::open({.pool = {.backends = {"cuda", "cpu"}, .cuda_driver = WYE_STAND_IN_CUDA}}).value();
     for (int i = 0; i < 1000; ++i) static_cast<float*>(host.pinned)[i] = static_cast<float>(i);
     std::int64_t shape[] = {10, 90};
     DLManagedTensorVersioned tensor{
