@@ -131,11 +131,11 @@ TEST_CASE("a shader has one key on all devices, a host function has a different 
   const auto one = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, idle}});
   const auto two = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, idle}});
   test::DoubleDevice cpu("cpu:0", {"host"}), gpu("vulkan:0", {"spirv"}), other("vulkan:1", {"spirv"});
-  CHECK(one->program()->key(cpu).value() != base::program_of(*two)->key(cpu).value());
-  CHECK(one->program()->key(cpu).value() == one->program()->key(cpu).value());
+  CHECK(base::program_of(*one)->key(cpu).value() != base::program_of(*two)->key(cpu).value());
+  CHECK(base::program_of(*one)->key(cpu).value() == base::program_of(*one)->key(cpu).value());
   if (!test::has_glsl()) return;
-  CHECK(one->program()->key(gpu).value() == base::program_of(*two)->key(other).value());
-  CHECK(one->program()->key(gpu).value() != one->program()->key(cpu).value());
+  CHECK(base::program_of(*one)->key(gpu).value() == base::program_of(*two)->key(other).value());
+  CHECK(base::program_of(*one)->key(gpu).value() != base::program_of(*one)->key(cpu).value());
 }
 
 TEST_CASE("keys of CUDA C++ are the same on every machine", "[kernel]") {

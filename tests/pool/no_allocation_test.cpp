@@ -91,7 +91,7 @@ TEST_CASE("whichever allocation of a lease fails, it is an error, and the pool i
       std::optional<Lease> held;
       if (life == Life::busy) held = state->lease({}, Instant::min()).value();
       if (life == Life::cold)  // a lane that failed is replaced
-        base::state_of((void)state->lease({}, Instant::min()).value())
+        base::state_of(state->lease({}, Instant::min()).value())
             ->lane()
             .fail(Error(Errc::internal, "no more"));
       std::optional<Result<Lease>> lease;

@@ -286,7 +286,7 @@ TEST_CASE("a job that completes makes no sentence before a caller asks for one",
   Arguments arguments;
   arguments.push_back(Operand::host_span(std::span<float>(x), Access::read_write));
   arguments.push_back(Operand::of_value(2.0f));
-  auto ticket = scheduler.submit(Call(Programs(counting), arguments));
+  auto ticket = scheduler.submit(Call(wye::detail::Programs(counting), arguments));
   const auto outcome = ticket.wait();
   REQUIRE(outcome);
   CHECK(counting->sentences == 0);

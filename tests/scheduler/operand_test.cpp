@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/internals.hpp"
+#include "device/operand.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 

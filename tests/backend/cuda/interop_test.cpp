@@ -90,7 +90,7 @@ TEST_CASE("a context of another device, none, or of no driver, is refused", "[cu
   const CudaHost host;
   const auto refused = [&](interop::CudaDevice brought, const char* words) {
     auto pool = ContextPool::open(
-        {.backends = {"cpu"}, .cuda_driver = WYE_STAND_IN_CUDA, .adopt = {interop::cuda_device(brought)}});
+        {.backends = {"cpu"}, .adopt = {interop::cuda_device(brought)}, .cuda_driver = WYE_STAND_IN_CUDA});
     if (pool) {  // a failure to open is the adapter's reason
       CHECK(pool->devices().size() == 1);
       CHECK(pool->adapters().front().reason.find(words) != std::string::npos);
@@ -195,7 +195,7 @@ TEST_CASE("a DLPack tensor of CUDA is an array there, and an array is one", "[cu
         .manager_ctx = &deleted,
         .deleter = [](DLManagedTensorVersioned* t) { ++*static_cast<int*>(t->manager_ctx); },
         .flags = 0,
-        .dl_tensor = {.data = handle_of<void*>(host.memory),
+        .dl_tensor = {.data = wye::detail::handle_of<void*>(host.memory),
                       .device = {interop::dl::cuda, 0},
                       .ndim = 2,
                       .dtype = {interop::dl::real, 32, 1},
@@ -210,13 +210,13 @@ TEST_CASE("a DLPack tensor of CUDA is an array there, and an array is one", "[cu
       CHECK((*array.read())[0] == 100.0f);
       const Device device = runtime.devices().front();
       DLManagedTensorVersioned* out = interop::to_dlpack(array, {.shape = {900}, .on = device}).value();
-      CHECK(out->dl_tensor.data == handle_of<void*>(host.memory + 400));  // the same address
+      CHECK(out->dl_tensor.data == wye::detail::handle_of<void*>(host.memory + 400));  // the same address
       CHECK(out->dl_tensor.device.device_type == interop::dl::cuda);
       CHECK(deleted == 0);
       out->deleter(out);
       auto fresh = runtime.array(std::vector<float>(10, 5.0f));
       DLManagedTensorVersioned* moved = interop::to_dlpack(fresh, {.on = device, .writable = true}).value();
-      host.cu.MemsetD32Async(number_of(moved->dl_tensor.data), 0, 10, host.stream);
+      host.cu.MemsetD32Async(wye::detail::number_of(moved->dl_tensor.data), 0, 10, host.stream);
       host.cu.StreamSynchronize(host.stream);
       moved->deleter(moved);
       CHECK((*fresh.read())[9] == 0.0f);
