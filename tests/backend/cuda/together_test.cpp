@@ -57,7 +57,9 @@ TEST_CASE("a job of the runtime runs on CUDA, and the ticket names it", "[cuda]"
 
 // Run by tests/with-stand-in-cuda.sh.
 TEST_CASE("the driver that the environment names is the one that is opened", "[.][environment]") {
-  const Runtime runtime = good(Runtime::open({.pool = {.backends = {"cuda"}}}));
+  RuntimeOptions from_environment = good(RuntimeOptions::from_environment());
+  from_environment.pool.backends = {"cuda"};
+  const Runtime runtime = good(Runtime::open(from_environment));
   REQUIRE(runtime.devices().size() == 1);
   CHECK(runtime.devices()[0].info().name == "wye stand-in");
 }
