@@ -79,8 +79,8 @@ CONTRACT_CASE("a callback may be added before its value is submitted", {}) {
 }
 
 CONTRACT_CASE("a timeline of the host calls back in the order of its values", {}) {
+  Calls calls;  // the end of the timeline calls back for the value 9
   const auto timeline = subject.timeline();
-  Calls calls;
   REQUIRE(timeline->when(3, calls.note(3)));
   REQUIRE(timeline->when(1, calls.note(1)));
   REQUIRE(timeline->when(2, calls.note(2)));
@@ -139,11 +139,10 @@ CONTRACT_CASE("the end of a timeline of the host calls its pending callbacks wit
 }
 
 CONTRACT_CASE("a thousand pending callbacks need one thread at most", {Ability::order}) {
-  const auto buffer = subject.words(usual_length);
   std::vector<std::unique_ptr<Lane>> lanes;
   for (int i = 0; i < 10; ++i) lanes.push_back(subject.lane());
   for (const auto& lane : lanes) {
-    submit_fill(*lane, buffer);
+    submit_fill(*lane, subject.words(100));
     subject.settle(*lane);
   }
   const auto gate = subject.timeline();
@@ -151,7 +150,7 @@ CONTRACT_CASE("a thousand pending callbacks need one thread at most", {Ability::
   Calls calls;
   for (const auto& lane : lanes) {
     lane->wait_for({gate, 1});
-    const TimelinePoint point = submit_fill(*lane, buffer);
+    const TimelinePoint point = submit_fill(*lane, subject.words(100));
     for (int i = 0; i < 100; ++i) REQUIRE(point.timeline->when(point.value, calls.note(i)));
   }
   CHECK(base::Worker::alive() <= before + 1);

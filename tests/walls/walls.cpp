@@ -102,8 +102,7 @@ const Names backend_names_allowed{
     "src/workloads/matmul.cpp"  // a native source for one vendor's library
 };
 
-// The folders and files in which the rules of the voice hold: those of `voice` and the width of Markdown. Extend the list
-// when a room is rewritten.
+// The folders and files in which the rules of `voice` hold. Extend the list when a room is rewritten.
 const Names plain_rooms{
     "include/wye/base/", "include/wye/cache/", "include/wye/workloads/", "src/base/", "src/cache/",
 };
@@ -244,7 +243,7 @@ class Checker {
   std::vector<Violation> check() {
     for (const auto& entry : fs::directory_iterator(root_ / "src/backend"))
       if (entry.is_directory()) backends_.push_back(entry.path().filename().string());
-    for (const char* folder : {"include", "src", "examples", "bench", "tools"}) {
+    for (const char* folder : {"include", "src", "examples", "bench", "tools", "docs"}) {
       if (fs::exists(root_ / folder)) check_folder(folder);
     }
     for (const auto& entry : fs::directory_iterator(root_))
@@ -284,8 +283,7 @@ class Checker {
     if (is_library && !path.starts_with("src/backend/") && !begins_with_one_of(path, backend_names_allowed))
       for (const auto& string : source.strings)
         if (contains(backends_, string)) add("backend names", path, '"' + string + "\" names a backend.");
-    if (begins_with_one_of(path, plain_rooms))
-      for (const auto& comment : source.comments) check_voice(path, comment);
+    for (const auto& comment : source.comments) check_voice(path, comment);
     // A benchmark is timed against its peers: it has their words.
     if (room == "bench") return;
     auto names = source.names;
@@ -317,7 +315,6 @@ class Checker {
   }
 
   void check_markdown(const std::string& path) {
-    if (!begins_with_one_of(path, plain_rooms)) return;
     std::istringstream lines(text_of(root_ / path));
     bool is_code = false;
     std::string paragraph;
@@ -338,6 +335,7 @@ class Checker {
   }
 
   void check_voice(const std::string& path, const std::string& prose) {
+    if (!begins_with_one_of(path, plain_rooms)) return;
     static const std::regex quoted(R"(`[^`]*`)");
     const std::string text = std::regex_replace(prose, quoted, "``");
     for (const auto& phrase : voice()) {

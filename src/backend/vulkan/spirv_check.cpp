@@ -1,8 +1,8 @@
 #include "backend/vulkan/spirv_check.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
+#include <span>
 #include <spirv/unified1/spirv.hpp11>
 #include <string>
 #include <utility>
@@ -155,7 +155,7 @@ Result<Module> read_spirv(const device::Artefact& artefact, const PhysicalDevice
   if (artefact.code.size() % 4 != 0)
     return refused(base::text("is cut short ({} bytes).", artefact.code.size()));
   spirv::Words words(artefact.code.size() / 4);
-  std::memcpy(words.data(), artefact.code.data(), artefact.code.size());
+  std::ranges::copy(artefact.code, std::as_writable_bytes(std::span(words)).begin());
   auto module = Module::parse(std::move(words), artefact.specialization);
   if (!module) return refused(base::text("cannot be read: {}", module.error().sentence()));
   if (const std::uint32_t newest = physical.spirv_version; module->version > newest)
