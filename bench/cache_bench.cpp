@@ -196,9 +196,9 @@ struct WyeByText {
   wye::ContextPool pool = wye::ContextPool::open({.backends = {"null"}}).value();
   wye::ShaderCache cache = wye::ShaderCache::open().value();
   wye::Device device = pool.devices()[0];
-  std::vector<wye::KernelDescription> asked;
+  std::vector<wye::detail::KernelDescription> asked;
 
-  wye::KernelDescription describe() const {
+  wye::detail::KernelDescription describe() const {
     return Scale::describe({.name = "scale", .sources = {wye::Glsl{.text = text}}});
   }
   WyeByText() {

@@ -357,7 +357,11 @@ BENCHMARK(roundtrip_raw)->Name("cuda_roundtrip_64MiB/raw_cuda")->UseRealTime()->
 // --- Workloads on arrays that stay on the card
 
 std::optional<wye::Runtime> with_card(benchmark::State& state) {
-  auto runtime = wye::Runtime::open({.backends = {{"cuda"}}, .lane_memory = Bytes{4ull << 30}});
+  auto options = wye::RuntimeOptions::from_environment();
+  if (!options) return state.SkipWithError(options.error().sentence().c_str()), std::nullopt;
+  options->pool.backends = {"cuda"};
+  options->pool.lane_memory = Bytes{4ull << 30};
+  auto runtime = wye::Runtime::open(*options);
   if (!runtime) return state.SkipWithError("no card"), std::nullopt;
   return *runtime;
 }

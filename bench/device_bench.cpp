@@ -62,7 +62,7 @@ BENCHMARK(dispatch_sync_raw)->Name("dispatch_sync/raw_vulkan")->UseRealTime()->M
 
 // The same through a job: placement, lease, cache, ticket.
 void dispatch_job_wye(benchmark::State& state) {
-  auto runtime = wye::Runtime::open({.backends = {{"vulkan"}}});
+  auto runtime = wye::Runtime::open({.pool = {.backends = {"vulkan"}}});
   if (!runtime) return state.SkipWithError("no Vulkan device");
   auto buffer = runtime->devices()[0].buffer<float>(count).value();
   for (auto _ : state)

@@ -28,7 +28,9 @@ const Scale& one_of_two() {
   return both;
 }
 
-wye::Runtime open(const char* backend) { return wye::Runtime::open({.backends = {{backend}}}).value(); }
+wye::Runtime open(const char* backend) {
+  return wye::Runtime::open({.pool = {.backends = {backend}}}).value();
+}
 
 void job_independent_null(benchmark::State& state) {
   wye::Runtime runtime = open("null");

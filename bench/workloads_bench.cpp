@@ -29,7 +29,7 @@ std::vector<float> values(std::size_t n, unsigned seed) {
 }
 
 wye::Runtime& runtime() {
-  static wye::Runtime runtime = wye::Runtime::open({.backends = {{"cpu"}}}).value();
+  static wye::Runtime runtime = wye::Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   return runtime;
 }
 

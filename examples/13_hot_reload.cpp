@@ -35,7 +35,7 @@ int main() {
   std::condition_variable told;
   std::vector<wye::Reload> reloads;
   auto runtime =
-      wye::Runtime::open({.backends = {{"vulkan"}},
+      wye::Runtime::open({.pool = {.backends = {"vulkan"}},
                           .hot_reload = true,
                           .on_reload = [&](const wye::Reload& reload) {  // on the thread of hot reload
                             const std::lock_guard lock(mutex);

@@ -11,7 +11,10 @@ int fail(const wye::Error& error) { return std::puts(error.describe().c_str()), 
 }  // namespace
 
 int main() {
-  auto runtime = wye::Runtime::open({.backends = {{"cuda", "vulkan"}}});
+  auto options = wye::RuntimeOptions::from_environment();  // WYE_CUDA_DRIVER names another driver
+  if (!options) return fail(options.error());
+  options->pool.backends = {"cuda", "vulkan"};
+  auto runtime = wye::Runtime::open(*options);
   if (!runtime) return std::puts("This machine has neither CUDA nor Vulkan."), 0;
   const auto devices = runtime->devices();
   if (devices.size() < 2) return std::puts("This machine has one device only."), 0;

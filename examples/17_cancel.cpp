@@ -20,7 +20,7 @@ int main() {
       })},
   });
   if (!search) return std::puts(search.error().describe().c_str()), 1;
-  auto runtime = wye::Runtime::open({.backends = {"cpu"}, .concurrent_jobs = 1});
+  auto runtime = wye::Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = 1}});
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
   std::vector<float> x(1), y(1), z(1);

@@ -10,7 +10,7 @@
 int main() {
   using namespace std::chrono_literals;
 
-  auto runtime = wye::Runtime::open({.concurrent_jobs = 2});
+  auto runtime = wye::Runtime::open({.scheduler = {.concurrent_jobs = 2}});
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
 
   // Four connections send requests until one is answered with `closed`.

@@ -50,7 +50,10 @@ wye::Result<wye::Runtime> open_runtime(const std::string& backend) {
     return wye::Error(wye::Errc::not_found,
                       "Device '" + name + "' does not exist; there are: " + usable + ".");
   // A backend that is not opened by default may still exist.
-  return wye::Runtime::open({.backends = std::vector<std::string>{backend, std::string(measure)}});
+  auto options = wye::RuntimeOptions::from_environment();
+  if (!options) return std::move(options).error();
+  options->pool.backends = {backend, std::string(measure)};
+  return wye::Runtime::open(*std::move(options));
 }
 
 double max_relative_error(const std::vector<double>& values, const std::vector<double>& reference) {

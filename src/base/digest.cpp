@@ -1,4 +1,4 @@
-#include <wye/base/digest.hpp>
+#include "base/digest.hpp"
 
 #include <sodium/crypto_generichash_blake2b.h>
 

@@ -1,7 +1,6 @@
 #include "base/host_info.hpp"
 
 #include <unistd.h>
-#include <wye/base/digest.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -10,6 +9,8 @@
 #include <limits>
 #include <sstream>
 #include <string_view>
+
+#include "base/digest.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "cache/handle_state.hpp"
@@ -37,7 +38,8 @@ void Cache::save_driver_code() {
   }
 }
 
-Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options, std::shared_ptr<BlobStore> store) {
+Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options) {
+  std::shared_ptr<BlobStore> store = options.store;
   std::vector<Bundle> bundles;
   for (const std::string& path : options.bundles) {
     auto opened = Bundle::open(path);
@@ -265,11 +267,11 @@ void Cache::clear() {
 }
 
 Cache& of(const ShaderCache& cache) {
-  return static_cast<Cache&>(*cache.provider());  // only `ShaderCache::open` makes providers
+  return static_cast<Cache&>(*base::state_of(cache));  // only `ShaderCache::open` makes providers
 }
 
 std::shared_ptr<Cache> share(const ShaderCache& cache) {
-  return std::static_pointer_cast<Cache>(cache.provider());
+  return std::static_pointer_cast<Cache>(base::state_of(cache));
 }
 
 }  // namespace cache

@@ -45,10 +45,9 @@ class HandleState;
 /// Threads: thread-safe.
 class Cache final : public device::ExecutableProvider, public device::Reclaimable {
  public:
-  /// Opens a cache. `store` replaces the directory that `options` name.
+  /// Opens a cache.
   /// Errors: io; those of `Bundle::open`.
-  static Result<std::shared_ptr<Cache>> open(const CacheOptions& options,
-                                             std::shared_ptr<BlobStore> store = nullptr);
+  static Result<std::shared_ptr<Cache>> open(const CacheOptions& options);
   Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
         std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles);  ///< for `open`
   ~Cache() override;

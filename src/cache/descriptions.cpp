@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/gate.hpp"
+#include "base/internals.hpp"
 #include "kernel/description.hpp"
 
 namespace wye {
@@ -51,9 +52,9 @@ Result<std::shared_ptr<const device::Program>> Descriptions::find_or_make(
   }
   auto made = AnyKernel::make(description);
   if (!made) return std::move(made).error();
-  if (!complete) return made->program();
+  if (!complete) return base::program_of(*made);
   List added, dropped;
-  added.push_back({sample, std::make_unique<const KernelDescription>(description), made->program(),
+  added.push_back({sample, std::make_unique<const KernelDescription>(description), base::program_of(*made),
                    kernel::size_of(description)});
 
   const base::Lock lock(mutex_);
@@ -62,7 +63,7 @@ Result<std::shared_ptr<const device::Program>> Descriptions::find_or_make(
   size_ += added.front().size;
   kept_.splice(kept_.begin(), added);
   while (kept_.size() > most_kept || size_ > most_size) drop_oldest(dropped);
-  return made->program();
+  return base::program_of(*made);
 }
 
 void Descriptions::clear() {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "device/provider.hpp"
+#include "kernel/description.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -1,6 +1,6 @@
 #include "cache/handle_state.hpp"
 
-#include <wye/cache/kernel_handle.hpp>
+#include <wye/cache/shader_cache.hpp>
 
 #include <algorithm>
 #include <new>

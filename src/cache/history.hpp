@@ -2,7 +2,6 @@
 /// The history of kernels: uses, failures and removals.
 #include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
-#include <wye/cache/manifest.hpp>
 #include <wye/cache/shader_cache.hpp>
 
 #include <cstdint>

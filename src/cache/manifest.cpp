@@ -1,4 +1,4 @@
-#include <wye/cache/manifest.hpp>
+#include <wye/cache/shader_cache.hpp>
 
 #include <charconv>
 #include <limits>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "base/digest.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cache/manifest_text.hpp"

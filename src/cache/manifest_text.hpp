@@ -1,6 +1,6 @@
 #pragma once
 /// Manifests as text.
-#include <wye/cache/manifest.hpp>
+#include <wye/cache/shader_cache.hpp>
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
 /// The implementation of Prewarm.
-#include <wye/cache/prewarm.hpp>
+#include <wye/cache/shader_cache.hpp>
 
 #include <atomic>
 #include <memory>

@@ -5,6 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "base/internals.hpp"
+#include "base/logger.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "cache/cache.hpp"
 #include "cache/handle_state.hpp"
@@ -28,7 +31,7 @@ Result<Executable> provided(cache::Cache& cache, const Kernel& kernel, const Dev
                             Deadline deadline) {
   if (!device) return no_device();
   try {
-    auto provided = cache.provide(kernel, device.base(), deadline.at(cache.clock()));
+    auto provided = cache.provide(kernel, base::state_of(device), deadline.at(cache.clock()));
     if (!provided) return std::move(provided).error();
     return std::move(provided->executable);
   } catch (const std::bad_alloc&) {
@@ -41,17 +44,17 @@ Result<Prewarm> started(const ShaderCache& cache, std::vector<cache::Prewarming:
   if (const Error* inherited = cache::of(cache).origin().error()) return *inherited;
   auto prewarming = cache::Prewarming::start(cache::share(cache), std::move(items), unmatched);
   if (!prewarming) return std::move(prewarming).error();
-  return Prewarm(std::move(*prewarming));
+  return detail::Internals::make<Prewarm>(std::move(*prewarming));
 }
 
 /// Calls `f` with each program of `kernels`, variants too, and each device that takes it.
 template <class F>
 void each_usable(const std::vector<AnyKernel>& kernels, const std::vector<Device>& devices, F f) {
   for (const AnyKernel& kernel : kernels)
-    for (std::size_t i = 0; i < kernel.programs().size(); ++i)
+    for (std::size_t i = 0; i < base::programs_of(kernel).size(); ++i)
       for (const Device& device : devices)
-        if (device && kernel.programs()[i]->current().runs_on(*device.base()))
-          f(kernel.programs()[i], device.base());
+        if (device && base::programs_of(kernel)[i]->current().runs_on(*base::state_of(device)))
+          f(base::programs_of(kernel)[i], base::state_of(device));
 }
 
 }  // namespace
@@ -60,8 +63,20 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
   if (auto fits = base::check_header(header); !fits) return std::move(fits).error();
   if (options.eviction != Eviction::lru && options.eviction != Eviction::slru)
     return Error(Errc::invalid_argument, "The eviction policy is unknown to this build (lru, slru).");
+  if (options.store && !options.directory.empty())
+    return Error(Errc::invalid_argument,
+                 base::text("A cache cannot have both a directory ('{}') and a store.", options.directory));
   try {
+    const base::Logger log(options.log, {.level = LogLevel::trace, .rooms = {}});
+    if (!options.require_directory && !options.store && options.directory.empty())
+      log.write(LogLevel::warning, "cache", "Kernels are not stored: there is no cache directory.");
     auto opened = cache::Cache::open(options);
+    if (!opened && opened.error() == Errc::io && !options.require_directory) {
+      log.write(LogLevel::warning, "cache",
+                base::text("Kernels are not stored: {}", opened.error().sentence()));
+      options.directory.clear();
+      opened = cache::Cache::open(options);
+    }
     if (!opened) return std::move(opened).error();
     return ShaderCache(std::move(*opened));
   } catch (const std::bad_alloc&) {
@@ -72,13 +87,14 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
 Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Device& device,
                                               Deadline deadline) {
   cache::Cache& cache = cache::of(*this);
-  if (device && !device.base()->lost())  // the shortest way to a hit: cache_bench
-    if (auto ready = cache.find_ready(*kernel.program(), *device.base())) return Executable(std::move(ready));
-  return provided(cache, kernel.program(), device, deadline);
+  if (device && !base::state_of(device)->lost())  // the shortest way to a hit: cache_bench
+    if (auto ready = cache.find_ready(*base::program_of(kernel), *base::state_of(device)))
+      return Executable(std::move(ready));
+  return provided(cache, base::program_of(kernel), device, deadline);
 }
 
-Result<Executable> ShaderCache::find_or_build(const KernelDescription& description, const Device& device,
-                                              Deadline deadline) {
+Result<Executable> ShaderCache::find_or_build(const detail::KernelDescription& description,
+                                              const Device& device, Deadline deadline) {
   return provided(cache::of(*this), description, device, deadline);
 }
 
@@ -86,8 +102,8 @@ Result<KernelHandle> ShaderCache::handle(const AnyKernel& kernel, const Device& 
   if (!device) return no_device();
   if (const Error* inherited = cache::of(*this).origin().error()) return *inherited;
   try {
-    return KernelHandle(
-        std::make_unique<cache::HandleState>(cache::share(*this), kernel.program(), device.base()));
+    return KernelHandle(std::make_unique<cache::HandleState>(cache::share(*this), base::program_of(kernel),
+                                                             base::state_of(device)));
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left for the handle of a kernel.");
   }
@@ -154,7 +170,7 @@ std::string ShaderCache::explain(const AnyKernel& kernel, const Device& device) 
   if (!device) return "The device is empty.";
   const cache::Cache& cache = cache::of(*this);
   if (const Error* inherited = cache.origin().error()) return inherited->sentence();
-  return cache.explain(*kernel.program(), *device.base());
+  return cache.explain(*base::program_of(kernel), *base::state_of(device));
 }
 void ShaderCache::clear() { cache::of(*this).clear(); }
 

@@ -2,7 +2,6 @@
 /// The live executables of a cache, in the order of their use and within its bounds.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
-#include <wye/base/digest.hpp>
 #include <wye/cache/shader_cache.hpp>
 
 #include <atomic>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "device/executable.hpp"
 
 namespace wye {

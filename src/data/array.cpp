@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
@@ -146,7 +147,7 @@ Result<std::byte*> ArrayState::on_host(Instant until) {
 Result<void> ArrayState::fetch(const Replica& from, Instant until) {
   auto lease = pool_->lease_for(*from.buffer->device(), until);
   if (!lease) return std::move(lease).error();
-  device::Lane& lane = lease->state()->lane();
+  device::Lane& lane = base::state_of(*lease)->lane();
   lane.download({from.buffer, Bytes{0}, bytes()}, std::span(host_, bytes().count));
   return lane.wait(until);
 }
@@ -216,7 +217,7 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::bring_to(device::DeviceB
   if (!*mine) return replica->buffer;  // another reader has filled it meanwhile
   Result<void> done;
   if (auto lease = pool_->lease_for(device, until)) {
-    device::Lane& lane = lease->state()->lane();
+    device::Lane& lane = base::state_of(*lease)->lane();
     if (source)
       lane.copy({source, Bytes{0}, bytes()}, {replica->buffer, Bytes{0}, bytes()});
     else

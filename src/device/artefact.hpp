@@ -1,14 +1,11 @@
 #pragma once
 /// What a build leaves: code in a language some device takes, with everything a device needs to know to run it.
-#include <wye/base/digest.hpp>
+#include <wye/base/clock.hpp>
 #include <wye/base/extent.hpp>
-#include <wye/base/stop.hpp>
 #include <wye/device/adapter.hpp>
-#include <wye/device/feature.hpp>
-#include <wye/device/host_code.hpp>
-#include <wye/device/launch.hpp>
-#include <wye/device/native_code.hpp>
-#include <wye/device/operand.hpp>
+#include <wye/device/detail/host_code.hpp>
+#include <wye/device/detail/native_code.hpp>
+#include <wye/device/executable.hpp>
 #include <wye/device/schema.hpp>
 
 #include <cstddef>
@@ -18,6 +15,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/digest.hpp"
+#include "device/operand.hpp"
 
 namespace wye {
 inline namespace v0 {

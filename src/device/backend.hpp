@@ -5,7 +5,6 @@
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
-#include <wye/device/isolation.hpp>
 #include <wye/device/native.hpp>
 
 #include <cstdint>

@@ -3,13 +3,13 @@
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
-#include <wye/device/operand.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "device/memory_account.hpp"
+#include "device/operand.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -1,11 +1,10 @@
 #pragma once
 /// A device as a backend implements it: it makes buffers, executables, lanes and timelines.
 #include <wye/base/clock.hpp>
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
-#include <wye/device/monitoring.hpp>
-#include <wye/device/native_code.hpp>
+#include <wye/device/detail/native_code.hpp>
+#include <wye/device/device.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -19,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "base/process.hpp"
 #include "device/artefact.hpp"
 #include "device/buffer.hpp"

@@ -2,7 +2,7 @@
 #include <wye/device/buffer.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
-#include <wye/device/sync_point.hpp>
+#include <wye/device/sequence.hpp>
 
 #include "base/text.hpp"
 #include "device/buffer.hpp"
@@ -12,12 +12,12 @@
 namespace wye {
 inline namespace v0 {
 
-Buffer::Buffer(std::shared_ptr<device::BufferBase> base, ElementType element, std::uint32_t element_size)
-    : base_(std::move(base)), element_(element), element_size_(element_size == 0 ? 1 : element_size) {}
+Buffer::Buffer(std::shared_ptr<device::BufferBase> state, ElementType element, std::uint32_t element_size)
+    : state_(std::move(state)), element_(element), element_size_(element_size == 0 ? 1 : element_size) {}
 
-Bytes Buffer::bytes() const noexcept { return base_ ? base_->bytes() : Bytes{}; }
+Bytes Buffer::bytes() const noexcept { return state_ ? state_->bytes() : Bytes{}; }
 std::uint64_t Buffer::size() const noexcept { return bytes().count / element_size_; }
-std::uint64_t Buffer::address() const noexcept { return base_ ? base_->address() : 0; }
+std::uint64_t Buffer::address() const noexcept { return state_ ? state_->address() : 0; }
 
 Operand Buffer::operand(Access access) const { return operand(access, 0, size()); }
 
@@ -29,60 +29,60 @@ Operand Buffer::operand(Access access, std::uint64_t first, std::uint64_t count)
   o.size = element_size_;
   o.count = count;
   o.offset = first;
-  o.object = base_;
+  o.object = state_;
   return o;
 }
 
-std::uint64_t Executable::resident_groups() const noexcept { return base_ ? base_->resident_groups() : 0; }
+std::uint64_t Executable::resident_groups() const noexcept { return state_ ? state_->resident_groups() : 0; }
 
 const std::string& Executable::name() const {
   static const std::string none;
-  return base_ ? base_->artefact().kernel : none;
+  return state_ ? state_->artefact().kernel : none;
 }
 
 const ParamSchema& Executable::schema() const {
   static const ParamSchema none;
-  return base_ ? base_->artefact().schema : none;
+  return state_ ? state_->artefact().schema : none;
 }
 
 bool SyncPoint::reached() const noexcept {
-  return !timeline_ || (!timeline_->origin().is_inherited() && timeline_->reached() >= value_);
+  return !state_ || (!state_->origin().is_inherited() && state_->reached() >= value_);
 }
 
 Result<void> SyncPoint::wait(Deadline deadline) const {
-  if (!timeline_) return {};
-  if (const Error* inherited = timeline_->origin().error()) return *inherited;
-  return timeline_->wait(value_, deadline.at(Clock::steady()));
+  if (!state_) return {};
+  if (const Error* inherited = state_->origin().error()) return *inherited;
+  return state_->wait(value_, deadline.at(Clock::steady()));
 }
 
 const AdapterInfo& Device::info() const {
   static const AdapterInfo none;
-  return base_ ? base_->info() : none;
+  return state_ ? state_->info() : none;
 }
 
 Monitoring Device::monitor() const {
-  if (!base_) return device::unmonitored({}, "A device handle that holds no device has no monitor.");
-  if (const Error* inherited = base_->origin().error())
-    return device::unmonitored(base_->info().id, inherited->sentence());
-  return base_->monitor();
+  if (!state_) return device::unmonitored({}, "A device handle that holds no device has no monitor.");
+  if (const Error* inherited = state_->origin().error())
+    return device::unmonitored(state_->info().id, inherited->sentence());
+  return state_->monitor();
 }
 
 MemoryInfo Device::memory() const {
-  return base_ && !base_->origin().is_inherited() ? base_->memory() : MemoryInfo{};
+  return state_ && !state_->origin().is_inherited() ? state_->memory() : MemoryInfo{};
 }
 
 Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
                                 const std::shared_ptr<device::MemoryAccount>& account) const {
-  if (!base_)
+  if (!state_)
     return Error(Errc::invalid_argument, "A buffer is asked of a device handle that holds no device.");
-  if (const Error* inherited = base_->origin().error()) return *inherited;
+  if (const Error* inherited = state_->origin().error()) return *inherited;
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, std::uint64_t{element_size}, &bytes))
     return Error(Errc::invalid_argument,
                  base::text("Buffer size ({} elements of {} bytes) exceeds what 64 bits can count.", count,
                             element_size));
   auto buffer =
-      base_->allocate({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});
+      state_->allocate({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});
   if (!buffer) return std::move(buffer).error();
   return Buffer(*std::move(buffer), element, element_size);
 }

@@ -2,7 +2,6 @@
 /// An ordered lane of a device as a backend implements it.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
-#include <wye/base/stop.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,6 @@
 // The words in which the device room's values appear in messages.
 #include <wye/device/adapter.hpp>
 #include <wye/device/executable.hpp>
-#include <wye/device/feature.hpp>
 #include <wye/device/schema.hpp>
 
 #include "base/text.hpp"

@@ -1,16 +1,23 @@
 #pragma once
 /// Access to the driver of a device, for a host that uses the same driver.
 #include <wye/base/result.hpp>
+#include <wye/device/detail/native_objects.hpp>
 #include <wye/device/native.hpp>
-#include <wye/device/operand.hpp>
 
 #include <cstdint>
 #include <memory>
 
 #include "base/descriptor.hpp"
+#include "device/operand.hpp"
 
 namespace wye {
 inline namespace v0 {
+
+using detail::handle_of;
+using detail::NativeMemory;
+using detail::NativePoint;
+using detail::number_of;
+
 namespace device {
 
 class BufferBase;

@@ -1,4 +1,4 @@
-#include <wye/device/operand.hpp>
+#include "device/operand.hpp"
 
 #include <atomic>
 

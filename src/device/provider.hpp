@@ -2,7 +2,6 @@
 /// The ports through which rooms that do not know each other meet.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/executable.hpp>
 
@@ -11,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/digest.hpp"
 #include "device/artefact.hpp"
 #include "device/device.hpp"
 

@@ -2,7 +2,6 @@
 /// Commands as data: what a lane is given. Barriers are part of the data, computed here and nowhere else.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/operand.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "device/barriers.hpp"
+#include "device/operand.hpp"
 
 namespace wye {
 inline namespace v0 {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/internals.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace device {
@@ -37,7 +39,8 @@ std::uint64_t items_of(const Executable& executable, const Arguments& arguments)
 
 }  // namespace device
 
-Sequence::Sequence(const Device& device) : state_(std::make_unique<device::SequenceState>(device.base())) {}
+Sequence::Sequence(const Device& device)
+    : state_(std::make_unique<device::SequenceState>(base::state_of(device))) {}
 Sequence::Sequence(Sequence&& other) noexcept = default;
 Sequence& Sequence::operator=(Sequence&& other) noexcept = default;
 Sequence::~Sequence() = default;
@@ -45,12 +48,12 @@ Sequence::~Sequence() = default;
 std::size_t Sequence::size() const noexcept { return state_->recording().commands().size(); }
 
 std::size_t Sequence::copy(const Buffer& source, const Buffer& target, Bytes bytes) {
-  state_->open().copy({source.base(), {}, bytes}, {target.base(), {}, bytes});
+  state_->open().copy({base::state_of(source), {}, bytes}, {base::state_of(target), {}, bytes});
   return size() - 1;
 }
 
 std::size_t Sequence::fill(const Buffer& target, std::uint32_t pattern) {
-  state_->open().fill({target.base(), {}, target.bytes()}, pattern);
+  state_->open().fill({base::state_of(target), {}, target.bytes()}, pattern);
   return size() - 1;
 }
 
@@ -59,7 +62,7 @@ std::size_t Sequence::dispatch(const Executable& executable, const Arguments& ar
 }
 
 std::size_t Sequence::dispatch(const Executable& executable, const Arguments& arguments, Extent3 items) {
-  state_->open().dispatch(executable.base(), arguments, items);
+  state_->open().dispatch(base::state_of(executable), arguments, items);
   return size() - 1;
 }
 

@@ -1,5 +1,5 @@
+#include <wye/interop/detail/native.hpp>
 #include <wye/interop/dlpack.hpp>
-#include <wye/interop/native.hpp>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "interop/dlpack_abi.hpp"
@@ -100,7 +101,7 @@ Result<Device> device_of(Runtime& runtime, const DLDevice& wanted) {
     if (device.info().backend != backend) continue;
     std::int64_t id = place++;
     if (wanted.device_type == dl::cuda) {
-      const auto native = native_device(backend, device);
+      const auto native = detail::native_device(backend, device);
       if (!native) continue;
       id = static_cast<std::int64_t>(native->physical);
     }
@@ -121,7 +122,7 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
   if (__builtin_mul_overflow(*count, std::uint64_t{size}, &bytes))
     return refused("has more bytes than 64 bits can count");
   if (*count != 0 && !tensor.data) return refused("has no data");
-  const std::shared_ptr<pool::Pool>& pool = runtime.pool().state();
+  const std::shared_ptr<pool::Pool>& pool = base::state_of(runtime.pool());
   std::shared_ptr<ArrayState> array;
   if (tensor.device.device_type == dl::cpu || tensor.device.device_type == dl::cuda_host) {
     auto* const first = static_cast<std::byte*>(tensor.data) + (tensor.data ? tensor.byte_offset : 0);
@@ -135,15 +136,15 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
   }
   auto device = device_of(runtime, tensor.device);
   if (!device) return std::move(device).error();
-  NativeMemory memory{.backend = device->info().backend};
+  detail::NativeMemory memory{.backend = device->info().backend};
   memory.bytes = Bytes{bytes};
   if (tensor.device.device_type == dl::vulkan) {
     if (tensor.byte_offset != 0)
       return refused(base::text("begins at byte {} of its VkBuffer; wye takes those that begin at 0",
                                 tensor.byte_offset));
-    memory.buffer = number_of(tensor.data);
+    memory.buffer = detail::number_of(tensor.data);
   } else {
-    memory.address = number_of(tensor.data) + tensor.byte_offset;
+    memory.address = detail::number_of(tensor.data) + tensor.byte_offset;
     if (memory.address % size != 0)
       return refused(
           base::text("begins at an address that is no multiple of its elements' size ({} bytes)", size));
@@ -151,11 +152,11 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
   if (auto over = ready.wait(); !over) return std::move(over).error();
   // With the buffer: a lane may still use that when the array has ended. What fails from here on lets go of it too.
   const auto taken = std::make_shared<bool>(false);
-  auto buffer = adopt(*device, memory, element, size, [taken, release = std::move(release)] {
+  auto buffer = detail::adopt(*device, memory, element, size, [taken, release = std::move(release)] {
     if (*taken) release();
   });
   if (!buffer) return std::move(buffer).error();
-  array = ArrayState::over(pool, buffer->base(), *count, element, size);
+  array = ArrayState::over(pool, base::state_of(*buffer), *count, element, size);
   if (auto failure = array->failure()) return *std::move(failure);
   array->set_release({}, read_only);
   *taken = true;
@@ -194,7 +195,7 @@ Result<DLDevice> place_of(const Device& device) {
   if (!device) return DLDevice{dl::cpu, 0};
   const std::string& backend = device.info().backend;
   if (backend == "cuda") {
-    auto native = native_device(backend, device);
+    auto native = detail::native_device(backend, device);
     if (!native) return std::move(native).error();
     return DLDevice{dl::cuda, static_cast<std::int32_t>(native->physical)};
   }
@@ -214,7 +215,7 @@ std::int32_t place_among(const std::vector<Device>& devices, const Device& wante
 
 template <class Managed>
 Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) {
-  const std::shared_ptr<ArrayState>& array = handle.state();
+  const std::shared_ptr<ArrayState>& array = base::state_of(handle);
   if (!array) return Error(Errc::invalid_argument, "This array handle holds no array.");
   const Row* row = row_of(array->element());
   if (!row)
@@ -259,14 +260,15 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
     tensor.data = *bytes;
     if (how.writable) array->written_on(nullptr);
   } else {
-    auto buffer = array->bring_to(*how.on.base(), until);
+    auto buffer = array->bring_to(*base::state_of(how.on), until);
     if (!buffer) return std::move(buffer).error();
     out->buffer = *std::move(buffer);
-    auto memory =
-        native_memory(how.on.info().backend, Buffer(out->buffer, array->element(), array->element_size()));
+    auto memory = detail::native_memory(how.on.info().backend,
+                                        Buffer(out->buffer, array->element(), array->element_size()));
     if (!memory) return std::move(memory).error();
-    tensor.data = handle_of<void*>(place->device_type == dl::vulkan ? memory->buffer : memory->address);
-    if (how.writable) array->written_on(how.on.base().get());
+    tensor.data =
+        detail::handle_of<void*>(place->device_type == dl::vulkan ? memory->buffer : memory->address);
+    if (how.writable) array->written_on(base::state_of(how.on).get());
   }
   out->tensor.manager_ctx = out.get();
   out->tensor.deleter = [](Managed* last) { delete static_cast<Exported<Managed>*>(last->manager_ctx); };

@@ -1,8 +1,9 @@
-#include <wye/interop/native.hpp>
+#include <wye/interop/detail/native.hpp>
 
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 #include "device/device.hpp"
 #include "device/native.hpp"
@@ -10,14 +11,15 @@
 namespace wye {
 inline namespace v0 {
 namespace interop {
+namespace detail {
 namespace {
 
-/// The door of `device` to the driver of `backend`.
+/// Returns the access of `device` to the driver of `backend`.
 /// Errors: invalid_argument, device_lost.
 Result<device::NativeDoor*> door_of(std::string_view backend, device::DeviceBase* device) {
   if (!device)
     return Error(Errc::invalid_argument,
-                 base::text("What is asked for its objects of '{}' is an empty handle.", backend));
+                 base::text("Handle is empty; expected one of a '{}' device.", backend));
   if (device->info().backend != backend || !device->native_door())
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' has no objects of '{}'.", device->info().id, backend));
@@ -38,7 +40,7 @@ auto with_memory(const char* what, F f) -> decltype(f()) {
 
 Result<NativeDevice> native_device(std::string_view backend, const Device& device) {
   return with_memory("describe a device", [&]() -> Result<NativeDevice> {
-    auto door = door_of(backend, device.base().get());
+    auto door = door_of(backend, base::state_of(device).get());
     if (!door) return std::move(door).error();
     return (*door)->native_device();
   });
@@ -46,9 +48,9 @@ Result<NativeDevice> native_device(std::string_view backend, const Device& devic
 
 Result<NativeMemory> native_memory(std::string_view backend, const Buffer& buffer) {
   return with_memory("describe a buffer", [&]() -> Result<NativeMemory> {
-    auto door = door_of(backend, buffer.base() ? buffer.base()->device().get() : nullptr);
+    auto door = door_of(backend, base::state_of(buffer) ? base::state_of(buffer)->device().get() : nullptr);
     if (!door) return std::move(door).error();
-    return (*door)->native_memory(*buffer.base());
+    return (*door)->native_memory(*base::state_of(buffer));
   });
 }
 
@@ -57,8 +59,9 @@ namespace {
 /// The door of the device whose lanes can wait for `point`. A timeline gives that device to look at only: the door changes
 /// nothing of it.
 Result<device::NativeDoor*> door_of(std::string_view backend, const SyncPoint& point) {
-  return door_of(backend,
-                 point.timeline() ? const_cast<device::DeviceBase*>(point.timeline()->owner()) : nullptr);
+  return door_of(backend, base::state_of(point)
+                              ? const_cast<device::DeviceBase*>(base::state_of(point)->owner())
+                              : nullptr);
 }
 
 }  // namespace
@@ -67,7 +70,7 @@ Result<NativePoint> native_point(std::string_view backend, const SyncPoint& poin
   return with_memory("describe a point", [&]() -> Result<NativePoint> {
     auto door = door_of(backend, point);
     if (!door) return std::move(door).error();
-    return (*door)->native_point(*point.timeline(), point.value());
+    return (*door)->native_point(*base::state_of(point), base::value_of(point));
   });
 }
 
@@ -75,19 +78,19 @@ Result<void> follow(std::string_view backend, std::uint64_t queue, const SyncPoi
   return with_memory("follow a point", [&]() -> Result<void> {
     auto door = door_of(backend, point);
     if (!door) return std::move(door).error();
-    return (*door)->follow(queue, *point.timeline(), point.value());
+    return (*door)->follow(queue, *base::state_of(point), base::value_of(point));
   });
 }
 
 Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementType element,
                      std::uint32_t element_size, Release release) {
   return with_memory("describe a buffer", [&]() -> Result<Buffer> {
-    auto door = door_of(memory.backend, device.base().get());
+    auto door = door_of(memory.backend, base::state_of(device).get());
     if (!door) return std::move(door).error();
     if (element_size == 0 || memory.bytes.count % element_size != 0)
       return Error(Errc::invalid_argument,
-                   base::text("Memory that the host brings to device '{}' ({} bytes) is no whole number of "
-                              "elements of {} bytes.",
+                   base::text("Size of adopted memory on device '{}' ({} bytes) is no multiple of "
+                              "the element size ({} bytes).",
                               device.id(), memory.bytes.count, element_size));
     if (memory.address % element_size != 0)
       return Error(
@@ -103,7 +106,7 @@ Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementTy
 
 Result<SyncPoint> adopt(const Device& device, const NativePoint& point) {
   return with_memory("describe a point", [&]() -> Result<SyncPoint> {
-    auto door = door_of(point.backend, device.base().get());
+    auto door = door_of(point.backend, base::state_of(device).get());
     if (!door) return std::move(door).error();
     auto timeline = (*door)->adopt_timeline(point);
     if (!timeline) return std::move(timeline).error();
@@ -111,6 +114,7 @@ Result<SyncPoint> adopt(const Device& device, const NativePoint& point) {
   });
 }
 
+}  // namespace detail
 }  // namespace interop
 }  // namespace v0
 }  // namespace wye

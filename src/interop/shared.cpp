@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 #include "device/buffer.hpp"
 #include "device/device.hpp"
@@ -50,7 +51,7 @@ Result<void> note(std::string& reason, const Error& why) {
 /// Why the two cannot have anything in common, whatever their drivers can; empty where they may.
 std::string why_apart(const Device& a, const Device& b) {
   for (const Device* device : {&a, &b})
-    if (!device->base()->native_door())
+    if (!base::state_of(*device)->native_door())
       return base::text("Device '{}' has no driver that shares memory.", device->id());
   const Uuid none{};
   if (a.info().device_uuid == none || a.info().device_uuid != b.info().device_uuid)
@@ -64,8 +65,8 @@ Result<void> share_memory(SharedState& state, Bytes bytes, ElementType element, 
   std::string reason = why_apart(state.sides[0].device, state.sides[1].device);
   for (const auto& [maker, opener] : maker_first) {
     if (state.sides[0].buffer || (!reason.empty() && maker == 0)) break;
-    NativeDoor& from = *state.sides[maker].device.base()->native_door();
-    NativeDoor& to = *state.sides[opener].device.base()->native_door();
+    NativeDoor& from = *base::state_of(state.sides[maker].device)->native_door();
+    NativeDoor& to = *base::state_of(state.sides[opener].device)->native_door();
     auto made = from.create_shared(bytes);
     if (!made) {
       if (auto noted = note(reason, made.error()); !noted) return noted;
@@ -87,8 +88,8 @@ Result<void> share_memory(SharedState& state, Bytes bytes, ElementType element, 
 /// One timeline for both sides, or `why_waited`.
 Result<void> share_timeline(SharedState& state) {
   for (const auto& [maker, opener] : maker_first) {
-    NativeDoor& from = *state.sides[maker].device.base()->native_door();
-    NativeDoor& to = *state.sides[opener].device.base()->native_door();
+    NativeDoor& from = *base::state_of(state.sides[maker].device)->native_door();
+    NativeDoor& to = *base::state_of(state.sides[opener].device)->native_door();
     auto made = from.create_shared_timeline();
     if (!made) {
       if (auto noted = note(state.why_waited, made.error()); !noted) return noted;
@@ -101,7 +102,7 @@ Result<void> share_timeline(SharedState& state) {
     }
     state.sides[maker].timeline = std::move(made->timeline);
     state.sides[opener].timeline = *std::move(opened);
-    for (const SharedState::Side& side : state.sides) side.device.base()->note_shared(side.timeline);
+    for (const SharedState::Side& side : state.sides) base::state_of(side.device)->note_shared(side.timeline);
     state.why_waited.clear();
     return {};
   }
@@ -110,19 +111,17 @@ Result<void> share_timeline(SharedState& state) {
 
 Result<SharedBuffer> make(const Device& a, const Device& b, std::uint64_t count, ElementType element,
                           std::uint32_t size) {
-  if (!a || !b)
-    return Error(Errc::invalid_argument, "Memory is to be shared by a device handle that holds no device.");
+  if (!a || !b) return Error(Errc::invalid_argument, "A device handle for shared memory is empty.");
   if (a == b)
-    return Error(
-        Errc::invalid_argument,
-        base::text("Memory is to be shared by device '{}' and itself: that needs a buffer only.", a.id()));
+    return Error(Errc::invalid_argument,
+                 base::text("Memory cannot be shared between device '{}' and itself; use a buffer.", a.id()));
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, std::uint64_t{size}, &bytes))
     return Error(
         Errc::invalid_argument,
         base::text("Buffer size ({} elements of {} bytes) exceeds what 64 bits can count.", count, size));
   for (const Device* device : {&a, &b})
-    if (const Error* lost = device->base()->lost()) return *lost;
+    if (const Error* lost = base::state_of(*device)->lost()) return *lost;
   auto state = std::make_shared<SharedState>();
   state->sides[0].device = a;
   state->sides[1].device = b;
@@ -134,7 +133,7 @@ Result<SharedBuffer> make(const Device& a, const Device& b, std::uint64_t count,
   }
   state->why_waited = state->why_copied;
   for (SharedState::Side& side : state->sides) {
-    auto buffer = side.device.allocate(count, element, size, nullptr);
+    auto buffer = base::allocate(side.device, count, element, size, nullptr);
     if (!buffer) return std::move(buffer).error();
     side.buffer = *std::move(buffer);
   }
@@ -142,25 +141,25 @@ Result<SharedBuffer> make(const Device& a, const Device& b, std::uint64_t count,
 }
 
 Result<void> failure_of(const Lease& lease) {
-  if (const auto& failure = lease.state()->lane().failure()) return *failure;
+  if (const auto& failure = base::state_of(lease)->lane().failure()) return *failure;
   return {};
 }
 
 /// Copies from one side's memory to the other's. What wrote the first is over.
 Result<void> copy(SharedState& state, Lease& from, Lease& to, const Buffer& source, const Buffer& target,
                   Deadline deadline) {
-  const device::BufferRange whole_source{source.base(), Bytes{0}, source.bytes()};
-  const device::BufferRange whole_target{target.base(), Bytes{0}, target.bytes()};
-  device::Lane& lane = to.state()->lane();
-  if (device::reaches(*to.device().base(), *from.device().base())) {
+  const device::BufferRange whole_source{base::state_of(source), Bytes{0}, source.bytes()};
+  const device::BufferRange whole_target{base::state_of(target), Bytes{0}, target.bytes()};
+  device::Lane& lane = base::state_of(to)->lane();
+  if (device::reaches(*base::state_of(to.device()), *base::state_of(from.device()))) {
     lane.copy(whole_source, whole_target);
     // The other may write its memory again when it pleases.
     return to.wait(deadline);
   }
   state.copy.resize(source.bytes().count);
-  from.state()->lane().download(whole_source, state.copy);
+  base::state_of(from)->lane().download(whole_source, state.copy);
   if (auto done = from.wait(deadline); !done) {
-    from.state()->lane().abandon();  // nobody writes there any more
+    base::state_of(from)->lane().abandon();  // no command writes there from now on
     return done;
   }
   lane.upload(state.copy, whole_target);
@@ -208,9 +207,9 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
   try {
     SharedState& state = *state_;
     const bool first = from.device() == state.sides[0].device;
-    device::Lane& giver = from.state()->lane();
-    device::Lane& taker = to.state()->lane();
-    const auto release = [&] { giver.release({source.base(), Bytes{0}, source.bytes()}); };
+    device::Lane& giver = base::state_of(from)->lane();
+    device::Lane& taker = base::state_of(to)->lane();
+    const auto release = [&] { giver.release({base::state_of(source), Bytes{0}, source.bytes()}); };
     if (const auto& timeline = state.sides[first ? 0 : 1].timeline) {
       const std::uint64_t turn = ++state.turns;
       release();
@@ -229,7 +228,7 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
       release();  // only now: a turn that did not end in time goes on
       if (auto ended = end(); !ended) return ended;
     }
-    taker.acquire({target.base(), Bytes{0}, target.bytes()});
+    taker.acquire({base::state_of(target), Bytes{0}, target.bytes()});
     return failure_of(to);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory to hand shared memory over.");

@@ -1,4 +1,4 @@
-#include <wye/kernel/call.hpp>
+#include <wye/kernel/kernel.hpp>
 
 #include "device/provider.hpp"
 

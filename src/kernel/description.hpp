@@ -7,6 +7,8 @@
 
 namespace wye {
 inline namespace v0 {
+
+using detail::KernelDescription;
 namespace kernel {
 
 /// Whether a kernel made of it now and one made of it later are the same: nothing is read from elsewhere.

@@ -20,7 +20,7 @@ Result<AnyKernel> AnyKernel::make(std::string name, ParamSchema schema, std::vec
   try {
     auto program = kernel::KernelProgram::make(std::move(name), std::move(schema), sources);
     if (!program) return std::move(program).error();
-    return AnyKernel(Programs(std::move(*program)));
+    return AnyKernel(detail::Programs(std::move(*program)));
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to make a kernel.");
   }

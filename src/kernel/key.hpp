@@ -1,12 +1,12 @@
 #pragma once
 /// Keys of artefacts.
-#include <wye/base/digest.hpp>
 #include <wye/kernel/source.hpp>
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "base/digest.hpp"
 #include "device/artefact.hpp"
 #include "kernel/compilers/includes.hpp"
 

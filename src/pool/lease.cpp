@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "pool/pool.hpp"
@@ -13,7 +14,7 @@ inline namespace v0 {
 namespace {
 
 device::BufferRange range_of(const Buffer& buffer, Bytes offset, Bytes size) {
-  return {buffer.base(), offset, size};
+  return {base::state_of(buffer), offset, size};
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ const Device& Lease::device() const { return state_->device(); }
 const std::string& Lease::id() const { return state_->context->id; }
 
 Result<Buffer> Lease::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size) {
-  return device().allocate(count, element, element_size, state_->context->account);
+  return base::allocate(device(), count, element, element_size, state_->context->account);
 }
 
 void Lease::upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset) {
@@ -58,14 +59,14 @@ void Lease::dispatch(const Executable& executable, const Arguments& arguments) {
 
 void Lease::dispatch(const Executable& executable, const Arguments& arguments, Extent3 items) {
   state_->context->dispatches.fetch_add(1, std::memory_order_relaxed);
-  state_->lane().dispatch(executable.base(), arguments, items);
+  state_->lane().dispatch(base::state_of(executable), arguments, items);
 }
 
 void Lease::submit() { state_->lane().submit(); }
 
 void Lease::submit(Sequence& sequence) {
   state_->context->dispatches.fetch_add(sequence.size(), std::memory_order_relaxed);
-  state_->lane().submit(sequence.state());
+  state_->lane().submit(*base::state_of(sequence));
 }
 
 SyncPoint Lease::point() {
@@ -74,10 +75,12 @@ SyncPoint Lease::point() {
 }
 
 void Lease::wait_for(const SyncPoint& point) {
-  if (point.timeline()) state_->lane().wait_for({point.timeline(), point.value()});
+  if (base::state_of(point)) state_->lane().wait_for({base::state_of(point), base::value_of(point)});
 }
 
-void Lease::signal(const SyncPoint& point) { state_->lane().signal({point.timeline(), point.value()}); }
+void Lease::signal(const SyncPoint& point) {
+  state_->lane().signal({base::state_of(point), base::value_of(point)});
+}
 
 Result<void> Lease::wait(Deadline deadline) {
   return state_->lane().wait(base::parked_until(state_->pool->clock(), deadline.at(state_->pool->clock())));

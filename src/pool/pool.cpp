@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "device/checked.hpp"
@@ -82,7 +83,7 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   for (auto& device : inventory.devices) pool->devices_.emplace_back(std::move(device));
   pool->contexts_.resize(pool->devices_.size());
   for (std::size_t d = 0; d < pool->devices_.size(); ++d) {
-    const device::DeviceBase& device = *pool->devices_[d].base();
+    const device::DeviceBase& device = *base::state_of(pool->devices_[d]);
     std::shared_ptr<device::MemoryAccount> account = pool->account_on(device);
     if (!account) {
       account =
@@ -136,7 +137,7 @@ bool Pool::has_candidate(const Wanted& wanted) const noexcept {
 Error Pool::no_candidate(const Wanted& wanted) const {
   const Device* named = nullptr;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
-    const Error* lost = is_able(d, wanted) ? devices_[d].base()->lost() : nullptr;
+    const Error* lost = is_able(d, wanted) ? base::state_of(devices_[d])->lost() : nullptr;
     if (lost) return lost->with_context("while leasing a context");
     if (!named && is_named(d, wanted)) named = &devices_[d];
   }
@@ -151,7 +152,7 @@ Error Pool::no_candidate(const Wanted& wanted) const {
 
 std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
   for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (devices_[d].base()->ref() == device) return d;
+    if (base::state_of(devices_[d])->ref() == device) return d;
   return std::nullopt;
 }
 
@@ -164,7 +165,7 @@ Result<Lease> Pool::lease(const LeaseRequest& request, Instant until) {
 Result<Lease> Pool::lease_on(device::DeviceRef device) {
   const auto d = find(device);
   if (!d) return Error(Errc::invalid_argument, "The device is not of this pool.");
-  if (const Error* lost = devices_[*d].base()->lost()) return *lost;  // also in a child of fork
+  if (const Error* lost = base::state_of(devices_[*d])->lost()) return *lost;  // also in a child of fork
   return lease_any({.only = *d}, Deadline(options_.lease_timeout).at(*clock_));
 }
 
@@ -269,7 +270,7 @@ void Pool::begin(Context& context) {
 
 Result<void> Pool::furnish(Context& context) {
   if (context.lane) return {};
-  auto lane = devices_[context.device].base()->create_lane();
+  auto lane = base::state_of(devices_[context.device])->create_lane();
   if (!lane) {
     context.refused = true;
     return std::move(lane).error().with_context(base::text("while making context '{}'", context.id));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/internals.hpp"
 #include "device/lane.hpp"
 
 namespace wye {
@@ -60,7 +61,6 @@ class Pool : public std::enable_shared_from_this<Pool> {
   static Result<std::shared_ptr<Pool>> open(PoolOptions options);
   /// Opens a pool of devices that are open already. `options` have been checked.
   static std::shared_ptr<Pool> open(PoolOptions options, Inventory inventory);
-  static ContextPool wrap(std::shared_ptr<Pool> pool) { return ContextPool(std::move(pool)); }
   ~Pool();
 
   const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }
@@ -122,7 +122,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   }
   /// Whether a lease may be of `device`: named, able and not lost.
   bool is_candidate(std::size_t device, const Wanted& wanted) const noexcept {
-    return is_able(device, wanted) && !devices_[device].base()->lost();
+    return is_able(device, wanted) && !base::state_of(devices_[device])->lost();
   }
   bool has_candidate(const Wanted& wanted) const noexcept;
   /// Returns why no device is a candidate.

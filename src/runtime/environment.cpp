@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -140,35 +141,41 @@ Result<void> read(const char* variable, std::string_view text, std::vector<std::
 
 Result<void> read(const char*, std::string_view text, std::string& out) { return out = text, Result<void>(); }
 
-/// What the host set, else what the variable says, else what is there.
+/// Sets `out` to the value of `variable`, if the variable is set and not empty.
 template <class T>
-Result<void> fill(T& out, std::optional<T> set, const Environment& environment, const char* variable) {
-  if (set) return out = std::move(*set), Result<void>();
+Result<void> set(T& out, const Environment& environment, const char* variable) {
   if (const auto value = environment(variable); value && !value->empty()) return read(variable, *value, out);
   return {};
 }
+template <class T>
+Result<void> set(std::optional<T>& out, const Environment& environment, const char* variable) {
+  T value{};
+  const auto text = environment(variable);
+  if (!text || text->empty()) return {};
+  if (auto ok = read(variable, *text, value); !ok) return ok;
+  out = value;
+  return {};
+}
 
-/// Where kernels are kept: what the host or the operator named, else the user's place for caches. Paths there that are
-/// not absolute are ignored, as the XDG Base Directory Specification says.
-void choose_directory(Resolved& all, std::optional<std::string> set, const Environment& environment) {
-  std::string& directory = all.cache.directory;
-  if (set) {
-    directory = std::move(*set);
-    return;
-  }
-  if (const auto named = environment("WYE_CACHE_DIR"); named && !named->empty()) {
-    if (*named != "none") directory = *named;
-    return;
-  }
+/// Returns the user's cache directory, or nothing. Paths that are not absolute are ignored, as the XDG Base Directory
+/// Specification demands.
+std::string default_directory(const Environment& environment) {
   const auto absolute = [&](const char* variable) {
     const auto value = environment(variable);
     return value && value->starts_with('/') ? *value : std::string();
   };
-  all.is_default_directory = true;
-  if (const std::string caches = absolute("XDG_CACHE_HOME"); !caches.empty())
-    directory = caches + "/wye";
-  else if (const std::string home = absolute("HOME"); !home.empty())
-    directory = home + "/.cache/wye";
+  if (const std::string caches = absolute("XDG_CACHE_HOME"); !caches.empty()) return caches + "/wye";
+  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/wye";
+  return {};
+}
+
+void choose_directory(CacheOptions& cache, const Environment& environment) {
+  const auto named = environment("WYE_CACHE_DIR");
+  cache.require_directory = named && !named->empty();
+  if (!cache.require_directory)
+    cache.directory = default_directory(environment);
+  else if (*named != "none")
+    cache.directory = *named;
 }
 
 }  // namespace
@@ -178,76 +185,57 @@ std::optional<std::string> process_environment(const char* name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-Result<Resolved> resolve(RuntimeOptions options, const Environment& environment) {
-  Resolved all;
-  const std::array filled{
-      fill(all.pool.backends, std::move(options.backends), environment, "WYE_BACKENDS"),
-      fill(all.pool.lanes_per_device, options.lanes_per_device, environment, "WYE_LANES"),
-      fill(all.pool.lane_memory, options.lane_memory, environment, "WYE_LANE_MEMORY"),
-      fill(all.pool.lease_timeout, options.lease_timeout, environment, "WYE_LEASE_TIMEOUT"),
-      fill(all.pool.cpu_threads, options.cpu_threads, environment, "WYE_CPU_THREADS"),
-      fill(all.pool.validate_driver, options.validate_driver, environment, "WYE_VALIDATE"),
-      fill(all.pool.cuda_driver, std::move(options.cuda_driver), environment, "WYE_CUDA_DRIVER"),
-      fill(all.pool.isolation, options.isolation, environment, "WYE_ISOLATION"),
-      fill(all.pool.partition, options.partition, environment, "WYE_PARTITION"),
-      fill(all.pool.kept_memory, options.kept_memory, environment, "WYE_KEPT_MEMORY"),
-      fill(all.hot_reload, options.hot_reload, environment, "WYE_HOT_RELOAD"),
-      fill(all.cache.kernels, options.cached_kernels, environment, "WYE_CACHED_KERNELS"),
-      fill(all.cache.memory, options.cache_memory, environment, "WYE_CACHE_MEMORY"),
-      fill(all.cache.disk, options.cache_disk, environment, "WYE_CACHE_DISK"),
-      fill(all.cache.durable, options.cache_durable, environment, "WYE_CACHE_DURABLE"),
-      fill(all.cache.warm_compilers, options.warm_compilers, environment, "WYE_WARM_COMPILERS"),
-      fill(all.scheduler.concurrent_jobs, options.concurrent_jobs, environment, "WYE_JOBS"),
-      fill(all.scheduler.job_time_limit, options.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
-      fill(all.scheduler.fallback, options.fallback, environment, "WYE_FALLBACK"),
-      fill(all.scheduler.measure_variants, options.measure_variants, environment, "WYE_MEASURE_VARIANTS"),
+Result<RuntimeOptions> read_environment(const Environment& environment) {
+  RuntimeOptions all;
+  const std::array read_all{
+      set(all.pool.backends, environment, "WYE_BACKENDS"),
+      set(all.pool.lanes_per_device, environment, "WYE_LANES"),
+      set(all.pool.lane_memory, environment, "WYE_LANE_MEMORY"),
+      set(all.pool.kept_memory, environment, "WYE_KEPT_MEMORY"),
+      set(all.pool.lease_timeout, environment, "WYE_LEASE_TIMEOUT"),
+      set(all.pool.cpu_threads, environment, "WYE_CPU_THREADS"),
+      set(all.pool.isolation, environment, "WYE_ISOLATION"),
+      set(all.pool.partition, environment, "WYE_PARTITION"),
+      set(all.pool.validate_driver, environment, "WYE_VALIDATE"),
+      set(all.pool.cuda_driver, environment, "WYE_CUDA_DRIVER"),
+      set(all.cache.memory, environment, "WYE_CACHE_MEMORY"),
+      set(all.cache.kernels, environment, "WYE_CACHED_KERNELS"),
+      set(all.cache.disk, environment, "WYE_CACHE_DISK"),
+      set(all.cache.durable, environment, "WYE_CACHE_DURABLE"),
+      set(all.cache.warm_compilers, environment, "WYE_WARM_COMPILERS"),
+      set(all.scheduler.concurrent_jobs, environment, "WYE_JOBS"),
+      set(all.scheduler.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
+      set(all.scheduler.fallback, environment, "WYE_FALLBACK"),
+      set(all.scheduler.measure_variants, environment, "WYE_MEASURE_VARIANTS"),
+      set(all.hot_reload, environment, "WYE_HOT_RELOAD"),
+      set(all.close_timeout, environment, "WYE_CLOSE_TIMEOUT"),
   };
-  for (const Result<void>& one : filled)
+  for (const Result<void>& one : read_all)
     if (!one) return one.error();
-  constexpr Duration unset{-1};
-  Duration close_timeout = unset;
-  if (auto ok = fill(close_timeout, options.close_timeout, environment, "WYE_CLOSE_TIMEOUT"); !ok)
-    return std::move(ok).error();
-  if (options.close_timeout || close_timeout != unset)
-    all.pool.close_timeout = all.scheduler.close_timeout = close_timeout;
-  choose_directory(all, std::move(options.cache_directory), environment);
-  all.pool.adopt = std::move(options.adopt);
-  all.on_reload = std::move(options.on_reload);
-  all.cache.bundles = std::move(options.cache_bundles);
-  all.cache.on_build = std::move(options.on_build);
-  all.scheduler.preferences = std::move(options.preferences);
-  all.pool.clock = all.cache.clock = all.scheduler.clock = options.clock;
-
-  std::optional<std::string> levels = std::move(options.log_level);
-  LogSink sink = std::move(options.log);
-  if (!levels) {
-    levels = environment("WYE_LOG");
-    if (levels && levels->empty()) levels.reset();
-    if (levels && !sink) sink = log_to_stderr();  // the operator asked, and the host has no place for it
-  }
-  base::LogFilter filter;
-  if (levels) {
-    auto parsed = base::LogFilter::parse(*levels);
-    if (!parsed)
-      return std::move(parsed).error().with_context(
-          "while reading the log level (option log_level or WYE_LOG)");
-    filter = std::move(*parsed);
-  }
-  if (sink) {
-    const base::Logger logger(std::move(sink), std::move(filter));
-    all.pool.log = all.cache.log = all.scheduler.log = [logger](const LogRecord& record) {
-      logger.write(record.level, record.room, record.text);
-    };
+  choose_directory(all.cache, environment);
+  if (const auto levels = environment("WYE_LOG"); levels && !levels->empty()) {
+    if (auto ok = base::LogFilter::parse(*levels); !ok)
+      return std::move(ok).error().with_context("while reading the environment variable WYE_LOG");
+    all.log_level = *levels;
+    all.log = log_to_stderr();
   }
   return all;
 }
 
 }  // namespace runtime
 
+Result<RuntimeOptions> RuntimeOptions::from_environment() {
+  try {
+    return runtime::read_environment(runtime::process_environment);
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory to read the environment.");
+  }
+}
+
 std::string user_cache_directory() {
-  runtime::Resolved all;
-  runtime::choose_directory(all, std::nullopt, runtime::process_environment);
-  return all.cache.directory;
+  CacheOptions cache;
+  runtime::choose_directory(cache, runtime::process_environment);
+  return cache.directory;
 }
 
 }  // namespace v0

@@ -16,16 +16,16 @@ namespace runtime {
 namespace {
 
 const kernel::KernelProgram& kernel_of(const device::Program& program) {
-  return static_cast<const kernel::KernelProgram&>(program);  // nothing else makes programs
+  return static_cast<const kernel::KernelProgram&>(program);  // the only class of programs
 }
 
 }  // namespace
 
 Result<std::shared_ptr<HotReload>> HotReload::start(std::shared_ptr<cache::Cache> cache, base::Logger log,
-                                                    ReloadSink told, const Clock& clock) {
-  auto made = base::own(new HotReload(std::move(cache), std::move(log), std::move(told), clock));
+                                                    ReloadSink on_reload, const Clock& clock) {
+  auto made = base::own(new HotReload(std::move(cache), std::move(log), std::move(on_reload), clock));
   auto watch = base::FileWatch::start([weak = std::weak_ptr(made)] {
-    if (const auto self = weak.lock()) self->look();
+    if (const auto self = weak.lock()) self->check_all();
   });
   if (!watch) return std::move(watch).error();
   made->watch_ = std::make_shared<base::FileWatch>(std::move(*watch));
@@ -41,7 +41,7 @@ void HotReload::stop() {
 
 void HotReload::used(const std::shared_ptr<const device::Program>& program,
                      const std::shared_ptr<device::DeviceBase>& device) {
-  if (!kernel_of(*program).is_from_files() || program->id() == making_) return;
+  if (!kernel_of(*program).is_from_files() || program->id() == replacement_id_) return;
   std::shared_ptr<base::FileWatch> watch;
   {
     const base::Lock lock(mutex_);
@@ -52,10 +52,10 @@ void HotReload::used(const std::shared_ptr<const device::Program>& program,
       watched.program = program;
       watch = watch_;
     }
-    const auto is_it = [&](const auto& known) {
+    const auto is_same = [&](const auto& known) {
       return !known.owner_before(device) && !device.owner_before(known);
     };
-    if (std::none_of(watched.devices.begin(), watched.devices.end(), is_it))
+    if (std::none_of(watched.devices.begin(), watched.devices.end(), is_same))
       watched.devices.push_back(device);
   }
   if (watch) watch->ring();
@@ -76,12 +76,12 @@ std::vector<HotReload::Used> HotReload::all_used() {
   return used;
 }
 
-void HotReload::look() {
+void HotReload::check_all() {
   try {
     std::vector<std::string> files;
     for (const Used& one : all_used()) {
       if (!watch()) return;
-      look_at(*one.watched, kernel_of(*one.program), one.devices);
+      check(*one.watched, kernel_of(*one.program), one.devices);
       files.insert(files.end(), one.watched->files.begin(), one.watched->files.end());
     }
     std::sort(files.begin(), files.end());
@@ -90,11 +90,11 @@ void HotReload::look() {
     if (!watch || files == files_) return;
     files_ = files;
     watch->watch(std::move(files));
-  } catch (const std::bad_alloc&) {  // the next change is another chance
+  } catch (const std::bad_alloc&) {  // the next change tries again
   }
 }
 
-void HotReload::look_at(Watched& watched, const kernel::KernelProgram& program, const Devices& devices) {
+void HotReload::check(Watched& watched, const kernel::KernelProgram& program, const Devices& devices) {
   const Instant began = clock_.now();
   const auto now = program.read_again();
   if (now)
@@ -117,13 +117,13 @@ void HotReload::look_at(Watched& watched, const kernel::KernelProgram& program, 
         base::text("while reloading kernel '{}', which stays what it was", program.name()));
   else if (!same)
     program.replace(*now);
-  tell({program.name_string(), std::move(error), clock_.now() - began});
+  report({program.name_string(), std::move(error), clock_.now() - began});
 }
 
-/// Why it cannot be used where its predecessor is, or nothing.
+/// Returns the reason why `program` cannot replace its predecessor on its devices, or nothing.
 std::optional<Error> HotReload::compile(const std::shared_ptr<const kernel::KernelProgram>& program,
                                         const Devices& devices) {
-  making_ = program->id();
+  replacement_id_ = program->id();
   for (const auto& one : devices) {
     const auto device = one.lock();
     if (!device || device->lost()) continue;
@@ -133,17 +133,17 @@ std::optional<Error> HotReload::compile(const std::shared_ptr<const kernel::Kern
   return std::nullopt;
 }
 
-void HotReload::tell(const Reload& reload) {
+void HotReload::report(const Reload& reload) {
   if (reload.error)
     log_.write(LogLevel::warning, "runtime", reload.error->describe());
   else
     log_.write(LogLevel::info, "runtime",
                base::text("Kernel '{}' is reloaded, in {} ms.", reload.kernel,
                           std::chrono::duration_cast<std::chrono::milliseconds>(reload.took).count()));
-  if (!told_) return;
+  if (!on_reload_) return;
   try {
-    told_(reload);
-  } catch (...) {  // it is the host's
+    on_reload_(reload);
+  } catch (...) {  // of the host's function
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-/// Kernels that follow their files.
+/// Hot reload: replaces kernels whose files have changed.
 #include <wye/base/result.hpp>
-#include <wye/runtime/reload.hpp>
+#include <wye/runtime/options.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -22,15 +22,15 @@ namespace wye {
 inline namespace v0 {
 namespace runtime {
 
-/// Is told by the cache which kernels are used and on which devices, and replaces those whose files have changed.
-/// Whether they have is told by what they contain.
-/// Threads: thread-safe. Everything but noting a kernel is done on the watch's thread, under no lock.
+/// Receives from the cache the kernels that are used, with their devices, and replaces kernels whose files have changed. The
+/// contents of files decide, not their times.
+/// Threads: thread-safe. `used` only records the kernel; all other work is done on the watch's thread, under no lock.
 class HotReload final : public device::UseObserver {
  public:
   /// Errors: unavailable (no thread can be started), io.
   static Result<std::shared_ptr<HotReload>> start(std::shared_ptr<cache::Cache> cache, base::Logger log,
-                                                  ReloadSink told, const Clock& clock);
-  /// Nothing is reloaded after it, and nothing is being reloaded (but by whom it is called).
+                                                  ReloadSink on_reload, const Clock& clock);
+  /// Stops reloads, and waits for a reload in progress unless it is the caller.
   void stop();
 
   void used(const std::shared_ptr<const device::Program>& program,
@@ -41,8 +41,8 @@ class HotReload final : public device::UseObserver {
   struct Watched {
     std::weak_ptr<const device::Program> program;
     Devices devices;
-    // Of the watch's thread.
-    std::string made;  ///< what was made last of its files, or what was wrong with them
+    // Used by the watch's thread only.
+    std::string made;  ///< digest of the last contents of its files, or their error
     std::vector<std::string> files;
   };
   struct Used {
@@ -51,27 +51,26 @@ class HotReload final : public device::UseObserver {
     Devices devices;
   };
 
-  HotReload(std::shared_ptr<cache::Cache> cache, base::Logger log, ReloadSink told, const Clock& clock)
-      : cache_(std::move(cache)), log_(std::move(log)), told_(std::move(told)), clock_(clock) {}
+  HotReload(std::shared_ptr<cache::Cache> cache, base::Logger log, ReloadSink on_reload, const Clock& clock)
+      : cache_(std::move(cache)), log_(std::move(log)), on_reload_(std::move(on_reload)), clock_(clock) {}
   std::shared_ptr<base::FileWatch> watch();
   std::vector<Used> all_used();
-  void look();
-  void look_at(Watched& watched, const kernel::KernelProgram& program, const Devices& devices);
+  void check_all();
+  void check(Watched& watched, const kernel::KernelProgram& program, const Devices& devices);
   std::optional<Error> compile(const std::shared_ptr<const kernel::KernelProgram>& program,
                                const Devices& devices);
-  void tell(const Reload& reload);
+  void report(const Reload& reload);
 
   const std::shared_ptr<cache::Cache> cache_;
   const base::Logger log_;
-  const ReloadSink told_;
+  const ReloadSink on_reload_;
   const Clock& clock_;
-  std::atomic<std::uint64_t> making_{
-      0};  ///< the number of what is compiled to replace another: nobody uses it yet
+  std::atomic<std::uint64_t> replacement_id_{
+      0};  ///< id of the program that is being compiled as a replacement; no job uses it yet
   std::mutex mutex_;
-  std::map<std::uint64_t, Watched>
-      watched_;                             ///< by the program's number; only the watch's thread removes any
-  std::shared_ptr<base::FileWatch> watch_;  ///< null when it has stopped
-  std::vector<std::string> files_;          ///< that are watched; of the watch's thread
+  std::map<std::uint64_t, Watched> watched_;  ///< by program id; only the watch's thread removes entries
+  std::shared_ptr<base::FileWatch> watch_;    ///< null after `stop`
+  std::vector<std::string> files_;            ///< the watched files; used by the watch's thread only
 };
 
 }  // namespace runtime

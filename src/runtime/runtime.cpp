@@ -2,16 +2,15 @@
 
 #include <new>
 #include <optional>
-#include <string_view>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/logger.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "cache/cache.hpp"
 #include "data/array_state.hpp"
 #include "pool/pool.hpp"
-#include "runtime/environment.hpp"
 #include "runtime/hot_reload.hpp"
 #include "scheduler/core.hpp"
 
@@ -23,22 +22,22 @@ struct State {
   ContextPool pool;
   ShaderCache cache;
   Scheduler scheduler;
-  std::shared_ptr<HotReload> reload;  // null where it is off
+  std::shared_ptr<HotReload> reload;  // null if it is off
 
   std::optional<Duration> close_timeout;
 
   void close() {
-    if (pool.state()->origin().is_inherited()) return;
+    if (base::state_of(pool)->origin().is_inherited()) return;
     if (reload) reload->stop();
     scheduler.close();
     pool.close();
   }
 
   Result<void> close(Instant until) noexcept {
-    if (const Error* inherited = pool.state()->origin().error()) return *inherited;
+    if (const Error* inherited = base::state_of(pool)->origin().error()) return *inherited;
     if (reload) reload->stop();
-    auto jobs = scheduler.state()->close(until);
-    auto work = pool.state()->close(until);
+    auto jobs = base::state_of(scheduler)->close(until);
+    auto work = base::state_of(pool)->close(until);
     if (jobs) return work;
     if (work) return jobs;
     try {
@@ -51,50 +50,61 @@ struct State {
 
 namespace {
 
-Result<ShaderCache> open_cache(const Resolved& resolved) {
-  CacheOptions options = resolved.cache;
-  if (!resolved.is_default_directory) return ShaderCache::open(std::move(options));
-  const base::Logger log(options.log, {.level = LogLevel::trace, .rooms = {}});
-  constexpr std::string_view without = "Going on without stored kernels";
-  if (options.directory.empty()) {
-    log.write(LogLevel::warning, "runtime",
-              base::text("{}: neither XDG_CACHE_HOME nor HOME is an absolute path.", without));
-    return ShaderCache::open(std::move(options));
+/// Gives pool, cache and scheduler the log, clock and limit of the runtime, unless they have their own.
+/// Errors: invalid_argument: `options.log_level` cannot be parsed.
+Result<void> share_options(RuntimeOptions& options) {
+  auto filter = base::LogFilter::parse(options.log_level);
+  if (!filter) return std::move(filter).error().with_context("while reading RuntimeOptions::log_level");
+  if (options.log)
+    options.log = [logger = base::Logger(std::move(options.log), *std::move(filter))](
+                      const LogRecord& record) { logger.write(record.level, record.room, record.text); };
+  const auto fill = [&](auto& part) {
+    if (!part.log) part.log = options.log;
+    if (!part.clock) part.clock = options.clock;
+  };
+  fill(options.pool);
+  fill(options.cache);
+  fill(options.scheduler);
+  if (options.close_timeout) {
+    if (!options.pool.close_timeout) options.pool.close_timeout = options.close_timeout;
+    if (!options.scheduler.close_timeout) options.scheduler.close_timeout = options.close_timeout;
   }
-  auto opened = ShaderCache::open(options);
-  if (opened || opened.error() != Errc::io) return opened;
-  log.write(LogLevel::warning, "runtime", base::text("{}: {}", without, opened.error().sentence()));
-  options.directory.clear();
-  return ShaderCache::open(std::move(options));
+  return {};
 }
 
 }  // namespace
 
 }  // namespace runtime
 
+Result<Runtime> Runtime::open_from_environment(Version header) {
+  if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
+  auto options = RuntimeOptions::from_environment();
+  if (!options) return std::move(options).error();
+  return open(*std::move(options), header);
+}
+
 Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
   if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
   try {
-    auto resolved = runtime::resolve(std::move(options), runtime::process_environment);
-    if (!resolved) return std::move(resolved).error();
-    const std::optional<Duration> close_timeout = resolved->scheduler.close_timeout;
-    auto pool = ContextPool::open(std::move(resolved->pool));
+    if (auto ok = runtime::share_options(options); !ok) return std::move(ok).error();
+    const std::optional<Duration> close_timeout = options.close_timeout;
+    auto pool = ContextPool::open(std::move(options.pool));
     if (!pool) return std::move(pool).error();
-    auto cache = runtime::open_cache(*resolved);
+    auto cache = ShaderCache::open(std::move(options.cache));
     if (!cache) return std::move(cache).error();
-    for (const Device& device : pool->devices()) device.base()->add_reclaimable(cache::share(*cache));
+    for (const Device& device : pool->devices())
+      base::state_of(device)->add_reclaimable(cache::share(*cache));
     std::shared_ptr<runtime::HotReload> reload;
-    if (resolved->hot_reload) {
+    if (options.hot_reload) {
       auto started = runtime::HotReload::start(
-          cache::share(*cache),
-          base::Logger(resolved->scheduler.log, {.level = LogLevel::trace, .rooms = {}}),
-          std::move(resolved->on_reload), cache::of(*cache).clock());
+          cache::share(*cache), base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}),
+          std::move(options.on_reload), cache::of(*cache).clock());
       if (!started) return std::move(started).error();
       reload = std::move(*started);
     }
-    auto scheduler = Scheduler::open(*pool, *cache, std::move(resolved->scheduler));
+    auto scheduler = Scheduler::open(*pool, *cache, std::move(options.scheduler));
     if (!scheduler) return std::move(scheduler).error();
-    // Arrays and tickets may outlive the runtime; what ends with its last copy is that jobs can run.
+    // Arrays and tickets may outlive the runtime. Its last copy ends the execution of jobs.
     std::shared_ptr<runtime::State> state(
         new runtime::State{std::move(*pool), std::move(*cache), std::move(*scheduler), std::move(reload),
                            close_timeout},
@@ -103,7 +113,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
             (void)last->close(Deadline(*last->close_timeout).at(Clock::steady())).has_value();
           else
             last->close();
-          delete last;  // in a child of fork, that ends copies of handles and no object behind them
+          delete last;  // in a child of fork, destroys handles and none of the objects behind them
         });
     return Runtime(std::move(state));
   } catch (const std::bad_alloc&) {
@@ -122,12 +132,12 @@ const std::vector<AdapterInfo>& Runtime::adapters() const { return state_->pool.
 const std::vector<Device>& Runtime::devices() const { return state_->pool.devices(); }
 
 Metrics Runtime::metrics() const {
-  if (state_->pool.state()->origin().is_inherited()) return {};
-  std::vector<Monitoring> devices;  // by calls of drivers: before anything is held
+  if (base::state_of(state_->pool)->origin().is_inherited()) return {};
+  std::vector<Monitoring> devices;  // calls drivers, so before any lock
   for (const Device& device : state_->pool.devices()) devices.push_back(device.monitor());
-  // One moment: all three rooms hold still. They never take each other's locks, so this order cannot meet another one.
-  const auto& core = *state_->scheduler.state();
-  const auto& pool = *state_->pool.state();
+  // Holds all three rooms still. They never take each other's locks, so this order cannot deadlock.
+  const auto& core = *base::state_of(state_->scheduler);
+  const auto& pool = *base::state_of(state_->pool);
   const auto& cache = cache::of(state_->cache);
   const auto jobs_still = core.freeze();
   const auto pool_still = pool.freeze();
@@ -142,18 +152,18 @@ Scheduler& Runtime::scheduler() { return state_->scheduler; }
 void Runtime::close() { state_->close(); }
 
 Result<void> Runtime::close(Deadline deadline) {
-  const Clock& clock = state_->pool.state()->clock();
+  const Clock& clock = base::state_of(state_->pool)->clock();
   return state_->close(base::parked_until(clock, deadline.at(clock)));
 }
 
 std::shared_ptr<data::ArrayState> Runtime::make_array(std::span<const std::byte> values, std::uint64_t count,
                                                       ElementType element, std::uint32_t size) {
-  return data::ArrayState::make(state_->pool.state(), values, count, element, size);
+  return data::ArrayState::make(base::state_of(state_->pool), values, count, element, size);
 }
 
 std::shared_ptr<data::ArrayState> Runtime::borrow_array(std::span<std::byte> memory, std::uint64_t count,
                                                         ElementType element, std::uint32_t size) {
-  return data::ArrayState::borrow(state_->pool.state(), memory, count, element, size);
+  return data::ArrayState::borrow(base::state_of(state_->pool), memory, count, element, size);
 }
 
 }  // namespace v0

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 
 namespace wye {
@@ -150,10 +151,10 @@ Result<void> Binding::fetch(Instant until) {
     if (auto failure = use.array->failure())
       return failure->with_context(base::text("while job '{}' read an array that has failed", job_.name()));
     if (!in_place_) {
-      auto replica = use.array->on_device(*device_.base());
+      auto replica = use.array->on_device(*base::state_of(device_));
       if (!replica) return std::move(replica).error();
       if (replica->valid) continue;
-      use.source = use.array->source_for(*device_.base());
+      use.source = use.array->source_for(*base::state_of(device_));
       if (use.source) continue;
     }
     if (!use.array->valid_on_host()) transferred_ += use.array->bytes();
@@ -163,14 +164,15 @@ Result<void> Binding::fetch(Instant until) {
 }
 
 Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
-  return device_.base()->allocate({.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
+  return base::state_of(device_)->allocate(
+      {.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
 }
 
 Binding::~Binding() { end_fills(false); }
 
 /// Copies arrays to the device. One job at a time does so for an array.
 Result<void> Binding::fill(device::Lane& lane, Instant until) {
-  const device::DeviceBase& device = *device_.base();
+  const device::DeviceBase& device = *base::state_of(device_);
   std::sort(arrays_.begin(), arrays_.end(),
             [](const Use& a, const Use& b) { return std::less<>()(a.array, b.array); });
   for (Use& use : arrays_) {
@@ -179,7 +181,7 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
     if (!mine) return std::move(mine).error();
     if (!*mine) continue;
     use.filling = true;
-    auto replica = use.array->on_device(*device_.base());
+    auto replica = use.array->on_device(*base::state_of(device_));
     if (!replica) return std::move(replica).error();
     const Bytes bytes = use.array->bytes();
     if (use.source)
@@ -193,7 +195,7 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
 
 void Binding::end_fills(bool valid) noexcept {
   for (Use& use : arrays_)
-    if (std::exchange(use.filling, false)) use.array->end_fill(*device_.base(), valid);
+    if (std::exchange(use.filling, false)) use.array->end_fill(*base::state_of(device_), valid);
 }
 
 Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account,
@@ -275,7 +277,7 @@ Result<void> Binding::bind_operand(Operand& operand) {
         operand.object.reset();
         return {};
       }
-      auto replica = array.on_device(*device_.base());
+      auto replica = array.on_device(*base::state_of(device_));
       if (!replica) return std::move(replica).error();
       to_buffer(replica->buffer, operand.offset);
       return {};
@@ -307,12 +309,12 @@ void Binding::downloads(device::Lane& lane) {
 void Binding::publish() {
   end_fills(true);
   for (const Use& use : arrays_)
-    if (writes(use.access)) use.array->written_on(in_place_ ? nullptr : device_.base().get());
+    if (writes(use.access)) use.array->written_on(in_place_ ? nullptr : base::state_of(device_).get());
 }
 
 void Binding::invalidate(const Error& error, bool began) {
   end_fills(false);
-  const device::DeviceBase* here = in_place_ ? nullptr : device_.base().get();
+  const device::DeviceBase* here = in_place_ ? nullptr : base::state_of(device_).get();
   for (const Use& use : arrays_) {
     if (!began || !writes(use.access)) continue;
     if (use.array->valid_elsewhere(here))

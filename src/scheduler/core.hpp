@@ -165,6 +165,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Record refused_;  // the record of jobs for which memory ran out
 };
 
+/// Opens a scheduler that takes its executables from `provider`.
+Result<Scheduler> open(const ContextPool& pool, std::shared_ptr<device::ExecutableProvider> provider,
+                       SchedulerOptions options = {});
+
 }  // namespace scheduler
 }  // namespace v0
 }  // namespace wye

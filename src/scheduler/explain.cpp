@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 #include "scheduler/core.hpp"
 
@@ -29,7 +30,8 @@ std::string Core::describe(const Record& record, const Decision& decision) const
     case RefusalCode::device_lost:
     case RefusalCode::attempt_failed: return decision.error->sentence();
     case RefusalCode::kernel_unsupported: {
-      const auto why = decision.program->current().refusal(*pool_->devices()[decision.device].base());
+      const auto why =
+          decision.program->current().refusal(*base::state_of(pool_->devices()[decision.device]));
       if (why) return why->sentence();
       // The kernel was replaced after the decision (hot reload).
       return base::text("Kernel '{}' had no source for '{}'.", decision.program->name(), info.id);
@@ -86,7 +88,7 @@ std::string Core::reason(const Record& record) const {
   if (const Error* inherited = origin_.error()) return inherited->sentence();
   std::string text = placement_reason(record);
   for (const auto& program : record.passed_over)
-    if (const auto why = program->current().passed_over(*pool_->devices()[record.device].base()))
+    if (const auto why = program->current().passed_over(*base::state_of(pool_->devices()[record.device])))
       append_once(text, " " + why->sentence());
   for (const auto& [trial, variant] : record.variants) append_once(text, trial->text(variant));
   return text;

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
@@ -38,7 +39,7 @@ bool holds_for_all_variants(Errc code) {
 }
 
 /// Returns whether no program of `programs` can be used on `device`.
-bool is_refused(const Programs& programs, const device::DeviceBase& device) {
+bool is_refused(const detail::Programs& programs, const device::DeviceBase& device) {
   for (std::size_t i = 0; i < programs.size(); ++i)
     if (programs[i]->current().runs_on(device)) return false;
   return true;
@@ -149,25 +150,25 @@ Decision Core::consider(const Record& record, std::size_t index) const {
   };
   if (!record.on.empty() && record.on != info.id && record.on != info.backend)
     return refused(RefusalCode::not_requested);
-  if (const Error* lost = device.base()->lost()) {
+  if (const Error* lost = base::state_of(device)->lost()) {
     Decision decision = refused(RefusalCode::device_lost);
     decision.error = *lost;
     return decision;
   }
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
-    if (is_refused(job[c].programs(), *device.base())) {
+    if (is_refused(base::programs_of(job[c]), *base::state_of(device))) {
       Decision decision = refused(RefusalCode::kernel_unsupported);
-      decision.program = job[c].programs()[0];
+      decision.program = base::programs_of(job[c])[0];
       return decision;
     }
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;
       const auto* buffer = device::buffer_of(operand);
-      if (!buffer || buffer->device() == device.base()) continue;
+      if (!buffer || buffer->device() == base::state_of(device)) continue;
       Decision decision = refused(RefusalCode::foreign_buffer);
-      decision.program = job[c].programs()[0];
+      decision.program = base::programs_of(job[c])[0];
       decision.argument = static_cast<std::uint32_t>(i + 1);
       decision.owner = buffer->device();
       return decision;
@@ -196,7 +197,7 @@ void Core::consider_rest(Record& record, std::size_t index) const noexcept {
 /// Returns the executable of one program of a call.
 Result<Executable> Core::provide(Record& record, std::size_t index,
                                  const std::shared_ptr<const device::Program>& program, Instant ready_by) {
-  const std::shared_ptr<device::DeviceBase>& device = pool_->devices()[index].base();
+  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_->devices()[index]);
   auto provided = record.job->is_build() ? provider_->make_ready(program, device, ready_by)
                                          : provider_->provide(program, device, ready_by);
   if (!provided) return std::move(provided).error();
@@ -209,8 +210,8 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
 Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   std::optional<Step> built;
   std::optional<Error> why;
-  for (std::size_t i = 0; i < call.programs().size() && (!built || options_.measure_variants); ++i) {
-    auto executable = provide(record, index, call.programs()[i], ready_by);
+  for (std::size_t i = 0; i < base::programs_of(call).size() && (!built || options_.measure_variants); ++i) {
+    auto executable = provide(record, index, base::programs_of(call)[i], ready_by);
     if (executable)
       built = Step{std::move(*executable), nullptr, {}};
     else if (holds_for_all_variants(executable.error().code()))
@@ -224,13 +225,13 @@ Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& ca
 
 /// Selects a variant of a call and returns its executable.
 Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
-  const Programs& programs = call.programs();
+  const detail::Programs& programs = base::programs_of(call);
   if (programs.size() == 1) {
     auto executable = provide(record, index, programs[0], ready_by);
     if (!executable) return std::move(executable).error();
     return Step{std::move(*executable), nullptr, {}};
   }
-  const std::shared_ptr<Trial> trial = trials_.of(call, index, *pool_->devices()[index].base());
+  const std::shared_ptr<Trial> trial = trials_.of(call, index, *base::state_of(pool_->devices()[index]));
   std::optional<Error> why;  // of the first that could not be used
   for (std::size_t left = programs.size();; --left) {
     const Trial::Selection selection = trial->select(options_.measure_variants && !record.has_own_limits);
@@ -282,15 +283,15 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   Binding binding(job, device);
   if (auto ok = binding.fetch(park); !ok) return std::move(ok).error();
   if (record.completion) add_lap(record.transfer_time);
-  auto lease = pool_->lease_on(device.base()->ref());
+  auto lease = pool_->lease_on(base::state_of(device)->ref());
   add_lap(record.lane_time);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free
       return Error(Errc::unavailable, lease.error().sentence());
     return std::move(lease).error();
   }
-  pool::Context& context = *lease->state()->context;
-  device::Lane& lane = lease->state()->lane();
+  pool::Context& context = *base::state_of(*lease)->context;
+  device::Lane& lane = base::state_of(*lease)->lane();
 
   bool began = false;
   auto run_steps = [&]() -> Result<void> {
@@ -309,7 +310,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
       if (selection.timed)
         if (auto ok = submit_and_wait(); !ok) return ok;
       const Instant from = selection.timed ? clock_->now() : Instant();
-      lane.dispatch(steps[c].executable.base(), binding.arguments(c), job[c].items());
+      lane.dispatch(base::state_of(steps[c].executable), binding.arguments(c), job[c].items());
       if (!selection.timed) continue;
       if (auto ok = submit_and_wait(); !ok) return ok;
       steps[c].trial->record(selection.program, clock_->now() - from);

@@ -1,10 +1,13 @@
+#include <wye/cache/shader_cache.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
 #include <new>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "base/version.hpp"
 #include "device/backend.hpp"
 #include "scheduler/core.hpp"
 
@@ -54,45 +57,53 @@ Result<void> check(const SchedulerOptions& options) {
 }
 
 }  // namespace
-}  // namespace scheduler
 
-Result<Scheduler> Scheduler::open(ContextPool pool, std::shared_ptr<device::ExecutableProvider> kernels,
-                                  SchedulerOptions options) {
-  if (!kernels)
-    return Error(Errc::invalid_argument, "The scheduler has nothing to take kernels from (null).");
-  if (const Error* inherited = pool.state()->origin().error()) return *inherited;
-  if (auto ok = scheduler::check(options); !ok) return std::move(ok).error();
+Result<Scheduler> open(const ContextPool& pool, std::shared_ptr<device::ExecutableProvider> provider,
+                       SchedulerOptions options) {
+  if (const Error* inherited = base::state_of(pool)->origin().error()) return *inherited;
+  if (auto ok = check(options); !ok) return std::move(ok).error();
   try {
-    auto core = base::make_own<scheduler::Core>(pool.state(), std::move(kernels), std::move(options));
+    auto core = base::make_own<Core>(base::state_of(pool), std::move(provider), std::move(options));
     // Records keep the core, and the queue keeps records: the handles' end is what closes it.
-    return Scheduler(std::shared_ptr<scheduler::Core>(
-        core.get(), [core](scheduler::Core* last) { (void)last->close(last->closes_by()).has_value(); }));
+    return detail::Internals::make<Scheduler>(std::shared_ptr<Core>(
+        core.get(), [core](Core* last) { (void)last->close(last->closes_by()).has_value(); }));
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory for a scheduler.");
   }
 }
 
+}  // namespace scheduler
+
+Result<Scheduler> Scheduler::open(ContextPool pool, const ShaderCache& cache, SchedulerOptions options,
+                                  Version header) {
+  if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
+  std::shared_ptr<device::ExecutableProvider> provider = base::state_of(cache);
+  if (!provider)
+    return Error(Errc::invalid_argument, "The cache of a scheduler is an object that was moved from.");
+  return scheduler::open(pool, std::move(provider), std::move(options));
+}
+
 Ticket Scheduler::submit(Job job, const JobOptions& options) {
-  auto record = core_->accept(std::move(job), options);
-  core_->submit(record);
+  auto record = state_->accept(std::move(job), options);
+  state_->submit(record);
   return Ticket(std::move(record));
 }
 
 Result<Outcome> Scheduler::run(Job job, const JobOptions& options) {
-  return core_->run_here(core_->accept(std::move(job), options));
+  return state_->run_here(state_->accept(std::move(job), options));
 }
 
 SchedulerMetrics Scheduler::metrics() const {
-  if (core_->origin().is_inherited()) return {};
-  const base::Lock still = core_->freeze();
-  return core_->metrics_locked();
+  if (state_->origin().is_inherited()) return {};
+  const base::Lock still = state_->freeze();
+  return state_->metrics_locked();
 }
 
-void Scheduler::close() { (void)core_->close(Instant::max()).has_value(); }
+void Scheduler::close() { (void)state_->close(Instant::max()).has_value(); }
 
 Result<void> Scheduler::close(Deadline deadline) {
-  const Clock& clock = core_->pool().clock();
-  return core_->close(base::parked_until(clock, deadline.at(clock)));
+  const Clock& clock = state_->pool().clock();
+  return state_->close(base::parked_until(clock, deadline.at(clock)));
 }
 
 Ticket::Ticket(std::shared_ptr<scheduler::Record> record) : record_(std::move(record)) {}

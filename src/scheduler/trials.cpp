@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/text.hpp"
 #include "device/provider.hpp"
 
@@ -28,7 +29,7 @@ std::uint32_t size_class(std::uint64_t n) noexcept {
   return octave * 4 + static_cast<std::uint32_t>(two_bits & 3);
 }
 
-Trial::Trial(const Programs& programs, const device::DeviceBase& device) {
+Trial::Trial(const detail::Programs& programs, const device::DeviceBase& device) {
   for (std::size_t i = 0; i < programs.size(); ++i)
     if (programs[i]->current().runs_on(device))
       variants_.push_back({.program = i, .name = std::string(programs[i]->name())});
@@ -106,7 +107,7 @@ std::string Trial::text(std::size_t program) const {
 }
 
 std::shared_ptr<Trial> Trials::of(const Call& call, std::size_t device, const device::DeviceBase& base) {
-  const Programs& programs = call.programs();
+  const detail::Programs& programs = base::programs_of(call);
   Key key{device, programs.size()};
   key.reserve(key.size() + programs.size() + 1 + call.arguments().size());
   for (std::size_t i = 0; i < programs.size(); ++i) key.push_back(programs[i]->id());

@@ -2,7 +2,7 @@
 /// Autotunes equivalent kernels (variants) per device and size of work, by timing the jobs that run them.
 #include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
-#include <wye/kernel/call.hpp>
+#include <wye/kernel/kernel.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace scheduler {
 class Trial {
  public:
   /// The variants are the `programs` that run on `device`; the first one if none does.
-  Trial(const Programs& programs, const device::DeviceBase& device);
+  Trial(const detail::Programs& programs, const device::DeviceBase& device);
 
   struct Selection {
     std::size_t program = 0;

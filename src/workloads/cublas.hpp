@@ -1,7 +1,7 @@
 #pragma once
 /// Products of matrices by NVIDIA's cuBLAS, if it can be opened.
 #include <wye/base/result.hpp>
-#include <wye/device/native_code.hpp>
+#include <wye/device/detail/native_code.hpp>
 
 #include <cstdint>
 #include <optional>

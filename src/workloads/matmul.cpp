@@ -273,8 +273,8 @@ Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const 
 
 /// Whether cuBLAS takes rows and matrices of bytes that lie so: at multiples of 4. The rows of c must be such multiples, too: NVIDIA
 /// says so of cublasLtMatmul, and on sm_120 cublasGemmEx takes no others (CTranslate2's issue 1865).
-bool lies_for_cublas(const Operand& matrix, std::uint64_t row, std::uint64_t step) {
-  const auto begin = matrix.kind == Operand::Kind::host
+bool lies_for_cublas(const wye::detail::Operand& matrix, std::uint64_t row, std::uint64_t step) {
+  const auto begin = matrix.kind == wye::detail::Operand::Kind::host
                          ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(matrix.data))
                          : matrix.offset;
   return (begin | row | step) % 4 == 0;

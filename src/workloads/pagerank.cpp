@@ -108,8 +108,8 @@ constexpr Word links_per_block = 2048;
 
 /// The position of the first number that is negative, NaN or infinite. Reads the memory of the host only.
 std::optional<std::size_t> first_unusable(const Read<float>& numbers) {
-  const Operand& operand = numbers.operand();
-  if (operand.kind != Operand::Kind::host) return std::nullopt;
+  const wye::detail::Operand& operand = numbers.operand();
+  if (operand.kind != wye::detail::Operand::Kind::host) return std::nullopt;
   const auto* const values = static_cast<const float*>(operand.data);
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (!(values[i] >= 0) || !std::isfinite(values[i])) return i;
@@ -139,8 +139,8 @@ std::optional<std::string> no_personalization(const Read<float>& preferences, st
     return name + std::to_string(preferences.size()) +
            " elements) of workload 'pagerank' is not as long as its ranks (" + std::to_string(nodes) +
            " elements).";
-  const Operand& operand = preferences.operand();
-  if (operand.kind != Operand::Kind::host || nodes == 0) return std::nullopt;
+  const wye::detail::Operand& operand = preferences.operand();
+  if (operand.kind != wye::detail::Operand::Kind::host || nodes == 0) return std::nullopt;
   if (const auto node = first_unusable(preferences))
     return name + std::to_string(value_at(preferences, *node)) + " for node " + std::to_string(*node) +
            ") of workload 'pagerank' is not zero or more.";

@@ -39,14 +39,14 @@ class Memory {
  public:
   template <class T, Access access>
   explicit Memory(const detail::Parameter<T, access>& parameter) : operand_(parameter.operand()) {}
-  Operand operand(Access access) const {
-    Operand same = operand_;
+  wye::detail::Operand operand(Access access) const {
+    wye::detail::Operand same = operand_;
     same.access = access;
     return same;
   }
 
  private:
-  Operand operand_;
+  wye::detail::Operand operand_;
 };
 
 /// A job that cannot mean anything, for the reason in `sentence`.

@@ -1,9 +1,9 @@
-#include <wye/base/digest.hpp>
 
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "support/catch.hpp"
 
 using wye::Digest;

@@ -1,7 +1,6 @@
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/extent.hpp>
-#include <wye/base/stop.hpp>
 
 #include <limits>
 #include <vector>

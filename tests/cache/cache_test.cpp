@@ -1,4 +1,5 @@
 #include "cache/cache.hpp"
+#include "base/internals.hpp"
 
 #include <wye/kernel/kernel.hpp>
 
@@ -35,11 +36,11 @@ TEST_CASE("a kernel is built at its first use and found at every later one", "[c
   const auto scale = program("scale");
   const auto first = get(*cache, scale, device);
   CHECK(first.tier == CacheTier::built);
-  CHECK(first.executable.base()->artefact().kernel == "scale");
+  CHECK(base::state_of(first.executable)->artefact().kernel == "scale");
   for (int i = 0; i < 10; ++i) {
     const auto again = get(*cache, scale, device);
     CHECK(again.tier == CacheTier::memory);
-    CHECK(again.executable.base() == first.executable.base());
+    CHECK(base::state_of(again.executable) == base::state_of(first.executable));
     CHECK(again.build_time == Duration{});
   }
   CHECK(scale->builds == 1);
@@ -58,10 +59,10 @@ TEST_CASE("the source of a kernel is chosen once per device, in a cold job and a
   const auto cache = open();
   const AnyKernel kernel = test::scale();
   const auto job = [&](const std::shared_ptr<DoubleDevice>& device) {  // as the scheduler does it
-    CHECK_FALSE(kernel.program()->refusal(*device));
-    CHECK(cache->build_cost(*kernel.program(), *device).has_value() == (device->created == 0));
-    REQUIRE(cache->provide(kernel.program(), device, Clock::steady().now() + 1h));
-    CHECK_FALSE(kernel.program()->passed_over(*device));
+    CHECK_FALSE(base::program_of(kernel)->refusal(*device));
+    CHECK(cache->build_cost(*base::program_of(kernel), *device).has_value() == (device->created == 0));
+    REQUIRE(cache->provide(base::program_of(kernel), device, Clock::steady().now() + 1h));
+    CHECK_FALSE(base::program_of(kernel)->passed_over(*device));
   };
   for (const char* id : {"double:0", "double:1"}) {
     const auto device = std::make_shared<DoubleDevice>(id);
@@ -90,9 +91,9 @@ TEST_CASE("each device has its own executable", "[cache]") {
              two = std::make_shared<DoubleDevice>("double:1");
   const auto scale = program("scale");
   const auto on_one = get(*cache, scale, one), on_two = get(*cache, scale, two);
-  CHECK(on_one.executable.base() != on_two.executable.base());
-  CHECK(on_one.executable.base()->device() == one);
-  CHECK(on_two.executable.base()->device() == two);
+  CHECK(base::state_of(on_one.executable) != base::state_of(on_two.executable));
+  CHECK(base::state_of(on_one.executable)->device() == one);
+  CHECK(base::state_of(on_two.executable)->device() == two);
   CHECK(cache->contents() == std::vector<std::string>{"scale@double:1", "scale@double:0"});
 }
 
@@ -101,7 +102,7 @@ TEST_CASE("programs with one key share one executable", "[cache]") {
   const auto device = std::make_shared<DoubleDevice>();
   const auto one = program("same"), two = program("same");
   const auto first = get(*cache, one, device).executable;
-  CHECK(get(*cache, two, device).executable.base() == first.base());
+  CHECK(base::state_of(get(*cache, two, device).executable) == base::state_of(first));
   CHECK(one->builds == 1);
   CHECK(two->builds == 0);
 }
@@ -195,7 +196,7 @@ TEST_CASE("evictions, however many, do not make the cache forget a failure", "[c
 
 TEST_CASE("misses are counted by cause", "[cache]") {
   const auto store = std::make_shared<test::MemoryStore>();
-  const auto cache = cache::Cache::open({.kernels = 1}, store).value();
+  const auto cache = cache::Cache::open({.kernels = 1, .store = store}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto a = program("a"), b = program("b"), stored = program("stored", true);
   get(*cache, a, device);
@@ -241,7 +242,7 @@ TEST_CASE("the time that hits saved is counted", "[cache]") {
 TEST_CASE("explain describes the state of a kernel", "[cache]") {
   ManualClock clock;
   const auto store = std::make_shared<test::MemoryStore>();
-  const auto cache = cache::Cache::open({.kernels = 1, .clock = &clock}, store).value();
+  const auto cache = cache::Cache::open({.kernels = 1, .store = store, .clock = &clock}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const auto a = program("a", true), b = program("b"), broken = program("broken");
   const auto explain = [&](const auto& what) { return cache->explain(*what, *device); };
@@ -296,7 +297,8 @@ TEST_CASE("a new program at the address of an old one is not confused with it", 
   for (int i = 0; i < 200; ++i) {
     const std::string name = "kernel " + std::to_string(i);
     const auto one = program(name);
-    for (int n = 0; n < 3; ++n) CHECK(get(*cache, one, device).executable.base()->artefact().kernel == name);
+    for (int n = 0; n < 3; ++n)
+      CHECK(base::state_of(get(*cache, one, device).executable)->artefact().kernel == name);
   }
 }
 
@@ -310,7 +312,7 @@ TEST_CASE("a new device at the address of an old one is not confused with it", "
                                                [](DoubleDevice* last) { last->~DoubleDevice(); });
     broken->on_build = nullptr;
     if (i % 2 == 0) broken->on_build = [] { return Result<void>(Error(Errc::unsupported, "No.")); };
-    CHECK(get(*cache, scale, device).executable.base()->device() == device);
+    CHECK(base::state_of(get(*cache, scale, device).executable)->device() == device);
     CHECK(cache->provide(broken, device, Instant::max()).has_value() == (i % 2 == 1));
   }
   CHECK(scale->builds == 10);
@@ -359,7 +361,7 @@ TEST_CASE("host functions are cached", "[cache]") {
   const auto cpu = std::make_shared<DoubleDevice>("cpu:0");
   const auto one = cache.find_or_build(*kernel, Device(cpu)), two = cache.find_or_build(*kernel, Device(cpu));
   REQUIRE(one);
-  CHECK(one->base() == two->base());
+  CHECK(base::state_of(*one) == base::state_of(*two));
   CHECK(one->name() == "k");
   CHECK(cpu->created == 1);
   CHECK(cache.metrics().hits == 1);

@@ -1,4 +1,5 @@
 #include "cache/descriptions.hpp"
+#include "base/internals.hpp"
 
 #include <wye/wye.hpp>
 
@@ -83,12 +84,13 @@ TEST_CASE("a description finds the kernel of an equal description", "[cache]") {
   const auto kernel = AnyKernel::make(describe(1)).value();
   const auto executable = cache.find_or_build(kernel, device).value();
   for (int i = 0; i < 10; ++i)
-    CHECK(cache.find_or_build(describe(1), device).value().base() == executable.base());
+    CHECK(base::state_of(cache.find_or_build(describe(1), device).value()) == base::state_of(executable));
   CHECK(cache.metrics().misses == 1);
   CHECK(cache.metrics().hits == 10);
-  CHECK(cache.find_or_build(describe(2), device).value().base() != executable.base());
+  CHECK(base::state_of(cache.find_or_build(describe(2), device).value()) != base::state_of(executable));
   cache.clear();
-  CHECK(cache.find_or_build(describe(1), device).value().base() == executable.base());  // it is in use
+  CHECK(base::state_of(cache.find_or_build(describe(1), device).value()) ==
+        base::state_of(executable));  // it is in use
   CHECK(cache.metrics().misses == 2);
   CHECK(cache.find_or_build(describe(1), Device()).error().sentence() ==
         "The device of the kernel is empty.");
@@ -111,7 +113,7 @@ TEST_CASE("an include callback is called at each lookup by description", "[cache
   const auto one = cache.find_or_build(description, pool.devices()[0]).value();
   const auto two = cache.find_or_build(description, pool.devices()[0]).value();
   CHECK(asked == 2);
-  CHECK(one.base() != two.base());
+  CHECK(base::state_of(one) != base::state_of(two));
 }
 
 TEST_CASE("threads with equal descriptions find their kernels while others clear the cache", "[cache]") {

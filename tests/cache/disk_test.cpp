@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "base/internals.hpp"
 #include "cache/cache.hpp"
 #include "cache/store/artefact_bytes.hpp"
 #include "cache/store/directory_store.hpp"
@@ -60,7 +61,7 @@ TEST_CASE("a second cache finds the kernels of the first one on disk", "[cache]"
   const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
   const auto found = get(*cache, scale);
   CHECK(found.tier == CacheTier::disk);
-  CHECK(found.executable.base()->artefact().kernel == "scale");
+  CHECK(base::state_of(found.executable)->artefact().kernel == "scale");
   CHECK(scale->builds == 1);
   const CacheMetrics counted = metrics(*cache);
   CHECK(counted.disk_hits == 1);
@@ -147,8 +148,8 @@ TEST_CASE("a file of another key is not loaded", "[cache]") {
   write(files[0], second);
   write(files[1], first);
   const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
-  CHECK(get(*cache, a).executable.base()->artefact().kernel == "a");
-  CHECK(get(*cache, b).executable.base()->artefact().kernel == "b");
+  CHECK(base::state_of(get(*cache, a).executable)->artefact().kernel == "a");
+  CHECK(base::state_of(get(*cache, b).executable)->artefact().kernel == "b");
   CHECK(metrics(*cache).corrupt == 2);
 }
 
@@ -234,7 +235,7 @@ TEST_CASE("a store that cannot be written is read, and that is logged once", "[c
   store->blobs[scale->artefact().key] = cache::encode(scale->artefact());
   store->put_error = Error(Errc::io, "No space left on device.");
   Warnings warnings;
-  const auto cache = cache::Cache::open({.log = warnings.sink()}, store).value();
+  const auto cache = cache::Cache::open({.store = store, .log = warnings.sink()}).value();
   CHECK(get(*cache, scale).tier == CacheTier::disk);
   for (const char* name : {"a", "b", "c"}) CHECK(get(*cache, program(name, true)).tier == CacheTier::built);
   CHECK(store->puts == 3);
@@ -248,12 +249,13 @@ TEST_CASE("a store that cannot be read or cleaned changes no result", "[cache]")
   const auto scale = program("scale", true);
   Warnings warnings;
   store->get_error = Error(Errc::io, "Input/output error.");
-  CHECK(get(*cache::Cache::open({.log = warnings.sink()}, store).value(), scale).tier == CacheTier::built);
+  CHECK(get(*cache::Cache::open({.store = store, .log = warnings.sink()}).value(), scale).tier ==
+        CacheTier::built);
   CHECK(warnings.times == 1);
   store->get_error.reset();
   store->blobs[scale->artefact().key] = {std::byte{1}};
   store->remove_error = store->put_error = Error(Errc::io, "Read-only file system.");
-  const auto cache = cache::Cache::open({.log = warnings.sink()}, store).value();
+  const auto cache = cache::Cache::open({.store = store, .log = warnings.sink()}).value();
   CHECK(get(*cache, scale).tier == CacheTier::built);
   CHECK(metrics(*cache).corrupt == 1);
   CHECK(warnings.times == 2);
@@ -261,7 +263,7 @@ TEST_CASE("a store that cannot be read or cleaned changes no result", "[cache]")
 
 TEST_CASE("no caller waits until a kernel is stored", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
-  const auto cache = cache::Cache::open({}, store).value();
+  const auto cache = cache::Cache::open({.store = store}).value();
   const auto scale = program("scale", true);
   get(*cache, scale);
   CHECK(store->gets == 2);  // and the driver's code
@@ -476,7 +478,7 @@ TEST_CASE("without locks the store is still bounded, and the missing locks are l
   fs::permissions(directory.cache(), fs::perms::owner_all);
   Warnings warnings;
   const auto cache =
-      cache::Cache::open({.directory = directory.cache(), .log = warnings.sink(), .disk_kernels = 5}).value();
+      cache::Cache::open({.directory = directory.cache(), .disk_kernels = 5, .log = warnings.sink()}).value();
   for (int i = 0; i < 9; ++i)
     CHECK(get(*cache, program("kernel " + std::to_string(i), true)).tier == CacheTier::built);
   CHECK(directory.files().size() == 5);

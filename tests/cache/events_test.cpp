@@ -58,7 +58,7 @@ TEST_CASE("every build causes one event, with tier, time, bytes and hit rate", "
     return Error(Errc::compile_failed, "No.");
   };
   const auto open = [&] {
-    return cache::Cache::open({.directory = directory.cache(), .clock = &clock, .on_build = listener.sink()})
+    return cache::Cache::open({.directory = directory.cache(), .on_build = listener.sink(), .clock = &clock})
         .value();
   };
   {

@@ -1,6 +1,7 @@
 // Manifests: recorded, written, read, prewarmed.
-#include <wye/cache/manifest.hpp>
+#include <wye/cache/shader_cache.hpp>
 
+#include "base/internals.hpp"
 #include "cache/cache.hpp"
 #include "cache/manifest_text.hpp"
 #include "directory.hpp"
@@ -111,7 +112,7 @@ TEST_CASE("a truncated or changed manifest is refused", "[cache]") {
 
 TEST_CASE("a run records its kernels in order, with uses and times", "[cache]") {
   const auto store = std::make_shared<MemoryStore>();
-  const auto cache = cache::Cache::open({.kernels = 2}, store).value();
+  const auto cache = cache::Cache::open({.kernels = 2, .store = store}).value();
   const auto one = std::make_shared<DoubleDevice>("double:0"),
              two = std::make_shared<DoubleDevice>("double:1");
   const auto a = program("a", true), b = program("b", true), c = program("c", true), host = program("host");
@@ -143,7 +144,7 @@ TEST_CASE("prewarm builds the kernels of a manifest that the application still h
              other = std::make_shared<DoubleDevice>("metal:0", spirv);
   const AnyKernel a = glsl_kernel("a", "x[0] = 1.0;"), b = glsl_kernel("b", "x[0] = 2.0;"),
                   c = glsl_kernel("c", "x[0] = 3.0;"), unused = glsl_kernel("unused", "x[0] = 4.0;");
-  if (a.program()->refusal(*gpu)) return wye::test::skip("this build has no GLSL compiler");
+  if (base::program_of(a)->refusal(*gpu)) return wye::test::skip("this build has no GLSL compiler");
   const Directory directory;
   const std::string path = (directory.path() / "kernels.manifest").string();
   {

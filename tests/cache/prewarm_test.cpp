@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "cache/prewarming.hpp"
 #include "doubles.hpp"
@@ -32,7 +33,7 @@ TEST_CASE("kernels are built in the given order, and then found", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
   const List list(4, device);
-  Prewarm prewarm(Prewarming::start(cache, list.items).value());
+  Prewarm prewarm = wye::detail::Internals::make<Prewarm>(Prewarming::start(cache, list.items).value());
   CHECK(prewarm.wait());
   const auto progress = prewarm.progress();
   CHECK(progress.total == 4);
@@ -48,7 +49,7 @@ TEST_CASE("kernels that are ready are not built again", "[cache]") {
   const auto device = std::make_shared<DoubleDevice>("d");
   const List list(2, device);
   for (const auto& one : list.programs) REQUIRE(cache->provide(one, device, Instant::max()));
-  Prewarm prewarm(Prewarming::start(cache, {list.items[0]}).value());
+  Prewarm prewarm = wye::detail::Internals::make<Prewarm>(Prewarming::start(cache, {list.items[0]}).value());
   CHECK(prewarm.wait());
   CHECK(prewarm.progress().ready == 1);
   CHECK(cache->contents() == std::vector<std::string>{"b@d", "a@d"});
@@ -61,7 +62,7 @@ TEST_CASE("prewarming evicts nothing", "[cache]") {
   const auto wanted = program("wanted");
   REQUIRE(cache->provide(wanted, device, Instant::max()));
   const List list(5, device);
-  Prewarm prewarm(Prewarming::start(cache, list.items).value());
+  Prewarm prewarm = wye::detail::Internals::make<Prewarm>(Prewarming::start(cache, list.items).value());
   CHECK(prewarm.wait());
   CHECK(prewarm.progress().ready == 2);
   CHECK(prewarm.progress().ended);
@@ -74,7 +75,7 @@ TEST_CASE("failed builds are counted, and the others continue", "[cache]") {
   const auto device = std::make_shared<DoubleDevice>("d");
   const List list(3, device);
   list.programs[1]->on_build = [] { return Result<void>(Error(Errc::compile_failed, "No.")); };
-  Prewarm prewarm(Prewarming::start(cache, list.items).value());
+  Prewarm prewarm = wye::detail::Internals::make<Prewarm>(Prewarming::start(cache, list.items).value());
   CHECK(prewarm.wait());
   CHECK(prewarm.progress().ready == 2);
   CHECK(prewarm.progress().failed == 1);
@@ -92,7 +93,7 @@ TEST_CASE("a cancelled prewarm starts no further build, and its end joins the th
   };
   const int threads = base::Worker::alive();
   {
-    Prewarm prewarm(Prewarming::start(cache, list.items).value());
+    Prewarm prewarm = wye::detail::Internals::make<Prewarm>(Prewarming::start(cache, list.items).value());
     CHECK(base::Worker::alive() == threads + 1);
     while (!building) std::this_thread::yield();
     CHECK_FALSE(prewarm.wait(5ms));
@@ -112,7 +113,7 @@ TEST_CASE("a cancelled prewarm starts no further build, and its end joins the th
     go_on = true;
   });
   {
-    Prewarm first(Prewarming::start(cache, list.items).value());
+    Prewarm first = wye::detail::Internals::make<Prewarm>(Prewarming::start(cache, list.items).value());
     while (!building) std::this_thread::yield();
     Prewarm second = std::move(first);
     CHECK(first.progress().ended == false);  // NOLINT: moved from

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/file.hpp"
+#include "base/internals.hpp"
 #include "cache/cache.hpp"
 #include "cache/store/artefact_bytes.hpp"
 #include "cache/store/directory_store.hpp"
@@ -104,7 +105,7 @@ void ask_at_once(std::size_t processes, std::size_t users, std::size_t kernels, 
           for (std::size_t i = 0; i < kernels; ++i) {
             const auto& wanted = programs[(i * 7 + t * 4) % kernels];
             const auto provided = cache->provide(wanted, device, Instant::max());
-            wrong += !provided || provided->executable.base()->artefact().kernel != wanted->name();
+            wrong += !provided || base::state_of(provided->executable)->artefact().kernel != wanted->name();
           }
         });
       for (auto& thread : threads) thread.join();

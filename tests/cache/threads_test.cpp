@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "cache/cache.hpp"
 #include "doubles.hpp"
@@ -59,7 +60,7 @@ TEST_CASE("sixteen threads that want one kernel build it once", "[cache]") {
   CHECK(device->created == 1);
   for (const auto& result : results) {
     REQUIRE(result->has_value());
-    CHECK((*result)->executable.base() == (*results[0])->executable.base());
+    CHECK(base::state_of((*result)->executable) == base::state_of((*results[0])->executable));
     CHECK((*result)->tier == CacheTier::built);
   }
   CHECK(metrics(*cache).joined == 15);
@@ -165,8 +166,8 @@ TEST_CASE("many threads with many kernels in a small cache receive the right exe
         const auto& wanted = programs[(random >> 8) % programs.size()];
         const auto& where = random >> 28 & 1 ? device : second;
         auto provided = cache->provide(wanted, where, Instant::max());
-        if (!provided || provided->executable.base()->artefact().kernel != wanted->name() ||
-            provided->executable.base()->device() != where)
+        if (!provided || base::state_of(provided->executable)->artefact().kernel != wanted->name() ||
+            base::state_of(provided->executable)->device() != where)
           ++wrong;
         else
           held[random >> 16 & 1] = provided->executable;
@@ -221,8 +222,8 @@ TEST_CASE("threads receive the right executables while others evict, clear and l
         // Mostly the same kernel again, so that it is found without its key.
         const auto& wanted = programs[static_cast<std::size_t>(i / 50 + t) % programs.size()];
         const auto provided = cache->provide(wanted, where, Instant::max());
-        if (provided ? provided->executable.base()->artefact().kernel != wanted->name() ||
-                           provided->executable.base()->device() != where
+        if (provided ? base::state_of(provided->executable)->artefact().kernel != wanted->name() ||
+                           base::state_of(provided->executable)->device() != where
                      : provided.error() != Errc::device_lost)
           ++wrong;
       }

@@ -32,7 +32,7 @@ bool has(const Runtime& runtime, std::string_view backend) {
 }  // namespace
 
 TEST_CASE("an array is a copy of its initial values", "[data]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   auto values = random_floats(777, 1);
   Array<float> array = runtime.array<float>(values);
   const auto before = values;
@@ -44,7 +44,7 @@ TEST_CASE("an array is a copy of its initial values", "[data]") {
 }
 
 TEST_CASE("jobs on arrays follow each other by what they read and write", "[data]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   const auto scale = test::scale();
   const auto copy = test::copy();
   const auto values = random_floats(1000, 2);
@@ -82,7 +82,7 @@ TEST_CASE("an array follows its jobs from device to device", "[data]") {
 }
 
 TEST_CASE("random programs on arrays give what a sequential interpreter gives", "[data]") {
-  Runtime runtime = Runtime::open({.concurrent_jobs = 4}).value();
+  Runtime runtime = Runtime::open({.scheduler = {.concurrent_jobs = 4}}).value();
   const bool gpu = has(runtime, "vulkan");
   const auto scale = test::scale();
   const auto copy = test::copy();
@@ -124,7 +124,7 @@ TEST_CASE("random programs on arrays give what a sequential interpreter gives", 
 }
 
 TEST_CASE("a failure stays with the array: read and every job that follows return it", "[data]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   const auto values = random_floats(10, 4);
   Array<float> a = runtime.array<float>(values);
   Array<float> b = runtime.array<float>(values);
@@ -147,7 +147,7 @@ TEST_CASE("a failure stays with the array: read and every job that follows retur
 }
 
 TEST_CASE("writers wait until a read view is destroyed", "[data]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   const auto values = random_floats(100, 5);
   Array<float> a = runtime.array<float>(values);
   std::optional<Ticket> ticket;
@@ -165,7 +165,7 @@ TEST_CASE("writers wait until a read view is destroyed", "[data]") {
 }
 
 TEST_CASE("an access that times out does not let its followers overtake its predecessors", "[data]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   Array<float> a = runtime.array<float>(random_floats(10, 6));
   std::atomic<bool> go{false};
   const auto slow = test::on_host("slow", [&](Range, std::span<float> x) {
@@ -183,7 +183,7 @@ TEST_CASE("an access that times out does not let its followers overtake its pred
 }
 
 TEST_CASE("an array whose writer was cancelled fails after the predecessors of the writer", "[data]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   Array<float> a = runtime.array<float>(random_floats(10, 9));
   std::atomic<bool> go{false};
   const auto slow = test::on_host("slow", [&](Range, std::span<float>) {
@@ -202,7 +202,7 @@ TEST_CASE("an array whose writer was cancelled fails after the predecessors of t
 }
 
 TEST_CASE("a borrowed array writes through to the host's memory", "[data]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   auto values = random_floats(64, 7);
   const auto before = values;
   Array<float> a = runtime.borrow(std::span<float>(values));
@@ -212,7 +212,7 @@ TEST_CASE("a borrowed array writes through to the host's memory", "[data]") {
 }
 
 TEST_CASE("empty arrays, huge arrays and empty handles are handled", "[data]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   Array<float> none = runtime.array<float>(0);
   CHECK(none.read()->size() == 0);
   CHECK(runtime.submit(test::host_scale()(none, 2.0f)).wait());
@@ -224,8 +224,8 @@ TEST_CASE("empty arrays, huge arrays and empty handles are handled", "[data]") {
 }
 
 TEST_CASE("an array of another runtime is refused by name", "[data]") {
-  Runtime one = Runtime::open({.backends = {{"cpu"}}}).value();
-  Runtime two = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime one = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
+  Runtime two = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   Array<float> a = one.array<float>(random_floats(4, 8));
   auto refused = two.submit(test::host_scale()(a, 2.0f)).wait();
   CHECK(refused.error() == Errc::invalid_argument);
@@ -239,7 +239,7 @@ TEST_CASE("an array outlives its runtime: its contents are read and written afte
     Array<float> array, untouched;
     const auto values = random_floats(1000, 7);
     {
-      auto opened = Runtime::open({.backends = {{backend}}});
+      auto opened = Runtime::open({.pool = {.backends = {backend}}});
       if (!opened) continue;
       array = opened->array<float>(values);
       untouched = opened->array<float>(values);
@@ -265,8 +265,8 @@ TEST_CASE("an array outlives its runtime: its contents are read and written afte
 TEST_CASE("reading an array of a closed runtime does not wait for a lease without limit", "[data]") {
   for (const std::string backend : {"cpu", "vulkan"}) {
     INFO(backend);
-    auto opened =
-        Runtime::open({.backends = {{backend}}, .lanes_per_device = 1, .lease_timeout = Duration(50ms)});
+    auto opened = Runtime::open(
+        {.pool = {.backends = {backend}, .lanes_per_device = 1, .lease_timeout = Duration(50ms)}});
     if (!opened) continue;
     Array<float> array = opened->array<float>(std::vector<float>(1000, 3));
     REQUIRE(opened->submit(test::scale()(array, 2.0f)).wait());

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/internals.hpp"
 #include "device/doubles.hpp"
 
 namespace wye::test {
@@ -70,7 +71,7 @@ TEST_CASE("a buffer handle counts elements and makes operands of them", "[device
   CHECK(operand.element == ElementType::float64);
   CHECK(operand.offset == 2);
   CHECK(operand.bytes() == 24_B);
-  CHECK(operand.object == buffer.base());
+  CHECK(operand.object == base::state_of(buffer));
   CHECK(buffer.operand(Access::write).count == 10);
   CHECK(Operand(operand).slice(1, 2).offset == 3);
 }

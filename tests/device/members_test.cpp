@@ -1,4 +1,4 @@
-#include <wye/device/members.hpp>
+#include <wye/device/detail/members.hpp>
 
 #include <array>
 

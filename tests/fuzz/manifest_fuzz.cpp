@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/digest.hpp"
 #include "cache/manifest_text.hpp"
 #include "fuzz/edits.hpp"
 

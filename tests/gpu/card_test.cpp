@@ -23,8 +23,10 @@ bool card_is_required() { return std::getenv("WYE_REQUIRE_CARD") != nullptr; }
 /// Returns a runtime with a card and the CPU to fall back to; none without a card. With `computes`, the stand-in for
 /// the driver does not count, because it has none of these kernels.
 enum class Card { any, computes };
-std::optional<Runtime> with_card(Card needed, RuntimeOptions options = {}) {
-  options.backends = {{"cuda", "cpu"}};
+std::optional<Runtime> with_card(Card needed, Bytes lane_memory = PoolOptions().lane_memory) {
+  RuntimeOptions options = RuntimeOptions::from_environment().value();
+  options.pool.backends = {"cuda", "cpu"};
+  options.pool.lane_memory = lane_memory;
   auto runtime = Runtime::open(std::move(options));
   REQUIRE(runtime);
   std::string reasons;
@@ -92,7 +94,9 @@ void check_that_only_cuda_died(Runtime& runtime) {
   CHECK(x == std::vector<std::uint32_t>(1000, 42));
   CHECK(ticket.explain().text().find("cuda:0") != std::string::npos);
 
-  const auto another = Runtime::open({.backends = {{"cuda", "cpu"}}});
+  RuntimeOptions options = RuntimeOptions::from_environment().value();
+  options.pool.backends = {"cuda", "cpu"};
+  const auto another = Runtime::open(options);
   REQUIRE(another);
   const auto& adapters = another->adapters();
   const auto cuda = std::find_if(adapters.begin(), adapters.end(),
@@ -148,7 +152,7 @@ TEST_CASE("the card reports its name, memory and architecture", "[gpu]") {
 }
 
 TEST_CASE("out of memory is an error, and existing memory is unchanged", "[gpu]") {
-  auto runtime = with_card(Card::any, {.lane_memory = Bytes{1ull << 50}});
+  auto runtime = with_card(Card::any, Bytes{1ull << 50});
   if (!runtime) return;
   const Device device = runtime->devices()[0];
   auto lease = runtime->pool().lease({.on = "cuda"}).value();
@@ -185,7 +189,7 @@ TEST_CASE("out of memory is an error, and existing memory is unchanged", "[gpu]"
 }
 
 TEST_CASE("a kernel writes the end of a buffer larger than 4 GiB", "[gpu]") {
-  auto runtime = with_card(Card::computes, {.lane_memory = 8_GiB});
+  auto runtime = with_card(Card::computes, 8_GiB);
   if (!runtime) return;
   constexpr std::uint64_t count = (1ull << 30) + 12345;
   auto lease = runtime->pool().lease({.on = "cuda"}).value();

@@ -23,7 +23,9 @@ using interop::to_dlpack;
 using interop::to_dlpack_unversioned;
 using namespace std::chrono_literals;
 
-Runtime open_runtime() { return Runtime::open({.backends = {{"cpu"}}, .concurrent_jobs = 2}).value(); }
+Runtime open_runtime() {
+  return Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = 2}}).value();
+}
 
 /// A tensor as another library would give it.
 template <class Managed>
@@ -296,7 +298,7 @@ TEST_CASE("an array that cannot be the requested tensor reports the reason", "[i
 
 TEST_CASE("an array on a Vulkan device is a tensor there, and an array again in another runtime",
           "[interop]") {
-  auto runtime = Runtime::open({.backends = {{"vulkan", "cpu"}}});
+  auto runtime = Runtime::open({.pool = {.backends = {"vulkan", "cpu"}}});
   if (!runtime) return test::skip(runtime.error().sentence());
   const Device* vulkan = nullptr;
   for (const Device& device : runtime->devices())

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/internals.hpp"
 #include "interop/vulkan_host.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
@@ -51,9 +52,9 @@ std::vector<std::uint32_t> read(Lease& lease, const Buffer& buffer) {
 TEST_CASE("an application's own device is used, and its silicon is not opened twice", "[interop]") {
   WYE_NEEDS_VULKAN();
   VulkanHost host;
-  Runtime runtime =
-      Runtime::open({.backends = {{"vulkan", "cpu"}}, .adopt = {interop::vulkan_device(host.brought())}})
-          .value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan", "cpu"},
+                                            .adopt = {interop::vulkan_device(host.brought())}}})
+                        .value();
   std::size_t usable = 0;
   for (const AdapterInfo& info : runtime.adapters()) {
     INFO(info.id << " " << info.reason);
@@ -195,9 +196,9 @@ TEST_CASE("memory that cannot be meant is refused, and not released", "[interop]
   refused(device, {.buffer = small}, "no bytes");
   refused(device, {.buffer = small, .bytes = 1 << 20}, "more than its VkBuffer");
   refused(device, {.memory = memory, .offset = 1, .bytes = 64}, "no multiple");
-  refused(device, {.buffer = small, .bytes = 62}, "whole number");
+  refused(device, {.buffer = small, .bytes = 62}, "no multiple");
   refused(cpu.devices().front(), {.buffer = small, .bytes = 64}, "cpu:0");
-  refused({}, {.buffer = small, .bytes = 64}, "empty handle");
+  refused({}, {.buffer = small, .bytes = 64}, "Handle is empty");
   CHECK(released == 0);
   CHECK(interop::vulkan_device(cpu.devices().front()).error() == Errc::invalid_argument);
   CHECK(interop::vulkan_buffer(Buffer()).error() == Errc::invalid_argument);
@@ -339,7 +340,7 @@ TEST_CASE("the native handles of wye's own device can be used by the application
   }
   CHECK(point.reached());
   const auto semaphore = interop::vulkan_semaphore(point).value();
-  CHECK(semaphore.value == point.value());
+  CHECK(semaphore.value == base::value_of(point));
 }
 
 }  // namespace

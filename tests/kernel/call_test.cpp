@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "support/catch.hpp"
 
 using namespace wye;
@@ -61,7 +62,7 @@ TEST_CASE("a call knows its kernel and holds its operands in order", "[kernel]")
   const auto kernel = on_host<ReadWrite<float>, double>([](Range, std::span<float>, double) {});
   const Call call = kernel(a, 2.5);
   CHECK(call.name() == "work");
-  CHECK(call.programs()[0] == kernel.program());
+  CHECK(base::programs_of(call)[0] == base::program_of(kernel));
   REQUIRE(call.arguments().size() == 2);
   CHECK(call.arguments()[0].data == a.data());
   CHECK(call.arguments()[0].access == Access::read_write);

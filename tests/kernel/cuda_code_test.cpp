@@ -1,4 +1,5 @@
 #include "kernel/reflect/cuda_code.hpp"
+#include "base/internals.hpp"
 
 #include <wye/kernel/kernel.hpp>
 
@@ -26,7 +27,7 @@ Result<ScaleKernel> scale(std::vector<ScaleKernel::Source> sources) {
 }
 
 std::string refusal(const AnyKernel& kernel, const std::shared_ptr<test::DoubleDevice>& device) {
-  const auto refused = kernel.program()->refusal(*device);
+  const auto refused = base::program_of(kernel)->refusal(*device);
   return refused ? refused->sentence() : "";
 }
 
@@ -154,7 +155,7 @@ TEST_CASE("PTX and cubins are ready, and passed as a shader's push constants", "
   const auto kernel = scale({Ptx{.text = test::scale_ptx}, cubin_for(90), cubin_for(80)});
   if (!kernel) FAIL(kernel.error().describe());
   CHECK(kernel->languages() == "Ptx, Cubin");
-  const auto built = kernel->program()->build(*cuda_device("sm_90"));
+  const auto built = base::program_of(*kernel)->build(*cuda_device("sm_90"));
   REQUIRE(built);
   CHECK(built->language == "cubin");
   CHECK(built->code == cubin_for(90).bytes);
@@ -165,7 +166,7 @@ TEST_CASE("PTX and cubins are ready, and passed as a shader's push constants", "
   CHECK(built->workgroup == Extent3(256));
   CHECK(built->schema == kernel->schema());
 
-  const auto text = kernel->program()->build(*cuda_device("sm_120"));
+  const auto text = base::program_of(*kernel)->build(*cuda_device("sm_120"));
   CHECK(text->language == "ptx");
   CHECK(text->code.size() == std::string_view(test::scale_ptx).size() + 1);
   CHECK(text->code.back() == std::byte{0});
@@ -176,7 +177,7 @@ TEST_CASE("of several cubins a device gets the newest that runs on it", "[kernel
   const auto kernel = scale({cubin_for(86), cubin_for(80), cubin_for(89), cubin_for(90)});
   REQUIRE(kernel);
   const auto gets = [&](const char* architecture) {
-    const auto built = kernel->program()->build(*cuda_device(architecture));
+    const auto built = base::program_of(*kernel)->build(*cuda_device(architecture));
     return built ? to_string(kernel::cubin_architecture(built->code).value()) : built.error().sentence();
   };
   CHECK(gets("sm_80") == "sm_80");
@@ -236,7 +237,7 @@ TEST_CASE("PTX and cubins that disagree with the parameters are refused when the
 
 TEST_CASE("the keys of PTX and cubins are of their content and how they are launched", "[kernel]") {
   const auto key = [](ScaleKernel::Source source) {
-    return scale({std::move(source)})->program()->key(*cuda_device("sm_90")).value().hex();
+    return base::program_of(*scale({std::move(source)}))->key(*cuda_device("sm_90")).value().hex();
   };
   const std::string text = test::scale_ptx;
   std::set<std::string> keys{key(Ptx{.text = text}),
@@ -270,15 +271,15 @@ TEST_CASE("a native function gets the lane, the grid and the addresses", "[kerne
   if (!kernel) FAIL(kernel.error().describe());
   CHECK(kernel->languages() == "native");
   const auto device = cuda_device("sm_90");
-  const auto built = kernel->program()->build(*device);
+  const auto built = base::program_of(*kernel)->build(*device);
   REQUIRE(built);
   CHECK(built->language == "native");
   CHECK(built->schema == kernel->schema());
-  CHECK_FALSE(kernel->program()->storable(*device));
+  CHECK_FALSE(base::program_of(*kernel)->storable(*device));
   REQUIRE(built->native);
   int stream = 0;
   const float factor = 2.5f;
-  const NativeArgument arguments[] = {
+  const wye::detail::NativeArgument arguments[] = {
       {.address = 0x1000, .count = 7, .value = {}},
       {.address = 0, .count = 0, .value = std::as_bytes(std::span(&factor, 1))}};
   REQUIRE(built->native->enqueue({.backend = "cuda", .device = "cuda:0", .handle = &stream}, Extent3(7),
@@ -290,12 +291,12 @@ TEST_CASE("a native function gets the lane, the grid and the addresses", "[kerne
   CHECK(seen.grid == Extent3(7));
 
   test::DoubleDevice vulkan("vulkan:0", {"spirv", "native"});
-  const auto other = kernel->program()->build(vulkan);
+  const auto other = base::program_of(*kernel)->build(vulkan);
   REQUIRE(other);
   CHECK(other->key != built->key);
   CHECK(other->native->enqueue({}, Extent3(1), arguments).error() == Errc::kernel_failed);
   test::DoubleDevice shader_only("vulkan:0", {"spirv"});
-  CHECK(kernel->program()->refusal(shader_only));
+  CHECK(base::program_of(*kernel)->refusal(shader_only));
   CHECK(scale({enqueue, enqueue}).error().sentence() == "Kernel 'scale' has two native sources for 'cuda'.");
 }
 
@@ -322,40 +323,41 @@ TEST_CASE("a native function whose probe refuses is skipped, and the device take
   asked = 0;
   answer.reset();
   const auto good = cuda_device("sm_90");
-  CHECK_FALSE(both->program()->refusal(*good));
+  CHECK_FALSE(base::program_of(*both)->refusal(*good));
   CHECK(asked == 0);  // that may take long, and the kernel is not needed yet
-  CHECK(both->program()->build(*good)->language == "native");
-  CHECK(another->program()->build(*good)->language == "native");
+  CHECK(base::program_of(*both)->build(*good)->language == "native");
+  CHECK(base::program_of(*another)->build(*good)->language == "native");
   CHECK(asked == 1);
-  CHECK_FALSE(both->program()->passed_over(*good));
+  CHECK_FALSE(base::program_of(*both)->passed_over(*good));
 
   answer = Error(Errc::unavailable, "The library is newer than the driver.");
   const auto bad = cuda_device("sm_90");
-  CHECK_FALSE(both->program()->passed_over(*bad));
-  const auto built = both->program()->build(*bad);
+  CHECK_FALSE(base::program_of(*both)->passed_over(*bad));
+  const auto built = base::program_of(*both)->build(*bad);
   REQUIRE(built);
   CHECK(built->language == "cubin");
-  CHECK(both->program()->key(*bad).value() == built->key);
-  CHECK(both->program()->storable(*bad));
-  CHECK_FALSE(both->program()->refusal(*bad));
+  CHECK(base::program_of(*both)->key(*bad).value() == built->key);
+  CHECK(base::program_of(*both)->storable(*bad));
+  CHECK_FALSE(base::program_of(*both)->refusal(*bad));
   CHECK(asked == 2);
-  REQUIRE(both->program()->passed_over(*bad));
+  REQUIRE(base::program_of(*both)->passed_over(*bad));
   CHECK(
-      both->program()->passed_over(*bad)->sentence() ==
+      base::program_of(*both)->passed_over(*bad)->sentence() ==
       "The native function of kernel 'scale' is not used on 'cuda:0': The library is newer than the driver.");
   // A kernel without another source reports the probe's reason.
-  REQUIRE_FALSE(another->program()->build(*bad));
-  REQUIRE(another->program()->refusal(*bad));
-  CHECK(another->program()->refusal(*bad)->sentence().find("newer than the driver") != std::string::npos);
+  REQUIRE_FALSE(base::program_of(*another)->build(*bad));
+  REQUIRE(base::program_of(*another)->refusal(*bad));
+  CHECK(base::program_of(*another)->refusal(*bad)->sentence().find("newer than the driver") !=
+        std::string::npos);
   CHECK(asked == 2);
 
   answer = Error(Errc::internal, "");
   const auto throws = cuda_device("sm_90");
-  CHECK(both->program()->build(*throws)->language == "cubin");
-  CHECK(both->program()->passed_over(*throws)->sentence().find("no more ink") != std::string::npos);
+  CHECK(base::program_of(*both)->build(*throws)->language == "cubin");
+  CHECK(base::program_of(*both)->passed_over(*throws)->sentence().find("no more ink") != std::string::npos);
   const auto lost = cuda_device("sm_90");
   lost->lose();
-  CHECK(both->program()->key(*lost));
+  CHECK(base::program_of(*both)->key(*lost));
   CHECK_FALSE(lost->known_refusal_by(probe));  // its result says nothing about the library
   answer.reset();
 }

@@ -1,4 +1,5 @@
 #include "kernel/compilers/includes.hpp"
+#include "base/internals.hpp"
 
 #include <wye/kernel/kernel.hpp>
 
@@ -27,7 +28,7 @@ std::string shader(const std::string& before, const std::string& body = "x[0] = 
 Digest key_of(const Glsl& source) {
   const auto kernel = Kernel<ReadWrite<std::uint32_t>>::make({.name = "k", .sources = {source}});
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
-  return kernel->program()->key(gpu).value();
+  return base::program_of(*kernel)->key(gpu).value();
 }
 
 /// Returns the shown names of the includes of `source`, in order of discovery.
@@ -257,14 +258,14 @@ TEST_CASE("a kernel does not change when its files change", "[kernel]") {
   };
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
   const auto first = make();
-  const auto key = first.program()->key(gpu).value();
+  const auto key = base::program_of(first)->key(gpu).value();
   const auto same = make();
   folder.put("value.glsl", "const uint value = 2;");
   const auto second = make();
-  CHECK(same.program()->key(gpu).value() == key);
-  CHECK(second.program()->key(gpu).value() != key);
-  CHECK(first.program()->build(gpu)->code == same.program()->build(gpu)->code);
-  CHECK(first.program()->build(gpu)->code != second.program()->build(gpu)->code);
+  CHECK(base::program_of(same)->key(gpu).value() == key);
+  CHECK(base::program_of(second)->key(gpu).value() != key);
+  CHECK(base::program_of(first)->build(gpu)->code == base::program_of(same)->build(gpu)->code);
+  CHECK(base::program_of(first)->build(gpu)->code != base::program_of(second)->build(gpu)->code);
 }
 
 TEST_CASE("an error in an include names the include", "[kernel]") {

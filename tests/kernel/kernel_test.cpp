@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "device/provider.hpp"
 #include "kernel/program.hpp"
 #include "shaders.hpp"
@@ -116,8 +117,8 @@ TEST_CASE("programs have different ids, copies of a kernel the same", "[kernel]"
   for (int i = 0; i < 100; ++i) {
     const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "k", .sources = {nothing}});
     const auto copy = *kernel;
-    CHECK(copy.program()->id() == kernel->program()->id());
-    ids.insert(kernel->program()->id());
+    CHECK(base::program_of(copy)->id() == base::program_of(*kernel)->id());
+    ids.insert(base::program_of(*kernel)->id());
   }
   CHECK(ids.size() == 100);
 }
@@ -125,22 +126,22 @@ TEST_CASE("programs have different ids, copies of a kernel the same", "[kernel]"
 TEST_CASE("a device without a source is refused with the sources and the device's languages", "[kernel]") {
   const auto host_only = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {nothing}});
   DoubleDevice gpu("vulkan:0", {"spirv"});
-  const auto refusal = host_only->program()->refusal(gpu);
+  const auto refusal = base::program_of(*host_only)->refusal(gpu);
   REQUIRE(refusal);
   CHECK(refusal->code() == Errc::unsupported);
   CHECK(refusal->sentence() ==
         "Kernel 'scale' has no source for 'vulkan:0' (has host; needs SpirV, Glsl or Slang).");
-  CHECK(host_only->program()->key(gpu).error() == Errc::unsupported);
-  CHECK(host_only->program()->build(gpu).error() == Errc::unsupported);
-  CHECK_FALSE(host_only->program()->storable(gpu));
+  CHECK(base::program_of(*host_only)->key(gpu).error() == Errc::unsupported);
+  CHECK(base::program_of(*host_only)->build(gpu).error() == Errc::unsupported);
+  CHECK_FALSE(base::program_of(*host_only)->storable(gpu));
 
   const auto glsl_only =
       Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {Glsl{.text = test::scale_glsl}}});
   DoubleDevice cpu("cpu:0", {"host"});
-  CHECK(glsl_only->program()->refusal(cpu)->sentence() ==
+  CHECK(base::program_of(*glsl_only)->refusal(cpu)->sentence() ==
         "Kernel 'scale' has no source for 'cpu:0' (has Glsl; needs host).");
   DoubleDevice other("cuda:0", {"cubin", "ptx"});
-  CHECK(glsl_only->program()->refusal(other)->sentence() ==
+  CHECK(base::program_of(*glsl_only)->refusal(other)->sentence() ==
         "Kernel 'scale' has no source for 'cuda:0' (has Glsl; needs Cubin, CudaCpp, Slang or Ptx).");
 }
 
@@ -149,21 +150,21 @@ TEST_CASE("without a GLSL compiler, a kernel with only GLSL reports that", "[ker
   const auto kernel = Kernel<ReadWrite<float>, float>::make(
       {.name = "scale", .sources = {Glsl{.text = test::scale_glsl}, nothing}});
   DoubleDevice gpu("vulkan:0", {"spirv"}), cpu("cpu:0", {"host"});
-  CHECK(kernel->program()->refusal(gpu)->sentence() ==
+  CHECK(base::program_of(*kernel)->refusal(gpu)->sentence() ==
         "Kernel 'scale' has no source for 'vulkan:0' (has Glsl, host; needs SpirV, Glsl or Slang): this "
         "build of "
         "wye has no GLSL compiler.");
-  CHECK_FALSE(kernel->program()->refusal(cpu));
+  CHECK_FALSE(base::program_of(*kernel)->refusal(cpu));
 }
 
 TEST_CASE("a device gets the source of the language it prefers", "[kernel]") {
   const auto kernel = Kernel<ReadWrite<float>, float>::make(
       {.name = "scale", .sources = {Glsl{.text = test::scale_glsl}, nothing}});
   DoubleDevice host_first("null:0", {"host", "spirv"});
-  CHECK(kernel->program()->build(host_first)->language == "host");
+  CHECK(base::program_of(*kernel)->build(host_first)->language == "host");
 #if WYE_WITH_GLSL
   DoubleDevice spirv_first("null:1", {"spirv", "host"});
-  CHECK(kernel->program()->build(spirv_first)->language == "spirv");
+  CHECK(base::program_of(*kernel)->build(spirv_first)->language == "spirv");
 #endif
 }
 
@@ -177,7 +178,7 @@ TEST_CASE("the artefact of a host function runs it", "[kernel]") {
                                                  {.tile = Extent3(0, 16)})},
                                              .parameters = {"x", "s"}});
   DoubleDevice cpu("cpu:0", {"host"});
-  const auto artefact = kernel->program()->build(cpu);
+  const auto artefact = base::program_of(*kernel)->build(cpu);
   REQUIRE(artefact);
   CHECK(artefact->kernel == "scale");
   CHECK(artefact->language == "host");
@@ -187,8 +188,8 @@ TEST_CASE("the artefact of a host function runs it", "[kernel]") {
   CHECK(artefact->parameter_bytes == 0);
   CHECK(artefact->workgroup == Extent3(1));
   CHECK(artefact->tile == Extent3(0, 16));
-  CHECK(artefact->key == kernel->program()->key(cpu).value());
-  CHECK_FALSE(kernel->program()->storable(cpu));
+  CHECK(artefact->key == base::program_of(*kernel)->key(cpu).value());
+  CHECK_FALSE(base::program_of(*kernel)->storable(cpu));
 
   std::vector<float> x{1, 2, 3, 4};
   Arguments arguments;
@@ -208,7 +209,7 @@ TEST_CASE("a host function may take a StopToken last", "[kernel]") {
   std::vector<float> x(1);
   const std::vector<Operand> operands{Operand::host_span(std::span(x), Access::read_write)};
   const std::atomic<bool> flag{true};
-  kernel->program()->build(cpu)->host->run(Range{0, 1}, operands, StopToken(&flag));
+  base::program_of(*kernel)->build(cpu)->host->run(Range{0, 1}, operands, StopToken(&flag));
   CHECK(asked);
 }
 
@@ -222,9 +223,9 @@ TEST_CASE("the kernel of programs.md 02 becomes SPIR-V that agrees with its para
                    })}});
   REQUIRE(kernel);
   DoubleDevice gpu("vulkan:0", {"spirv"});
-  CHECK_FALSE(kernel->program()->refusal(gpu));
-  CHECK(kernel->program()->storable(gpu));
-  const auto artefact = kernel->program()->build(gpu);
+  CHECK_FALSE(base::program_of(*kernel)->refusal(gpu));
+  CHECK(base::program_of(*kernel)->storable(gpu));
+  const auto artefact = base::program_of(*kernel)->build(gpu);
   REQUIRE(artefact);
   CHECK(artefact->kernel == "scale");
   CHECK(artefact->language == "spirv");
@@ -237,14 +238,14 @@ TEST_CASE("the kernel of programs.md 02 becomes SPIR-V that agrees with its para
   CHECK(artefact->workgroup == Extent3(256));
   CHECK(artefact->tile == Extent3(256));
   CHECK(artefact->needs.empty());
-  CHECK(artefact->key == kernel->program()->key(gpu).value());
+  CHECK(artefact->key == base::program_of(*kernel)->key(gpu).value());
 }
 
 TEST_CASE("addresses in the push constants serve buffers as spans", "[kernel]") {
   const auto kernel = Kernel<ReadWrite<float>, float>::make(
       {.name = "scale", .sources = {Glsl{.text = test::scale_span_glsl}}});
   DoubleDevice gpu("vulkan:0", {"spirv"});
-  const auto artefact = kernel->program()->build(gpu);
+  const auto artefact = base::program_of(*kernel)->build(gpu);
   REQUIRE(artefact);
   using Kind = device::Passing::Kind;
   CHECK(artefact->passing == std::vector<device::Passing>{{Kind::span, 0, 0}, {Kind::bytes, 0, 16}});
@@ -260,9 +261,9 @@ TEST_CASE("SPIR-V is read when the kernel is made, and gives the parameters thei
   CHECK(kernel->schema().slots[0].name == "x");
   CHECK(kernel->schema().slots[1].name == "s");
   DoubleDevice gpu("vulkan:0", {"spirv"}), cpu("cpu:0", {"host"});
-  CHECK(kernel->program()->storable(gpu));
-  CHECK(kernel->program()->build(gpu)->tile == Extent3(1024));
-  CHECK(kernel->program()->build(cpu)->schema.slots[0].name == "x");
+  CHECK(base::program_of(*kernel)->storable(gpu));
+  CHECK(base::program_of(*kernel)->build(gpu)->tile == Extent3(1024));
+  CHECK(base::program_of(*kernel)->build(cpu)->schema.slots[0].name == "x");
 }
 
 TEST_CASE("SPIR-V is preferred to GLSL: it needs no compiler", "[kernel]") {
@@ -271,7 +272,7 @@ TEST_CASE("SPIR-V is preferred to GLSL: it needs no compiler", "[kernel]") {
       {.name = "scale",
        .sources = {Glsl{.text = "#version 450\nthis does not compile"}, SpirV{.words = words}}});
   DoubleDevice gpu("vulkan:0", {"spirv"});
-  CHECK(both->program()->build(gpu).has_value());
+  CHECK(base::program_of(*both)->build(gpu).has_value());
 }
 
 TEST_CASE("invalid or contradicting SPIR-V is refused when the kernel is created", "[kernel]") {
@@ -304,10 +305,10 @@ void main() { x[gl_GlobalInvocationID.x] *= 2.0lf; })");
   const auto kernel = Kernel<ReadWrite<double>>::make({.name = "twice", .sources = {SpirV{.words = words}}});
   REQUIRE(kernel);
   DoubleDevice poor("vulkan:0", {"spirv"}), rich("vulkan:1", {"spirv"}, {Feature::float64});
-  CHECK(kernel->program()->refusal(poor)->sentence() ==
+  CHECK(base::program_of(*kernel)->refusal(poor)->sentence() ==
         "Kernel 'twice' needs float64, which 'vulkan:0' does not have.");
-  CHECK_FALSE(kernel->program()->refusal(rich));
-  CHECK(kernel->program()->build(rich)->needs == Features{Feature::float64});
+  CHECK_FALSE(base::program_of(*kernel)->refusal(rich));
+  CHECK(base::program_of(*kernel)->build(rich)->needs == Features{Feature::float64});
 }
 
 TEST_CASE("errors in GLSL are reported with file and line", "[kernel]") {
@@ -317,7 +318,7 @@ TEST_CASE("errors in GLSL are reported with file and line", "[kernel]") {
          .sources = {Glsl{.text = "#version 450\nvoid main() { foo = 1;\n  float y = bar(3);\n}\n",
                           .file = std::move(file)}}});
     DoubleDevice gpu("vulkan:0", {"spirv"});
-    return kernel->program()->build(gpu);
+    return base::program_of(*kernel)->build(gpu);
   };
   auto named = build("shaders/mine.glsl");
   REQUIRE_FALSE(named);
@@ -335,7 +336,7 @@ TEST_CASE("GLSL that disagrees with the parameters is refused when it is built",
   const auto kernel =
       Kernel<ReadWrite<float>, int>::make({.name = "scale", .sources = {Glsl{.text = test::scale_glsl}}});
   DoubleDevice gpu("vulkan:0", {"spirv"});
-  auto built = kernel->program()->build(gpu);
+  auto built = base::program_of(*kernel)->build(gpu);
   REQUIRE_FALSE(built);
   CHECK(built.error().code() == Errc::invalid_argument);
   CHECK(built.error().sentence() ==
@@ -349,13 +350,13 @@ TEST_CASE("one kernel compiles on many threads at once", "[kernel]") {
   const auto kernel =
       Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {Glsl{.text = test::scale_glsl}}});
   DoubleDevice gpu("vulkan:0", {"spirv"});
-  const auto one = kernel->program()->build(gpu);
+  const auto one = base::program_of(*kernel)->build(gpu);
   std::vector<std::vector<std::byte>> codes(8);
   std::vector<std::thread> threads;
   for (auto& code : codes)
     threads.emplace_back([&] {
       for (int i = 0; i < 5; ++i) {
-        auto built = kernel->program()->build(gpu);
+        auto built = base::program_of(*kernel)->build(gpu);
         if (built) code = built->code;
       }
     });

@@ -1,4 +1,5 @@
 #include "kernel/key.hpp"
+#include "base/internals.hpp"
 
 #include <wye/kernel/kernel.hpp>
 
@@ -39,7 +40,7 @@ Ingredients plain() {
 Digest device_key(const Glsl& source) {
   const auto kernel = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {source}});
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
-  return kernel->program()->key(gpu).value();
+  return base::program_of(*kernel)->key(gpu).value();
 }
 
 }  // namespace
@@ -130,11 +131,11 @@ TEST_CASE("a shader has one key on all devices, a host function has a different 
   const auto one = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, idle}});
   const auto two = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {Glsl{.text = "x"}, idle}});
   test::DoubleDevice cpu("cpu:0", {"host"}), gpu("vulkan:0", {"spirv"}), other("vulkan:1", {"spirv"});
-  CHECK(one->program()->key(cpu).value() != two->program()->key(cpu).value());
-  CHECK(one->program()->key(cpu).value() == one->program()->key(cpu).value());
+  CHECK(base::program_of(*one)->key(cpu).value() != base::program_of(*two)->key(cpu).value());
+  CHECK(base::program_of(*one)->key(cpu).value() == base::program_of(*one)->key(cpu).value());
   if (!test::has_glsl()) return;
-  CHECK(one->program()->key(gpu).value() == two->program()->key(other).value());
-  CHECK(one->program()->key(gpu).value() != one->program()->key(cpu).value());
+  CHECK(base::program_of(*one)->key(gpu).value() == base::program_of(*two)->key(other).value());
+  CHECK(base::program_of(*one)->key(gpu).value() != base::program_of(*one)->key(cpu).value());
 }
 
 TEST_CASE("keys of CUDA C++ are the same on every machine", "[kernel]") {
@@ -190,7 +191,7 @@ TEST_CASE("keys of Slang are the same on every machine", "[kernel][slang]") {
   const auto build = kernel::SlangCompiler::share()->build_id(kernel::SlangCompiler::Target::spirv).value();
   for (const TemporaryFolder* folder : {&here, &there}) {
     const auto made = AnyKernel::make("scale", schema, {source_in(*folder)}).value();
-    CHECK(made.program()->key(gpu).value() == kernel::target_key(key, build, "spirv"));
+    CHECK(base::program_of(made)->key(gpu).value() == kernel::target_key(key, build, "spirv"));
   }
 }
 

@@ -1,5 +1,6 @@
 /// The real NVRTC: its code, its messages, its options.
 #include "kernel/compilers/nvrtc.hpp"
+#include "base/internals.hpp"
 
 #include <wye/kernel/kernel.hpp>
 
@@ -21,7 +22,7 @@ namespace {
 Result<device::Artefact> build_cuda(const CudaCpp& source, const std::string& architecture = "sm_90") {
   const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {source}});
   if (!kernel) return kernel.error();
-  return kernel->program()->build(*cuda_device(architecture));
+  return base::program_of(*kernel)->build(*cuda_device(architecture));
 }
 
 Error refused_cuda(const CudaCpp& source) {
@@ -33,7 +34,7 @@ Error refused_cuda(const CudaCpp& source) {
 Digest cuda_key(const CudaCpp& source, const std::string& architecture = "sm_90") {
   const auto kernel = Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {source}});
   REQUIRE(kernel);
-  return kernel->program()->key(*cuda_device(architecture)).value();
+  return base::program_of(*kernel)->key(*cuda_device(architecture)).value();
 }
 
 std::string with(const std::string& before) { return before + "\n" + test::scale_cu; }
@@ -69,27 +70,27 @@ TEST_CASE("CUDA C++ becomes machine code for each architecture", "[kernel]") {
     const auto device = cuda_device(to_string(architecture));
     for (const AnyKernel& kernel : kernels) {
       INFO(kernel.name());
-      const auto built = kernel.program()->build(*device);
+      const auto built = base::program_of(kernel)->build(*device);
       if (!built) FAIL(built.error().describe());
       CHECK(built->language == "cubin");
       CHECK(built->entry == kernel.name());
-      CHECK(built->key == kernel.program()->key(*device).value());
-      CHECK(kernel.program()->storable(*device));
+      CHECK(built->key == base::program_of(kernel)->key(*device).value());
+      CHECK(base::program_of(kernel)->storable(*device));
       CHECK(kernel::cubin_architecture(built->code).value() == architecture);
     }
-    const auto scale = kernels[0].program()->build(*device);
+    const auto scale = base::program_of(kernels[0])->build(*device);
     using Way = device::Passing::Kind;
     CHECK(scale->passing == std::vector<device::Passing>{{Way::span, 0, 0}, {Way::bytes, 0, 16}});
     CHECK(scale->parameter_bytes == 20);
     CHECK(scale->workgroup == Extent3(256));
     CHECK(scale->tile == Extent3(256));
-    const auto matmul = kernels[1].program()->build(*device);
+    const auto matmul = base::program_of(kernels[1])->build(*device);
     CHECK(matmul->passing ==
           std::vector<device::Passing>{
               {Way::address, 0, 0}, {Way::address, 0, 8}, {Way::address, 0, 16}, {Way::bytes, 0, 24}});
     CHECK(matmul->parameter_bytes == 28);
     CHECK(matmul->workgroup == Extent3(16, 16));
-    const auto softmax = kernels[2].program()->build(*device);
+    const auto softmax = base::program_of(kernels[2])->build(*device);
     CHECK(softmax->parameter_bytes == 36);
     CHECK(softmax->tile == Extent3(1));
   }
@@ -143,9 +144,9 @@ extern "C" __global__ void k(wye_span<float> x, float s, Particle p, double d) {
 })"}}});
   REQUIRE(kernel);
   test::DoubleDevice vulkan("vulkan:0", {"spirv"}, {Feature::float64});
-  const auto shader = kernel->program()->build(vulkan);
+  const auto shader = base::program_of(*kernel)->build(vulkan);
   if (!shader) FAIL(shader.error().describe());
-  const auto cubin = kernel->program()->build(*cuda_device("sm_90"));
+  const auto cubin = base::program_of(*kernel)->build(*cuda_device("sm_90"));
   if (!cubin) FAIL(cubin.error().describe());
   CHECK(cubin->passing == shader->passing);
   CHECK(cubin->parameter_bytes == shader->parameter_bytes);
@@ -283,7 +284,7 @@ TEST_CASE("headers of the toolkit are found beside NVRTC", "[kernel]") {
   const auto kernel = Kernel<ReadWrite<Half>, float>::make(
       {.name = "half_scale", .sources = {CudaCpp{.text = test::half_cu}}});
   const auto device = cuda_device("sm_90");
-  const auto built = kernel->program()->build(*device);
+  const auto built = base::program_of(*kernel)->build(*device);
   if (!built) FAIL(built.error().describe());
   CHECK(built->language == "cubin");
   // The application's own header of that name comes first, and gives another key.
@@ -293,8 +294,8 @@ TEST_CASE("headers of the toolkit are found beside NVRTC", "[kernel]") {
                     "struct __half { unsigned short bits; };\n__device__ __half __hmul(__half a, "
                     "__half) { return a; }\n__device__ __half __float2half(float) { return {}; }\n"}}};
   const auto shadowed = Kernel<ReadWrite<Half>, float>::make({.name = "half_scale", .sources = {own}});
-  CHECK(shadowed->program()->build(*device));
-  CHECK(shadowed->program()->key(*device).value() != built->key);
+  CHECK(base::program_of(*shadowed)->build(*device));
+  CHECK(base::program_of(*shadowed)->key(*device).value() != built->key);
 }
 
 TEST_CASE("features outside of the minimal language are compiled", "[kernel]") {
@@ -398,7 +399,7 @@ TEST_CASE("CUDA C++ that disagrees with the parameters is refused when it is bui
          .sources = {CudaCpp{.text = "struct P { float4 a; };\nextern \"C\" __global__ void k(" + parameters +
                                      ") {}"}},
          .parameters = {"x", "p"}});
-    const auto built = kernel->program()->build(*cuda_device("sm_90"));
+    const auto built = base::program_of(*kernel)->build(*cuda_device("sm_90"));
     return built ? std::string("agrees") : built.error().sentence();
   };
   CHECK(disagreeing("wye_span<float> x, float3 p") == "agrees");

@@ -1,4 +1,5 @@
 #include "kernel/compilers/slang.hpp"
+#include "base/internals.hpp"
 
 #include <unistd.h>
 #include <wye/kernel/compile.hpp>
@@ -76,7 +77,7 @@ Digest slang_key(const Slang& source) {
   const auto made = Kernel<ReadWrite<float>>::make({.name = "k", .sources = {source}});
   REQUIRE(made);
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
-  return made->program()->key(gpu).value();
+  return base::program_of(*made)->key(gpu).value();
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ TEST_CASE("Slang becomes SPIR-V with the parameters of its entry point", "[kerne
 TEST_CASE("Slang's parameters are matched with the declaration of the kernel", "[kernel][slang]") {
   if (!has_slang()) return;
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
-  const auto build = [&](const auto& made) { return made->program()->build(gpu); };
+  const auto build = [&](const auto& made) { return base::program_of(*made)->build(gpu); };
   const auto fits =
       build(Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {Slang{scale_slang}}}));
   if (!fits) FAIL(fits.error().describe());
@@ -373,7 +374,7 @@ TEST_CASE("a kernel in Slang serves CUDA by way of NVRTC", "[kernel][slang]") {
   const auto made =
       Kernel<ReadWrite<float>, float>::make({.name = "k", .sources = {Slang{.text = scale_slang}}});
   REQUIRE(made);
-  const auto artefact = made->program()->build(gpu);
+  const auto artefact = base::program_of(*made)->build(gpu);
   if (!artefact) FAIL(artefact.error().describe());
   CHECK(artefact->language == "cubin");
   CHECK(artefact->entry == "scale");
@@ -382,9 +383,9 @@ TEST_CASE("a kernel in Slang serves CUDA by way of NVRTC", "[kernel][slang]") {
   REQUIRE(artefact->passing.size() == 2);
   CHECK(artefact->passing[0].kind == device::Passing::Kind::span);
   CHECK(artefact->passing[1].offset == 16);
-  CHECK(artefact->key == made->program()->key(gpu).value());
-  CHECK(artefact->key != made->program()->key(vulkan).value());
-  CHECK(made->program()->build(vulkan)->key == made->program()->key(vulkan).value());
+  CHECK(artefact->key == base::program_of(*made)->key(gpu).value());
+  CHECK(artefact->key != base::program_of(*made)->key(vulkan).value());
+  CHECK(base::program_of(*made)->build(vulkan)->key == base::program_of(*made)->key(vulkan).value());
   // Halves need a header of the toolkit's.
   const auto half = compile(
       Slang{.text = entry_marks + "void k(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<half> "
@@ -495,8 +496,8 @@ TEST_CASE("a kernel with Slang and a host function runs without libslang", "[ker
   REQUIRE(made);
   CHECK(made->languages() == "Slang, host");
   test::DoubleDevice cpu("cpu:0", {"host"}), gpu("vulkan:0", {"spirv"});
-  CHECK_FALSE(made->program()->refusal(cpu));
-  const auto refused = made->program()->refusal(gpu);
+  CHECK_FALSE(base::program_of(*made)->refusal(cpu));
+  const auto refused = base::program_of(*made)->refusal(gpu);
   const auto build = SlangCompiler::share()->build_id(SlangCompiler::Target::spirv);
   CHECK(refused.has_value() == !build.has_value());
   if (refused)
@@ -509,10 +510,9 @@ TEST_CASE("a device prefers the language that needs no compiler, then GLSL", "[k
   if (!has_slang() || !test::has_glsl()) return;
   test::DoubleDevice gpu("vulkan:0", {"spirv"});
   const auto key = [&](std::vector<Kernel<ReadWrite<float>, float>::Source> sources) {
-    return Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = std::move(sources)})
-        ->program()
-        ->key(gpu)
-        .value();
+    const auto kernel =
+        Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = std::move(sources)});
+    return base::program_of(*kernel)->key(gpu).value();
   };
   const Slang slang{.text = scale_slang};
   const Glsl glsl{.text = "#version 450\nvoid main() {}"};

@@ -41,12 +41,12 @@ int child_of(const char* what, int (*body)()) {
 }  // namespace
 
 int main() {
-  runtime = wye::Runtime::open({.backends = {"cpu"}}).value();
+  runtime = wye::Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   if (!runs(*runtime)) return 1;
   if (child_of("a child that uses nothing", [] { return 0; }) != 0) return 2;
   if (child_of("a child that uses what it inherited", [] { return is_closed() ? 0 : 1; }) != 0) return 3;
   if (child_of("a child with a runtime of its own", [] {
-        auto own = wye::Runtime::open({.backends = {"cpu"}});
+        auto own = wye::Runtime::open({.pool = {.backends = {"cpu"}}});
         return own && runs(*own) && is_closed() ? 0 : 1;
       }) != 0)
     return 4;

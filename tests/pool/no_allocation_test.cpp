@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 
+#include "base/internals.hpp"
 #include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 #include "support/catch.hpp"
@@ -90,7 +91,9 @@ TEST_CASE("whichever allocation of a lease fails, it is an error, and the pool i
       std::optional<Lease> held;
       if (life == Life::busy) held = state->lease({}, Instant::min()).value();
       if (life == Life::cold)  // a lane that failed is replaced
-        (void)state->lease({}, Instant::min()).value().state()->lane().fail(Error(Errc::internal, "no more"));
+        base::state_of(state->lease({}, Instant::min()).value())
+            ->lane()
+            .fail(Error(Errc::internal, "no more"));
       std::optional<Result<Lease>> lease;
       std::optional<Result<Buffer>> buffer;
       allocations_left = n;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "data/array_state.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
@@ -49,13 +50,14 @@ struct Endless {
 };
 
 Runtime cpu_runtime(std::optional<Duration> close_timeout = {}) {
-  return Runtime::open({.backends = {{"cpu"}}, .cpu_threads = 4, .close_timeout = close_timeout}).value();
+  return Runtime::open({.pool = {.backends = {"cpu"}, .cpu_threads = 4}, .close_timeout = close_timeout})
+      .value();
 }
 
 /// A lease whose lane waits for a value that no thread signals; it ends with work in flight.
 void leave_in_flight(ContextPool& pool, std::string_view on, std::shared_ptr<device::Timeline>& never) {
   auto lease = pool.lease({.on = on}).value();
-  never = lease.device().base()->create_timeline().value();
+  never = base::state_of(lease.device())->create_timeline().value();
   auto buffer = lease.buffer<float>(4).value();
   lease.wait_for(SyncPoint(never, 1));
   lease.fill(buffer, 0);
@@ -189,10 +191,10 @@ TEST_CASE("close_timeout bounds the destruction of a runtime whose job does not 
 TEST_CASE("an array that an abandoned user was copying answers its error and does not wait",
           "[runtime][close]") {
   Runtime runtime = cpu_runtime();
-  device::DeviceBase& device = *runtime.devices()[0].base();
+  device::DeviceBase& device = *base::state_of(runtime.devices()[0]);
   const std::vector<float> values(4, 1.0f);
-  const auto array = data::ArrayState::make(runtime.pool().state(), std::as_bytes(std::span(values)), 4,
-                                            ElementType::float32, sizeof(float));
+  const auto array = data::ArrayState::make(base::state_of(runtime.pool()), std::as_bytes(std::span(values)),
+                                            4, ElementType::float32, sizeof(float));
   REQUIRE(array->on_device(device));
   REQUIRE(array->begin_fill(device, Instant::max()).value());  // and no `end_fill`
   std::thread waits([&] { CHECK(array->begin_fill(device, Instant::max()).error() == Errc::closed); });

@@ -10,7 +10,7 @@
 using namespace wye;
 using namespace wye::literals;
 using namespace std::chrono_literals;
-using runtime::resolve;
+using runtime::read_environment;
 
 namespace {
 
@@ -23,8 +23,8 @@ runtime::Environment table(std::map<std::string, std::string> values) {
 
 }  // namespace
 
-TEST_CASE("without options and environment the documented defaults hold", "[runtime]") {
-  const auto all = resolve({}, table({})).value();
+TEST_CASE("without environment variables the documented defaults hold", "[runtime]") {
+  const auto all = read_environment(table({})).value();
   CHECK(all.pool.backends.empty());
   CHECK(all.pool.lanes_per_device == 2);
   CHECK(all.pool.lane_memory == 512_MiB);
@@ -46,35 +46,36 @@ TEST_CASE("without options and environment the documented defaults hold", "[runt
   CHECK_FALSE(all.cache.durable);
   CHECK_FALSE(all.cache.warm_compilers);
   CHECK_FALSE(all.hot_reload);
-  CHECK_FALSE(all.pool.close_timeout);
-  CHECK_FALSE(all.scheduler.close_timeout);
-  CHECK_FALSE(all.pool.log);
+  CHECK_FALSE(all.cache.require_directory);
+  CHECK_FALSE(all.close_timeout);
+  CHECK_FALSE(all.log);
+  CHECK(all.log_level == "warning");
 }
 
 TEST_CASE("every variable reaches its option", "[runtime]") {
-  const auto all = resolve({}, table({{"WYE_BACKENDS", "vulkan,cpu"},
-                                      {"WYE_LANES", "7"},
-                                      {"WYE_LANE_MEMORY", "64MiB"},
-                                      {"WYE_LEASE_TIMEOUT", "250ms"},
-                                      {"WYE_CPU_THREADS", "3"},
-                                      {"WYE_VALIDATE", "1"},
-                                      {"WYE_CUDA_DRIVER", "/opt/libcuda.so.1"},
-                                      {"WYE_ISOLATION", "partition"},
-                                      {"WYE_PARTITION", "37%"},
-                                      {"WYE_KEPT_MEMORY", "32MiB"},
-                                      {"WYE_CACHED_KERNELS", "12"},
-                                      {"WYE_CACHE_MEMORY", "1.5 GiB"},
-                                      {"WYE_CACHE_DIR", "/somewhere"},
-                                      {"WYE_CACHE_DISK", "2GiB"},
-                                      {"WYE_CACHE_DURABLE", "1"},
-                                      {"WYE_WARM_COMPILERS", "1"},
-                                      {"WYE_JOBS", "9"},
-                                      {"WYE_JOB_TIME_LIMIT", "2"},
-                                      {"WYE_FALLBACK", "forbid"},
-                                      {"WYE_MEASURE_VARIANTS", "0"},
-                                      {"WYE_HOT_RELOAD", "1"},
-                                      {"WYE_CLOSE_TIMEOUT", "750ms"},
-                                      {"WYE_LOG", "info,cache=debug"}}))
+  const auto all = read_environment(table({{"WYE_BACKENDS", "vulkan,cpu"},
+                                           {"WYE_LANES", "7"},
+                                           {"WYE_LANE_MEMORY", "64MiB"},
+                                           {"WYE_LEASE_TIMEOUT", "250ms"},
+                                           {"WYE_CPU_THREADS", "3"},
+                                           {"WYE_VALIDATE", "1"},
+                                           {"WYE_CUDA_DRIVER", "/opt/libcuda.so.1"},
+                                           {"WYE_ISOLATION", "partition"},
+                                           {"WYE_PARTITION", "37%"},
+                                           {"WYE_KEPT_MEMORY", "32MiB"},
+                                           {"WYE_CACHED_KERNELS", "12"},
+                                           {"WYE_CACHE_MEMORY", "1.5 GiB"},
+                                           {"WYE_CACHE_DIR", "/somewhere"},
+                                           {"WYE_CACHE_DISK", "2GiB"},
+                                           {"WYE_CACHE_DURABLE", "1"},
+                                           {"WYE_WARM_COMPILERS", "1"},
+                                           {"WYE_JOBS", "9"},
+                                           {"WYE_JOB_TIME_LIMIT", "2"},
+                                           {"WYE_FALLBACK", "forbid"},
+                                           {"WYE_MEASURE_VARIANTS", "0"},
+                                           {"WYE_HOT_RELOAD", "1"},
+                                           {"WYE_CLOSE_TIMEOUT", "750ms"},
+                                           {"WYE_LOG", "info,cache=debug"}}))
                        .value();
   CHECK(all.pool.backends == std::vector<std::string>{"vulkan", "cpu"});
   CHECK(all.pool.lanes_per_device == 7);
@@ -85,7 +86,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.pool.cuda_driver == "/opt/libcuda.so.1");
   CHECK(all.pool.isolation == Isolation::partition);
   CHECK(all.pool.partition == Partition{.percent = 37});
-  CHECK(resolve({}, table({{"WYE_PARTITION", "16"}})).value().pool.partition ==
+  CHECK(read_environment(table({{"WYE_PARTITION", "16"}})).value().pool.partition ==
         Partition{.multiprocessors = 16});
   CHECK(all.pool.kept_memory == 32_MiB);
   CHECK(all.cache.kernels == 12);
@@ -99,44 +100,30 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.scheduler.fallback == Fallback::forbid);
   CHECK_FALSE(all.scheduler.measure_variants);
   CHECK(all.hot_reload);
-  CHECK(all.pool.close_timeout == 750ms);
-  CHECK(all.scheduler.close_timeout == 750ms);
-  CHECK(all.pool.log);
+  CHECK(all.close_timeout == 750ms);
+  CHECK(all.log);
+  CHECK(all.log_level == "info,cache=debug");
 }
 
-TEST_CASE("kernels are stored in the user's cache directory by default", "[runtime]") {
-  const auto directory = [](RuntimeOptions options, std::map<std::string, std::string> values) {
-    const auto all = resolve(std::move(options), table(std::move(values))).value();
-    return all.cache.directory + (all.is_default_directory ? " (default)" : "");
+TEST_CASE("the cache directory is WYE_CACHE_DIR, otherwise the user's cache directory", "[runtime]") {
+  const auto directory = [](std::map<std::string, std::string> values) {
+    const auto all = read_environment(table(std::move(values))).value();
+    return all.cache.directory + (all.cache.require_directory ? "" : " (default)");
   };
-  CHECK(directory({}, {{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}) == "/x/wye (default)");
-  CHECK(directory({}, {{"HOME", "/h"}}) == "/h/.cache/wye (default)");
-  CHECK(directory({}, {{"XDG_CACHE_HOME", ""}, {"HOME", "/h"}}) == "/h/.cache/wye (default)");
-  CHECK(directory({}, {{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}}) == "/h/.cache/wye (default)");
-  CHECK(directory({}, {{"HOME", "relative"}}) == " (default)");
-  CHECK(directory({}, {}) == " (default)");
-  const std::map<std::string, std::string> named{{"WYE_CACHE_DIR", "/named"}, {"XDG_CACHE_HOME", "/x"}};
-  CHECK(directory({}, named) == "/named");
-  CHECK(directory({.cache_directory = "/set"}, named) == "/set");
-  CHECK(directory({.cache_directory = ""}, named) == "");
-  CHECK(directory({}, {{"WYE_CACHE_DIR", "none"}, {"XDG_CACHE_HOME", "/x"}}) == "");
-  CHECK(directory({}, {{"WYE_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/x"}}) == "/x/wye (default)");
+  CHECK(directory({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}) == "/x/wye (default)");
+  CHECK(directory({{"HOME", "/h"}}) == "/h/.cache/wye (default)");
+  CHECK(directory({{"XDG_CACHE_HOME", ""}, {"HOME", "/h"}}) == "/h/.cache/wye (default)");
+  CHECK(directory({{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}}) == "/h/.cache/wye (default)");
+  CHECK(directory({{"HOME", "relative"}}) == " (default)");
+  CHECK(directory({}) == " (default)");
+  CHECK(directory({{"WYE_CACHE_DIR", "/named"}, {"XDG_CACHE_HOME", "/x"}}) == "/named");
+  CHECK(directory({{"WYE_CACHE_DIR", "none"}, {"XDG_CACHE_HOME", "/x"}}) == "");
+  CHECK(directory({{"WYE_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/x"}}) == "/x/wye (default)");
 }
 
-TEST_CASE("options win over the environment, also if they equal the default", "[runtime]") {
-  const auto environment =
-      table({{"WYE_LANES", "9"}, {"WYE_FALLBACK", "forbid"}, {"WYE_BACKENDS", "vulkan"}});
-  const auto all =
-      resolve({.backends = {{"cpu"}}, .lanes_per_device = 2, .fallback = Fallback::allow}, environment)
-          .value();
-  CHECK(all.pool.backends == std::vector<std::string>{"cpu"});
-  CHECK(all.pool.lanes_per_device == 2);
-  CHECK(all.scheduler.fallback == Fallback::allow);
-}
-
-TEST_CASE("a value that cannot be meant is an error with the variable's name", "[runtime]") {
+TEST_CASE("an invalid value is an error that names the variable", "[runtime]") {
   const auto sentence = [](const char* name, const char* value) {
-    auto refused = resolve({}, table({{name, value}}));
+    auto refused = read_environment(table({{name, value}}));
     REQUIRE_FALSE(refused);
     CHECK(refused.error() == Errc::invalid_argument);
     return refused.error().sentence();
@@ -171,7 +158,7 @@ TEST_CASE("a value that cannot be meant is an error with the variable's name", "
 
 TEST_CASE("a number beyond its limit is refused with the value and the limit", "[runtime]") {
   const auto sentence = [](const char* variable, const std::string& value) {
-    const auto all = resolve({}, table({{variable, value}}));
+    const auto all = read_environment(table({{variable, value}}));
     return all ? std::string("accepted") : all.error().sentence();
   };
   const auto beyond = [](const std::string& variable, const std::string& value, const std::string& limit) {
@@ -180,11 +167,11 @@ TEST_CASE("a number beyond its limit is refused with the value and the limit", "
   for (const char* value :
        {"18446744073709551616", "17179869184GiB", "18014398509481984 KiB", "1e30GiB", "1e400"})
     CHECK(sentence("WYE_LANE_MEMORY", value) == beyond("WYE_LANE_MEMORY", value, "2^64 - 1 bytes"));
-  CHECK(resolve({}, table({{"WYE_LANE_MEMORY", "18446744073709551615"}})).value().pool.lane_memory ==
+  CHECK(read_environment(table({{"WYE_LANE_MEMORY", "18446744073709551615"}})).value().pool.lane_memory ==
         Bytes{18446744073709551615ull});
-  CHECK(resolve({}, table({{"WYE_LANE_MEMORY", "9007199254740993"}})).value().pool.lane_memory ==
+  CHECK(read_environment(table({{"WYE_LANE_MEMORY", "9007199254740993"}})).value().pool.lane_memory ==
         Bytes{9007199254740993ull});  // a double has no such number
-  CHECK(resolve({}, table({{"WYE_LANE_MEMORY", "1.5MiB"}})).value().pool.lane_memory == Bytes{1572864});
+  CHECK(read_environment(table({{"WYE_LANE_MEMORY", "1.5MiB"}})).value().pool.lane_memory == Bytes{1572864});
   CHECK(sentence("WYE_LEASE_TIMEOUT", "9e9") == beyond("WYE_LEASE_TIMEOUT", "9e9", "9,000,000,000 s"));
   CHECK(sentence("WYE_LEASE_TIMEOUT", "150000000min") ==
         beyond("WYE_LEASE_TIMEOUT", "150000000min", "9,000,000,000 s"));
@@ -201,16 +188,4 @@ TEST_CASE("a number beyond its limit is refused with the value and the limit", "
     CHECK(sentence("WYE_JOBS", value) ==
           "Environment variable WYE_JOBS ('" + std::string(value) + "') is not a whole number.");
   }
-}
-
-TEST_CASE("the log level filters the messages of each room", "[runtime]") {
-  std::vector<std::string> heard;
-  const auto all = resolve({.log = [&](const LogRecord& r) { heard.emplace_back(r.text); },
-                            .log_level = "warning,cache=debug"},
-                           table({{"WYE_LOG", "trace"}}))
-                       .value();
-  all.pool.log({LogLevel::info, "pool", "quiet"});
-  all.pool.log({LogLevel::warning, "pool", "heard 1"});
-  all.pool.log({LogLevel::debug, "cache", "heard 2"});
-  CHECK(heard == std::vector<std::string>{"heard 1", "heard 2"});
 }

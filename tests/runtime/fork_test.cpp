@@ -36,7 +36,7 @@ bool runs_on(Runtime& runtime, const std::string& device) {
 
 /// In the child: whether a runtime of its own runs jobs on the backends that its parent's has.
 int opens_and_runs(std::optional<bool> with_vulkan = {}) {
-  auto own = with_vulkan ? Runtime::open() : Runtime::open({.backends = {{"cpu"}}});
+  auto own = with_vulkan ? Runtime::open() : Runtime::open({.pool = {.backends = {"cpu"}}});
   WYE_CHILD_CHECK(101, own.has_value());
   WYE_CHILD_CHECK(102, runs_on(*own, "cpu"));
   WYE_CHILD_CHECK(103, has(*own, "vulkan") == with_vulkan.value_or(false));
@@ -60,7 +60,7 @@ TEST_CASE("a child of fork with an open static runtime ends by exit", "[runtime]
   static std::optional<Runtime> cpu_only, all;
   std::optional<Runtime>& runtime = backends == "cpu" ? cpu_only : all;
   if (backends == "cpu")
-    runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+    runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   else
     runtime = Runtime::open().value();
   for (int i = 0; i < 8; ++i) CHECK(runs_on(*runtime, "cpu"));
@@ -169,7 +169,7 @@ TEST_CASE("in a child of fork every inherited handle answers an error and ends a
 
 TEST_CASE("a child of fork opens a runtime of its own, runs jobs and ends by exit",
           "[runtime][fork][no_sanitizer]") {
-  std::optional<Runtime> runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  std::optional<Runtime> runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   CHECK(runs_on(*runtime, "cpu"));
   CHECK(in_child([&] { return opens_and_runs(); }) == test::success);
   CHECK(runs_on(*runtime, "cpu"));
@@ -200,7 +200,7 @@ TEST_CASE("a child of fork opens Vulkan although its parent has it open", "[runt
 
 TEST_CASE("a fork while other threads submit jobs leaves parent and child sound",
           "[runtime][fork][no_sanitizer]") {
-  std::optional<Runtime> runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  std::optional<Runtime> runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   const auto kernel = test::scale();
   std::atomic<bool> stop{false};
   std::atomic<int> failed{0};
@@ -222,7 +222,7 @@ TEST_CASE("a fork while other threads submit jobs leaves parent and child sound"
       WYE_CHILD_CHECK(1, is_inherited(runtime->submit(Job(kernel(x, 1.0f))).wait()));
       (void)runtime->metrics();
       runtime.reset();
-      auto own = Runtime::open({.backends = {{"cpu"}}});
+      auto own = Runtime::open({.pool = {.backends = {"cpu"}}});
       WYE_CHILD_CHECK(2, own.has_value());
       WYE_CHILD_CHECK(3, runs_on(*own, "cpu"));
       return 0;

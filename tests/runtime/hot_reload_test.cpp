@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "kernel/compilers/glsl.hpp"
 #include "support/catch.hpp"
@@ -65,11 +66,10 @@ class Reports {
 
 /// Opens a Vulkan runtime that watches files. Reports a skip if there is no Vulkan device.
 std::optional<Runtime> open_following(Reports& reports, LogSink log = {}) {
-  auto opened = Runtime::open({.backends = {{"vulkan"}},
-                               .cache_directory = "",
-                               .log = std::move(log),
+  auto opened = Runtime::open({.pool = {.backends = {"vulkan"}},
                                .hot_reload = true,
-                               .on_reload = [&reports](const Reload& reload) { reports.add(reload); }});
+                               .on_reload = [&reports](const Reload& reload) { reports.add(reload); },
+                               .log = std::move(log)});
   if (opened) return std::move(*opened);
   test::skip(opened.error().sentence());
   return std::nullopt;
@@ -275,14 +275,14 @@ TEST_CASE("a kernel known only to the cache is reloaded, for handles too", "[run
   const Change kernel = change_of(folder.put("change.comp", glsl("x[i] += 1")));
   const Device device = on->devices()[0];
   auto handle = on->cache().handle(kernel, device).value();
-  const auto before = handle.find_or_build().value()->base();
-  CHECK(handle.find_or_build().value()->base() == before);
+  const auto before = base::state_of(*handle.find_or_build().value());
+  CHECK(base::state_of(*handle.find_or_build().value()) == before);
 
   folder.put("change.comp", glsl("x[i] += 2"));
   reports.expect_success();
-  const auto after = on->cache().find_or_build(kernel, device).value().base();
+  const auto after = base::state_of(on->cache().find_or_build(kernel, device).value());
   CHECK(after != before);
-  CHECK(handle.find_or_build().value()->base() == after);
+  CHECK(base::state_of(*handle.find_or_build().value()) == after);
 
   folder.put("change.comp", glsl("x[i] += 3"));
   reports.expect_success();
@@ -375,7 +375,7 @@ void change(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x)
 }
 
 TEST_CASE("without hot reload a kernel keeps its source", "[runtime][reload]") {
-  auto on = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""});
+  auto on = Runtime::open({.pool = {.backends = {"vulkan"}}});
   if (!on) return;
   const TemporaryFolder folder;
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
@@ -405,11 +405,11 @@ TEST_CASE("hot reload leaves no thread, also if its report ends the runtime", "[
 
   std::mutex mutex;
   std::optional<Runtime> on;
-  auto opened = Runtime::open(
-      {.backends = {{"vulkan"}}, .cache_directory = "", .hot_reload = true, .on_reload = [&](const Reload&) {
-         const base::Lock lock(mutex);
-         on.reset();
-       }});
+  auto opened =
+      Runtime::open({.pool = {.backends = {"vulkan"}}, .hot_reload = true, .on_reload = [&](const Reload&) {
+                       const base::Lock lock(mutex);
+                       on.reset();
+                     }});
   REQUIRE(opened);
   const Change kernel = change_of(file);
   {

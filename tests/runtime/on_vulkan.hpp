@@ -13,7 +13,7 @@ namespace wye::test {
 
 /// Opens a runtime with a Vulkan device; reports a skip if there is none.
 inline std::optional<Runtime> open_vulkan() {
-  auto opened = Runtime::open({.backends = {{"vulkan"}}});
+  auto opened = Runtime::open({.pool = {.backends = {"vulkan"}}});
   if (opened) return std::move(*opened);
   skip(opened.error().sentence());
   return std::nullopt;

@@ -1,12 +1,16 @@
+#include <wye/cache/cache_directory.hpp>
 #include <wye/wye.hpp>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "device/provider.hpp"
 #include "support/catch.hpp"
+#include "support/compilers.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
 #include "support/temporary_folder.hpp"
@@ -48,7 +52,7 @@ TEST_CASE("the CPU is always present, and a missing device has a reason", "[runt
 }
 
 TEST_CASE("a runtime without any device reports a reason for each", "[runtime]") {
-  auto none = Runtime::open({.backends = {{"cuda"}}});
+  auto none = Runtime::open({.pool = {.backends = {"cuda"}}});
   if (none) return;  // this build and machine have it
   CHECK(none.error() == Errc::unavailable);
   CHECK(none.error().sentence().find("No device can be used. cuda") == 0);
@@ -64,7 +68,7 @@ TEST_CASE("headers of another version are refused with both versions", "[runtime
 }
 
 TEST_CASE("metrics add up", "[runtime]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   std::vector<float> x(64, 1.0f);
   const auto scale = test::host_scale();
   for (int i = 0; i < 5; ++i) CHECK(runtime.run(scale(x, 1.5f)));
@@ -113,7 +117,10 @@ TEST_CASE("the three nouns work alone and together", "[runtime]") {
   REQUIRE(lease.wait(std::chrono::seconds(5)));
   for (std::size_t i = 0; i < values.size(); ++i) CHECK(out[i] == values[i] * 2);
 
-  CHECK(Scheduler::open(pool, nullptr).error() == Errc::invalid_argument);
+  ShaderCache moved = ShaderCache::open().value();
+  const ShaderCache taken = std::move(moved);
+  CHECK(Scheduler::open(pool, moved).error() == Errc::invalid_argument);
+  CHECK(Scheduler::open(pool, cache, {}, Version{0, 99, 0}).error() == Errc::unsupported);
   Scheduler scheduler = Scheduler::open(pool, cache).value();
   CHECK(scheduler.run(scale(values, 2.0f)));
   CHECK(values == out);
@@ -136,36 +143,161 @@ TEST_CASE("a runtime keeps its kernels in the user's place for caches", "[runtim
     CHECK(counted.corrupt == 0);
   }
   std::filesystem::remove_all(folder / "caches");
-  CHECK(Runtime::open({.backends = {{"cpu"}}, .cache_directory = ""}));
+  const Variable cpu("WYE_BACKENDS", "cpu");  // Mesa stores files there too
+  CHECK(Runtime::open({.pool = {.backends = {"cpu"}}}));
   const Variable none("WYE_CACHE_DIR", "none");
-  CHECK(Runtime::open({.backends = {{"cpu"}}}));
+  CHECK(Runtime::open());
   CHECK_FALSE(std::filesystem::exists(folder / "caches"));
 }
 
-TEST_CASE("a runtime without a cache directory works, and logs that once", "[runtime]") {
+TEST_CASE("options that a host sets win over the environment, and reach every part", "[runtime]") {
+  const Variable lanes("WYE_LANES", "zero"), backends("WYE_BACKENDS", "cpu");
+  CHECK(Runtime::open().error() == Errc::invalid_argument);
+  CHECK(RuntimeOptions::from_environment().error() == Errc::invalid_argument);
+  CHECK(Runtime::open({.pool = {.backends = {"cpu"}}}));  // reads no variable
+
+  const Variable set("WYE_LANES", "3");
+  RuntimeOptions options = RuntimeOptions::from_environment().value();
+  CHECK(options.pool.lanes_per_device == 3);
+  options.cache.directory.clear();
+  options.scheduler.concurrent_jobs = 0;
+  const auto refused = Runtime::open(options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error() == Errc::invalid_argument);
+  CHECK(Runtime::open({.log_level = "loud"}).error() == Errc::invalid_argument);
+}
+
+TEST_CASE("the log level filters the log of every part", "[runtime]") {
+  std::vector<std::string> logged;
+  const TemporaryFolder folder;
+  const std::string file = folder.put("file", "x");
+  const auto open = [&](std::string level) {
+    logged.clear();
+    return Runtime::open({.pool = {.backends = {"cpu"}},
+                          .cache = {.directory = file + "/cache", .require_directory = false},
+                          .log = [&](const LogRecord& record) { logged.emplace_back(record.room); },
+                          .log_level = std::move(level)})
+        .has_value();
+  };
+  CHECK(open("warning"));
+  CHECK(logged == std::vector<std::string>{"cache"});
+  CHECK(open("trace,cache=error"));
+  CHECK(std::count(logged.begin(), logged.end(), "cache") == 0);
+}
+
+TEST_CASE("the eviction policy of a runtime's cache is an option", "[runtime]") {
+  const auto kept = [](Eviction eviction) {
+    Runtime runtime =
+        Runtime::open({.pool = {.backends = {"cpu"}}, .cache = {.kernels = 2, .eviction = eviction}}).value();
+    std::vector<float> x(4, 1.0f);
+    const auto named = [](const char* name) {
+      return Kernel<ReadWrite<float>>::make({.name = name, .sources = {host([](Range, std::span<float>) {})}})
+          .value();
+    };
+    const auto a = named("a"), b = named("b"), c = named("c");
+    for (const auto& kernel : {a, a, b, c}) CHECK(runtime.run(kernel(x)));
+    auto labels = runtime.cache().contents();
+    std::sort(labels.begin(), labels.end());
+    return labels;
+  };
+  CHECK(kept(Eviction::lru) == std::vector<std::string>{"b@cpu:0", "c@cpu:0"});
+  CHECK(kept(Eviction::slru) == std::vector<std::string>{"a@cpu:0", "c@cpu:0"});
+}
+
+namespace {
+
+/// Keeps blobs in memory.
+class MapStore final : public BlobStore {
+ public:
+  Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override {
+    const std::lock_guard lock(mutex);
+    const auto found = blobs.find(key);
+    return found == blobs.end() ? std::optional<std::vector<std::byte>>() : std::optional(found->second);
+  }
+  Result<void> put(const Digest& key, std::span<const std::byte> blob) override {
+    const std::lock_guard lock(mutex);
+    blobs[key].assign(blob.begin(), blob.end());
+    return {};
+  }
+  Result<void> remove(const Digest& key) override {
+    const std::lock_guard lock(mutex);
+    blobs.erase(key);
+    return {};
+  }
+  std::mutex mutex;
+  std::map<Digest, std::vector<std::byte>> blobs;
+};
+
+}  // namespace
+
+TEST_CASE("a runtime keeps its kernels in a store of the host", "[runtime]") {
+  if (!test::has_glsl()) return;
+  const auto store = std::make_shared<MapStore>();
+  const auto scale = test::scale();
+  std::vector<float> x(64, 1.0f);
+  for (const CacheTier expected : {CacheTier::built, CacheTier::disk}) {
+    auto runtime = Runtime::open({.pool = {.backends = {"vulkan"}}, .cache = {.store = store}});
+    if (!runtime) return test::skip(runtime.error().sentence());
+    const Device& device = runtime->devices()[0];
+    CHECK(runtime->run(scale(x, 2.0f), {.on = device.id()})->cache_tier() == expected);
+    CHECK_FALSE(store->blobs.empty());
+  }
+  const TemporaryFolder folder;
+  CHECK(Runtime::open({.cache = {.directory = folder.path(), .store = store}}).error() ==
+        Errc::invalid_argument);
+}
+
+TEST_CASE("a runtime's limit of stored files is an option", "[runtime]") {
+  if (!test::has_glsl()) return;
+  const TemporaryFolder folder;
+  auto runtime = Runtime::open(
+      {.pool = {.backends = {"vulkan"}}, .cache = {.directory = folder.path(), .disk_kernels = 1}});
+  if (!runtime) return test::skip(runtime.error().sentence());
+  const Device& device = runtime->devices()[0];
+  std::vector<float> x(64, 1.0f);
+  for (const char* by : {"2.0", "3.0", "4.0"}) {
+    const auto kernel = Kernel<ReadWrite<float>>::make(
+        {.name = "scale",
+         .sources = {Glsl{.text = std::string("#version 450\nlayout(local_size_x = 64) in;\n"
+                                              "layout(set = 0, binding = 0) buffer X { float x[]; };\n"
+                                              "void main() { x[gl_GlobalInvocationID.x] *= ") +
+                                  by + "; }"}}});
+    REQUIRE(kernel);
+    CHECK(runtime->run((*kernel)(x), {.on = device.id()}));
+  }
+  const auto files = list_cache(folder.path()).value();
+  CHECK(std::count_if(files.begin(), files.end(),
+                      [](const StoredFile& file) { return file.kind == StoredFile::Kind::kernel; }) <= 1);
+}
+
+TEST_CASE("a runtime without a usable cache directory keeps kernels in memory, with one warning",
+          "[runtime]") {
   const TemporaryFolder folder;
   const std::string file = folder.put("file", "x");
   const Variable unnamed("WYE_CACHE_DIR", "");
-  std::vector<std::string> said;
-  const LogSink log = [&](const LogRecord& record) { said.emplace_back(record.text); };
+  std::vector<std::string> logged;
+  const auto open = [&] {
+    RuntimeOptions options = RuntimeOptions::from_environment().value();
+    options.pool.backends = {"cpu"};
+    options.log = [&](const LogRecord& record) { logged.emplace_back(record.text); };
+    return Runtime::open(std::move(options)).value();
+  };
   std::vector<float> x(64, 1.0f);
   {
     const Variable caches("XDG_CACHE_HOME", file);
-    Runtime runtime = Runtime::open({.backends = {{"cpu"}}, .log = log}).value();
+    Runtime runtime = open();
     CHECK(runtime.run(test::scale()(x, 2.0f)));
-    REQUIRE(said.size() == 1);
-    CHECK(said[0].find("Going on without stored kernels: ") == 0);
-    CHECK(said[0].find(file) != std::string::npos);
+    REQUIRE(logged.size() == 1);
+    CHECK(logged[0].find("Kernels are not stored: ") == 0);
+    CHECK(logged[0].find(file) != std::string::npos);
   }
-  said.clear();
+  logged.clear();
   {
     const Variable caches("XDG_CACHE_HOME", ""), home("HOME", "");
-    CHECK(Runtime::open({.backends = {{"cpu"}}, .log = log}));
-    CHECK(said ==
-          std::vector<std::string>{"Going on without stored kernels: neither XDG_CACHE_HOME nor HOME is "
-                                   "an absolute path."});
+    (void)open();
+    CHECK(logged == std::vector<std::string>{"Kernels are not stored: there is no cache directory."});
   }
-  const auto named = Runtime::open({.backends = {{"cpu"}}, .cache_directory = file + "/cache"});
+  const auto named = Runtime::open({.pool = {.backends = {"cpu"}}, .cache = {.directory = file + "/cache"}});
   REQUIRE_FALSE(named);
   CHECK(named.error() == Errc::io);
 }
@@ -197,7 +329,7 @@ TEST_CASE("a prewarmed kernel needs no code generation in the driver", "[runtime
       return ran->run_time();
     };
     const auto cold = heavy("cold"), warm = heavy("warm");
-    if (cold.program()->refusal(*device.base())) continue;  // this build compiles no GLSL
+    if (base::program_of(cold)->refusal(*base::state_of(device))) continue;  // this build compiles no GLSL
     auto prewarm = runtime.cache().prewarm({warm}, {device});
     REQUIRE(prewarm);
     CHECK(prewarm->wait());
@@ -213,22 +345,22 @@ TEST_CASE("a prewarmed kernel needs no code generation in the driver", "[runtime
 TEST_CASE("an application receives every build of a runtime", "[runtime]") {
   std::mutex mutex;
   std::vector<std::string> told;
-  Runtime runtime =
-      Runtime::open({.cache_directory = "",
-                     .on_build =
-                         [&](const BuildEvent& event) {
-                           const std::lock_guard lock(mutex);
-                           told.push_back(std::string(event.kernel) + "@" + std::string(event.device) + ": " +
-                                          std::string(name(event.tier)));
-                           CHECK(event.took > Duration{});
-                           CHECK(event.bytes > Bytes{0});
-                           CHECK(event.error == nullptr);
-                         }})
-          .value();
+  Runtime runtime = Runtime::open({.cache = {.on_build =
+                                                 [&](const BuildEvent& event) {
+                                                   const std::lock_guard lock(mutex);
+                                                   told.push_back(std::string(event.kernel) + "@" +
+                                                                  std::string(event.device) + ": " +
+                                                                  std::string(name(event.tier)));
+                                                   CHECK(event.took > Duration{});
+                                                   CHECK(event.bytes > Bytes{0});
+                                                   CHECK(event.error == nullptr);
+                                                 }}})
+                        .value();
   if (!test::has_device(runtime, "vulkan")) return;
   for (const Device& device : runtime.devices()) {
     const auto scale = test::scale();
-    if (device.info().backend != "vulkan" || scale.program()->refusal(*device.base())) continue;
+    if (device.info().backend != "vulkan" || base::program_of(scale)->refusal(*base::state_of(device)))
+      continue;
     told.clear();
     std::vector<float> x(10, 1.0f);
     for (int i = 0; i < 3; ++i) REQUIRE(runtime.submit(scale(x, 2.0f), {.on = device.id()}).wait());

@@ -30,7 +30,7 @@ TEST_CASE("if no thread can be started, the CPU runs jobs on the application's t
   const auto body = []() -> int {
     WYE_CHILD_CHECK(1, refuse_threads());
     if (base::Worker::start("wye-test", [] {})) return 0;  // this system gives them all the same
-    auto runtime = Runtime::open({.backends = {{"cpu"}}, .cache_directory = ""});
+    auto runtime = Runtime::open({.pool = {.backends = {"cpu"}}});
     WYE_CHILD_CHECK(2, runtime.has_value());
     const auto kernel = test::scale();
     std::vector<float> x(100'000, 1.0f);

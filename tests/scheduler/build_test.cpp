@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "device/provider.hpp"
 #include "latch.hpp"
@@ -41,7 +42,7 @@ Kernel<ReadWrite<float>> large_kernel(const std::string& name, int steps) {
 /// A kernel whose build blocks until it is opened.
 class Gated final : public device::Program {
  public:
-  explicit Gated(const AnyKernel& kernel) : inner_(kernel.program()) {}
+  explicit Gated(const AnyKernel& kernel) : inner_(base::program_of(kernel)) {}
   std::string_view name() const noexcept override { return inner_->name(); }
   const ParamSchema& schema() const noexcept override { return inner_->schema(); }
   std::uint64_t id() const noexcept override { return inner_->id(); }
@@ -64,7 +65,8 @@ class Gated final : public device::Program {
 };
 
 struct GatedKernel : AnyKernel {
-  explicit GatedKernel(std::shared_ptr<const Gated> gated) : AnyKernel(Programs(std::move(gated))) {}
+  explicit GatedKernel(std::shared_ptr<const Gated> gated)
+      : AnyKernel(wye::detail::Programs(std::move(gated))) {}
 };
 
 bool has_vulkan(const Runtime& runtime) {
@@ -81,7 +83,7 @@ TypeMetrics builds(const Runtime& runtime) {
 }  // namespace
 
 TEST_CASE("a kernel is built as a job on the requested device, and its first use finds it", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   const auto scale = test::scale();
   const auto built = runtime.submit(Job::build(scale), {.time_limit = 1min, .on = "vulkan"}).wait();
@@ -104,7 +106,7 @@ TEST_CASE("a kernel is built as a job on the requested device, and its first use
 }
 
 TEST_CASE("a build over its time limit settles in time, and later jobs use its result", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
@@ -125,7 +127,7 @@ TEST_CASE("a build over its time limit settles in time, and later jobs use its r
 }
 
 TEST_CASE("cancelling a build does not fail another job that waits for the same kernel", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   const auto gated = std::make_shared<Gated>(test::scale());
   const GatedKernel scale(gated);
@@ -140,7 +142,7 @@ TEST_CASE("cancelling a build does not fail another job that waits for the same 
   CHECK(runtime.metrics().cache.misses == 1);
 
   // One that has not begun builds nothing.
-  Runtime narrow = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
+  Runtime narrow = Runtime::open({.scheduler = {.concurrent_jobs = 1}}).value();
   test::Latch latch;
   std::vector<float> x(1);
   auto blocks = narrow.submit(latch.kernel(x));
@@ -155,7 +157,7 @@ TEST_CASE("cancelling a build does not fail another job that waits for the same 
 }
 
 TEST_CASE("builds run by priority", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = "", .concurrent_jobs = 1}).value();
+  Runtime runtime = Runtime::open({.scheduler = {.concurrent_jobs = 1}}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   test::Latch latch;
   std::vector<float> x(1);
@@ -175,7 +177,7 @@ TEST_CASE("builds run by priority", "[scheduler]") {
 }
 
 TEST_CASE("a build that fails returns the reason and is counted", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   const auto broken = Kernel<ReadWrite<float>>::make(
                           {.name = "broken", .sources = {Glsl{.text = "#version 450\nvoid main() { x }"}}})
                           .value();
@@ -195,7 +197,7 @@ TEST_CASE("a build that fails returns the reason and is counted", "[scheduler]")
 TEST_CASE("a runtime joins the threads of its builds when it closes", "[scheduler]") {
   const int threads = base::Worker::alive();
   {
-    Runtime runtime = Runtime::open({.backends = {{"cpu", "vulkan"}}, .cache_directory = ""}).value();
+    Runtime runtime = Runtime::open({.pool = {.backends = {"cpu", "vulkan"}}}).value();
     for (int i = 1; i < 4; ++i)
       (void)runtime.submit(Job::build(large_kernel("k" + std::to_string(i), 20 * i)), {.time_limit = 1ms});
   }

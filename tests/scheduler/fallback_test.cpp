@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "data/array_state.hpp"
 #include "scripted.hpp"
 #include "support/catch.hpp"
@@ -36,7 +37,7 @@ std::vector<RefusalCode> codes_of(const Explanation& explanation) {
 class Counting final : public device::Program {
  public:
   Counting(const AnyKernel& kernel, std::string refused)
-      : inner_(kernel.program()), refused_(std::move(refused)) {}
+      : inner_(base::program_of(kernel)), refused_(std::move(refused)) {}
   std::string_view name() const noexcept override { return inner_->name(); }
   const ParamSchema& schema() const noexcept override { return inner_->schema(); }
   std::uint64_t id() const noexcept override { return inner_->id(); }
@@ -216,12 +217,12 @@ TEST_CASE("an array keeps its contents over a device that fails at any step", "[
     // The pool outlives the scheduler for the array's sake.
     ContextPool pool = test::pool_of({first, second});
     Scheduler scheduler =
-        Scheduler::open(pool, std::make_shared<test::Builder>(Clock::steady()),
+        scheduler::open(pool, std::make_shared<test::Builder>(Clock::steady()),
                         {.preferences = {{workload_types::custom, 0_B, {"cuda", "vulkan"}}}})
             .value();
     const std::vector<float> values(10, 1.5f);
-    Array<float> x(
-        data::ArrayState::make(pool.state(), std::as_bytes(std::span(values)), 10, ElementType::float32, 4));
+    Array<float> x(data::ArrayState::make(base::state_of(pool), std::as_bytes(std::span(values)), 10,
+                                          ElementType::float32, 4));
     REQUIRE(scheduler.run(test::host_scale()(x, 2.0f)));
     REQUIRE(scheduler.run(test::host_scale()(x, 2.0f)));
     const auto read = x.read();
@@ -266,7 +267,7 @@ TEST_CASE("every device that did not run a job has a code and a sentence", "[sch
 TEST_CASE("a buffer binds a job to its device", "[scheduler]") {
   const Scripted first = scripted("cuda:0"), second = scripted("vulkan:0");
   ContextPool pool = test::pool_of({first, second});
-  Scheduler scheduler = Scheduler::open(pool, std::make_shared<test::Builder>(Clock::steady())).value();
+  Scheduler scheduler = scheduler::open(pool, std::make_shared<test::Builder>(Clock::steady())).value();
   auto lease = pool.lease({.on = "vulkan:0"}).value();
   auto buffer = lease.buffer<float>(10).value();
   auto ticket = scheduler.submit(test::host_scale()(buffer, 2.0f));
@@ -285,7 +286,7 @@ TEST_CASE("a job that completes makes no sentence before a caller asks for one",
   Arguments arguments;
   arguments.push_back(Operand::host_span(std::span<float>(x), Access::read_write));
   arguments.push_back(Operand::of_value(2.0f));
-  auto ticket = scheduler.submit(Call(Programs(counting), arguments));
+  auto ticket = scheduler.submit(Call(wye::detail::Programs(counting), arguments));
   const auto outcome = ticket.wait();
   REQUIRE(outcome);
   CHECK(counting->sentences == 0);

@@ -85,7 +85,8 @@ bool one_failed() {
 bool is_of_memory(const Result<Outcome>& result) { return result || result.error() == Errc::out_of_memory; }
 
 Runtime runtime_of(std::uint32_t concurrent_jobs) {
-  return Runtime::open({.backends = {{"cpu"}}, .lease_timeout = 1s, .concurrent_jobs = concurrent_jobs})
+  return Runtime::open({.pool = {.backends = {"cpu"}, .lease_timeout = 1s},
+                        .scheduler = {.concurrent_jobs = concurrent_jobs}})
       .value();
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/internals.hpp"
+#include "device/operand.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 
@@ -21,13 +23,13 @@ Result<Outcome> scaled(Runtime& runtime, const Device& device, const Operand& op
   Arguments arguments;
   arguments.push_back(operand);
   arguments.push_back(Operand::of_value(2.0f));
-  return runtime.run(Call(scale.programs(), arguments).over(16), {.on = device.id()});
+  return runtime.run(Call(base::programs_of(scale), arguments).over(16), {.on = device.id()});
 }
 
 }  // namespace
 
 TEST_CASE("operands whose numbers mean nothing are refused with those numbers", "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {{"vulkan", "cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan", "cpu"}}}).value();
   std::vector<float> x(16, 1.0f);
   auto array = runtime.array<float>(16);
   const Scratch<float> scratch(16);
@@ -85,7 +87,7 @@ TEST_CASE("sizes and slices of operands saturate instead of wrapping", "[schedul
   CHECK(operand.slice(4, 12).bytes().count == 48);
   operand.count = std::uint64_t{1} << 62;
   CHECK(operand.bytes().count == most);
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   const Device& device = runtime.devices()[0];
   const Operand right = Operand::host_span(std::span<float>(x), Access::read_write);
   for (const Operand& wrong :

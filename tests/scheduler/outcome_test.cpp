@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "device/provider.hpp"
 #include "latch.hpp"
 #include "scheduler/core.hpp"
@@ -26,7 +27,7 @@ namespace {
 /// A program whose build takes half a second of a clock.
 class SlowBuild final : public device::Program {
  public:
-  SlowBuild(const AnyKernel& kernel, ManualClock& clock) : inner_(kernel.program()), clock_(clock) {}
+  SlowBuild(const AnyKernel& kernel, ManualClock& clock) : inner_(base::program_of(kernel)), clock_(clock) {}
   std::string_view name() const noexcept override { return inner_->name(); }
   const ParamSchema& schema() const noexcept override { return inner_->schema(); }
   std::uint64_t id() const noexcept override { return inner_->id(); }
@@ -47,19 +48,24 @@ class SlowBuild final : public device::Program {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-Runtime one_job_at_a_time() { return Runtime::open({.backends = {"cpu"}, .concurrent_jobs = 1}).value(); }
+Runtime one_job_at_a_time() {
+  return Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = 1}}).value();
+}
 
 }  // namespace
 
 TEST_CASE("an outcome has separate times for queue, build and run", "[scheduler]") {
   ManualClock clock;
-  Runtime runtime =
-      Runtime::open({.backends = {"cpu"}, .concurrent_jobs = 1, .clock = &clock, .cache_disk = 0_B}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}},
+                                   .cache = {.disk = 0_B},
+                                   .scheduler = {.concurrent_jobs = 1},
+                                   .clock = &clock})
+                        .value();
   const auto slow = test::on_host("slow", [&](Range, std::span<float>) { clock.advance(2ms); });
   std::vector<float> x(1, 1.0f);
   Arguments arguments;
   arguments.push_back(Operand::host_span(std::span<float>(x), Access::read_write));
-  const Call call(Programs(std::make_shared<SlowBuild>(slow, clock)), arguments);
+  const Call call(wye::detail::Programs(std::make_shared<SlowBuild>(slow, clock)), arguments);
   test::Latch latch;
   std::vector<float> y(1, 1.0f);
   auto blocker = runtime.submit(latch.kernel(y));
@@ -84,7 +90,7 @@ TEST_CASE("an outcome has separate times for queue, build and run", "[scheduler]
 }
 
 TEST_CASE("the run time on Vulkan does not contain compiling", "[scheduler]") {
-  Runtime runtime = Runtime::open({.cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   for (const Device& device : runtime.devices()) {
     if (device.info().backend != "vulkan") continue;
@@ -101,7 +107,7 @@ TEST_CASE("the run time on Vulkan does not contain compiling", "[scheduler]") {
 }
 
 TEST_CASE("a reason names the backends that come first and why they did not run the job", "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {"cpu", "vulkan"}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu", "vulkan"}}}).value();
   const bool emulated =
       std::any_of(runtime.devices().begin(), runtime.devices().end(), [](const Device& device) {
         return device.info().backend == "vulkan" && device.info().type == AdapterType::cpu;
@@ -122,9 +128,9 @@ TEST_CASE("a reason names the backends that come first and why they did not run 
 }
 
 TEST_CASE("every candidate that is passed over has a reason", "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {"cpu", "null"},
-                                   .preferences = {{workload_types::vector, 0_B, {"cpu"}},
-                                                   {workload_types::matrix, 0_B, {"null"}}}})
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu", "null"}},
+                                   .scheduler = {.preferences = {{workload_types::vector, 0_B, {"cpu"}},
+                                                                 {workload_types::matrix, 0_B, {"null"}}}}})
                         .value();
   std::vector<float> x(100, 1.5f);
   auto ticket = runtime.submit(Job(test::scale()(x, 2.0f), workload_types::vector));
@@ -167,7 +173,7 @@ TEST_CASE("the tag of a job is in its explanation and in each of its errors", "[
   const auto unbuildable = Kernel<ReadWrite<float>>::make(
                                {.name = "unbuildable", .sources = {Glsl{.text = "#version 450\nnonsense"}}})
                                .value();
-  Runtime all = Runtime::open({.cache_directory = ""}).value();
+  Runtime all = Runtime::open({}).value();
   for (const Device& device : all.devices())
     if (device.info().backend == "vulkan")
       tagged(all.run(unbuildable(y), {.on = device.id(), .tag = "frame 7"}));
@@ -254,29 +260,6 @@ TEST_CASE("100,000 jobs that follow each other settle when their runtime closes"
     opener.join();
   }
   CHECK(std::all_of(tickets.begin(), tickets.end(), [](const Ticket& ticket) { return ticket.ready(); }));
-}
-
-TEST_CASE("options take names of backends in braces, in a vector or not at all", "[scheduler]") {
-  const std::vector<std::string> both{"vulkan", "cpu"};
-  const auto names = [](const RuntimeOptions& options) { return *options.backends; };
-  CHECK(names({.backends = {"vulkan", "cpu"}}) == both);
-  CHECK(names({.backends = {{"vulkan", "cpu"}}}) == both);
-  CHECK(names({.backends = both}) == both);
-  CHECK(names({.backends = {both}}) == both);
-  CHECK(names({.backends = {"cpu"}}) == std::vector<std::string>{"cpu"});
-  CHECK(names({.backends = {{"cpu"}}}) == std::vector<std::string>{"cpu"});
-  CHECK(names({.backends = {std::string("vulkan"), std::string("cpu")}}) == both);
-  CHECK(names({.backends = std::optional(both)}) == both);
-  CHECK_FALSE(RuntimeOptions{}.backends);
-  CHECK_FALSE(RuntimeOptions{.backends = {}}.backends);
-  CHECK_FALSE(RuntimeOptions{.backends = std::nullopt}.backends);
-  RuntimeOptions options;
-  options.backends = {"vulkan", "cpu"};
-  CHECK(names(options) == both);
-  options.backends = both;
-  CHECK(names(options) == both);
-  options.backends = std::nullopt;
-  CHECK_FALSE(options.backends);
 }
 
 TEST_CASE("sequences and leases take calls, with their arguments and grids", "[scheduler]") {

@@ -20,7 +20,8 @@ using test::Latch;
 namespace {
 
 Runtime cpu_runtime(std::uint32_t concurrent_jobs = 4) {
-  return Runtime::open({.backends = {{"cpu"}}, .concurrent_jobs = concurrent_jobs}).value();
+  return Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = concurrent_jobs}})
+      .value();
 }
 
 bool has(const Runtime& runtime, std::string_view backend) {
@@ -31,9 +32,9 @@ bool has(const Runtime& runtime, std::string_view backend) {
 }  // namespace
 
 TEST_CASE("one process sends one workload type to one backend and another to another", "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu", "null"}},
-                                   .preferences = {{workload_types::vector, 0_B, {"cpu"}},
-                                                   {workload_types::matrix, 0_B, {"null"}}}})
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu", "null"}},
+                                   .scheduler = {.preferences = {{workload_types::vector, 0_B, {"cpu"}},
+                                                                 {workload_types::matrix, 0_B, {"null"}}}}})
                         .value();
   std::vector<float> x(100, 1.5f);
   const auto scale = test::scale();
@@ -51,10 +52,11 @@ TEST_CASE("one process sends one workload type to one backend and another to ano
 }
 
 TEST_CASE("the size of the operands chooses the row", "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu", "null"}},
-                                   .preferences = {{workload_types::vector, 0_B, {"cpu"}},
-                                                   {workload_types::vector, 4000_B, {"null"}}}})
-                        .value();
+  Runtime runtime =
+      Runtime::open({.pool = {.backends = {"cpu", "null"}},
+                     .scheduler = {.preferences = {{workload_types::vector, 0_B, {"cpu"}},
+                                                   {workload_types::vector, 4000_B, {"null"}}}}})
+          .value();
   std::vector<float> small(999, 1.0f), large(1000, 1.0f);
   CHECK(runtime.run(Job(test::scale()(small, 2.0f), workload_types::vector))->backend() == "cpu");
   CHECK(runtime.run(Job(test::scale()(large, 2.0f), workload_types::vector))->backend() == "null");
@@ -62,7 +64,8 @@ TEST_CASE("the size of the operands chooses the row", "[scheduler]") {
 
 TEST_CASE("a job without a source for the first device runs on the next and explains it", "[scheduler]") {
   Runtime runtime =
-      Runtime::open({.preferences = {{workload_types::custom, 0_B, {"vulkan", "cpu"}}}}).value();
+      Runtime::open({.scheduler = {.preferences = {{workload_types::custom, 0_B, {"vulkan", "cpu"}}}}})
+          .value();
   if (!test::has_device(runtime, "vulkan")) return;
   std::vector<float> x(10, 1.0f);
   auto ticket = runtime.submit(test::host_scale()(x, 2.0f));
@@ -77,7 +80,7 @@ TEST_CASE("a job without a source for the first device runs on the next and expl
 
 TEST_CASE("a job over the budget of the only device that it requests fails and changes nothing",
           "[scheduler]") {
-  Runtime runtime = Runtime::open({.lane_memory = 1_MiB}).value();
+  Runtime runtime = Runtime::open({.pool = {.lane_memory = 1_MiB}}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   std::vector<float> x(1'000'000, 1.0f);
   CHECK(runtime.run(test::scale()(x, 2.0f), {.on = "vulkan"}).error() == Errc::over_budget);
@@ -90,7 +93,7 @@ TEST_CASE("a device that does not exist is an error that lists the devices", "[s
   auto nowhere = runtime.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait();
   CHECK(nowhere.error() == Errc::not_found);
   CHECK(nowhere.error().sentence() == "There is no device 'abacus' (there is 'cpu:0').");
-  Runtime with_missing = Runtime::open({.backends = {{"cuda", "cpu"}}}).value();
+  Runtime with_missing = Runtime::open({.pool = {.backends = {"cuda", "cpu"}}}).value();
   if (has(with_missing, "cuda")) return test::skip("there is a CUDA device");
   CHECK(with_missing.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait().error().sentence() ==
         "There is no device 'abacus' (there is 'cpu:0').");
@@ -233,8 +236,9 @@ TEST_CASE("an exception of a host function fails its job and no other", "[schedu
 }
 
 TEST_CASE("jobs that wait for jobs do not deadlock", "[scheduler]") {
-  Runtime runtime =
-      Runtime::open({.backends = {{"cpu"}}, .lanes_per_device = 8, .concurrent_jobs = 2}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}, .lanes_per_device = 8},
+                                   .scheduler = {.concurrent_jobs = 2}})
+                        .value();
   const auto inner = test::host_scale();
   const auto outer = test::on_host("outer", [&](Range range, std::span<float> x) {
     for (std::uint64_t i : range) {
@@ -385,11 +389,12 @@ TEST_CASE("several runtimes coexist, and all their threads are joined", "[schedu
 }
 
 TEST_CASE("scheduler options out of range are refused", "[scheduler]") {
-  CHECK(Runtime::open({.backends = {{"cpu"}}, .concurrent_jobs = 0}).error() == Errc::invalid_argument);
-  CHECK(Runtime::open({.backends = {{"cpu"}}, .job_time_limit = Duration::zero()}).error() ==
+  CHECK(Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = 0}}).error() ==
         Errc::invalid_argument);
-  auto unknown =
-      Runtime::open({.backends = {{"cpu"}}, .preferences = {{workload_types::image, 0_B, {"opengl"}}}});
+  CHECK(Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.job_time_limit = Duration::zero()}})
+            .error() == Errc::invalid_argument);
+  auto unknown = Runtime::open({.pool = {.backends = {"cpu"}},
+                                .scheduler = {.preferences = {{workload_types::image, 0_B, {"opengl"}}}}});
   CHECK(unknown.error() == Errc::invalid_argument);
   CHECK(unknown.error().sentence() ==
         "The preference for image work names a backend ('opengl') that does not exist.");

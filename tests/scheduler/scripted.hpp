@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/provider.hpp"
+#include "scheduler/core.hpp"
 #include "support/scripted_pool.hpp"
 
 namespace wye::test {
@@ -48,7 +49,7 @@ inline Scheduler scheduler_of(const std::vector<Scripted>& devices, SchedulerOpt
     for (const Scripted& device : devices) row.backends.push_back(device->info().backend);
     options.preferences.push_back(row);
   }
-  return Scheduler::open(pool_of(devices, std::move(pool_options)), std::make_shared<Builder>(clock),
+  return scheduler::open(pool_of(devices, std::move(pool_options)), std::make_shared<Builder>(clock),
                          std::move(options))
       .value();
 }

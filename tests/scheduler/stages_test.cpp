@@ -88,7 +88,8 @@ TEST_CASE("a running job that is cancelled at any step settles as cancelled and 
 TEST_CASE(
     "a job that waits for its predecessor is cancelled at once, and its followers follow the predecessor",
     "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}, .concurrent_jobs = 2}).value();
+  Runtime runtime =
+      Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = 2}}).value();
   test::Latch latch;
   auto x = runtime.array<float>(4);
   for (float& value : x.write().value()) value = 1.0f;

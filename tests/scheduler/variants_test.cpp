@@ -39,7 +39,9 @@ struct Timed {
         .value();
   }
   Runtime runtime(bool measures = true) {
-    return Runtime::open({.backends = {{"cpu"}}, .clock = &clock, .measure_variants = measures}).value();
+    return Runtime::open(
+               {.pool = {.backends = {"cpu"}}, .scheduler = {.measure_variants = measures}, .clock = &clock})
+        .value();
   }
 };
 
@@ -215,7 +217,7 @@ TEST_CASE("a job whose variant fails fails, and the next job tries the next vari
 
 TEST_CASE("variants of a GPU give the same results; one that does not compile is named and not used",
           "[scheduler]") {
-  Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan"}}}).value();
   if (!test::has_device(runtime, "vulkan")) return;
   const Doubling product = in_glsl("product", "x[i] *= 2;"), sum = in_glsl("sum", "x[i] += x[i];"),
                  wrong = in_glsl("wrong", "x[i] *= twice;");
@@ -242,7 +244,7 @@ TEST_CASE("variants of a GPU give the same results; one that does not compile is
 TEST_CASE("builds and prewarming make every variant ready", "[scheduler]") {
   const Doubling product = in_glsl("product", "x[i] *= 2;"), sum = in_glsl("sum", "x[i] += x[i];");
   for (const bool prewarms : {false, true}) {
-    Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
+    Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan"}}}).value();
     if (!test::has_device(runtime, "vulkan")) return;
     const Doubling either = fastest_of(product, {sum});
     if (prewarms)
@@ -253,12 +255,12 @@ TEST_CASE("builds and prewarming make every variant ready", "[scheduler]") {
     std::vector<float> x(3, 1.0f);
     for (int i = 0; i < 2; ++i) CHECK(runtime.run(on(either, x))->cache_tier() == CacheTier::memory);
   }
-  Runtime runtime = Runtime::open({.backends = {{"vulkan"}}, .cache_directory = ""}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan"}}}).value();
   CHECK(runtime.run(Job::build(fastest_of(in_glsl("wrong", "nothing"), {sum}))));
   CHECK(runtime.run(Job::build(in_glsl("wrong", "nothing"))).error() == Errc::compile_failed);
 
   Runtime same_bits =
-      Runtime::open({.backends = {{"vulkan"}}, .cache_directory = "", .measure_variants = false}).value();
+      Runtime::open({.pool = {.backends = {"vulkan"}}, .scheduler = {.measure_variants = false}}).value();
   CHECK(same_bits.run(Job::build(fastest_of(product, {sum}))));
   CHECK(same_bits.metrics().cache.misses == 1);
 }
@@ -273,7 +275,7 @@ TEST_CASE("many threads find the quickest variant together", "[scheduler]") {
     });
   };
   const Doubling either = fastest_of(counting("slow", slow, 20ms), {counting("quick", quick, 0ms)});
-  Runtime runtime = Runtime::open({.backends = {{"cpu"}}, .lanes_per_device = 4}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}, .lanes_per_device = 4}}).value();
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 8; ++t)

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 #include "support/scripted_device.hpp"
@@ -25,7 +26,7 @@ inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions opt
     inventory.adapters.push_back(device->info());
     inventory.devices.push_back(device);
   }
-  return pool::Pool::wrap(pool::Pool::open(std::move(options), std::move(inventory)));
+  return detail::Internals::make<ContextPool>(pool::Pool::open(std::move(options), std::move(inventory)));
 }
 
 }  // namespace wye::test

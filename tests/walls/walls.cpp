@@ -27,7 +27,7 @@ const std::map<std::string, Names> arrows{
     {"cache", {"base", "device", "kernel"}},
     {"pool", {"base", "device"}},
     {"data", {"base", "device", "pool"}},
-    {"scheduler", {"base", "device", "kernel", "pool", "data"}},
+    {"scheduler", {"base", "device", "kernel", "cache", "pool", "data"}},
     {"runtime", {"base", "device", "kernel", "cache", "pool", "data", "scheduler"}},
     {"interop", {"base", "device", "pool", "data", "runtime"}},
 };
@@ -237,7 +237,8 @@ std::optional<std::string> target_of(const std::string& included) {
 
 class Checker {
  public:
-  explicit Checker(const fs::path& root) : root_(root) {}
+  Checker(const fs::path& root, std::size_t most_public_headers)
+      : root_(root), most_public_headers_(most_public_headers) {}
 
   std::vector<Violation> check() {
     for (const auto& entry : fs::directory_iterator(root_ / "src/backend"))
@@ -247,6 +248,7 @@ class Checker {
     }
     for (const auto& entry : fs::directory_iterator(root_))
       if (entry.path().extension() == ".md") check_markdown(entry.path().filename().string());
+    check_public_headers();
     std::sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
     return std::move(found_);
   }
@@ -346,6 +348,19 @@ class Checker {
     }
   }
 
+  // Headers below a folder "detail" are installed, but users do not include them.
+  void check_public_headers() {
+    std::size_t headers = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(root_ / "include")) {
+      const auto path = entry.path().lexically_relative(root_).generic_string();
+      headers += entry.path().extension() == ".hpp" && path.find("/detail/") == std::string::npos;
+    }
+    if (headers > most_public_headers_)
+      add("number of public headers", "include",
+          "There are " + std::to_string(headers) + " public headers, over the limit of " +
+              std::to_string(most_public_headers_) + ".");
+  }
+
   void check_readme(const std::string& folder) {
     std::ifstream file(root_ / folder / "README.md");
     if (!file) return add("readmes", folder, "The room has no README.md.");
@@ -362,15 +377,19 @@ class Checker {
 
   fs::path root_;
   Names backends_;
+  std::size_t most_public_headers_;
   std::vector<Violation> found_;
 };
 
 }  // namespace
 
-std::vector<Violation> check(const fs::path& root) { return Checker(root).check(); }
+std::vector<Violation> check(const fs::path& root, std::size_t most_public_headers) {
+  return Checker(root, most_public_headers).check();
+}
 
 std::vector<std::string> rules() {
-  std::vector<std::string> all{"arrows", "backend names", "public headers", "readmes", "rooms", "width"};
+  std::vector<std::string> all{
+      "arrows", "backend names", "number of public headers", "public headers", "readmes", "rooms", "width"};
   for (const auto& phrase : voice()) all.push_back("voice: " + phrase.of);
   for (const auto& words : vocabulary()) all.push_back(words.of);
   return all;

@@ -1,5 +1,6 @@
 #pragma once
 /// Checks a source tree: the includes and words of each room, and the voice of comments and Markdown.
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,8 +13,8 @@ struct Violation {
   std::string sentence;
 };
 
-/// Returns every violation in the tree at `root`, sorted by path.
-std::vector<Violation> check(const std::filesystem::path& root);
+/// Returns every violation in the tree at `root`, sorted by path. Headers below a folder "detail" do not count as public.
+std::vector<Violation> check(const std::filesystem::path& root, std::size_t most_public_headers = 45);
 
 /// Returns the rules of `check`.
 std::vector<std::string> rules();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
+#include <string>
 
 #include "support/catch.hpp"
 #include "walls.hpp"
@@ -16,6 +17,7 @@ std::vector<std::string> lines_of(const std::vector<walls::Violation>& violation
 
 const std::filesystem::path tree = SOURCE_TREE;
 const std::filesystem::path planted = tree / "tests/walls/planted";
+constexpr std::size_t planted_headers = 5;
 
 }  // namespace
 
@@ -29,12 +31,12 @@ TEST_CASE("exactly the planted violations are found", "[walls]") {
   std::ifstream file(planted / "expected.txt");
   for (std::string line; std::getline(file, line);) expected.push_back(line);
   std::sort(expected.begin(), expected.end());
-  CHECK(lines_of(walls::check(planted)) == expected);
+  CHECK(lines_of(walls::check(planted, planted_headers - 1)) == expected);
 }
 
 TEST_CASE("a violation of every rule is planted", "[walls]") {
   std::set<std::string> caught;
-  for (const auto& violation : walls::check(planted)) caught.insert(violation.rule);
+  for (const auto& violation : walls::check(planted, planted_headers - 1)) caught.insert(violation.rule);
   for (const auto& rule : walls::rules()) {
     INFO(rule);
     CHECK(caught.contains(rule));

@@ -40,7 +40,7 @@ std::optional<StandIn> stand_in() {
 }
 
 /// A separate runtime, because lanes keep their handles of cuBLAS.
-Runtime new_runtime() { return Runtime::open({}).value(); }
+Runtime new_runtime() { return Runtime::open().value(); }
 
 constexpr workloads::MatmulShape small{37, 21, 50};
 
@@ -73,7 +73,7 @@ TEST_CASE("matmul opens cuBLAS on no runtime without CUDA", "[workloads][cublas]
   if (is_open()) {
     return test::skip("cuBLAS is open already");
   }
-  Runtime runtime = Runtime::open({.backends = std::vector<std::string>{"cpu"}}).value();
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   const std::vector<float> a(64, 1.0f), b(64, 2.0f);
   std::vector<float> c(64);
   REQUIRE(runtime.run(workloads::matmul(a, b, c)));

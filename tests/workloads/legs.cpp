@@ -10,9 +10,12 @@
 namespace wye::test {
 
 Runtime& the_runtime() {
-  static Runtime runtime =
-      Runtime::open({.lane_memory = Bytes{std::uint64_t{2} << 30}, .job_time_limit = std::chrono::minutes(5)})
-          .value();
+  static Runtime runtime = [] {
+    RuntimeOptions options = RuntimeOptions::from_environment().value();
+    options.pool.lane_memory = Bytes{std::uint64_t{2} << 30};
+    options.scheduler.job_time_limit = std::chrono::minutes(5);
+    return Runtime::open(std::move(options)).value();
+  }();
   return runtime;
 }
 

@@ -515,7 +515,7 @@ TEST_CASE("a cache directory is listed, verified, packed, trimmed and cleared", 
   const std::string caches = folder / "caches";
   fs::create_directory(caches);
   CHECK(has(run({"cache", "ls", caches}).out, "0 files, 0 bytes, 0 damaged, in " + caches));
-  auto runtime = wye::Runtime::open({.cache_directory = caches}).value();
+  auto runtime = wye::Runtime::open({.cache = {.directory = caches}}).value();
   const auto kernel = wye::Kernel<wye::ReadWrite<float>, float>::make(
                           {.name = "scale up", .sources = {wye::Glsl{.text = scale}}})
                           .value();
@@ -535,8 +535,7 @@ TEST_CASE("a cache directory is listed, verified, packed, trimmed and cleared", 
   CHECK(packed.status == 0);
   CHECK(packed.out == "1 kernels of " + caches + " packed into " + (folder / "kernels.bundle") + "\n");
   {
-    auto shipped =
-        wye::Runtime::open({.cache_directory = "", .cache_bundles = {folder / "kernels.bundle"}}).value();
+    auto shipped = wye::Runtime::open({.cache = {.bundles = {folder / "kernels.bundle"}}}).value();
     for (const wye::Device& device : shipped.devices())
       (void)shipped.cache().find_or_build(kernel, device).has_value();
     CHECK(shipped.metrics().cache.bundle_hits == devices);

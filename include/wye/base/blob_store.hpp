@@ -1,18 +1,29 @@
 #pragma once
 /// The port to the storage of compiled kernels: a directory by default, or the application's own storage.
-#include <wye/base/bytes.hpp>
-#include <wye/base/digest.hpp>
+#include <wye/base/config.hpp>
 #include <wye/base/result.hpp>
 
+#include <array>
+#include <compare>
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace wye {
 inline namespace v0 {
 
-/// Stores blobs under digests. A store may lose blobs, but never confuse them. The caller verifies each blob.
+/// 256 bits that identify some content.
+struct Digest {
+  std::array<std::byte, 32> bytes{};
+  friend constexpr auto operator<=>(const Digest&, const Digest&) = default;
+  /// Returns 64 lower-case hexadecimal digits.
+  WYE_API std::string hex() const;
+};
+
+/// Storage for blobs under digests, for `CacheOptions::store`. A store may lose blobs, but must not confuse them: the cache
+/// checks the content of each blob.
 /// Threads: thread-safe; several processes may share one store.
 class WYE_API BlobStore {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-/// Time: one steady clock, which a test can replace by a clock that stands still.
+/// Time: clocks, deadlines and requests to stop.
 #include <wye/base/config.hpp>
 
 #include <atomic>
@@ -70,6 +70,27 @@ class Deadline {
   enum class Kind : std::uint8_t { never, relative, absolute };
   Kind kind_ = Kind::never;
   Duration span_{};
+};
+
+/// Tells a host function that its job was cancelled or that the job's time limit passed. Valid during the call that
+/// received it.
+/// Threads: thread-safe.
+/// Cost:    `stop_requested` is one load, and one clock read if the job has a time limit. Call it every few thousand
+///          items.
+class StopToken {
+ public:
+  StopToken() = default;
+  StopToken(const std::atomic<bool>* flag, Instant until = Instant::max(), const Clock* clock = nullptr)
+      : flag_(flag), until_(until), clock_(clock) {}
+  bool stop_requested() const noexcept {
+    if (flag_ && flag_->load(std::memory_order_relaxed)) return true;
+    return clock_ && until_ != Instant::max() && clock_->now() >= until_;
+  }
+
+ private:
+  const std::atomic<bool>* flag_ = nullptr;
+  Instant until_ = Instant::max();
+  const Clock* clock_ = nullptr;
 };
 
 }  // namespace v0

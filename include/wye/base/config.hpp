@@ -40,10 +40,15 @@ struct Version {
 /// The version of the headers this translation unit was compiled with.
 WYE_LOCAL inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
 
-/// Returns the version of the loaded library. `Runtime::open`, `ContextPool::open` and `ShaderCache::open` refuse
+/// Returns the version of the loaded library. `open` of Runtime, ContextPool, ShaderCache and Scheduler refuses
 /// headers whose major.minor differs.
 /// Threads: thread-safe.
 WYE_API Version library_version() noexcept;
+
+namespace detail {
+/// Gives wye's own sources the state behind public handles. No public header defines it.
+struct Internals;
+}  // namespace detail
 
 /// Returns "0.1.0".
 WYE_API std::string to_string(Version version);

@@ -3,9 +3,8 @@
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/config.hpp>
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
-#include <wye/cache/manifest.hpp>
+#include <wye/cache/shader_cache.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,16 +1,15 @@
 #pragma once
 /// The ShaderCache: builds each kernel once per device and keeps the executables within bounds.
+#include <wye/base/blob_store.hpp>
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
-#include <wye/cache/kernel_handle.hpp>
-#include <wye/cache/manifest.hpp>
-#include <wye/cache/prewarm.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
 #include <wye/kernel/kernel.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,6 +23,10 @@ inline namespace v0 {
 namespace device {
 class ExecutableProvider;
 }
+namespace cache {
+class HandleState;
+class Prewarming;
+}  // namespace cache
 
 /// Selects the entry to evict when the cache is full.
 enum class Eviction : std::uint8_t {
@@ -48,24 +51,44 @@ struct BuildEvent {
 /// dropped. The function may use the cache but must not destroy its last copy.
 using BuildSink = std::function<void(const BuildEvent&)>;
 
-/// Zero bytes or zero kernels keep nothing longer than it is used.
+/// Options of `ShaderCache::open`. The variables are read by `RuntimeOptions::from_environment` alone. Zero bytes or zero
+/// kernels keep nothing longer than it is used.
+///
+/// | option            | default      | environment        | unit, range                                   |
+/// |-------------------|--------------|--------------------|-----------------------------------------------|
+/// | directory         | memory only  | WYE_CACHE_DIR      | path; of the variable "none": memory only     |
+/// | require_directory | true         | -                  | see below                                     |
+/// | memory            | 256 MiB      | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                  |
+/// | kernels           | 1000         | WYE_CACHED_KERNELS | executables, 0 to 1,000,000                   |
+/// | eviction          | lru          | -                  | lru, slru                                     |
+/// | disk              | 1 GiB        | WYE_CACHE_DISK     | bytes, or with KiB, MiB, GiB                  |
+/// | disk_kernels      | 100,000      | -                  | files                                         |
+/// | durable           | false        | WYE_CACHE_DURABLE  | 0, 1                                          |
+/// | bundles           | none         | -                  | paths of files of `wyec bundle`               |
+/// | store             | none         | -                  | a BlobStore of the host                       |
+/// | warm_compilers    | false        | WYE_WARM_COMPILERS | 0, 1                                          |
+/// | on_build          | none         | -                  | called after each build: see BuildSink        |
+/// | log               | none         | -                  | see RuntimeOptions                            |
+/// | clock             | steady clock | -                  |                                               |
 struct CacheOptions {
-  std::string directory = {};          ///< of artefacts shared by processes; empty: memory only
-  Bytes memory = Bytes{256ull << 20};  ///< of live executables
-  std::uint32_t kernels = 1000;        ///< live executables
-  Eviction eviction = Eviction::lru;   ///< in memory
-  LogSink log = {};
-  const Clock* clock = nullptr;           ///< null: the steady clock
-  Bytes disk = Bytes{1ull << 30};         ///< of files in the directory; zero stores nothing
-  std::uint32_t disk_kernels = 100'000;   ///< files in the directory
-  std::vector<std::string> bundles = {};  ///< files of `wyec bundle`, searched before the directory
-  BuildSink on_build = {};
-  bool durable =
-      false;  ///< waits for the disk, so that files survive a power cut; otherwise damage is detected and
-              ///< the kernel built again
+  std::string directory = {};  ///< of artefacts, which processes share; empty: memory only
+  /// false: if there is no directory, or it cannot be used, the cache opens in memory only, with a warning in the log.
+  bool require_directory = true;
+  Bytes memory = Bytes{256ull << 20};    ///< limit of the live executables
+  std::uint32_t kernels = 1000;          ///< limit of the live executables
+  Eviction eviction = Eviction::lru;     ///< in memory
+  Bytes disk = Bytes{1ull << 30};        ///< limit of the files in the directory; zero stores nothing
+  std::uint32_t disk_kernels = 100'000;  ///< limit of the files in the directory
+  /// Waits for the disk, so that files survive a power cut. Otherwise a damaged file is detected and its kernel built again.
+  bool durable = false;
+  std::vector<std::string> bundles = {};  ///< searched before the directory
+  std::shared_ptr<BlobStore> store = {};  ///< keeps the artefacts instead of a directory, which must be empty
   /// Initializes the GLSL compiler on a thread of the cache: its first compile takes 70 ms longer than later ones. Set
   /// it if the host will compile; a restarted host usually finds its kernels stored.
   bool warm_compilers = false;
+  BuildSink on_build = {};
+  LogSink log = {};
+  const Clock* clock = nullptr;  ///< null: the steady clock
 };
 
 /// Counts since the cache was opened, all read at one moment.
@@ -114,14 +137,97 @@ struct KernelMetrics {
   friend bool operator==(const KernelMetrics&, const KernelMetrics&) = default;
 };
 
+/// One kernel on one device of a run.
+struct ManifestEntry {
+  Digest key;              ///< of source, options, constants and compiler
+  std::string kernel;      ///< name
+  std::string backend;     ///< "vulkan"
+  std::string device;      ///< the driver's name of it
+  std::uint64_t uses = 0;  ///< requests
+  Duration took{};         ///< the longest build or load
+  friend bool operator==(const ManifestEntry&, const ManifestEntry&) = default;
+};
+
+/// The kernels that a run used, to ship with an application. `ShaderCache::manifest` records it; `ShaderCache::prewarm` builds its kernels.
+struct Manifest {
+  std::vector<ManifestEntry> entries;  ///< in the order of their first use
+
+  /// Errors: not_found, io; unsupported (a newer version); corrupt (truncated, damaged, or not a manifest). Each names the
+  ///         path.
+  WYE_API static Result<Manifest> read(const std::string& path);
+  /// Writes lines of text and their digest, atomically.
+  /// Errors: io.
+  WYE_API Result<void> write(const std::string& path) const;
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
+/// Builds kernels in the background, one after the other, on one thread of low priority. The destructor starts no further
+/// build and waits for the current one.
+/// Threads: thread-safe.
+class WYE_API Prewarm {
+ public:
+  /// Counts kernels times devices, except kernels without a source for the device.
+  struct Progress {
+    std::size_t total = 0;
+    std::size_t ready = 0;      ///< built now or before
+    std::size_t failed = 0;     ///< `ShaderCache::find_or_build` returns the error
+    bool ended = false;         ///< completed, cancelled, or the cache is full
+    std::size_t unmatched = 0;  ///< entries of the manifest that match none of the kernels and devices
+  };
+
+  Prewarm(Prewarm&&) noexcept;
+  Prewarm& operator=(Prewarm&&) noexcept;
+  ~Prewarm();
+
+  Progress progress() const;
+  /// Starts no further build. Does not wait.
+  void cancel();
+  /// Waits until it has ended; false if `deadline` passes first.
+  bool wait(Deadline deadline = {});
+
+ private:
+  friend struct detail::Internals;
+  explicit Prewarm(std::unique_ptr<cache::Prewarming> state) noexcept;
+  std::unique_ptr<cache::Prewarming> state_;
+};
+
+/// A kernel on one device. Repeated use costs a few loads: it takes no lock and copies no shared pointer.
+///
+///     auto scale = cache.handle(kernel, device);
+///     while (...) {
+///       auto ready = scale->find_or_build();
+///       if (!ready) return ready.error();
+///       lease.dispatch(**ready, ...);
+///     }
+///
+/// Threads: one thread at a time; each thread has its own handle.
+class WYE_API KernelHandle {
+ public:
+  KernelHandle(KernelHandle&&) noexcept;
+  KernelHandle& operator=(KernelHandle&&) noexcept;
+  ~KernelHandle();
+
+  /// Returns the executable that `ShaderCache::find_or_build` would return. Every call is a use, for metrics and for the
+  /// order of eviction. The pointer is valid until the next call or the end of the handle; the executable is not evicted
+  /// before that.
+  /// Errors: those of `ShaderCache::find_or_build`; closed (moved from).
+  /// Cost:   about a third of copying an `Executable` (bench/cache_bench.cpp).
+  Result<const Executable*> find_or_build(Deadline deadline = {});
+
+ private:
+  friend class ShaderCache;
+  explicit KernelHandle(std::unique_ptr<cache::HandleState> state);
+  std::unique_ptr<cache::HandleState> state_;
+};
+
 /// Builds each kernel once per device, also among processes that share a directory, and keeps the executables within
 /// bounds, evicting the least recently used. Copies share one cache.
 /// Threads: thread-safe. A build blocks only callers that need the same kernel. The end of the last copy waits for builds
 ///          that continued after a deadline.
 class WYE_API ShaderCache {
  public:
-  /// Errors: invalid_argument; io (the directory cannot be created, or other users can write to it); of a bundle:
-  ///         not_found, corrupt, unsupported, io.
+  /// Errors: invalid_argument (a directory and a store, an unknown eviction); io (the directory cannot be created, or other
+  ///         users can write to it); of a bundle: not_found, corrupt, unsupported, io.
   static Result<ShaderCache> open(CacheOptions options = {}, Version header = header_version);
 
   /// Returns the executable of `kernel` on `device`; builds it if there is none. An entry in use is never evicted.
@@ -138,7 +244,7 @@ class WYE_API ShaderCache {
   /// The cache keeps the last 256 descriptions, up to 16 MiB, until `clear`.
   /// Errors: also those of `AnyKernel::make`.
   /// Cost:   of a hit: about 100 ns for 4 KiB of text, without making the description (bench/cache_bench.cpp).
-  Result<Executable> find_or_build(const KernelDescription& description, const Device& device,
+  Result<Executable> find_or_build(const detail::KernelDescription& description, const Device& device,
                                    Deadline deadline = {});
 
   /// Returns a handle of `kernel` on `device`, for one thread that uses it repeatedly. Builds nothing yet.
@@ -169,14 +275,10 @@ class WYE_API ShaderCache {
   /// Removes every idle executable and forgets every failure, including builds that ended a process. Stored files stay.
   void clear();
 
-  const std::shared_ptr<device::ExecutableProvider>& provider() const noexcept { return provider_; }
-  /// A scheduler takes its executables from a cache.
-  operator const std::shared_ptr<device::ExecutableProvider>&() const noexcept { return provider_; }
-
  private:
-  explicit ShaderCache(std::shared_ptr<device::ExecutableProvider> provider)
-      : provider_(std::move(provider)) {}
-  std::shared_ptr<device::ExecutableProvider> provider_;
+  friend struct detail::Internals;
+  explicit ShaderCache(std::shared_ptr<device::ExecutableProvider> state) : state_(std::move(state)) {}
+  std::shared_ptr<device::ExecutableProvider> state_;
 };
 
 }  // namespace v0

@@ -2,7 +2,7 @@
 /// Data that stays where it is used: host-side handles whose contents the runtime moves when needed.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/operand.hpp>
+#include <wye/device/detail/operand.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -70,10 +70,10 @@ class WYE_API AnyArray {
   explicit AnyArray(std::shared_ptr<data::ArrayState> state) : state_(std::move(state)) {}
   /// Returns the number of elements.
   std::uint64_t size() const noexcept;
-  Operand operand(Access access) const;
-  const std::shared_ptr<data::ArrayState>& state() const noexcept { return state_; }
+  detail::Operand operand(Access access) const;
 
  protected:
+  friend struct detail::Internals;
   Result<data::View> read_bytes(Deadline deadline) const;
   Result<data::View> write_bytes(Deadline deadline);
   std::shared_ptr<data::ArrayState> state_;

@@ -1,10 +1,18 @@
 #pragma once
-/// Memory on one device, explicit.
+/// Memory of devices, and the arguments of dispatches.
 #include <wye/base/bytes.hpp>
-#include <wye/device/operand.hpp>
+#include <wye/base/extent.hpp>
+#include <wye/device/detail/operand.hpp>
+#include <wye/device/schema.hpp>
 
+#include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace wye {
 inline namespace v0 {
@@ -13,31 +21,97 @@ namespace device {
 class BufferBase;
 }
 
-/// A run of elements in the memory of one device. Copies share the memory; it is freed when the last one and the last
-/// use by the device are gone.
-/// Threads: thread-compatible. What two lanes do to one buffer is ordered only by waiting.
+/// Elements in the memory of one device. Copies share the memory, which is freed after the last copy has ended and the last
+/// use by the device has completed.
+/// Threads: thread-compatible. Two lanes that use one buffer must wait for each other.
 class WYE_API Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::shared_ptr<device::BufferBase> base, ElementType element, std::uint32_t element_size);
+  explicit Buffer(std::shared_ptr<device::BufferBase> state, ElementType element, std::uint32_t element_size);
 
-  explicit operator bool() const noexcept { return base_ != nullptr; }
+  explicit operator bool() const noexcept { return state_ != nullptr; }
   Bytes bytes() const noexcept;
-  /// Elements.
+  /// Returns the number of elements.
   std::uint64_t size() const noexcept;
-  /// The address kernels see, or 0 where the device has none.
+  /// Returns the address that kernels see; 0 if the device has no addresses.
   std::uint64_t address() const noexcept;
-  /// This buffer as an operand; `first` and `count` in elements.
-  Operand operand(Access access) const;
-  Operand operand(Access access, std::uint64_t first, std::uint64_t count) const;
-
-  const std::shared_ptr<device::BufferBase>& base() const noexcept { return base_; }
+  /// Returns elements [first, first + count) as an operand.
+  detail::Operand operand(Access access) const;
+  detail::Operand operand(Access access, std::uint64_t first, std::uint64_t count) const;
 
  private:
-  std::shared_ptr<device::BufferBase> base_;
+  friend struct detail::Internals;
+  std::shared_ptr<device::BufferBase> state_;
   ElementType element_ = ElementType::opaque;
   std::uint32_t element_size_ = 1;
 };
+
+/// Device memory for results between the calls of one job, freed when the job has completed. Copies are the same memory.
+template <class T>
+class Scratch {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  using value_type = T;
+  /// Errors: none here; a job whose scratch memory does not fit returns out_of_memory or over_budget.
+  explicit Scratch(std::uint64_t count) : count_(count), id_(detail_next()) {}
+  std::uint64_t size() const { return count_; }
+  detail::Operand operand(Access access) const {
+    detail::Operand o;
+    o.kind = detail::Operand::Kind::scratch;
+    o.access = access;
+    o.element = element_type<T>();
+    o.size = sizeof(T);
+    o.count = count_;
+    o.id = id_;
+    return o;
+  }
+
+ private:
+  static std::uint64_t detail_next();
+  std::uint64_t count_;
+  std::uint64_t id_;
+};
+
+namespace detail {
+/// Returns a number that is unique among the scratch memories of this process.
+WYE_API std::uint64_t next_scratch_id() noexcept;
+}  // namespace detail
+template <class T>
+std::uint64_t Scratch<T>::detail_next() {
+  return detail::next_scratch_id();
+}
+
+/// The arguments of one dispatch, in the order of the schema. Up to eight need no allocation.
+class Arguments {
+ public:
+  void push_back(detail::Operand operand) {
+    if (count_ < few_.size())
+      few_[count_] = std::move(operand);
+    else
+      more_.push_back(std::move(operand));
+    ++count_;
+  }
+  std::size_t size() const { return count_; }
+  detail::Operand& operator[](std::size_t i) { return i < few_.size() ? few_[i] : more_[i - few_.size()]; }
+  const detail::Operand& operator[](std::size_t i) const {
+    return i < few_.size() ? few_[i] : more_[i - few_.size()];
+  }
+
+ private:
+  std::array<detail::Operand, 8> few_;
+  std::size_t count_ = 0;
+  std::vector<detail::Operand> more_;
+};
+
+namespace detail {
+/// A type with arguments and a grid, such as `Call`.
+template <class C>
+concept CallLike = requires(const C& call) {
+  { call.arguments() } -> std::same_as<const Arguments&>;
+  { call.items() } -> std::same_as<Extent3>;
+};
+}  // namespace detail
 
 namespace detail {
 template <class T>
@@ -49,8 +123,8 @@ Operand argument(const T& value) {
 }
 }  // namespace detail
 
-/// Arguments for `Lease::dispatch`: buffers and values, in the order of the kernel's parameters. A buffer's access is
-/// what the kernel's schema declares.
+/// Returns arguments for `Lease::dispatch`: buffers and values, in the order of the kernel's parameters. The kernel's schema
+/// declares how each buffer is accessed.
 template <class... A>
 Arguments arguments(const A&... values) {
   Arguments list;

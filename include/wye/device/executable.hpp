@@ -1,10 +1,12 @@
 #pragma once
-/// A kernel made ready for one device.
+/// Executables: kernels that are built for one device.
 #include <wye/base/config.hpp>
+#include <wye/base/extent.hpp>
 #include <wye/device/schema.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,34 +18,49 @@ namespace device {
 class ExecutableBase;
 }
 
-/// Where an executable was found.
+/// Options of a launch on CUDA. Members of the sources that only CUDA devices take.
+struct LaunchOptions {
+  /// Workgroups of one cluster, which run at the same time on neighbouring processors and can wait for each other. The grid
+  /// must be a multiple of the cluster in each dimension. Unset: as the code requires, otherwise no clusters. Devices of sm_90
+  /// and newer have clusters of 8 workgroups, some of them larger ones.
+  std::optional<Extent3> cluster = std::nullopt;
+  /// Runs all workgroups at the same time, so that they can wait for each other (`grid.sync()`). The grid must not exceed
+  /// `Executable::resident_groups`.
+  bool cooperative = false;
+  /// Percentage of a processor's fast memory to use as shared memory, 0 to 100; the rest is cache. A hint. Unset: the
+  /// driver's choice.
+  std::optional<std::uint32_t> shared_carveout = std::nullopt;
+  friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
+};
+
+/// Tells where an executable was found.
 enum class CacheTier : std::uint8_t {
-  none,    ///< there was nothing to find: it has not run yet, or is a function of the host
+  none,    ///< nowhere: it has not run yet, or is a host function
   memory,  ///< ready in this process
-  disk,    ///< its artefact, in the cache directory
+  disk,    ///< its artefact, in the cache directory or the store of the host
   built,   ///< nowhere: it was built
   bundle,  ///< its artefact, in a bundle
 };
-/// "memory".
+/// Returns "memory" and the like.
 WYE_API std::string_view name(CacheTier tier) noexcept;
 
-/// A kernel compiled for, and living on, one device. Copies share it.
+/// A kernel built for one device. Copies share it.
 /// Threads: thread-safe.
 class WYE_API Executable {
  public:
   Executable() = default;
-  explicit Executable(std::shared_ptr<device::ExecutableBase> base) : base_(std::move(base)) {}
-  explicit operator bool() const noexcept { return base_ != nullptr; }
+  explicit Executable(std::shared_ptr<device::ExecutableBase> state) : state_(std::move(state)) {}
+  explicit operator bool() const noexcept { return state_ != nullptr; }
   const std::string& name() const;
   const ParamSchema& schema() const;
-  /// Workgroups of it that the device runs at the same time when it runs nothing else: as many as a kernel needs whose
-  /// workgroups go on to further items, and the most that a cooperative launch may have. 0 where the driver does not say: on
-  /// all devices but CUDA's, and of native functions.
+  /// Returns the number of its workgroups that an idle device runs at the same time. A cooperative launch may have no more,
+  /// and a kernel whose workgroups loop over items needs no more. 0 if the driver does not report it: on every backend but
+  /// CUDA, and for native functions.
   std::uint64_t resident_groups() const noexcept;
-  const std::shared_ptr<device::ExecutableBase>& base() const noexcept { return base_; }
 
  private:
-  std::shared_ptr<device::ExecutableBase> base_;
+  friend struct detail::Internals;
+  std::shared_ptr<device::ExecutableBase> state_;
 };
 
 }  // namespace v0

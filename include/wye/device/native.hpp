@@ -1,20 +1,21 @@
 #pragma once
-/// Objects of a driver, as numbers: how they pass between wye and a host that uses the same driver. The headers of
-/// `interop` give them their types.
-#include <wye/base/bytes.hpp>
+/// Objects of drivers that pass between wye and a host. The headers of `interop` give them their types.
+#include <wye/base/result.hpp>
 
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace wye {
 inline namespace v0 {
 
-/// A lock that two sides have agreed on, whatever its type; it must outlive this. Empty: there is nothing to lock.
-/// Threads: as the lock behind it.
+/// Refers to a lock of any type, which wye and the host share and which must outlive this. Empty: locks nothing.
+/// Threads: as the lock itself.
 class NativeLock {
  public:
   NativeLock() = default;
@@ -37,7 +38,7 @@ class NativeLock {
   void (*unlock_)(void*) = nullptr;
 };
 
-/// A device of a driver. Made by `interop::vulkan_device`, and the like.
+/// A device of a driver, for `PoolOptions::adopt`. Made by `interop::vulkan_device` and the like.
 struct NativeDevice {
   std::string backend;         ///< "vulkan"
   std::uint64_t instance = 0;  ///< Vulkan: VkInstance
@@ -45,47 +46,40 @@ struct NativeDevice {
   std::uint64_t device = 0;    ///< Vulkan: VkDevice; CUDA: CUcontext
   std::uint64_t queue = 0;     ///< Vulkan: VkQueue
   std::uint32_t queue_family = 0;
-  NativeLock lock = {};              ///< held by whoever uses the queue
-  const void* created = nullptr;     ///< Vulkan: the VkDeviceCreateInfo it was made with
+  NativeLock lock = {};              ///< held by each thread that uses the queue
+  const void* created = nullptr;     ///< Vulkan: the VkDeviceCreateInfo of the device
   void (*entry_points)() = nullptr;  ///< Vulkan: vkGetInstanceProcAddr; null: the loader that wye opens
 };
 
-/// Memory of a driver.
-struct NativeMemory {
-  std::string backend;
-  std::uint64_t buffer = 0;   ///< Vulkan: VkBuffer
-  std::uint64_t memory = 0;   ///< Vulkan: VkDeviceMemory
-  std::uint64_t offset = 0;   ///< of the first byte in `memory`
-  std::uint64_t address = 0;  ///< what kernels know it by; CUDA: CUdeviceptr
-  Bytes bytes = {};
-};
-
-/// A point that a driver's object reaches.
-struct NativePoint {
-  std::string backend;
-  std::uint64_t object = 0;  ///< Vulkan: VkSemaphore, a timeline; CUDA: CUevent
-  std::uint64_t value = 0;
-  std::uint64_t queue = 0;  ///< CUDA, instead of `object`: CUstream, all that it was given so far
-};
-
-/// Called once, when memory that was brought is used no more: on whatever thread lets go of it last.
+/// Called once, after the last use of memory of the host, on the thread that releases it last.
 using Release = std::function<void()>;
 
-/// A handle of a driver as a number, and back: some are pointers on some machines only.
-template <class Handle>
-std::uint64_t number_of(Handle handle) noexcept {
-  if constexpr (std::is_pointer_v<Handle>)
-    return reinterpret_cast<std::uintptr_t>(handle);
-  else
-    return static_cast<std::uint64_t>(handle);
-}
-template <class Handle>
-Handle handle_of(std::uint64_t number) noexcept {
-  if constexpr (std::is_pointer_v<Handle>)
-    return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(number));
-  else
-    return static_cast<Handle>(number);
-}
+/// Objects that native functions keep with a lane between calls, such as the handle of a library. The key is an address that
+/// belongs to the function. The objects are destroyed with the lane: after all its work, before its `NativeLane::handle`, and
+/// with its context current.
+/// Threads: one thread at a time; used during calls only.
+using NativeKeep = std::map<const void*, std::shared_ptr<void>>;
+
+/// The lane that a native function submits work to. On "cuda", `handle` is the CUstream of the lane, whose context is current
+/// during the call.
+struct NativeLane {
+  std::string_view backend;  ///< "cuda"
+  std::string_view device;   ///< "cuda:0"
+  void* handle = nullptr;
+  NativeKeep* keep = nullptr;  ///< null if nothing can be kept
+};
+
+/// Tests whether a native function can be used on a device, for example because a vendor's library may not support it. Gets a
+/// lane without a handle and without `keep`; on "cuda" the context of the device is current. It may throw, and must undo its
+/// effects.
+using NativeProbe = Result<void> (*)(const NativeLane& lane);
+
+/// Elements in the memory of a device. The host must not dereference `data`.
+template <class T>
+struct DeviceSpan {
+  T* data = nullptr;       ///< the device address
+  std::uint64_t size = 0;  ///< elements
+};
 
 }  // namespace v0
 }  // namespace wye

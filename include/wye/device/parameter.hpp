@@ -1,13 +1,14 @@
 #pragma once
-/// The types of kernel parameters. `Kernel<ReadWrite<float>, float>` declares a schema with them; a function that takes
-/// a `ReadWrite<float>` accepts everything such a parameter can be given.
+/// Parameter types of kernels. `Kernel<ReadWrite<float>, float>` declares a schema. A function with a parameter
+/// `ReadWrite<float>` accepts every argument that such a kernel accepts.
 #include <wye/device/buffer.hpp>
-#include <wye/device/members.hpp>
-#include <wye/device/native_code.hpp>
-#include <wye/device/operand.hpp>
+#include <wye/device/detail/members.hpp>
+#include <wye/device/detail/native_code.hpp>
+#include <wye/device/detail/operand.hpp>
 #include <wye/device/schema.hpp>
 
 #include <concepts>
+#include <cstring>
 #include <ranges>
 #include <span>
 #include <type_traits>
@@ -18,18 +19,18 @@ inline namespace v0 {
 
 namespace detail {
 
-/// Something of wye that knows how to be an operand: Array<T>, Buffer, Scratch<T>.
+/// A type of wye that can be an operand: Array<T>, Buffer, Scratch<T>.
 template <class A>
 concept HasOperand = requires(const A& a) {
   { a.operand(Access::read) } -> std::same_as<Operand>;
 };
 
-/// That, of elements that are `T`, or that it does not know.
+/// The same, with elements of `T` or of unknown type.
 template <class A, class T>
 concept HasOperandOf = HasOperand<A> &&(
     !requires { typename A::value_type; } || requires { requires std::same_as<typename A::value_type, T>; });
 
-/// Memory of the host that outlives the expression: an lvalue container, or a span.
+/// Host memory that outlives the expression: an lvalue container, or a span.
 template <class A, class T>
 concept HostMemory = !HasOperand<std::remove_cvref_t<A>> && std::ranges::contiguous_range<A> &&
                      std::ranges::sized_range<A> && std::ranges::borrowed_range<A> &&
@@ -44,7 +45,7 @@ class Parameter {
   using element_type = T;
   static constexpr Access access_mode = access;
 
-  /// Borrows host memory until the job has settled.
+  /// Borrows host memory until the job has completed.
   template <HostMemory<Element> A>
   Parameter(A&& memory)  // NOLINT
       : operand_(Operand::host_span(std::span<Element>(std::ranges::data(memory), std::ranges::size(memory)),
@@ -54,7 +55,7 @@ class Parameter {
 
   const Operand& operand() const { return operand_; }
   std::uint64_t size() const { return operand_.count; }
-  /// Elements [first, first + count) of it.
+  /// Returns elements [first, first + count).
   Parameter slice(std::uint64_t first, std::uint64_t count) const {
     Parameter part = *this;
     part.operand_ = operand_.slice(first, count);
@@ -67,19 +68,19 @@ class Parameter {
 
 }  // namespace detail
 
-/// A run of `T` that the kernel reads.
+/// Elements of `T` that the kernel reads.
 template <class T>
 struct Read : detail::Parameter<T, Access::read> {
   using detail::Parameter<T, Access::read>::Parameter;
   Read(const detail::Parameter<T, Access::read>& p) : detail::Parameter<T, Access::read>(p) {}
 };
-/// A run of `T` that the kernel writes completely: what was in it does not matter.
+/// Elements of `T` that the kernel writes completely. Their previous contents are not copied to the device.
 template <class T>
 struct Write : detail::Parameter<T, Access::write> {
   using detail::Parameter<T, Access::write>::Parameter;
   Write(const detail::Parameter<T, Access::write>& p) : detail::Parameter<T, Access::write>(p) {}
 };
-/// A run of `T` that the kernel reads and writes, or writes in part.
+/// Elements of `T` that the kernel reads and writes, or writes in part.
 template <class T>
 struct ReadWrite : detail::Parameter<T, Access::read_write> {
   using detail::Parameter<T, Access::read_write>::Parameter;
@@ -89,8 +90,7 @@ struct ReadWrite : detail::Parameter<T, Access::read_write> {
 
 namespace detail {
 
-/// What a parameter type of a kernel means: its slot, its operand, and what a host function and a native one get
-/// for it.
+/// Maps a parameter type to its slot, its operand, and the arguments of host functions and native functions.
 template <class P>
 struct ParameterTraits {
   static_assert(std::is_trivially_copyable_v<P>,

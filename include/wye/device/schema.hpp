@@ -3,7 +3,6 @@
 #include <wye/base/extent.hpp>
 #include <wye/base/half.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/feature.hpp>
 
 #include <cstdint>
 #include <string>
@@ -17,19 +16,19 @@ inline namespace v0 {
 enum class Access : std::uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
 constexpr bool reads(Access a) { return (static_cast<unsigned>(a) & 1u) != 0; }
 constexpr bool writes(Access a) { return (static_cast<unsigned>(a) & 2u) != 0; }
-/// "read_write".
+/// Returns "read_write" and the like.
 WYE_API std::string_view name(Access access) noexcept;
 
 enum class SlotKind : std::uint8_t {
   buffer,     ///< a run of elements
   scalar,     ///< one number
   structure,  ///< the bytes of a plain struct
-  address,    ///< a device address, and nothing said about what lies there
+  address,    ///< a device address of unknown contents
 };
-/// "buffer".
+/// Returns "buffer" and the like.
 WYE_API std::string_view name(SlotKind kind) noexcept;
 
-/// What one element or scalar is. `opaque` is any trivially copyable type that is none of the others.
+/// Type of an element or scalar. `opaque` stands for every other trivially copyable type.
 enum class ElementType : std::uint8_t {
   opaque,
   float16,
@@ -46,10 +45,10 @@ enum class ElementType : std::uint8_t {
   bfloat16,
   boolean,
 };
-/// "float32".
+/// Returns "float32" and the like.
 WYE_API std::string_view name(ElementType type) noexcept;
 
-/// The element type of a C++ type.
+/// Returns the element type of a C++ type.
 template <class T>
 constexpr ElementType element_type() {
   using U = std::remove_cv_t<T>;
@@ -77,7 +76,7 @@ constexpr ElementType element_type() {
     return ElementType::opaque;
 }
 
-/// One number of a plain struct.
+/// One scalar of a plain struct.
 struct SlotMember {
   ElementType element = ElementType::opaque;  ///< opaque: bytes of an unknown kind
   std::uint32_t offset = 0;
@@ -92,10 +91,16 @@ struct Slot {
   Access access = Access::read;  ///< of buffers and addresses
   ElementType element = ElementType::opaque;
   std::uint32_t size = 0;  ///< bytes of one element, of the scalar, of the struct
-  /// The numbers of the struct, or of the struct that each element is; empty: only the size is known.
+  /// Scalars of the struct, or of the struct of each element. Empty: only the size is known.
   std::vector<SlotMember> members = {};
   friend bool operator==(const Slot&, const Slot&) = default;
 };
+
+/// Tells whether wye reads the members of the plain struct `T`. If it does, a source whose struct has other scalars at the
+/// offsets of `T` is refused; otherwise only the size is compared. Specialize it as false for a struct that structured
+/// bindings cannot decompose, such as one with an unnamed struct inside.
+template <class T>
+inline constexpr bool reads_members = true;
 
 /// All parameters, in order.
 struct ParamSchema {
@@ -103,7 +108,7 @@ struct ParamSchema {
   friend bool operator==(const ParamSchema&, const ParamSchema&) = default;
 };
 
-/// "(buffer read_write float32 x, scalar float32 s)".
+/// Returns "(buffer read_write float32 x, scalar float32 s)" and the like.
 WYE_API std::string to_string(const ParamSchema& schema);
 
 }  // namespace v0

@@ -1,8 +1,8 @@
 #pragma once
-/// Vulkan's own objects: bring yours, take wye's. Needs the Vulkan headers of the program that includes it; nothing is
-/// linked.
+/// Vulkan: devices, memory and semaphores of the host in wye, and those of wye in the host. Needs Vulkan headers in the
+/// program that includes it; links nothing.
 #include <vulkan/vulkan_core.h>
-#include <wye/interop/native.hpp>
+#include <wye/interop/detail/native.hpp>
 
 #include <string>
 #include <utility>
@@ -11,31 +11,31 @@ namespace wye {
 inline namespace v0 {
 namespace interop {
 
-/// A VkDevice with the one queue that is used of it.
+/// A VkDevice and the queue of it that wye uses.
 struct VulkanDevice {
   VkInstance instance = VK_NULL_HANDLE;
   VkPhysicalDevice physical = VK_NULL_HANDLE;
   VkDevice device = VK_NULL_HANDLE;
   std::uint32_t queue_family = 0;
-  VkQueue queue = VK_NULL_HANDLE;  ///< null: the first of the family
-  /// Held by whoever gives the queue something, wye and the host alike: any std::mutex, or what has its lock and unlock. Not
-  /// to be held during a call of wye.
+  VkQueue queue = VK_NULL_HANDLE;  ///< null: the first queue of the family
+  /// Held by wye and by the host during each submission to the queue: a std::mutex, or a type with its lock and unlock. The
+  /// host must not hold it during a call of wye.
   NativeLock lock = {};
-  /// What `device` was made with: it says which features and extensions are enabled, the driver does not. Read while the
-  /// device is brought, not later.
+  /// The creation parameters of `device`, which name the enabled features and extensions. Read when the device is adopted,
+  /// not later.
   const VkDeviceCreateInfo* created = nullptr;
-  /// Where the host's functions of Vulkan come from; null: from the system's loader.
+  /// Resolves the host's Vulkan functions; null: the system's loader.
   PFN_vkGetInstanceProcAddr entry_points = nullptr;
 };
 
-/// The host's own device, for `RuntimeOptions::adopt` and `PoolOptions::adopt`. It must outlive all that wye has on it.
-/// Of what was enabled wye needs timelineSemaphore and bufferDeviceAddress; the instance was made for Vulkan 1.2 or newer.
+/// Describes a device of the host for `PoolOptions::adopt`. It must outlive all objects that wye creates on it. It must have
+/// the features timelineSemaphore and bufferDeviceAddress enabled, and an instance of Vulkan 1.2 or newer.
 inline NativeDevice vulkan_device(const VulkanDevice& host) {
   NativeDevice native{.backend = "vulkan"};
-  native.instance = number_of(host.instance);
-  native.physical = number_of(host.physical);
-  native.device = number_of(host.device);
-  native.queue = number_of(host.queue);
+  native.instance = detail::number_of(host.instance);
+  native.physical = detail::number_of(host.physical);
+  native.device = detail::number_of(host.device);
+  native.queue = detail::number_of(host.queue);
   native.queue_family = host.queue_family;
   native.lock = host.lock;
   native.created = host.created;
@@ -43,17 +43,17 @@ inline NativeDevice vulkan_device(const VulkanDevice& host) {
   return native;
 }
 
-/// What stands behind a device of the backend "vulkan". Whoever uses its queue holds `lock`.
-/// Errors: invalid_argument (another backend's), device_lost.
+/// Returns the Vulkan objects of a device of wye. Callers hold `lock` while they use the queue.
+/// Errors: invalid_argument (another backend), device_lost.
 inline Result<VulkanDevice> vulkan_device(const Device& device) {
-  auto native = native_device("vulkan", device);
+  auto native = detail::native_device("vulkan", device);
   if (!native) return std::move(native).error();
   VulkanDevice out;
-  out.instance = handle_of<VkInstance>(native->instance);
-  out.physical = handle_of<VkPhysicalDevice>(native->physical);
-  out.device = handle_of<VkDevice>(native->device);
+  out.instance = detail::handle_of<VkInstance>(native->instance);
+  out.physical = detail::handle_of<VkPhysicalDevice>(native->physical);
+  out.device = detail::handle_of<VkDevice>(native->device);
   out.queue_family = native->queue_family;
-  out.queue = handle_of<VkQueue>(native->queue);
+  out.queue = detail::handle_of<VkQueue>(native->queue);
   out.lock = native->lock;
   out.entry_points = reinterpret_cast<PFN_vkGetInstanceProcAddr>(native->entry_points);
   return out;
@@ -61,37 +61,37 @@ inline Result<VulkanDevice> vulkan_device(const Device& device) {
 
 /// Memory of one VkDevice.
 struct VulkanBuffer {
-  /// Made for storage, transfer in both directions and device addresses, exclusive to the device's queue family. Null, of
-  /// what is brought: wye makes one over `memory`.
+  /// Has usage for storage, transfer in both directions and device addresses, exclusive to the device's queue family. Null in
+  /// memory of the host: wye creates a VkBuffer over `memory`.
   VkBuffer buffer = VK_NULL_HANDLE;
   /// Allocated with VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, for device memory.
   VkDeviceMemory memory = VK_NULL_HANDLE;
   VkDeviceSize offset = 0;  ///< of the first byte, in `memory`
   VkDeviceSize bytes = 0;
-  VkDeviceAddress address = 0;  ///< of what is taken
+  VkDeviceAddress address = 0;  ///< set by wye; not read
 };
 
-/// What stands behind a buffer: of several, `memory` is the same, each at its `offset`.
-/// Errors: invalid_argument (another backend's), device_lost.
+/// Returns the Vulkan memory of a buffer. Several buffers may share `memory`, each at its `offset`.
+/// Errors: invalid_argument (another backend), device_lost.
 inline Result<VulkanBuffer> vulkan_buffer(const Buffer& buffer) {
-  auto native = native_memory("vulkan", buffer);
+  auto native = detail::native_memory("vulkan", buffer);
   if (!native) return std::move(native).error();
-  return VulkanBuffer{handle_of<VkBuffer>(native->buffer), handle_of<VkDeviceMemory>(native->memory),
-                      native->offset, native->bytes.count, native->address};
+  return VulkanBuffer{detail::handle_of<VkBuffer>(native->buffer),
+                      detail::handle_of<VkDeviceMemory>(native->memory), native->offset, native->bytes.count,
+                      native->address};
 }
 
-/// The host's memory as a buffer of T on `device`, without a copy. `release` is called once when wye has done with it, and
-/// not where this fails.
-/// Errors: invalid_argument (neither a buffer nor memory, no whole number of T, more than the driver says it holds),
+/// Returns a buffer of T over memory of the host, without a copy. Calls `release` once after the last use; not if it fails.
+/// Errors: invalid_argument (neither a buffer nor memory, a size that is no multiple of T, or more than the driver reports),
 ///         out_of_memory, device_lost.
 template <class T>
 Result<Buffer> vulkan_buffer(const Device& device, const VulkanBuffer& host, Release release = {}) {
-  NativeMemory native{.backend = "vulkan"};
-  native.buffer = number_of(host.buffer);
-  native.memory = number_of(host.memory);
+  detail::NativeMemory native{.backend = "vulkan"};
+  native.buffer = detail::number_of(host.buffer);
+  native.memory = detail::number_of(host.memory);
   native.offset = host.offset;
   native.bytes = Bytes{host.bytes};
-  return adopt(device, native, element_type<T>(), sizeof(T), std::move(release));
+  return detail::adopt(device, native, element_type<T>(), sizeof(T), std::move(release));
 }
 
 /// A value of a timeline semaphore.
@@ -100,23 +100,23 @@ struct VulkanSemaphore {
   std::uint64_t value = 0;
 };
 
-/// The semaphore that reaches `point`, a lane's: the host's own submissions to any queue of the device may wait for it. It
-/// lives as long as `point`; only wye signals it.
-/// Errors: invalid_argument (another backend's, or empty), device_lost.
+/// Returns the semaphore of `point`, a point of a lane. Submissions of the host to any queue of the device may wait for it.
+/// It is valid as long as `point`. Only wye signals it.
+/// Errors: invalid_argument (another backend, or empty), device_lost.
 inline Result<VulkanSemaphore> vulkan_semaphore(const SyncPoint& point) {
-  auto native = native_point("vulkan", point);
+  auto native = detail::native_point("vulkan", point);
   if (!native) return std::move(native).error();
-  return VulkanSemaphore{handle_of<VkSemaphore>(native->object), native->value};
+  return VulkanSemaphore{detail::handle_of<VkSemaphore>(native->object), native->value};
 }
 
-/// A value of the host's own timeline semaphore, for `Lease::wait_for` and `Lease::signal`. The semaphore must outlive it
-/// and the work that uses it.
-/// Errors: invalid_argument (no semaphore, another backend's device), device_lost.
+/// Returns a point for a timeline semaphore of the host, for `Lease::wait_for` and `Lease::signal`. The semaphore must
+/// outlive the point and the work that uses it.
+/// Errors: invalid_argument (no semaphore, a device of another backend), device_lost.
 inline Result<SyncPoint> sync_point(const Device& device, const VulkanSemaphore& host) {
-  NativePoint native{.backend = "vulkan"};
-  native.object = number_of(host.semaphore);
+  detail::NativePoint native{.backend = "vulkan"};
+  native.object = detail::number_of(host.semaphore);
   native.value = host.value;
-  return adopt(device, native);
+  return detail::adopt(device, native);
 }
 
 }  // namespace interop

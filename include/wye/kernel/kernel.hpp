@@ -1,9 +1,10 @@
 #pragma once
-/// A kernel: a name, one list of parameters, and sources that all agree with it.
+/// Kernels: a name, a list of parameters, and sources that agree with it; and calls of kernels.
+#include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
+#include <wye/device/buffer.hpp>
 #include <wye/device/parameter.hpp>
 #include <wye/device/schema.hpp>
-#include <wye/kernel/call.hpp>
 #include <wye/kernel/source.hpp>
 
 #include <cstddef>
@@ -16,41 +17,93 @@
 namespace wye {
 inline namespace v0 {
 
-/// All that a kernel is made of. Two that say the same are of one kernel to a ShaderCache.
+namespace device {
+class Program;
+}
+
+namespace detail {
+
+/// The program of a kernel, and the programs of its variants (`fastest_of`).
+/// Threads: thread-compatible; copies share the programs.
+class Programs {
+ public:
+  Programs(std::shared_ptr<const device::Program> first)
+      : first_(std::move(first)) {}  // NOLINT: most kernels have one
+  Programs(std::shared_ptr<const device::Program> first,
+           std::vector<std::shared_ptr<const device::Program>> others)
+      : first_(std::move(first)),
+        // Not by make_shared, see WYE_LOCAL.
+        others_(new std::vector<std::shared_ptr<const device::Program>>(std::move(others))) {}
+
+  std::size_t size() const noexcept { return 1 + (others_ ? others_->size() : 0); }
+  const std::shared_ptr<const device::Program>& operator[](std::size_t i) const {
+    return i == 0 ? first_ : (*others_)[i - 1];
+  }
+
+ private:
+  std::shared_ptr<const device::Program> first_;
+  std::shared_ptr<const std::vector<std::shared_ptr<const device::Program>>> others_;  ///< null: none
+};
+
+/// The parts of a kernel. A ShaderCache treats equal descriptions as one kernel.
 struct KernelDescription {
   std::string name;
   ParamSchema schema;
   std::vector<AnySource> sources;
 };
 
+}  // namespace detail
+
+/// A kernel with its arguments and its grid: the smallest piece of work.
+/// Threads: thread-compatible. Host memory among the arguments is borrowed until the job has completed.
+class WYE_API Call {
+ public:
+  Call(detail::Programs programs, Arguments arguments)
+      : programs_(std::move(programs)), arguments_(std::move(arguments)), items_(default_items()) {}
+
+  /// Sets the grid, in items. The default is the element count of the first written operand.
+  Call& over(Extent3 items) & { return items_ = items, *this; }
+  Call&& over(Extent3 items) && { return items_ = items, std::move(*this); }
+
+  const Arguments& arguments() const noexcept { return arguments_; }
+  Arguments& arguments() noexcept { return arguments_; }
+  Extent3 items() const noexcept { return items_; }
+  std::string_view name() const noexcept;
+
+ private:
+  friend struct detail::Internals;
+  Extent3 default_items() const noexcept;
+  detail::Programs programs_;
+  Arguments arguments_;
+  Extent3 items_;
+};
+
 /// A kernel whose parameter types are known only at run time; `Kernel<P...>` is one.
 /// Threads: thread-safe; copies share one kernel.
 class WYE_API AnyKernel {
  public:
-  /// Makes a kernel of its sources: at most one per language, of `Cubin` one per architecture and of native
-  /// functions one per backend. What GLSL, Slang and CUDA C++ include is read now: the kernel stays what it was made
-  /// of, hot reload apart. They are compiled, and seen to agree, when they are first needed; an include that is missing is an
-  /// error only then, because the compiler may never come to it.
+  /// Makes a kernel from its sources: at most one per language, one `Cubin` per architecture, and one native function per
+  /// backend. Reads the files that GLSL, Slang and CUDA C++ include now; later changes have no effect, except with hot
+  /// reload. Compiles a source, and checks that it agrees with `schema`, when it is first needed. A missing include is an
+  /// error only then, because the compiler may never reach it.
   /// Errors: invalid_argument (no name, no sources, an empty source, one larger than 4 MiB, two of one
-  ///         language; SPIR-V, PTX or a cubin that is not valid or disagrees with `schema`, naming the
-  ///         parameter), unsupported (one that uses what wye does not offer, named).
+  ///         language; SPIR-V, PTX or a cubin that is invalid or disagrees with `schema`, naming the
+  ///         parameter), unsupported (a source that uses a feature that wye does not offer, named).
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
-  static Result<AnyKernel> make(KernelDescription description) {
+  static Result<AnyKernel> make(detail::KernelDescription description) {
     return make(std::move(description.name), std::move(description.schema), std::move(description.sources));
   }
 
   const std::string& name() const noexcept;
   const ParamSchema& schema() const noexcept;
-  /// The languages it has sources in, "Glsl, host".
+  /// Returns the languages of its sources: "Glsl, host".
   std::string languages() const;
-  /// Its own program.
-  const std::shared_ptr<const device::Program>& program() const noexcept { return programs_[0]; }
-  /// Its own, and those of the kernels that do the same.
-  const Programs& programs() const noexcept { return programs_; }
 
  protected:
-  explicit AnyKernel(Programs programs) : programs_(std::move(programs)) {}
-  Programs programs_;
+  friend struct detail::Internals;
+  friend class Job;  // `Job::build` makes a call without arguments
+  explicit AnyKernel(detail::Programs programs) : programs_(std::move(programs)) {}
+  detail::Programs programs_;
 };
 
 /// A kernel with the parameters `P`: `Read<T>`, `Write<T>`, `ReadWrite<T>`, or a plain value.
@@ -64,8 +117,8 @@ class WYE_API AnyKernel {
 template <class... P>
 class Kernel : public AnyKernel {
  public:
-  /// A source for this kernel. A host function that cannot be called with its parameters does not compile;
-  /// the compiler's message names the first parameter that does not fit, and what it arrives as.
+  /// A source of this kernel. A host function that cannot be called with the kernel's parameters does not compile; the
+  /// compiler's message names the first parameter that does not fit, and its type.
   class Source : public AnySource {
    public:
     Source(Glsl source) : AnySource(std::move(source)) {}     // NOLINT
@@ -84,12 +137,13 @@ class Kernel : public AnyKernel {
   struct Options {
     std::string name;
     std::vector<Source> sources;
-    std::vector<std::string> parameters = {};  ///< their names, for messages; else those of the sources
+    std::vector<std::string> parameters = {};  ///< names, for messages; default: those in the sources
   };
 
-  /// What `make` makes a kernel of, for `ShaderCache::find_or_build`.
-  static KernelDescription describe(Options options) {
-    KernelDescription description{std::move(options.name), {{detail::ParameterTraits<P>::slot()...}}, {}};
+  /// Returns a description of the kernel, for `ShaderCache::find_or_build`.
+  static detail::KernelDescription describe(Options options) {
+    detail::KernelDescription description{
+        std::move(options.name), {{detail::ParameterTraits<P>::slot()...}}, {}};
     std::vector<Slot>& slots = description.schema.slots;
     for (std::size_t i = 0; i < slots.size() && i < options.parameters.size(); ++i)
       slots[i].name = std::move(options.parameters[i]);
@@ -105,7 +159,7 @@ class Kernel : public AnyKernel {
     return Kernel(std::move(*made));
   }
 
-  /// This kernel with arguments.
+  /// Returns a call of this kernel with `arguments`.
   Call operator()(P... arguments) const {
     Arguments list;
     (list.push_back(detail::ParameterTraits<P>::operand(arguments)), ...);
@@ -114,34 +168,34 @@ class Kernel : public AnyKernel {
 
  private:
   explicit Kernel(AnyKernel any) : AnyKernel(std::move(any)) {}
-  explicit Kernel(Programs programs) : AnyKernel(std::move(programs)) {}
+  explicit Kernel(detail::Programs programs) : AnyKernel(std::move(programs)) {}
   template <class... Q>
   friend Kernel<Q...> fastest_of(const Kernel<Q...>& first, const std::vector<Kernel<Q...>>& others);
 };
 
-/// One kernel of several that do the same with the same arguments and grid, where nobody knows which is the quickest: by
-/// tensor cores and without, by subgroups and by shared memory. A scheduler finds out, for each device and each size of work:
-/// the first jobs of that size run them in turns, three times each, and are timed; from then on the quickest is taken. One
-/// that takes over twice the time of another is left alone after two. A job with a `start_by` or time limit of its own takes
-/// what is known. `Outcome::reason` says which it was, and the times. Sizes are the same where the grid and each operand lie
-/// in one quarter of an octave. One that has no source for a device is none there; one that does not compile for it is left
-/// alone, and the reason says so. The job that first tries one waits while it is built; `Job::build` and
-/// `ShaderCache::prewarm` make all of them ready.
+/// Returns a kernel with variants: equivalent kernels with the same parameters, for example with and without tensor cores. A
+/// scheduler autotunes them per device and size. The first jobs of a size time each variant three times; later jobs use the
+/// fastest variant. A variant that takes more than twice as long as another one is timed twice. Two sizes are equal if the grid
+/// and each operand lie in the same quarter of an octave. Jobs with `start_by` or a time limit of their own take part in no
+/// measurement. `Outcome::reason` has the choice and the times.
+///
+/// A variant without a source for the device is skipped, and so is a variant that does not compile for it, with a reason. The
+/// job that first times a variant waits for its build; `Job::build` and `ShaderCache::prewarm` build all variants.
 ///
 ///     const auto scan = wye::fastest_of(*by_subgroups, {*by_shared_memory});
 ///
-/// Whatever runs kernels without a scheduler (leases, `ShaderCache::find_or_build`) takes `first`. A scheduler with
-/// `SchedulerOptions::measure_variants` off takes the first that has a source for the device: kernels that round differently then
-/// give the same bits each time.
+/// Leases and `ShaderCache::find_or_build` use `first`. A scheduler with `SchedulerOptions::measure_variants` off uses the
+/// first variant that has a source for the device: the result then has the same bits each time, even if variants round
+/// differently.
 template <class... P>
 Kernel<P...> fastest_of(const Kernel<P...>& first, const std::vector<Kernel<P...>>& others) {
   std::vector<std::shared_ptr<const device::Program>> rest;
-  const auto add = [&](const Programs& programs, std::size_t from) {
+  const auto add = [&](const detail::Programs& programs, std::size_t from) {
     for (std::size_t i = from; i < programs.size(); ++i) rest.push_back(programs[i]);
   };
-  add(first.programs(), 1);
-  for (const Kernel<P...>& kernel : others) add(kernel.programs(), 0);
-  return Kernel<P...>(Programs(first.program(), std::move(rest)));
+  add(first.programs_, 1);
+  for (const Kernel<P...>& kernel : others) add(kernel.programs_, 0);
+  return Kernel<P...>(detail::Programs(first.programs_[0], std::move(rest)));
 }
 
 }  // namespace v0

@@ -1,10 +1,11 @@
 #pragma once
-/// What kernels are written in. Sources are named by language; a device says which languages it takes.
+/// Sources of kernels, one type per language. Each device takes some languages.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/host_code.hpp>
-#include <wye/device/launch.hpp>
-#include <wye/device/native_code.hpp>
+#include <wye/device/detail/host_code.hpp>
+#include <wye/device/detail/native_code.hpp>
+#include <wye/device/executable.hpp>
+#include <wye/device/native.hpp>
 #include <wye/device/parameter.hpp>
 
 #include <concepts>
@@ -24,7 +25,7 @@
 namespace wye {
 inline namespace v0 {
 
-/// The value of a specialization constant: `{0, 16u}` makes the one with id 0 a 16.
+/// The value of a specialization constant: `{0, 16u}` sets the constant with id 0 to 16.
 struct SpecializationConstant {
   template <class T>
   requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
@@ -41,53 +42,52 @@ struct SpecializationConstant {
   friend bool operator==(const SpecializationConstant&, const SpecializationConstant&) = default;
 };
 
-/// A preprocessor macro, or a function-like one: `{"psc(x)", "(x)"}`.
+/// A preprocessor macro, which may have parameters: `{"psc(x)", "(x)"}`.
 struct Macro {
   std::string name;  ///< "N", "mad(a, b, c)"
   std::string value;
   friend bool operator==(const Macro&, const Macro&) = default;
 };
 
-/// A text that others include by its name.
+/// A text that sources include by its name.
 struct Include {
   std::string name;  ///< "lib/span.glsl"
   std::string text;
   friend bool operator==(const Include&, const Include&) = default;
 };
 
-/// The host's own answer to an `#include`: the text of that name, nothing where it has none, or why it cannot
-/// be had. What it throws is such a reason. It is asked on the thread that makes a kernel, while it is made; with hot
-/// reload again, on a thread of the runtime's.
+/// Resolves an `#include`: returns the text of that name, nothing if there is none, or an error. An exception is an error.
+/// Called on the thread that makes a kernel; with hot reload again, on a thread of the runtime.
 using IncludeFinder = std::function<Result<std::optional<std::string>>(const std::string& name)>;
 
-/// A compute shader in GLSL, `#version 450` or `460`. Storage and uniform buffers are bound at set 0 in the order of the
-/// kernel's buffer parameters; a uniform buffer is a `Read<T>`, and may be of any size; the other parameters are the members of the push-constant block, in order. A
-/// shader without bound buffers takes them there too, as structs of {buffer_reference, uvec2 count} or bare
-/// buffer_references. Elements of 8 and 16 bits behind those may be declared as uint, several to a word: that needs no feature
-/// of a device, but an address that begins within a word is for the shader to see.
+/// A compute shader in GLSL, `#version 450` or `460`. Storage and uniform buffers have set 0 and bindings in the order of the
+/// kernel's buffer parameters. A uniform buffer is a `Read<T>` of any size. The other parameters are the members of the
+/// push-constant block, in order. A shader without bound buffers takes its buffers there too, as structs of
+/// {buffer_reference, uvec2 count} or as bare buffer_references. Such a shader may declare elements of 8 and 16 bits as uint,
+/// several per word, without a feature of the device; it must then handle addresses that are not aligned to words.
 ///
-/// `#include "x"` is looked for beside what includes it, then, as `#include <x>`, among `includes`, below
-/// each of `include_directories` and by `find_include`, in this order. All of it is read once, when a kernel
-/// is made of the source, and is part of its key; names and places are not.
+/// `#include "x"` is searched beside the including file. Then, as `#include <x>`, it is searched in `includes`, below each of
+/// `include_directories`, and by `find_include`, in this order. Included texts are read once, when a kernel is made, and are
+/// part of its key; their names and places are not.
 struct Glsl {
   std::string text;
-  std::string file = {};       ///< name shown in diagnostics
-  std::string entry = "main";  ///< any function that can be called without arguments
+  std::string file = {};       ///< name in diagnostics
+  std::string entry = "main";  ///< a function without parameters
   std::vector<SpecializationConstant> constants = {};
   std::vector<Macro> macros = {};
-  std::optional<Extent3> tile = std::nullopt;  ///< items one workgroup covers; unset: its invocations
+  std::optional<Extent3> tile = std::nullopt;  ///< items per workgroup; unset: its number of invocations
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
-  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
   WYE_API static Result<Glsl> from_file(const std::string& path);
 };
 
-/// The value of a Slang link-time constant: `{"tile", 16u}` is `tile` where a source has
-/// `extern static const uint tile;`. Loop bounds and `numthreads` may depend on it.
+/// The value of a Slang link-time constant: `{"tile", 16u}` sets `extern static const uint tile;`. Loop bounds and
+/// `numthreads` may depend on it.
 struct LinkConstant {
   template <class T>
   requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
@@ -104,77 +104,75 @@ struct LinkConstant {
     if constexpr (!std::is_same_v<T, bool>) std::memcpy(&bits, &value, sizeof(T));
   }
   std::string name;
-  std::string_view type;  ///< as Slang calls it; the constant has the same
+  std::string_view type;  ///< Slang's name of the type, which is the type of the constant
   std::uint64_t bits = 0;
   friend bool operator==(const LinkConstant&, const LinkConstant&) = default;
 };
 
-/// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) where the machine has it; where
-/// not, devices that need it refuse the kernel with that reason. It becomes SPIR-V, and for CUDA C++ that NVRTC
-/// compiles. What it takes are `uniform` parameters of its
-/// entry point: `StructuredBuffer`s, `RWStructuredBuffer`s and `ConstantBuffer`s are the kernel's buffer parameters in order, the
-/// others its other parameters in order; a kernel without such buffers may take them as pointers. Parameters
-/// outside the entry point are refused. Structs have the layout that C gives them, matrices are row-major. CUDA aligns
-/// 2- and 4-vectors: a struct that lies otherwise there is refused when it is compiled for CUDA, with the padding that mends it.
+/// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) at run time. If the machine does not have the
+/// library, devices that need it refuse the kernel with this reason. Slang generates SPIR-V, and CUDA C++ for NVRTC. The
+/// `uniform` parameters of the entry point are the kernel's parameters: `StructuredBuffer`, `RWStructuredBuffer` and
+/// `ConstantBuffer` are its buffer parameters in order, the others its other parameters in order. A kernel without such buffers
+/// may take pointers. Parameters outside the entry point are refused. Structs have the layout of C, matrices are row-major.
+/// CUDA aligns vectors of 2 and 4: a struct with another layout there is refused when it is compiled for CUDA, and the error
+/// names the padding to add.
 ///
-/// `#include "x"`, `import x` and `__include x` are looked for as `Glsl` says of `#include "x"`, and are part of
-/// the key in the same way, with their names: `import a.b` means "a/b.slang".
+/// `#include "x"`, `import x` and `__include x` are searched like `#include "x"` of `Glsl`, and are part of the key together
+/// with their names. `import a.b` means "a/b.slang".
 struct Slang {
   std::string text = {};
-  std::string file = {};  ///< name shown in diagnostics
-  std::string entry =
-      {};  ///< unset: the only function marked `[shader("compute")]`; "scale<float>" is one too
+  std::string file = {};   ///< name in diagnostics
+  std::string entry = {};  ///< unset: the only function marked `[shader("compute")]`; may be "scale<float>"
   std::vector<LinkConstant> constants = {};
   std::vector<Macro> macros = {};
-  std::optional<Extent3> tile = std::nullopt;  ///< items one workgroup covers; unset: its invocations
+  std::optional<Extent3> tile = std::nullopt;  ///< items per workgroup; unset: its number of invocations
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
-  /// A module that Slang wrote, of the same release and without imports, in place of `text`.
+  /// A module that the same release of Slang has written, without imports, instead of `text`.
   std::vector<std::byte> module = {};
-  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
   WYE_API static Result<Slang> from_file(const std::string& path);
 };
 
-/// A compute shader as SPIR-V words, of the same interface as `Glsl`.
+/// A compute shader as SPIR-V words, with the interface of `Glsl`.
 struct SpirV {
   std::vector<std::uint32_t> words;
   std::string entry = "main";
   std::vector<SpecializationConstant> constants = {};
   std::optional<Extent3> tile = std::nullopt;
-  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
 
   /// Reads a module from a file.
   /// Errors: not_found, io, invalid_argument (not SPIR-V in this machine's byte order).
   WYE_API static Result<SpirV> from_file(const std::string& path);
 };
 
-/// A kernel in CUDA C++: an `extern "C" __global__` function whose parameters are the kernel's, in order. A
-/// buffer is a `wye_span<T>`, which every source has as
+/// A kernel in CUDA C++: an `extern "C" __global__` function with the kernel's parameters, in order. A buffer is a
+/// `wye_span<T>`, which is defined in every source as
 ///
 ///     template <class T> struct wye_span { T* data; unsigned long long size; };
 ///
-/// with an operator [], or a bare `T*`; numbers and structs are themselves. It is compiled for the device it
-/// is needed on, by NVRTC, which is opened when there is one. What it includes is found as that of `Glsl` is,
-/// and then among the headers of the CUDA Toolkit that NVRTC belongs to (<cuda_fp16.h>), where they are there.
+/// with an operator [], or a bare `T*`. NVRTC compiles it for the device that needs it, if the machine has NVRTC. Includes
+/// are searched as for `Glsl`, then among the headers of NVRTC's CUDA Toolkit (<cuda_fp16.h>), if they are installed.
 struct CudaCpp {
   std::string text;
-  std::string file = {};   ///< name shown in diagnostics
-  std::string entry = {};  ///< the function; empty: it is called as the kernel
+  std::string file = {};   ///< name in diagnostics
+  std::string entry = {};  ///< name of the function; empty: the name of the kernel
   std::vector<Macro> macros = {};
-  /// Threads of one block; unset: what `__block_size__` requires, else 256, or fewer where `__launch_bounds__` says.
+  /// Threads per block. Unset: as `__block_size__` requires, otherwise 256, or fewer with `__launch_bounds__`.
   std::optional<Extent3> workgroup = std::nullopt;
-  std::optional<Extent3> tile = std::nullopt;  ///< items one block covers; unset: its threads
-  Bytes dynamic_shared = {};                   ///< what `extern __shared__` has
-  std::uint32_t max_registers = 0;             ///< of one thread; 0: the compiler decides
-  bool fast_math = false;                      ///< less exact division, roots and functions; denormals are 0
+  std::optional<Extent3> tile = std::nullopt;  ///< items per block; unset: its number of threads
+  Bytes dynamic_shared = {};                   ///< size of `extern __shared__`
+  std::uint32_t max_registers = 0;             ///< per thread; 0: the compiler decides
+  bool fast_math = false;  ///< less exact division, roots and functions; flushes denormals to 0
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
-  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
   LaunchOptions launch = {};
   std::uint32_t standard = 17;  ///< of C++: 11, 14, 17, 20, or a newer standard that NVRTC knows
 
@@ -183,15 +181,15 @@ struct CudaCpp {
   WYE_API static Result<CudaCpp> from_file(const std::string& path);
 };
 
-/// A kernel in PTX, of the same interface as `CudaCpp`. A device takes what is for its architecture or an
-/// older one, and its driver compiles that.
+/// A kernel in PTX, with the interface of `CudaCpp`. A device takes PTX for its own or an older architecture; its driver
+/// compiles it.
 struct Ptx {
   std::string text;
-  std::string entry = {};  ///< the function; empty: it is called as the kernel
+  std::string entry = {};  ///< name of the function; empty: the name of the kernel
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
-  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
   LaunchOptions launch = {};
 
   /// Reads PTX from a file.
@@ -199,15 +197,15 @@ struct Ptx {
   WYE_API static Result<Ptx> from_file(const std::string& path);
 };
 
-/// A kernel as machine code of one architecture, of the same interface as `CudaCpp`. A kernel may have several
-/// for different architectures; a device takes the newest of its own generation that is not newer than it.
+/// A kernel as machine code of one architecture, with the interface of `CudaCpp`. A kernel may have one per architecture. A
+/// device takes the newest one of its generation that is not newer than the device.
 struct Cubin {
   std::vector<std::byte> bytes;
-  std::string entry = {};  ///< the function; empty: it is called as the kernel
+  std::string entry = {};  ///< name of the function; empty: the name of the kernel
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
-  std::string path = {};  ///< the file it was read from, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
   LaunchOptions launch = {};
 
   /// Reads a cubin from a file.
@@ -215,30 +213,29 @@ struct Cubin {
   WYE_API static Result<Cubin> from_file(const std::string& path);
 };
 
-/// How a host function wants to be called.
+/// Options of a host function.
 struct HostOptions {
-  /// Items that every call covers at least; runs are multiples of it. A zero in a dimension means all of it:
-  /// `{0, 16}` gives whole rows, 16 at a time. Unset: chosen from the grid.
+  /// Minimum of items per call; ranges are multiples of it. Zero in a dimension means all of the dimension: `{0, 16}` gives
+  /// whole rows, 16 at a time. Unset: chosen from the grid.
   std::optional<Extent3> tile = std::nullopt;
 };
 
-/// A host function that is to be a kernel source: what `host(f)` makes.
+/// A host function as a kernel source. Made by `host(f)`.
 template <class F>
 struct HostFunction {
   F function;
   HostOptions options;
 };
 
-/// Makes a function of the host a kernel source. It is called as
-/// `f(wye::Range, <std::span or value per parameter>..., [wye::StopToken])`, from several threads with
-/// disjoint ranges. What it throws becomes the job's error.
+/// Makes a kernel source of a host function. Jobs call it as
+/// `f(wye::Range, <std::span or value per parameter>..., [wye::StopToken])`, from several threads with disjoint ranges. An
+/// exception fails the job.
 template <class F>
 HostFunction<std::decay_t<F>> host(F&& function, HostOptions options = {}) {
   return {std::forward<F>(function), options};
 }
 
-/// A function that gives a device work through its vendor's own interface, and is to be a kernel source: what
-/// `native(backend, f)` makes.
+/// A function that submits work through a vendor's interface, as a kernel source. Made by `native(backend, f)`.
 template <class F>
 struct NativeFunction {
   std::string backend;
@@ -246,14 +243,14 @@ struct NativeFunction {
   NativeProbe probe = nullptr;
 };
 
-/// Makes a function that calls a vendor's library, or the host's own kernels, a kernel source for the devices
-/// of `backend`. It is called as `f(const wye::NativeLane&, <wye::DeviceSpan or value per parameter>...)`, or
-/// with a `wye::Extent3`, the grid, after the lane, on the thread that submits, when the kernel's turn in the
-/// lane has come. It enqueues on the lane and waits for nothing; what it enqueues runs in the lane's order. It
-/// gives nothing, or a `wye::Result<void>`; what it throws becomes the job's error.
+/// Makes a kernel source for the devices of `backend` of a function that calls a vendor's library or launches kernels of the
+/// host. Jobs call it as `f(const wye::NativeLane&, <wye::DeviceSpan or value per parameter>...)`, or with the grid, a
+/// `wye::Extent3`, after the lane. The call is on the submitting thread, in the order of the lane. The function submits work to
+/// the lane and must not wait; this work runs in the order of the lane. It returns nothing or a `wye::Result<void>`. An
+/// exception fails the job.
 ///
-/// `probe` is asked once for each device, before the first use of any function that names it. Where it refuses, that device takes
-/// the next source of the kernel instead, and jobs say so (`Outcome::reason`).
+/// `probe` is called once per device, before the first use of a function that names it. If it returns an error, the device uses
+/// the next source of the kernel, and `Outcome::reason` reports it.
 template <class F>
 NativeFunction<std::decay_t<F>> native(std::string backend, F&& function, NativeProbe probe = nullptr) {
   return {std::move(backend), std::forward<F>(function), probe};
@@ -263,7 +260,7 @@ namespace kernel {
 struct SourceData;
 }
 
-/// One source of any language.
+/// A source of any language.
 class WYE_API AnySource {
  public:
   AnySource(Glsl source);     // NOLINT: a source is a source
@@ -274,7 +271,7 @@ class WYE_API AnySource {
   AnySource(Cubin source);    // NOLINT
   AnySource(std::shared_ptr<const device::HostCode> code, HostOptions options);
   AnySource(std::shared_ptr<const device::NativeCode> code, std::string backend);
-  /// "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native".
+  /// Returns "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native".
   std::string_view language() const noexcept;
   const std::shared_ptr<const kernel::SourceData>& data() const noexcept { return data_; }
 
@@ -343,8 +340,8 @@ class NativeCodeOf final : public device::NativeCode {
   NativeProbe probe_;
 };
 
-/// Parameter `Number` of a host function, from 1 after the range: what the kernel has there, what it arrives as, and what
-/// the function takes. The compiler names this type in its message.
+/// Parameter `Number` of a host function, counted from 1 after the range: the kernel's type, the type of the argument, and the
+/// type that the function takes. The compiler names this type in its message.
 template <std::size_t Number, class KernelParameter, class ArrivesAs, class FunctionTakes>
 struct HostFunctionParameter {
   static_assert(std::is_convertible_v<ArrivesAs, FunctionTakes>,

@@ -6,7 +6,6 @@
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
 #include <wye/device/device.hpp>
-#include <wye/device/isolation.hpp>
 #include <wye/device/native.hpp>
 #include <wye/pool/lease.hpp>
 
@@ -25,27 +24,46 @@ namespace pool {
 class Pool;
 }
 
+/// Options of `ContextPool::open`. The variables are read by `RuntimeOptions::from_environment` alone.
+///
+/// | option           | default       | environment       | unit, range                                     |
+/// |------------------|---------------|-------------------|-------------------------------------------------|
+/// | backends         | all           | WYE_BACKENDS      | names this build has, preferred first           |
+/// | lanes_per_device | 2             | WYE_LANES         | contexts, 1 to 256                              |
+/// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
+/// | kept_memory      | 512 MiB       | WYE_KEPT_MEMORY   | bytes, or with KiB, MiB, GiB                    |
+/// | lease_timeout    | 5 s           | WYE_LEASE_TIMEOUT | seconds, or with ms, s                          |
+/// | cpu_threads      | 0             | WYE_CPU_THREADS   | threads, with the caller; 0: one per processor  |
+/// | isolation        | shared        | WYE_ISOLATION     | shared, partition                               |
+/// | partition        | half          | WYE_PARTITION     | multiprocessors, or a share: 50%                |
+/// | adopt            | none          | -                 | devices that the host has opened (`interop`)    |
+/// | validate_driver  | false         | WYE_VALIDATE      | 0, 1                                            |
+/// | cuda_driver      | the system's  | WYE_CUDA_DRIVER   | path or name of the library of CUDA's driver    |
+/// | log              | none          | -                 | see RuntimeOptions                              |
+/// | clock            | steady clock  | -                 |                                                 |
+/// | close_timeout    | see below     | -                 | see RuntimeOptions                              |
 struct PoolOptions {
-  /// Backends to look for devices in, preferred first. Empty: cuda, vulkan, cpu, as far as this build has
-  /// them.
+  /// Backends to look for devices in, preferred first. Empty: every backend of this build, in its order of preference.
   std::vector<std::string> backends = {};
-  std::uint32_t lanes_per_device = 2;                ///< contexts per device, made when first needed
-  Bytes lane_memory = Bytes{512ull << 20};           ///< that one context may allocate
-  Duration lease_timeout = std::chrono::seconds(5);  ///< for requests without a deadline
-  std::uint32_t cpu_threads = 0;  ///< of the CPU team, the caller included; 0: one per processor
-  bool validate_driver = false;   ///< have the driver's validation layers report to `log`
-  LogSink log = {};
-  const Clock* clock = nullptr;          ///< null: the steady clock
-  std::string cuda_driver = {};          ///< the library to open as CUDA's driver; empty: the system's
-  std::vector<NativeDevice> adopt = {};  ///< devices that the host has opened: used instead of wye's own
-  /// Devices that cannot be divided are not opened with `partition`, and have that for a reason. The CPU's part is
-  /// `cpu_threads`; devices of the host's are what the host has made them.
+  std::uint32_t lanes_per_device = 2;       ///< contexts per device, created when first needed
+  Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
+  /// Memory that a CUDA context keeps for reuse, at most `lane_memory`. More makes allocation faster; less leaves more
+  /// memory to other programs.
+  Bytes kept_memory = Bytes{512ull << 20};
+  Duration lease_timeout = std::chrono::seconds(5);  ///< of requests without a deadline
+  std::uint32_t cpu_threads = 0;                     ///< of the CPU's team; the calling thread counts
+  /// With `partition`, devices that cannot be divided are not opened, and have that as their reason: those of Vulkan, and
+  /// those of CUDA under a driver without green contexts (12.5 or newer has them). The CPU's share is `cpu_threads`.
+  /// Adopted devices are used as they are.
   Isolation isolation = Isolation::shared;
-  Partition partition = {};  ///< of `Isolation::partition`; by default half of the device
-  Bytes kept_memory =
-      Bytes{512ull << 20};  ///< of CUDA's devices, that a context holds on to, `lane_memory` at most
-  /// How long the destruction of the pool waits for work in flight; what is in flight then is abandoned, as by
-  /// `close(deadline)`. Unset: 10 s for work of a GPU, no limit for host functions.
+  Partition partition = {};              ///< with `Isolation::partition`; default: half of the device
+  std::vector<NativeDevice> adopt = {};  ///< devices that the host has opened, used instead of wye's own
+  bool validate_driver = false;          ///< has the driver's validation layers report to `log`
+  std::string cuda_driver = {};          ///< the library to open as CUDA's driver; empty: the system's
+  LogSink log = {};
+  const Clock* clock = nullptr;  ///< null: the steady clock
+  /// Limits how long the destructor of the pool waits for work in flight, which is then abandoned as by `close(deadline)`.
+  /// Unset: 10 s for work of a GPU, no limit for host functions.
   std::optional<Duration> close_timeout = std::nullopt;
 };
 
@@ -67,24 +85,25 @@ struct ContextInfo {
   std::uint64_t kernels = 0;  ///< dispatches so far
 };
 
+/// Counts since the pool was opened, all read at one moment.
 struct PoolMetrics {
-  std::uint32_t contexts = 0;  ///< made so far
-  std::uint32_t active = 0;    ///< of these, leased now
+  std::uint32_t contexts = 0;  ///< created so far
+  std::uint32_t active = 0;    ///< of `contexts`: leased now
   std::uint64_t leases = 0;
   std::uint64_t switches = 0;  ///< leases that began on another context than the one leased before
   std::uint64_t timeouts = 0;  ///< requests whose deadline passed
   Bytes bytes;                 ///< allocated by contexts, and for replicas of arrays
 };
 
-/// Owns the devices and their contexts. Copies share one pool; devices close with the last of it, its
-/// leases and their buffers.
-/// Threads: thread-safe; waiters are served first come, first served.
+/// Owns the devices and their contexts. Copies share one pool. A device closes after the last copy of the pool, the last
+/// lease and the last buffer.
+/// Threads: thread-safe; waiters are served in order of arrival.
 class WYE_API ContextPool {
  public:
-  /// Opens every usable device of the backends asked for.
-  /// Errors: invalid_argument (an option out of range), not_found (a backend this build does not have, with
-  /// those it
-  ///         has), unavailable (no usable device, with the reason for each).
+  /// Opens every usable device of `options.backends`.
+  /// Errors: invalid_argument (an option out of range), not_found (a backend that this build does not have, with those that
+  ///         it has), unavailable (no usable device, with the reason for each), unsupported (these headers are of another
+  ///         version than the library).
   static Result<ContextPool> open(PoolOptions options = {}, Version header = header_version);
 
   /// Returns all adapters of the backends. One that is not usable has the reason.
@@ -108,16 +127,14 @@ class WYE_API ContextPool {
 
   /// Refuses new leases and wakes all waiters. Outstanding leases stay valid until they end.
   void close();
-  /// Does the same, and waits until devices have completed the work of ended leases. If `deadline` passes first, abandons what
-  /// is in flight: its lanes, their memory and their devices are kept until the process ends, because a device may still use
+  /// Does the same, and waits until devices have completed the work of ended leases. If `deadline` passes first, abandons the work
+  /// in flight: its lanes, their memory and their devices are kept until the process ends, because a device may still use
   /// them.
   /// Errors: timed_out, naming each context and the job that failed on it.
   [[nodiscard]] Result<void> close(Deadline deadline);
 
-  const std::shared_ptr<pool::Pool>& state() const noexcept { return state_; }
-
  private:
-  friend class pool::Pool;
+  friend struct detail::Internals;
   explicit ContextPool(std::shared_ptr<pool::Pool> state) : state_(std::move(state)) {}
   std::shared_ptr<pool::Pool> state_;
 };

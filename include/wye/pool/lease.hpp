@@ -1,12 +1,10 @@
 #pragma once
-/// Exclusive use of one context for a while.
+/// A Lease: exclusive use of one context.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
-#include <wye/device/operand.hpp>
 #include <wye/device/sequence.hpp>
-#include <wye/device/sync_point.hpp>
 
 #include <concepts>
 #include <memory>
@@ -29,21 +27,21 @@ class WYE_API Lease {
  public:
   Lease(Lease&& other) noexcept;
   Lease& operator=(Lease&& other) noexcept;
-  Lease(const Lease&) = delete;  // exclusive use has one owner
+  Lease(const Lease&) = delete;  // a context has one user
   ~Lease();
 
   const Device& device() const;
-  /// "vulkan:0#1": this context in `ContextPool::contexts`.
+  /// Returns the name of the context in `ContextPool::contexts`: "vulkan:0#1".
   const std::string& id() const;
 
-  /// Allocates `count` elements against this context's memory limit.
+  /// Allocates `count` elements within the memory limit of the context.
   /// Errors: over_budget, and those of `Device::buffer`.
   template <class T>
   Result<Buffer> buffer(std::uint64_t count) {
     return allocate(count, element_type<T>(), sizeof(T));
   }
 
-  /// Copies `source` into `target` from its beginning; `source` may be reused at once.
+  /// Copies `source` to `target` at `offset`. The caller may change `source` after the call.
   template <std::ranges::contiguous_range R>
   void upload(const R& source, const Buffer& target, Bytes offset = {}) {
     upload_bytes(std::as_bytes(std::span(std::ranges::data(source), std::ranges::size(source))), target,
@@ -58,13 +56,13 @@ class WYE_API Lease {
   }
   /// Copies `bytes` from the beginning of `source` to the beginning of `target`.
   void copy(const Buffer& source, const Buffer& target, Bytes bytes);
-  /// Fills all of `target` with a repeated 4-byte pattern.
+  /// Fills `target` with a repeated 4-byte pattern.
   void fill(const Buffer& target, std::uint32_t pattern);
   /// Runs `executable` over the element count of its first written operand.
   void dispatch(const Executable& executable, const Arguments& arguments);
   /// Runs `executable` over `items`.
   void dispatch(const Executable& executable, const Arguments& arguments, Extent3 items);
-  /// Runs `executable`, made of the call's kernel, with the arguments and over the grid of `call`.
+  /// Runs `executable`, which was built from the kernel of `call`, with the arguments and the grid of `call`.
   template <detail::CallLike C>
   void dispatch(const Executable& executable, const C& call) {
     dispatch(executable, call.arguments(), call.items());
@@ -85,10 +83,8 @@ class WYE_API Lease {
   /// Errors: timed_out (wait again); or the first failure on this context since the lease began.
   Result<void> wait(Deadline deadline = {});
 
-  /// Returns the lane behind this lease, for rooms of wye.
-  pool::LeaseState* state() const noexcept { return state_.get(); }
-
  private:
+  friend struct detail::Internals;
   friend struct pool::LeaseState;
   explicit Lease(pool::LeaseState* state) noexcept : state_(state) {}
   Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size);

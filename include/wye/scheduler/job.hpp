@@ -1,7 +1,6 @@
 #pragma once
-/// What a scheduler takes.
+/// Jobs: the work that a Scheduler places and runs.
 #include <wye/base/clock.hpp>
-#include <wye/kernel/call.hpp>
 #include <wye/kernel/kernel.hpp>
 
 #include <chrono>
@@ -15,10 +14,10 @@
 namespace wye {
 inline namespace v0 {
 
-/// What kind of work a job is: the row of the preference table it is looked up in. Hosts may add their own:
+/// Names a kind of work and selects the row of the preference table. Hosts may add their own:
 /// `inline constexpr wye::WorkloadType physics{"physics"};`.
 struct WorkloadType {
-  std::string_view name;  ///< of static storage
+  std::string_view name;  ///< must be valid until the process ends
   friend constexpr bool operator==(WorkloadType, WorkloadType) = default;
 };
 
@@ -34,39 +33,39 @@ WYE_LOCAL inline constexpr WorkloadType shader_compilation{"shader-compilation"}
 WYE_LOCAL inline constexpr WorkloadType custom{"custom"};
 }  // namespace workload_types
 
-/// Which of the waiting jobs starts first.
+/// Orders the queued jobs.
 enum class Priority : std::uint8_t { low, normal, high };
 
-/// What happens when the device that was chosen first cannot do a job.
+/// Selects what happens if the first choice of device cannot run a job.
 enum class Fallback : std::uint8_t {
-  allow,   ///< the next one does it; the ticket says so
-  warn,    ///< the same, and a line in the log
+  allow,   ///< the next device runs it; `Ticket::explain` has the reason
+  warn,    ///< the same, with a warning in the log
   forbid,  ///< the job fails
 };
 
-/// One kernel call, or several that run in order on one device; the smallest unit of placement.
-/// Threads: thread-compatible. Host memory among the arguments is borrowed until the job has settled.
+/// One kernel call, or several calls that run in order on one device. The scheduler places whole jobs.
+/// Threads: thread-compatible. Host memory among the arguments is borrowed until the job has completed.
 class Job {
  public:
-  /// One call; its name is the kernel's.
+  /// Makes a job of one call, with the name of its kernel.
   Job(Call call, WorkloadType type = workload_types::custom)  // NOLINT: a call is a job
       : first_(std::move(call)), type_(type) {}
-  /// Steps that run in order on one device; what one writes the next can read.
+  /// Makes a job of calls that run in order on one device. Each call sees the results of those before it.
   static Job sequence(std::string name, WorkloadType type, Call first, std::vector<Call> rest = {}) {
     Job job(std::move(first), type);
     job.name_ = std::move(name);
     job.rest_ = std::move(rest);
     return job;
   }
-  /// Makes `kernel` ready on the device it is placed on and runs nothing: code of the driver's too, so that its first
-  /// use costs what every use does. It takes no lane. Where `JobOptions::on` names no device, it is for the one that
-  /// comes first for shader_compilation.
+  /// Makes a job that builds `kernel` for a device, including the driver's code, and runs nothing. The first use of the
+  /// kernel then costs no more than later ones. The job takes no lane. If `JobOptions::on` names no device, the preferences
+  /// of shader_compilation choose it.
   static Job build(const AnyKernel& kernel) {
-    Job job(Call(kernel.programs(), {}), workload_types::shader_compilation);
+    Job job(Call(kernel.programs_, {}), workload_types::shader_compilation);
     job.is_build_ = true;
     return job;
   }
-  /// A job that is known to be impossible: its ticket says why.
+  /// Makes a job that cannot run: its ticket returns `error`.
   static Job failed(std::string name, WorkloadType type, Error error) {
     return Job(std::move(name), type, std::move(error));
   }
@@ -91,17 +90,17 @@ class Job {
   bool is_build_ = false;
 };
 
-/// How a job is to be treated.
+/// Options of one job.
 struct JobOptions {
   Priority priority = Priority::normal;
-  /// The latest start: a job that has not started by then settles as timed_out. A job that has started is not affected.
+  /// Latest start. A job that has not started by then completes as timed_out. A job that has started is not affected.
   Deadline start_by = {};
-  /// The longest run, from the start; unset: the scheduler's. A job that takes longer settles as timed_out. A build that
-  /// takes longer goes on, and later jobs use its result.
+  /// Limit of the time from the job's start; unset: `SchedulerOptions::job_time_limit`. A job that takes longer completes as
+  /// timed_out. A build that takes longer continues, and later jobs use its result.
   std::optional<Duration> time_limit = std::nullopt;
-  std::optional<Fallback> fallback = std::nullopt;  ///< unset: the scheduler's
-  std::string_view on = {};                         ///< only this adapter ("vulkan:0") or backend ("vulkan")
-  std::optional<WorkloadType> type = std::nullopt;  ///< instead of the job's own
+  std::optional<Fallback> fallback = std::nullopt;  ///< unset: `SchedulerOptions::fallback`
+  std::string_view on = {};  ///< restricts to an adapter ("vulkan:0") or a backend ("vulkan")
+  std::optional<WorkloadType> type = std::nullopt;  ///< replaces the type of the job
   std::string_view tag = {};                        ///< shown in errors, explanations and the log
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The Scheduler: job in, ticket out; it decides where, and says why.
+/// The Scheduler: places jobs on devices and explains each choice.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
@@ -18,49 +18,59 @@
 namespace wye {
 inline namespace v0 {
 
-namespace device {
-class ExecutableProvider;
-}
+class ShaderCache;
 namespace scheduler {
 class Core;
 }
 
-/// One row of the preference table: jobs of `type` whose operands have at least `at_least` bytes try the
-/// `backends` in this order. Of the rows of a type, the one with the largest `at_least` that still holds
-/// counts. Devices of backends that a row does not name come last; a Vulkan device that is really the CPU
-/// comes after everything.
+/// One row of the preference table. Jobs of `type` whose operands have at least `at_least` bytes try the `backends` in this
+/// order. If several rows of a type apply, the scheduler uses the row with the largest `at_least`. Devices of other backends
+/// come after the named ones; a Vulkan device that runs on the CPU comes last.
 struct Preference {
   WorkloadType type;
   Bytes at_least;
   std::vector<std::string> backends;
 };
 
-/// The table a scheduler starts with: small work stays on the CPU, large work goes to a GPU.
+/// Returns the default table: small work stays on the CPU, large work goes to a GPU.
 WYE_API std::vector<Preference> default_preferences();
 
+/// Options of `Scheduler::open`. The variables are read by `RuntimeOptions::from_environment` alone.
+///
+/// | option           | default      | environment          | unit, range                          |
+/// |------------------|--------------|----------------------|--------------------------------------|
+/// | concurrent_jobs  | 4            | WYE_JOBS             | jobs, 1 to 1024                      |
+/// | job_time_limit   | 30 s         | WYE_JOB_TIME_LIMIT   | seconds, or with ms, s               |
+/// | fallback         | allow        | WYE_FALLBACK         | allow, warn, forbid                  |
+/// | preferences      | none         | -                    | rows of `default_preferences` to replace |
+/// | measure_variants | true         | WYE_MEASURE_VARIANTS | 0, 1: see `fastest_of`               |
+/// | log              | none         | -                    | see RuntimeOptions                   |
+/// | clock            | steady clock | -                    |                                      |
+/// | close_timeout    | no limit     | -                    | see RuntimeOptions                   |
 struct SchedulerOptions {
-  std::uint32_t concurrent_jobs = 4;                   ///< that run at the same time
-  Duration job_time_limit = std::chrono::seconds(30);  ///< of running
+  std::uint32_t concurrent_jobs = 4;                   ///< limit of the jobs that run at the same time
+  Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
   Fallback fallback = Fallback::allow;
-  std::vector<Preference> preferences = {};  ///< rows that replace the default ones of their types
+  std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
+  bool measure_variants = true;  ///< false: uses the first variant that has a source for the device
   LogSink log = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
-  bool measure_variants = true;  ///< see `fastest_of`; else the first that has a source is taken
-  /// How long the destruction of the scheduler waits for running jobs; jobs that run then are abandoned, as by
+  /// Limits how long the destructor of the scheduler waits for running jobs, which are then abandoned as by
   /// `close(deadline)`. Unset: no limit.
   std::optional<Duration> close_timeout = std::nullopt;
 };
 
-/// The jobs of one workload type that have settled.
+/// Counts of the completed jobs of one workload type.
 struct TypeMetrics {
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;     ///< neither timed out nor cancelled
   std::uint64_t cancelled = 0;  ///< by their callers
-  Duration run_time{};          ///< of all together: see `Outcome::run_time`
-  std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not done within their time limit
-  Duration build_time{};        ///< of all together: see `Outcome::build_time`
+  Duration run_time{};          ///< sum of `Outcome::run_time`
+  std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not completed within their time limit
+  Duration build_time{};        ///< sum of `Outcome::build_time`
 };
 
+/// Counts since the scheduler was opened, all read at one moment.
 struct SchedulerMetrics {
   std::uint64_t submitted = 0;
   std::uint32_t queued = 0;   ///< now
@@ -72,39 +82,39 @@ struct SchedulerMetrics {
   std::map<std::string, std::uint64_t, std::less<>> completed_by_backend;
   std::map<std::string, TypeMetrics, std::less<>>
       by_type;                  ///< by the name of the workload type: "shader-compilation"
-  std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not done within their time limit
+  std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not completed within their time limit
 };
 
 /// Places jobs on the devices of a pool. Copies share one scheduler.
 /// Threads: thread-safe.
 class WYE_API Scheduler {
  public:
-  /// `kernels`: where executables come from, such as a ShaderCache.
-  /// Errors: invalid_argument (no `kernels`, an option out of range, a backend in a row that does not exist).
-  static Result<Scheduler> open(ContextPool pool, std::shared_ptr<device::ExecutableProvider> kernels,
-                                SchedulerOptions options = {});
+  /// Opens a scheduler that runs jobs on the devices of `pool` and takes their executables from `cache`. It shares both.
+  /// Errors: invalid_argument (an option out of range, a row that names a backend that does not exist, a `cache` that was
+  ///         moved from), unsupported (these headers are of another version than the library).
+  static Result<Scheduler> open(ContextPool pool, const ShaderCache& cache, SchedulerOptions options = {},
+                                Version header = header_version);
 
-  /// Queues a job. Never fails and never blocks on a device: what is wrong with the job is its ticket's
-  /// result. If the system gives the scheduler no thread, the calling thread runs the job.
+  /// Queues a job. Never fails and never blocks on a device: the ticket returns the error of a job that cannot run. If the
+  /// system gives the scheduler no thread, the calling thread runs the job.
   [[nodiscard]] Ticket submit(Job job, const JobOptions& options = {});
-  /// Runs a job on this thread, without handing it to another: `submit` and `wait` in one.
+  /// Runs a job on the calling thread and returns its result.
   Result<Outcome> run(Job job, const JobOptions& options = {});
 
   SchedulerMetrics metrics() const;
-  /// Settles queued jobs as `closed`, waits for running ones, refuses new ones.
+  /// Completes queued jobs as `closed`, waits for running jobs, and refuses new ones.
   void close();
-  /// Does the same, and waits for running jobs no longer than until `deadline`. Jobs that run then are abandoned. Their tickets
-  /// settle as `closed`, their arrays cannot be written any more, and arrays that they write have failed. Their threads cannot
-  /// be ended: everything that such a job uses is kept until the process ends. Host memory that the job borrows, and a clock or
-  /// log sink of the host's, must stay valid as long. A thread that runs the job in its own `wait` returns when the job ends.
+  /// Does the same, and waits for running jobs until `deadline`. Jobs that still run then are abandoned: their tickets
+  /// complete as `closed`, and arrays that they write have failed and cannot be written any more. Threads cannot be stopped:
+  /// everything that an abandoned job uses is kept until the process ends. Host memory that it borrows, and a clock or log
+  /// sink of the host, must stay valid as long. A thread that runs the job in its own `wait` returns when the job ends.
   /// Errors: timed_out, naming each abandoned job, its tag and its device.
   [[nodiscard]] Result<void> close(Deadline deadline);
 
-  const std::shared_ptr<scheduler::Core>& state() const noexcept { return core_; }
-
  private:
-  explicit Scheduler(std::shared_ptr<scheduler::Core> core) : core_(std::move(core)) {}
-  std::shared_ptr<scheduler::Core> core_;
+  friend struct detail::Internals;
+  explicit Scheduler(std::shared_ptr<scheduler::Core> state) : state_(std::move(state)) {}
+  std::shared_ptr<scheduler::Core> state_;
 };
 
 }  // namespace v0

@@ -1,5 +1,5 @@
 #pragma once
-/// The caller's end of a job.
+/// Tickets: wait for, cancel and explain a submitted job.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
@@ -21,28 +21,28 @@ namespace scheduler {
 struct Record;
 }
 
-/// A job that is done. Copies share it.
+/// Describes a job that has completed successfully. Copies share it.
 /// Threads: thread-safe.
 class WYE_API Outcome {
  public:
   explicit Outcome(std::shared_ptr<const scheduler::Record> record) : record_(std::move(record)) {}
-  /// Where it ran.
+  /// Returns the device that ran the job.
   const AdapterInfo& device() const;
   std::string_view backend() const { return device().backend; }
-  /// Time it waited: from its submission to its start, for devices that failed before this one, and for a lane.
+  /// Returns the time that the job waited: from submission to start, for devices that failed before, and for a lane.
   Duration queue_time() const;
-  /// Time until its kernels were ready on the device: compiling and loading. Near zero once they are cached.
+  /// Returns the time to compile and load its kernels for the device. Near zero once they are cached.
   Duration build_time() const;
-  /// Time that its operands took to the device before its first kernel, and back after its last one. Copies of less than
-  /// 1 MiB are part of `run_time`. Zero on a device that uses host memory in place, unless an array was elsewhere.
+  /// Returns the time to copy operands to the device before the first kernel, and back after the last one. Copies of less
+  /// than 1 MiB count as `run_time`. Zero on a device that uses host memory in place, unless an array was on another device.
   Duration transfer_time() const;
-  /// The rest of its time, from its start to its end: that of its kernels.
+  /// Returns the rest of the time from start to end: the time of its kernels.
   Duration run_time() const;
-  /// Bytes moved between host and device for it.
+  /// Returns the bytes copied between host and device for the job.
   Bytes bytes_transferred() const;
-  /// Where its kernels were found; of several, the one that took longest.
+  /// Returns the tier where its kernel was found; of several kernels, the tier of the slowest.
   CacheTier cache_tier() const;
-  /// One sentence: why there.
+  /// Returns one sentence: the reason for the device.
   std::string reason() const;
 
  private:
@@ -79,7 +79,7 @@ struct Candidate {
   std::optional<Error> error = std::nullopt;  ///< the failure of the device or of the attempt, if it was one
 };
 
-/// Why a job ran where it did, device by device in the order they were considered.
+/// Explains the placement of a job, device by device in order of consideration.
 struct Explanation {
   std::string job;
   std::vector<Candidate> candidates;
@@ -89,29 +89,29 @@ struct Explanation {
   WYE_API std::string text() const;
 };
 
-/// Waits for, watches, cancels one job. Destroying the ticket of a job that borrows host memory cancels it
-/// if it is still queued, and else waits for it; a job that uses arrays only goes on alone.
-/// Threads: one thread at a time; the job itself runs on others.
+/// Waits for and cancels one job. The destructor of the ticket of a job that borrows host memory cancels a queued job and
+/// waits for a running one. A job that uses arrays alone continues without its ticket.
+/// Threads: one thread at a time; the job itself runs on other threads.
 class WYE_API Ticket {
  public:
   Ticket(Ticket&& other) noexcept;
   Ticket& operator=(Ticket&& other) noexcept;
-  Ticket(const Ticket&) = delete;  // one job has one owner of its borrowed memory
+  Ticket(const Ticket&) = delete;  // a job has one owner of its borrowed memory
   ~Ticket();
 
-  /// Waits until the job has settled or `deadline` passes: of this call, not of the job (`JobOptions::start_by`). A job that has not started yet is run by this
-  /// thread.
-  /// Errors: timed_out (this wait; the job goes on); or how the job failed.
+  /// Waits until the job has completed or `deadline` passes. The deadline is that of this call, not of the job
+  /// (`JobOptions::start_by`). The calling thread runs a job that has not started yet.
+  /// Errors: timed_out (this wait; the job continues); the failure of the job.
   Result<Outcome> wait(Deadline deadline = {});
-  /// Whether the job has settled. Never blocks.
+  /// Returns whether the job has completed. Never blocks.
   bool ready() const noexcept;
-  /// Calls `then` once with the result, on the thread that settles the job, or at once where it has.
-  /// `then` must not block; what it throws is dropped. A second call replaces nothing: both are called.
+  /// Calls `then` once with the result, on the thread that completes the job; at once if the job has completed. `then` must
+  /// not block. Exceptions are dropped. Each call adds a function.
   void then(std::function<void(const Result<Outcome>&)> then);
-  /// Asks the job to stop: at once if it is queued, at its next look at its StopToken if it runs on the host,
-  /// and its result is dropped else. The ticket then answers `cancelled`, unless it was done already.
+  /// Requests a stop. A queued job stops at once, a host function at its next check of its StopToken. Otherwise the result
+  /// of the job is dropped. The ticket then returns `cancelled`, unless the job had completed.
   void cancel();
-  /// Which devices were considered, and why the choice fell as it did.
+  /// Returns the devices that were considered, each with the reason for its verdict.
   Explanation explain() const;
 
   explicit Ticket(std::shared_ptr<scheduler::Record> record);

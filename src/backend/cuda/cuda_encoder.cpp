@@ -167,7 +167,7 @@ Result<void> Encoder::pass(const CudaExecutable& executable, std::size_t slot, c
 
 Result<void> Encoder::pass_native(const CudaExecutable& executable, std::size_t slot,
                                   const Operand& operand) {
-  NativeArgument& argument = plan_.arguments.emplace_back();
+  wye::detail::NativeArgument& argument = plan_.arguments.emplace_back();
   if (operand.kind == Operand::Kind::value) {
     argument.value = operand.value();  // the recording keeps it
     return {};

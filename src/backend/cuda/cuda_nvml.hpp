@@ -3,7 +3,7 @@
 #include <wye/base/dynamic_library.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
-#include <wye/device/monitoring.hpp>
+#include <wye/device/device.hpp>
 
 #include <memory>
 #include <string>

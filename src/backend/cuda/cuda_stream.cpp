@@ -16,7 +16,7 @@ namespace {
 
 /// Calls a function of a host, which may throw.
 Result<void> enqueue(const CudaExecutable& executable, const NativeLane& lane, Extent3 items,
-                     std::span<const NativeArgument> arguments) {
+                     std::span<const wye::detail::NativeArgument> arguments) {
   std::string what;
   try {
     auto done = executable.artefact().native->enqueue(lane, items, arguments);

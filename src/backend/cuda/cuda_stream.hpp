@@ -68,7 +68,7 @@ class LaunchBlock {
 struct Plan {
   std::vector<Step> steps;
   std::vector<std::byte> parameters;
-  std::vector<NativeArgument> arguments;
+  std::vector<wye::detail::NativeArgument> arguments;
   void clear() noexcept {
     steps.clear();
     parameters.clear();

@@ -1,6 +1,6 @@
 #pragma once
 /// Which of a driver's features are used, and what they mean to kernels.
-#include <wye/device/feature.hpp>
+#include <wye/device/adapter.hpp>
 
 #include <string>
 

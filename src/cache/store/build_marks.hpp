@@ -1,6 +1,5 @@
 #pragma once
 /// Builds that ended their process, counted across processes.
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/digest.hpp"
 #include "base/file.hpp"
 #include "base/wall_time.hpp"
 

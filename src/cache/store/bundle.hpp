@@ -1,6 +1,5 @@
 #pragma once
 /// Artefacts in one file, for shipping.
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
 
 #include <cstddef>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "base/file.hpp"
 #include "device/artefact.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 /// Driver code, stored between processes.
-#include <wye/base/digest.hpp>
+#include "base/digest.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,5 @@
 #pragma once
 /// From CUDA C++ to cubins and PTX.
-#include <wye/base/digest.hpp>
 #include <wye/base/result.hpp>
 #include <wye/kernel/source.hpp>
 
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "kernel/compilers/includes.hpp"
 #include "kernel/reflect/cuda_code.hpp"
 

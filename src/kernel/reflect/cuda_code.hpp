@@ -3,7 +3,7 @@
 #include <wye/base/bytes.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/launch.hpp>
+#include <wye/device/executable.hpp>
 
 #include <cstddef>
 #include <cstdint>

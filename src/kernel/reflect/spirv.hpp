@@ -2,7 +2,7 @@
 /// The interface of a shader: its parameters, its workgroup and the features that it needs.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/feature.hpp>
+#include <wye/device/adapter.hpp>
 #include <wye/device/schema.hpp>
 
 #include <cstdint>

@@ -11,9 +11,8 @@ namespace {
 /// A runtime that looks for CUDA and has the CPU anyway; it computes.
 Runtime with_cpu() {
   RuntimeOptions options;
-  options.backends = {{"cuda", "cpu"}};
-  options.cuda_driver = WYE_STAND_IN_CUDA;
-  options.cache_directory = "";
+  options.pool.backends = {"cuda", "cpu"};
+  options.pool.cuda_driver = WYE_STAND_IN_CUDA;
   Runtime runtime = good(Runtime::open(options));
   const auto add = good(Kernel<ReadWrite<Word>, Word>::make(
       {.name = "add", .sources = {host([](Range r, std::span<Word> x, Word by) {

@@ -37,8 +37,8 @@ class CudaHost {
   CudaHost(const CudaHost&) = delete;
   ContextPool pool() const {
     return ContextPool::open({.backends = {"cuda"},
-                              .cuda_driver = WYE_STAND_IN_CUDA,
-                              .adopt = {interop::cuda_device(interop::CudaDevice{device, context})}})
+                              .adopt = {interop::cuda_device(interop::CudaDevice{device, context})},
+                              .cuda_driver = WYE_STAND_IN_CUDA})
         .value();
   }
 
@@ -90,7 +90,7 @@ TEST_CASE("a context of another device, none, or of no driver, is refused", "[cu
   const CudaHost host;
   const auto refused = [&](interop::CudaDevice brought, const char* words) {
     auto pool = ContextPool::open(
-        {.backends = {"cpu"}, .cuda_driver = WYE_STAND_IN_CUDA, .adopt = {interop::cuda_device(brought)}});
+        {.backends = {"cpu"}, .adopt = {interop::cuda_device(brought)}, .cuda_driver = WYE_STAND_IN_CUDA});
     if (pool) {  // a failure to open is the adapter's reason
       CHECK(pool->devices().size() == 1);
       CHECK(pool->adapters().front().reason.find(words) != std::string::npos);
@@ -125,7 +125,7 @@ TEST_CASE("the host's memory is a buffer, released once after its last use", "[c
     for (const auto& [memory, words] :
          {std::pair{interop::CudaBuffer{0, 4}, "null"},
           std::pair{interop::CudaBuffer{host.memory, 0}, "no bytes"},
-          std::pair{interop::CudaBuffer{host.memory, 6}, "whole number"},
+          std::pair{interop::CudaBuffer{host.memory, 6}, "no multiple"},
           std::pair{interop::CudaBuffer{host.memory + 2, 8}, "multiple"},
           std::pair{interop::CudaBuffer{~std::uint64_t{0} - 3, 8}, "last address"}}) {
       auto refused = interop::cuda_buffer<Word>(lease.device(), memory, [&] { released += 100; });
@@ -187,7 +187,7 @@ TEST_CASE("a DLPack tensor of CUDA is an array there, and an array is one", "[cu
   int deleted = 0;
   {
     Runtime runtime =
-        Runtime::open({.backends = {{"cuda", "cpu"}}, .cuda_driver = WYE_STAND_IN_CUDA}).value();
+        Runtime::open({.pool = {.backends = {"cuda", "cpu"}, .cuda_driver = WYE_STAND_IN_CUDA}}).value();
     for (int i = 0; i < 1000; ++i) static_cast<float*>(host.pinned)[i] = static_cast<float>(i);
     std::int64_t shape[] = {10, 90};
     DLManagedTensorVersioned tensor{
@@ -195,7 +195,7 @@ TEST_CASE("a DLPack tensor of CUDA is an array there, and an array is one", "[cu
         .manager_ctx = &deleted,
         .deleter = [](DLManagedTensorVersioned* t) { ++*static_cast<int*>(t->manager_ctx); },
         .flags = 0,
-        .dl_tensor = {.data = handle_of<void*>(host.memory),
+        .dl_tensor = {.data = wye::detail::handle_of<void*>(host.memory),
                       .device = {interop::dl::cuda, 0},
                       .ndim = 2,
                       .dtype = {interop::dl::real, 32, 1},
@@ -210,13 +210,13 @@ TEST_CASE("a DLPack tensor of CUDA is an array there, and an array is one", "[cu
       CHECK((*array.read())[0] == 100.0f);
       const Device device = runtime.devices().front();
       DLManagedTensorVersioned* out = interop::to_dlpack(array, {.shape = {900}, .on = device}).value();
-      CHECK(out->dl_tensor.data == handle_of<void*>(host.memory + 400));  // the same address
+      CHECK(out->dl_tensor.data == wye::detail::handle_of<void*>(host.memory + 400));  // the same address
       CHECK(out->dl_tensor.device.device_type == interop::dl::cuda);
       CHECK(deleted == 0);
       out->deleter(out);
       auto fresh = runtime.array(std::vector<float>(10, 5.0f));
       DLManagedTensorVersioned* moved = interop::to_dlpack(fresh, {.on = device, .writable = true}).value();
-      host.cu.MemsetD32Async(number_of(moved->dl_tensor.data), 0, 10, host.stream);
+      host.cu.MemsetD32Async(wye::detail::number_of(moved->dl_tensor.data), 0, 10, host.stream);
       host.cu.StreamSynchronize(host.stream);
       moved->deleter(moved);
       CHECK((*fresh.read())[9] == 0.0f);

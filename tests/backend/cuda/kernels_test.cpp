@@ -142,9 +142,8 @@ TEST_CASE("code of a compiler that is newer than the driver is not given to it: 
   const Setting driver("WYE_STANDIN_VERSION", "12080");
   const StandIn stand_in;
   RuntimeOptions options;
-  options.backends = {{"cuda"}};
-  options.cuda_driver = WYE_STAND_IN_CUDA;
-  options.cache_directory = "";
+  options.pool.backends = {"cuda"};
+  options.pool.cuda_driver = WYE_STAND_IN_CUDA;
   Runtime runtime = good(Runtime::open(options));
   std::vector<Word> x(length, 1);
   const auto of_text = good(Add::make({.name = "add", .sources = {CudaCpp{.text = text}}}));

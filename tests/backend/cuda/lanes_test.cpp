@@ -64,9 +64,9 @@ TEST_CASE("an array is read through any lane of its device, and other jobs run t
   if (!has_kernels()) return;
   const StandIn stand_in;
   RuntimeOptions options;
-  options.backends = {"cuda"};
-  options.cuda_driver = WYE_STAND_IN_CUDA;
-  options.lanes_per_device = 2;
+  options.pool.backends = {"cuda"};
+  options.pool.cuda_driver = WYE_STAND_IN_CUDA;
+  options.pool.lanes_per_device = 2;
   Runtime runtime = good(Runtime::open(options));
   const auto add = good(Kernel<ReadWrite<Word>, Word>::make(
       {.name = "add", .sources = {CudaCpp{.text = test_kernels_cu, .workgroup = Extent3{64}}}}));

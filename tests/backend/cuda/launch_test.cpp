@@ -2,6 +2,7 @@
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"
+#include "base/internals.hpp"
 #include "support/temporary_folder.hpp"
 #include "together_cu.hpp"
 
@@ -10,10 +11,9 @@ namespace {
 
 RuntimeOptions cuda_only() {
   RuntimeOptions options;
-  options.backends = {{"cuda"}};
-  options.cuda_driver = WYE_STAND_IN_CUDA;
-  options.cache_directory = "";
-  options.fallback = Fallback::forbid;
+  options.pool.backends = {"cuda"};
+  options.pool.cuda_driver = WYE_STAND_IN_CUDA;
+  options.scheduler.fallback = Fallback::forbid;
   return options;
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("kernels that are launched otherwise are other kernels to the cache, o
   for (const CacheTier tier : {CacheTier::built, CacheTier::disk}) {
     const StandIn stand_in;
     RuntimeOptions options = cuda_only();
-    options.cache_directory = folder.path();
+    options.cache.directory = folder.path();
     Runtime runtime = good(Runtime::open(options));
     for (const Word size : {1u, 2u}) {
       std::vector<Word> told(4), to(12);
@@ -259,7 +259,7 @@ TEST_CASE("graphs launch as lanes do", "[cuda]") {
   const StandIn stand_in;
   Runtime runtime = good(Runtime::open(cuda_only()));
   const auto executable = good(runtime.cache().find_or_build(pass_on(), runtime.devices().at(0)));
-  const auto device = runtime.devices().at(0).base();
+  const auto device = base::state_of(runtime.devices().at(0));
   constexpr std::size_t count = 64 * 5;
   const auto even = good(device->create_buffer({.bytes = Bytes{4 * count}, .account = nullptr})),
              odd = good(device->create_buffer({.bytes = Bytes{4 * count}, .account = nullptr}));
@@ -269,7 +269,7 @@ TEST_CASE("graphs launch as lanes do", "[cuda]") {
   lane.upload(bytes_of(x), range(even));
   lane.submit();
   SequenceState sequence(device);
-  sequence.open().dispatch(executable.base(), arguments_of(even, odd, Word{4}), count);
+  sequence.open().dispatch(base::state_of(executable), arguments_of(even, odd, Word{4}), count);
   lane.submit(sequence);
   lane.submit(sequence);
   lane.download(range(even), writable_bytes_of(got));

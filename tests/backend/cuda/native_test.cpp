@@ -7,10 +7,11 @@ namespace wye::test {
 namespace {
 
 struct NativeCodeOf final : NativeCode {
-  using Function = std::function<Result<void>(const NativeLane&, Extent3, std::span<const NativeArgument>)>;
+  using Function =
+      std::function<Result<void>(const NativeLane&, Extent3, std::span<const wye::detail::NativeArgument>)>;
   explicit NativeCodeOf(Function f) : function(std::move(f)) {}
   Result<void> enqueue(const NativeLane& lane, Extent3 grid,
-                       std::span<const NativeArgument> arguments) const override {
+                       std::span<const wye::detail::NativeArgument> arguments) const override {
     return function(lane, grid, arguments);
   }
   Function function;
@@ -36,8 +37,8 @@ TEST_CASE("a native function enqueues on the lane's stream, in its order", "[cud
   const auto device = good(found[0].adapter->open());
   const auto buffer =
       good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
-  const auto set =
-      native(*device, [&](const NativeLane& lane, Extent3 items, std::span<const NativeArgument> a) {
+  const auto set = native(
+      *device, [&](const NativeLane& lane, Extent3 items, std::span<const wye::detail::NativeArgument> a) {
         CHECK(lane.backend == "cuda");
         CHECK(lane.device == "cuda:0");
         CHECK(stand_in.current() != nullptr);
@@ -71,12 +72,12 @@ TEST_CASE("a native function that throws or refuses fails its lane and no other"
       good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
   const auto another =
       good(device->create_buffer({.bytes = 400_B, .use = MemoryUse::device, .account = nullptr}));
-  const auto throws =
-      native(*device, [](const NativeLane&, Extent3, std::span<const NativeArgument>) -> Result<void> {
+  const auto throws = native(
+      *device, [](const NativeLane&, Extent3, std::span<const wye::detail::NativeArgument>) -> Result<void> {
         throw std::runtime_error("no more ink");
       });
-  const auto refuses =
-      native(*device, [](const NativeLane&, Extent3, std::span<const NativeArgument>) -> Result<void> {
+  const auto refuses = native(
+      *device, [](const NativeLane&, Extent3, std::span<const wye::detail::NativeArgument>) -> Result<void> {
         return Error(Errc::unsupported, "Not on a Sunday.");
       });
   for (const auto& [kernel, code, words] : {std::tuple{throws, Errc::kernel_failed, "no more ink"},

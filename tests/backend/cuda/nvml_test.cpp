@@ -18,8 +18,8 @@ std::string_view libraries() {
 
 Runtime open_runtime() {
   RuntimeOptions options;
-  options.backends = {{"cuda", "cpu"}};
-  options.cuda_driver = WYE_STAND_IN_CUDA;
+  options.pool.backends = {"cuda", "cpu"};
+  options.pool.cuda_driver = WYE_STAND_IN_CUDA;
   return good(Runtime::open(options));
 }
 

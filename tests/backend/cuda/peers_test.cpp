@@ -5,6 +5,7 @@
 #include <random>
 
 #include "backend/cuda/rig.hpp"
+#include "base/internals.hpp"
 #include "device/native.hpp"
 #include "pool/pool.hpp"
 #include "test_kernels_cu.hpp"
@@ -41,8 +42,8 @@ TEST_CASE("a lane copies out of the memory of a device that it reaches", "[cuda]
   const auto alive = stand_in.alive();
   {
     Two two(true);
-    CHECK(reaches(*two.a().base(), *two.b().base()));
-    CHECK(reaches(*two.b().base(), *two.a().base()));
+    CHECK(reaches(*base::state_of(two.a()), *base::state_of(two.b())));
+    CHECK(reaches(*base::state_of(two.b()), *base::state_of(two.a())));
     std::mt19937 random(3);
     for (const std::size_t count : {std::size_t{1}, std::size_t{4099}, std::size_t{1'000'003}}) {
       std::vector<Word> words(count), seen(count);
@@ -67,9 +68,9 @@ TEST_CASE("a lane copies out of the memory of a device that it reaches", "[cuda]
     auto to = b.buffer<Word>(100).value();
     a.fill(from, 9);
     a.wait().value();
-    SequenceState sequence(two.b().base());
-    sequence.open().copy(range(from.base()), range(to.base()));
-    for (int i = 0; i < 3; ++i) b.state()->lane().submit(sequence);
+    SequenceState sequence(base::state_of(two.b()));
+    sequence.open().copy(range(base::state_of(from)), range(base::state_of(to)));
+    for (int i = 0; i < 3; ++i) base::state_of(b)->lane().submit(sequence);
     std::vector<Word> seen(100);
     b.download(to, seen);
     b.wait().value();
@@ -84,7 +85,7 @@ TEST_CASE("a lane refuses the memory of a device that it does not reach, and to 
   const StandIn stand_in;
   for (const bool peers : {true, false}) {
     Two two(peers);
-    CHECK(reaches(*two.a().base(), *two.b().base()) == peers);
+    CHECK(reaches(*base::state_of(two.a()), *base::state_of(two.b())) == peers);
     Lease a = two.pool.lease({.on = "cuda:0"}).value();
     auto mine = a.buffer<Word>(10).value();
     auto other = two.b().buffer<Word>(10).value();
@@ -106,7 +107,7 @@ TEST_CASE("an array goes from one device to another that reaches it without the 
   for (const bool peers : {true, false}) {
     const StandIn stand_in;
     const Setting count("WYE_STANDIN_DEVICES", "2"), reach("WYE_STANDIN_PEERS", peers ? "1" : "0");
-    Runtime runtime = good(Runtime::open({.backends = {{"cuda"}}, .cuda_driver = WYE_STAND_IN_CUDA}));
+    Runtime runtime = good(Runtime::open({.pool = {.backends = {"cuda"}, .cuda_driver = WYE_STAND_IN_CUDA}}));
     REQUIRE(runtime.devices().size() == 2);
     const Add add = add_on_cuda();
     auto array = runtime.array(std::vector<Word>(10'007, 1));
@@ -136,7 +137,7 @@ TEST_CASE("a failed copy between devices fails the job and its outputs", "[cuda]
   if (!has_kernels()) return;
   const StandIn stand_in;
   const Setting count("WYE_STANDIN_DEVICES", "2");
-  Runtime runtime = good(Runtime::open({.backends = {{"cuda"}}, .cuda_driver = WYE_STAND_IN_CUDA}));
+  Runtime runtime = good(Runtime::open({.pool = {.backends = {"cuda"}, .cuda_driver = WYE_STAND_IN_CUDA}}));
   const Add add = add_on_cuda();
   auto array = runtime.array(std::vector<Word>(100, 1));
   runtime.submit(Job(add(array, 1)), {.on = "cuda:0"}).wait().value();

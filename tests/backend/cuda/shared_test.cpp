@@ -7,6 +7,7 @@
 
 #include "backend/cuda/files.hpp"
 #include "backend/cuda/rig.hpp"
+#include "base/internals.hpp"
 #include "device/native.hpp"
 #include "support/skip.hpp"
 
@@ -128,8 +129,8 @@ TEST_CASE("kernels of both work on one memory in turn", "[cuda][shared]") {
   Pair pair;
   auto memory = share<Word>(pair.vulkan, pair.cuda, 5000).value();
   Lease vulkan = pair.lease(pair.vulkan), cuda = pair.lease(pair.cuda);
-  const auto add =
-      good(pair.cuda.base()->create_executable(good(test_kernel("add", *pair.cuda.base(), Twin::addresses))));
+  const auto add = good(base::state_of(pair.cuda)->create_executable(
+      good(test_kernel("add", *base::state_of(pair.cuda), Twin::addresses))));
   vulkan.fill(memory.on(pair.vulkan), 100);
   for (Word round = 1; round <= 10; ++round) {
     stand_in.seed(round);
@@ -252,7 +253,7 @@ TEST_CASE("if the drivers share no timeline, the host waits, with the reason", "
   CHECK(memory.why_waited().find("'cuda:0' makes no semaphores") != std::string::npos);
   // So a turn that does not come ends with its deadline.
   Lease vulkan = pair.lease(pair.vulkan), cuda = pair.lease(pair.cuda);
-  const auto gate = good(pair.cuda.base()->create_timeline());
+  const auto gate = good(base::state_of(pair.cuda)->create_timeline());
   cuda.wait_for(SyncPoint(gate, 1));
   cuda.fill(memory.on(pair.cuda), 3);
   CHECK(memory.hand_over(cuda, vulkan, 20ms).error() == Errc::timed_out);
@@ -296,7 +297,7 @@ TEST_CASE("a lane waits for a semaphore of another driver on the device, and sig
   const auto before = stand_in.alive();
   const long files = open_files();
   {
-    NativeDoor& door = *pool.devices().front().base()->native_door();
+    NativeDoor& door = *base::state_of(pool.devices().front())->native_door();
     const auto original = std::make_shared<FileTimeline>();
     SharedTimeline shared{original, base::Descriptor(original->another_file())};
     const auto timeline = good(door.open_shared_timeline(shared));
@@ -326,7 +327,7 @@ TEST_CASE("a lane waits for a semaphore of another driver on the device, and sig
     CHECK(stand_in.calls("cuSignalExternalSemaphoresAsync") == 10);
     // Also behind work that is parked on the host until then.
     Lease lease = pool.lease().value();
-    const auto gate = good(lease.device().base()->create_timeline());
+    const auto gate = good(base::state_of(lease.device())->create_timeline());
     lease.wait_for(SyncPoint(gate, 1));
     lease.signal(SyncPoint(timeline, 1000));
     std::this_thread::sleep_for(5ms);
@@ -342,7 +343,7 @@ TEST_CASE("a lane waits for a semaphore of another driver on the device, and sig
 TEST_CASE("a semaphore that the driver refuses is closed once, by its exporter", "[cuda][shared]") {
   const StandIn stand_in;
   ContextPool pool = ContextPool::open({.backends = {"cuda"}, .cuda_driver = WYE_STAND_IN_CUDA}).value();
-  NativeDoor& door = *pool.devices().front().base()->native_door();
+  NativeDoor& door = *base::state_of(pool.devices().front())->native_door();
   const auto original = std::make_shared<FileTimeline>();
   const long files = open_files();
   {

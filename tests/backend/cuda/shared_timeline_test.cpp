@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "device/native.hpp"
 #include "interop/vulkan_host.hpp"
 #include "support/skip.hpp"
@@ -177,8 +178,8 @@ struct Both {
     brought.created = &created;
     brought.entry_points = giving::of_instance;
     pool.emplace(ContextPool::open({.backends = {"cuda"},
-                                    .cuda_driver = WYE_STAND_IN_CUDA,
-                                    .adopt = {interop::vulkan_device(brought)}})
+                                    .adopt = {interop::vulkan_device(brought)},
+                                    .cuda_driver = WYE_STAND_IN_CUDA})
                      .value());
   }
   ~Both() {
@@ -246,7 +247,7 @@ TEST_CASE("a wait for the other device happens on the device, without the host",
         CHECK(on_vulkan == std::vector<Word>(5000, 1000 + round));
       }
       // Work that is not yet submitted to the driver is handed over too.
-      const auto gate = good(vulkan.device().base()->create_timeline());
+      const auto gate = good(base::state_of(vulkan.device())->create_timeline());
       std::vector<Word> seen(5000);
       vulkan.wait_for(SyncPoint(gate, 1));
       vulkan.fill(v, 77);
@@ -288,7 +289,7 @@ TEST_CASE("a wait for a lane that fails before its signal continues and fails wi
   Both both;
   Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan");
   auto memory = share_words(vulkan, cuda);
-  const auto gate = good(cuda.device().base()->create_timeline());
+  const auto gate = good(base::state_of(cuda.device())->create_timeline());
   cuda.wait_for(SyncPoint(gate, 1));
   cuda.fill(memory.on(cuda.device()), 3);
   memory.hand_over(cuda, vulkan).value();
@@ -311,8 +312,8 @@ TEST_CASE("the host signals for a lost CUDA device, and the waiter fails", "[cud
   Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan"), bystander = both.lease("vulkan");
   auto memory = share_words(vulkan, cuda);
   // The stream is at something without end.
-  auto never = good(vulkan.device().base()->native_door()->create_shared_timeline());
-  const auto on_cuda = good(cuda.device().base()->native_door()->open_shared_timeline(never));
+  auto never = good(base::state_of(vulkan.device())->native_door()->create_shared_timeline());
+  const auto on_cuda = good(base::state_of(cuda.device())->native_door()->open_shared_timeline(never));
   cuda.wait_for(SyncPoint(on_cuda, 1));
   cuda.fill(memory.on(cuda.device()), 3);
   memory.hand_over(cuda, vulkan).value();

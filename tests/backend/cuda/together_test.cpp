@@ -30,10 +30,10 @@ Add add(bool for_cpu) {
 
 RuntimeOptions options(std::vector<std::string> backends) {
   RuntimeOptions all;
-  all.backends = std::move(backends);
-  all.cuda_driver = WYE_STAND_IN_CUDA;
-  all.preferences = {{workload_types::vector, Bytes{}, {"cuda", "vulkan", "cpu"}},
-                     {workload_types::image, Bytes{}, {"vulkan", "cuda", "cpu"}}};
+  all.pool.backends = std::move(backends);
+  all.pool.cuda_driver = WYE_STAND_IN_CUDA;
+  all.scheduler.preferences = {{workload_types::vector, Bytes{}, {"cuda", "vulkan", "cpu"}},
+                               {workload_types::image, Bytes{}, {"vulkan", "cuda", "cpu"}}};
   return all;
 }
 
@@ -57,7 +57,9 @@ TEST_CASE("a job of the runtime runs on CUDA, and the ticket names it", "[cuda]"
 
 // Run by tests/with-stand-in-cuda.sh.
 TEST_CASE("the driver that the environment names is the one that is opened", "[.][environment]") {
-  const Runtime runtime = good(Runtime::open({.backends = {{"cuda"}}}));
+  RuntimeOptions from_environment = good(RuntimeOptions::from_environment());
+  from_environment.pool.backends = {"cuda"};
+  const Runtime runtime = good(Runtime::open(from_environment));
   REQUIRE(runtime.devices().size() == 1);
   CHECK(runtime.devices()[0].info().name == "wye stand-in");
 }

@@ -6,7 +6,7 @@
 int dlpack_first();
 
 int main() {
-  auto runtime = wye::Runtime::open({.backends = {{"cpu"}}, .cache_directory = ""});
+  auto runtime = wye::Runtime::open({.pool = {.backends = {"cpu"}}});
   if (!runtime) return 1;
   auto array = runtime->array<float>(10);
   auto tensor = wye::interop::to_dlpack(array, {.shape = {3, 3}});

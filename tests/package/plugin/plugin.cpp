@@ -7,7 +7,7 @@
 // on success.
 extern "C" int use_wye(const char* backend) {
   wye::RuntimeOptions options;
-  if (backend) options.backends = {{backend}};
+  if (backend) options.pool.backends = {backend};
   auto runtime = wye::Runtime::open(options);
   if (!runtime) return 1;
   std::vector<float> x(100'000, 1.0f);

@@ -1,10 +1,11 @@
 #pragma once
-/// What the headers of `interop` stand on: a driver's objects as numbers, in and out.
+/// The functions of the library behind the headers of `interop`: objects of drivers as numbers.
 #include <wye/base/result.hpp>
 #include <wye/device/buffer.hpp>
+#include <wye/device/detail/native_objects.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/native.hpp>
-#include <wye/device/sync_point.hpp>
+#include <wye/device/sequence.hpp>
 
 #include <cstdint>
 #include <string_view>
@@ -12,24 +13,31 @@
 namespace wye {
 inline namespace v0 {
 namespace interop {
+namespace detail {
 
-/// What stands behind a handle of wye in the driver of `backend`; good for as long as the handle lives.
-/// Errors: invalid_argument (it holds nothing, or is another backend's), device_lost.
+using wye::detail::handle_of;
+using wye::detail::NativeMemory;
+using wye::detail::NativePoint;
+using wye::detail::number_of;
+
+/// Returns the driver's object of a handle, valid as long as the handle.
+/// Errors: invalid_argument (an empty handle, or one of another backend), device_lost.
 WYE_API Result<NativeDevice> native_device(std::string_view backend, const Device& device);
 WYE_API Result<NativeMemory> native_memory(std::string_view backend, const Buffer& buffer);
 WYE_API Result<NativePoint> native_point(std::string_view backend, const SyncPoint& point);
 
-/// A buffer over the host's memory on the driver of `device`. `release` is not called where this fails.
+/// Returns a buffer over memory of the host. Does not call `release` if it fails.
 /// Errors: invalid_argument, out_of_memory, device_lost.
 WYE_API Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementType element,
                              std::uint32_t element_size, Release release);
-/// Has what the host gives to its own queue (CUDA: CUstream) from now on wait for `point`.
+/// Makes later work of the host on its queue (CUDA: CUstream) wait for `point`.
 /// Errors: invalid_argument, unsupported, unavailable, device_lost.
 WYE_API Result<void> follow(std::string_view backend, std::uint64_t queue, const SyncPoint& point);
-/// A point of the host's that lanes of `device` can wait for.
+/// Returns a point of the host that lanes of `device` can wait for.
 /// Errors: invalid_argument, unsupported, device_lost.
 WYE_API Result<SyncPoint> adopt(const Device& device, const NativePoint& point);
 
+}  // namespace detail
 }  // namespace interop
 }  // namespace v0
 }  // namespace wye

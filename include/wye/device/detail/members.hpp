@@ -1,5 +1,5 @@
 #pragma once
-/// The numbers that a plain struct consists of, with their offsets.
+/// Finds the scalars of plain structs, with their offsets.
 #include <wye/device/schema.hpp>
 
 #include <cstddef>
@@ -11,12 +11,6 @@
 
 namespace wye {
 inline namespace v0 {
-
-/// Whether wye reads the members of the plain struct `T`. Kernels that take a `T` are then refused if a source has other
-/// numbers at its offsets; otherwise only the size is compared. Specialize it as false for a struct that structured
-/// bindings cannot take apart, such as one with an unnamed struct inside.
-template <class T>
-inline constexpr bool reads_members = true;
 
 namespace detail {
 
@@ -38,7 +32,7 @@ struct AnyBase {
 template <std::size_t>
 using AnyValueAt = AnyValue;
 
-/// Whether `T{n values, last...}` is an initialization.
+/// Returns whether `T{n values, last...}` is an initialization.
 template <class T, class... Last, std::size_t... I>
 consteval bool takes(std::index_sequence<I...>) {
   return requires { T{AnyValueAt<I>{}..., Last{}...}; };

@@ -1,29 +1,20 @@
 #pragma once
 /// Cryptographic digests.
+#include <wye/base/blob_store.hpp>
 #include <wye/base/config.hpp>
 
-#include <array>
-#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace wye {
 inline namespace v0 {
 
-/// 256 bits that identify some content.
-struct Digest {
-  std::array<std::byte, 32> bytes{};
-  friend constexpr auto operator<=>(const Digest&, const Digest&) = default;
-  /// Returns 64 lower-case hexadecimal digits.
-  WYE_API std::string hex() const;
-};
-
 /// Computes the digest of a sequence of fields. Each field is preceded by its length, so ("ab","c") and ("a","bc") differ.
 /// Threads: one thread at a time.
 /// Source:  BLAKE2b-256, RFC 7693.
-class WYE_API Hasher {
+class Hasher {
  public:
   Hasher() noexcept;
   Hasher& add(std::span<const std::byte> field) noexcept;
@@ -36,7 +27,7 @@ class WYE_API Hasher {
 };
 
 /// Returns the plain BLAKE2b-256 of `content`, without a length.
-WYE_API Digest digest(std::span<const std::byte> content) noexcept;
+Digest digest(std::span<const std::byte> content) noexcept;
 
 }  // namespace v0
 }  // namespace wye

@@ -1,5 +1,5 @@
 #pragma once
-/// What a caller hands to a kernel: host memory, a buffer, an array, scratch memory, a value.
+/// Operands: the type-erased arguments of a call. Hosts pass host memory, buffers, arrays, scratch memory and values.
 #include <wye/base/bytes.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
@@ -20,11 +20,9 @@
 namespace wye {
 inline namespace v0 {
 
-class Buffer;
-
 namespace device {
 
-/// What an operand keeps alive: a buffer of a backend, an array of the data room, the bytes of a large struct.
+/// An object that an operand keeps alive: a buffer of a backend, an array of the data room, the bytes of a large struct.
 class WYE_API Retained {
  public:
   virtual ~Retained();
@@ -32,8 +30,10 @@ class WYE_API Retained {
 
 }  // namespace device
 
-/// One argument of a call, typed.
-/// Threads: thread-compatible. Host memory is borrowed until the job it is part of has settled.
+namespace detail {
+
+/// One argument of a call, type-erased.
+/// Threads: thread-compatible. Host memory is borrowed until the job has completed.
 class Operand {
  public:
   enum class Kind : std::uint8_t {
@@ -57,13 +57,13 @@ class Operand {
   std::shared_ptr<device::Retained> object;
   std::array<std::byte, 16> inline_value{};
 
-  /// The size of all elements; the largest there is if 64 bits cannot count it.
+  /// Returns the size of all elements; 2^64 - 1 on overflow.
   Bytes bytes() const {
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return Bytes{size != 0 && count > most / size ? most : count * size};
   }
-  /// Returns elements [first, first + n) of this operand. A slice that ends outside it has the largest count there is,
-  /// and a job that gets it answers `invalid_argument`.
+  /// Returns elements [first, first + n) of this operand. A slice beyond the end has a count of 2^64 - 1, and a job
+  /// that gets it returns `invalid_argument`.
   Operand slice(std::uint64_t first, std::uint64_t n) const {
     Operand part = *this;
     if (first > count || n > count - first) {
@@ -77,7 +77,7 @@ class Operand {
     part.count = n;
     return part;
   }
-  /// The bytes of a value.
+  /// Returns the bytes of a value.
   WYE_API std::span<const std::byte> value() const noexcept;
 
   template <class T>
@@ -110,72 +110,6 @@ class Operand {
   WYE_API static Operand of_bytes(std::span<const std::byte> bytes);
 };
 
-/// Device memory that lives as long as the job it is used in: results between the steps of a sequence.
-/// Copies mean the same memory.
-template <class T>
-class Scratch {
-  static_assert(std::is_trivially_copyable_v<T>);
-
- public:
-  using value_type = T;
-  /// Errors: none here; a job whose scratch does not fit answers out_of_memory or over_budget.
-  explicit Scratch(std::uint64_t count) : count_(count), id_(detail_next()) {}
-  std::uint64_t size() const { return count_; }
-  Operand operand(Access access) const {
-    Operand o;
-    o.kind = Operand::Kind::scratch;
-    o.access = access;
-    o.element = element_type<T>();
-    o.size = sizeof(T);
-    o.count = count_;
-    o.id = id_;
-    return o;
-  }
-
- private:
-  static std::uint64_t detail_next();
-  std::uint64_t count_;
-  std::uint64_t id_;
-};
-
-namespace detail {
-/// A number no other scratch of this process has.
-WYE_API std::uint64_t next_scratch_id() noexcept;
-}  // namespace detail
-template <class T>
-std::uint64_t Scratch<T>::detail_next() {
-  return detail::next_scratch_id();
-}
-
-/// The arguments of one dispatch, in the order of the schema. Up to eight are held without allocating.
-class Arguments {
- public:
-  void push_back(Operand operand) {
-    if (count_ < few_.size())
-      few_[count_] = std::move(operand);
-    else
-      more_.push_back(std::move(operand));
-    ++count_;
-  }
-  std::size_t size() const { return count_; }
-  Operand& operator[](std::size_t i) { return i < few_.size() ? few_[i] : more_[i - few_.size()]; }
-  const Operand& operator[](std::size_t i) const {
-    return i < few_.size() ? few_[i] : more_[i - few_.size()];
-  }
-
- private:
-  std::array<Operand, 8> few_;
-  std::size_t count_ = 0;
-  std::vector<Operand> more_;
-};
-
-namespace detail {
-/// Arguments and the grid to run them over, as `Call` has them.
-template <class C>
-concept CallLike = requires(const C& call) {
-  { call.arguments() } -> std::same_as<const Arguments&>;
-  { call.items() } -> std::same_as<Extent3>;
-};
 }  // namespace detail
 
 }  // namespace v0
