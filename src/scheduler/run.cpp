@@ -1,4 +1,4 @@
-// How one job is placed, run and settled.
+// Places, runs and settles one job.
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -14,7 +14,8 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
-/// From this size on a copy is submitted by itself, so that its time is known: the submission costs little beside it.
+/// Copies of this size and more are submitted alone, to measure their time. The submission costs little
+/// beside them.
 constexpr Bytes least_measured{1 << 20};
 
 /// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and a cancelled job are the
@@ -68,14 +69,14 @@ void Core::run(Record& record) noexcept {
 }
 
 std::optional<Error> Core::place(Record& record) {
-  if (auto nowhere = target_error(record.on)) return nowhere;
+  if (auto error = target_error(record.on)) return error;
   const Preference& row = preferences_.row(record.type, record.size);
   const std::vector<std::size_t> devices = order(choices_, row);
   record.decisions.reserve(devices.size());
-  bool fell = false;
+  bool fell_back = false;
   for (std::size_t device : devices) {
     Decision decision = consider(record, device);
-    if (decision.verdict != Candidate::Verdict::refused && fell && record.fallback == Fallback::forbid)
+    if (decision.verdict != Candidate::Verdict::refused && fell_back && record.fallback == Fallback::forbid)
       decision.code = RefusalCode::fallback_forbidden;
     if (decision.code != RefusalCode::none) {
       record.decisions.push_back(std::move(decision));
@@ -88,7 +89,7 @@ std::optional<Error> Core::place(Record& record) {
       decision.verdict = Candidate::Verdict::ran;
       record.decisions.push_back(std::move(decision));
       for (std::size_t rest : devices) consider_rest(record, rest);
-      if (fell) {
+      if (fell_back) {
         const base::Lock lock = base::lock_soon(mutex_);
         ++metrics_.fallbacks;
       }
@@ -100,13 +101,13 @@ std::optional<Error> Core::place(Record& record) {
     decision.error = why;
     record.decisions.push_back(std::move(decision));
     if (!may_succeed_elsewhere(why.code())) return why;
-    fell = true;
+    fell_back = true;
     if (record.fallback == Fallback::warn)
       log_.write(LogLevel::warning, "scheduler",
                  base::text("{} falls back from '{}': {}", record.subject(), pool_->devices()[device].id(),
                             why.sentence()));
   }
-  // The first failure says more than refusals do.
+  // The first failure is more informative than refusals.
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
     if (record.fallback == Fallback::forbid)
@@ -185,13 +186,13 @@ void Core::consider_rest(Record& record, std::size_t index) const noexcept {
   Decision decision{.device = index};
   try {
     decision = consider(record, index);
-  } catch (const std::bad_alloc&) {  // the order of preference is reason enough
+  } catch (const std::bad_alloc&) {  // the reason is then the order of preference
   }
   if (decision.code == RefusalCode::none)
     decision.code = choices_[index].emulated && !choices_[record.device].emulated
                         ? RefusalCode::emulated
                         : RefusalCode::lower_preference;
-  record.decisions.push_back(std::move(decision));  // `place` has reserved room for every device
+  record.decisions.push_back(std::move(decision));  // `place` has reserved memory for every device
 }
 
 /// Returns the executable of one program of a call.
@@ -232,7 +233,7 @@ Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& 
     return Step{std::move(*executable), nullptr, {}};
   }
   const std::shared_ptr<Trial> trial = trials_.of(call, index, *base::state_of(pool_->devices()[index]));
-  std::optional<Error> why;  // of the first that could not be used
+  std::optional<Error> why;  // the first failure
   for (std::size_t left = programs.size();; --left) {
     const Trial::Selection selection = trial->select(options_.measure_variants && !record.has_own_limits);
     auto executable = provide(record, index, programs[selection.program], ready_by);
@@ -333,7 +334,7 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
     result = run_steps();
   } catch (const std::bad_alloc&) {
     result = spare_.out_of_memory;
-    began = true;  // it may have
+    began = true;  // it may have begun
     // Work submitted before may still use the caller's memory.
     if (!lane.idle()) (void)lane.wait(park, StopToken(&record.stop, until, clock_)).has_value();
   }
@@ -353,7 +354,8 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   return error;
 }
 
-/// Settles a record whose state is `from`. Allocates nothing: what it needs was allocated when the job was submitted.
+/// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job was
+/// submitted.
 void Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return;
   const auto keep = record.shared_from_this();
@@ -409,7 +411,7 @@ void Core::call(const Continuations& continuations, Record& record) noexcept {
   for (const auto& then : continuations) {
     try {
       then(record.result());
-    } catch (...) {  // a host's callback must not end the thread that runs jobs
+    } catch (...) {  // a callback of the application must not end a thread that runs jobs
     }
   }
 }
