@@ -59,6 +59,11 @@ Result<void> check_passing(const Artefact& artefact, std::string_view devices,
       return Error(Errc::unsupported,
                    base::text("Parameter {} ('{}') of kernel '{}' is passed as {}, which no {} takes.", i,
                               slots[i].name, artefact.kernel, form.name, devices));
+    const bool is_value = slots[i].kind == SlotKind::scalar || slots[i].kind == SlotKind::structure;
+    if (passing.kind != Passing::Kind::host && is_value != (passing.kind == Passing::Kind::bytes))
+      return Error(Errc::invalid_argument,
+                   base::text("Parameter {} ('{}') of kernel '{}' is a {} and cannot be passed as {}.", i,
+                              slots[i].name, artefact.kernel, name(slots[i].kind), form.name));
     if (form.size && passing.offset + *form.size > artefact.parameter_bytes)
       return Error(
           Errc::invalid_argument,
@@ -78,10 +83,13 @@ Result<void> check_plain_launch(const Artefact& artefact, std::string_view devic
                                              artefact.kernel, wanted, devices));
 }
 
-Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits& limits,
-                           const std::string& device_id, std::uint64_t row_groups) {
-  const Extent3 groups(pieces(items.x, artefact.tile.x), pieces(items.y, artefact.tile.y),
-                       pieces(items.z, artefact.tile.z));
+Extent3 groups_for(const Artefact& artefact, Extent3 items) noexcept {
+  return Extent3(pieces(items.x, artefact.tile.x), pieces(items.y, artefact.tile.y),
+                 pieces(items.z, artefact.tile.z));
+}
+
+Result<void> check_groups(const Artefact& artefact, Extent3 groups, const Limits& limits,
+                          const std::string& device_id, std::uint64_t row_groups) {
   const auto exceeds = [&](char dimension, std::uint64_t wanted, std::uint64_t limit) {
     return Error(Errc::unsupported,
                  base::text("Grid of kernel '{}' in {} ({} workgroups) exceeds the limit of '{}' ({}).",
@@ -92,7 +100,7 @@ Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits
   if (groups.x > most_x) return exceeds('x', groups.x, most_x);
   if (groups.y > limits.groups.y) return exceeds('y', groups.y, limits.groups.y);
   if (groups.z > limits.groups.z) return exceeds('z', groups.z, limits.groups.z);
-  return groups;
+  return {};
 }
 
 std::uint64_t grain_for(const Artefact& artefact, Extent3 items) {

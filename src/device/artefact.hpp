@@ -70,8 +70,9 @@ struct Artefact {
   LaunchOptions launch = {};         ///< of "cubin" and "ptx" only
 };
 
-/// Checks that every slot can be passed the way the artefact says. `devices` are what takes `kinds`: "Vulkan device".
-/// Errors: invalid_argument (slots without a way, or that end outside the block), unsupported (no such device takes it).
+/// Checks the passing of every slot. `devices` names the devices that take `kinds`: "Vulkan device".
+/// Errors: invalid_argument (a slot without passing, a value that is not passed as bytes, memory that is, or an end outside
+///         the block), unsupported (no such device takes the kind).
 Result<void> check_passing(const Artefact& artefact, std::string_view devices,
                            std::initializer_list<Passing::Kind> kinds);
 
@@ -79,10 +80,14 @@ Result<void> check_passing(const Artefact& artefact, std::string_view devices,
 /// Errors: unsupported, naming it.
 Result<void> check_plain_launch(const Artefact& artefact, std::string_view devices);
 
-/// Workgroups that cover `items`. A grid of one row of them (y = z = 1) may have `row_groups`, if that is more than the limit in x.
+/// Returns the workgroups that cover `items`.
+Extent3 groups_for(const Artefact& artefact, Extent3 items) noexcept;
+
+/// Checks a grid of workgroups against the limits of a device. A grid of one row (y = z = 1) may have `row_groups` of
+/// them, if that is more than the limit in x.
 /// Errors: unsupported, naming the dimension, the number and the limit.
-Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits& limits,
-                           const std::string& device_id, std::uint64_t row_groups = 0);
+Result<void> check_groups(const Artefact& artefact, Extent3 groups, const Limits& limits,
+                          const std::string& device_id, std::uint64_t row_groups = 0);
 
 /// The shortest run of items, in row-major order, that one call of a host function covers; 1 at least.
 std::uint64_t grain_for(const Artefact& artefact, Extent3 items);

@@ -71,9 +71,8 @@ struct BufferView {
   std::uint64_t address() const noexcept { return buffer->address() + offset; }
 };
 
-/// Returns the bytes that an operand names, for a lane of `device`.
-/// Errors: invalid_argument (no buffer, a buffer of another device, or a range that ends outside its buffer).
-Result<BufferView> view_of(const Operand& operand, const DeviceBase& device);
+/// Returns the bytes that an operand of a checked recording names: it is a buffer or an address.
+BufferView view_of(const Operand& operand) noexcept;
 
 }  // namespace device
 }  // namespace v0

@@ -117,10 +117,8 @@ class DispatchCheck {
       if (auto matched = check_slot(i); !matched) return matched;
     if (auto bound = check_descriptors(); !bound) return bound;
     if (auto apart = check_aliasing(); !apart) return apart;
-    auto groups =
-        groups_for(artefact_, command_.items, device_.info().limits, id_, command_.executable->row_groups());
-    if (!groups) return std::move(groups).error();
-    return {};
+    return check_groups(artefact_, groups_for(artefact_, command_.items), device_.info().limits, id_,
+                        command_.executable->row_groups());
   }
 
  private:

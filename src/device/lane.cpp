@@ -4,11 +4,18 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "device/checked.hpp"
 #include "device/turns.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace device {
+
+Result<std::unique_ptr<Lane>> Lane::create(DeviceBase& device) {
+  auto base = device.create_lane();
+  if (!base) return std::move(base).error();
+  return std::make_unique<Lane>(checked(*std::move(base)));
+}
 
 Lane::Lane(std::unique_ptr<LaneBase> base) : base_(std::move(base)) {}
 
@@ -79,11 +86,6 @@ void Lane::wait_for(TimelinePoint point) {
 
 void Lane::signal(const TimelinePoint& point) {
   if (!open()) return;
-  if (!point.timeline || point.timeline->owner() != device().get() || !point.timeline->is_foreign())
-    return fail(
-        Error(Errc::invalid_argument,
-              base::text("A lane of device '{}' signals only points that were brought to this device.",
-                         device()->info().id)));
   Submission submission;
   submission.signals = std::span(&point, 1);
   give_open(std::move(submission));

@@ -23,6 +23,9 @@ namespace device {
 /// Threads: one thread at a time.
 class Lane {
  public:
+  /// Creates a lane of `device` whose submissions are checked (`checked`). Other rooms have no other way to a lane.
+  /// Errors: those of `DeviceBase::create_lane`.
+  static Result<std::unique_ptr<Lane>> create(DeviceBase& device);
   explicit Lane(std::unique_ptr<LaneBase> base);
   ~Lane();  ///< drops recorded commands; waits for submissions in flight
 

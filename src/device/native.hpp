@@ -51,7 +51,8 @@ class NativeDoor {
   virtual Result<NativePoint> native_point(Timeline& timeline, std::uint64_t value) = 0;
   /// Errors: unsupported, unavailable (no submission reaches `value` yet), device_lost.
   virtual Result<void> follow(std::uint64_t queue, Timeline& timeline, std::uint64_t value) = 0;
-  /// Creates a buffer over memory of the host. It calls `release` once at its end, but not if this fails.
+  /// Creates a buffer over memory of the host: at least one byte, and no more than the largest buffer. It calls
+  /// `release` once at its end, but not if this fails.
   /// Errors: invalid_argument, out_of_memory, device_lost.
   virtual Result<std::shared_ptr<BufferBase>> adopt_memory(const NativeMemory& memory, Release release) = 0;
   /// Creates a foreign timeline (`Timeline::is_foreign`).

@@ -98,6 +98,10 @@ Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementTy
           base::text("Memory that the host brings to device '{}' begins at an address that is no multiple "
                      "of its elements' size ({} bytes).",
                      device.id(), element_size));
+    if (memory.bytes == Bytes{})
+      return Error(Errc::invalid_argument,
+                   base::text("Adopted memory on device '{}' has no bytes.", device.id()));
+    if (auto fits = device::fits(memory.bytes, device.info()); !fits) return std::move(fits).error();
     auto buffer = (*door)->adopt_memory(memory, std::move(release));
     if (!buffer) return std::move(buffer).error();
     return Buffer(*std::move(buffer), element, element_size);

@@ -133,10 +133,8 @@ Result<std::shared_ptr<device::BufferBase>> CudaDevice::adopt_memory(const Nativ
                  base::text("Memory that the host brings to device '{}' {}.", info().id, what));
   };
   if (memory.address == 0) return refused("is null");
-  if (memory.bytes.count == 0) return refused("has no bytes");
   if (memory.address > std::numeric_limits<std::uint64_t>::max() - memory.bytes.count)
     return refused("ends behind the last address");
-  if (auto fits = device::fits(memory.bytes, info()); !fits) return std::move(fits).error();
   return CudaBuffer::adopt(self(), memory, std::move(release));
 }
 

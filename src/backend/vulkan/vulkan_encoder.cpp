@@ -1,6 +1,7 @@
 #include "backend/vulkan/vulkan_encoder.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -52,43 +53,35 @@ Result<void> Encoder::encode(const device::Command& command) {
   leading_ &= command.kind == Kind::upload;
   if (command.kind == Kind::dispatch) return dispatch(command);
   const auto operands = submission_.recording->operands(command);
-  auto first = range_of(operands[0]);
-  if (!first) return std::move(first).error();
   const bool is_copy = command.kind == Kind::copy;
-  auto second = is_copy ? range_of(operands[1]) : first;
-  if (!second) return std::move(second).error();
-  const bool is_transfer = command.kind == Kind::upload || command.kind == Kind::download;
-  const std::uint64_t bytes = is_transfer ? command.host_bytes.count : second->bytes;
-  if (first->bytes != bytes)
-    return Error(Errc::invalid_argument,
-                 base::text("The two sides of a copy in a lane of device '{}' differ ({} and {} bytes).",
-                            device_.info().id, first->bytes, bytes));
+  const Range first = range_of(operands[0]), second = is_copy ? range_of(operands[1]) : first;
+  assert(first.bytes == second.bytes);
+  const std::uint64_t bytes = first.bytes;
   if (bytes == 0) return {};
   // An upload in place is over before the device begins; everything else is a use.
-  if (command.kind == Kind::upload && ready_ && first->buffer->mapped() &&
-      first->buffer->uses.load(std::memory_order_acquire) == 0) {
-    flight_->uploads.push_back({first->buffer, first->offset, bytes, command.source});
+  if (command.kind == Kind::upload && ready_ && first.buffer->mapped() &&
+      first.buffer->uses.load(std::memory_order_acquire) == 0) {
+    flight_->uploads.push_back({first.buffer, first.offset, bytes, command.source});
     return {};
   }
-  flight_->use(*first->buffer, operands[0].object);
-  if (is_copy) flight_->use(*second->buffer, operands[1].object);
+  flight_->use(*first.buffer, operands[0].object);
+  if (is_copy) flight_->use(*second.buffer, operands[1].object);
   switch (command.kind) {
-    case Kind::upload: return upload(command.source, *first, operands[0]);
-    case Kind::download: return download(*first, command.target);
-    case Kind::copy: return copy(*first, *second);
-    case Kind::fill: return fill(command.pattern, *first);
-    case Kind::release: return transfer(*first, device_.physical().queue_family, VK_QUEUE_FAMILY_EXTERNAL);
-    case Kind::acquire: return transfer(*first, VK_QUEUE_FAMILY_EXTERNAL, device_.physical().queue_family);
+    case Kind::upload: return upload(command.source, first, operands[0]);
+    case Kind::download: return download(first, command.target);
+    case Kind::copy: return copy(first, second);
+    case Kind::fill: return fill(command.pattern, first);
+    case Kind::release: return transfer(first, device_.physical().queue_family, VK_QUEUE_FAMILY_EXTERNAL);
+    case Kind::acquire: return transfer(first, VK_QUEUE_FAMILY_EXTERNAL, device_.physical().queue_family);
     case Kind::dispatch: break;
   }
   return {};
 }
 
-/// The bytes that an operand means, checked: no copy may leave a buffer.
-Result<Encoder::Range> Encoder::range_of(const Operand& operand) {
-  auto view = device::view_of(operand, device_);
-  if (!view) return std::move(view).error();
-  return Range{static_cast<VulkanBuffer*>(view->buffer), view->offset, view->bytes};
+Encoder::Range Encoder::range_of(const Operand& operand) const {
+  const device::BufferView view = device::view_of(operand);
+  assert(view.buffer->device() == lane_.device());
+  return {static_cast<VulkanBuffer*>(view.buffer), view.offset, view.bytes};
 }
 
 /// An upload through staging memory, in pieces. What leads a recording goes ahead part by part, so that an
@@ -151,11 +144,6 @@ Result<void> Encoder::copy(const Range& from, const Range& to) {
 }
 
 Result<void> Encoder::fill(std::uint32_t pattern, const Range& to) {
-  if ((to.offset | to.bytes) % 4 != 0)
-    return Error(
-        Errc::invalid_argument,
-        base::text("A fill in a lane of device '{}' has offset {} and size {}, which are not multiples of 4.",
-                   device_.info().id, to.offset, to.bytes));
   if (auto settled = before_write(*to.buffer); !settled) return settled;
   if (auto begun = before_command(); !begun) return begun;
   device_.vk.CmdFillBuffer(flight_->commands, to.buffer->handle(), to.offset, to.bytes, pattern);
@@ -183,26 +171,17 @@ Result<void> Encoder::transfer(const Range& memory, std::uint32_t from, std::uin
 }
 
 Result<void> Encoder::dispatch(const device::Command& command) {
-  if (!command.executable || command.executable->device() != lane_.device())
-    return Error(Errc::invalid_argument,
-                 base::text("A dispatch in a lane of device '{}' has no executable of this device.",
-                            device_.info().id));
+  assert(command.executable->device() == lane_.device());
   const auto& executable = static_cast<const VulkanExecutable&>(*command.executable);
   const device::Artefact& artefact = executable.artefact();
   const auto operands = submission_.recording->operands(command);
-  if (operands.size() != artefact.schema.slots.size())
-    return Error(Errc::invalid_argument,
-                 base::text("Kernel '{}' takes {} arguments, and is given {}.", artefact.kernel,
-                            artefact.schema.slots.size(), operands.size()));
   const Limits& limits = device_.info().limits;
-  auto groups =
-      device::groups_for(artefact, command.items, limits, device_.info().id, executable.row_groups());
-  if (!groups) return std::move(groups).error();
-  const bool in_rows = groups->x > limits.groups.x;
+  const Extent3 groups = device::groups_for(artefact, command.items);
+  const bool in_rows = groups.x > limits.groups.x;
   auto pipeline = in_rows ? executable.row_pipeline() : executable.pipeline();
   if (!pipeline)
     return std::move(pipeline).error().with_context(
-        base::text("for a grid of {} workgroups in x, over the limit of '{}' ({})", groups->x,
+        base::text("for a grid of {} workgroups in x, over the limit of '{}' ({})", groups.x,
                    device_.info().id, limits.groups.x));
 
   lane_.parameters_.assign(executable.parameter_bytes(), std::byte{0});
@@ -211,9 +190,9 @@ Result<void> Encoder::dispatch(const device::Command& command) {
     if (auto passed = pass(executable, slot, operands[slot]); !passed) return passed;
   if (auto begun = before_command(); !begun) return begun;
   if (auto bound = bind(executable, *pipeline); !bound) return bound;
-  if (in_rows) return dispatch_rows(groups->x), Result<void>();
-  device_.vk.CmdDispatch(flight_->commands, static_cast<std::uint32_t>(groups->x),
-                         static_cast<std::uint32_t>(groups->y), static_cast<std::uint32_t>(groups->z));
+  if (in_rows) return dispatch_rows(groups.x), Result<void>();
+  device_.vk.CmdDispatch(flight_->commands, static_cast<std::uint32_t>(groups.x),
+                         static_cast<std::uint32_t>(groups.y), static_cast<std::uint32_t>(groups.z));
   return {};
 }
 
@@ -232,45 +211,26 @@ Result<void> Encoder::pass(const VulkanExecutable& executable, std::size_t slot,
   using Passing = device::Passing;
   const Passing& passing = executable.artefact().passing[slot];
   std::byte* const parameter = lane_.parameters_.data() + passing.offset;
-  const auto refused = [&](Errc code, std::string what) {
-    return Error(
-        code, base::text("Argument {} ('{}') of kernel '{}' {}.", slot,
-                         executable.artefact().schema.slots[slot].name, executable.artefact().kernel, what));
-  };
   if (passing.kind == Passing::Kind::bytes) {
-    const std::uint32_t size = executable.artefact().schema.slots[slot].size;
     const std::span<const std::byte> value = operand.value();
-    if (value.size() != size)
-      return refused(Errc::invalid_argument, base::text("has {} bytes instead of {}", value.size(), size));
-    std::memcpy(parameter, value.data(), size);
+    assert(value.size() == executable.artefact().schema.slots[slot].size);
+    std::memcpy(parameter, value.data(), value.size());
     return {};
   }
-  auto range = range_of(operand);
-  if (!range)
-    return std::move(range).error().with_context(
-        base::text("as argument {} of kernel '{}'", slot, executable.artefact().kernel));
-  flight_->use(*range->buffer, operand.object);
+  const Range range = range_of(operand);
+  flight_->use(*range.buffer, operand.object);
   if (writes(operand.access))
-    if (auto settled = before_write(*range->buffer); !settled) return settled;
+    if (auto settled = before_write(*range.buffer); !settled) return settled;
   if (passing.kind == Passing::Kind::descriptor) {
-    const Limits& limits = device_.info().limits;
-    if (range->bytes > limits.descriptor_range.count)
-      return refused(Errc::unsupported,
-                     base::text("has {} bytes, more than device '{}' binds at once ({} bytes)", range->bytes,
-                                device_.info().id, limits.descriptor_range.count));
-    if (range->offset % limits.offset_alignment != 0)
-      return refused(Errc::unsupported,
-                     base::text("begins at byte {}, and device '{}' binds at multiples of {}", range->offset,
-                                device_.info().id, limits.offset_alignment));
     const auto& bindings = executable.bindings();
     const auto at = std::lower_bound(bindings.begin(), bindings.end(), passing.binding) - bindings.begin();
     // A range cannot be empty; one byte is less than any element wider than that.
-    const bool empty = range->bytes == 0;
-    lane_.set_[static_cast<std::size_t>(at)] = {range->buffer->handle(), empty ? 0 : range->offset,
-                                                empty ? 1 : range->bytes};
+    const bool empty = range.bytes == 0;
+    lane_.set_[static_cast<std::size_t>(at)] = {range.buffer->handle(), empty ? 0 : range.offset,
+                                                empty ? 1 : range.bytes};
     return {};
   }
-  const std::uint64_t address = range->buffer->address() + range->offset;
+  const std::uint64_t address = range.buffer->address() + range.offset;
   std::memcpy(parameter, &address, sizeof(address));
   if (passing.kind == Passing::Kind::span)
     std::memcpy(parameter + sizeof(address), &operand.count, sizeof(operand.count));

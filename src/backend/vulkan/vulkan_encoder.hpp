@@ -47,7 +47,7 @@ class Encoder {
   Result<void> go_ahead();
   Result<void> finish();
 
-  Result<Range> range_of(const Operand& operand);
+  Range range_of(const Operand& operand) const;
   Result<void> before_write(VulkanBuffer& buffer);
   Result<void> before_command();
   void barrier(VkPipelineStageFlags stages, VkAccessFlags access);
