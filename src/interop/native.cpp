@@ -16,15 +16,15 @@ namespace {
 
 /// Returns the access of `device` to the driver of `backend`.
 /// Errors: invalid_argument, device_lost.
-Result<device::NativeDoor*> door_of(std::string_view backend, device::DeviceBase* device) {
+Result<device::NativeInterop*> native_interop_of(std::string_view backend, device::DeviceBase* device) {
   if (!device)
     return Error(Errc::invalid_argument,
                  base::text("Handle is empty; expected one of a '{}' device.", backend));
-  if (device->info().backend != backend || !device->native_door())
+  if (device->info().backend != backend || !device->native_interop())
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' has no objects of '{}'.", device->info().id, backend));
   if (const Error* lost = device->lost()) return *lost;
-  return device->native_door();
+  return device->native_interop();
 }
 
 template <class F>
@@ -40,17 +40,18 @@ auto with_memory(const char* what, F f) -> decltype(f()) {
 
 Result<NativeDevice> native_device(std::string_view backend, const Device& device) {
   return with_memory("describe a device", [&]() -> Result<NativeDevice> {
-    auto door = door_of(backend, base::state_of(device).get());
-    if (!door) return std::move(door).error();
-    return (*door)->native_device();
+    auto native = native_interop_of(backend, base::state_of(device).get());
+    if (!native) return std::move(native).error();
+    return (*native)->native_device();
   });
 }
 
 Result<NativeMemory> native_memory(std::string_view backend, const Buffer& buffer) {
   return with_memory("describe a buffer", [&]() -> Result<NativeMemory> {
-    auto door = door_of(backend, base::state_of(buffer) ? base::state_of(buffer)->device().get() : nullptr);
-    if (!door) return std::move(door).error();
-    return (*door)->native_memory(*base::state_of(buffer));
+    auto native =
+        native_interop_of(backend, base::state_of(buffer) ? base::state_of(buffer)->device().get() : nullptr);
+    if (!native) return std::move(native).error();
+    return (*native)->native_memory(*base::state_of(buffer));
   });
 }
 
@@ -58,35 +59,35 @@ namespace {
 
 /// The door of the device whose lanes can wait for `point`. A timeline gives that device to look at only: the door changes
 /// nothing of it.
-Result<device::NativeDoor*> door_of(std::string_view backend, const SyncPoint& point) {
-  return door_of(backend, base::state_of(point)
-                              ? const_cast<device::DeviceBase*>(base::state_of(point)->owner())
-                              : nullptr);
+Result<device::NativeInterop*> native_interop_of(std::string_view backend, const SyncPoint& point) {
+  return native_interop_of(backend, base::state_of(point)
+                                        ? const_cast<device::DeviceBase*>(base::state_of(point)->owner())
+                                        : nullptr);
 }
 
 }  // namespace
 
 Result<NativePoint> native_point(std::string_view backend, const SyncPoint& point) {
   return with_memory("describe a point", [&]() -> Result<NativePoint> {
-    auto door = door_of(backend, point);
-    if (!door) return std::move(door).error();
-    return (*door)->native_point(*base::state_of(point), base::value_of(point));
+    auto native = native_interop_of(backend, point);
+    if (!native) return std::move(native).error();
+    return (*native)->native_point(*base::state_of(point), base::value_of(point));
   });
 }
 
 Result<void> follow(std::string_view backend, std::uint64_t queue, const SyncPoint& point) {
   return with_memory("follow a point", [&]() -> Result<void> {
-    auto door = door_of(backend, point);
-    if (!door) return std::move(door).error();
-    return (*door)->follow(queue, *base::state_of(point), base::value_of(point));
+    auto native = native_interop_of(backend, point);
+    if (!native) return std::move(native).error();
+    return (*native)->follow(queue, *base::state_of(point), base::value_of(point));
   });
 }
 
 Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementType element,
                      std::uint32_t element_size, Release release) {
   return with_memory("describe a buffer", [&]() -> Result<Buffer> {
-    auto door = door_of(memory.backend, base::state_of(device).get());
-    if (!door) return std::move(door).error();
+    auto native = native_interop_of(memory.backend, base::state_of(device).get());
+    if (!native) return std::move(native).error();
     if (element_size == 0 || memory.bytes.count % element_size != 0)
       return Error(Errc::invalid_argument,
                    base::text("Size of adopted memory on device '{}' ({} bytes) is no multiple of "
@@ -102,7 +103,7 @@ Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementTy
       return Error(Errc::invalid_argument,
                    base::text("Adopted memory on device '{}' has no bytes.", device.id()));
     if (auto fits = device::fits(memory.bytes, device.info()); !fits) return std::move(fits).error();
-    auto buffer = (*door)->adopt_memory(memory, std::move(release));
+    auto buffer = (*native)->adopt_memory(memory, std::move(release));
     if (!buffer) return std::move(buffer).error();
     return Buffer(*std::move(buffer), element, element_size);
   });
@@ -110,9 +111,9 @@ Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementTy
 
 Result<SyncPoint> adopt(const Device& device, const NativePoint& point) {
   return with_memory("describe a point", [&]() -> Result<SyncPoint> {
-    auto door = door_of(point.backend, base::state_of(device).get());
-    if (!door) return std::move(door).error();
-    auto timeline = (*door)->adopt_timeline(point);
+    auto native = native_interop_of(point.backend, base::state_of(device).get());
+    if (!native) return std::move(native).error();
+    auto timeline = (*native)->adopt_timeline(point);
     if (!timeline) return std::move(timeline).error();
     return SyncPoint(*std::move(timeline), point.value);
   });

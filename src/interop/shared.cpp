@@ -11,8 +11,8 @@
 #include "device/buffer.hpp"
 #include "device/device.hpp"
 #include "device/native.hpp"
+#include "device/pending_signals.hpp"
 #include "device/timeline.hpp"
-#include "device/turns.hpp"
 #include "pool/pool.hpp"
 
 namespace wye {
@@ -27,7 +27,7 @@ struct SharedState {
     std::shared_ptr<device::Timeline> timeline;  // null where the host waits
   };
   Side sides[2];
-  std::uint64_t turns = 0;  // values of the timelines that were given out
+  std::uint64_t last_value = 0;  // of the timelines
   std::string why_copied;
   std::string why_waited;
   std::vector<std::byte> copy;  // on its way through the host
@@ -36,7 +36,7 @@ struct SharedState {
 namespace {
 
 using device::BufferBase;
-using device::NativeDoor;
+using device::NativeInterop;
 
 constexpr std::size_t maker_first[][2] = {{0, 1}, {1, 0}};
 
@@ -51,7 +51,7 @@ Result<void> note(std::string& reason, const Error& why) {
 /// Why the two cannot have anything in common, whatever their drivers can; empty where they may.
 std::string why_apart(const Device& a, const Device& b) {
   for (const Device* device : {&a, &b})
-    if (!base::state_of(*device)->native_door())
+    if (!base::state_of(*device)->native_interop())
       return base::text("Device '{}' has no driver that shares memory.", device->id());
   const Uuid none{};
   if (a.info().device_uuid == none || a.info().device_uuid != b.info().device_uuid)
@@ -65,8 +65,8 @@ Result<void> share_memory(SharedState& state, Bytes bytes, ElementType element, 
   std::string reason = why_apart(state.sides[0].device, state.sides[1].device);
   for (const auto& [maker, opener] : maker_first) {
     if (state.sides[0].buffer || (!reason.empty() && maker == 0)) break;
-    NativeDoor& from = *base::state_of(state.sides[maker].device)->native_door();
-    NativeDoor& to = *base::state_of(state.sides[opener].device)->native_door();
+    NativeInterop& from = *base::state_of(state.sides[maker].device)->native_interop();
+    NativeInterop& to = *base::state_of(state.sides[opener].device)->native_interop();
     auto made = from.create_shared(bytes);
     if (!made) {
       if (auto noted = note(reason, made.error()); !noted) return noted;
@@ -88,8 +88,8 @@ Result<void> share_memory(SharedState& state, Bytes bytes, ElementType element, 
 /// One timeline for both sides, or `why_waited`.
 Result<void> share_timeline(SharedState& state) {
   for (const auto& [maker, opener] : maker_first) {
-    NativeDoor& from = *base::state_of(state.sides[maker].device)->native_door();
-    NativeDoor& to = *base::state_of(state.sides[opener].device)->native_door();
+    NativeInterop& from = *base::state_of(state.sides[maker].device)->native_interop();
+    NativeInterop& to = *base::state_of(state.sides[opener].device)->native_interop();
     auto made = from.create_shared_timeline();
     if (!made) {
       if (auto noted = note(state.why_waited, made.error()); !noted) return noted;
@@ -211,13 +211,14 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
     device::Lane& taker = base::state_of(to)->lane();
     const auto release = [&] { giver.release({base::state_of(source), Bytes{0}, source.bytes()}); };
     if (const auto& timeline = state.sides[first ? 0 : 1].timeline) {
-      const std::uint64_t turn = ++state.turns;
+      const std::uint64_t value = ++state.last_value;
       release();
-      giver.signal({timeline, turn});
+      giver.signal({timeline, value});
       // Nobody would ever signal it.
       if (auto failed = failure_of(from); !failed) return failed;
-      if (device::Turns* const turns = timeline->turns()) turns->promise(turn, giver.submit());
-      taker.wait_for({state.sides[first ? 1 : 0].timeline, turn});
+      if (device::PendingSignals* const signals = timeline->pending_signals())
+        signals->add(value, giver.submit());
+      taker.wait_for({state.sides[first ? 1 : 0].timeline, value});
     } else {
       const auto end = [&]() -> Result<void> {
         if (auto over = from.point().wait(deadline); !over) return over;
@@ -225,7 +226,7 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
       };
       if (auto ended = end(); !ended) return ended;
       if (!state.why_copied.empty()) return copy(state, from, to, source, target, deadline);
-      release();  // only now: a turn that did not end in time goes on
+      release();  // only now: a hand-over continues after its deadline
       if (auto ended = end(); !ended) return ended;
     }
     taker.acquire({base::state_of(target), Bytes{0}, target.bytes()});

@@ -93,14 +93,23 @@ TEST_CASE("a slot with an impossible layout is refused by name", "[device]") {
   CHECK(answer());
   artefact.parameter_bytes = 19;
   CHECK(answer().error() == Errc::invalid_argument);
-  CHECK(answer().error().sentence() == "Parameter 1 ('s') of kernel 'k' ends at byte 20 of a block of 19.");
+  CHECK(answer().error().sentence() ==
+        "Parameter 1 ('s') of kernel 'k' ends at byte 20 of a parameter block of 19 bytes.");
   artefact.passing[0].kind = Kind::descriptor;
   CHECK(answer().error() == Errc::unsupported);
   CHECK(answer().error().sentence() ==
-        "Parameter 0 ('x') of kernel 'k' is passed as a descriptor, which no toy device takes.");
+        "Parameter 0 ('x') of kernel 'k' is passed as a descriptor, which no toy device supports.");
   CHECK_FALSE(check_passing(artefact, "toy device", {Kind::descriptor, Kind::bytes}));
+  for (const std::size_t slot : {std::size_t{0}, std::size_t{1}}) {  // memory as bytes, a value as a span
+    Artefact swapped = artefact;
+    swapped.passing[slot].kind = slot == 0 ? Kind::bytes : Kind::span;
+    auto refused = check_passing(swapped, "toy device", {Kind::descriptor, Kind::span, Kind::bytes});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error() == Errc::invalid_argument);
+    CHECK(refused.error().sentence().find("cannot be passed as") != std::string::npos);
+  }
   artefact.passing.pop_back();
-  CHECK(answer().error().sentence() == "Kernel 'k' has 2 parameters, and says of 1 how they are passed.");
+  CHECK(answer().error().sentence() == "Kernel 'k' has 2 parameters and describes the passing of 1.");
 }
 
 TEST_CASE("a launch option that a device lacks is refused by name, and a hint is ignored", "[device]") {
@@ -111,13 +120,13 @@ TEST_CASE("a launch option that a device lacks is refused by name, and a hint is
   artefact.dynamic_shared = 4;
   CHECK(check_plain_launch(artefact, "toy device").error() == Errc::unsupported);
   CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
-        "Kernel 'k' is to be launched with dynamic shared memory, which no toy device offers.");
+        "Kernel 'k' needs dynamic shared memory, which no toy device supports.");
   artefact.launch.cooperative = true;
   CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
-        "Kernel 'k' is to be launched with all its workgroups at once, which no toy device offers.");
+        "Kernel 'k' needs a cooperative launch, which no toy device supports.");
   artefact.launch.cluster = Extent3(2);
   CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
-        "Kernel 'k' is to be launched with clusters of workgroups, which no toy device offers.");
+        "Kernel 'k' needs clusters of workgroups, which no toy device supports.");
 }
 
 }  // namespace wye::test

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "device/doubles.hpp"
+#include "device/lane.hpp"
 #include "device/sequence.hpp"
 
 namespace wye::test {
@@ -276,7 +277,15 @@ TEST_CASE("the checked lane refuses invalid calls and forwards valid ones", "[de
   refused(submit(recording, {{nullptr, 1}}), {"null", "'narrow:0'"});
   refused(submit(recording, {{foreign, 1}}), {"another device", "'narrow:0'"});
   refused(submit(recording, {{lane->timeline(), 1}}), {"own lane (1)", "last: 0"});
-  refused(lane->wait(1, Instant::max()), {"(1)", "never submitted", "last: 0"});
+  refused(lane->wait(1, Instant::max()), {"(1)", "not submitted", "last: 0"});
+  for (const auto& timeline : {std::shared_ptr<Timeline>(), own, foreign}) {
+    const TimelinePoint point{timeline, 1};
+    Submission submission{.recording = recording, .waits = {}, .stop = {}};
+    submission.signals = std::span(&point, 1);
+    auto value = lane->submit(submission);
+    REQUIRE_FALSE(value);
+    refused(value.error(), {"signals", "not a foreign timeline", "'narrow:0'"});
+  }
   CHECK(base->given.empty());
   CHECK(submit(recording, {{own, 9}}));
   CHECK(submit(recording, {{lane->timeline(), 1}}));
@@ -286,6 +295,13 @@ TEST_CASE("the checked lane refuses invalid calls and forwards valid ones", "[de
   refused(lane->wait(3, Instant::max()), {"(3)", "last: 2"});
   lane->abandon();
   CHECK(base->abandoned == 1);
+}
+
+TEST_CASE("a lane of other rooms checks its submissions", "[device]") {
+  CheckedFixture f;
+  const auto lane = Lane::create(*f.device).value();
+  lane->fill(range(f.foreign), 1);
+  CHECK(lane->wait(Instant::max()).error() == Errc::invalid_argument);
 }
 
 TEST_CASE("an unchanged recording is checked once, and a changed one again", "[device]") {

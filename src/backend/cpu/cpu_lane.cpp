@@ -88,7 +88,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   explicit Queue(const CpuDevice& device)
       : device_id_(device.info().id),
         team_(device.team()),
-        timeline_(base::make_own<HostTimeline>(&device, HostTimeline::MovedBy::lane)) {}
+        timeline_(base::make_own<HostTimeline>(&device, HostTimeline::SignaledBy::lane)) {}
 
   const std::shared_ptr<HostTimeline>& timeline() const noexcept { return timeline_; }
 

@@ -121,7 +121,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
 
 std::shared_ptr<CudaTimeline> CudaTimeline::adopt(std::shared_ptr<CudaDevice> device, EventHandle event) {
   constexpr std::uint64_t any = std::numeric_limits<std::uint64_t>::max();
-  auto timeline = base::own(new CudaTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new CudaTimeline(std::move(device), SignaledBy::others));
   timeline->mark(any, std::move(event));
   return timeline;
 }

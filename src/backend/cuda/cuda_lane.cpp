@@ -23,7 +23,7 @@ Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> d
   if (const Error* lost = device->lost()) return *lost;
   std::unique_ptr<CudaLane> lane(new CudaLane(std::move(device)));
   CudaDevice& owner = lane->cuda();
-  auto timeline = CudaTimeline::create(owner.self(), CudaTimeline::MovedBy::lane);
+  auto timeline = CudaTimeline::create(owner.self(), CudaTimeline::SignaledBy::lane);
   if (!timeline) return std::move(timeline).error();
   lane->stream_->timeline = *timeline;
   lane->timeline_base_ = *timeline;
@@ -39,30 +39,30 @@ LaneWork::~LaneWork() {
   if (!stream->handle) return;  // it was not made
   CudaDevice& device = stream->device;
   const CurrentContext current(device);
-  for (Flight* flight : flights.in_flight()) retire(*flight);
+  for (Batch* batch : batches.in_flight()) retire(*batch);
   stream->keep.clear();
   if (!device.lost() && current) device.heard(device.cu.StreamDestroy(stream->handle), "cuStreamDestroy");
-  flights.clear();
+  batches.clear();
 }
 
-void LaneWork::retire(Flight& flight) noexcept {
-  flight.downloads.clear();
-  flight.recording.reset();
-  flight.waits.clear();
-  flight.signals.clear();
-  flight.plan.clear();
-  flight.graph.reset();
-  staging.give(flight.staging);
+void LaneWork::retire(Batch& batch) noexcept {
+  batch.downloads.clear();
+  batch.recording.reset();
+  batch.waits.clear();
+  batch.signals.clear();
+  batch.plan.clear();
+  batch.graph.reset();
+  staging.give(batch.staging);
 }
 
 bool LaneWork::has_ended() noexcept {
   CudaTimeline& timeline = *stream->timeline;
   if (stream->device.lost()) return true;
-  // Behind what the stream was given of a flight that failed there is no event.
+  // Behind what the stream was given of a batch that failed there is no event.
   const std::uint64_t scheduled = timeline.scheduled();
-  const auto& given = flights.in_flight();
-  const bool has_rest = std::any_of(given.begin(), given.end(), [&](const Flight* flight) {
-    return flight->begun && flight->value > scheduled;
+  const auto& given = batches.in_flight();
+  const bool has_rest = std::any_of(given.begin(), given.end(), [&](const Batch* batch) {
+    return batch->begun && batch->value > scheduled;
   });
   return !has_rest && timeline.reached() >= scheduled;
 }
@@ -94,20 +94,20 @@ CudaLane::~CudaLane() {
   if (!ended) device.unfinished().add(std::move(work_));
 }
 
-Result<Flight*> CudaLane::next_flight() {
-  if (!flights_.has_idle() && !flights_.in_flight().empty()) collect(stream_->timeline->reached());
-  stream_->timeline->drop_reached();  // then the events of idle flights are theirs alone
-  auto flight = flights_.take([]() -> Result<std::unique_ptr<Flight>> { return std::make_unique<Flight>(); });
-  if (!flight) return flight;
-  // A thread that still looks at the event means the value that it was recorded for: then this flight has another.
-  if ((*flight)->event.use_count() != 1) {
+Result<Batch*> CudaLane::next_batch() {
+  if (!batches_.has_idle() && !batches_.in_flight().empty()) collect(stream_->timeline->reached());
+  stream_->timeline->drop_reached();  // then the events of idle batches are theirs alone
+  auto batch = batches_.take([]() -> Result<std::unique_ptr<Batch>> { return std::make_unique<Batch>(); });
+  if (!batch) return batch;
+  // A thread that still looks at the event means the value that it was recorded for: then this batch has another.
+  if ((*batch)->event.use_count() != 1) {
     auto event = cuda().take_event();
-    if (!event) return flights_.give_back(**flight), std::move(event).error();
-    (*flight)->event = *std::move(event);
+    if (!event) return batches_.give_back(**batch), std::move(event).error();
+    (*batch)->event = *std::move(event);
   }
-  (*flight)->value = last_ + 1;
-  (*flight)->begun = false;
-  return flight;
+  (*batch)->value = last_ + 1;
+  (*batch)->begun = false;
+  return batch;
 }
 
 Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
@@ -135,118 +135,118 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   }
   if (replay) graph = replay->graph();
   if (graph) plan_.steps.assign(1, {.kind = Step::Kind::graph, .graph = graph->executable()});
-  auto flight = next_flight();
-  if (!flight) return std::move(flight).error();
-  (*flight)->graph = std::move(graph);
-  (*flight)->recording = submission.recording;
-  (*flight)->waits.assign(submission.waits.begin(), submission.waits.end());
+  auto batch = next_batch();
+  if (!batch) return std::move(batch).error();
+  (*batch)->graph = std::move(graph);
+  (*batch)->recording = submission.recording;
+  (*batch)->waits.assign(submission.waits.begin(), submission.waits.end());
   const std::uint64_t before = last_;
-  if (!*ready) (*flight)->signals.assign(submission.signals.begin(), submission.signals.end());
-  auto done = *ready ? launch(*flight, submission.signals) : keep_pending(**flight);
+  if (!*ready) (*batch)->signals.assign(submission.signals.begin(), submission.signals.end());
+  auto done = *ready ? launch(*batch, submission.signals) : keep_pending(**batch);
   if (done) return last_;
   // Parts of large uploads may have gone ahead: nothing of this submission is left running.
   if (last_ != before) (void)stream_->timeline->wait(last_, Instant::max());
   return std::move(done).error();
 }
 
-Result<void> CudaLane::stage(Flight& flight, Step& step) {
+Result<void> CudaLane::stage(Batch& batch, Step& step) {
   if (!step.source && !step.target) return {};
-  auto memory = staging_.take(flight.staging, step.bytes);
+  auto memory = staging_.take(batch.staging, step.bytes);
   if (!memory) return std::move(memory).error();
   if (step.source) {
     std::memcpy(*memory, step.source, step.bytes);
     step.from = reinterpret_cast<std::uintptr_t>(*memory);
   } else {
-    flight.downloads.push_back({*memory, step.target, step.bytes});
+    batch.downloads.push_back({*memory, step.target, step.bytes});
     step.to = reinterpret_cast<std::uintptr_t>(*memory);
   }
   return {};
 }
 
-Result<void> CudaLane::launch(Flight* flight, std::span<const device::TimelinePoint> signals) {
-  auto done = stream_->give_waits(*flight);
+Result<void> CudaLane::launch(Batch* batch, std::span<const device::TimelinePoint> signals) {
+  auto done = stream_->give_waits(*batch);
   for (Step& step : plan_.steps) {
     if (!done) break;
-    if (step.source && staging_.is_enough(flight->staging)) {
-      auto next = next_part(*flight);
+    if (step.source && staging_.is_enough(batch->staging)) {
+      auto next = next_part(*batch);
       if (!next) return std::move(next).error();
-      flight = *next;
+      batch = *next;
     }
-    done = stage(*flight, step);
-    if (done) done = stream_->give_step(*flight, plan_, step);
+    done = stage(*batch, step);
+    if (done) done = stream_->give_step(*batch, plan_, step);
   }
-  if (!done) return fall_back(*flight, std::move(done).error());
-  flight->signals.assign(signals.begin(), signals.end());  // behind the last part
-  return finish(*flight);
+  if (!done) return fall_back(*batch, std::move(done).error());
+  batch->signals.assign(signals.begin(), signals.end());  // behind the last part
+  return finish(*batch);
 }
 
-Result<void> CudaLane::finish(Flight& flight) {
-  if (auto ended = stream_->give_end(flight); !ended) return fall_back(flight, std::move(ended).error());
-  last_ = flight.value;
-  flights_.start(flight);
-  cuda().pending().given(*stream_, flight.value);
+Result<void> CudaLane::finish(Batch& batch) {
+  if (auto ended = stream_->give_end(batch); !ended) return fall_back(batch, std::move(ended).error());
+  last_ = batch.value;
+  batches_.start(batch);
+  cuda().pending().submitted(*stream_, batch.value);
   return {};
 }
 
-Error CudaLane::fall_back(Flight& flight, Error error) {
-  if (!flight.begun) return discard(flight), error;
-  flights_.start(flight);  // until the lane ends: the device may be at work with it
+Error CudaLane::fall_back(Batch& batch, Error error) {
+  if (!batch.begun) return discard(batch), error;
+  batches_.start(batch);  // until the lane ends: the device may be at work with it
   cuda().pending().fail(*stream_, error);
   return error;
 }
 
-Result<Flight*> CudaLane::next_part(Flight& flight) {
-  const auto recording = flight.recording;
-  if (auto finished = finish(flight); !finished) return std::move(finished).error();
+Result<Batch*> CudaLane::next_part(Batch& batch) {
+  const auto recording = batch.recording;
+  if (auto finished = finish(batch); !finished) return std::move(finished).error();
   if (staging_.is_full()) {
     // This one at least will give back what it holds; others may have downloads that no caller has waited for yet.
-    if (const Flight* const oldest = flights_.first_with_staging()) {
+    if (const Batch* const oldest = batches_.first_with_staging()) {
       const std::uint64_t value = oldest->value;
       if (auto reached = stream_->timeline->wait(value, Instant::max()); !reached)
         return std::move(reached).error();
       collect(value);
     }
   }
-  auto next = next_flight();
+  auto next = next_batch();
   if (next) (*next)->recording = recording;
   return next;
 }
 
-Result<void> CudaLane::keep_pending(Flight& flight) {
+Result<void> CudaLane::keep_pending(Batch& batch) {
   for (Step& step : plan_.steps)
-    if (auto staged = stage(flight, step); !staged) return discard(flight), staged;
-  std::swap(flight.plan, plan_);
-  if (auto kept = cuda().pending().add(*stream_, flight); !kept) return discard(flight), kept;
-  last_ = flight.value;
-  flights_.start(flight);
+    if (auto staged = stage(batch, step); !staged) return discard(batch), staged;
+  std::swap(batch.plan, plan_);
+  if (auto kept = cuda().pending().add(*stream_, batch); !kept) return discard(batch), kept;
+  last_ = batch.value;
+  batches_.start(batch);
   return {};
 }
 
-void CudaLane::discard(Flight& flight) noexcept {
-  work_->retire(flight);
-  flights_.give_back(flight);
+void CudaLane::discard(Batch& batch) noexcept {
+  work_->retire(batch);
+  batches_.give_back(batch);
 }
 
-/// Retires flights that have completed and whose downloads were delivered.
+/// Retires batches that have completed and whose downloads were delivered.
 void CudaLane::collect(std::uint64_t reached) noexcept {
-  flights_.collect(reached, [this](Flight& flight) { work_->retire(flight); });
+  batches_.collect(reached, [this](Batch& batch) { work_->retire(batch); });
 }
 
 Result<void> CudaLane::wait(std::uint64_t value, Instant until) {
   assert(value <= last_);
   if (auto reached = stream_->timeline->wait(value, until); !reached) return reached;
-  for (Flight* flight : flights_.in_flight()) {
-    if (flight->value > value) continue;
-    for (const Flight::Download& download : flight->downloads)
+  for (Batch* batch : batches_.in_flight()) {
+    if (batch->value > value) continue;
+    for (const Batch::Download& download : batch->downloads)
       std::memcpy(download.target, download.from, download.bytes);
-    flight->downloads.clear();
+    batch->downloads.clear();
   }
   collect(value);
   return {};
 }
 
 void CudaLane::abandon() noexcept {
-  for (Flight* flight : flights_.in_flight()) flight->downloads.clear();
+  for (Batch* batch : batches_.in_flight()) batch->downloads.clear();
 }
 
 }  // namespace cuda

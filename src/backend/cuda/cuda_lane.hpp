@@ -8,7 +8,7 @@
 #include "backend/cuda/cuda_staging.hpp"
 #include "backend/cuda/cuda_stream.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
-#include "device/flights.hpp"
+#include "device/batches.hpp"
 #include "device/lane_base.hpp"
 #include "device/timeline.hpp"
 
@@ -24,14 +24,14 @@ struct LaneWork {
   LaneWork(const LaneWork&) = delete;
   /// It has ended, or the device is lost.
   ~LaneWork();
-  /// Lets go of what a flight holds.
-  void retire(Flight& flight) noexcept;
+  /// Lets go of what a batch holds.
+  void retire(Batch& batch) noexcept;
   /// Whether the device has finished all of it. Never blocks.
   bool has_ended() noexcept;
 
   const std::unique_ptr<CudaStream> stream;
   Staging staging;
-  device::Flights<Flight> flights;
+  device::Batches<Batch> batches;
   std::unique_ptr<LaneWork> next;
 };
 
@@ -49,30 +49,30 @@ class CudaLane final : public device::LaneBase {
 
  private:
   explicit CudaLane(std::shared_ptr<CudaDevice> device);
-  /// A flight for the next submission. The context is current.
-  Result<Flight*> next_flight();
+  /// A batch for the next submission. The context is current.
+  Result<Batch*> next_batch();
   /// Takes pinned memory for a step, and fills it for an upload.
-  Result<void> stage(Flight& flight, Step& step);
+  Result<void> stage(Batch& batch, Step& step);
   /// Gives the plan to the stream, in parts where it uploads much.
-  Result<void> launch(Flight* flight, std::span<const device::TimelinePoint> signals);
-  /// Ends a flight that has been given as far as it goes.
-  Result<void> finish(Flight& flight);
-  /// Ends a part of a submission, and gives the flight to go on with when there is pinned memory for it.
-  Result<Flight*> next_part(Flight& flight);
-  /// Takes back a flight that could not be given. If the stream has begun it, that fails the lane.
-  Error fall_back(Flight& flight, Error error);
-  /// Keeps a flight pending until the values that it waits for are submitted.
-  Result<void> keep_pending(Flight& flight);
-  void discard(Flight& flight) noexcept;
+  Result<void> launch(Batch* batch, std::span<const device::TimelinePoint> signals);
+  /// Ends a batch that has been given as far as it goes.
+  Result<void> finish(Batch& batch);
+  /// Ends a part of a submission, and gives the batch to go on with when there is pinned memory for it.
+  Result<Batch*> next_part(Batch& batch);
+  /// Takes back a batch that could not be given. If the stream has begun it, that fails the lane.
+  Error fall_back(Batch& batch, Error error);
+  /// Keeps a batch pending until the values that it waits for are submitted.
+  Result<void> keep_pending(Batch& batch);
+  void discard(Batch& batch) noexcept;
   void collect(std::uint64_t reached) noexcept;
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
 
   std::unique_ptr<LaneWork> work_;
   CudaStream* const stream_ = work_->stream.get();
   Staging& staging_ = work_->staging;
-  device::Flights<Flight>& flights_ = work_->flights;
+  device::Batches<Batch>& batches_ = work_->batches;
   std::shared_ptr<device::Timeline> timeline_base_;
-  std::uint64_t last_ = 0;  // value of the last flight that was given or is pending
+  std::uint64_t last_ = 0;  // value of the last batch that was given or is pending
   Plan plan_;               // of the submission that is made
 };
 

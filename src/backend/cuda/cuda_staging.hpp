@@ -18,14 +18,14 @@ struct PinnedChunk {
   std::uint64_t bytes = 0;
 };
 
-/// Pinned memory that one flight uses until it is done.
+/// Pinned memory that one batch uses until it is done.
 struct StagingUse {
   std::vector<PinnedChunk> chunks;
   std::uint64_t used = 0;  ///< bytes of the last chunk
   std::uint64_t held = 0;  ///< bytes of all chunks
 };
 
-/// The pinned memory of one lane: chunks that go round between its flights. Pageable memory will not do: the driver blocks
+/// The pinned memory of one lane: chunks that go round between its batches. Pageable memory will not do: the driver blocks
 /// for downloads into it, and does not say when it has read uploads from it.
 /// Threads: one thread at a time.
 class Staging {
@@ -47,7 +47,7 @@ class Staging {
   bool is_enough(const StagingUse& use) const { return use.held >= budget / 4; }
   /// Whether another such part would go over the budget.
   bool is_full() const { return busy_bytes_ + budget / 4 > budget; }
-  /// Takes back what a flight used; what is more than the budget is freed.
+  /// Takes back what a batch used; what is more than the budget is freed.
   void give(StagingUse& use) noexcept;
 
  private:

@@ -38,19 +38,19 @@ Result<void> enqueue(const CudaExecutable& executable, const NativeLane& lane, E
 
 device::ScheduledTimeline& CudaStream::lane_timeline() const noexcept { return *timeline; }
 
-Result<void> CudaStream::give(device::PendingSubmission& submission) {
-  auto& flight = static_cast<Flight&>(submission);
+Result<void> CudaStream::submit_to_driver(device::PendingSubmission& submission) {
+  auto& batch = static_cast<Batch&>(submission);
   const CurrentContext current(device);
   if (!current) return current.error();
-  if (auto waits = give_waits(flight); !waits) return waits;
-  for (const Step& step : flight.plan.steps)
-    if (auto given = give_step(flight, flight.plan, step); !given) return given;
-  return give_end(flight);
+  if (auto waits = give_waits(batch); !waits) return waits;
+  for (const Step& step : batch.plan.steps)
+    if (auto given = give_step(batch, batch.plan, step); !given) return given;
+  return give_end(batch);
 }
 
-Result<void> CudaStream::give_waits(const Flight& flight) {
+Result<void> CudaStream::give_waits(const Batch& batch) {
   if (auto ready = device.order_behind_memory(*this); !ready) return ready;
-  for (const device::TimelinePoint& point : flight.waits) {
+  for (const device::TimelinePoint& point : batch.waits) {
     auto& other = static_cast<CudaTimeline&>(*point.timeline);
     if (other.semaphore()) {  // also where it is reached: what the other driver wrote comes with it
       CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS parameters{};
@@ -74,7 +74,7 @@ Result<void> CudaStream::give_waits(const Flight& flight) {
   return {};
 }
 
-Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step) {
+Result<void> CudaStream::give_step(Batch& batch, Plan& plan, const Step& step) {
   CUresult r = CUDA_SUCCESS;
   const char* api = "";
   switch (step.kind) {
@@ -96,7 +96,7 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
       r = device.cu.GraphLaunch(step.graph, handle);
       break;
     case Step::Kind::native: {
-      flight.begun = true;  // it may have enqueued something before it fails
+      batch.begun = true;  // it may have enqueued something before it fails
       const NativeLane lane{.backend = "cuda", .device = device.info().id, .handle = handle, .keep = &keep};
       return enqueue(*step.executable, lane, step.grid,
                      std::span(plan.arguments).subspan(step.parameters, step.parameter_count));
@@ -127,27 +127,27 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
   }
   if (r != CUDA_SUCCESS)
     return device.failed(r, api, base::text("Device '{}' does not take a command.", device.info().id));
-  flight.begun = true;
+  batch.begun = true;
   return {};
 }
 
-Result<void> CudaStream::give_end(Flight& flight) {
+Result<void> CudaStream::give_end(Batch& batch) {
   const auto refused = [&](CUresult r, const char* api) {
     return device.failed(r, api,
                          base::text("Device '{}' does not take the end of a submission.", device.info().id));
   };
-  for (const device::TimelinePoint& point : flight.signals) {
+  for (const device::TimelinePoint& point : batch.signals) {
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS parameters{};
     parameters.params.fence.value = point.value;
     const CUexternalSemaphore semaphore = static_cast<CudaTimeline&>(*point.timeline).semaphore();
     if (const CUresult r = device.cu.SignalExternalSemaphoresAsync(&semaphore, &parameters, 1, handle);
         r != CUDA_SUCCESS)
       return refused(r, "cuSignalExternalSemaphoresAsync");
-    flight.begun = true;
+    batch.begun = true;
   }
-  if (const CUresult r = device.cu.EventRecord(flight.event->handle, handle); r != CUDA_SUCCESS)
+  if (const CUresult r = device.cu.EventRecord(batch.event->handle, handle); r != CUDA_SUCCESS)
     return refused(r, "cuEventRecord");
-  timeline->mark(flight.value, flight.event);
+  timeline->mark(batch.value, batch.event);
   return {};
 }
 

@@ -38,7 +38,7 @@ struct Step {
   const CudaExecutable* executable = nullptr;
   CUgraphExec graph = nullptr;
   Extent3 grid = {};                ///< workgroups; of a native function: items
-  std::size_t parameters = 0;       ///< where they begin in the flight's parameters, or its arguments
+  std::size_t parameters = 0;       ///< where they begin in the batch's parameters, or its arguments
   std::size_t parameter_count = 0;  ///< bytes, or arguments
 };
 
@@ -76,9 +76,9 @@ struct Plan {
   }
 };
 
-/// A submission, or a part of one, on its way, with all it needs until the device is done with it. Lanes use flights again.
+/// A submission, or a part of one, on its way, with all it needs until the device is done with it. Lanes use batches again.
 /// Threads: one thread at a time: that of its lane, or, while it is pending, the thread that gives it.
-struct Flight : device::PendingSubmission {
+struct Batch : device::PendingSubmission {
   /// A copy to the host that is outstanding.
   struct Download {
     const std::byte* from = nullptr;
@@ -88,7 +88,7 @@ struct Flight : device::PendingSubmission {
   EventHandle event;  ///< recorded behind it; kept for the next time
   std::shared_ptr<const device::Recording> recording;
   std::vector<device::TimelinePoint> signals;  ///< of other drivers
-  Plan plan;                                   ///< of a flight that was pending
+  Plan plan;                                   ///< of a batch that was pending
   std::shared_ptr<const CudaGraph> graph;
   std::vector<Download> downloads;
   StagingUse staging;
@@ -99,14 +99,14 @@ struct Flight : device::PendingSubmission {
 struct CudaStream final : device::SubmittingLane {
   explicit CudaStream(CudaDevice& d) : device(d) {}
 
-  /// Gives a flight that was pending: its waits, its steps, its end.
-  Result<void> give(device::PendingSubmission& submission) override;
+  /// Gives a batch that was pending: its waits, its steps, its end.
+  Result<void> submit_to_driver(device::PendingSubmission& submission) override;
   device::ScheduledTimeline& lane_timeline() const noexcept override;
   // These are called with the context current.
-  Result<void> give_waits(const Flight& flight);
-  Result<void> give_step(Flight& flight, Plan& plan, const Step& step);
+  Result<void> give_waits(const Batch& batch);
+  Result<void> give_step(Batch& batch, Plan& plan, const Step& step);
   /// What is signalled, and the event that its value is reached with.
-  Result<void> give_end(Flight& flight);
+  Result<void> give_end(Batch& batch);
 
   CudaDevice& device;
   CUstream handle = nullptr;

@@ -26,7 +26,7 @@ struct Mark {
 /// Threads: thread-safe.
 class CudaTimeline final : public device::ScheduledTimeline {
  public:
-  static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, MovedBy by);
+  static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, SignaledBy by);
   /// Creates a timeline whose every value is reached with an event that was recorded for the host.
   static std::shared_ptr<CudaTimeline> adopt(std::shared_ptr<CudaDevice> device, EventHandle event);
   /// Opens a timeline of another driver whose semaphore this driver has too. `original` tells the value reached.
@@ -39,7 +39,9 @@ class CudaTimeline final : public device::ScheduledTimeline {
   /// Repeats a wait that fails without the device being lost, and asks for the event meanwhile.
   /// Errors: as the contract says; that of the driver, after `base::Backoff::limit` without an answer to either.
   Result<void> wait(std::uint64_t value, Instant until) override;
-  device::Turns* turns() noexcept override { return original_ ? original_->turns() : nullptr; }
+  device::PendingSignals* pending_signals() noexcept override {
+    return original_ ? original_->pending_signals() : nullptr;
+  }
   /// Returns null unless another driver moves the timeline: waits and signals go to that semaphore.
   CUexternalSemaphore semaphore() const noexcept { return semaphore_; }
 
@@ -57,7 +59,7 @@ class CudaTimeline final : public device::ScheduledTimeline {
     const char* api = "";
     bool slept = false;
   };
-  CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by);
+  CudaTimeline(std::shared_ptr<CudaDevice> device, SignaledBy by);
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device_); }
   Answer ask(const Mark& mark, Instant until, base::Backoff& backoff);
   /// Returns the first mark that is not known to be reached; nothing if all are.
