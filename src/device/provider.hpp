@@ -52,7 +52,7 @@ class Program {
   mutable std::atomic<const Program*> current_{this};
 };
 
-/// An executable, the tier where it was found, and the time to build it.
+/// An executable, its tier, and the time to build it.
 struct Provided {
   Executable executable;
   CacheTier tier = CacheTier::none;

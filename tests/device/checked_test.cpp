@@ -133,7 +133,7 @@ TEST_CASE("valid calls pass the checks", "[device]") {
   CHECK(f.dispatch(f.blend, 8, f.words(f.a), f.words(f.b), Operand::of_bytes(std::span(f.memory).first(4))));
 }
 
-TEST_CASE("each misuse of a transfer is found", "[device]") {
+TEST_CASE("each invalid transfer is refused", "[device]") {
   CheckedFixture f;
   const auto half = std::span(f.memory).first(64);
   refused(f.check([&](Recording& r) { r.fill(range(nullptr, 0, 4), 1); }),
@@ -169,7 +169,7 @@ TEST_CASE("each misuse of a transfer is found", "[device]") {
           {"bytes 0 to 9", "bytes 8 to 17"});
 }
 
-TEST_CASE("each misuse of a dispatch is found", "[device]") {
+TEST_CASE("each invalid dispatch is refused", "[device]") {
   CheckedFixture f;
   const Buffer a = f.words(f.a), b = f.words(f.b);
   refused(f.dispatch(nullptr, 8, a, b, 1u), {"no executable", "'narrow:0'"});
@@ -204,7 +204,7 @@ TEST_CASE("each misuse of a dispatch is found", "[device]") {
           {"'from' (slot 0)", "host memory", "'narrow:0'"}, Errc::unsupported);
 }
 
-TEST_CASE("each limit of a dispatch is kept", "[device]") {
+TEST_CASE("a dispatch over any limit is refused", "[device]") {
   CheckedFixture f;
   const Buffer a = f.words(f.a), b = f.words(f.b);
   refused(f.dispatch(f.blend, {81, 1, 1}, a, b, 1u), {"'blend'", "in x", "11 workgroups", "(10)"},

@@ -41,7 +41,7 @@ struct PendingSignalsFixture {
 
 }  // namespace
 
-TEST_CASE("a promise is open until the lane that gave it gets there, and leaves nothing", "[device]") {
+TEST_CASE("a signal is pending until its lane makes it, and leaves no failure", "[device]") {
   PendingSignalsFixture f;
   CHECK_FALSE(f.signals.any_pending());
   f.signals.add(1, {f.giver, 10});
@@ -52,7 +52,7 @@ TEST_CASE("a promise is open until the lane that gave it gets there, and leaves 
   CHECK(f.shared->signals == 0);
 }
 
-TEST_CASE("a promise that cannot be kept is kept by the host, once, with the reason", "[device]") {
+TEST_CASE("the host makes a signal of a lost device once, and keeps the failure", "[device]") {
   PendingSignalsFixture f;
   f.signals.add(1, {f.giver, 10});
   f.signals.add(2, {f.giver, 11});
@@ -67,7 +67,7 @@ TEST_CASE("a promise that cannot be kept is kept by the host, once, with the rea
   CHECK(*f.signals.failure_of(2) == Errc::device_lost);
 }
 
-TEST_CASE("a timeline that cannot be raised is raised at the next look", "[device]") {
+TEST_CASE("a signal that the host cannot make is made at the next poll", "[device]") {
   PendingSignalsFixture f;
   f.signals.add(1, {f.giver, 10});
   f.giver->fail(f.lost);
@@ -78,7 +78,7 @@ TEST_CASE("a timeline that cannot be raised is raised at the next look", "[devic
   CHECK(f.shared->reached() == 1);
 }
 
-TEST_CASE("kept promises do not accumulate without waiters", "[device]") {
+TEST_CASE("completed signals do not accumulate without waiters", "[device]") {
   PendingSignalsFixture f;
   for (std::uint64_t turn = 1; turn <= 1000; ++turn) {
     f.signals.add(turn, {f.giver, turn});
@@ -87,7 +87,7 @@ TEST_CASE("kept promises do not accumulate without waiters", "[device]") {
   CHECK(f.giver.use_count() < 40);
 }
 
-TEST_CASE("a wait for a device sleeps shortly only while a promise is open", "[device]") {
+TEST_CASE("a wait for a device has short sleeps only while a signal is pending", "[device]") {
   PendingSignalsFixture f;
   constexpr Instant for_ever = Instant::max();
   CHECK(f.device->next_check(for_ever) == for_ever);
@@ -103,7 +103,7 @@ TEST_CASE("a wait for a device sleeps shortly only while a promise is open", "[d
   CHECK(f.device->next_check(for_ever) == for_ever);
 }
 
-TEST_CASE("a lane that continued after a broken promise fails with the reason", "[device]") {
+TEST_CASE("a lane that continues after a failed signal returns the failure", "[device]") {
   PendingSignalsFixture f;
   Lane lane(std::make_unique<ScriptedLane>(f.device));
   const auto buffer = buffer_of(*f.device, 64_B);

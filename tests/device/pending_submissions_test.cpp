@@ -57,7 +57,7 @@ struct PendingFixture {
 
 }  // namespace
 
-TEST_CASE("a submission is given when all that it waits for was given, and no sooner", "[device]") {
+TEST_CASE("a submission is pending until all values that it waits for are submitted", "[device]") {
   PendingFixture f;
   const auto gate = f.timeline(ScheduledTimeline::SignaledBy::host);
   GivenLane a(f.device, f.pending), b(f.device, f.pending);
@@ -149,7 +149,7 @@ TEST_CASE("the waiter calls back for completed values of many lanes on one threa
   }
 }
 
-TEST_CASE("a timeline that ends calls back what it has seen, and the rest with closed", "[device]") {
+TEST_CASE("the end of a timeline calls back values seen as reached, and the others with closed", "[device]") {
   PendingFixture f;
   auto lane = std::make_unique<GivenLane>(f.device, f.pending);
   std::vector<bool> failures;
@@ -168,7 +168,7 @@ TEST_CASE("a timeline that ends calls back what it has seen, and the rest with c
   CHECK(failures == std::vector<bool>{false, true});
 }
 
-TEST_CASE("batches are used again once they are completed and their downloads are delivered", "[device]") {
+TEST_CASE("batches are reused after they have completed and their downloads are delivered", "[device]") {
   struct Batch {
     std::uint64_t value = 0;
     std::vector<int> downloads;
