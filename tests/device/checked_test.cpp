@@ -189,7 +189,7 @@ TEST_CASE("each invalid dispatch is refused", "[device]") {
   refused(f.dispatch(f.blend, 8, Buffer(f.a, ElementType::opaque, 8), b, 1u),
           {"'from' (slot 0)", "8 bytes", "4 bytes"});
   refused(f.dispatch(f.blend, 8, a, b.operand(Access::read), 1u),
-          {"'to' (slot 1)", "given for read", "read_write"});
+          {"'to' (slot 1)", "allows read", "read_write"});
   refused(f.dispatch(f.blend, 8, Buffer(nullptr, ElementType::uint32, 4), b, 1u),
           {"'from' (slot 0)", "no buffer"});
   refused(f.dispatch(f.blend, 8, f.words(f.foreign), b, 1u), {"'from' (slot 0)", "'null:0'", "'narrow:0'"});
