@@ -10,8 +10,8 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// Makes the plan of a recording, checked: no copy may leave a buffer. Gives nothing to the driver.
-/// Errors: invalid_argument, unsupported (a grid over the limit).
+/// Makes the plan of a checked recording. Submits nothing to the driver.
+/// Errors: invalid_argument, unsupported (the grid of a cluster or cooperative launch does not suit the function).
 Result<void> encode(const device::Recording& recording, device::DeviceBase& device, Plan& plan);
 
 }  // namespace cuda
