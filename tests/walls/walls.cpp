@@ -82,6 +82,10 @@ const std::vector<Words>& vocabulary() {
       {"SPIR-V",
        std::regex(R"(spv::.*|<spirv/.*>)"),
        {"src/spirv/", "src/kernel/reflect/spirv", "src/backend/vulkan/spirv_check"}},
+      // The only lane of other rooms is `device::Lane`, whose submissions are checked: backends do not check them again.
+      {"lanes without checks",
+       std::regex(R"(((wye::)?device::)?LaneBase|create_lane)"),
+       {"src/device/", "src/backend/"}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
       {"printing",
        std::regex(
@@ -107,7 +111,9 @@ const Names plain_rooms{
     "include/wye/base/",
     "include/wye/cache/",
     "include/wye/data/",
+    "include/wye/device/",
     "include/wye/interop/",
+    "include/wye/kernel/",
     "include/wye/pool/",
     "include/wye/runtime/",
     "include/wye/scheduler/",
@@ -116,14 +122,18 @@ const Names plain_rooms{
     "src/backend/cpu/",
     "src/backend/cuda/",
     "src/backend/null/",
+    "src/backend/vulkan/",
     "src/base/",
     "src/cache/",
     "src/data/",
+    "src/device/",
     "src/interop/",
+    "src/kernel/",
     "src/pool/",
     "src/runtime/",
     "src/scheduler/",
     "src/spirv/",
+    "src/workloads/",
 };
 
 // Markdown has at most this many columns, except tables, code and lines without a space.
