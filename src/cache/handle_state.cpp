@@ -1,10 +1,9 @@
 #include "cache/handle_state.hpp"
 
-#include <wye/cache/shader_cache.hpp>
-
 #include <mutex>
-#include <new>
 #include <utility>
+
+#include "base/with_memory.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -56,11 +55,7 @@ KernelHandle::~KernelHandle() = default;
 
 Result<const Executable*> KernelHandle::find_or_build(Deadline deadline) {
   if (!state_) return Error(Errc::closed, "The kernel handle is empty: it was moved from.");
-  try {
-    return state_->find_or_build(deadline);
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
-  }
+  return base::with_memory("find or build a kernel", [&] { return state_->find_or_build(deadline); });
 }
 
 }  // namespace v0
