@@ -67,7 +67,7 @@ class Parser {
     const std::span<const std::uint32_t> words = module_.words;
     if (words.size() < header_words)
       return base::invalid(
-          base::text("SPIR-V of {} words is cut short: its header alone has 5.", words.size()));
+          base::text("SPIR-V of {} words is truncated: its header alone has 5.", words.size()));
     if (words[0] != spv::MagicNumber)
       return base::invalid(base::text("The first word ({:#010x}) is not that of SPIR-V ({:#010x}).", words[0],
                                       spv::MagicNumber));

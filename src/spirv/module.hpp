@@ -31,7 +31,7 @@ using Words = std::vector<std::uint32_t>;
 inline constexpr std::size_t header_words = 5;
 
 /// Calls `f(Op, words of the instruction)` for each instruction in order.
-/// Returns the word after the last instruction that ends inside the module: `words.size()` unless the module is cut short.
+/// Returns the word after the last instruction that ends inside the module: `words.size()` unless the module is truncated.
 template <class Word, class F>
 std::size_t each_instruction(std::span<Word> words, F f) {
   std::size_t at = header_words;
@@ -143,7 +143,7 @@ struct Module {
   Module(const Module&) = delete;  // its instructions are views of its words
 
   /// Splits `words` into tables, with `constants` in place of defaults. Reads nothing outside `words`, whatever they are.
-  /// Errors: invalid_argument if `words` is not SPIR-V or is cut short.
+  /// Errors: invalid_argument if `words` is not SPIR-V or is truncated.
   static Result<Module> parse(Words words, std::span<const device::Specialization> constants = {});
 
   /// Returns the compute entry point `name`, or null.

@@ -12,7 +12,7 @@ namespace wye {
 inline namespace v0 {
 namespace spirv {
 
-/// Rewrites a module from a compiler or the application into one that more devices run, in place. A module that is cut short
+/// Rewrites a module from a compiler or the application into one that more devices run, in place. A module that is truncated
 /// changes only before the cut.
 /// - A source language that is newer than the tools and drivers of 2023 becomes "unknown": they refuse it. OpSource is a
 ///   remark for debuggers; nothing else changes with it.

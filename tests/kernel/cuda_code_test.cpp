@@ -88,7 +88,7 @@ TEST_CASE("the parameters, block and architecture of PTX are read", "[kernel]") 
   CHECK(reflect_ptx(test::scale_ptx, "none")->interface.members.empty());
 }
 
-TEST_CASE("PTX that is cut short or lacks the kernel is refused", "[kernel]") {
+TEST_CASE("PTX that is truncated or lacks the kernel is refused", "[kernel]") {
   CHECK(reflect_ptx(test::scale_ptx, "other").error().sentence() ==
         "The code has no kernel 'other' (it has 'scale', 'many', 'none').");
   CHECK(reflect_ptx("", "k").error() == Errc::invalid_argument);

@@ -1,6 +1,6 @@
 #pragma once
-/// Checks that keep a driver from crashing: lavapipe crashes on bindings outside the layout and takes any workgroup.
-/// These do not validate a module; the kernel room runs the validator.
+/// Checks that prevent crashes of drivers: lavapipe crashes on bindings outside the layout and accepts any
+/// workgroup. They do not validate a module; the kernel room runs the validator.
 #include <wye/base/extent.hpp>
 
 #include "backend/vulkan/vulkan_adapter.hpp"
@@ -12,7 +12,7 @@ inline namespace v0 {
 namespace vulkan {
 
 /// Reads the code of `artefact`.
-/// Errors: compile_failed if it is not SPIR-V, is cut short, or is newer than the device takes.
+/// Errors: compile_failed if it is not SPIR-V, is truncated, or is newer than the device supports.
 Result<spirv::Module> read_spirv(const device::Artefact& artefact, const PhysicalDevice& physical);
 
 /// Checks that `artefact`, whose code is `module`, is consistent with its code and fits the device: its entry point, its

@@ -29,13 +29,13 @@ Result<std::unique_ptr<VulkanLane>> VulkanLane::create(std::shared_ptr<VulkanDev
   VkCommandPool pool = VK_NULL_HANDLE;
   if (const VkResult r = owner.vk.CreateCommandPool(owner.handle(), &info, nullptr, &pool); r != VK_SUCCESS)
     return owner.failed(r, "vkCreateCommandPool",
-                        base::text("Device '{}' gives no command pool.", owner.info().id));
+                        base::text("Device '{}' cannot create a command pool.", owner.info().id));
   lane->work_->pool = pool;
   return lane;
 }
 
 LaneWork::~LaneWork() {
-  if (!timeline) return;  // it was not made
+  if (!timeline) return;  // its creation failed
   VulkanDevice& device = timeline->device();
   for (Flight* flight : flights.in_flight()) flight->retire(staging);
   flights.clear();
@@ -44,9 +44,9 @@ LaneWork::~LaneWork() {
 
 Result<void> LaneWork::give(device::PendingSubmission& submission) {
   const auto& flight = static_cast<const Flight&>(submission);
-  return timeline->device().queue().give(*timeline, flight.value,
-                                         flight.has_commands ? flight.commands : VK_NULL_HANDLE, flight.waits,
-                                         flight.signals);
+  return timeline->device().queue().submit(*timeline, flight.value,
+                                           flight.has_commands ? flight.commands : VK_NULL_HANDLE,
+                                           flight.waits, flight.signals);
 }
 
 bool LaneWork::has_ended() noexcept {
@@ -90,7 +90,7 @@ Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
   else if (encoder.flight())
     discard(*encoder.flight());
   if (done) return last_;
-  // Parts of large uploads may have gone ahead: nothing of this submission is left running.
+  // Parts of large uploads may be running already. No part of a failed submission may be left running.
   if (last_ != before) (void)timeline_->wait(last_, Instant::max());
   return std::move(done).error();
 }
@@ -109,7 +109,7 @@ Result<Flight*> VulkanLane::next_flight() {
     if (const VkResult r = device.vk.AllocateCommandBuffers(device.handle(), &info, &commands);
         r != VK_SUCCESS)
       return device.failed(r, "vkAllocateCommandBuffers",
-                           base::text("Device '{}' gives no command buffer.", device.info().id));
+                           base::text("Device '{}' cannot allocate a command buffer.", device.info().id));
     made->commands = commands;
     return made;
   });
@@ -122,7 +122,7 @@ Result<Flight*> VulkanLane::next_flight() {
 Result<void> VulkanLane::launch(Flight& flight, std::span<const device::TimelinePoint> waits,
                                 std::span<const device::TimelinePoint> signals) {
   flight.value = last_ + 1;
-  flight.promise(timeline_);
+  flight.register_downloads(timeline_);
   flight.waits.assign(waits.begin(), waits.end());
   flight.signals.assign(signals.begin(), signals.end());
   device::PendingSubmissions& pending = vulkan().pending();
@@ -138,7 +138,8 @@ Result<Flight*> VulkanLane::launch_part(Flight& flight) {
   auto recording = flight.recording;
   if (auto launched = launch(flight, {}, {}); !launched) return std::move(launched).error();
   if (staging_.is_full()) {
-    // This one at least will give back what it holds; others may have downloads that no caller has waited for yet.
+    // This flight releases its staging memory at its value. Other flights may have downloads that no caller
+    // has waited for.
     const std::uint64_t value = flights_.first_with_staging()->value;
     if (auto reached = timeline_->wait(value, Instant::max()); !reached) return std::move(reached).error();
     collect(value);
