@@ -104,8 +104,9 @@ const Names backend_names_allowed{
 
 // The folders and files in which the rules of `voice` hold. Extend the list when a room is rewritten.
 const Names plain_rooms{
-    "include/wye/base/", "include/wye/cache/", "include/wye/kernel/", "include/wye/workloads/",
-    "src/base/",         "src/cache/",         "src/kernel/",
+    "include/wye/base/",   "include/wye/cache/", "include/wye/kernel/", "include/wye/workloads/",
+    "src/backend/vulkan/", "src/base/",          "src/cache/",          "src/kernel/",
+    "src/workloads/",
 };
 
 // Markdown has at most this many columns, except tables, code and lines without a space.

@@ -17,8 +17,8 @@ inline namespace v0 {
 struct CompileOptions {
   std::string name =
       "kernel";  ///< of the kernel in messages, and of its CUDA function if the source names none
-  /// Target: "spirv"; "sm_90" for machine code; "compute_90" for PTX. Empty: SPIR-V for shaders and Slang; for CUDA C++, PTX of
-  /// the oldest architecture that the compiler supports.
+  /// Target: "spirv"; "sm_90" for machine code; "compute_90" for PTX. Empty: SPIR-V for shaders and Slang;
+  /// for CUDA C++, PTX of the oldest architecture that the compiler supports.
   std::string target = {};
   /// Path of the NVRTC that compiles CUDA C++; empty: the newest that the loader finds. A driver accepts PTX
   /// only if its NVRTC is not newer than the driver. To ship PTX, name an old NVRTC.

@@ -117,8 +117,8 @@ class WYE_API AnyKernel {
 template <class... P>
 class Kernel : public AnyKernel {
  public:
-  /// A source of this kernel. A host function that cannot be called with the kernel's parameters does not compile; the
-  /// compiler's message names the first parameter that does not fit, and its type.
+  /// A source of this kernel. A host function that cannot be called with the kernel's parameters does not
+  /// compile; the compiler's message names the first parameter that does not fit, and its type.
   class Source : public AnySource {
    public:
     Source(Glsl source) : AnySource(std::move(source)) {}     // NOLINT

@@ -88,8 +88,8 @@ struct Glsl {
   WYE_API static Result<Glsl> from_file(const std::string& path);
 };
 
-/// The value of a Slang link-time constant: `{"tile", 16u}` sets `extern static const uint tile;`. Loop bounds and
-/// `numthreads` may depend on it.
+/// The value of a Slang link-time constant: `{"tile", 16u}` sets `extern static const uint tile;`. Loop
+/// bounds and `numthreads` may depend on it.
 struct LinkConstant {
   template <class T>
   requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
@@ -154,19 +154,20 @@ struct SpirV {
   WYE_API static Result<SpirV> from_file(const std::string& path);
 };
 
-/// A kernel in CUDA C++: an `extern "C" __global__` function with the kernel's parameters, in order. A buffer is a
-/// `wye_span<T>`, which is defined in every source as
+/// A kernel in CUDA C++: an `extern "C" __global__` function with the kernel's parameters, in order. A buffer is
+/// a `wye_span<T>` or a bare `T*`. Every source has this definition, with an operator []:
 ///
 ///     template <class T> struct wye_span { T* data; unsigned long long size; };
 ///
-/// with an operator [], or a bare `T*`. NVRTC compiles it for the device that needs it, if the machine has NVRTC. Includes
-/// are searched as for `Glsl`, then among the headers of NVRTC's CUDA Toolkit (<cuda_fp16.h>), if they are installed.
+/// NVRTC compiles the source for each device that needs it, if NVRTC is installed. Includes are searched as for
+/// `Glsl`, then among the headers of NVRTC's CUDA Toolkit (<cuda_fp16.h>), if they are installed.
 struct CudaCpp {
   std::string text;
   std::string file = {};   ///< name in diagnostics
   std::string entry = {};  ///< name of the function; empty: the name of the kernel
   std::vector<Macro> macros = {};
-  /// Threads per block. Unset: as `__block_size__` requires, otherwise 256, or fewer with `__launch_bounds__`.
+  /// Threads per block. Unset: as `__block_size__` requires, otherwise 256, or fewer with
+  /// `__launch_bounds__`.
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;  ///< items per block; unset: its number of threads
   Bytes dynamic_shared = {};                   ///< size of `extern __shared__`
@@ -184,8 +185,8 @@ struct CudaCpp {
   WYE_API static Result<CudaCpp> from_file(const std::string& path);
 };
 
-/// A kernel in PTX, with the interface of `CudaCpp`. A device takes PTX for its own or an older architecture; its driver
-/// compiles it.
+/// A kernel in PTX, with the interface of `CudaCpp`. A device takes PTX for its own or an older architecture;
+/// its driver compiles it.
 struct Ptx {
   std::string text;
   std::string entry = {};  ///< name of the function; empty: the name of the kernel
@@ -237,7 +238,8 @@ HostFunction<std::decay_t<F>> host(F&& function, HostOptions options = {}) {
   return {std::forward<F>(function), options};
 }
 
-/// A function that submits work through a vendor's interface, as a kernel source. Made by `native(backend, f)`.
+/// A function that submits work through a vendor's interface, as a kernel source. Made by `native(backend,
+/// f)`.
 template <class F>
 struct NativeFunction {
   std::string backend;
@@ -342,8 +344,8 @@ class NativeCodeOf final : public device::NativeCode {
   NativeProbe probe_;
 };
 
-/// Parameter `Number` of a host function, counted from 1 after the range: the kernel's type, the type of the argument, and the
-/// type that the function takes. The compiler names this type in its message.
+/// Parameter `Number` of a host function, counted from 1 after the range: the kernel's type, the type of the
+/// argument, and the type that the function takes. The compiler names this type in its message.
 template <std::size_t Number, class KernelParameter, class ArrivesAs, class FunctionTakes>
 struct HostFunctionParameter {
   static_assert(std::is_convertible_v<ArrivesAs, FunctionTakes>,

@@ -99,7 +99,8 @@ bool may_be(const SlotMember& declared, const SlotMember& wanted) {
   return wanted.element == ElementType::uint32 && declared.size < wanted.size;
 }
 
-/// Returns whether the declared struct has bytes at the offset of `wanted` that a source may read as that number.
+/// Returns whether the declared struct has bytes at the offset of `wanted` that a source may read as that
+/// number.
 bool holds(const std::vector<SlotMember>& declared, const SlotMember& wanted) {
   const std::uint64_t end = std::uint64_t{wanted.offset} + wanted.size;
   std::uint64_t covered = 0;
