@@ -83,7 +83,7 @@ TEST_CASE("invalid arguments give status 2 and a sentence, and have no effect", 
   CHECK(said({"compile", in, "-o", out, "--fast"}) == "wyec: Option '--fast' is not one of compile.");
   CHECK(said({"compile", in, "-o", out, "--as", "text"}) == "wyec: Option '--as' is not one of compile.");
   CHECK(said({"compile", in, "-o", out, "--target", "dxil"}) ==
-        "wyec: Target 'dxil' is not known; 'spirv', 'sm_90' and 'compute_90' are some.");
+        "wyec: Target 'dxil' is unknown; valid targets are like 'spirv', 'sm_90' and 'compute_90'.");
   CHECK(said({"compile", in, "-o", out, "--language", "hlsl"}) ==
         "wyec: The value of --language ('hlsl') is not 'glsl' or 'slang' or 'spirv' or 'cuda' or 'ptx' or "
         "'cubin'.");
@@ -175,7 +175,7 @@ TEST_CASE("wyec compiles CUDA C++ to machine code and PTX", "[wyec]") {
       run({"compile", folder.put("a.cu", "void f() { foo(); }\n"), "-o", out, "--target", "sm_90"});
   CHECK(wrong.status == 1);
   CHECK(has(wrong.err, "a.cu:1:12: error: identifier \"foo\" is undefined"));
-  CHECK(has(run({"compile", in, "-o", out, "--target", "spirv"}).err, "cannot become 'spirv'"));
+  CHECK(has(run({"compile", in, "-o", out, "--target", "spirv"}).err, "cannot be compiled for 'spirv'"));
 }
 
 TEST_CASE("wyec compiles with the NVRTC that it is given, for drivers as old as that", "[wyec]") {
@@ -186,7 +186,7 @@ TEST_CASE("wyec compiles with the NVRTC that it is given, for drivers as old as 
   const Ran none =
       run({"compile", in, "-o", out, "--target", "compute_75", "--nvrtc", folder / "libnvrtc.so.1"});
   CHECK(none.status == 1);
-  CHECK(has(none.err, "CUDA C++ cannot be compiled, because NVRTC is not there: "));
+  CHECK(has(none.err, "CUDA C++ cannot be compiled, because NVRTC is not installed: "));
   CHECK(has(none.err, folder / "libnvrtc.so.1"));
   CHECK(folder.get("out.ptx").empty());
 #ifdef WYE_PTX_NVRTC
@@ -194,7 +194,7 @@ TEST_CASE("wyec compiles with the NVRTC that it is given, for drivers as old as 
   CHECK(has(folder.get("out.ptx"), ".version 8.2\n"));
   const Ran newer = run({"compile", in, "-o", out, "--target", "compute_120", "--nvrtc", WYE_PTX_NVRTC});
   CHECK(newer.status == 1);
-  CHECK(has(newer.err, "NVRTC 12.2.140 knows sm_50 to sm_90"));
+  CHECK(has(newer.err, "NVRTC 12.2.140 supports sm_50 to sm_90"));
 #endif
 }
 
@@ -275,9 +275,9 @@ TEST_CASE("errors have the format that editors read, one in each line", "[wyec]"
       folder.put("b.comp", "#version 450\n\n#include \"gone.glsl\"\nvoid main() {}\n");
   const Ran missing = run({"compile", lacking, "-I", "/nowhere", "-o", folder / "out"});
   CHECK(missing.status == 1);
-  CHECK(has(missing.err,
-            lacking + ":3: error: 'gone.glsl' cannot be included: it is not there (looked for it in '" +
-                folder.path().string() + "', in '/nowhere')\n"));
+  CHECK(has(missing.err, lacking +
+                             ":3: error: 'gone.glsl' cannot be included: it does not exist (searched '" +
+                             folder.path().string() + "', '/nowhere')\n"));
 }
 
 TEST_CASE("macros, folders and the entry point reach the compiler", "[wyec]") {
@@ -385,7 +385,7 @@ TEST_CASE("an embedded kernel is a header of words, or of text with its includes
       folder.put("both.comp", "#version 450\n#include \"lib/b.glsl\"\n#include <c.glsl>\nvoid main() {}\n");
   const Ran ran = run({"embed", both, "-I", folder / "far", "-o", out, "--as", "text"});
   CHECK(ran.status == 1);
-  CHECK(has(ran.err, "Different texts are included by one name"));
+  CHECK(has(ran.err, "Different texts are included under one name"));
 }
 
 TEST_CASE("a kernel of two million lines is refused soon, and so is a kernel that includes itself",
@@ -476,7 +476,7 @@ TEST_CASE("errors, imports, macros and depfiles of Slang are as those of GLSL", 
   CHECK(run({"compile", in, "-I", folder / "far", "-o", out}).err ==
         in + ":6:20: error: undefined identifier 'N'\n");
   CHECK(run({"compile", in, "-DN", "-o", out}).err ==
-        in + ":1:8: error: 'm.slang' cannot be included: it is not there (looked for it in '" +
+        in + ":1:8: error: 'm.slang' cannot be included: it does not exist (searched '" +
             folder.path().string() + "')\n");
   CHECK(has(run({"compile", in, "-I", folder / "far", "-DN", "-o", out, "--entry", "gone"}).err, "'gone'"));
 }
