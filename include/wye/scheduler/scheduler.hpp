@@ -48,7 +48,9 @@ WYE_API std::vector<Preference> default_preferences();
 /// | clock            | steady clock | -                    |                                      |
 /// | close_timeout    | no limit     | -                    | see RuntimeOptions                   |
 struct SchedulerOptions {
-  std::uint32_t concurrent_jobs = 4;                   ///< limit of the jobs that run at the same time
+  /// Limit of the jobs that run at the same time. A job that runs on the thread that waits for it counts, too. A job that
+  /// another job waits for, and runs on top of itself, does not count.
+  std::uint32_t concurrent_jobs = 4;
   Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
   Fallback fallback = Fallback::allow;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
