@@ -9,7 +9,7 @@ packages() {
       libhwy-dev libshaderc-dev glslang-dev spirv-tools spirv-headers ;;
     run) echo libvulkan1 mesa-vulkan-drivers ;;
     tools) echo libcli11-dev nlohmann-json3-dev ;;
-    examples) echo libcairo2-dev ;;
+    examples) echo libcairo2-dev libcli11-dev nlohmann-json3-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
     bench) echo libbenchmark-dev libopenblas0-serial libcli11-dev nlohmann-json3-dev ;;
     ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils debootstrap doxygen ;;

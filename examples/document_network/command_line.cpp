@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
-#include <cstddef>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
 
 #include "text.hpp"
 
@@ -34,54 +36,63 @@ std::optional<Mistake> check(const Options& options) {
   return std::nullopt;
 }
 
+/// Declares the options and their help. Parsing writes to `options`, which must outlive it.
+void declare(CLI::App& app, Options& options) {
+  const auto add = [&](const char* name, const char* type, auto& value, const std::string& help) {
+    // Zero values are allowed here and refused after parsing: otherwise an option takes the next one as its value.
+    app.add_option(name, value, help)
+        ->type_name(type)
+        ->expected(0, 1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  };
+  app.name("document_network");
+  app.description("Compares, ranks, dates and draws documents, on whatever this machine has.");
+  app.footer(
+      "The exit status is 0 if every step ran (and, with --compare, all backends agree), 2 if an argument\n"
+      "is wrong, else 1.");
+  app.get_formatter()->column_width(19);
+  add("--documents", "DIR", options.documents,
+      "read every text in DIR and the folders in it\n"
+      "(default: this machine's licence texts and copyright files)");
+  add("--backend", "NAME", options.backend,
+      "auto, cpu, vulkan, cuda, or a device such as vulkan:0 (default: " + options.backend + ")");
+  app.add_flag("--compare", options.compare,
+               "run every step on all backends, and show how far they agree with the CPU")
+      ->disable_flag_override();
+  add("--out", "DIR", options.out, "where the pictures go (default: " + options.out + ")");
+  add("--json", "FILE", options.json, "write what was done and found to FILE");
+  app.set_help_flag("-h,--help", "show this");
+}
+
 }  // namespace
 
-std::variant<Options, Help, Mistake> read_command_line(const std::vector<std::string>& arguments) {
+std::variant<Options, Help, Mistake> read_command_line(std::vector<std::string> arguments) {
   Options options;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    const std::size_t equals = argument.rfind("--", 0) == 0 ? argument.find('=') : std::string::npos;
-    const std::string flag = argument.substr(0, equals);
-    if (flag == "--help" || flag == "-h") return Help{};
-    if (flag == "--compare") {
-      if (equals != std::string::npos) return Mistake{"--compare takes no value."};
-      options.compare = true;
-      continue;
-    }
-    std::string* value = flag == "--backend"     ? &options.backend
-                         : flag == "--out"       ? &options.out
-                         : flag == "--json"      ? &options.json.emplace()
-                         : flag == "--documents" ? &options.documents.emplace()
-                                                 : nullptr;
-    if (!value) return Mistake{"Unknown argument '" + printable(argument) + "'."};
-    if (equals != std::string::npos)
-      *value = argument.substr(equals + 1);
-    else if (i + 1 < arguments.size() && arguments[i + 1].rfind("--", 0) != 0)
-      *value = arguments[++i];
-    else
-      return Mistake{flag + " needs a value."};
-    if (value->empty()) return Mistake{flag + " needs a value that is not empty."};
+  CLI::App app;
+  declare(app, options);
+  app.allow_extras();
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 reads from the back
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    return Help{};
+  } catch (const CLI::ParseError&) {  // every other option takes any text
+    return Mistake{"--compare takes no value."};
   }
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty()) return Mistake{option->get_name() + " needs a value."};
+  if (const auto unknown = app.remaining(); !unknown.empty())
+    return Mistake{"Unknown argument '" + printable(unknown.front()) + "'."};
   if (auto mistake = check(options)) return std::move(*mistake);
   return options;
 }
 
 std::string help_text() {
-  return R"(Compares, ranks, dates and draws documents, on whatever this machine has.
-
-document_network [--documents DIR] [--backend NAME] [--compare] [--out DIR] [--json FILE]
-
-  --documents DIR  read every text in DIR and the folders in it
-                   (default: this machine's licence texts and copyright files)
-  --backend NAME   auto, cpu, vulkan, cuda, or a device such as vulkan:0 (default: auto)
-  --compare        run every step on all backends, and show how far they agree with the CPU
-  --out DIR        where the pictures go (default: document_network_report)
-  --json FILE      write what was done and found to FILE
-  --help           show this
-
-The exit status is 0 if every step ran (and, with --compare, all backends agree), 2 if an argument
-is wrong, else 1.
-)";
+  Options defaults;
+  CLI::App app;
+  declare(app, defaults);
+  return app.help();
 }
 
 }  // namespace document_network

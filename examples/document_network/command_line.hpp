@@ -23,7 +23,7 @@ struct Mistake {
 };
 
 /// Reads "--flag value" and "--flag=value". The last value of a repeated flag is used.
-std::variant<Options, Help, Mistake> read_command_line(const std::vector<std::string>& arguments);
+std::variant<Options, Help, Mistake> read_command_line(std::vector<std::string> arguments);
 
 std::string help_text();
 

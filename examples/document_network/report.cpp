@@ -1,9 +1,11 @@
 #include "report.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
+#include <nlohmann/json.hpp>
 
-#include "json.hpp"
 #include "text.hpp"
 
 namespace document_network {
@@ -33,37 +35,39 @@ std::string number(const char* format, double value) {
   return text;
 }
 
+/// Returns `value`, or the largest number of its sign if it is infinite or NaN: JSON has neither.
+double finite(double value) {
+  return std::isfinite(value) ? value : std::copysign(std::numeric_limits<double>::max(), value);
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
-  std::vector<std::pair<std::string, std::string>> skipped;
-  std::vector<std::string> host_steps, steps, top, files, compare;
-  for (const auto& [reason, count] : report.skipped) skipped.emplace_back(reason, json::number(count));
+  using Json = nlohmann::ordered_json;
+  Json host_steps = Json::array(), steps = Json::array(), top = Json::array(), compare = Json::array();
   for (const HostStep& step : report.host_steps)
-    host_steps.push_back(
-        json::object({{"name", json::text(step.name)}, {"seconds", json::number(step.seconds)}}));
+    host_steps.push_back({{"name", step.name}, {"seconds", step.seconds}});
   for (const Step& step : report.steps)
-    steps.push_back(json::object({{"name", json::text(step.name)},
-                                  {"backend", json::text(step.backend)},
-                                  {"device", json::text(step.device)},
-                                  {"reason", json::text(step.reason)},
-                                  {"seconds", json::number(step.seconds)},
-                                  {"cache", json::text(step.cache)}}));
+    steps.push_back({{"name", step.name},
+                     {"backend", step.backend},
+                     {"device", step.device},
+                     {"reason", step.reason},
+                     {"seconds", step.seconds},
+                     {"cache", step.cache}});
   for (const Ranked& document : report.top)
-    top.push_back(json::object({{"path", json::text(document.path)}, {"rank", json::number(document.rank)}}));
-  for (const std::string& file : report.files) files.push_back(json::text(file));
+    top.push_back({{"path", document.path}, {"rank", finite(document.rank)}});
   for (const Agreement& agreement : report.compare)
-    compare.push_back(json::object({{"backend", json::text(agreement.backend)},
-                                    {"step", json::text(agreement.step)},
-                                    {"max_relative_error", json::number(agreement.max_relative_error)}}));
-  return json::object({{"documents", json::number(report.documents)},
-                       {"skipped", json::object(skipped)},
-                       {"host_steps", json::array(host_steps)},
-                       {"steps", json::array(steps)},
-                       {"top", json::array(top)},
-                       {"files", json::array(files)},
-                       {"compare", json::array(compare)}}) +
-         "\n";
+    compare.push_back({{"backend", agreement.backend},
+                       {"step", agreement.step},
+                       {"max_relative_error", finite(agreement.max_relative_error)}});
+  const Json json{{"documents", report.documents},
+                  {"skipped", report.skipped},
+                  {"host_steps", host_steps},
+                  {"steps", steps},
+                  {"top", top},
+                  {"files", report.files},
+                  {"compare", compare}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string describe_input(std::size_t documents, std::size_t repaired, const Skipped& skipped) {

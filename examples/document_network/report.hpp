@@ -57,6 +57,7 @@ struct Report {
   std::vector<std::string> files;
 };
 
+/// Bytes that are not UTF-8 become U+FFFD. Infinity and NaN become the largest finite number.
 std::string to_json(const Report& report);
 std::string to_text(const Report& report);
 

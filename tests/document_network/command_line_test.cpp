@@ -44,8 +44,12 @@ TEST_CASE("flags take their value after a blank or an equals sign", "[document_n
 
 TEST_CASE("help is given whatever else is said", "[document_network]") {
   CHECK(std::holds_alternative<Help>(read_command_line({"--compare", "--help", "--nonsense"})));
-  for (const char* flag : {"--backend", "--compare", "--out", "--json", "--documents", "--help"})
-    CHECK(help_text().find(flag) != std::string::npos);
+  CHECK(std::holds_alternative<Help>(read_command_line({"-h"})));
+  const std::string help = help_text();
+  CAPTURE(help);
+  for (const char* part : {"--documents DIR", "--backend NAME", "--compare", "--out DIR", "--json FILE",
+                           "--help", "(default: auto)", "(default: document_network_report)", "exit status"})
+    CHECK(help.find(part) != std::string::npos);
 }
 
 TEST_CASE("each wrong argument is named", "[document_network]") {
@@ -55,7 +59,9 @@ TEST_CASE("each wrong argument is named", "[document_network]") {
   CHECK(mistake({"somewhere"}) == "Unknown argument 'somewhere'.");
   CHECK(mistake({"--backend"}) == "--backend needs a value.");
   CHECK(mistake({"--out", "--compare"}) == "--out needs a value.");
-  CHECK(mistake({"--json="}) == "--json needs a value that is not empty.");
+  CHECK(mistake({"--json="}) == "--json needs a value.");
+  CHECK(mistake({"--json=", "--compare"}) == "--json needs a value.");
+  CHECK(mistake({"--json", "", "--json=report.json"}) == "--json needs a value.");
   CHECK(mistake({"--compare=yes"}) == "--compare takes no value.");
   CHECK(mistake({"--documents", folder / "gone"}) ==
         "Folder '" + (folder / "gone") + "' (--documents) does not exist.");
