@@ -86,6 +86,8 @@ const std::vector<Words>& vocabulary() {
       {"lanes without checks",
        std::regex(R"(((wye::)?device::)?LaneBase|create_lane)"),
        {"src/device/", "src/backend/"}},
+      {"CLI11", std::regex(R"(CLI::.*|<CLI/.*>)"), {}},
+      {"nlohmann-json", std::regex(R"(nlohmann::.*|<nlohmann/.*>)"), {}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
       {"printing",
        std::regex(
