@@ -100,4 +100,7 @@ install(FILES
   cmake/Findwye_shaderc.cmake
   cmake/wye_kernels.cmake
   DESTINATION ${package_folder} COMPONENT Development)
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Development)
+# The pages link to each other and to the examples.
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Development)
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Development
+  FILES_MATCHING REGEX "\\.(md|svg|png|cpp|hpp|comp|glsl)$")

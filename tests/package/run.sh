@@ -48,6 +48,11 @@ for tree in "$work"/build-*; do mv "$tree" "$tree-is-away"; done
 
 g++ -std=c++20 "$here/plugin/host.cpp" -ldl -o "$work/plugin_host" || exit
 no_build_path() { ! grep -rF -e "$work/" -e "$root/" "$prefix"; }
+links() { # every installed page is one that links.cmake reads
+  pages=$prefix/share/doc/wye
+  [ "$(find "$prefix" -name '*.md' | wc -l)" = "$(ls "$pages"/*.md "$pages"/docs/*.md | wc -l)" ] &&
+    cmake -D ROOT="$pages" -P "$root/tests/readme/links.cmake"
+}
 no_empty_folder() { ! find "$prefix" -type d -empty | grep .; }
 compiled_by_pkgconfig() { # compiled_by_pkgconfig MODULES OUTPUT SOURCE OPTION...: as README says
   modules=$1 output=$2
@@ -155,6 +160,7 @@ for flavour in static shared; do
   step "$flavour: headers of another version are noticed" other_version
   step "$flavour: no path of the build in what is installed" no_build_path
   step "$flavour: no empty folder" no_empty_folder
+  step "$flavour: every link of the installed pages leads to a file" links
 done
 
 prefix=$work/moved/far/static

@@ -1,6 +1,10 @@
-# cmake -D ROOT=<source tree> -P links.cmake: fails if a relative link of a page leads to no file.
+# cmake -D ROOT=<source tree or installed documentation> -P links.cmake: fails if a relative link of a page leads to no
+# file.
 cmake_minimum_required(VERSION 3.25)
-file(GLOB pages ${ROOT}/README.md ${ROOT}/CONTRIBUTING.md ${ROOT}/docs/*.md)
+file(GLOB pages ${ROOT}/*.md ${ROOT}/docs/*.md)
+if(NOT pages)
+  message(FATAL_ERROR "There is no page in ${ROOT}.")
+endif()
 foreach(page IN LISTS pages)
   cmake_path(GET page PARENT_PATH folder)
   file(READ ${page} text)
