@@ -5,9 +5,11 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -85,6 +87,17 @@ std::string glsl(const std::string& formula, const std::string& before = {}) {
          formula + "; }\n";
 }
 
+/// Replaces a file in one step, so that no reload reads half of it.
+void save(const TemporaryFolder& folder, const std::string& name, std::string_view text) {
+  std::filesystem::rename(folder.put(name + "~", text), folder / name);
+}
+
+/// Writes `text` into a file of the same size, without truncating it first.
+void write_in_place(const std::string& file, const std::string& text) {
+  REQUIRE(std::filesystem::file_size(file) == text.size());
+  std::fstream(file, std::ios::binary | std::ios::in | std::ios::out) << text;
+}
+
 Change change_of(const std::string& file, const char* name = "change") {
   return Change::make({.name = name, .sources = {Glsl::from_file(file).value()}}).value();
 }
@@ -109,24 +122,28 @@ TEST_CASE("the next job runs a saved file, for every way of saving", "[runtime][
   const Change kernel = change_of(file);
   CHECK(of_one(*on, kernel) == 2);
 
-  folder.put("change.comp", glsl("x[i] += 2"));  // written in place
+  write_in_place(file, glsl("x[i] += 2"));
   const Reload reload = reports.next();
   CHECK_FALSE(reload.error);
   CHECK(reload.kernel == "change");
   CHECK(of_one(*on, kernel) == 3);
 
-  std::filesystem::rename(folder.put("change.comp~", glsl("x[i] += 3")), file);  // replaced
+  save(folder, "change.comp", glsl("x[i] += 3"));  // replaced
   reports.expect_success();
   CHECK(of_one(*on, kernel) == 4);
 
   std::filesystem::remove(file);
   CHECK(reports.next_error().find("change.comp' does not exist") != std::string::npos);
   CHECK(of_one(*on, kernel) == 4);
-  folder.put("change.comp", glsl("x[i] += 4"));  // and is back
+  std::filesystem::create_hard_link(folder.put("new", glsl("x[i] += 4")), file);  // created again
   reports.expect_success();
   CHECK(of_one(*on, kernel) == 5);
 
-  folder.put("change.comp", glsl("x[i] += 4"));  // saved, not changed
+  folder.put("change.comp", glsl("x[i] += 5"));  // truncated, then written: a reload may read the empty file
+  while (reports.next().error) continue;
+  CHECK(of_one(*on, kernel) == 6);
+
+  write_in_place(file, glsl("x[i] += 5"));  // saved, not changed
   CHECK(reports.later() == 0);
 }
 
@@ -145,7 +162,7 @@ TEST_CASE("a syntax error is reported once, with file and line, and the kernel i
   CHECK(of_one(*on, kernel) == 2);
   CHECK(of_one(*on, other) == 11);
 
-  folder.put("change.comp", glsl("x[i] += broken"));
+  save(folder, "change.comp", glsl("x[i] += broken"));
   const Reload failed = reports.next();
   REQUIRE(failed.error);
   CHECK(*failed.error == Errc::compile_failed);
@@ -156,15 +173,15 @@ TEST_CASE("a syntax error is reported once, with file and line, and the kernel i
   CHECK(failed.error->describe().find("kernel 'change', which is unchanged") != std::string::npos);
   CHECK(of_one(*on, kernel) == 2);
 
-  folder.put("other.comp", glsl("x[i] += 20"));  // another burst
+  save(folder, "other.comp", glsl("x[i] += 20"));  // another burst
   CHECK(reports.next().kernel == "other");
   CHECK(of_one(*on, other) == 21);
   CHECK(reports.later() == 0);
   CHECK(warnings == 1);
 
-  folder.put("change.comp", glsl("x[i] += 1"));  // undone: this is reported too
+  save(folder, "change.comp", glsl("x[i] += 1"));  // undone: this is reported too
   reports.expect_success();
-  folder.put("change.comp", glsl("x[i] += 5"));
+  save(folder, "change.comp", glsl("x[i] += 5"));
   reports.expect_success();
   CHECK(of_one(*on, kernel) == 6);
 }
@@ -178,10 +195,10 @@ TEST_CASE("changed parameters are reported with both values, and the kernel is u
   const std::string file = folder.put("change.comp", glsl("x[i] += 1"));
   const Change kernel = change_of(file);
   CHECK(of_one(*on, kernel) == 2);
-  folder.put("change.comp",
-             "#version 450\nlayout(local_size_x = 64) in;\n"
-             "layout(set = 0, binding = 0) buffer X { uint x[]; };\n"
-             "void main() { x[gl_GlobalInvocationID.x] += 1; }\n");
+  save(folder, "change.comp",
+       "#version 450\nlayout(local_size_x = 64) in;\n"
+       "layout(set = 0, binding = 0) buffer X { uint x[]; };\n"
+       "void main() { x[gl_GlobalInvocationID.x] += 1; }\n");
   const std::string refused = reports.next_error();
   INFO(refused);
   CHECK(refused.find("'x'") != std::string::npos);
@@ -204,16 +221,16 @@ TEST_CASE("saving, removing or creating an include reloads its includers", "[run
   CHECK(of_one(*on, multiply) == 1);
   CHECK(reports.later() == 0);
 
-  folder.put("deep/amount.glsl", "#define amount 7\n");
+  save(folder, "deep/amount.glsl", "#define amount 7\n");
   reports.expect_success();
   reports.expect_success();
   CHECK(of_one(*on, add) == 8);
   CHECK(of_one(*on, multiply) == 7);
 
-  folder.put("a.comp", glsl("x[i] += more", "#include \"amount.glsl\"\n#include \"more.glsl\"\n"));
+  save(folder, "a.comp", glsl("x[i] += more", "#include \"amount.glsl\"\n#include \"more.glsl\"\n"));
   CHECK(reports.next_error().find("more.glsl") != std::string::npos);
   CHECK(of_one(*on, add) == 8);
-  folder.put("more.glsl", "#define more (amount * 2)\n");
+  save(folder, "more.glsl", "#define more (amount * 2)\n");
   reports.expect_success();
   CHECK(of_one(*on, add) == 15);
 }
@@ -233,12 +250,12 @@ TEST_CASE("saves in quick succession and many kernels of one file are each reloa
     CHECK(of_one(*on, kernels.back()) == static_cast<float>(1 + by));
   }
   constexpr int saves = 40;
-  for (int i = 1; i <= saves; ++i) folder.put("change.comp", glsl("x[i] += " + std::to_string(i) + " * by"));
-  const Instant until = Clock::steady().now() + 60s;
-  while (of_one(*on, kernels.back()) != 1 + 8 * saves && Clock::steady().now() < until)
-    reports.expect_success();
+  for (int i = 1; i <= saves; ++i)
+    save(folder, "change.comp", glsl("x[i] += " + std::to_string(i) + " * by"));
+  // A save during a reload leaves kernels with different texts. The next reload replaces them all.
   for (int by = 1; by <= 8; ++by)
-    CHECK(of_one(*on, kernels[static_cast<std::size_t>(by - 1)]) == static_cast<float>(1 + by * saves));
+    while (of_one(*on, kernels[static_cast<std::size_t>(by - 1)]) != static_cast<float>(1 + by * saves))
+      reports.expect_success();
 }
 
 TEST_CASE("an executable in use still works after a reload", "[runtime][reload]") {
@@ -252,7 +269,7 @@ TEST_CASE("an executable in use still works after a reload", "[runtime][reload]"
   auto lease = on->pool().lease();
   REQUIRE(lease);
   const auto before = on->cache().find_or_build(kernel, lease->device());
-  folder.put("change.comp", glsl("x[i] += 2"));
+  save(folder, "change.comp", glsl("x[i] += 2"));
   reports.expect_success();
   const auto after = on->cache().find_or_build(kernel, lease->device());
   REQUIRE((before && after));
@@ -278,13 +295,13 @@ TEST_CASE("a kernel known only to the cache is reloaded, for handles too", "[run
   const auto before = base::state_of(*handle.find_or_build().value());
   CHECK(base::state_of(*handle.find_or_build().value()) == before);
 
-  folder.put("change.comp", glsl("x[i] += 2"));
+  save(folder, "change.comp", glsl("x[i] += 2"));
   reports.expect_success();
   const auto after = base::state_of(on->cache().find_or_build(kernel, device).value());
   CHECK(after != before);
   CHECK(base::state_of(*handle.find_or_build().value()) == after);
 
-  folder.put("change.comp", glsl("x[i] += 3"));
+  save(folder, "change.comp", glsl("x[i] += 3"));
   reports.expect_success();
   CHECK(reports.later() == 0);  // the new text is not watched apart from the old one
   CHECK(of_one(*on, kernel) == 4);
@@ -310,8 +327,7 @@ TEST_CASE("jobs that run while a file is saved run one text or another", "[runti
       }
     });
   for (int i = 2; i <= 10; ++i) {
-    std::filesystem::rename(
-        folder.put("new", glsl(i % 3 == 0 ? "x[i] = oops" : "x[i] = 1; x[i] += " + std::to_string(i))), file);
+    save(folder, "change.comp", glsl(i % 3 == 0 ? "x[i] = oops" : "x[i] = 1; x[i] += " + std::to_string(i)));
     reports.next();
   }
   stop = true;
@@ -334,13 +350,13 @@ TEST_CASE("a module of SPIR-V is reloaded, and an invalid one is refused", "[run
   const std::string file = folder.put("change.spv", module("x[i] += 1"));
   const Change kernel = Change::make({.name = "change", .sources = {SpirV::from_file(file).value()}}).value();
   CHECK(of_one(*on, kernel) == 2);
-  folder.put("change.spv", module("x[i] += 2"));
+  save(folder, "change.spv", module("x[i] += 2"));
   reports.expect_success();
   CHECK(of_one(*on, kernel) == 3);
-  folder.put("change.spv", module("x[i] += 3").substr(0, 400));  // its writer has not finished
+  save(folder, "change.spv", module("x[i] += 3").substr(0, 400));  // its writer has not finished
   CHECK_FALSE(reports.next_error().empty());
   CHECK(of_one(*on, kernel) == 3);
-  folder.put("change.spv", module("x[i] += 3"));
+  save(folder, "change.spv", module("x[i] += 3"));
   reports.expect_success();
   CHECK(of_one(*on, kernel) == 4);
 }
@@ -361,10 +377,10 @@ void change(uint3 id : SV_DispatchThreadID, uniform RWStructuredBuffer<float> x)
 })");
   const Change kernel = Change::make({.name = "change", .sources = {Slang::from_file(file).value()}}).value();
   CHECK(of_one(*on, kernel) == 2);
-  folder.put("amount.slang", "module amount;\npublic static const float amount = 2;\n");
+  save(folder, "amount.slang", "module amount;\npublic static const float amount = 2;\n");
   reports.expect_success();
   CHECK(of_one(*on, kernel) == 3);
-  folder.put("amount.slang", "module amount;\npublic static const float amount = ;\n");
+  save(folder, "amount.slang", "module amount;\npublic static const float amount = ;\n");
   const Reload failed = reports.next();
   REQUIRE(failed.error);
   REQUIRE(failed.error->diagnostics().size() >= 1);
@@ -382,7 +398,7 @@ TEST_CASE("without hot reload a kernel keeps its source", "[runtime][reload]") {
   const Change kernel = change_of(file);
   CHECK(of_one(*on, kernel) == 2);
   const int threads = base::Worker::alive();
-  folder.put("change.comp", glsl("x[i] += 2"));
+  save(folder, "change.comp", glsl("x[i] += 2"));
   std::this_thread::sleep_for(200ms);
   CHECK(of_one(*on, kernel) == 2);
   CHECK(base::Worker::alive() == threads);
@@ -399,7 +415,7 @@ TEST_CASE("hot reload leaves no thread, also if its report ends the runtime", "[
     const Change kernel = change_of(file);
     CHECK(of_one(*on, kernel) == 2);
     CHECK(base::Worker::alive() > threads);
-    folder.put("change.comp", glsl("x[i] += 2"));  // ends while it is looked at, or before, or after
+    save(folder, "change.comp", glsl("x[i] += 2"));  // ends while it is looked at, or before, or after
   }
   CHECK(base::Worker::alive() == threads);
 
@@ -418,7 +434,7 @@ TEST_CASE("hot reload leaves no thread, also if its report ends the runtime", "[
   }
   CHECK(of_one(*opened, kernel) == 3);
   { const Runtime last = std::move(*opened); }
-  folder.put("change.comp", glsl("x[i] += 3"));
+  save(folder, "change.comp", glsl("x[i] += 3"));
   const Instant until = Clock::steady().now() + 30s;
   while (base::Worker::alive() != threads && Clock::steady().now() < until) std::this_thread::sleep_for(5ms);
   CHECK(base::Worker::alive() == threads);
