@@ -55,7 +55,7 @@ void declare(CLI::App& app, Options& options) {
       "read every text in DIR and the folders in it\n"
       "(default: this machine's licence texts and copyright files)");
   add("--backend", "NAME", options.backend,
-      "auto, cpu, vulkan, cuda, or a device such as vulkan:0 (default: " + options.backend + ")");
+      "auto, cpu, vulkan, cuda, or a device such as vulkan:0\n(default: " + options.backend + ")");
   app.add_flag("--compare", options.compare,
                "run every step on all backends, and show how far they agree with the CPU")
       ->disable_flag_override();
