@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -53,9 +54,9 @@ int run_main_job(const Folder& folder, const fs::path& cache, bool driver_cache)
                    (folder.path() / "pictures").string(), "--json", json.string()},
                   environment(cache, driver_cache), "/dev/null");
   if (process.wait() != 0) return -1;
-  const std::string report = wye_bench::read_file(json);
   int built = 0;
-  for (std::size_t at = 0; (at = report.find("\"cache\": \"built\"", at)) != std::string::npos; ++at) ++built;
+  for (const auto& step : nlohmann::json::parse(wye_bench::read_file(json)).at("steps"))
+    built += step.at("cache") == "built";
   return built;
 }
 
