@@ -74,8 +74,7 @@ TEST_CASE("a path of any bytes is valid JSON, and any UTF-8 is kept", "[document
     report.top = {{bytes, "label", 1}};
     return nlohmann::json::parse(to_json(report))["top"][0]["path"].get<std::string>();
   };
-  for (const char* kept : {"a\"b\\c/d", "line\nbreak\ttab\x01\x7f", "ß 漢 🎉", ""})
-    CHECK(path(kept) == kept);
+  for (const char* kept : {"a\"b\\c/d", "line\nbreak\ttab\x01\x7f", "ß 漢 🎉", ""}) CHECK(path(kept) == kept);
   CHECK(path("\xff\xfe"
              "a") ==
         "\xEF\xBF\xBD\xEF\xBF\xBD"

@@ -1,7 +1,7 @@
-#include <CLI/CLI.hpp>
 #include <hwy/highway.h>
-#include <nlohmann/json.hpp>
 #include <shaderc/shaderc.h>
 #include <sodium.h>
 #include <xxhash.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <spirv/unified1/spirv.hpp11>
