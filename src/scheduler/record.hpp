@@ -26,13 +26,16 @@ namespace scheduler {
 
 class Core;
 class Trial;
+struct Attempt;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 enum class State : std::uint8_t {
-  waiting,  ///< for its predecessors: the users of its arrays that it follows
-  queued,   ///< ready to run
-  running,
+  waiting,    ///< for its predecessors: the users of its arrays that it follows
+  queued,     ///< ready to run
+  running,    ///< on a thread, which prepares, runs or completes it
+  in_flight,  ///< submitted to a device; it holds no thread
+  returned,   ///< its submission has completed, failed or run out of time; a worker runs it next
   settled,
   abandoned,  ///< settled while it runs: see `Core::close`
 };
@@ -48,11 +51,14 @@ struct Decision {
   std::optional<Error> error = std::nullopt;                  ///< device_lost, attempt_failed
 };
 
-/// The state moves forward only, by compare-and-swap. The thread that moves it to `running` runs the job; the thread that
-/// moves it to `settled` settles it.
+/// The state changes by compare-and-swap. The thread that moves it to `running` runs the job; the thread that moves it to
+/// `settled` settles it. A job that was in flight and returned runs again, on any worker.
 /// Threads: that thread writes the members below the state; other threads read them once the job has settled. Of an
 ///          abandoned record, other threads read the name, the tag and the error only.
 struct Record : std::enable_shared_from_this<Record> {
+  Record();
+  ~Record();
+
   std::shared_ptr<Core> core;
   std::optional<Job> job;  ///< destroyed when the job settles: it holds the caller's arrays and buffers
   std::string name;
@@ -73,13 +79,17 @@ struct Record : std::enable_shared_from_this<Record> {
   std::shared_ptr<data::Completion> completion;            ///< as a user of arrays; null if it uses none
   std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
   data::Predecessors predecessors;
-  std::shared_ptr<Record> self;     ///< until its predecessors are complete
+  std::shared_ptr<Record> self;     ///< until its predecessors are complete, or its submission is
   Record* next_released = nullptr;  ///< the next record without predecessors, on the thread that queues them
   Record* active_previous =
       nullptr;  ///< neighbours in the core's list of running jobs, under the core's mutex
   Record* active_next = nullptr;
-  const void* run_by = nullptr;         ///< the thread that runs it
-  TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
+  const void* run_by = nullptr;            ///< the thread that runs it
+  Instant flight_until{};                  ///< in flight: when its time limit passes, of the steady clock
+  Record* next_returned = nullptr;         ///< the next in the core's list of returned jobs
+  std::shared_ptr<Record> self_in_return;  ///< while it is in that list
+  std::size_t queue = 0;                   ///< of the core, where it counts as committed while it runs
+  TypeMetrics* type_metrics = nullptr;     ///< the row of its type; null: it is not counted
 
   Instant submitted{};
   Instant started{};
@@ -87,6 +97,10 @@ struct Record : std::enable_shared_from_this<Record> {
   Duration lane_time{};                                ///< of attempts that failed, and until it had a lane
   Duration build_time{};                               ///< until its kernels were ready
   Duration transfer_time{};                            ///< until its operands were on the device
+  std::vector<std::size_t> candidates;                 ///< devices, in the order in which they are tried
+  std::size_t next_candidate = 0;                      ///< an index into `candidates`
+  bool has_failed = false;                             ///< on a device; a further device is a fallback
+  std::unique_ptr<Attempt> attempt;                    ///< on the device that it is being tried on
   std::size_t device = 0;                              ///< where it ran
   std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on
   CacheTier tier = CacheTier::none;
