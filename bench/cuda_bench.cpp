@@ -383,7 +383,7 @@ bool is_near(const wye::Array<T>& array, const std::vector<double>& expected, do
 
 /// Where a job had kernels to choose from: the one it took is the label, and what each took at least are counters.
 void show_choice(benchmark::State& state, const std::string& reason) {
-  static const std::regex taken("Kernel '(\\w+)' was taken"), time("'(\\w+)' ([0-9.e+-]+) ms");
+  static const std::regex taken("Kernel '(\\w+)' was selected"), time("'(\\w+)' ([0-9.e+-]+) ms");
   std::smatch found;
   if (!std::regex_search(reason, found, taken)) return;
   state.SetLabel(found[1]);
@@ -396,7 +396,7 @@ template <class T>
 void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const wye::Array<T>& result,
              const std::vector<double>& expected, double bound) {
   std::string reason;
-  for (int i = 0; i == 0 || (i < 7 && reason.find(" that do the same") != reason.npos); ++i) {
+  for (int i = 0; i == 0 || (i < 7 && reason.find(" was selected from ") != reason.npos); ++i) {
     const auto done = runtime.run(job);
     if (!done) return state.SkipWithError(done.error().sentence().c_str());
     if (i == 0 && !is_near(result, expected, bound))

@@ -1,5 +1,5 @@
 #pragma once
-/// All of wye but its workloads.
+/// Includes all of wye except its workloads.
 #include <wye/base/result.hpp>
 #include <wye/cache/shader_cache.hpp>
 #include <wye/data/array.hpp>

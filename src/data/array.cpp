@@ -27,9 +27,9 @@ std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, std::uint64_t{size}, &bytes)) {
     array->count_ = 0;
-    array->failure_ = Error(
-        Errc::invalid_argument,
-        base::text("Array size ({} elements of {} bytes) exceeds what 64 bits can count.", count, size));
+    array->failure_ =
+        Error(Errc::invalid_argument,
+              base::text("Array size ({} elements of {} bytes) overflows 64 bits.", count, size));
     return array;
   }
   array->owned_.reset(new (std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)]);
@@ -77,7 +77,7 @@ void ArrayState::set_release(std::function<void()> release, bool read_only) {
 
 Error ArrayState::read_only_error() {
   return Error(Errc::invalid_argument,
-               "The array's memory is lent for reading only: the array cannot be written.");
+               "The array is read-only, because the owner of its memory allows no writes.");
 }
 
 void ArrayState::follow(Access access, const std::shared_ptr<Completion>& user, Predecessors& before) {
@@ -124,11 +124,14 @@ Result<std::byte*> ArrayState::on_host(Instant until) {
   Replica from;
   {
     base::Lock lock(mutex_);
-    // Several readers may have the array at once; one of them fetches.
+    // Several readers may have the array at the same time; one of them fetches.
     if (!copied_.wait(lock, until, [&] { return !fetching_ || abandoned_; }))
-      return Error(Errc::timed_out, "The array's contents did not reach the host before the deadline.");
-    if (fetching_) return abandoned_->with_context("while reading an array that it was copying");
-    if (failure_) return failure_->with_context("while reading an array that should have been written by it");
+      return Error(Errc::timed_out,
+                   "The transfer of the array to the host did not complete before the deadline.");
+    if (fetching_)
+      return abandoned_->with_context("while reading an array that the abandoned job was copying");
+    if (failure_)
+      return failure_->with_context("while reading an array that the failed job should have written");
     if (host_valid_) return host_;
     for (const auto& [device, replica] : replicas_)
       if (replica.valid) from = replica;
@@ -189,12 +192,12 @@ bool ArrayState::is_in_use() const {
 }
 
 Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
-  std::shared_ptr<device::BufferBase> freed;  // ends after the lock: a driver frees it
+  std::shared_ptr<device::BufferBase> freed;  // destroyed after the lock, because a driver frees it
   const base::Lock lock(mutex_);
   const auto found = replicas_.find(device.ref());
   if (found == replicas_.end() || is_in_use()) return {};
   Replica& replica = found->second;
-  // A buffer that something else holds too, a recording in flight for one, would free nothing now.
+  // A buffer with other holders, such as a recording in flight, would not be freed now.
   if (replica.buffer.use_count() != 1 || (replica.valid && !is_valid_elsewhere(device.ref()))) return {};
   replica.valid = false;
   freed = std::move(replica.buffer);
@@ -248,10 +251,12 @@ Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant un
   base::Lock lock(mutex_);
   Replica& replica = replicas_.find(device.ref())->second;
   if (!copied_.wait(lock, until, [&] { return !replica.filling || abandoned_; }))
-    return Error(Errc::timed_out, base::text("The array's contents did not reach '{}' before the deadline.",
-                                             device.info().id));
+    return Error(Errc::timed_out,
+                 base::text("The transfer of the array to '{}' did not complete before the deadline.",
+                            device.info().id));
   if (replica.valid) return false;
-  if (replica.filling) return abandoned_->with_context("while using an array that it was copying");
+  if (replica.filling)
+    return abandoned_->with_context("while using an array that the abandoned job was copying");
   return replica.filling = true;
 }
 
@@ -268,7 +273,7 @@ void ArrayState::end_fill(const device::DeviceBase& device, bool valid,
 
 void ArrayState::written_on(const device::DeviceBase* device) {
   const base::Lock lock(mutex_);
-  if (abandoned_) return;  // it completed after all: its followers have seen its error
+  if (abandoned_) return;  // an abandoned job has completed; its followers have its error already
   host_valid_ = device == nullptr;
   for (auto& [at, replica] : replicas_) replica.valid = device && at == device->ref();
   failure_.reset();
@@ -310,9 +315,9 @@ Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadl
   auto holder = base::make_own<HostAccess>(array, mode);
   if (auto waited = holder->wait(until); !waited) return std::move(waited).error();
   if (writes(mode))
-    if (auto given_up = array->abandoned())
-      return given_up->with_context("while writing an array that it may still use");
-  // The host replaces the contents of a failed array.
+    if (auto error = array->abandoned())
+      return error->with_context("while writing an array that the abandoned job may still use");
+  // The host overwrites the contents of a failed array.
   if (writes(mode) && array->failure()) array->written_on(nullptr);
   auto bytes = array->on_host(until);
   if (!bytes) return std::move(bytes).error();
@@ -320,8 +325,8 @@ Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadl
   return View{std::move(holder), *bytes, array->count()};
 }
 
-Result<View> guarded(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
-  if (!array) return Error(Errc::invalid_argument, "This array handle holds no array.");
+Result<View> checked_access(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
+  if (!array) return Error(Errc::invalid_argument, "The array handle is empty.");
   if (const Error* inherited = array->pool()->origin().error()) return *inherited;
   try {
     return access(array, mode, deadline);
@@ -349,11 +354,11 @@ Operand AnyArray::operand(Access access) const {
 }
 
 Result<data::View> AnyArray::read_bytes(Deadline deadline) const {
-  return data::guarded(state_, Access::read, deadline);
+  return data::checked_access(state_, Access::read, deadline);
 }
 
 Result<data::View> AnyArray::write_bytes(Deadline deadline) {
-  return data::guarded(state_, Access::read_write, deadline);
+  return data::checked_access(state_, Access::read_write, deadline);
 }
 
 }  // namespace v0

@@ -1,5 +1,5 @@
 #pragma once
-/// The state of an array: the order of its users, and where its contents are valid.
+/// The state of an array: the order of its users, and the validity of its copies.
 #include <wye/data/array.hpp>
 
 #include <cstdint>
@@ -43,11 +43,11 @@ class ArrayState final : public device::Retained,
   ~ArrayState() override;
   ArrayState(const ArrayState&) = delete;
 
-  /// Sets the function that the destructor calls, when nothing holds the memory any more, and whether the array is read
-  /// only. Called before the array is used.
+  /// Sets the function that the destructor calls after the last use of the memory, and whether the array is
+  /// read-only. Called before the array is used.
   void set_release(std::function<void()> release, bool read_only);
   bool is_read_only() const noexcept { return read_only_; }
-  /// The error of writing a read-only array.
+  /// Returns the error of writing a read-only array.
   static Error read_only_error();
 
   std::uint64_t count() const noexcept { return count_; }
@@ -60,41 +60,41 @@ class ArrayState final : public device::Retained,
   /// follows the last writer and its readers. Changes nothing if it throws.
   void follow(Access access, const std::shared_ptr<Completion>& user, Predecessors& before);
 
-  /// Returns the failure of the last user that should have written this, if it failed.
+  /// Returns the failure of the last user that should have written the array, if it failed.
   std::optional<Error> failure() const;
   void fail(Error error);
-  /// Abandons a user that may never complete. The array cannot be written any more: that user or its device may still use
-  /// the memory. If the user writes the array, its contents have failed for good.
+  /// Abandons a user that may never complete. The array cannot be written any more, because that user or its
+  /// device may still use the memory. If the user writes the array, the failure is permanent.
   void abandon(const Error& error, Access access) noexcept;
   /// Returns the error of the abandoned user, if there is one.
   std::optional<Error> abandoned() const;
 
   // The functions below are for the user that has the array.
 
-  /// Brings the contents to the host.
+  /// Transfers the contents to the host and returns them.
   /// Errors: device_lost, out_of_memory, timed_out, closed; the failure of the array.
   Result<std::byte*> on_host(Instant until);
-  /// Returns the host's memory, valid or not: for a user that writes all of it.
+  /// Returns the host's memory, valid or not. For users that overwrite it.
   std::byte* host_memory() noexcept { return host_; }
   bool valid_on_host() const;
   struct Replica {
     std::shared_ptr<device::BufferBase> buffer;
     bool valid = false;
-    bool filling = false;  ///< a user is about to submit a copy of the contents to it
-    device::TimelinePoint filled =
-        {};  ///< reached by the copy that brings the contents; empty: they are there
+    bool filling = false;               ///< a user is about to submit a copy of the contents to it
+    device::TimelinePoint filled = {};  ///< reached by a copy in flight to it; empty: there is none
 
     bool is_filled() const noexcept { return !filled.timeline || filled.timeline->reached() >= filled.value; }
   };
-  /// Returns the replica on `device`, and creates it first if there is none.
+  /// Returns the replica on `device`; creates it if there is none.
   Result<Replica> on_device(device::DeviceBase& device);
-  /// Returns a valid replica on another device that `device` can copy from by itself; null if there is none.
+  /// Returns a valid replica on another device that `device` can access; null if there is none.
   std::shared_ptr<device::BufferBase> source_for(device::DeviceBase& device) const;
-  /// Returns the replica on `device` with the contents in it.
+  /// Transfers the contents to the replica on `device` and returns it.
   /// Errors: those of `on_host` and `on_device`.
   Result<std::shared_ptr<device::BufferBase>> bring_to(device::DeviceBase& device, Instant until);
-  /// Returns whether the caller has to copy the contents to the replica on `device`: of several readers one does, and the
-  /// others wait for its `end_fill`. A caller that fills several arrays begins with the array at the lowest address.
+  /// Returns whether the caller has to copy the contents to the replica on `device`. One of several readers
+  /// copies; the others wait for its `end_fill`. A caller that fills several arrays fills them in the order
+  /// of their addresses.
   /// Errors: timed_out.
   Result<bool> begin_fill(const device::DeviceBase& device, Instant until);
   /// Ends a fill. If its copy is in flight, the contents are valid for lanes that wait for `filled`; the caller calls this
@@ -104,9 +104,9 @@ class ArrayState final : public device::Retained,
   void written_on(const device::DeviceBase* device);
   /// Marks the copy on `device`, or the host's if it is null, as not valid.
   void invalidate_on(const device::DeviceBase* device);
-  /// Returns whether there is a valid copy beside that on `device`, or beside the host's if it is null.
+  /// Returns whether a copy other than that on `device` is valid; other than the host's if it is null.
   bool valid_elsewhere(const device::DeviceBase* device) const;
-  /// Frees the replica on `device` if no user of the array has its turn, and the contents are elsewhere too.
+  /// Frees the replica on `device` if no user has the array or waits for it, and another copy is valid.
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
  private:
@@ -114,9 +114,9 @@ class ArrayState final : public device::Retained,
   Result<void> fetch(const Replica& from, Instant until);
   /// Waits for the copy in flight to `replica`.
   static Result<std::shared_ptr<device::BufferBase>> await(const Replica& replica, Instant until);
-  /// Whether a user of the array has its turn, or waits for it. Under the mutex.
+  /// Returns whether a user has the array or waits for it. Requires the mutex.
   bool is_in_use() const;
-  /// The same as `valid_elsewhere`, under the mutex.
+  /// Implements `valid_elsewhere`. Requires the mutex.
   bool is_valid_elsewhere(std::optional<device::DeviceRef> device) const;
 
   std::shared_ptr<pool::Pool> pool_;
@@ -129,10 +129,10 @@ class ArrayState final : public device::Retained,
   std::function<void()> release_;
 
   mutable std::mutex mutex_;
-  base::Gate copied_;  // to the host or to a device
+  base::Gate copied_;  // a copy to the host or to a device has ended
   bool fetching_ = false;
   bool host_valid_ = true;
-  std::map<device::DeviceRef, Replica> replicas_;  // without a buffer once it is reclaimed
+  std::map<device::DeviceRef, Replica> replicas_;  // a reclaimed replica has no buffer
   std::optional<Error> failure_;
   std::optional<Error> abandoned_;
   std::shared_ptr<Completion> writer_;
@@ -146,8 +146,8 @@ class HostAccess {
   HostAccess(const std::shared_ptr<ArrayState>& array, Access access) : state_(std::make_unique<State>()) {
     array->follow(access, state_->completion, state_->before);
   }
-  /// Completes as soon as the predecessors are complete: the followers of an access that never had the array still follow
-  /// them.
+  /// Completes when the predecessors are complete, because the followers of an access that timed out still
+  /// follow them.
   ~HostAccess() {
     Predecessors& before = state_->before;
     before.when_all_complete(&State::complete, state_.release());

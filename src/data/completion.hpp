@@ -1,5 +1,6 @@
 #pragma once
-/// The completion of one user of an array: a job, or an access of the host. Users of an array follow each other by it.
+/// The completion of one user of an array: a job, or an access of the host. It lets users of an array follow
+/// each other.
 #include <wye/base/clock.hpp>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ class Completion {
     const base::Lock lock(mutex_);
     return complete_;
   }
-  /// Waits until it is complete or until `until` (of the steady clock). Returns whether it is complete.
+  /// Waits until it is complete, at most until `until` (of the steady clock). Returns whether it is complete.
   bool wait(Instant until) const {
     base::Lock lock(mutex_);
     return gate_.wait(lock, until, [&] { return complete_; });
@@ -72,7 +73,7 @@ class Completion {
   Link** last_ = &first_;
 };
 
-/// The completions that a user of arrays follows. `reserve` allocates all memory: nothing fails after it.
+/// The completions that a user of arrays follows. `reserve` allocates all memory, so later calls cannot fail.
 /// Threads: one thread at a time; `when_all_complete` calls on the thread that completes the last one.
 class Predecessors {
  public:
@@ -80,13 +81,13 @@ class Predecessors {
   Predecessors(const Predecessors&) = delete;  // completions point into it
 
   bool empty() const noexcept { return all_.empty(); }
-  /// Makes room for `n` more.
+  /// Reserves memory for `n` more.
   void reserve(std::size_t n) {
     if (all_.capacity() - all_.size() < n) all_.reserve(std::max(all_.size() + n, all_.capacity() * 2));
   }
-  /// Adds a completion. The caller has reserved room for it.
+  /// Adds a completion. The caller has reserved memory for it.
   void add(std::shared_ptr<Completion> one) noexcept { all_.push_back({std::move(one), {}}); }
-  /// Waits until all are complete or until `until`. Returns whether all are.
+  /// Waits until all are complete, at most until `until`. Returns whether all are.
   bool wait(Instant until) const {
     return std::all_of(all_.begin(), all_.end(),
                        [&](const Entry& entry) { return entry.completion->wait(until); });
@@ -95,7 +96,7 @@ class Predecessors {
   void when_all_complete(void (*call)(void* object) noexcept, void* object) noexcept {
     call_ = call;
     object_ = object;
-    left_ = all_.size() + 1;  // one is for the loop, which this must outlive
+    left_ = all_.size() + 1;  // one for the loop: this must exist until the loop ends
     for (Entry& entry : all_) {
       entry.link = {&Predecessors::count_down, this, nullptr};
       entry.completion->when_complete(entry.link);

@@ -48,18 +48,16 @@ Error refused(std::string what) {
 }
 
 Result<void> check_type(const DLDataType& type, ElementType element) {
-  if (type.lanes != 1)
-    return refused(base::text("has elements of {} lanes; an array's have one", type.lanes));
+  if (type.lanes != 1) return refused(base::text("has {} lanes per element; expected 1", type.lanes));
   const Row* row = row_of(element);
-  if (!row) return refused(base::text("cannot be an array of {}", name(element)));
+  if (!row) return refused(base::text("cannot be imported as an array of {}", name(element)));
   if (type.code != row->code || type.bits != row->bits)
-    return refused(
-        base::text("has elements of type code {} with {} bits, and is wanted as {} (code {}, {} bits)",
-                   type.code, type.bits, name(element), row->code, row->bits));
+    return refused(base::text("has elements of type code {} with {} bits; expected {} (code {}, {} bits)",
+                              type.code, type.bits, name(element), row->code, row->bits));
   return {};
 }
 
-/// How many elements it has, without gaps between them.
+/// Returns the number of elements of a contiguous tensor.
 Result<std::uint64_t> count_of(const DLTensor& tensor) {
   if (tensor.ndim < 0) return refused(base::text("has {} dimensions", tensor.ndim));
   if (tensor.ndim != 0 && !tensor.shape) return refused("has no shape");
@@ -70,32 +68,29 @@ Result<std::uint64_t> count_of(const DLTensor& tensor) {
       return refused(base::text("has a negative size ({}) in dimension {}", tensor.shape[d], d));
     overflows |= __builtin_mul_overflow(count, static_cast<std::uint64_t>(tensor.shape[d]), &count);
   }
-  // One dimension of size zero makes the rest meaningless, and no size too large.
+  // If one dimension is zero, the other dimensions and the strides have no effect.
   if (std::any_of(tensor.shape, tensor.shape + tensor.ndim, [](std::int64_t n) { return n == 0; }))
     return std::uint64_t{0};
-  if (overflows) return refused("has more elements than 64 bits can count");
+  if (overflows) return refused("has a number of elements that overflows 64 bits");
   std::int64_t dense = 1;
   for (std::int32_t d = tensor.ndim - 1; tensor.strides && d >= 0; --d) {
     if (tensor.shape[d] != 1 && tensor.strides[d] != dense)
-      return refused(
-          base::text("is not contiguous: the stride of dimension {} is {} elements, and would be {}", d,
-                     tensor.strides[d], dense));
+      return refused(base::text("is not contiguous: the stride of dimension {} is {} elements; expected {}",
+                                d, tensor.strides[d], dense));
     dense *= tensor.shape[d];
   }
   return count;
 }
 
-/// The device of `runtime` that a tensor is on.
+/// Returns the device of `runtime` that holds a tensor.
 Result<Device> device_of(Runtime& runtime, const DLDevice& wanted) {
   const char* backend = wanted.device_type == dl::cuda     ? "cuda"
                         : wanted.device_type == dl::vulkan ? "vulkan"
                                                            : nullptr;
   if (!backend)
-    return Error(
-        Errc::unsupported,
-        base::text("The DLPack tensor is on a device of type {}; wye takes those of the host (1, 3), of CUDA "
-                   "(2) and of Vulkan (7).",
-                   wanted.device_type));
+    return Error(Errc::unsupported, base::text("The device type of the DLPack tensor ({}) is not supported; "
+                                               "expected 1 or 3 (host), 2 (CUDA) or 7 (Vulkan).",
+                                               wanted.device_type));
   std::int64_t place = 0;
   for (const Device& device : runtime.devices()) {
     if (device.info().backend != backend) continue;
@@ -108,7 +103,7 @@ Result<Device> device_of(Runtime& runtime, const DLDevice& wanted) {
     if (id == wanted.device_id) return device;
   }
   return Error(Errc::unsupported,
-               base::text("The DLPack tensor is on device {} of '{}', which this runtime has not open.",
+               base::text("The DLPack tensor is on device {} of '{}', which is not open in this runtime.",
                           wanted.device_id, backend));
 }
 
@@ -120,7 +115,7 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
   if (!count) return std::move(count).error();
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(*count, std::uint64_t{size}, &bytes))
-    return refused("has more bytes than 64 bits can count");
+    return refused("has a size that overflows 64 bits");
   if (*count != 0 && !tensor.data) return refused("has no data");
   const std::shared_ptr<pool::Pool>& pool = base::state_of(runtime.pool());
   std::shared_ptr<ArrayState> array;
@@ -128,8 +123,8 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
     auto* const first = static_cast<std::byte*>(tensor.data) + (tensor.data ? tensor.byte_offset : 0);
     if (reinterpret_cast<std::uintptr_t>(first) % size != 0)
       return refused(
-          base::text("begins at an address that is no multiple of its elements' size ({} bytes)", size));
-    if (auto over = ready.wait(); !over) return std::move(over).error();
+          base::text("begins at an address that is not a multiple of the element size ({} bytes)", size));
+    if (auto waited = ready.wait(); !waited) return std::move(waited).error();
     array = ArrayState::borrow(pool, std::span(first, bytes), *count, element, size);
     array->set_release(std::move(release), read_only);
     return array;
@@ -140,30 +135,30 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
   memory.bytes = Bytes{bytes};
   if (tensor.device.device_type == dl::vulkan) {
     if (tensor.byte_offset != 0)
-      return refused(base::text("begins at byte {} of its VkBuffer; wye takes those that begin at 0",
-                                tensor.byte_offset));
+      return refused(base::text("has a byte offset ({}) in its VkBuffer; expected 0", tensor.byte_offset));
     memory.buffer = detail::number_of(tensor.data);
   } else {
     memory.address = detail::number_of(tensor.data) + tensor.byte_offset;
     if (memory.address % size != 0)
       return refused(
-          base::text("begins at an address that is no multiple of its elements' size ({} bytes)", size));
+          base::text("begins at an address that is not a multiple of the element size ({} bytes)", size));
   }
-  if (auto over = ready.wait(); !over) return std::move(over).error();
-  // With the buffer: a lane may still use that when the array has ended. What fails from here on lets go of it too.
-  const auto taken = std::make_shared<bool>(false);
-  auto buffer = detail::adopt(*device, memory, element, size, [taken, release = std::move(release)] {
-    if (*taken) release();
+  if (auto waited = ready.wait(); !waited) return std::move(waited).error();
+  // The buffer releases the tensor, because a lane may still use the buffer after the array is destroyed. If
+  // a later step fails, the buffer is destroyed without the call.
+  const auto imported = std::make_shared<bool>(false);
+  auto buffer = detail::adopt(*device, memory, element, size, [imported, release = std::move(release)] {
+    if (*imported) release();
   });
   if (!buffer) return std::move(buffer).error();
   array = ArrayState::over(pool, base::state_of(*buffer), *count, element, size);
   if (auto failure = array->failure()) return *std::move(failure);
   array->set_release({}, read_only);
-  *taken = true;
+  *imported = true;
   return array;
 }
 
-/// Calls the deleter of `tensor`, where it has one.
+/// Returns a function that calls the deleter of `tensor`, if it has one.
 template <class Managed>
 Release release_of(Managed* tensor) {
   return [tensor] {
@@ -180,7 +175,7 @@ auto with_memory_for(const char* what, F f) -> decltype(f()) {
   }
 }
 
-/// What a tensor of ours keeps.
+/// An exported tensor, and the objects that it keeps.
 template <class Managed>
 struct Exported {
   Managed tensor{};
@@ -199,11 +194,12 @@ Result<DLDevice> place_of(const Device& device) {
     if (!native) return std::move(native).error();
     return DLDevice{dl::cuda, static_cast<std::int32_t>(native->physical)};
   }
-  if (backend == "vulkan") return DLDevice{dl::vulkan, 0};  // `export_tensor` says which
-  return Error(Errc::unsupported, base::text("DLPack has no name for device '{}'.", device.id()));
+  if (backend == "vulkan") return DLDevice{dl::vulkan, 0};  // `export_tensor` sets the index
+  return Error(Errc::unsupported, base::text("DLPack has no device type for device '{}'.", device.id()));
 }
 
-/// Vulkan devices have no numbers of their own: by their place in the pool.
+/// Returns the index of `wanted` among the pool's devices of its backend; -1 if it is not in the pool. Vulkan
+/// devices have no ordinals.
 std::int32_t place_among(const std::vector<Device>& devices, const Device& wanted) {
   std::int32_t place = 0;
   for (const Device& device : devices) {
@@ -216,17 +212,18 @@ std::int32_t place_among(const std::vector<Device>& devices, const Device& wante
 template <class Managed>
 Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) {
   const std::shared_ptr<ArrayState>& array = base::state_of(handle);
-  if (!array) return Error(Errc::invalid_argument, "This array handle holds no array.");
+  if (!array) return Error(Errc::invalid_argument, "The array handle is empty.");
   const Row* row = row_of(array->element());
   if (!row)
-    return Error(Errc::invalid_argument, base::text("DLPack has no name for elements of type {} ({} bytes).",
-                                                    name(array->element()), array->element_size()));
+    return Error(Errc::invalid_argument,
+                 base::text("DLPack has no type code for elements of type {} ({} bytes).",
+                            name(array->element()), array->element_size()));
   auto place = place_of(how.on);
   if (!place) return std::move(place).error();
   const std::vector<Device>& devices = array->pool()->devices();
   if (how.on && place_among(devices, how.on) < 0)
     return Error(Errc::invalid_argument,
-                 base::text("Device '{}' is not of the array's runtime.", how.on.id()));
+                 base::text("Device '{}' does not belong to the array's runtime.", how.on.id()));
   if (place->device_type == dl::vulkan) place->device_id = place_among(devices, how.on);
   if (how.writable && array->is_read_only()) return array->read_only_error();
 
@@ -243,9 +240,10 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
   tensor.strides = out->strides.data();
   auto count = count_of({nullptr, *place, tensor.ndim, tensor.dtype, tensor.shape, nullptr, 0});
   if (!count || *count != array->count())
-    return Error(Errc::invalid_argument,
-                 base::text("A shape of {} dimensions does not have the {} elements of its array.",
-                            tensor.ndim, array->count()));
+    return Error(
+        Errc::invalid_argument,
+        base::text("The product of the shape ({} dimensions) is not the size of the array ({} elements).",
+                   tensor.ndim, array->count()));
   std::int64_t dense = 1;
   for (std::size_t d = out->shape.size(); d-- > 0; dense *= std::max<std::int64_t>(out->shape[d], 1))
     out->strides[d] = dense;
@@ -280,11 +278,12 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
 Result<std::shared_ptr<ArrayState>> import_dlpack(Runtime& runtime, DLManagedTensorVersioned* tensor,
                                                   ElementType element, std::uint32_t size,
                                                   const SyncPoint& ready) {
-  return with_memory_for("take", [&]() -> Result<std::shared_ptr<ArrayState>> {
+  return with_memory_for("import", [&]() -> Result<std::shared_ptr<ArrayState>> {
     if (!tensor) return refused("is null");
     if (tensor->version.major != dl::version.major)
-      return Error(Errc::unsupported, base::text("The DLPack tensor is of version {}.{}; wye takes 1.x.",
-                                                 tensor->version.major, tensor->version.minor));
+      return Error(Errc::unsupported,
+                   base::text("The version of the DLPack tensor ({}.{}) is not supported; expected 1.x.",
+                              tensor->version.major, tensor->version.minor));
     return import_tensor(runtime, tensor->dl_tensor, (tensor->flags & dl::read_only) != 0, element, size,
                          ready, release_of(tensor));
   });
@@ -293,14 +292,14 @@ Result<std::shared_ptr<ArrayState>> import_dlpack(Runtime& runtime, DLManagedTen
 Result<std::shared_ptr<ArrayState>> import_dlpack(Runtime& runtime, DLManagedTensor* tensor,
                                                   ElementType element, std::uint32_t size,
                                                   const SyncPoint& ready) {
-  return with_memory_for("take", [&]() -> Result<std::shared_ptr<ArrayState>> {
+  return with_memory_for("import", [&]() -> Result<std::shared_ptr<ArrayState>> {
     if (!tensor) return refused("is null");
     return import_tensor(runtime, tensor->dl_tensor, false, element, size, ready, release_of(tensor));
   });
 }
 
 Result<DLManagedTensorVersioned*> export_dlpack(const AnyArray& array, const DlpackExport& how) {
-  return with_memory_for("make", [&]() -> Result<DLManagedTensorVersioned*> {
+  return with_memory_for("export", [&]() -> Result<DLManagedTensorVersioned*> {
     auto tensor = export_tensor<DLManagedTensorVersioned>(array, how);
     if (!tensor) return tensor;
     (*tensor)->version = dl::version;
@@ -312,10 +311,9 @@ Result<DLManagedTensorVersioned*> export_dlpack(const AnyArray& array, const Dlp
 Result<DLManagedTensor*> export_dlpack_unversioned(const AnyArray& array, const DlpackExport& how) {
   if (!how.writable)
     return Error(Errc::invalid_argument,
-                 "The unversioned struct of DLPack cannot say that a tensor is read-only: it is given only "
-                 "where it is "
-                 "asked for as writable.");
-  return with_memory_for("make", [&] { return export_tensor<DLManagedTensor>(array, how); });
+                 "DLPack's unversioned struct cannot mark a tensor as read-only: DlpackExport::writable must "
+                 "be true.");
+  return with_memory_for("export", [&] { return export_tensor<DLManagedTensor>(array, how); });
 }
 
 }  // namespace interop

@@ -1,6 +1,7 @@
 #pragma once
-/// DLPack's structs as its specification lays them out (https://dmlc.github.io/dlpack/latest/c_api.html), under its own
-/// names: the installed header of a distribution may be older than they are.
+/// DLPack's structs, with the names and layout of its specification
+/// (https://dmlc.github.io/dlpack/latest/c_api.html). The header that a distribution installs may be older
+/// and lack some of them.
 #include <cstdint>
 
 extern "C" {

@@ -16,10 +16,10 @@ namespace {
 
 /// Returns the access of `device` to the driver of `backend`.
 /// Errors: invalid_argument, device_lost.
-Result<device::NativeDoor*> door_of(std::string_view backend, device::DeviceBase* device) {
+Result<device::NativeDoor*> native_access(std::string_view backend, device::DeviceBase* device) {
   if (!device)
     return Error(Errc::invalid_argument,
-                 base::text("Handle is empty; expected one of a '{}' device.", backend));
+                 base::text("The handle is empty; expected an object of a '{}' device.", backend));
   if (device->info().backend != backend || !device->native_door())
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' has no objects of '{}'.", device->info().id, backend));
@@ -40,75 +40,74 @@ auto with_memory(const char* what, F f) -> decltype(f()) {
 
 Result<NativeDevice> native_device(std::string_view backend, const Device& device) {
   return with_memory("describe a device", [&]() -> Result<NativeDevice> {
-    auto door = door_of(backend, base::state_of(device).get());
-    if (!door) return std::move(door).error();
-    return (*door)->native_device();
+    auto access = native_access(backend, base::state_of(device).get());
+    if (!access) return std::move(access).error();
+    return (*access)->native_device();
   });
 }
 
 Result<NativeMemory> native_memory(std::string_view backend, const Buffer& buffer) {
   return with_memory("describe a buffer", [&]() -> Result<NativeMemory> {
-    auto door = door_of(backend, base::state_of(buffer) ? base::state_of(buffer)->device().get() : nullptr);
-    if (!door) return std::move(door).error();
-    return (*door)->native_memory(*base::state_of(buffer));
+    auto access =
+        native_access(backend, base::state_of(buffer) ? base::state_of(buffer)->device().get() : nullptr);
+    if (!access) return std::move(access).error();
+    return (*access)->native_memory(*base::state_of(buffer));
   });
 }
 
 namespace {
 
-/// The door of the device whose lanes can wait for `point`. A timeline gives that device to look at only: the door changes
-/// nothing of it.
-Result<device::NativeDoor*> door_of(std::string_view backend, const SyncPoint& point) {
-  return door_of(backend, base::state_of(point)
-                              ? const_cast<device::DeviceBase*>(base::state_of(point)->owner())
-                              : nullptr);
+/// Returns the access of the device whose lanes can wait for `point`. A timeline returns that device as
+/// const, but the access does not change it.
+Result<device::NativeDoor*> native_access(std::string_view backend, const SyncPoint& point) {
+  return native_access(backend, base::state_of(point)
+                                    ? const_cast<device::DeviceBase*>(base::state_of(point)->owner())
+                                    : nullptr);
 }
 
 }  // namespace
 
 Result<NativePoint> native_point(std::string_view backend, const SyncPoint& point) {
   return with_memory("describe a point", [&]() -> Result<NativePoint> {
-    auto door = door_of(backend, point);
-    if (!door) return std::move(door).error();
-    return (*door)->native_point(*base::state_of(point), base::value_of(point));
+    auto access = native_access(backend, point);
+    if (!access) return std::move(access).error();
+    return (*access)->native_point(*base::state_of(point), base::value_of(point));
   });
 }
 
 Result<void> follow(std::string_view backend, std::uint64_t queue, const SyncPoint& point) {
   return with_memory("follow a point", [&]() -> Result<void> {
-    auto door = door_of(backend, point);
-    if (!door) return std::move(door).error();
-    return (*door)->follow(queue, *base::state_of(point), base::value_of(point));
+    auto access = native_access(backend, point);
+    if (!access) return std::move(access).error();
+    return (*access)->follow(queue, *base::state_of(point), base::value_of(point));
   });
 }
 
 Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementType element,
                      std::uint32_t element_size, Release release) {
-  return with_memory("describe a buffer", [&]() -> Result<Buffer> {
-    auto door = door_of(memory.backend, base::state_of(device).get());
-    if (!door) return std::move(door).error();
+  return with_memory("adopt memory", [&]() -> Result<Buffer> {
+    auto access = native_access(memory.backend, base::state_of(device).get());
+    if (!access) return std::move(access).error();
     if (element_size == 0 || memory.bytes.count % element_size != 0)
       return Error(Errc::invalid_argument,
-                   base::text("Size of adopted memory on device '{}' ({} bytes) is no multiple of "
+                   base::text("The size of native memory for device '{}' ({} bytes) is not a multiple of "
                               "the element size ({} bytes).",
                               device.id(), memory.bytes.count, element_size));
     if (memory.address % element_size != 0)
-      return Error(
-          Errc::invalid_argument,
-          base::text("Memory that the host brings to device '{}' begins at an address that is no multiple "
-                     "of its elements' size ({} bytes).",
-                     device.id(), element_size));
-    auto buffer = (*door)->adopt_memory(memory, std::move(release));
+      return Error(Errc::invalid_argument, base::text("The address of native memory for device '{}' is not a "
+                                                      "multiple of the element size ({} bytes).",
+                                                      device.id(), element_size));
+    auto buffer = (*access)->adopt_memory(memory, std::move(release));
     if (!buffer) return std::move(buffer).error();
     return Buffer(*std::move(buffer), element, element_size);
   });
 }
 
 Result<SyncPoint> adopt(const Device& device, const NativePoint& point) {
-  return with_memory("describe a point", [&]() -> Result<SyncPoint> {
-    auto door = door_of(point.backend, base::state_of(device).get());
-    if (!door) return std::move(door).error();
-    auto timeline = (*door)->adopt_timeline(point);
+  return with_memory("adopt a point", [&]() -> Result<SyncPoint> {
+    auto access = native_access(point.backend, base::state_of(device).get());
+    if (!access) return std::move(access).error();
+    auto timeline = (*access)->adopt_timeline(point);
     if (!timeline) return std::move(timeline).error();
     return SyncPoint(*std::move(timeline), point.value);
   });

@@ -19,18 +19,18 @@ namespace wye {
 inline namespace v0 {
 namespace interop {
 
-/// What stands behind a SharedBuffer: for each of the two devices what it uses.
+/// The state of a SharedBuffer: the objects of each of the two devices.
 struct SharedState {
   struct Side {
     Device device;
     Buffer buffer;
-    std::shared_ptr<device::Timeline> timeline;  // null where the host waits
+    std::shared_ptr<device::Timeline> timeline;  // null if the host waits
   };
   Side sides[2];
-  std::uint64_t turns = 0;  // values of the timelines that were given out
+  std::uint64_t turns = 0;  // last value of the timelines
   std::string why_copied;
   std::string why_waited;
-  std::vector<std::byte> copy;  // on its way through the host
+  std::vector<std::byte> copy;  // the contents on their way through the host
 };
 
 namespace {
@@ -38,21 +38,21 @@ namespace {
 using device::BufferBase;
 using device::NativeDoor;
 
-constexpr std::size_t maker_first[][2] = {{0, 1}, {1, 0}};
+constexpr std::size_t creation_orders[][2] = {{0, 1}, {1, 0}};
 
-/// Notes why something cannot be shared; what ends a device is no reason but an error.
-Result<void> note(std::string& reason, const Error& why) {
+/// Adds the reason why something cannot be shared. The loss of a device is returned as an error.
+Result<void> add_reason(std::string& reason, const Error& why) {
   if (why == Errc::device_lost) return why;
   if (reason.find(why.sentence()) == std::string::npos)
     reason += (reason.empty() ? "" : " ") + why.sentence();
   return {};
 }
 
-/// Why the two cannot have anything in common, whatever their drivers can; empty where they may.
-std::string why_apart(const Device& a, const Device& b) {
+/// Returns why two devices cannot share anything, whatever their drivers support. Empty if they may.
+std::string reason_not_shared(const Device& a, const Device& b) {
   for (const Device* device : {&a, &b})
     if (!base::state_of(*device)->native_door())
-      return base::text("Device '{}' has no driver that shares memory.", device->id());
+      return base::text("The driver of device '{}' cannot share memory.", device->id());
   const Uuid none{};
   if (a.info().device_uuid == none || a.info().device_uuid != b.info().device_uuid)
     return base::text("Devices '{}' ({}) and '{}' ({}) are not the same processor.", a.id(),
@@ -60,21 +60,21 @@ std::string why_apart(const Device& a, const Device& b) {
   return {};
 }
 
-/// One memory for both sides, or `why_copied`.
+/// Creates one allocation for both devices, or sets `why_copied`.
 Result<void> share_memory(SharedState& state, Bytes bytes, ElementType element, std::uint32_t size) {
-  std::string reason = why_apart(state.sides[0].device, state.sides[1].device);
-  for (const auto& [maker, opener] : maker_first) {
+  std::string reason = reason_not_shared(state.sides[0].device, state.sides[1].device);
+  for (const auto& [maker, opener] : creation_orders) {
     if (state.sides[0].buffer || (!reason.empty() && maker == 0)) break;
     NativeDoor& from = *base::state_of(state.sides[maker].device)->native_door();
     NativeDoor& to = *base::state_of(state.sides[opener].device)->native_door();
     auto made = from.create_shared(bytes);
     if (!made) {
-      if (auto noted = note(reason, made.error()); !noted) return noted;
+      if (auto added = add_reason(reason, made.error()); !added) return added;
       continue;
     }
     auto opened = to.open_shared(made->memory, bytes);
     if (!opened) {
-      if (auto noted = note(reason, opened.error()); !noted) return noted;
+      if (auto added = add_reason(reason, opened.error()); !added) return added;
       continue;
     }
     state.sides[maker].buffer = Buffer(std::move(made->buffer), element, size);
@@ -85,19 +85,19 @@ Result<void> share_memory(SharedState& state, Bytes bytes, ElementType element, 
   return {};
 }
 
-/// One timeline for both sides, or `why_waited`.
+/// Creates one timeline for both devices, or sets `why_waited`.
 Result<void> share_timeline(SharedState& state) {
-  for (const auto& [maker, opener] : maker_first) {
+  for (const auto& [maker, opener] : creation_orders) {
     NativeDoor& from = *base::state_of(state.sides[maker].device)->native_door();
     NativeDoor& to = *base::state_of(state.sides[opener].device)->native_door();
     auto made = from.create_shared_timeline();
     if (!made) {
-      if (auto noted = note(state.why_waited, made.error()); !noted) return noted;
+      if (auto added = add_reason(state.why_waited, made.error()); !added) return added;
       continue;
     }
     auto opened = to.open_shared_timeline(*made);
     if (!opened) {
-      if (auto noted = note(state.why_waited, opened.error()); !noted) return noted;
+      if (auto added = add_reason(state.why_waited, opened.error()); !added) return added;
       continue;
     }
     state.sides[maker].timeline = std::move(made->timeline);
@@ -117,9 +117,8 @@ Result<SharedBuffer> make(const Device& a, const Device& b, std::uint64_t count,
                  base::text("Memory cannot be shared between device '{}' and itself; use a buffer.", a.id()));
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, std::uint64_t{size}, &bytes))
-    return Error(
-        Errc::invalid_argument,
-        base::text("Buffer size ({} elements of {} bytes) exceeds what 64 bits can count.", count, size));
+    return Error(Errc::invalid_argument,
+                 base::text("Buffer size ({} elements of {} bytes) overflows 64 bits.", count, size));
   for (const Device* device : {&a, &b})
     if (const Error* lost = base::state_of(*device)->lost()) return *lost;
   auto state = std::make_shared<SharedState>();
@@ -145,7 +144,8 @@ Result<void> failure_of(const Lease& lease) {
   return {};
 }
 
-/// Copies from one side's memory to the other's. What wrote the first is over.
+/// Copies from the memory of one device to that of the other. The commands that wrote `source` have
+/// completed.
 Result<void> copy(SharedState& state, Lease& from, Lease& to, const Buffer& source, const Buffer& target,
                   Deadline deadline) {
   const device::BufferRange whole_source{base::state_of(source), Bytes{0}, source.bytes()};
@@ -153,17 +153,17 @@ Result<void> copy(SharedState& state, Lease& from, Lease& to, const Buffer& sour
   device::Lane& lane = base::state_of(to)->lane();
   if (device::reaches(*base::state_of(to.device()), *base::state_of(from.device()))) {
     lane.copy(whole_source, whole_target);
-    // The other may write its memory again when it pleases.
+    // The other lane may overwrite the source after this returns.
     return to.wait(deadline);
   }
   state.copy.resize(source.bytes().count);
   base::state_of(from)->lane().download(whole_source, state.copy);
   if (auto done = from.wait(deadline); !done) {
-    base::state_of(from)->lane().abandon();  // no command writes there from now on
+    base::state_of(from)->lane().abandon();  // later commands do not write to `copy`
     return done;
   }
   lane.upload(state.copy, whole_target);
-  lane.submit();  // it has been read when this returns
+  lane.submit();  // has read `copy` when it returns
   return failure_of(to);
 }
 
@@ -174,7 +174,7 @@ Result<SharedBuffer> share(const Device& a, const Device& b, std::uint64_t count
   try {
     return make(a, b, count, element, element_size);
   } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory to describe memory that is shared.");
+    return Error(Errc::out_of_memory, "The host has no memory for a SharedBuffer.");
   }
 }
 
@@ -198,12 +198,13 @@ const std::string& SharedBuffer::why_waited() const {
 Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) {
   const Buffer source = on(from.device()), target = on(to.device());
   if (!source || !target || from.device() == to.device())
-    return Error(Errc::invalid_argument,
-                 base::text("Shared memory cannot be handed from a lane of '{}' to one of '{}': it is {}.",
-                            from.device().id(), to.device().id(),
-                            state_ ? base::text("for '{}' and '{}'", state_->sides[0].device.id(),
-                                                state_->sides[1].device.id())
-                                   : "an empty handle"));
+    return Error(
+        Errc::invalid_argument,
+        base::text("Shared memory cannot be handed over from a lane of '{}' to a lane of '{}': it is {}.",
+                   from.device().id(), to.device().id(),
+                   state_ ? base::text("shared by '{}' and '{}'", state_->sides[0].device.id(),
+                                       state_->sides[1].device.id())
+                          : "an empty handle"));
   try {
     SharedState& state = *state_;
     const bool first = from.device() == state.sides[0].device;
@@ -214,19 +215,19 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
       const std::uint64_t turn = ++state.turns;
       release();
       giver.signal({timeline, turn});
-      // Nobody would ever signal it.
+      // A failed lane never signals the timeline.
       if (auto failed = failure_of(from); !failed) return failed;
       if (device::Turns* const turns = timeline->turns()) turns->promise(turn, giver.submit());
       taker.wait_for({state.sides[first ? 1 : 0].timeline, turn});
     } else {
-      const auto end = [&]() -> Result<void> {
-        if (auto over = from.point().wait(deadline); !over) return over;
+      const auto complete = [&]() -> Result<void> {
+        if (auto waited = from.point().wait(deadline); !waited) return waited;
         return failure_of(from);
       };
-      if (auto ended = end(); !ended) return ended;
+      if (auto completed = complete(); !completed) return completed;
       if (!state.why_copied.empty()) return copy(state, from, to, source, target, deadline);
-      release();  // only now: a turn that did not end in time goes on
-      if (auto ended = end(); !ended) return ended;
+      release();  // not before: after a timeout, the lane keeps the memory
+      if (auto completed = complete(); !completed) return completed;
     }
     taker.acquire({base::state_of(target), Bytes{0}, target.bytes()});
     return failure_of(to);

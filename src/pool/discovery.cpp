@@ -30,16 +30,17 @@ AdapterInfo absent(std::string_view name) {
   return info;
 }
 
-/// Puts the host's devices before what was found, and takes out what they replace.
-Result<void> put_adopted(const std::vector<NativeDevice>& adopt, const device::BackendOptions& options,
-                         std::vector<device::Discovered>& found) {
-  std::vector<device::Discovered> brought;
+/// Inserts the application's devices before the discovered devices, and disables the devices that they
+/// replace.
+Result<void> insert_adopted(const std::vector<NativeDevice>& adopt, const device::BackendOptions& options,
+                            std::vector<device::Discovered>& found) {
+  std::vector<device::Discovered> adopted_devices;
   for (const NativeDevice& native : adopt) {
     const device::BackendEntry* entry = device::find_backend(native.backend);
     if (!entry || !entry->make) return Error(Errc::not_found, absent(native.backend).reason);
-    const auto before = std::count_if(brought.begin(), brought.end(), [&](const device::Discovered& one) {
-      return one.info.backend == native.backend;
-    });
+    const auto before =
+        std::count_if(adopted_devices.begin(), adopted_devices.end(),
+                      [&](const device::Discovered& one) { return one.info.backend == native.backend; });
     std::string id = base::text("{}:host", native.backend);
     if (before != 0) id += std::to_string(before);
     auto adopted = entry->make()->adopt(native, std::move(id), options);
@@ -49,16 +50,17 @@ Result<void> put_adopted(const std::vector<NativeDevice>& adopt, const device::B
           own.info.device_uuid == adopted->info.device_uuid) {
         own.adapter.reset();
         own.info.usable = false;
-        own.info.reason = base::text("The host has opened this device itself ('{}').", adopted->info.id);
+        own.info.reason =
+            base::text("The application has opened this device itself ('{}').", adopted->info.id);
       }
-    brought.push_back(*std::move(adopted));
+    adopted_devices.push_back(*std::move(adopted));
   }
-  found.insert(found.begin(), std::make_move_iterator(brought.begin()),
-               std::make_move_iterator(brought.end()));
+  found.insert(found.begin(), std::make_move_iterator(adopted_devices.begin()),
+               std::make_move_iterator(adopted_devices.end()));
   return {};
 }
 
-std::string why_nothing(const std::vector<AdapterInfo>& adapters) {
+std::string all_reasons(const std::vector<AdapterInfo>& adapters) {
   std::string reasons;
   for (const AdapterInfo& info : adapters) {
     if (!reasons.empty()) reasons += ' ';
@@ -79,7 +81,7 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
       backends.empty() ? device::backend_order(device::BackendKind::gpu)
                        : std::vector<std::string_view>(backends.begin(), backends.end());
   for (const std::string_view name : order) {
-    // A backend that this build leaves out has a reason, as any other that cannot be used.
+    // A backend that this build leaves out is listed with its reason.
     const device::BackendEntry* const entry = device::find_backend(name);
     if (!entry->make)
       found.push_back({absent(name), nullptr});
@@ -87,7 +89,7 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
       for (device::Discovered& one : entry->make()->discover(options)) found.push_back(std::move(one));
   }
 
-  if (auto put = put_adopted(adopt, options, found); !put) return std::move(put).error();
+  if (auto inserted = insert_adopted(adopt, options, found); !inserted) return std::move(inserted).error();
   std::stable_partition(found.begin(), found.end(),
                         [](const device::Discovered& one) { return !device::is_emulated(one.info); });
 
@@ -104,7 +106,7 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
     inventory.adapters.push_back(std::move(one.info));
   }
   if (inventory.devices.empty())
-    return Error(Errc::unavailable, base::text("No device can be used. {}", why_nothing(inventory.adapters)));
+    return Error(Errc::unavailable, base::text("No device can be used. {}", all_reasons(inventory.adapters)));
   return inventory;
 }
 

@@ -20,7 +20,7 @@ device::BufferRange range_of(const Buffer& buffer, Bytes offset, Bytes size) {
 }  // namespace
 
 void Lease::End::operator()(pool::LeaseState* state) const noexcept {
-  // Another thread may lease the context, and so set `pool`, as soon as it is back.
+  // Another thread may lease the context, and so set `pool`, as soon as it is returned.
   const std::shared_ptr<pool::Pool> pool = std::move(state->pool);
   pool->give_back(*state->context);
 }
@@ -38,7 +38,7 @@ Result<Buffer> Lease::allocate(std::uint64_t count, ElementType element, std::ui
 
 void Lease::upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset) {
   state_->lane().upload(source, range_of(target, offset, Bytes{source.size()}));
-  state_->lane().submit();  // the source is the caller's again when this returns
+  state_->lane().submit();  // the caller may change the source when this returns
 }
 
 void Lease::download_bytes(const Buffer& source, std::span<std::byte> target, Bytes offset) {

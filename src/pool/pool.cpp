@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::uint32_t most_lanes = 256;
 
-/// How long the destructor of a pool waits for what GPUs have in flight. The callers of that work have been answered:
-/// their jobs timed out, or their leases ended.
-constexpr Duration device_patience = std::chrono::seconds(10);
+/// Limit of the wait of a pool's destructor for work in flight on GPUs. No caller waits for this work: its
+/// jobs timed out, or its leases ended.
+constexpr Duration gpu_close_timeout = std::chrono::seconds(10);
 
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
@@ -37,19 +37,17 @@ Result<void> check(const PoolOptions& options) {
     return Error(Errc::invalid_argument,
                  base::text("The close timeout ({} s) is negative.", seconds(*options.close_timeout)));
   if (options.lane_memory.count == 0)
-    return Error(Errc::invalid_argument, "The memory of a lane is zero bytes: no job could run on it.");
+    return Error(Errc::invalid_argument, "The memory limit of a lane is 0 bytes.");
   const Partition& part = options.partition;
   if (options.isolation == Isolation::shared && part != Partition{})
-    return Error(
-        Errc::invalid_argument,
-        base::text("A partition of {} is asked for, but the isolation is 'shared', which makes none.",
-                   part.percent != 0 ? base::text("{} %", part.percent)
-                                     : base::text("{} multiprocessors", part.multiprocessors)));
+    return Error(Errc::invalid_argument,
+                 base::text("A partition ({}) is set, but the isolation is 'shared'.",
+                            part.percent != 0 ? base::text("{} %", part.percent)
+                                              : base::text("{} multiprocessors", part.multiprocessors)));
   if (part.percent != 0 && part.multiprocessors != 0)
     return Error(
         Errc::invalid_argument,
-        base::text("A partition is asked for both as a number of multiprocessors ({}) and as a share "
-                   "of them ({} %): one of the two says all.",
+        base::text("The partition has both a number of multiprocessors ({}) and a share of them ({} %).",
                    part.multiprocessors, part.percent));
   if (part.percent > 100)
     return Error(Errc::invalid_argument,
@@ -106,12 +104,13 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
 Pool::~Pool() {
   const Instant now = Clock::steady().now();
   for (Unfinished& one : unfinished_) {
-    // A host function uses memory of the host's, which must not be given back before the function has returned.
+    // A host function uses memory of the application, which may be freed only after the function has
+    // returned.
     const bool runs_host_code = one.lane->device()->info().features.has(Feature::host_memory);
     const Instant until = has_abandoned_           ? now
                           : options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady())
                           : runs_host_code         ? Instant::max()
-                                                   : now + device_patience;
+                                                   : now + gpu_close_timeout;
     if (!one.lane->idle(until)) base::detail::keep(one.lane.release());
   }
 }
@@ -143,7 +142,7 @@ Error Pool::no_candidate(const Wanted& wanted) const {
   }
   if (named)
     return Error(Errc::unsupported,
-                 base::text("No device has what is needed ({}): '{}' lacks {}.", to_string(wanted.needs),
+                 base::text("No device has the needed features ({}): '{}' lacks {}.", to_string(wanted.needs),
                             named->id(), to_string(wanted.needs.without(named->info().features))));
   std::string there;
   for (const Device& device : devices_) there += (there.empty() ? "'" : ", '") + device.id() + "'";
@@ -164,7 +163,7 @@ Result<Lease> Pool::lease(const LeaseRequest& request, Instant until) {
 
 Result<Lease> Pool::lease_on(device::DeviceRef device) {
   const auto d = find(device);
-  if (!d) return Error(Errc::invalid_argument, "The device is not of this pool.");
+  if (!d) return Error(Errc::invalid_argument, "The device does not belong to this pool.");
   if (const Error* lost = base::state_of(devices_[*d])->lost()) return *lost;  // also in a child of fork
   return lease_any({.only = *d}, Deadline(options_.lease_timeout).at(*clock_));
 }
@@ -173,7 +172,8 @@ Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
   if (const Error* lost = device.lost()) return *lost;
   const auto d = find(device.ref());
   if (!d)
-    return Error(Errc::invalid_argument, base::text("Device '{}' is not of this pool.", device.info().id));
+    return Error(Errc::invalid_argument,
+                 base::text("Device '{}' does not belong to this pool.", device.info().id));
   if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(*clock_));
   return lease_any({.only = *d}, until, true);
 }
@@ -187,27 +187,29 @@ Result<Lease> Pool::lease_any(const Wanted& wanted, Instant until, bool closed_t
 }
 
 Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool closed_too) {
-  std::vector<std::size_t> refusing;  // devices that gave this call no lane
+  std::vector<std::size_t> refusing;  // devices that refused a lane in this call
   std::optional<Error> refusal;
   for (;;) {
     Waiter waiter(wanted);
-    std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
+    std::vector<std::unique_ptr<device::Lane>>
+        finished;  // destroyed after the lock, because a driver frees them
     {
       base::Lock lock = base::lock_soon(mutex_);
       finished = collect_finished();
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
-      // Fair: a returned context goes to a waiter at once, so no thread waits while a context is idle.
+      // Fair: a returned context goes to a waiter directly, so no thread waits while a context is idle.
       waiter.given = take_idle(wanted, refusing);
       if (!waiter.given) {
         if (!has_candidate(wanted)) return no_candidate(wanted);
-        if (refusal && !any_made(wanted)) return *std::move(refusal);
+        if (refusal && !any_has_lane(wanted)) return *std::move(refusal);
         const auto busy = [&](Duration waited, bool waits) {
-          Error none = nothing_free(wanted, waited, waits);
-          return refusal ? none.with_context(base::text("after a lane was not made: {}", refusal->sentence()))
+          Error none = no_context_free(wanted, waited, waits);
+          return refusal ? none.with_context(
+                               base::text("after the device refused a lane: {}", refusal->sentence()))
                          : none;
         };
-        const Instant asked = clock_->now();
-        if (until <= asked) return busy(Duration::zero(), until != Instant::min());
+        const Instant start = clock_->now();
+        if (until <= start) return busy(Duration::zero(), until != Instant::min());
         waiters_.push_back(&waiter);
         (void)base::seen_before_parking(
             lock, [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
@@ -216,20 +218,20 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool c
         if (!waiter.given) {
           waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
           if (closed_ && !closed_too)
-            return Error(Errc::closed, "The context pool was closed while a lease was waited for.");
+            return Error(Errc::closed, "The context pool was closed during the wait for a lease.");
           ++timeouts_;
-          return busy(until - asked, true);
+          return busy(until - start, true);
         }
       }
     }
     Context& context = *waiter.given.load();
     context.lease.pool = shared_from_this();
-    Lease lease = LeaseState::wrap(context.lease);  // from here on the context goes back by itself
-    auto furnished = furnish(context);
-    if (furnished) return lease;
-    // Another lane does as well, of this device or of the next.
+    Lease lease = LeaseState::wrap(context.lease);  // from here on its destructor returns the context
+    auto created = create_lane(context);
+    if (created) return lease;
+    // Tries another lane, of this device or of the next.
     refusing.push_back(context.device);
-    refusal = std::move(furnished).error();
+    refusal = std::move(created).error();
   }
 }
 
@@ -239,8 +241,9 @@ Context* Pool::take_idle(const Wanted& wanted, const std::vector<std::size_t>& r
     const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
     Context* idle = nullptr;
     for (const auto& context : contexts_[d]) {
-      if (context->leased || (refuses && !context->made)) continue;
-      if (!idle || std::pair(!context->made, context->last_used) < std::pair(!idle->made, idle->last_used))
+      if (context->leased || (refuses && !context->has_lane)) continue;
+      if (!idle ||
+          std::pair(!context->has_lane, context->last_used) < std::pair(!idle->has_lane, idle->last_used))
         idle = context.get();
     }
     if (idle) return begin(*idle), idle;
@@ -248,15 +251,15 @@ Context* Pool::take_idle(const Wanted& wanted, const std::vector<std::size_t>& r
   return nullptr;
 }
 
-bool Pool::any_made(const Wanted& wanted) const {
+bool Pool::any_has_lane(const Wanted& wanted) const {
   for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (is_candidate(d, wanted) && any_made(d)) return true;
+    if (is_candidate(d, wanted) && any_has_lane(d)) return true;
   return false;
 }
 
-bool Pool::any_made(std::size_t device) const {
+bool Pool::any_has_lane(std::size_t device) const {
   return std::any_of(contexts_[device].begin(), contexts_[device].end(),
-                     [](const auto& context) { return context->made; });
+                     [](const auto& context) { return context->has_lane; });
 }
 
 void Pool::begin(Context& context) {
@@ -268,27 +271,28 @@ void Pool::begin(Context& context) {
   last_leased_ = &context;
 }
 
-Result<void> Pool::furnish(Context& context) {
+Result<void> Pool::create_lane(Context& context) {
   if (context.lane) return {};
   auto lane = base::state_of(devices_[context.device])->create_lane();
   if (!lane) {
     context.refused = true;
-    return std::move(lane).error().with_context(base::text("while making context '{}'", context.id));
+    return std::move(lane).error().with_context(base::text("while creating context '{}'", context.id));
   }
   context.lane = std::make_unique<device::Lane>(device::checked(std::move(*lane)));
   const base::Lock lock = base::lock_soon(mutex_);
-  context.made = true;
+  context.has_lane = true;
   return {};
 }
 
 void Pool::give_back(Context& context) noexcept {
   if (origin_.is_inherited()) return;
   std::unique_ptr<device::Lane> retired;
-  // A lane that failed answers its failure for ever, and one with work in flight is not idle: the next lease
-  // gets a new one.
+  // A failed lane returns its failure for ever, and a lane with work in flight is not idle. The next lease
+  // gets a new lane.
   if (context.lane && (context.lane->failure() || !context.lane->idle())) retired = std::move(context.lane);
   if (retired) retired->abandon();
-  std::vector<std::unique_ptr<device::Lane>> finished;  // ends after the lock: a driver frees it
+  std::vector<std::unique_ptr<device::Lane>>
+      finished;  // destroyed after the lock, because a driver frees them
   {
     base::Lock lock = base::lock_soon(mutex_);
     try {
@@ -299,18 +303,19 @@ void Pool::give_back(Context& context) noexcept {
       }
       context.work.clear();
       finished = collect_finished();
-    } catch (const std::bad_alloc&) {  // then a retired lane ends here, and waits for what it has in flight
+    } catch (const std::bad_alloc&) {  // then the destructor of the retired lane waits for its work in flight
     }
     context.leased = false;
-    context.made = context.lane != nullptr;
-    // A context that the device gave no lane is of use to a waiter only if there is no other to wait for.
-    const bool idles = std::exchange(context.refused, false) && any_made(context.device);
+    context.has_lane = context.lane != nullptr;
+    // If the device refused this context a lane, a waiter gets it only if there is no other context to wait
+    // for.
+    const bool idles = std::exchange(context.refused, false) && any_has_lane(context.device);
     auto waiter = std::find_if(waiters_.begin(), waiters_.end(),
                                [&](const Waiter* w) { return !idles && is_able(context.device, w->wanted); });
     if (waiter != waiters_.end()) {
       begin(context);
       (*waiter)->given = &context;
-      (*waiter)->answered.wake_one();  // under the lock: it ends with its thread's call
+      (*waiter)->answered.wake_one();  // under the lock: the waiter's thread destroys it
       waiters_.erase(waiter);
     }
   }
@@ -326,7 +331,7 @@ std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   return finished;
 }
 
-Error Pool::nothing_free(const Wanted& wanted, Duration waited, bool waits) const {
+Error Pool::no_context_free(const Wanted& wanted, Duration waited, bool waits) const {
   std::string names;
   std::size_t all = 0, leased = 0;
   Instant oldest = Instant::max();

@@ -26,7 +26,7 @@ class Pool;
 struct Context;
 struct Inventory;
 
-/// What a `Lease` refers to: its context, which it is a part of, and the pool, which it keeps alive.
+/// The state of a `Lease`: its context, which it is a part of, and the pool, which it keeps alive.
 struct LeaseState {
   explicit LeaseState(Context& of) noexcept : context(&of) {}
   LeaseState(const LeaseState&) = delete;
@@ -38,7 +38,8 @@ struct LeaseState {
   std::shared_ptr<Pool> pool;  ///< null while the context is not leased
 };
 
-/// One lane with what is known about it. Made on first need; its lane is replaced after a failure.
+/// One lane with its account and history. The lane is created when first needed, and replaced after a
+/// failure.
 struct Context {
   std::string id;
   std::size_t device = 0;  ///< index into the pool's devices
@@ -46,9 +47,9 @@ struct Context {
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   std::shared_ptr<device::MemoryAccount> account;
   bool leased = false;
-  bool made = false;            ///< it has a lane; changed under the pool's mutex
-  bool refused = false;         ///< the device gave the current lease no lane
-  Instant since{};              ///< when the current lease began
+  bool has_lane = false;        ///< changed under the pool's mutex
+  bool refused = false;         ///< the device refused a lane for the current lease
+  Instant since{};              ///< start of the current lease
   std::uint64_t last_used = 0;  ///< tick of the last lease; 0: never
   Instant last_used_at{};
   std::string work;  ///< the job that failed on the lane, for the error of `Pool::close`
@@ -66,7 +67,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }
   const std::vector<Device>& devices() const noexcept { return devices_; }
   const Clock& clock() const noexcept { return *clock_; }
-  /// Which process opened it. A child of `fork` takes no lock of it and leases nothing.
+  /// Returns the process that opened it. A child of `fork` takes no lock of it and leases nothing.
   const base::Origin& origin() const noexcept { return origin_; }
   Duration lease_timeout() const noexcept { return options_.lease_timeout; }
   std::uint32_t lanes_per_device() const noexcept { return options_.lanes_per_device; }
@@ -75,39 +76,40 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Result<Lease> lease(const LeaseRequest& request, Instant until);
   /// Leases a context of one device, within the pool's own timeout.
   Result<Lease> lease_on(device::DeviceRef device);
-  /// Leases a context of the device that `device` is, for data to be moved. Also from a closed pool: then for its own timeout at
-  /// most, so that data can be read after the end and nothing waits for a lease that never ends.
+  /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be read after
+  /// the end, but waits for its own timeout at most.
   Result<Lease> lease_for(const device::DeviceBase& device, Instant until);
   void give_back(Context& context) noexcept;
   /// Returns the account of this pool on the silicon of `device`, or null if no device of the pool is on that silicon.
   std::shared_ptr<device::MemoryAccount> account_on(const device::DeviceBase& device) const noexcept;
 
-  /// Holds every number of this pool still while the lock lives.
+  /// Keeps all numbers of this pool unchanged while the lock is held.
   base::Lock freeze() const { return base::Lock(mutex_); }
   std::vector<ContextInfo> contexts_locked() const;
   PoolMetrics metrics_locked() const;
 
   bool is_closed() const;
   void close();
-  /// Closes, and waits until `until` (of the steady clock) for what ended leases have in flight. What is in flight then is
-  /// abandoned: its lanes are never destroyed, and they hold their devices and all memory of their submissions.
-  /// Errors: timed_out, naming what is abandoned; closed in a child of `fork`.
+  /// Closes, and waits until `until` (of the steady clock) for the work in flight of ended leases. Work in
+  /// flight then is abandoned: its lanes are never destroyed, and they keep their devices and all memory of
+  /// their submissions.
+  /// Errors:  timed_out, naming the abandoned work; closed in a child of `fork`.
   Result<void> close(Instant until) noexcept;
 
  private:
   static constexpr std::size_t no_device = ~std::size_t{0};
 
-  /// A lane that was given back with work in flight.
+  /// A lane that was returned with work in flight.
   struct Unfinished {
     std::unique_ptr<device::Lane> lane;
     const Context* context = nullptr;
-    std::string work;  ///< the job that failed on it, if a job did
+    std::string work;  ///< the job that failed on it, if any
   };
-  /// The devices that a lease may be of.
+  /// Selects the devices that a lease may use.
   struct Wanted {
     std::string_view on = {};
     Features needs = {};
-    std::size_t only = no_device;  ///< an index, and then `on` and `needs` mean nothing
+    std::size_t only = no_device;  ///< an index; replaces `on` and `needs`
   };
   struct Waiter {
     explicit Waiter(const Wanted& of) : wanted(of) {}
@@ -121,7 +123,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   bool is_able(std::size_t device, const Wanted& wanted) const noexcept {
     return is_named(device, wanted) && devices_[device].info().features.contains(wanted.needs);
   }
-  /// Whether a lease may be of `device`: named, able and not lost.
+  /// Returns whether a lease may use `device`: named, able and not lost.
   bool is_candidate(std::size_t device, const Wanted& wanted) const noexcept {
     return is_able(device, wanted) && !base::state_of(devices_[device])->lost();
   }
@@ -129,20 +131,21 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Returns why no device is a candidate.
   Error no_candidate(const Wanted& wanted) const;
   std::optional<std::size_t> find(device::DeviceRef device) const noexcept;
-  /// Leases a context of a candidate. Allocates nothing if one with a lane is idle.
+  /// Leases a context of a candidate. Allocates nothing if a context with a lane is idle.
   Result<Lease> lease_any(const Wanted& wanted, Instant until, bool closed_too = false);
   Result<Lease> wait_for_context(const Wanted& wanted, Instant until, bool closed_too);
-  /// Returns the context to lease now, or null: of the first device that has an idle one. A context with a lane goes before
-  /// one without a lane. Devices in `refusing` are not asked for a further lane.
+  /// Returns the idle context to lease, or null. It belongs to the first device with an idle context. A
+  /// context with a lane comes before a context without one. Skips contexts without a lane on the devices in
+  /// `refusing`.
   Context* take_idle(const Wanted& wanted, const std::vector<std::size_t>& refusing);
-  /// Whether a lane of a candidate exists, leased or not.
-  bool any_made(const Wanted& wanted) const;
-  bool any_made(std::size_t device) const;
+  /// Returns whether a candidate has a lane, leased or not.
+  bool any_has_lane(const Wanted& wanted) const;
+  bool any_has_lane(std::size_t device) const;
   void begin(Context& context);
-  /// Makes the lane of a leased context that has none.
-  Result<void> furnish(Context& context);
-  Error nothing_free(const Wanted& wanted, Duration waited, bool waits) const;
-  /// Removes the lanes that have finished from `unfinished_` and returns them.
+  /// Creates the lane of a leased context that has none.
+  Result<void> create_lane(Context& context);
+  Error no_context_free(const Wanted& wanted, Duration waited, bool waits) const;
+  /// Removes the lanes whose work has completed from `unfinished_` and returns them.
   std::vector<std::unique_ptr<device::Lane>> collect_finished();
 
   const base::Origin origin_;
@@ -163,7 +166,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::uint64_t timeouts_ = 0;
   bool closed_ = false;
   bool has_abandoned_ = false;
-  const Error no_memory_{Errc::out_of_memory, "The host has no memory left to lease a context."};
+  const Error no_memory_{Errc::out_of_memory, "The host has no memory to lease a context."};
   const Error close_timed_out_{
       Errc::timed_out, "Work was still in flight when the deadline of closing passed, and is abandoned."};
 };

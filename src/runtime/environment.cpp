@@ -34,7 +34,7 @@ struct Unit {
   std::string_view name;
   double factor;
 };
-/// Reads a number followed by one of the `units`, or by nothing, which means the first of them.
+/// Reads a number with one of the `units`; without a unit, the first one applies.
 /// Errors: invalid_argument: the text is not such a quantity (`expected`), or is `end` or more.
 Result<double> quantity(const char* variable, std::string_view text, std::initializer_list<Unit> units,
                         double end, std::string_view limit, std::string_view expected) {

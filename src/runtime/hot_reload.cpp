@@ -23,14 +23,14 @@ const kernel::KernelProgram& kernel_of(const device::Program& program) {
 
 Result<std::shared_ptr<HotReload>> HotReload::start(std::shared_ptr<cache::Cache> cache, base::Logger log,
                                                     ReloadSink on_reload, const Clock& clock) {
-  auto made = base::own(new HotReload(std::move(cache), std::move(log), std::move(on_reload), clock));
-  auto watch = base::FileWatch::start([weak = std::weak_ptr(made)] {
+  auto reloader = base::own(new HotReload(std::move(cache), std::move(log), std::move(on_reload), clock));
+  auto watch = base::FileWatch::start([weak = std::weak_ptr(reloader)] {
     if (const auto self = weak.lock()) self->check_all();
   });
   if (!watch) return std::move(watch).error();
-  made->watch_ = std::make_shared<base::FileWatch>(std::move(*watch));
-  made->cache_->observe(made);
-  return made;
+  reloader->watch_ = std::make_shared<base::FileWatch>(std::move(*watch));
+  reloader->cache_->observe(reloader);
+  return reloader;
 }
 
 void HotReload::stop() {
@@ -102,10 +102,10 @@ void HotReload::check(Watched& watched, const kernel::KernelProgram& program, co
   else if (watched.files.empty())
     watched.files = program.files();
 
-  std::string made = now ? (*now)->texts().hex() : now.error().describe();
-  if (watched.made == made) return;
+  std::string contents = now ? (*now)->texts().hex() : now.error().describe();
+  if (watched.contents == contents) return;
   const bool same = now && (*now)->texts() == kernel_of(program.current()).texts();
-  const bool begins = std::exchange(watched.made, std::move(made)).empty();
+  const bool begins = std::exchange(watched.contents, std::move(contents)).empty();
   if (same && begins) return;
   std::optional<Error> error;
   if (!now)
@@ -113,8 +113,8 @@ void HotReload::check(Watched& watched, const kernel::KernelProgram& program, co
   else if (!same)
     error = compile(*now, devices);
   if (error)
-    error = error->with_context(
-        base::text("while reloading kernel '{}', which stays what it was", program.name()));
+    error =
+        error->with_context(base::text("while reloading kernel '{}', which is unchanged", program.name()));
   else if (!same)
     program.replace(*now);
   report({program.name_string(), std::move(error), clock_.now() - began});
@@ -138,12 +138,12 @@ void HotReload::report(const Reload& reload) {
     log_.write(LogLevel::warning, "runtime", reload.error->describe());
   else
     log_.write(LogLevel::info, "runtime",
-               base::text("Kernel '{}' is reloaded, in {} ms.", reload.kernel,
+               base::text("Kernel '{}' was reloaded in {} ms.", reload.kernel,
                           std::chrono::duration_cast<std::chrono::milliseconds>(reload.took).count()));
   if (!on_reload_) return;
   try {
     on_reload_(reload);
-  } catch (...) {  // of the host's function
+  } catch (...) {  // exceptions of the application's function
   }
 }
 

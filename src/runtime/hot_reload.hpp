@@ -22,8 +22,8 @@ namespace wye {
 inline namespace v0 {
 namespace runtime {
 
-/// Receives from the cache the kernels that are used, with their devices, and replaces kernels whose files have changed. The
-/// contents of files decide, not their times.
+/// Learns from the cache which kernels are used on which devices, and replaces kernels whose files have
+/// changed. It compares the contents of files, not their times.
 /// Threads: thread-safe. `used` only records the kernel; all other work is done on the watch's thread, under no lock.
 class HotReload final : public device::UseObserver {
  public:
@@ -42,7 +42,7 @@ class HotReload final : public device::UseObserver {
     std::weak_ptr<const device::Program> program;
     Devices devices;
     // Used by the watch's thread only.
-    std::string made;  ///< digest of the last contents of its files, or their error
+    std::string contents;  ///< digest of the last contents of its files, or their error
     std::vector<std::string> files;
   };
   struct Used {

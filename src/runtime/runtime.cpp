@@ -135,7 +135,7 @@ Metrics Runtime::metrics() const {
   if (base::state_of(state_->pool)->origin().is_inherited()) return {};
   std::vector<Monitoring> devices;  // calls drivers, so before any lock
   for (const Device& device : state_->pool.devices()) devices.push_back(device.monitor());
-  // Holds all three rooms still. They never take each other's locks, so this order cannot deadlock.
+  // Locks all three rooms. They never take each other's locks, so this order cannot deadlock.
   const auto& core = *base::state_of(state_->scheduler);
   const auto& pool = *base::state_of(state_->pool);
   const auto& cache = cache::of(state_->cache);

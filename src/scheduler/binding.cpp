@@ -27,22 +27,22 @@ std::byte* begin_of(const Operand& operand) { return static_cast<std::byte*>(ope
 std::byte* end_of(const Operand& operand) { return begin_of(operand) + operand.bytes().count; }
 
 /// Returns why an operand is invalid, as the rest of a sentence that begins with its name.
-std::optional<std::string> misuse(const Operand& operand) {
+std::optional<std::string> operand_error(const Operand& operand) {
   switch (operand.kind) {
-    case Operand::Kind::none: return " is nothing; an operand of some kind is needed.";
+    case Operand::Kind::none: return " has no kind; expected an operand.";
     case Operand::Kind::address:
-      if (!operand.object) return " is the address of a buffer handle that holds no buffer.";
+      if (!operand.object) return " is the address of an empty buffer handle.";
       return std::nullopt;
     case Operand::Kind::value:
       if (operand.value().data() || operand.size == 0) return std::nullopt;
-      return base::text(" is a value of {} bytes that points to none.", operand.size);
+      return base::text(" is a value of {} bytes with a null pointer.", operand.size);
     case Operand::Kind::host:
     case Operand::Kind::buffer:
     case Operand::Kind::array:
     case Operand::Kind::scratch: break;
-    default: return base::text(" has a kind ({}) that does not exist.", static_cast<unsigned>(operand.kind));
+    default: return base::text(" has an unknown kind ({}).", static_cast<unsigned>(operand.kind));
   }
-  if (operand.size == 0) return " has elements of 0 bytes; an element has at least 1.";
+  if (operand.size == 0) return " has an element size of 0 bytes; expected at least 1.";
   std::uint64_t first = 0, bytes = 0, last = 0;
   const std::uint64_t begin = operand.kind == Operand::Kind::host
                                   ? std::uint64_t{reinterpret_cast<std::uintptr_t>(operand.data)}
@@ -51,15 +51,14 @@ std::optional<std::string> misuse(const Operand& operand) {
       __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &bytes) ||
       __builtin_add_overflow(first, bytes, &last) || __builtin_add_overflow(begin, last, &last) ||
       bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max()))
-    return base::text(
-        " ({} elements of {} bytes from element {}) exceeds what 64 bits can count, or its operand.",
-        operand.count, operand.size, operand.offset);
+    return base::text(" ({} elements of {} bytes from element {}) exceeds the address space.", operand.count,
+                      operand.size, operand.offset);
   if (operand.kind == Operand::Kind::host && !operand.data && operand.count != 0)
     return base::text(" ({} elements of host memory) is a null pointer.", operand.count);
   if (operand.kind != Operand::Kind::array || !operand.object) return std::nullopt;
   const auto& array = static_cast<const data::ArrayState&>(*operand.object);
   if (operand.size != array.element_size())
-    return base::text(" has elements of {} bytes; those of its array have {}.", operand.size,
+    return base::text(" has an element size of {} bytes; the elements of its array have {}.", operand.size,
                       array.element_size());
   if (operand.offset > array.count() || operand.count > array.count() - operand.offset)
     return base::text(" ({} elements from element {}) exceeds its array ({} elements).", operand.count,
@@ -72,7 +71,7 @@ std::optional<std::string> misuse(const Operand& operand) {
 Result<void> check_operands(const Job& job) {
   for (std::size_t c = 0; c < job.size(); ++c)
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i)
-      if (auto wrong = misuse(job[c].arguments()[i]))
+      if (auto wrong = operand_error(job[c].arguments()[i]))
         return base::invalid(base::text("Argument {} of '{}'{}", i + 1, job[c].name(), *wrong));
   return {};
 }
@@ -116,7 +115,7 @@ void Binding::find_regions() {
   }
   if (!regions_.empty()) regions_.resize(kept + 1);
 
-  // A region need not be uploaded when the first to touch it writes all of it.
+  // A region is not uploaded if its first user overwrites all of it.
   for (Region& region : regions_) {
     bool first = true;
     each_operand(job_, [&](const Operand& operand) {
@@ -269,9 +268,10 @@ Result<void> Binding::bind_operand(Operand& operand) {
       if (offset % operand.size != 0)
         return Error(
             Errc::invalid_argument,
-            base::text("The argument overlaps another at an offset ({} bytes) that is not a multiple of its "
-                       "element size ({} bytes).",
-                       offset, operand.size));
+            base::text(
+                "The argument overlaps another argument at an offset ({} bytes) that is not a multiple of "
+                "its element size ({} bytes).",
+                offset, operand.size));
       to_buffer(region->buffer, offset / operand.size);
       return {};
     }
@@ -279,7 +279,7 @@ Result<void> Binding::bind_operand(Operand& operand) {
       auto found = std::find_if(scratch_.begin(), scratch_.end(),
                                 [&](const auto& s) { return s.first == operand.id; });
       if (found == scratch_.end()) {
-        // The first operand of a scratch may be a slice of it: its size is that of the largest.
+        // The first operand may be a slice of the scratch buffer. The largest operand gives the size.
         std::uint64_t bytes = 0;
         each_operand(job_, [&](const Operand& other) {
           if (other.kind == Operand::Kind::scratch && other.id == operand.id)

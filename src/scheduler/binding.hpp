@@ -1,5 +1,5 @@
 #pragma once
-/// Brings the operands of a job to one device, and its results back.
+/// Transfers the operands of a job to one device, and its results back.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 #include <wye/scheduler/job.hpp>
@@ -17,18 +17,19 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
-/// The memory of one job on one device. A device with Feature::host_memory uses host memory in place; otherwise each run
-/// of overlapping operands gets one buffer, so that steps that share memory share it on the device, too. The caller's
-/// memory does not change before the downloads: a job that fails before them can run on another device.
+/// The memory of one job on one device. A device with Feature::host_memory uses host memory in place.
+/// Otherwise each run of overlapping operands gets one buffer, because steps that share memory must share it
+/// on the device too. The caller's memory does not change before the downloads: a job that fails before them
+/// can run on another device.
 /// Threads: one thread at a time.
 class Binding {
  public:
   Binding(const Job& job, const Device& device);
-  Binding(const Binding&) = delete;  // the destructor ends fills once
+  Binding(const Binding&) = delete;
   ~Binding();
 
-  /// Brings the arrays that the job reads to a place from which `bind` can copy them. No lane is held yet, because this may
-  /// lease one of another device.
+  /// Makes the arrays that the job reads available for the copies of `bind`. Holds no lane yet, because this
+  /// may lease a lane of another device.
   Result<void> fetch(Instant until);
   /// Allocates buffers, charged to `account`, records the uploads, and submits copies of arrays.
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device), device_lost.
@@ -37,9 +38,9 @@ class Binding {
   const Arguments& arguments(std::size_t call) const { return bound_[call]; }
   /// Records the downloads of the host memory that the job writes.
   void downloads(device::Lane& lane);
-  /// Called after success: marks the copies that the job wrote as the valid ones.
+  /// Called after success: marks the copies that the job wrote as the only valid copies.
   void publish();
-  /// Called after a failure: if the job `began`, marks the copies that it was writing as not valid.
+  /// Called after a failure: if the job `began`, marks the copies that it wrote as not valid.
   void invalidate(const Error& error, bool began);
 
   Bytes transferred() const { return transferred_; }
@@ -47,18 +48,18 @@ class Binding {
   Bytes returning() const;
 
  private:
-  struct Region {  // host memory that has one buffer
+  struct Region {  // a range of host memory, with its buffer
     std::byte* first = nullptr;
     std::byte* last = nullptr;
     bool upload = false;
     bool download = false;
     std::shared_ptr<device::BufferBase> buffer;
   };
-  struct Use {  // of an array
+  struct Use {  // of one array by the job
     data::ArrayState* array = nullptr;
-    Access access = Access::none;                          ///< of all its operands together
-    bool needed = false;                                   ///< what is in it matters
-    std::shared_ptr<device::BufferBase> source = nullptr;  ///< on another device, where it is copied from
+    Access access = Access::none;                          ///< of all operands together
+    bool needed = false;                                   ///< the job reads its contents
+    std::shared_ptr<device::BufferBase> source = nullptr;  ///< the copy's source, on another device
     bool filling = false;                                  ///< this job is about to copy it to the device
     device::TimelinePoint filled = {};                     ///< reached by the copy of this job
   };

@@ -61,7 +61,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Returns the record of a job. If memory runs out, the record has settled as out_of_memory.
   std::shared_ptr<Record> accept(Job job, const JobOptions& options) noexcept;
-  /// Queues an accepted record, or settles it.
+  /// Queues an accepted record. Settles it if it cannot be queued.
   void submit(const std::shared_ptr<Record>& record) noexcept;
   /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it; waits for its result.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
@@ -82,9 +82,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Refuses new jobs, settles queued ones and waits for running ones until `until` (of the steady clock). Jobs that run then
   /// are abandoned: they settle as `closed`, and this object stays until the process ends, because threads still use it.
-  /// Errors: timed_out, naming what is abandoned; closed in a child of `fork`.
+  /// Errors:  timed_out, naming the abandoned jobs; closed in a child of `fork`.
   Result<void> close(Instant until) noexcept;
-  /// Returns until when the destruction of the last handle waits for running jobs.
+  /// Returns the time until which the destructor of the last handle waits for running jobs.
   Instant closes_by() const noexcept {
     return options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady()) : Instant::max();
   }
@@ -182,7 +182,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::uint32_t blocked_ = 0;               // jobs whose threads wait for other jobs
   std::vector<base::Worker> workers_;
   std::uint32_t parked_ = 0;    // workers that wait
-  bool waking_ = false;         // one of them has been woken and not started yet
+  bool waking_ = false;         // a worker has been woken and has not started yet
   std::uint32_t spinning_ = 0;  // workers that spin before they park
   std::uint64_t sequence_ = 0;
   Record* active_ = nullptr;  // the first of the running jobs, also of those in flight and nested ones

@@ -1,4 +1,4 @@
-// The sentences of decisions. They are made when a caller asks for them, or when a job fails.
+// The sentences of decisions, made on request or when a job fails.
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -26,7 +26,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
   switch (decision.code) {
     case RefusalCode::none:
     case RefusalCode::unusable_adapter: return info.reason;
-    case RefusalCode::not_requested: return base::text("The job asks for '{}'.", record.on);
+    case RefusalCode::not_requested: return base::text("The job requests '{}'.", record.on);
     case RefusalCode::device_lost:
     case RefusalCode::attempt_failed: return decision.error->sentence();
     case RefusalCode::kernel_unsupported: {
@@ -37,16 +37,16 @@ std::string Core::describe(const Record& record, const Decision& decision) const
       return base::text("Kernel '{}' had no source for '{}'.", decision.program->name(), info.id);
     }
     case RefusalCode::foreign_buffer:
-      return base::text("Argument {} of '{}' is a buffer of another device ('{}').", decision.argument,
+      return base::text("Argument {} of '{}' is a buffer of device '{}'.", decision.argument,
                         decision.program->name(), decision.owner->info().id);
     case RefusalCode::fallback_forbidden: return base::text("fallback of {} is forbidden.", record.object());
     case RefusalCode::emulated:
-      return base::text("it runs on the CPU and comes after '{}' and every other device.", ran_on);
+      return base::text("it runs on the CPU, so '{}' and every other device come first.", ran_on);
     case RefusalCode::lower_preference: {
       if (choices_[decision.device].backend == choices_[record.device].backend)
-        return base::text("'{}' is of the same backend and comes before it.", ran_on);
+        return base::text("'{}' has the same backend and comes first.", ran_on);
       const Preference& row = preferences_.row(record.type, record.size);
-      return base::text("'{}' comes before it for {} work of {} and more.", ran_on, row.type.name,
+      return base::text("'{}' comes first for {} work of {} and more.", ran_on, row.type.name,
                         to_string(row.at_least));
     }
   }
@@ -103,7 +103,7 @@ std::string Core::placement_reason(const Record& record) const {
     text += base::text("{} failed: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
   }
   if (!text.empty()) return text + base::text("'{}' was next.", info.id);
-  if (!record.on.empty()) return base::text("The job asks for '{}'.", record.on);
+  if (!record.on.empty()) return base::text("The job requests '{}'.", record.on);
   if (pool_->devices().size() == 1) return base::text("'{}' is the only device.", info.id);
   for (const Decision& decision : record.decisions) {
     if (decision.verdict == Candidate::Verdict::ran) break;

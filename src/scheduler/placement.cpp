@@ -18,8 +18,8 @@ std::vector<Preference> default_preferences() {
   };
   const std::vector<std::string> gpu_first = order(device::BackendKind::gpu);
   const std::vector<std::string> cpu_first = order(device::BackendKind::cpu);
-  // A small vector takes longer to a GPU and back than one pass of the CPU over it. A large one hides the cost of the
-  // submission; a matrix does so much earlier.
+  // The transfer of a small vector to a GPU and back takes longer than one pass of the CPU over it. A large
+  // vector hides the cost of the submission; a matrix does so at a much smaller size.
   return {
       {workload_types::vector, 0_B, cpu_first},
       {workload_types::vector, 64_MiB, gpu_first},

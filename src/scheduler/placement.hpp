@@ -1,5 +1,5 @@
 #pragma once
-/// Which devices a job tries, in which order: a pure function of facts.
+/// Orders the devices that a job tries: a pure function.
 #include <wye/base/bytes.hpp>
 #include <wye/scheduler/job.hpp>
 #include <wye/scheduler/scheduler.hpp>
@@ -13,17 +13,17 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
-/// A device, as placement sees it.
+/// The properties of a device that placement uses.
 struct Choice {
   std::string_view backend;
-  bool emulated = false;  ///< a GPU driver that runs on the CPU: after everything else
+  bool emulated = false;  ///< a GPU driver that runs on the CPU: comes last
 };
 
-/// The preference table: the default rows, with the host's in place of those of the same type.
+/// The preference table: the default rows, replaced by the application's rows of the same type.
 class Preferences {
  public:
   explicit Preferences(std::vector<Preference> replacing);
-  /// The row that counts for `bytes` of `type`; a type without rows is treated as `custom`.
+  /// Returns the row for `bytes` of `type`. A type without rows has those of `custom`.
   const Preference& row(WorkloadType type, Bytes bytes) const;
   const std::vector<Preference>& rows() const noexcept { return rows_; }
 
@@ -31,8 +31,8 @@ class Preferences {
   std::vector<Preference> rows_;
 };
 
-/// The indices of `devices` in the order of `row`; devices it does not name keep their order, after those it
-/// names.
+/// Returns the indices of `devices` in the order of `row`. Devices that it does not name keep their order and
+/// come last.
 std::vector<std::size_t> order(std::span<const Choice> devices, const Preference& row);
 
 }  // namespace scheduler

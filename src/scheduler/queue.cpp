@@ -22,7 +22,7 @@ thread_local int jobs_on_this_thread = 0;
 /// Whose job this thread runs, if it counts against `concurrent_jobs`.
 thread_local const Core* core_of_this_thread = nullptr;
 
-/// Orders queue entries, which hold their keys: records are scattered over memory.
+/// Orders queue entries. Entries contain their keys, because records are scattered over memory.
 constexpr auto later = [](const auto& a, const auto& b) {
   return a.priority != b.priority ? a.priority < b.priority : a.sequence > b.sequence;
 };
@@ -41,8 +41,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
   queues_.resize(1 + pool_->devices().size());
   queues_[on_threads].limit = options_.concurrent_jobs;
   for (std::size_t d = 0; d < pool_->devices().size(); ++d) queues_[1 + d].limit = pool_->lanes_per_device();
-  refused_.core =
-      std::shared_ptr<Core>(std::shared_ptr<void>(), this);  // this holds it, not the other way round
+  refused_.core = std::shared_ptr<Core>(std::shared_ptr<void>(), this);  // does not own this
   refused_.name = "job";
   refused_.state = State::settled;
   refused_.is_settled = true;
@@ -92,7 +91,8 @@ std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
 
 namespace {
 
-/// Makes a job follow the users of its arrays. If memory runs out, it may follow those of some of its arrays only.
+/// Makes a job follow the users of its arrays. If memory runs out, it may follow the users of some arrays
+/// only.
 /// Errors: invalid_argument (an empty handle, an array of another runtime), out_of_memory.
 Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareErrors& spare) try {
   std::vector<std::pair<std::shared_ptr<data::ArrayState>, Access>> uses;
@@ -103,9 +103,9 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
       if (operand.kind != Operand::Kind::array) continue;
       const auto array = std::static_pointer_cast<data::ArrayState>(operand.object);
       if (!array || array->pool().get() != &pool)
-        return Error(Errc::invalid_argument, base::text("Argument {} of '{}' is {}.", i + 1, job[c].name(),
-                                                        array ? "an array of another runtime"
-                                                              : "an array handle that holds no array"));
+        return Error(Errc::invalid_argument,
+                     base::text("Argument {} of '{}' is {}.", i + 1, job[c].name(),
+                                array ? "an array of another runtime" : "an empty array handle"));
       if (writes(operand.access) && array->is_read_only())
         return data::ArrayState::read_only_error().with_context(
             base::text("as argument {} of '{}'", i + 1, job[c].name()));
@@ -134,7 +134,7 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
 bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
   std::optional<Error> error = record->job->error();
   try {
-    if (auto right = check_operands(*record->job); !right && !error) error = std::move(right).error();
+    if (auto checked = check_operands(*record->job); !checked && !error) error = std::move(checked).error();
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }
@@ -158,7 +158,8 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
     }
     if (closing_)
       error = error_or(spare_.closed, [&] {
-        return Error(Errc::closed, base::text("{} came after the scheduler was closed.", record->subject()));
+        return Error(Errc::closed,
+                     base::text("{} was submitted after the scheduler was closed.", record->subject()));
       });
     if (!error && record->completion)
       if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
@@ -209,7 +210,7 @@ void Core::complete_arrays(Record& record, const std::optional<Error>& error) no
 }
 
 void Core::submit(const std::shared_ptr<Record>& record) noexcept {
-  if (origin_.is_inherited()) return;  // every call on the ticket answers so
+  if (origin_.is_inherited()) return;  // every call on the ticket returns this error
   if (!record->is_settled && enter(record)) make_ready(record);
 }
 
@@ -277,11 +278,11 @@ std::uint32_t Core::committed_locked() const noexcept {
 /// Wakes or starts a worker if there is work, and unlocks. Each worker does the same before it runs a job.
 void Core::wake_worker(base::Lock lock) noexcept {
   if (call_worker_locked()) {
-    lock.unlock();  // otherwise the woken thread would wait for it
+    lock.unlock();  // otherwise the woken thread waits for the lock
     return work_.wake_one();
   }
   if (!workers_.empty() || committed_locked() > 0) return;  // a thread that runs a job takes the next one
-  // The system gives no thread: the calling thread runs the queued jobs, and those that become ready meanwhile.
+  // The system refuses a thread. The calling thread runs all queued jobs, and jobs that become ready meanwhile.
   while (!closing_) {
     auto record = pop_locked();
     if (!record) return;
@@ -540,7 +541,7 @@ void Core::cancel(Record& record) {
 }
 
 void Core::release(const std::shared_ptr<Record>& record) noexcept {
-  if (!record->borrows) return;  // it continues: it holds what it uses
+  if (!record->borrows) return;  // it continues, and owns its operands
   if (origin_.is_inherited()) return;
   cancel(*record);
   base::Lock lock(record->mutex);
@@ -588,8 +589,7 @@ Result<void> Core::close(Instant until) noexcept {
     base::Lock lock = base::lock_soon(mutex_);
     const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
     if (job_stopped_.wait(lock, until, [&] { return has_abandoned_ || committed_locked() <= own; })) {
-      if (!has_abandoned_)
-        workers.swap(workers_);  // otherwise threads may still run jobs: they are not joined
+      if (!has_abandoned_) workers.swap(workers_);  // otherwise some still run jobs, and are not joined
       return {};
     }
     has_abandoned_ = true;

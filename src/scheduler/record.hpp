@@ -40,7 +40,7 @@ enum class State : std::uint8_t {
   abandoned,  ///< settled while it runs: see `Core::close`
 };
 
-/// What was decided about one device, as data. `Core::explain` and `Core::reason` make sentences of it.
+/// The decision about one device, as data. `Core::explain` and `Core::reason` make sentences of it.
 struct Decision {
   std::size_t device = 0;
   Candidate::Verdict verdict = Candidate::Verdict::passed;
@@ -70,16 +70,16 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant start_by = Instant::max();
   Duration time_limit{};
   std::uint64_t sequence = 0;
-  bool has_own_limits = false;  ///< it has a `start_by` or time limit of its own
-  bool borrows = false;         ///< some argument is host memory of the caller's
+  bool has_own_limits = false;  ///< the job's options have a `start_by` or a time limit
+  bool borrows = false;         ///< an argument is host memory of the caller
 
   std::atomic<State> state{State::queued};
   std::atomic<bool> stop{false};
 
-  std::shared_ptr<data::Completion> completion;            ///< as a user of arrays; null if it uses none
+  std::shared_ptr<data::Completion> completion;  ///< for the users that follow it; null if it uses no array
   std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
   data::Predecessors predecessors;
-  std::shared_ptr<Record> self;     ///< until its predecessors are complete, or its submission is
+  std::shared_ptr<Record> self;     ///< set until its predecessors are complete, and while it is in flight
   Record* next_released = nullptr;  ///< the next record without predecessors, on the thread that queues them
   Record* active_previous =
       nullptr;  ///< neighbours in the core's list of running jobs, under the core's mutex
@@ -94,21 +94,20 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant submitted{};
   Instant started{};
   Instant settled_at{};
-  Duration lane_time{};                                ///< of attempts that failed, and until it had a lane
-  Duration build_time{};                               ///< until its kernels were ready
-  Duration transfer_time{};                            ///< until its operands were on the device
+  Duration lane_time{};                                ///< failed attempts, and the wait for a lane
+  Duration build_time{};                               ///< the builds of its kernels
+  Duration transfer_time{};                            ///< the transfers of its operands
   std::vector<std::size_t> candidates;                 ///< devices, in the order in which they are tried
   std::size_t next_candidate = 0;                      ///< an index into `candidates`
   bool has_failed = false;                             ///< on a device; a further device is a fallback
   std::unique_ptr<Attempt> attempt;                    ///< on the device that it is being tried on
-  std::size_t device = 0;                              ///< where it ran
+  std::size_t device = 0;                              ///< index of the device that ran it
   std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on
   CacheTier tier = CacheTier::none;
   Bytes bytes_transferred;
   Bytes size;  ///< of its operands, for the preference table
   std::vector<Decision> decisions;
-  std::vector<std::pair<std::shared_ptr<const Trial>, std::size_t>>
-      variants;  ///< of kernels with several: what it ran
+  std::vector<std::pair<std::shared_ptr<const Trial>, std::size_t>> variants;  ///< the variants that it ran
   /// Programs with a source that comes before the one in use and that the device refuses.
   std::vector<std::shared_ptr<const device::Program>> passed_over;
   std::optional<Error> error;

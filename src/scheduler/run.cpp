@@ -1,4 +1,4 @@
-// How one job is placed, run and settled.
+// Places, runs and settles one job.
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -14,7 +14,8 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
-/// From this size on a copy is submitted by itself, so that its time is known: the submission costs little beside it.
+/// Copies of this size and more are submitted alone, to measure their time. The submission costs little
+/// beside them.
 constexpr Bytes least_measured{1 << 20};
 
 /// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and a cancelled job are the
@@ -138,7 +139,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
                  base::text("{} falls back from '{}': {}", record.subject(), pool_->devices()[device].id(),
                             why.sentence()));
   }
-  // The first failure says more than refusals do.
+  // The first failure is more informative than refusals.
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
     if (record.fallback == Fallback::forbid)
@@ -217,13 +218,13 @@ void Core::consider_rest(Record& record, std::size_t index) const noexcept {
   Decision decision{.device = index};
   try {
     decision = consider(record, index);
-  } catch (const std::bad_alloc&) {  // the order of preference is reason enough
+  } catch (const std::bad_alloc&) {  // the reason is then the order of preference
   }
   if (decision.code == RefusalCode::none)
     decision.code = choices_[index].emulated && !choices_[record.device].emulated
                         ? RefusalCode::emulated
                         : RefusalCode::lower_preference;
-  record.decisions.push_back(std::move(decision));  // `place` has reserved room for every device
+  record.decisions.push_back(std::move(decision));  // `place` has reserved memory for every device
 }
 
 /// Returns the executable of one program of a call.
@@ -264,7 +265,7 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
     return Step{std::move(*executable), nullptr, {}};
   }
   const std::shared_ptr<Trial> trial = trials_.of(call, index, *base::state_of(pool_->devices()[index]));
-  std::optional<Error> why;  // of the first that could not be used
+  std::optional<Error> why;  // the first failure
   for (std::size_t left = programs.size();; --left) {
     const Trial::Selection selection = trial->select(options_.measure_variants && !record.has_own_limits);
     auto executable = provide(record, index, programs[selection.program], ready_by);
@@ -429,7 +430,8 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   return error;
 }
 
-/// Settles a record whose state is `from`. Allocates nothing: what it needs was allocated when the job was submitted.
+/// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job was
+/// submitted.
 void Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return;
   const auto keep = record.shared_from_this();
@@ -485,7 +487,7 @@ void Core::call(const Continuations& continuations, Record& record) noexcept {
   for (const auto& then : continuations) {
     try {
       then(record.result());
-    } catch (...) {  // a host's callback must not end the thread that runs jobs
+    } catch (...) {  // a callback of the application must not end a thread that runs jobs
     }
   }
 }

@@ -43,7 +43,7 @@ Result<void> check(const SchedulerOptions& options) {
                  base::text("The close timeout ({} s) is negative.",
                             std::chrono::duration<double>(*options.close_timeout).count()));
   if (options.job_time_limit <= Duration::zero())
-    return Error(Errc::invalid_argument, "The time limit of jobs is not positive: no job could run.");
+    return Error(Errc::invalid_argument, "The time limit of jobs is not positive.");
   for (const Preference& row : options.preferences) {
     if (row.type.name.empty()) return Error(Errc::invalid_argument, "A preference has no workload type.");
     for (const std::string& backend : row.backends) {
@@ -64,7 +64,7 @@ Result<Scheduler> open(const ContextPool& pool, std::shared_ptr<device::Executab
   if (auto ok = check(options); !ok) return std::move(ok).error();
   try {
     auto core = base::make_own<Core>(base::state_of(pool), std::move(provider), std::move(options));
-    // Records keep the core, and the queue keeps records: the handles' end is what closes it.
+    // Records keep the core, and the queue keeps records. So the deleter of the handles closes the core.
     return detail::Internals::make<Scheduler>(std::shared_ptr<Core>(
         core.get(), [core](Core* last) { (void)last->close(last->closes_by()).has_value(); }));
   } catch (const std::bad_alloc&) {
@@ -78,8 +78,7 @@ Result<Scheduler> Scheduler::open(ContextPool pool, const ShaderCache& cache, Sc
                                   Version header) {
   if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
   std::shared_ptr<device::ExecutableProvider> provider = base::state_of(cache);
-  if (!provider)
-    return Error(Errc::invalid_argument, "The cache of a scheduler is an object that was moved from.");
+  if (!provider) return Error(Errc::invalid_argument, "The cache of the scheduler is a moved-from object.");
   return scheduler::open(pool, std::move(provider), std::move(options));
 }
 
@@ -122,7 +121,7 @@ Ticket::~Ticket() {
 Result<Outcome> Ticket::wait(Deadline deadline) { return record_->core->wait(*record_, deadline); }
 
 bool Ticket::ready() const noexcept {
-  if (record_->core->origin().is_inherited()) return true;  // `wait` answers at once
+  if (record_->core->origin().is_inherited()) return true;  // `wait` returns at once
   const base::Lock lock(record_->mutex);
   return record_->is_settled;
 }

@@ -100,9 +100,9 @@ std::string Trial::text(std::size_t program) const {
           base::text("{}'{}' {}", times.empty() ? "" : ", ", variant.name, in_milliseconds(variant.best));
   }
   if (usable() < 2) return excluded;
-  return base::text(" Kernel '{}' was taken of {} that do the same{}: {}.", taken, usable(),
-                    is_open() ? ", which are being tried" : "",
-                    times.empty() ? "none was timed yet" : "they took at least " + times) +
+  return base::text(" Kernel '{}' was selected from {} variants{}: {}.", taken, usable(),
+                    is_open() ? ", which are still being measured" : "",
+                    times.empty() ? "none was measured yet" : "minimum times are " + times) +
          excluded;
 }
 

@@ -32,8 +32,8 @@ class Trial {
     std::size_t program = 0;
     bool timed = false;  ///< the caller calls `record`
   };
-  /// Selects the variant to run next: one with a run left if the job `may_try`, otherwise the quickest. If all are
-  /// excluded, all are tried again.
+  /// Selects the variant to run next: one with a run left if the job `may_try`, otherwise the quickest. If
+  /// all are excluded, all are selectable again.
   Selection select(bool may_try);
   void record(std::size_t program, Duration time);
   /// Excludes a variant that cannot be built.
@@ -45,10 +45,10 @@ class Trial {
   struct Variant {
     std::size_t program;
     std::string name;
-    std::uint32_t selected = 0;  // to be timed: for jobs that failed, too
-    std::uint32_t runs = 0;      // that were timed
+    std::uint32_t selected = 0;  // times selected for a timed run, failed jobs included
+    std::uint32_t runs = 0;      // completed timed runs
     Duration best = Duration::max();
-    std::optional<Error> why = std::nullopt;  // it is excluded
+    std::optional<Error> why = std::nullopt;  // set if it is excluded
   };
   Variant& variant_of(std::size_t program);
   std::size_t usable() const;
@@ -59,7 +59,8 @@ class Trial {
   std::vector<Variant> variants_;
 };
 
-/// All trials of a scheduler. Those of destroyed kernels stay until there are 4096; then all begin again.
+/// All trials of a scheduler. Trials of destroyed kernels stay until there are 4096 trials; then all are
+/// removed.
 /// Threads: thread-safe.
 class Trials {
  public:
@@ -73,7 +74,7 @@ class Trials {
   std::map<Key, std::shared_ptr<Trial>> trials_;
 };
 
-/// Returns the quarter of an octave that `n` lies in: 0 of 0 and 1, 4 of 2, 6 of 3, 8 to 11 of 4 to 7.
+/// Returns the quarter octave of `n`: 0 for 0 and 1, 4 for 2, 6 for 3, 8 to 11 for 4 to 7.
 std::uint32_t size_class(std::uint64_t n) noexcept;
 
 }  // namespace scheduler

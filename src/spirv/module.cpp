@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t most_bytes = ~std::uint32_t{0};
 using spv::Decoration;
 
-/// The literal string that begins at operand `first`; `after` becomes the operand that follows it.
+/// Returns the literal string at operand `first`. Sets `after` to the next operand.
 std::string string_at(const Instruction& instruction, std::size_t first, std::size_t* after = nullptr) {
   std::string text;
   std::size_t i = first;
@@ -31,7 +31,7 @@ std::string string_at(const Instruction& instruction, std::size_t first, std::si
   return text;
 }
 
-void note(Decorations& d, std::uint32_t decoration, std::uint32_t value) {
+void add(Decorations& d, std::uint32_t decoration, std::uint32_t value) {
   switch (static_cast<Decoration>(decoration)) {
     case Decoration::SpecId: d.spec_id = value; break;
     case Decoration::BufferBlock: d.buffer_block = true; break;
@@ -67,10 +67,10 @@ class Parser {
     const std::span<const std::uint32_t> words = module_.words;
     if (words.size() < header_words)
       return base::invalid(
-          base::text("SPIR-V of {} words is cut short: its header alone has 5.", words.size()));
+          base::text("The SPIR-V module ({} words) is shorter than its header (5 words).", words.size()));
     if (words[0] != spv::MagicNumber)
-      return base::invalid(base::text("The first word ({:#010x}) is not that of SPIR-V ({:#010x}).", words[0],
-                                      spv::MagicNumber));
+      return base::invalid(base::text("The first word ({:#010x}) is not SPIR-V's magic number ({:#010x}).",
+                                      words[0], spv::MagicNumber));
     module_.version = words[1];
     const std::size_t end =
         each_instruction(words, [this](Op op, std::span<const std::uint32_t> instruction) {
@@ -78,8 +78,8 @@ class Parser {
         });
     if (end != words.size())
       return base::invalid(
-          base::text("The instruction at word {} (of {} words) does not end inside the module ({} words).",
-                     end, words[end] >> 16, words.size()));
+          base::text("The instruction at word {} ({} words) exceeds the end of the module ({} words).", end,
+                     words[end] >> 16, words.size()));
     return {};
   }
 
@@ -114,8 +114,8 @@ class Parser {
       case Op::OpExecutionModeId: module_.modes.push_back(in); break;
       case Op::OpName: module_.names[in[0]] = printable(string_at(in, 1)); break;
       case Op::OpMemberName: module_.member_names[{in[0], in[1]}] = printable(string_at(in, 2)); break;
-      case Op::OpDecorate: note(module_.decorations[in[0]], in[1], in[2]); break;
-      case Op::OpMemberDecorate: note(module_.member_decorations[{in[0], in[1]}], in[2], in[3]); break;
+      case Op::OpDecorate: add(module_.decorations[in[0]], in[1], in[2]); break;
+      case Op::OpMemberDecorate: add(module_.member_decorations[{in[0], in[1]}], in[2], in[3]); break;
       case Op::OpDecorationGroup: module_.decoration_groups.push_back(in[0]); break;
       case Op::OpConstant: module_.numbers[in[1]] = literal(in); break;
       case Op::OpSpecConstant:
@@ -134,7 +134,7 @@ class Parser {
     }
   }
 
-  /// The value of a scalar constant, which narrower types keep in a word of its own.
+  /// Returns the value of a scalar constant. Types narrower than 32 bits use one word.
   static std::uint64_t literal(const Instruction& in) { return in[2] | std::uint64_t{in[3]} << 32; }
 
   void specialize(Id id, std::uint64_t value, std::uint32_t size) {
@@ -157,8 +157,8 @@ class Parser {
         break;
       case Op::OpTypeInt: scalar(type, number_type(false, in[1], in[2] != 0), in[1]); break;
       case Op::OpTypeFloat: scalar(type, number_type(true, in[1], true), in[1]); break;
-      case Op::OpTypeVector: many(type, Type::Kind::vector, in[1], in[2]); break;
-      case Op::OpTypeMatrix: many(type, Type::Kind::matrix, in[1], in[2]); break;
+      case Op::OpTypeVector: composite(type, Type::Kind::vector, in[1], in[2]); break;
+      case Op::OpTypeMatrix: composite(type, Type::Kind::matrix, in[1], in[2]); break;
       case Op::OpTypeArray: {
         const auto length = module_.numbers.find(in[2]);
         array(type, Type::Kind::array, in[1],
@@ -192,8 +192,9 @@ class Parser {
     type.alignment = type.padding = std::max<std::uint32_t>(static_cast<std::uint32_t>(type.size), 1);
   }
 
-  /// Vectors of scalars, and matrices of vectors without gaps (a member's MatrixStride may widen them).
-  void many(Type& type, Type::Kind kind, Id element, std::uint32_t count) {
+  /// Declares a vector of scalars, or a matrix of vectors without gaps (a member's MatrixStride may widen
+  /// it).
+  void composite(Type& type, Type::Kind kind, Id element, std::uint32_t count) {
     const Type& one = module_.type(element);
     type.kind = kind;
     type.element = element;
@@ -303,8 +304,8 @@ std::uint64_t Module::member_size(Id id, const Decorations& member) const {
 }
 namespace {
 
-/// Appends the numbers of a type until there are too many. Steps are counted as well: a type without numbers can nest itself
-/// in others more often than anything could be walked.
+/// Appends the numbers of a type until there are too many. Counts steps too, because a type without numbers
+/// may contain more nested types than can be visited.
 class LayoutWalk {
  public:
   explicit LayoutWalk(const Module& module) : module_(module) {}

@@ -44,7 +44,7 @@ std::size_t each_instruction(std::span<Word> words, F f) {
   return at;
 }
 
-/// One instruction. Operands beyond its end read as 0, which is no id.
+/// One instruction. Operands beyond its end read as 0, which is not a valid id.
 struct Instruction {
   Op op{};
   std::span<const std::uint32_t> operands;
@@ -78,8 +78,8 @@ struct Type {
     acceleration_structure,
   };
   Kind kind = Kind::other;
-  std::uint64_t size = 0;         ///< bytes that mean something, at most 2^32 - 1; 0: unknown
-  std::uint64_t packed_size = 0;  ///< bytes without any gap: of a value in shared memory; at most 2^32 - 1
+  std::uint64_t size = 0;         ///< bytes without trailing padding, at most 2^32 - 1; 0: unknown
+  std::uint64_t packed_size = 0;  ///< bytes without gaps, as in shared memory; at most 2^32 - 1
   std::uint32_t alignment = 1;    ///< of its largest number, as in C++
   std::uint32_t padding = 1;      ///< its alignment in std430
   ElementType component = ElementType::opaque;
@@ -108,7 +108,7 @@ struct Function {
   std::span<const Instruction> body;
 };
 
-/// Numbers of a struct whose offsets are compared; of a larger one, the size.
+/// The most numbers of a struct whose offsets are compared. Larger structs are compared by size.
 inline constexpr std::size_t most_numbers = 1024;
 
 /// The workgroup size that a module declares.
@@ -130,7 +130,7 @@ struct Module {
   std::map<std::pair<Id, std::uint32_t>, std::string> member_names;
   std::unordered_map<Id, Decorations> decorations;
   std::map<std::pair<Id, std::uint32_t>, Decorations> member_decorations;
-  std::vector<Id> decoration_groups;  ///< the decorations of a group are not those of its targets here
+  std::vector<Id> decoration_groups;  ///< not applied to their targets
   std::unordered_map<Id, Type> types;
   std::unordered_map<Id, std::uint64_t> numbers;       ///< scalar constants, specialized
   std::unordered_map<Id, std::vector<Id>> composites;  ///< constants
@@ -142,7 +142,7 @@ struct Module {
   Module(Module&&) = default;
   Module(const Module&) = delete;  // its instructions are views of its words
 
-  /// Splits `words` into tables, with `constants` in place of defaults. Reads nothing outside `words`, whatever they are.
+  /// Splits `words` into tables, with `constants` instead of defaults. Never reads outside `words`.
   /// Errors: invalid_argument if `words` is not SPIR-V or is cut short.
   static Result<Module> parse(Words words, std::span<const device::Specialization> constants = {});
 
@@ -167,7 +167,7 @@ struct Module {
   std::optional<Extent3> extent(std::span<const Id> constants) const;
 };
 
-/// Shortens a name and replaces its control characters, so that it fits into an error message.
+/// Returns a name for an error message: shortened, without control characters.
 std::string printable(std::string_view name);
 
 /// Appends an instruction.

@@ -28,7 +28,7 @@ void replace(std::uint32_t& capability, spv::Capability from, spv::Capability to
   if (capability == static_cast<std::uint32_t>(from)) capability = static_cast<std::uint32_t>(to);
 }
 
-/// Before SPIR-V 1.3 the storage class needs an extension.
+/// Appends the extension of the storage class, which SPIR-V before 1.3 needs.
 void append_extension(Words& words) {
   std::uint32_t text[storage_class_extension.size() / 4 + 1] = {};  // little endian, as SPIR-V's strings
   std::memcpy(text, storage_class_extension.data(), storage_class_extension.size());

@@ -17,7 +17,8 @@ namespace {
 /// The largest id of a module (SPIR-V 1.6, section 2.17, "Universal Limits").
 constexpr std::uint64_t most_ids = 4194303;
 
-/// Instructions of a function that take no pointer to a built-in, and have numbers that may equal its id.
+/// Returns whether an instruction has literal operands that may equal the id of a built-in. These
+/// instructions take no pointer to a built-in.
 bool has_literals(Op op) {
   constexpr Op list[] = {
       Op::OpLine,           Op::OpExtInst,           Op::OpFunction,        Op::OpVariable,
@@ -53,7 +54,7 @@ class Splitter {
   Words take() { return std::move(out_); }
 
  private:
-  /// A variable that is a built-in, and the constants that its loads take.
+  /// A variable of a built-in, and the constants that its rewritten loads use.
   struct BuiltInVariable {
     spv::BuiltIn built_in{};
     Id id = 0, type = 0, component = 0;
@@ -75,7 +76,7 @@ class Splitter {
   }
   void copy(const Instruction& i) { out_.insert(out_.end(), i.words().begin(), i.words().end()); }
 
-  /// Returns the built-in if its value depends on the rows.
+  /// Returns the built-in of `decorations` if its value depends on the rows, otherwise nothing.
   static std::optional<spv::BuiltIn> rows_built_in(const Decorations& decorations) {
     if (!decorations.built_in) return std::nullopt;
     const auto built_in = static_cast<spv::BuiltIn>(*decorations.built_in);
@@ -96,7 +97,7 @@ class Splitter {
       const Type& type = module_.pointee(variable);
       if (variable.storage != StorageClass::Input || type.kind != Type::Kind::vector || type.count != 3 ||
           (type.component != ElementType::int32 && type.component != ElementType::uint32))
-        why_ = "a built-in is no input of three 32-bit integers";
+        why_ = "a built-in is not an input of three 32-bit integers";
       pointers_[variable.id] = {.variable = variables_.size(), .index = std::nullopt};
       variables_.push_back({.built_in = *built_in,
                             .id = variable.id,
@@ -131,7 +132,7 @@ class Splitter {
       case Op::OpInBoundsAccessChain:
         if (!takes_known) break;
         if (i.operands.size() > 4 || (i.operands.size() == 4 && known->second.index)) {
-          why_ = "it goes deeper into a built-in than its components";
+          why_ = "it indexes a component of a built-in";
         } else {
           Pointer pointer = known->second;
           if (i.operands.size() == 4) pointer.index = i[3];
@@ -149,7 +150,7 @@ class Splitter {
     copy(i);
   }
 
-  /// x' = x + row * step, y' = y - row * height, z' = z, where row = y / height.
+  /// Loads x' = x + row * step, y' = y - row * height, z' = z with row = y / height.
   void load(const Instruction& i, const Pointer& pointer) {
     const BuiltInVariable& variable = variables_[pointer.variable];
     if (variable.built_in == spv::BuiltIn::NumWorkgroups) {
@@ -161,7 +162,7 @@ class Splitter {
     const Id x = emit(Op::OpCompositeExtract, type, {all, 0});
     const Id y = emit(Op::OpCompositeExtract, type, {all, 1});
     const Id z = emit(Op::OpCompositeExtract, type, {all, 2});
-    // Takes integers of either signedness; y is far below 2^31.
+    // OpSDiv accepts signed and unsigned integers; y is far below 2^31.
     const Id row = emit(Op::OpSDiv, type, {y, variable.height});
     const Id before = emit(Op::OpIMul, type, {row, variable.step});
     const Id new_x = emit(Op::OpIAdd, type, {x, before});

@@ -13,7 +13,8 @@ namespace {
 /// A set of roots, one bit each.
 using Mask = std::uint64_t;
 constexpr std::size_t most_roots = 64;
-/// Rounds after which addresses that still change are given up. Real shaders take two or three.
+/// Limit of rounds. Addresses that still change afterwards are unknown. Real shaders need two or three
+/// rounds.
 constexpr int most_rounds = 16;
 
 class Follower {
@@ -36,7 +37,7 @@ class Follower {
     } while (changed_ && ++round < most_rounds);
 
     for (const Function* function : functions)
-      for (const Instruction& in : function->body) look_for_writes(in);
+      for (const Instruction& in : function->body) find_writes(in);
     std::vector<Written> written(roots_.count, changed_ ? Written::unknown : Written::no);
     for (std::size_t root = 0; root < roots_.count; ++root) {
       if (changed_) continue;
@@ -56,7 +57,7 @@ class Follower {
   }
 
   void declare(Id id, Id type) { type_of_[id] = type; }
-  /// Returns nothing if an instruction that is not followed makes `pointer`.
+  /// Returns the storage class of `pointer`; nothing if the result of its instruction is not followed.
   std::optional<StorageClass> storage(Id pointer) const {
     const auto found = type_of_.find(pointer);
     if (found == type_of_.end()) return std::nullopt;
@@ -66,7 +67,8 @@ class Follower {
     const auto s = storage(pointer);
     return s == StorageClass::Function || s == StorageClass::Private || s == StorageClass::Workgroup;
   }
-  /// Returns the origin of the address in `id`; of a pointer to a local variable, the origin of its content.
+  /// Returns the roots of the address in `id`. For a pointer to a local variable, returns the roots of its
+  /// contents.
   Mask from(Id id) const {
     const auto found = from_.find(id);
     return found == from_.end() ? 0 : found->second;
@@ -76,7 +78,7 @@ class Follower {
     Mask& old = from_[id];
     if ((old | mask) != old) old |= mask, changed_ = true;
   }
-  /// The local variable that a pointer points into.
+  /// Returns the local variable that a pointer points into.
   Id local(Id pointer) const {
     const auto found = local_.find(pointer);
     return found == local_.end() ? pointer : found->second;
@@ -101,7 +103,7 @@ class Follower {
         break;
       case Op::OpLoad:
         declare(result, type);
-        // The content of a buffer is data: an address in it belongs to no parameter.
+        // The contents of a buffer are data: an address in them belongs to no parameter.
         if (is_local(in[2]) || storage(in[2]) == StorageClass::PushConstant) add(result, from(local(in[2])));
         break;
       case Op::OpStore:
@@ -135,7 +137,8 @@ class Follower {
     for (std::size_t i = first; i < last; ++i) add(in[1], from(in[i]));
   }
 
-  /// Passes arguments to parameters, and stores through a pointer to a local variable back to the caller.
+  /// Passes the roots of arguments to parameters. A parameter that points to a local variable also passes its
+  /// roots back.
   void call(const Instruction& in) {
     declare(in[1], in[0]);
     add(in[1], from(in[2]));
@@ -155,7 +158,7 @@ class Follower {
     return Mask{1} << roots_.members[static_cast<std::size_t>(index->second)];
   }
 
-  void look_for_writes(const Instruction& in) {
+  void find_writes(const Instruction& in) {
     switch (in.op) {
       case Op::OpStore:
       case Op::OpCopyMemory:

@@ -1,5 +1,5 @@
 #pragma once
-/// Which buffers and parameters a shader writes through.
+/// Finds the buffers and parameters that a shader writes through.
 #include <cstdint>
 #include <unordered_map>
 #include <vector>

@@ -1,12 +1,12 @@
 #pragma once
-/// The answer of `find_writes`.
+/// The result type of `find_writes`.
 #include <cstdint>
 
 namespace wye {
 inline namespace v0 {
 namespace spirv {
 
-/// Whether code writes to memory; unknown if the writes cannot be followed.
+/// Tells whether code writes to memory; unknown if the writes cannot be followed.
 enum class Written : std::uint8_t { no, yes, unknown };
 
 }  // namespace spirv

@@ -103,7 +103,7 @@ void check_that_only_cuda_died(Runtime& runtime) {
                                  [](const AdapterInfo& a) { return a.backend == "cuda"; });
   REQUIRE(cuda != adapters.end());
   CHECK_FALSE(cuda->usable);
-  CHECK(cuda->reason.find("An error has ended CUDA for this process: ") == 0);
+  CHECK(cuda->reason.find("An error has disabled CUDA in this process: ") == 0);
 }
 
 /// Several jobs are in flight on both lanes when `kernel` faults. The driver reports one of `codes`.

@@ -151,7 +151,7 @@ TEST_CASE("a read-only tensor is read by jobs and never written", "[interop]") {
   const auto refused = runtime.submit(scale()(array, 2.0f)).wait();
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == Errc::invalid_argument);
-  CHECK(refused.error().sentence().find("reading only") != std::string::npos);
+  CHECK(refused.error().sentence().find("read-only") != std::string::npos);
   CHECK(array.write().error() == Errc::invalid_argument);
   CHECK(to_dlpack(array, {.writable = true}).error() == Errc::invalid_argument);
   CHECK(array.read().has_value());  // the array is still usable
@@ -171,7 +171,7 @@ TEST_CASE("a tensor that cannot be an array is refused with the reason, and stay
     CHECK(tensor.deleted == 0);
   };
   refused([](New& t) { t.strides[0] = 12; },
-          "not contiguous: the stride of dimension 0 is 12 elements, and would be 6");
+          "not contiguous: the stride of dimension 0 is 12 elements; expected 6");
   refused([](New& t) { t.strides[1] = -1; }, "dimension 1");
   refused([](New& t) { std::swap(t.strides[0], t.strides[1]); }, "not contiguous");
   refused([](New& t) { t.managed.dl_tensor.dtype.bits = 64; }, "float32");
@@ -190,7 +190,8 @@ TEST_CASE("a tensor that cannot be an array is refused with the reason, and stay
       "64 bits");
   refused([](New& t) { t.managed.dl_tensor.byte_offset = 2; }, "multiple");
   refused([](New& t) { t.managed.version.major = 2; }, "2.1", Errc::unsupported);
-  refused([](New& t) { t.managed.dl_tensor.device.device_type = 10; }, "type 10", Errc::unsupported);
+  refused([](New& t) { t.managed.dl_tensor.device.device_type = 10; },
+          "device type of the DLPack tensor (10)", Errc::unsupported);
   refused([](New& t) { t.managed.dl_tensor.device = {dl::cuda, 0}; }, "'cuda'", Errc::unsupported);
   refused([](New& t) { t.managed.dl_tensor.device = {dl::vulkan, 5}; }, "device 5", Errc::unsupported);
   CHECK(from_dlpack<float>(runtime, static_cast<DLManagedTensor*>(nullptr)).error() ==

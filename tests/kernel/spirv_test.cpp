@@ -37,7 +37,7 @@ Error refused(const test::Words& words, std::vector<Specialization> constants = 
 TEST_CASE("bytes that are no SPIR-V are refused", "[kernel]") {
   CHECK(refused({}).code() == Errc::invalid_argument);
   CHECK(refused({0x07230203, 0x00010500, 0, 10}).sentence() ==
-        "SPIR-V of 4 words is cut short: its header alone has 5.");
+        "The SPIR-V module (4 words) is shorter than its header (5 words).");
   CHECK(refused({0x03022307, 0x00010500, 0, 10, 0}).sentence().find("The first word (0x03022307)") == 0);
   CHECK(refused({0x07230203, 0x00010500, 0, 10, 0}).sentence() == "The code has no compute entry point.");
   CHECK(refused({0x07230203, 0x00010500, 0, 10, 0, 0}).code() == Errc::invalid_argument);

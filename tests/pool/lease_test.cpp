@@ -106,7 +106,7 @@ TEST_CASE("a device that makes no lane is passed over for one that does", "[pool
   const auto none = pool.lease({.on = "cuda:0"});
   REQUIRE_FALSE(none);
   CHECK(none.error() == Errc::out_of_memory);
-  CHECK(none.error().describe().find("while making context 'cuda:0#0'") != std::string::npos);
+  CHECK(none.error().describe().find("while creating context 'cuda:0#0'") != std::string::npos);
   CHECK(pool.metrics().active == 1);
 }
 

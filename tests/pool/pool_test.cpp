@@ -147,14 +147,13 @@ TEST_CASE("a partition that contradicts itself is refused with its values", "[po
     return pool.error().sentence();
   };
   CHECK(sentence(Isolation::shared, {.percent = 50}) ==
-        "A partition of 50 % is asked for, but the isolation is 'shared', which makes none.");
+        "A partition (50 %) is set, but the isolation is 'shared'.");
   CHECK(sentence(Isolation::shared, {.multiprocessors = 8}) ==
-        "A partition of 8 multiprocessors is asked for, but the isolation is 'shared', which makes none.");
+        "A partition (8 multiprocessors) is set, but the isolation is 'shared'.");
   CHECK(sentence(Isolation::partition, {.percent = 101}) ==
         "The share of a partition (101 %) is not in the range 1 to 100.");
   CHECK(sentence(Isolation::partition, {.multiprocessors = 8, .percent = 50}) ==
-        "A partition is asked for both as a number of multiprocessors (8) and as a share of them (50 %): one "
-        "of the two says all.");
+        "The partition has both a number of multiprocessors (8) and a share of them (50 %).");
   // The CPU's part is its number of threads.
   ContextPool pool =
       open({.backends = {"cpu"}, .isolation = Isolation::partition, .partition = {.percent = 50}});
@@ -171,7 +170,7 @@ TEST_CASE("a device that cannot be divided is not opened as a partition and has 
     if (one.backend == "cpu") CHECK(one.usable);
     if (one.backend != "vulkan" || !before.usable) continue;
     CHECK_FALSE(one.usable);
-    CHECK(one.reason.find("cannot be divided") != std::string::npos);
+    CHECK(one.reason.find("cannot be partitioned") != std::string::npos);
     CHECK(one.reason.find(one.name) != std::string::npos);
   }
 }

@@ -244,11 +244,10 @@ TEST_CASE("every device that did not run a job has a code and a sentence", "[sch
   CHECK(codes_of(explanation) == std::vector{RefusalCode::none, RefusalCode::lower_preference,
                                              RefusalCode::lower_preference, RefusalCode::emulated});
   CHECK(explanation.candidates[0].device == "vulkan:0");
-  CHECK(explanation.candidates[1].reason == "'vulkan:0' is of the same backend and comes before it.");
-  CHECK(explanation.candidates[2].reason ==
-        "'vulkan:0' comes before it for custom work of 0 bytes and more.");
+  CHECK(explanation.candidates[1].reason == "'vulkan:0' has the same backend and comes first.");
+  CHECK(explanation.candidates[2].reason == "'vulkan:0' comes first for custom work of 0 bytes and more.");
   CHECK(explanation.candidates[3].reason ==
-        "it runs on the CPU and comes after 'vulkan:0' and every other device.");
+        "it runs on the CPU, so 'vulkan:0' and every other device come first.");
 
   auto named = scheduler.submit(test::host_scale()(x, 2.0f), {.on = "cpu"});
   CHECK(named.wait()->device().id == "cpu:0");
@@ -274,8 +273,7 @@ TEST_CASE("a buffer binds a job to its device", "[scheduler]") {
   REQUIRE(ticket.wait());
   const Explanation explanation = ticket.explain();
   CHECK(codes_of(explanation) == std::vector{RefusalCode::none, RefusalCode::foreign_buffer});
-  CHECK(explanation.candidates[1].reason ==
-        "Argument 1 of 'host_scale' is a buffer of another device ('vulkan:0').");
+  CHECK(explanation.candidates[1].reason == "Argument 1 of 'host_scale' is a buffer of device 'vulkan:0'.");
 }
 
 TEST_CASE("a job that completes makes no sentence before a caller asks for one", "[scheduler]") {

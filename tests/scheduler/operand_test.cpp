@@ -50,7 +50,7 @@ TEST_CASE("operands whose numbers mean nothing are refused with those numbers", 
         return done.error().sentence();
       };
       CHECK(refused([](Operand& o) { o.size = 0; }) ==
-            "Argument 1 of 'scale' has elements of 0 bytes; an element has at least 1.");
+            "Argument 1 of 'scale' has an element size of 0 bytes; expected at least 1.");
       for (const std::uint64_t count :
            {std::uint64_t{1} << 62, (std::uint64_t{1} << 62) + 1, most / 4 + 1, most})
         CHECK(refused([&](Operand& o) { o.count = count; }).find(std::to_string(count)) != std::string::npos);

@@ -123,8 +123,8 @@ TEST_CASE("a reason names the backends that come first and why they did not run 
         "'cpu' is next for custom work of 16.0 MiB: 'cuda' has no usable device, 'vulkan:0' runs on the CPU "
         "and comes last.");
   const std::string text = ticket.explain().text();
-  CHECK(contains(
-      text, "vulkan:0  passed over: it runs on the CPU and comes after 'cpu:0' and every other device."));
+  CHECK(contains(text,
+                 "vulkan:0  passed over: it runs on the CPU, so 'cpu:0' and every other device come first."));
 }
 
 TEST_CASE("every candidate that is passed over has a reason", "[scheduler]") {
@@ -136,7 +136,7 @@ TEST_CASE("every candidate that is passed over has a reason", "[scheduler]") {
   auto ticket = runtime.submit(Job(test::scale()(x, 2.0f), workload_types::vector));
   REQUIRE(ticket.wait());
   CHECK(contains(ticket.explain().text(),
-                 "null:0    passed over: 'cpu:0' comes before it for vector work of 0 bytes and more."));
+                 "null:0    passed over: 'cpu:0' comes first for vector work of 0 bytes and more."));
   for (const Candidate& candidate : ticket.explain().candidates) CHECK_FALSE(candidate.reason.empty());
 }
 

@@ -88,16 +88,15 @@ TEST_CASE("the reason of an outcome names the variant and the times of all", "[s
   std::vector<float> x(3, 0.0f);
   const auto reason = [&] { return runtime.run(on(either, x)).value().reason(); };
   CHECK(reason() ==
-        "'cpu:0' is the only device. Kernel 's' was taken of 2 that do the same, which are being tried: they "
-        "took at least 's' 9 ms.");
+        "'cpu:0' is the only device. Kernel 's' was selected from 2 variants, which are still being "
+        "measured: minimum times are 's' 9 ms.");
   for (int i = 0; i < 5; ++i) (void)reason();
-  CHECK(
-      reason() ==
-      "'cpu:0' is the only device. Kernel 'q' was taken of 2 that do the same: they took at least 's' 9 ms, "
-      "'q' 5 ms.");
+  CHECK(reason() ==
+        "'cpu:0' is the only device. Kernel 'q' was selected from 2 variants: minimum times are 's' 9 ms, "
+        "'q' 5 ms.");
   auto ticket = runtime.submit(on(either, x));
   REQUIRE(ticket.wait());
-  CHECK(ticket.explain().text().find("Kernel 'q' was taken of 2") != std::string::npos);
+  CHECK(ticket.explain().text().find("Kernel 'q' was selected from 2") != std::string::npos);
 }
 
 TEST_CASE("variants are timed separately per size of work", "[scheduler]") {
@@ -148,7 +147,7 @@ TEST_CASE("the time of a variant does not contain the steps beside it", "[schedu
   const auto done = run();
   REQUIRE(done);
   CHECK(timed.runs == "lsqllsqllsqllqql");
-  CHECK(done->reason().ends_with("they took at least 's' 9 ms, 'q' 5 ms."));
+  CHECK(done->reason().ends_with("minimum times are 's' 9 ms, 'q' 5 ms."));
 }
 
 TEST_CASE("nothing is tried without measure_variants, or for a job with limits of its own", "[scheduler]") {
@@ -171,7 +170,7 @@ TEST_CASE("nothing is tried without measure_variants, or for a job with limits o
     REQUIRE(done);
     return done->reason();
   };
-  CHECK(in_haste().ends_with("of 2 that do the same, which are being tried: none was timed yet."));
+  CHECK(in_haste().ends_with("of 2 variants, which are still being measured: none was measured yet."));
   (void)in_haste({.time_limit = 1min});
   CHECK(std::exchange(timed.runs, "") == "ss");
   REQUIRE(runtime.run(on(either, x)));
@@ -212,7 +211,7 @@ TEST_CASE("a job whose variant fails fails, and the next job tries the next vari
   CHECK(timed.runs == "q");
   works = true;
   for (int i = 0; i < 12; ++i) REQUIRE(runtime.run(on(either, x)));
-  CHECK(runtime.run(on(either, x))->reason().find("Kernel 'b' was taken of 2") != std::string::npos);
+  CHECK(runtime.run(on(either, x))->reason().find("Kernel 'b' was selected from 2") != std::string::npos);
 }
 
 TEST_CASE("variants of a GPU give the same results; one that does not compile is named and not used",

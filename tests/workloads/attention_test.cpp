@@ -605,7 +605,7 @@ TEST_CASE("attention of 16 bits is autotuned with and without tensor cores", "[w
     std::vector<bfloat16> out(q.size());
     reason = run(workloads::attention(q, k, v, out, shape), "cuda").reason();
   }
-  CHECK(reason.find("was taken of 2 that do the same: they took at least 'attention_bfloat16' ") !=
+  CHECK(reason.find("was selected from 2 variants: minimum times are 'attention_bfloat16' ") !=
         std::string::npos);
   CHECK(reason.find("'attention_bfloat16_plain' ") != std::string::npos);
 }

@@ -194,7 +194,7 @@ TEST_CASE("if cuBLAS fails on a device, wye's own kernel multiplies there, with 
       CHECK(done->backend() == "cuda");
       INFO(done->reason());
       CHECK(done->reason() ==
-            std::string("The job asks for 'cuda'. The native function of kernel 'matmul' is "
+            std::string("The job requests 'cuda'. The native function of kernel 'matmul' is "
                         "not used on 'cuda:0': ") +
                 refusal.sentence);
     }

@@ -1,5 +1,5 @@
 #pragma once
-/// Data that stays where it is used: host-side handles whose contents the runtime moves when needed.
+/// Arrays: handles of data that the runtime transfers between the host and devices when needed.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/detail/operand.hpp>
@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace data {
 class ArrayState;
 class HostAccess;
-/// Keeps the contents of an array on the host for reading or writing, until its last copy ends.
+/// Keeps the contents of an array on the host for reading or writing, until its last copy is destroyed.
 struct WYE_API View {
   std::shared_ptr<HostAccess> access;
   std::byte* bytes = nullptr;
@@ -24,7 +24,7 @@ struct WYE_API View {
 };
 }  // namespace data
 
-/// The contents of an array for the host to read. Jobs that would change them wait until this ends.
+/// Gives the host read access to an array. Jobs that change the array wait until the view is destroyed.
 template <class T>
 class ReadView {
  public:
@@ -43,7 +43,7 @@ class ReadView {
   data::View view_;
 };
 
-/// The contents of an array for the host to change. Jobs that use the array wait until this ends.
+/// Gives the host write access to an array. Jobs that use the array wait until the view is destroyed.
 template <class T>
 class WriteView {
  public:
@@ -62,7 +62,7 @@ class WriteView {
   data::View view_;
 };
 
-/// An array whose element type is known only at run time; `Array<T>` is one.
+/// An array whose element type is known only at run time. The base class of `Array<T>`.
 /// Threads: thread-safe; copies share one array.
 class WYE_API AnyArray {
  public:
@@ -81,9 +81,10 @@ class WYE_API AnyArray {
 
 /// Elements that may live on the host and on devices. A reader sees the last write before it in order of submission.
 /// A failure sticks to the array: `read()` and every ticket that depends on the array return it.
-/// A replica on a device is freed when the device has no room for another allocation and the contents are elsewhere too.
-/// An array outlives its runtime: the host can read and write it after the runtime has ended, on every backend, as long as
-/// its device is not lost. The array keeps that device open until its last copy ends.
+/// If a device has no memory for an allocation, replicas on it are freed whose contents are also valid
+/// elsewhere.
+/// An array outlives its runtime: the host can read and write it after the runtime has closed, as long as its
+/// device is not lost. The array keeps that device open until its last copy is destroyed.
 /// Threads: thread-safe; copies share one array.
 template <class T>
 class Array : public AnyArray {
@@ -92,15 +93,16 @@ class Array : public AnyArray {
  public:
   using value_type = T;
   using AnyArray::AnyArray;
-  /// Waits for the last writer and copies the contents to the host if they are not there. They do not change while the view
-  /// is in scope.
+  /// Waits for the last writer, and copies the contents to the host if they are not valid there. The contents
+  /// do not change while the view exists.
   /// Errors: timed_out; the failure of the job that should have written it.
   Result<ReadView<T>> read(Deadline deadline = {}) const {
     auto view = read_bytes(deadline);
     if (!view) return std::move(view).error();
     return ReadView<T>(std::move(*view));
   }
-  /// Waits for all users and locks the array until the view ends. Clears the failure of a failed array.
+  /// Waits for all users and locks the array until the view is destroyed. Clears the failure of a failed
+  /// array.
   /// Errors: timed_out.
   Result<WriteView<T>> write(Deadline deadline = {}) {
     auto view = write_bytes(deadline);

@@ -1,6 +1,7 @@
 #pragma once
-/// CUDA: contexts, memory and events of the host in wye, and those of wye in the host. Needs CUDA Toolkit headers in the
-/// program that includes it; links nothing. Calls do not change the caller's current context.
+/// CUDA: lets wye use contexts, memory and events of the application, and the application use those of wye.
+/// Needs CUDA Toolkit headers in the program that includes it; links nothing. Calls do not change the
+/// caller's current context.
 #include <cuda.h>
 #include <wye/interop/detail/native.hpp>
 
@@ -18,7 +19,8 @@ struct CudaDevice {
   CUcontext context = nullptr;
 };
 
-/// Describes a context of the host for `PoolOptions::adopt`. It must outlive all objects that wye creates on it. The primary
+/// Describes a context of the application for `PoolOptions::adopt`. It must outlive all objects that wye
+/// creates on it. The primary
 /// context needs no adoption: wye uses it by default.
 inline NativeDevice cuda_device(const CudaDevice& host) {
   NativeDevice native{.backend = "cuda"};
@@ -49,9 +51,10 @@ inline Result<CudaBuffer> cuda_buffer(const Buffer& buffer) {
   return CudaBuffer{static_cast<CUdeviceptr>(native->address), native->bytes.count};
 }
 
-/// Returns a buffer of T over memory of the host that kernels of `device` can reach, without a copy. Calls `release` once
-/// after the last use; not if it fails.
-/// Errors: invalid_argument (null, misaligned, a size that is no multiple of T), out_of_memory, device_lost.
+/// Returns a buffer of T over memory of the application that kernels of `device` can access, without a copy.
+/// Calls `release` once after the last use; not if it fails.
+/// Errors:  invalid_argument (null, misaligned, a size that is not a multiple of T), out_of_memory,
+///          device_lost.
 template <class T>
 Result<Buffer> cuda_buffer(const Device& device, const CudaBuffer& host, Release release = {}) {
   detail::NativeMemory native{.backend = "cuda"};
@@ -60,8 +63,9 @@ Result<Buffer> cuda_buffer(const Device& device, const CudaBuffer& host, Release
   return detail::adopt(device, native, element_type<T>(), sizeof(T), std::move(release));
 }
 
-/// Returns a point for an event that the host has recorded, for `Lease::wait_for`. The event must outlive the point and the
-/// work that waits for it. If the host records the event again, it needs another point.
+/// Returns a point for an event that the application has recorded, for `Lease::wait_for`. The event must
+/// outlive the point and the work that waits for it. If the application records the event again, it needs
+/// another point.
 /// Errors: invalid_argument (null, a device of another backend), device_lost.
 inline Result<SyncPoint> sync_point(const Device& device, CUevent recorded) {
   detail::NativePoint native{.backend = "cuda"};
@@ -70,9 +74,9 @@ inline Result<SyncPoint> sync_point(const Device& device, CUevent recorded) {
   return detail::adopt(device, native);
 }
 
-/// Returns a point after all work that the host has submitted to `stream`, of the device's context; null is the default
-/// stream.
-/// Errors: as above, and those of the driver.
+/// Returns a point after all work that the application has submitted to `stream`, of the device's context;
+/// null is the default stream.
+/// Errors:  invalid_argument (a device of another backend), device_lost, those of the driver.
 inline Result<SyncPoint> sync_point(const Device& device, CUstream stream) {
   detail::NativePoint native{.backend = "cuda"};
   native.queue = stream ? detail::number_of(stream) : detail::number_of(CU_STREAM_LEGACY);
@@ -80,7 +84,7 @@ inline Result<SyncPoint> sync_point(const Device& device, CUstream stream) {
   return detail::adopt(device, native);
 }
 
-/// Makes later work of the host on `stream` wait for `point`, a point of a lane, on the device.
+/// Makes later work of the application on `stream` wait for `point`, a point of a lane, on the device.
 /// Errors: invalid_argument (another backend, or empty), unavailable (the work before `point` waits for work that is not
 ///         submitted yet), device_lost.
 inline Result<void> follow(CUstream stream, const SyncPoint& point) {

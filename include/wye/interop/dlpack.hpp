@@ -23,8 +23,8 @@ namespace interop {
 struct DlpackExport {
   std::vector<std::int64_t> shape = {};  ///< its product is the array's size; empty: one dimension
   Device on = {};                        ///< the device of the contents; empty: the host
-  /// false: the tensor is marked read-only, and jobs may read the array meanwhile. true: jobs that use the array wait until
-  /// the tensor's deleter is called.
+  /// false: the tensor is marked read-only, and jobs may read the array while it exists. true: jobs that use
+  /// the array wait until the tensor's deleter is called.
   bool writable = false;
   Deadline deadline = {};  ///< of the wait for earlier jobs
 };
@@ -65,12 +65,14 @@ Result<Array<T>> from_dlpack(Runtime& runtime, DLManagedTensor* tensor, const Sy
 
 /// Returns the array as a tensor, without a copy if its contents are on `how.on`. The consumer calls its deleter once; until
 /// then jobs that would change the array wait. Earlier work has completed, so the consumer may use any stream.
-/// Errors:  invalid_argument (the shape's product is not its size; an element type that DLPack has no name for), unsupported (a
-///          device that DLPack cannot name), timed_out, the failure of the array.
+/// Errors:  invalid_argument (the shape's product is not its size; an element type without a DLPack type
+///          code), unsupported (a
+///          device without a DLPack device type), timed_out, the failure of the array.
 inline Result<DLManagedTensorVersioned*> to_dlpack(const AnyArray& array, const DlpackExport& how = {}) {
   return export_dlpack(array, how);
 }
-/// The same with the old struct, which has no mark for read-only tensors: `how.writable` must be true.
+/// Returns the array as a tensor in the old struct, which cannot mark tensors as read-only: `how.writable`
+/// must be true.
 inline Result<DLManagedTensor*> to_dlpack_unversioned(const AnyArray& array, const DlpackExport& how) {
   return export_dlpack_unversioned(array, how);
 }

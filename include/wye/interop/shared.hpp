@@ -1,5 +1,5 @@
 #pragma once
-/// Memory that CUDA and Vulkan share on one card.
+/// Memory that CUDA and Vulkan share on one device.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/buffer.hpp>
@@ -16,8 +16,8 @@ namespace interop {
 
 struct SharedState;
 
-/// Memory that two devices use alternately. If their drivers can share it, it exists once; otherwise once per device, with a
-/// copy at each `hand_over`. Buffers of `on` may outlive the SharedBuffer.
+/// Memory that two devices use alternately. If their drivers can share memory, there is one allocation.
+/// Otherwise each device has one, and each `hand_over` copies. Buffers of `on` may outlive the SharedBuffer.
 /// Threads: thread-compatible; copies are the same memory.
 class WYE_API SharedBuffer {
  public:
@@ -27,19 +27,21 @@ class WYE_API SharedBuffer {
 
   /// Returns the buffer for lanes of `device`; an empty buffer if it is neither of the two devices.
   Buffer on(const Device& device) const;
-  /// Returns the reason for two memories; empty if there is one.
+  /// Returns the reason for two allocations; empty if there is one.
   const std::string& why_copied() const;
   /// Returns the reason why the host waits in `hand_over`; empty if the devices wait for each other.
   const std::string& why_waited() const;
 
   /// Passes the memory from `from`, a lane of one device, to `to`, a lane of the other. Later commands of `to` run after all
   /// commands of `from` so far, and see their results. Submits both lanes.
-  /// Errors: invalid_argument (no lanes of the two devices), timed_out (only if the host waits), the failure of either lane.
+  /// Errors:  invalid_argument (lanes of other devices), timed_out (only if the host waits), the failure of
+  ///          either lane.
   ///         If `from` fails later, or its device is lost before, `to` fails at its next `wait`: its commands ran on undefined
   ///         contents. If a driver does not signal the semaphore of a lost device, the stream of the other device blocks until
   ///         its `wait` times out.
-  /// Cost:   with one memory and shared timelines: two submissions without a wait on the host. Otherwise the host waits for
-  ///         `from`. With two memories it also copies all of it, through the host if the devices cannot access each other.
+  /// Cost:    with one allocation and shared timelines: two submissions without a wait on the host. Otherwise
+  ///          the host waits for `from`. With two allocations it also copies all bytes, through the host if
+  ///          the devices cannot access each other.
   Result<void> hand_over(Lease& from, Lease& to, Deadline deadline = {});
 
  private:

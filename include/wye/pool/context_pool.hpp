@@ -24,11 +24,11 @@ namespace pool {
 class Pool;
 }
 
-/// Options of `ContextPool::open`. The variables are read by `RuntimeOptions::from_environment` alone.
+/// Options of `ContextPool::open`. Only `RuntimeOptions::from_environment` reads the variables.
 ///
 /// | option           | default       | environment       | unit, range                                     |
 /// |------------------|---------------|-------------------|-------------------------------------------------|
-/// | backends         | all           | WYE_BACKENDS      | names this build has, preferred first           |
+/// | backends         | all           | WYE_BACKENDS      | names that this build has, preferred first      |
 /// | lanes_per_device | 2             | WYE_LANES         | contexts, 1 to 256                              |
 /// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | kept_memory      | 512 MiB       | WYE_KEPT_MEMORY   | bytes, or with KiB, MiB, GiB                    |
@@ -36,7 +36,7 @@ class Pool;
 /// | cpu_threads      | 0             | WYE_CPU_THREADS   | threads, with the caller; 0: one per processor  |
 /// | isolation        | shared        | WYE_ISOLATION     | shared, partition                               |
 /// | partition        | half          | WYE_PARTITION     | multiprocessors, or a share: 50%                |
-/// | adopt            | none          | -                 | devices that the host has opened (`interop`)    |
+/// | adopt            | none          | -                 | devices of the application (`interop`)          |
 /// | validate_driver  | false         | WYE_VALIDATE      | 0, 1                                            |
 /// | cuda_driver      | the system's  | WYE_CUDA_DRIVER   | path or name of the library of CUDA's driver    |
 /// | log              | none          | -                 | see RuntimeOptions                              |
@@ -52,13 +52,13 @@ struct PoolOptions {
   Bytes kept_memory = Bytes{512ull << 20};
   Duration lease_timeout = std::chrono::seconds(5);  ///< of requests without a deadline
   std::uint32_t cpu_threads = 0;                     ///< of the CPU's team; the calling thread counts
-  /// With `partition`, devices that cannot be divided are not opened, and have that as their reason: those of Vulkan, and
-  /// those of CUDA under a driver without green contexts (12.5 or newer has them). The CPU's share is `cpu_threads`.
-  /// Adopted devices are used as they are.
+  /// With `partition`, devices that cannot be partitioned are not opened, and report this as their reason:
+  /// Vulkan devices, and CUDA devices if the driver has no green contexts (12.5 or newer has them). The share
+  /// of the CPU is `cpu_threads`. Adopted devices are never partitioned.
   Isolation isolation = Isolation::shared;
   Partition partition = {};              ///< with `Isolation::partition`; default: half of the device
-  std::vector<NativeDevice> adopt = {};  ///< devices that the host has opened, used instead of wye's own
-  bool validate_driver = false;          ///< has the driver's validation layers report to `log`
+  std::vector<NativeDevice> adopt = {};  ///< devices of the application, used instead of wye's own
+  bool validate_driver = false;          ///< enables the driver's validation layers, which report to `log`
   std::string cuda_driver = {};          ///< the library to open as CUDA's driver; empty: the system's
   LogSink log = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
@@ -80,7 +80,7 @@ struct ContextInfo {
   std::string device;         ///< "vulkan:0"
   std::string backend;        ///< "vulkan"
   bool active = false;        ///< leased
-  Duration last_used{};       ///< how long ago its last lease began
+  Duration last_used{};       ///< time since its last lease began
   Bytes bytes;                ///< held by its buffers
   std::uint64_t kernels = 0;  ///< dispatches so far
 };
@@ -111,14 +111,14 @@ class WYE_API ContextPool {
   /// Returns the open devices, preferred first.
   const std::vector<Device>& devices() const;
 
-  /// Leases one context that meets `request`; waits until one is idle or the deadline passes. Takes the first device with
-  /// idle contexts, and of these the least recently used; an open context before a new one. If the driver
-  /// opens no further context, waits for an open one.
-  /// Errors: not_found (no device `on`), unsupported (none has what it needs), timed_out, device_lost, closed; the
-  ///          driver's, if it opens none and none is open.
+  /// Leases one context that meets `request`. Waits until such a context is idle or the deadline passes.
+  /// Selects the first device with idle contexts, and its least recently used context, but a context with a
+  /// lane before a context without one. If the driver refuses a further lane, waits for an existing lane.
+  /// Errors:  not_found (no device `on`), unsupported (no device has all features that it needs), timed_out,
+  ///          device_lost, closed; the driver's, if it refuses a lane and there is none.
   /// Cost: one lock and no allocation if a context with a lane is idle.
   Result<Lease> lease(const LeaseRequest& request = {});
-  /// Does the same without waiting.
+  /// Leases a context as `lease`, without waiting.
   /// Errors: those of `lease`; unavailable (no context is free) instead of timed_out.
   Result<Lease> try_lease(const LeaseRequest& request = {});
 
@@ -127,9 +127,9 @@ class WYE_API ContextPool {
 
   /// Refuses new leases and wakes all waiters. Outstanding leases stay valid until they end.
   void close();
-  /// Does the same, and waits until devices have completed the work of ended leases. If `deadline` passes first, abandons the work
-  /// in flight: its lanes, their memory and their devices are kept until the process ends, because a device may still use
-  /// them.
+  /// Closes as `close()`, and waits until devices have completed the work of ended leases. If `deadline`
+  /// passes first, abandons the work in flight: its lanes, their memory and their devices are kept until the
+  /// process ends, because a device may still use them.
   /// Errors: timed_out, naming each context and the job that failed on it.
   [[nodiscard]] Result<void> close(Deadline deadline);
 

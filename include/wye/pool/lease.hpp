@@ -20,7 +20,7 @@ namespace pool {
 struct LeaseState;
 }
 
-/// Holds one context (an ordered lane of a device) until it ends; then the context goes back to its pool.
+/// Holds one context (an ordered lane of a device). The destructor returns the context to its pool.
 /// Commands execute in submission order. Calls return nothing: the first failure sticks, and `wait` returns it.
 /// Threads: one thread at a time; may move between threads.
 class WYE_API Lease {
@@ -74,8 +74,9 @@ class WYE_API Lease {
   void submit(Sequence& sequence);
   /// Submits, and returns the point at which all submitted commands are complete.
   SyncPoint point();
-  /// Delays later commands until `point`, of the same device, is reached. A point that work of the application reaches must
-  /// have been submitted to the driver before: until it is reached, the device's queue may stand still.
+  /// Delays later commands until `point`, of the same device, is reached. The work that reaches a point of
+  /// the application must have been submitted to the driver before: until the point is reached, the device's
+  /// queue may block.
   void wait_for(const SyncPoint& point);
   /// Submits, and signals `point` of the application (`interop`) when all submitted commands are complete.
   void signal(const SyncPoint& point);
@@ -90,7 +91,7 @@ class WYE_API Lease {
   Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size);
   void upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset);
   void download_bytes(const Buffer& source, std::span<std::byte> target, Bytes offset);
-  /// Gives the context back to its pool.
+  /// Returns the context to its pool.
   struct WYE_API End {
     void operator()(pool::LeaseState* state) const noexcept;
   };

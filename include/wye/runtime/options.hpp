@@ -40,7 +40,8 @@ using ReloadSink = std::function<void(const Reload&)>;
 /// | clock         | steady clock      | -                 |                                             |
 /// | close_timeout | see Runtime       | WYE_CLOSE_TIMEOUT | seconds, or with ms, s                      |
 ///
-/// A host that lets its operator set variables, and sets some options itself, begins with `from_environment`:
+/// An application that lets its operator set variables, and sets some options itself, begins with
+/// `from_environment`:
 ///
 ///     auto options = wye::RuntimeOptions::from_environment();
 ///     if (!options) return options.error();
@@ -56,9 +57,9 @@ struct RuntimeOptions {
   /// log get the error once. Costs one thread, which sleeps between changes.
   bool hot_reload = false;
   ReloadSink on_reload = {};
-  LogSink log = {};                   ///< of each part that has no sink of its own
+  LogSink log = {};                   ///< used by each part without a sink
   std::string log_level = "warning";  ///< of `log`; rooms can differ: "warning,cache=debug"
-  const Clock* clock = nullptr;       ///< of each part that has none of its own; null: the steady clock
+  const Clock* clock = nullptr;       ///< used by each part without a clock; null: the steady clock
   /// Limits the destruction of the last copy of the runtime, and is the limit of pool and scheduler. See `Runtime`.
   std::optional<Duration> close_timeout = std::nullopt;
 

@@ -35,10 +35,10 @@ struct Metrics {
 /// Owns a ContextPool, a ShaderCache and a Scheduler. Copies share one runtime; a process may open several. The runtime
 /// closes with its last copy: queued jobs complete as `closed`, and the destructor waits for running jobs.
 ///
-/// `RuntimeOptions::close_timeout` limits this wait. Work that is unfinished then is abandoned, as by `close(deadline)`. By
-/// default running jobs and host functions have no limit here, because they use memory of the host; jobs have their time
-/// limits. Work that a GPU still has in flight after that, of jobs that timed out and leases that ended, is abandoned after
-/// 10 s.
+/// `RuntimeOptions::close_timeout` limits this wait. Work that is unfinished then is abandoned, as by
+/// `close(deadline)`. By default the wait for running jobs and host functions has no limit, because they use
+/// memory of the application; jobs have their time limits. Work of timed-out jobs and ended leases that is
+/// still in flight on a GPU is abandoned after 10 s.
 ///
 /// A child of `fork` cannot use objects that its parent opened. Every call on them returns `closed` at once, and their
 /// destructors do nothing. The child opens a runtime of its own. CUDA is off in a child if its parent has initialized CUDA.
@@ -77,14 +77,15 @@ class WYE_API Runtime {
   Array<T> array(std::uint64_t count) {
     return Array<T>(make_array({}, count, element_type<T>(), sizeof(T)));
   }
-  /// Returns an array over memory of the host, which must outlive the array. `read()` writes results back to this memory.
+  /// Returns an array over memory of the application, which must outlive the array. `read()` writes results
+  /// back to this memory.
   template <class T>
   Array<T> borrow(std::span<T> memory) {
     return Array<T>(
         borrow_array(std::as_writable_bytes(memory), memory.size(), element_type<T>(), sizeof(T)));
   }
 
-  /// Returns every adapter that was found, with a reason for each that is not usable.
+  /// Returns every adapter that was found. An adapter that is not usable has the reason.
   const std::vector<AdapterInfo>& adapters() const;
   const std::vector<Device>& devices() const;
   /// Cost: that of `Device::monitor` for each device.
@@ -96,9 +97,9 @@ class WYE_API Runtime {
 
   /// Completes queued jobs as `closed`, waits for running jobs, and refuses new ones. A second call has no effect.
   void close();
-  /// Does the same, and waits until `deadline` for running jobs and for work in flight on devices. Abandons what is
-  /// unfinished then: memory that a thread or device may still use is not freed, and the destructor does not wait for it
-  /// either. See `Scheduler::close` and `ContextPool::close`.
+  /// Closes as `close()`, and waits until `deadline` for running jobs and for work in flight on devices.
+  /// Abandons work that is unfinished then: memory that a thread or device may still use is not freed, and
+  /// the destructor does not wait for it. See `Scheduler::close` and `ContextPool::close`.
   /// Errors: timed_out, naming each abandoned job with its tag and device, and each context with work in flight.
   [[nodiscard]] Result<void> close(Deadline deadline);
 

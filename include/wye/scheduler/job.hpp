@@ -14,7 +14,7 @@
 namespace wye {
 inline namespace v0 {
 
-/// Names a kind of work and selects the row of the preference table. Hosts may add their own:
+/// Names a kind of work and selects a row of the preference table. Applications may add types:
 /// `inline constexpr wye::WorkloadType physics{"physics"};`.
 struct WorkloadType {
   std::string_view name;  ///< must be valid until the process ends
@@ -36,10 +36,10 @@ WYE_LOCAL inline constexpr WorkloadType custom{"custom"};
 /// Orders the queued jobs.
 enum class Priority : std::uint8_t { low, normal, high };
 
-/// Selects what happens if the first choice of device cannot run a job.
+/// Selects the behaviour if the first choice of device cannot run a job.
 enum class Fallback : std::uint8_t {
-  allow,   ///< the next device runs it; `Ticket::explain` has the reason
-  warn,    ///< the same, with a warning in the log
+  allow,   ///< the next device runs the job; `Ticket::explain` has the reason
+  warn,    ///< as `allow`, with a warning in the log
   forbid,  ///< the job fails
 };
 
@@ -47,25 +47,26 @@ enum class Fallback : std::uint8_t {
 /// Threads: thread-compatible. Host memory among the arguments is borrowed until the job has completed.
 class Job {
  public:
-  /// Makes a job of one call, with the name of its kernel.
+  /// Creates a job of one call, named after its kernel.
   Job(Call call, WorkloadType type = workload_types::custom)  // NOLINT: a call is a job
       : first_(std::move(call)), type_(type) {}
-  /// Makes a job of calls that run in order on one device. Each call sees the results of those before it.
+  /// Creates a job of calls that run in order on one device. Each call sees the results of the calls before
+  /// it.
   static Job sequence(std::string name, WorkloadType type, Call first, std::vector<Call> rest = {}) {
     Job job(std::move(first), type);
     job.name_ = std::move(name);
     job.rest_ = std::move(rest);
     return job;
   }
-  /// Makes a job that builds `kernel` for a device, including the driver's code, and runs nothing. The first use of the
-  /// kernel then costs no more than later ones. The job takes no lane. If `JobOptions::on` names no device, the preferences
-  /// of shader_compilation choose it.
+  /// Creates a job that builds `kernel` for a device, including the driver's code, and runs nothing. The
+  /// first use of the kernel then costs no more than later uses. The job needs no lane. If `JobOptions::on`
+  /// is empty, the preferences of shader_compilation choose the device.
   static Job build(const AnyKernel& kernel) {
     Job job(Call(kernel.programs_, {}), workload_types::shader_compilation);
     job.is_build_ = true;
     return job;
   }
-  /// Makes a job that cannot run: its ticket returns `error`.
+  /// Creates a job that cannot run: its ticket returns `error`.
   static Job failed(std::string name, WorkloadType type, Error error) {
     return Job(std::move(name), type, std::move(error));
   }

@@ -24,18 +24,18 @@ class Core;
 }
 
 /// One row of the preference table. Jobs of `type` whose operands have at least `at_least` bytes try the `backends` in this
-/// order. If several rows of a type apply, the scheduler uses the row with the largest `at_least`. Devices of other backends
-/// come after the named ones; a Vulkan device that runs on the CPU comes last.
+/// order. If several rows of a type apply, the scheduler uses the row with the largest `at_least`. Devices of
+/// other backends come after the named backends; a Vulkan device that runs on the CPU comes last.
 struct Preference {
   WorkloadType type;
   Bytes at_least;
   std::vector<std::string> backends;
 };
 
-/// Returns the default table: small work stays on the CPU, large work goes to a GPU.
+/// Returns the default table: small work runs on the CPU, large work on a GPU.
 WYE_API std::vector<Preference> default_preferences();
 
-/// Options of `Scheduler::open`. The variables are read by `RuntimeOptions::from_environment` alone.
+/// Options of `Scheduler::open`. Only `RuntimeOptions::from_environment` reads the variables.
 ///
 /// | option           | default      | environment          | unit, range                          |
 /// |------------------|--------------|----------------------|--------------------------------------|
@@ -106,10 +106,11 @@ class WYE_API Scheduler {
   SchedulerMetrics metrics() const;
   /// Completes queued jobs as `closed`, waits for running jobs, and refuses new ones.
   void close();
-  /// Does the same, and waits for running jobs until `deadline`. Jobs that still run then are abandoned: their tickets
-  /// complete as `closed`, and arrays that they write have failed and cannot be written any more. Threads cannot be stopped:
-  /// everything that an abandoned job uses is kept until the process ends. Host memory that it borrows, and a clock or log
-  /// sink of the host, must stay valid as long. A thread that runs the job in its own `wait` returns when the job ends.
+  /// Closes as `close()`, and waits for running jobs until `deadline`. Jobs that still run then are
+  /// abandoned: their tickets complete as `closed`, and arrays that they write have failed and cannot be
+  /// written any more. Threads cannot be stopped, so all objects of an abandoned job are kept until the
+  /// process ends. Host memory that it borrows, and a clock or log sink of the application, must stay valid
+  /// as long. A thread that runs the job in its own `wait` returns when the job ends.
   /// Errors: timed_out, naming each abandoned job, its tag and its device.
   [[nodiscard]] Result<void> close(Deadline deadline);
 

@@ -63,7 +63,7 @@ enum class RefusalCode : std::uint8_t {
   emulated,            ///< it is a GPU driver that runs on the CPU: it comes after all other devices
 };
 
-/// What was decided about one device.
+/// The decision about one device.
 struct Candidate {
   enum class Verdict : std::uint8_t {
     ran,      ///< it completed the job

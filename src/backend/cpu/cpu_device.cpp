@@ -19,10 +19,10 @@ namespace {
 
 using namespace device;
 
-/// Wide enough for any vector register, and the size of a cache line.
+/// The size of a cache line, and enough for every vector register.
 constexpr std::align_val_t alignment{64};
 
-/// Memory that nobody has touched yet: the system provides its pages when they are.
+/// Untouched memory: the system provides each page at its first access.
 class CpuBuffer final : public BufferBase {
  public:
   static Result<std::shared_ptr<BufferBase>> make(std::shared_ptr<DeviceBase> device, Bytes bytes,
@@ -34,7 +34,7 @@ class CpuBuffer final : public BufferBase {
     const Bytes held = buffer->device()->silicon()->account()->held() - bytes;
     const base::Sizes size(bytes, info.memory - std::min(held, info.memory));
     return Error(Errc::out_of_memory,
-                 base::text("Buffer size ({}) exceeds what is left on '{}' now ({} of {} in use).",
+                 base::text("Buffer size ({}) exceeds the available memory of '{}' ({} of {} in use).",
                             size(bytes), info.id, size(held), size(info.memory)));
   }
 
@@ -73,15 +73,14 @@ Result<std::shared_ptr<BufferBase>> CpuDevice::create_buffer(const BufferRequest
 Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artefact& artefact) {
   if (artefact.language != "host")
     return Error(Errc::unsupported,
-                 base::text("Kernel '{}' is in a language ('{}') that '{}' does not take (it takes "
-                            "'host').",
+                 base::text("The language of kernel '{}' ('{}') is not supported by device '{}' ('host').",
                             artefact.kernel, artefact.language, info().id));
   if (!artefact.host)
     return Error(Errc::invalid_argument,
                  base::text("Kernel '{}' for '{}' has no host function.", artefact.kernel, info().id));
   if (!info().features.contains(artefact.needs))
     return Error(Errc::unsupported,
-                 base::text("Kernel '{}' needs features ({}) that '{}' does not have.", artefact.kernel,
+                 base::text("Kernel '{}' needs {}, which device '{}' does not support.", artefact.kernel,
                             to_string(artefact.needs.without(info().features)), info().id));
   return std::shared_ptr<ExecutableBase>(base::make_own<CpuExecutable>(shared_from_this(), artefact));
 }

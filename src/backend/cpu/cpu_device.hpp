@@ -1,5 +1,5 @@
 #pragma once
-/// The CPU as a device: its memory is the host's, its kernels are functions, its threads are the process's team.
+/// The CPU as a device: host memory, host functions, the threads of the process's team.
 #include <memory>
 #include <span>
 #include <string_view>
@@ -42,7 +42,7 @@ class CpuExecutable final : public device::ExecutableBase {
   CpuExecutable(std::shared_ptr<device::DeviceBase> device, const device::Artefact& artefact)
       : ExecutableBase(std::move(device), artefact) {}
   Bytes bytes() const noexcept override { return {}; }
-  /// What its items have cost so far.
+  /// Returns the measured cost of its items.
   base::Pace& pace() const noexcept { return pace_; }
 
  private:

@@ -23,7 +23,7 @@ namespace {
 
 using namespace device;
 
-/// Host functions that this thread is inside of.
+/// The number of host functions on the stack of this thread.
 thread_local int host_functions = 0;
 
 class InsideHostFunction {
@@ -46,7 +46,7 @@ void fill(std::byte* target, Bytes bytes, std::uint32_t pattern) {
     std::memcpy(target + i, &pattern, sizeof(pattern));
 }
 
-/// An operand as host functions get it. It holds nothing: the recording does.
+/// Returns an operand in the form that host functions receive. It owns nothing; the recording does.
 Operand in_place(const Operand& operand) {
   Operand o;
   o.kind = Operand::Kind::host;
@@ -74,14 +74,14 @@ std::string what_of(const std::exception_ptr& thrown) {
   } catch (const std::exception& exception) {
     return exception.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 
 }  // namespace
 
-/// The queue of a lane. It may outlive its lane while the team or a timeline still has to call it; then it holds no work.
-/// It uses the team only while it holds work.
+/// The queue of a lane. It may outlive its lane until the last call of the team or a timeline; then it has no
+/// work. It uses the team only while it has work.
 class Queue : public std::enable_shared_from_this<Queue> {
  public:
   explicit Queue(const CpuDevice& device)
@@ -107,16 +107,16 @@ class Queue : public std::enable_shared_from_this<Queue> {
   struct Job {
     std::uint64_t value = 0;
     std::shared_ptr<const Recording> recording;
-    std::size_t begin = 0;                 // commands before it have been done at the submission
-    std::unique_ptr<std::byte[]> uploads;  // what those after it upload, one behind the other
+    std::size_t begin = 0;                 // earlier commands were executed by `submit`
+    std::unique_ptr<std::byte[]> uploads;  // copies of the later uploads, concatenated
     std::vector<TimelinePoint> waits;
     StopToken stop;
-    bool caller_works = false;     // the thread that waits for it does it, whatever its deadline
-    std::optional<Error> failure;  // of what it waited for
+    bool caller_works = false;     // the waiting thread runs it, whatever its deadline
+    std::optional<Error> failure;  // the failure of a timeline that it waited for
   };
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
 
-  void look(base::Lock& lock);
+  void update_state(base::Lock& lock);
   void resume(const Error* failure);
   void post(base::Lock& lock);
   void run(base::Lock& lock, std::uint64_t up_to);
@@ -127,23 +127,24 @@ class Queue : public std::enable_shared_from_this<Queue> {
 
   const std::string device_id_;
   const Error no_memory_{Errc::out_of_memory,
-                         "The host has no memory left to run a kernel."};  // made while there is some
-  const Error ended_{Errc::closed, base::text("A lane of '{}' has ended.", device_id_)};  // likewise
+                         "The host has no memory left to run a kernel."};  // created in advance
+  const Error ended_{Errc::closed,
+                     base::text("A lane of '{}' has ended.", device_id_)};  // created in advance
   base::Team& team_;
   const std::shared_ptr<HostTimeline> timeline_;
   std::uint64_t last_ = 0;  // of the submitting thread
 
   std::mutex mutex_;
   State state_ = State::idle;
-  bool posted_ = false;  // the team has been asked to run us and has not begun
+  bool posted_ = false;  // the team has a request to run this, and has not begun
   std::deque<Job> jobs_;
   std::optional<Error> failure_;
   base::Gate drained_;
 
   std::mutex download_mutex_;
-  std::uint64_t abandoned_ = 0;  // downloads up to this value are not wanted any more
+  std::uint64_t abandoned_ = 0;  // downloads up to this value are dropped
 
-  std::vector<Operand> operands_;  // of the dispatch that is running
+  std::vector<Operand> operands_;  // of the running dispatch
 };
 
 Result<std::uint64_t> Queue::submit(const Submission& submission) {
@@ -165,8 +166,8 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
     at_once = state_ == State::idle && jobs_.empty() && job.waits.empty();
   }
 
-  // The caller may reuse the sources of uploads when this returns: they are copied to their target if no job is before
-  // them, otherwise aside.
+  // The caller may change the sources of uploads after this returns. Uploads are executed now if the queue is
+  // idle, otherwise their sources are copied.
   const std::span<const Command> commands = job.recording->commands();
   const auto is_upload = [](const Command& command) { return command.kind == Command::Kind::upload; };
   if (at_once) {
@@ -180,15 +181,15 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
       return last_;
     }
   }
-  Bytes aside;
+  Bytes staged;
   for (const Command& command : commands.subspan(job.begin))
-    if (is_upload(command)) aside += command.host_bytes;
-  if (aside.count != 0) {
-    job.uploads.reset(new (std::nothrow) std::byte[aside.count]);
+    if (is_upload(command)) staged += command.host_bytes;
+  if (staged.count != 0) {
+    job.uploads.reset(new (std::nothrow) std::byte[staged.count]);
     if (!job.uploads)
       return Error(Errc::out_of_memory,
-                   base::text("The host has no room for what a submission to '{}' uploads ({}).", device_id_,
-                              to_string(aside)));
+                   base::text("The host has no memory for the uploads of a submission to '{}' ({}).",
+                              device_id_, to_string(staged)));
     std::byte* next = job.uploads.get();
     for (const Command& command : commands.subspan(job.begin)) {
       if (!is_upload(command)) continue;
@@ -201,14 +202,15 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
   jobs_.push_back(std::move(job));
   last_ = last_ + 1;
   if (state_ == State::idle) {
-    look(lock);
+    update_state(lock);
     if (state_ == State::ready && !submission.caller_waits) post(lock);
   }
   return last_;
 }
 
-/// Decides how the first job continues. No job is running, and `lock` is held; it may be released meanwhile.
-void Queue::look(base::Lock& lock) {
+/// Determines the state of the first job. Requires that no job runs and that `lock` is held. May release the
+/// lock temporarily.
+void Queue::update_state(base::Lock& lock) {
   state_ = State::idle;
   if (jobs_.empty()) return drained_.wake_all();
   Job& job = jobs_.front();
@@ -221,7 +223,7 @@ void Queue::look(base::Lock& lock) {
   state_ = State::waiting;
   const TimelinePoint point = job.waits.back();
   lock.unlock();
-  // A HostTimeline, as all timelines of this device are, needs no thread for it.
+  // All timelines of this device are HostTimelines, which need no thread for callbacks.
   bool is_watched = false;
   try {
     is_watched = bool(point.timeline->when(
@@ -235,7 +237,7 @@ void Queue::look(base::Lock& lock) {
   state_ = State::ready;
 }
 
-/// Goes on with the first job: the timeline that it waits for has reached its value, or has failed.
+/// Continues the first job after the timeline that it waits for has reached its value or failed.
 void Queue::resume(const Error* failure) {
   base::Lock lock(mutex_);
   if (failure) {
@@ -243,25 +245,25 @@ void Queue::resume(const Error* failure) {
     job.failure = *failure;
     job.waits.clear();
   }
-  look(lock);
+  update_state(lock);
   if (state_ == State::ready) post(lock);
 }
 
-/// Asks the team to run what is ready. The lock is held, so that the job cannot end, and the team with it, before the
-/// team has taken the request. If the system gives the team no thread, or there is no
-/// memory, the calling thread runs it.
+/// Posts the ready jobs to the team. The lock is held, because otherwise the job and the team could end
+/// before the team has the request. If the team has no thread, or there is no memory, the calling thread runs
+/// the jobs.
 void Queue::post(base::Lock& lock) {
   if (std::exchange(posted_, true)) return;
-  bool taken = false;
+  bool posted = false;
   try {
-    taken = team_.post([self = shared_from_this()] {
+    posted = team_.post([self = shared_from_this()] {
       base::Lock held(self->mutex_);
       self->posted_ = false;
       self->run(held, all);
     });
   } catch (...) {  // no memory
   }
-  if (taken) return;
+  if (posted) return;
   posted_ = false;
   const auto self = shared_from_this();
   run(lock, all);
@@ -277,7 +279,7 @@ void Queue::run(base::Lock& lock, std::uint64_t up_to) {
     lock.unlock();
     finish(std::move(job));
     lock.lock();
-    look(lock);
+    update_state(lock);
   }
 }
 
@@ -289,9 +291,9 @@ void Queue::finish(Job job) {
       job.failure = no_memory_;
     }
   }
-  job.recording.reset();  // before the value is reached: then a thread may use the recording again
+  job.recording.reset();  // before the value is reached, because then a thread may reuse the recording
   if (!job.failure) {
-    (void)timeline_->reach(job.value);  // larger than the one before: they run in order
+    (void)timeline_->reach(job.value);  // cannot fail: values increase in order
     return;
   }
   {
@@ -323,7 +325,7 @@ std::optional<Error> Queue::execute(const Job& job) {
         if (auto failure = dispatch(command, operands, job.stop)) return failure;
         break;
       case Command::Kind::release:
-      case Command::Kind::acquire: break;  // no driver has this memory
+      case Command::Kind::acquire: break;  // this memory has no owner to change
     }
   }
   return std::nullopt;
@@ -348,7 +350,7 @@ std::optional<Error> Queue::dispatch(const Command& command, std::span<const Ope
   };
   const std::uint64_t count = command.items.count();
   const auto& executable =
-      static_cast<const CpuExecutable&>(*command.executable);  // this device takes no other
+      static_cast<const CpuExecutable&>(*command.executable);  // this device creates no other class
   if (count != 0) team_.each(count, grain_for(artefact, command.items), chunk, executable.pace());
   if (!thrown) return std::nullopt;
   return Error(Errc::kernel_failed,

@@ -10,10 +10,10 @@ namespace cpu {
 
 class Queue;
 
-/// A submission starts on the team when those before it and the values it waits for are done; nothing waits on a team
-/// thread. A `wait` takes a submission that has not started and runs it on the calling thread: one that was given with
-/// `caller_waits`, and any where the wait has no deadline that it could miss, or is inside a host function, where the
-/// team may have no thread left.
+/// A submission starts on the team when earlier submissions have completed and its waits are reached. Nothing
+/// waits on a thread of the team. A `wait` runs a submission that has not started on the calling thread if
+/// the submission has `caller_waits` or the wait has no deadline. Inside a host function it always does,
+/// because the team may have no free thread.
 class CpuLane final : public device::LaneBase {
  public:
   explicit CpuLane(std::shared_ptr<CpuDevice> device);
@@ -24,7 +24,7 @@ class CpuLane final : public device::LaneBase {
   const std::shared_ptr<device::Timeline>& timeline() const noexcept override { return timeline_; }
 
  private:
-  std::shared_ptr<Queue> queue_;  // shared with what the team and timelines have been asked to call later
+  std::shared_ptr<Queue> queue_;  // shared with requests to the team and callbacks of timelines
   std::shared_ptr<device::Timeline> timeline_;
 };
 

@@ -12,8 +12,8 @@ inline namespace v0 {
 namespace cuda {
 namespace {
 
-/// The entry of a backend that has no device.
-std::vector<device::Discovered> nothing(const Error& why) {
+/// Returns the entry of a backend without a device.
+std::vector<device::Discovered> no_device(const Error& why) {
   device::Discovered entry;
   entry.info.id = "cuda";
   entry.info.backend = "cuda";
@@ -26,7 +26,7 @@ std::vector<device::Discovered> nothing(const Error& why) {
 /// Threads: thread-safe.
 class CudaAdapter final : public device::Adapter {
  public:
-  /// In `context`, where the host has brought one; else the primary one.
+  /// Opens the device in `context` if it is not null, otherwise in the primary context.
   CudaAdapter(std::shared_ptr<CudaDriver> driver, PhysicalDevice physical, device::BackendOptions options,
               CUcontext context = nullptr)
       : driver_(std::move(driver)),
@@ -54,12 +54,13 @@ class CudaBackend final : public device::Backend {
 
   std::vector<device::Discovered> discover(const device::BackendOptions& options) override {
     auto opened = CudaDriver::open(options.cuda_driver);
-    if (!opened) return nothing(opened.error());
+    if (!opened) return no_device(opened.error());
     const std::shared_ptr<CudaDriver> driver = *std::move(opened);
     int count = 0;
     if (const CUresult r = driver->cu.DeviceGetCount(&count); r != CUDA_SUCCESS)
-      return nothing(failure(r, "cuDeviceGetCount", "The CUDA driver does not say which devices there are."));
-    if (count <= 0) return nothing(Error(Errc::unavailable, "The CUDA driver has no device."));
+      return no_device(
+          failure(r, "cuDeviceGetCount", "The CUDA driver does not return its number of devices."));
+    if (count <= 0) return no_device(Error(Errc::unavailable, "The CUDA driver has no device."));
     std::vector<device::Discovered> found;
     for (int i = 0; i < count; ++i) {
       PhysicalDevice physical = describe(*driver, i);
@@ -74,14 +75,13 @@ class CudaBackend final : public device::Backend {
   Result<device::Discovered> adopt(const NativeDevice& native, std::string id,
                                    const device::BackendOptions& options) override {
     if (native.device == 0)
-      return Error(Errc::invalid_argument,
-                   base::text("The device that the host brings as '{}' comes without its context.", id));
+      return Error(Errc::invalid_argument, base::text("The CUDA context of native device '{}' is null.", id));
     auto opened = CudaDriver::open(options.cuda_driver);
     if (!opened) return std::move(opened).error();
     const std::shared_ptr<CudaDriver> driver = *std::move(opened);
     int count = 0;
     if (const CUresult r = driver->cu.DeviceGetCount(&count); r != CUDA_SUCCESS)
-      return failure(r, "cuDeviceGetCount", "The CUDA driver does not say which devices there are.");
+      return failure(r, "cuDeviceGetCount", "The CUDA driver does not return its number of devices.");
     for (int i = 0; i < count; ++i) {
       PhysicalDevice physical = describe(*driver, i);
       if (static_cast<std::uint64_t>(physical.handle) != native.physical) continue;
@@ -93,9 +93,10 @@ class CudaBackend final : public device::Backend {
                                                     handle_of<CUcontext>(native.device));
       return found;
     }
-    return Error(Errc::invalid_argument,
-                 base::text("The device that the host brings as '{}' is number {} of {} of the driver.", id,
-                            native.physical, count));
+    return Error(
+        Errc::invalid_argument,
+        base::text("The number of native device '{}' ({}) is not below the number of CUDA devices ({}).", id,
+                   native.physical, count));
   }
 };
 
@@ -153,7 +154,7 @@ PhysicalDevice describe(const CudaDriver& driver, int index) {
       .buffer = info.memory,
       .descriptor_range = info.memory,
       .shared_memory = Bytes{number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)},
-      // As drivers for CUDA 12.1 and newer have it, from Volta on.
+      // The limit of drivers for CUDA 12.1 and newer, on Volta and newer.
       .parameter_bytes = Bytes{major >= 7 ? 32764u : 4096u},
       .bound_buffers = 0,
       .offset_alignment = 1,
@@ -165,16 +166,16 @@ PhysicalDevice describe(const CudaDriver& driver, int index) {
   const bool has_addresses = attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) != 0;
   const int mode = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
   if (failed != CUDA_SUCCESS)
-    info.reason = base::text("The CUDA driver does not describe its device {} ({} -> {} ({})).", index,
-                             failed_call, meaning(failed).name, static_cast<int>(failed));
-  else if (driver.dead())
-    info.reason = driver.cause_of_death();
+    info.reason = base::text("The CUDA driver does not return the properties of device {} ({} -> {} ({})).",
+                             index, failed_call, meaning(failed).name, static_cast<int>(failed));
+  else if (driver.disabled())
+    info.reason = driver.disabled_reason();
   else if (mode == CU_COMPUTEMODE_PROHIBITED)
     info.reason = base::text("The compute mode of '{}' forbids contexts.", info.name);
   else if (!has_pools)
     info.reason = base::text("The driver of '{}' has no memory pools.", info.name);
   else if (!has_addresses)
-    info.reason = base::text("'{}' has no addresses in common with the host.", info.name);
+    info.reason = base::text("'{}' does not share an address space with the host.", info.name);
   info.usable = info.reason.empty();
   return physical;
 }

@@ -19,30 +19,32 @@ Result<std::shared_ptr<device::BufferBase>> CudaBuffer::create(std::shared_ptr<C
   auto charge = device->charge(request);
   if (!charge) return std::move(charge).error();
   auto buffer = base::make_own<CudaBuffer>(std::move(device), request.bytes, *std::move(charge));
-  if (auto taken = buffer->take(request); !taken) return std::move(taken).error();
+  if (auto taken = buffer->allocate_memory(request); !taken) return std::move(taken).error();
   return std::shared_ptr<device::BufferBase>(std::move(buffer));
 }
 
-Result<void> CudaBuffer::take(const device::BufferRequest& request) {
+Result<void> CudaBuffer::allocate_memory(const device::BufferRequest& request) {
   CudaDevice& device = cuda();
   const CurrentContext current(device);
   if (!current) return current.error();
   const auto refused = [&](CUresult r, const char* api) {
     if (r != CUDA_ERROR_OUT_OF_MEMORY)
       return device.failed(
-          r, api, base::text("Device '{}' gives no buffer of {}.", device.info().id, to_string(bytes())));
+          r, api,
+          base::text("Device '{}' cannot allocate a buffer of {}.", device.info().id, to_string(bytes())));
     const MemoryInfo memory = device.memory();
     const base::Sizes size(bytes(), memory.available);
-    // What is left may be enough, and not in one piece.
+    // The available memory may be large enough, but fragmented.
     return device.failed(
         r, api,
         bytes() > memory.available
-            ? base::text("Buffer size ({}) exceeds what is left on '{}' now ({} available of {}).",
+            ? base::text("Buffer size ({}) exceeds the available memory of device '{}' ({} of {}).",
                          size(bytes()), device.info().id, size(memory.available), size(memory.total))
-            : base::text("Device '{}' has no room for a buffer of {} now, in one piece ({} available of {}).",
+            : base::text("Device '{}' has no contiguous memory for a buffer of {} ({} of {} available).",
                          device.info().id, size(bytes()), size(memory.available), size(memory.total)));
   };
-  const std::size_t size = std::max<std::size_t>(bytes().count, 16);  // the driver knows no empty memory
+  const std::size_t size =
+      std::max<std::size_t>(bytes().count, 16);  // the driver refuses allocations of no bytes
   if (request.use == device::MemoryUse::transfer) {
     void* host = nullptr;
     if (const CUresult r =
@@ -61,28 +63,28 @@ Result<void> CudaBuffer::take(const device::BufferRequest& request) {
     return device.cu.MemAllocFromPoolAsync(&address_, size, pool_->handle(), device.memory_stream());
   };
   CUresult r = allocate();
-  // What is being given back, in one piece what the pool kept in several, and what other lanes keep and do not use.
+  // Completes outstanding frees, and returns the unused memory of all pools to the driver.
   if (r == CUDA_ERROR_OUT_OF_MEMORY && device.cu.StreamSynchronize(device.memory_stream()) == CUDA_SUCCESS &&
       device.pools().trim() == CUDA_SUCCESS)
     r = allocate();
   if (r != CUDA_SUCCESS) return address_ = 0, refused(r, "cuMemAllocFromPoolAsync");
-  return device.memory_taken();  // nobody waits for it: lanes begin behind it
+  return device.record_allocation();  // the host does not wait: lanes do
 }
 
 CudaBuffer::~CudaBuffer() {
   CudaDevice& device = cuda();
-  if (is_hosts_) {
+  if (is_borrowed_) {
     if (release_) release_();
     return;
   }
   if (device.lost() || (!host_ && address_ == 0)) return;
   const CurrentContext current(device);
   if (!current) return;
-  // Nobody uses it any more: recordings in flight hold their buffers.
+  // The buffer is not in use: recordings in flight hold their buffers.
   if (host_)
-    device.heard(device.cu.MemFreeHost(host_), "cuMemFreeHost");
+    device.lose_if_fatal(device.cu.MemFreeHost(host_), "cuMemFreeHost");
   else
-    device.heard(device.cu.MemFreeAsync(address_, device.memory_stream()), "cuMemFreeAsync");
+    device.lose_if_fatal(device.cu.MemFreeAsync(address_, device.memory_stream()), "cuMemFreeAsync");
 }
 
 }  // namespace cuda

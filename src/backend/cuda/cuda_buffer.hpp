@@ -1,5 +1,5 @@
 #pragma once
-/// Memory of one device: of its pool, or pinned memory of the host.
+/// Buffers: memory of a device's pool, or pinned memory of the host.
 #include <wye/base/result.hpp>
 
 #include <memory>
@@ -16,7 +16,7 @@ class CudaBuffer final : public device::BufferBase {
   /// Errors: out_of_memory, over_budget, device_lost.
   static Result<std::shared_ptr<device::BufferBase>> create(std::shared_ptr<CudaDevice> device,
                                                             const device::BufferRequest& request);
-  /// A buffer over the host's own memory.
+  /// Creates a buffer over memory of the application. The destructor calls `release`.
   static std::shared_ptr<device::BufferBase> adopt(std::shared_ptr<CudaDevice> device,
                                                    const NativeMemory& memory, Release release);
   using BufferBase::BufferBase;
@@ -25,12 +25,12 @@ class CudaBuffer final : public device::BufferBase {
   std::byte* host() const noexcept override { return host_; }
 
  private:
-  Result<void> take(const device::BufferRequest& request);
+  Result<void> allocate_memory(const device::BufferRequest& request);
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   CUdeviceptr address_ = 0;
   std::byte* host_ = nullptr;
-  std::shared_ptr<CudaPool> pool_;  // that it is of
-  bool is_hosts_ = false;           // the host frees it
+  std::shared_ptr<CudaPool> pool_;  // null for pinned and adopted memory
+  bool is_borrowed_ = false;        // the application frees it
   Release release_;
 };
 

@@ -32,23 +32,23 @@ CurrentContext::~CurrentContext() {
   CUcontext popped = nullptr;
   const CUresult r = device_.cu.CtxPopCurrent(&popped);
   if (r == CUDA_SUCCESS) return;
-  // It may have said an error of what came before, and popped all the same.
+  // The result may be an error of earlier work, although the call popped the context.
   CUcontext current = nullptr;
   for (int tries = 0; tries < 2; ++tries)
     if (device_.cu.CtxGetCurrent(&current) == CUDA_SUCCESS) {
       if (current == context_) (void)device_.cu.CtxPopCurrent(&popped);
       break;
     }
-  device_.heard(r, "cuCtxPopCurrent");
+  device_.lose_if_fatal(r, "cuCtxPopCurrent");
 }
 
 Error CurrentContext::error() const {
   return device_.failed(result_, "cuCtxPushCurrent",
-                        base::text("The context of device '{}' cannot be used.", device_.info().id));
+                        base::text("The context of device '{}' cannot be made current.", device_.info().id));
 }
 
-MakingContext::MakingContext(CudaDevice& device) noexcept
-    : lock_(device.partition_ ? std::unique_lock(device.making_) : std::unique_lock<std::mutex>()),
+CreationContext::CreationContext(CudaDevice& device) noexcept
+    : lock_(device.partition_ ? std::unique_lock(device.creation_mutex_) : std::unique_lock<std::mutex>()),
       current_(device, device.work_context()) {}
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical)
@@ -64,9 +64,9 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice&
 Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver> driver,
                                                      const PhysicalDevice& physical,
                                                      const device::BackendOptions& options) {
-  if (driver->dead())
+  if (driver->disabled())
     return Error(Errc::unavailable,
-                 base::text("Device '{}' cannot be opened. {}", physical.info.id, driver->cause_of_death()));
+                 base::text("Device '{}' cannot be opened. {}", physical.info.id, driver->disabled_reason()));
   auto device = base::own(new CudaDevice(std::move(driver), physical));
   if (auto created = device->create(options); !created) return std::move(created).error();
   return device;
@@ -77,9 +77,9 @@ Error CudaDevice::refused(CUresult result, const char* api) {
       result, api,
       result == CUDA_ERROR_DEVICE_UNAVAILABLE
           ? base::text(
-                "Device '{}' ({}) is taken: its compute mode lets one process have it, and another has.",
+                "Device '{}' ({}) is in exclusive use by another process, as its compute mode demands.",
                 info().id, info().name)
-          : base::text("The driver of '{}' ({}) does not open the device.", info().id, info().name));
+          : base::text("The driver cannot open device '{}' ({}).", info().id, info().name));
 }
 
 Result<void> CudaDevice::create(const device::BackendOptions& options) {
@@ -90,13 +90,13 @@ Result<void> CudaDevice::create(const device::BackendOptions& options) {
   retained_ = true;
   kept_memory_ = options.kept_memory;
   if (options.isolation == Isolation::partition)
-    if (auto divided = divide(options.partition); !divided) return divided;
-  return furnish();
+    if (auto divided = create_partition(options.partition); !divided) return divided;
+  return create_objects();
 }
 
-/// Makes what the device needs in its context.
-Result<void> CudaDevice::furnish() {
-  const MakingContext current(*this);
+/// Creates the memory stream and its event, and reads the properties of the processors.
+Result<void> CudaDevice::create_objects() {
+  const CreationContext current(*this);
   if (!current) return current.error();
   int count = 0, clusters = 0, cooperative = 0;
   for (const auto& [attribute, value] : {std::pair{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &count},
@@ -115,16 +115,17 @@ Result<void> CudaDevice::furnish() {
   return {};
 }
 
-Result<void> CudaDevice::divide(Partition wish) {
+Result<void> CudaDevice::create_partition(Partition wish) {
   if (!cu.DeviceGetDevResource || !cu.DevSmResourceSplitByCount || !cu.DevResourceGenerateDesc ||
       !cu.GreenCtxCreate || !cu.GreenCtxDestroy || !cu.CtxFromGreenCtx || !cu.GreenCtxStreamCreate)
     return Error(
         Errc::unsupported,
-        base::text("Device '{}' cannot be divided: its driver ({}) has no green contexts, which came with "
-                   "CUDA 12.5.",
-                   info().id, info().driver));
+        base::text(
+            "Device '{}' cannot be partitioned: its driver ({}) has no green contexts (CUDA 12.5 or newer).",
+            info().id, info().driver));
   const auto refused = [&](CUresult r, const char* api) {
-    Error error = failed(r, api, base::text("Device '{}' ({}) cannot be divided.", info().id, info().name));
+    Error error =
+        failed(r, api, base::text("Device '{}' ({}) cannot be partitioned.", info().id, info().name));
     return lost() ? error : Error(Errc::unsupported, error.sentence(), *error.native());
   };
   CUdevResource all{}, part{}, rest{};
@@ -135,7 +136,7 @@ Result<void> CudaDevice::divide(Partition wish) {
   const unsigned wanted = wish.multiprocessors != 0 ? wish.multiprocessors : share;
   if (wanted > all.sm.smCount)
     return Error(Errc::unsupported,
-                 base::text("A partition of {} multiprocessors is more than device '{}' ({}) has ({}).",
+                 base::text("Partition size ({} multiprocessors) exceeds the size of device '{}' ({}, {}).",
                             wanted, info().id, info().name, all.sm.smCount));
   unsigned parts = 1;
   if (const CUresult r = cu.DevSmResourceSplitByCount(&part, &parts, &all, &rest, 0, wanted);
@@ -161,20 +162,20 @@ CudaDevice::~CudaDevice() {
   timelines_.end();
   waiter_.end();
   if (!context_) return;
-  // What a lost device might still write is the context's to free.
+  // A lost device might still write to its memory. The release of the context frees it.
   if (!lost()) {
     const CurrentContext current(*this);
     if (current) {
       if (memory_stream_) {
-        heard(cu.StreamSynchronize(memory_stream_), "cuStreamSynchronize");
-        heard(cu.StreamDestroy(memory_stream_), "cuStreamDestroy");
+        lose_if_fatal(cu.StreamSynchronize(memory_stream_), "cuStreamSynchronize");
+        lose_if_fatal(cu.StreamDestroy(memory_stream_), "cuStreamDestroy");
       }
-      if (memory_event_) heard(cu.EventDestroy(memory_event_), "cuEventDestroy");
-      for (const CUevent event : idle_events_) heard(cu.EventDestroy(event), "cuEventDestroy");
+      if (memory_event_) lose_if_fatal(cu.EventDestroy(memory_event_), "cuEventDestroy");
+      for (const CUevent event : idle_events_) lose_if_fatal(cu.EventDestroy(event), "cuEventDestroy");
     }
   }
   pools_.end();
-  if (partition_ && !lost()) heard(cu.GreenCtxDestroy(partition_), "cuGreenCtxDestroy");
+  if (partition_ && !lost()) lose_if_fatal(cu.GreenCtxDestroy(partition_), "cuGreenCtxDestroy");
   if (retained_) (void)cu.DevicePrimaryCtxRelease(handle_);
 }
 
@@ -191,8 +192,8 @@ MemoryInfo CudaDevice::memory() {
   if (!current) return memory;
   std::size_t free = 0, total = 0;
   if (const CUresult r = cu.MemGetInfo(&free, &total); r != CUDA_SUCCESS)
-    return heard(r, "cuMemGetInfo"), memory;
-  // What pools keep goes to whoever needs it.
+    return lose_if_fatal(r, "cuMemGetInfo"), memory;
+  // Unused memory of the pools is available to every allocation.
   memory.available = std::min(Bytes{free} + pools_.idle(), memory.total);
   return memory;
 }
@@ -244,11 +245,11 @@ bool CudaDevice::reaches(const device::DeviceBase& other) const noexcept {
   int can = 0;
   try {
     const bool does = cu.DeviceCanAccessPeer(&can, handle_, peer.handle_) == CUDA_SUCCESS && can != 0 &&
-                      peer.pools_.let_in(handle_) == CUDA_SUCCESS;
+                      peer.pools_.allow_access(handle_) == CUDA_SUCCESS;
     const std::lock_guard lock(peer.peers_mutex_);
     peer.peers_.emplace(handle_, does);
     return does;
-  } catch (...) {  // it is asked again
+  } catch (...) {  // the next call asks the driver again
     return false;
   }
 }
@@ -257,9 +258,9 @@ std::shared_ptr<device::ReplayBase> CudaDevice::create_replay() { return base::m
 
 Result<CUstream> CudaDevice::create_stream(device::LanePriority priority) {
   const auto refused = [&](CUresult r, const char* api) {
-    return failed(r, api, base::text("Device '{}' gives no stream.", info().id));
+    return failed(r, api, base::text("Device '{}' cannot create a stream.", info().id));
   };
-  int number = 0;  // the driver's own default, below which there is none
+  int number = 0;  // the driver's default, and the lowest priority
   if (priority == device::LanePriority::high) {
     int least = 0;
     if (const CUresult r = cu.CtxGetStreamPriorityRange(&least, &number); r != CUDA_SUCCESS)
@@ -277,21 +278,22 @@ Result<CUstream> CudaDevice::create_stream(device::LanePriority priority) {
   return stream;
 }
 
-Result<void> CudaDevice::memory_taken() {
+Result<void> CudaDevice::record_allocation() {
   if (const CUresult r = cu.EventRecord(memory_event_, memory_stream_); r != CUDA_SUCCESS)
-    return failed(r, "cuEventRecord", base::text("Device '{}' does not order its memory.", info().id));
-  memory_taken_.fetch_add(1, std::memory_order_release);
+    return failed(r, "cuEventRecord",
+                  base::text("Device '{}' cannot record the event of an allocation.", info().id));
+  allocations_.fetch_add(1, std::memory_order_release);
   return {};
 }
 
 Result<void> CudaDevice::order_behind_memory(CudaStream& stream) {
-  const std::uint64_t taken = memory_taken_.load(std::memory_order_acquire);
-  if (stream.memory_seen == taken) return {};
+  const std::uint64_t taken = allocations_.load(std::memory_order_acquire);
+  if (stream.allocations_seen == taken) return {};
   if (const CUresult r = cu.StreamWaitEvent(stream.handle, memory_event_, CU_EVENT_WAIT_DEFAULT);
       r != CUDA_SUCCESS)
     return failed(r, "cuStreamWaitEvent",
-                  base::text("A lane of device '{}' cannot wait for its memory.", info().id));
-  stream.memory_seen = taken;
+                  base::text("A lane of device '{}' cannot wait for an allocation.", info().id));
+  stream.allocations_seen = taken;
   return {};
 }
 
@@ -303,11 +305,11 @@ Result<EventHandle> CudaDevice::take_event() {
       event = idle_events_.back();
       idle_events_.pop_back();
     } else {
-      idle_events_.reserve(++events_);  // giving it back must not need memory
+      idle_events_.reserve(++events_);  // give_back_event() must not allocate
     }
   }
   if (!event) {
-    const MakingContext current(*this);
+    const CreationContext current(*this);
     const CUresult r =
         current ? cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) : CUDA_SUCCESS;
     if (!current || r != CUDA_SUCCESS) {
@@ -315,18 +317,19 @@ Result<EventHandle> CudaDevice::take_event() {
         const std::lock_guard lock(idle_mutex_);
         --events_;
       }
-      return current ? failed(r, "cuEventCreate", base::text("Device '{}' gives no event.", info().id))
-                     : current.error();
+      return current
+                 ? failed(r, "cuEventCreate", base::text("Device '{}' cannot create an event.", info().id))
+                 : current.error();
     }
   }
-  // Whoever holds one keeps the device: a lane, or the thread that waits.
+  // Every holder of an event (a lane, a waiting thread) keeps the device.
   return EventHandle(new CudaEvent{event}, [this](CudaEvent* given) {
-    give_event(given->handle);
+    give_back_event(given->handle);
     delete given;
   });
 }
 
-void CudaDevice::give_event(CUevent event) noexcept {
+void CudaDevice::give_back_event(CUevent event) noexcept {
   const std::lock_guard lock(idle_mutex_);
   idle_events_.push_back(event);
 }
@@ -336,7 +339,7 @@ Error CudaDevice::failed(CUresult result, const char* api, std::string sentence,
   return failure(result, api, std::move(sentence), place);
 }
 
-void CudaDevice::heard(CUresult result, const char* api) noexcept {
+void CudaDevice::lose_if_fatal(CUresult result, const char* api) noexcept {
   if (result != CUDA_SUCCESS && ends_device(result)) lose(result, api);
 }
 
@@ -345,13 +348,14 @@ const Error& CudaDevice::lose(CUresult result, const char* api, Place place) noe
     const std::lock_guard lock(lost_mutex_);
     if (!lost()) {
       try {
-        lost_error_ = Error(Errc::device_lost,
-                            base::clause(lost_error_.sentence()) + std::string(misdeed(result)) + ".",
-                            NativeError{api, result, std::string(meaning(result).name)}, place);
-      } catch (...) {  // no memory for the details: it is lost all the same
+        lost_error_ =
+            Error(Errc::device_lost,
+                  base::clause(lost_error_.sentence()) + std::string(fault_description(result)) + ".",
+                  NativeError{api, result, std::string(meaning(result).name)}, place);
+      } catch (...) {  // no memory for the details
       }
       lost_.store(&lost_error_, std::memory_order_release);
-      if (meaning(result).reach == Reach::process) driver_->die(result, api);
+      if (meaning(result).reach == Reach::process) driver_->disable(result, api);
     }
   }
   pending_.give_up();

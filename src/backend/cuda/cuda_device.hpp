@@ -1,5 +1,5 @@
 #pragma once
-/// An opened device: the primary context, retained, and what all lanes share.
+/// An opened device: its retained primary context, and the state that all lanes share.
 #include <wye/device/adapter.hpp>
 
 #include <atomic>
@@ -32,8 +32,8 @@ namespace cuda {
 class CudaDevice;
 struct CudaStream;
 
-/// Makes a device's context the current one of this thread, and then the one that was before. Does nothing where it is
-/// current already.
+/// Makes a context of a device current to this thread. The destructor restores the previous one. Does nothing
+/// if the context is current already.
 class CurrentContext {
  public:
   explicit CurrentContext(CudaDevice& device) noexcept;
@@ -42,7 +42,7 @@ class CurrentContext {
   ~CurrentContext();
   explicit operator bool() const noexcept { return result_ == CUDA_SUCCESS; }
   CUresult result() const noexcept { return result_; }
-  /// Why it is not current.
+  /// Returns why the context is not current.
   Error error() const;
 
  private:
@@ -52,13 +52,13 @@ class CurrentContext {
   bool pushed_ = false;
 };
 
-/// Makes current what streams, events and functions are made in. Of a device that was divided this is the partition's own
-/// context, which "can be current to only one thread at a time" (cuda.h): the lock is the driver's demand. All else is done in
-/// the device's context: a stream brings its partition along.
-class MakingContext {
+/// Makes the context current in which streams, events and functions are created. On a partition this is the
+/// partition's own context, which "can be current to only one thread at a time" (cuda.h); hence the lock. All
+/// other calls use the device's context, because a stream knows its partition.
+class CreationContext {
  public:
-  explicit MakingContext(CudaDevice& device) noexcept;
-  MakingContext(const MakingContext&) = delete;
+  explicit CreationContext(CudaDevice& device) noexcept;
+  CreationContext(const CreationContext&) = delete;
   explicit operator bool() const noexcept { return static_cast<bool>(current_); }
   Error error() const { return current_.error(); }
 
@@ -67,26 +67,27 @@ class MakingContext {
   CurrentContext current_;
 };
 
-/// An event of the driver; goes back to its device with its last handle.
+/// An event of the driver. The last handle gives it back to its device.
 struct CudaEvent {
   CUevent handle = nullptr;
 };
 using EventHandle = std::shared_ptr<CudaEvent>;
 
-/// What runs kernels.
+/// The processors that run kernels.
 struct Processors {
   int count = 0;             ///< multiprocessors
-  bool clusters = false;     ///< they run clusters of blocks
-  bool cooperative = false;  ///< they run all blocks of a launch at the same time, if asked
+  bool clusters = false;     ///< supports clusters of blocks
+  bool cooperative = false;  ///< supports launches whose blocks all run at the same time
 };
 
-/// What is known of a device of the driver.
+/// A device of the driver, and its properties.
 struct PhysicalDevice {
   CUdevice handle = 0;
   AdapterInfo info;
 };
 
-/// Asks the driver about its device number `index`. `info.usable` and `info.reason` say whether wye can use it.
+/// Returns the properties of the driver's device number `index`. `info.usable` and `info.reason` tell whether
+/// wye can use it.
 PhysicalDevice describe(const CudaDriver& driver, int index);
 
 struct LaneWork;
@@ -94,15 +95,16 @@ struct LaneWork;
 /// Threads: thread-safe.
 class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
  public:
-  /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
+  /// Opens a device in its primary context.
+  /// Errors:  unavailable, unsupported, out_of_memory, with the result of the driver.
   static Result<std::shared_ptr<CudaDevice>> open(std::shared_ptr<CudaDriver> driver,
                                                   const PhysicalDevice& physical,
                                                   const device::BackendOptions& options);
-  /// The same in a context that the host has made and keeps.
+  /// Opens a device in a context that the application owns.
   static Result<std::shared_ptr<CudaDevice>> adopt(std::shared_ptr<CudaDriver> driver,
                                                    const PhysicalDevice& physical, CUcontext context,
                                                    const device::BackendOptions& options);
-  /// Lanes, buffers and executables have ended: each keeps its device alive.
+  /// Lanes, buffers and executables keep their device alive, so none exists here.
   ~CudaDevice() override;
 
   std::span<const std::string_view> languages() const noexcept override;
@@ -118,51 +120,52 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   device::NativeDoor* native_door() noexcept override { return this; }
 
   const DriverTable& cu;
-  /// The one that is current inside calls.
+  /// Returns the context that is current inside calls.
   CUcontext context() const noexcept { return context_; }
-  /// What streams, events, functions and the nodes of graphs are of: the context, or the partition's.
+  /// Returns the context of streams, events, functions and nodes of graphs: the partition's if there is one.
   CUcontext work_context() const noexcept { return partition_context_ ? partition_context_ : context_; }
-  /// What of it kernels run on: of a partition, its own.
+  /// Returns the processors that run kernels: the partition's if there is one.
   const Processors& processors() const noexcept { return processors_; }
   const std::shared_ptr<CudaDriver>& driver() const noexcept { return driver_; }
-  /// Where memory is taken and given back. Nothing else is in it, so that it never has to be waited for long.
+  /// Returns the stream that allocates and frees memory. It executes nothing else, so waits for it are short.
   CUstream memory_stream() const noexcept { return memory_stream_; }
   CudaPools& pools() noexcept { return pools_; }
-  /// What a pool holds on to.
+  /// Returns the limit of unused memory that a pool keeps.
   Bytes kept_memory() const noexcept { return kept_memory_; }
   CUdevice handle() const noexcept { return handle_; }
   device::PendingSubmissions& pending() noexcept { return pending_; }
   CudaWaiter& waiter() noexcept { return waiter_; }
   std::shared_ptr<CudaDevice> self() { return std::static_pointer_cast<CudaDevice>(shared_from_this()); }
 
-  /// The making context is current.
+  /// Creates a stream. The `CreationContext` is current.
   Result<CUstream> create_stream(device::LanePriority priority);
-  // These are called with the context current.
-  /// Says that memory was taken: it is there for who comes behind the memory stream.
-  Result<void> memory_taken();
-  /// Lets a stream that is about to be given work begin behind the memory that was taken so far.
+  // The following functions require the context to be current.
+
+  /// Records an allocation in the memory stream. Streams that wait for its event may use the memory.
+  Result<void> record_allocation();
+  /// Makes `stream` wait for all allocations so far.
   Result<void> order_behind_memory(CudaStream& stream);
-  /// The context is current.
+  /// Returns an idle event, or a new one.
   Result<EventHandle> take_event();
 
-  /// The work of lanes that have ended. It holds this device.
+  /// Returns the unfinished work of destroyed lanes. It keeps this device alive.
   device::UnfinishedWork<LaneWork>& unfinished() noexcept { return unfinished_; }
 
-  /// The error of a driver's call that failed. Some failures end the device.
+  /// Returns the error of a failed call of the driver. Some results end the device.
   Error failed(CUresult result, const char* api, std::string sentence, Place place = Place::here());
-  /// Looks at a result that nobody is told of: it may be of the failure that ends the device.
-  void heard(CUresult result, const char* api) noexcept;
-  /// Ends the device: from now on everything on it answers the error that this gives.
+  /// Ends the device if `result` demands it. For calls whose result no caller receives.
+  void lose_if_fatal(CUresult result, const char* api) noexcept;
+  /// Ends the device. From now on every operation on it fails with the returned error.
   const Error& lose(CUresult result, const char* api, Place place = Place::here()) noexcept;
 
  private:
-  friend class MakingContext;
+  friend class CreationContext;
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
   Result<void> create(const device::BackendOptions& options);
   Result<void> ask(NativeProbe probe) override;
-  /// Makes a partition, and its context.
-  Result<void> divide(Partition wish);
-  Result<void> furnish();
+  /// Creates a partition and its context.
+  Result<void> create_partition(Partition wish);
+  Result<void> create_objects();
   Error refused(CUresult result, const char* api);
   NativeDevice native_device() override;
   NativeMemory native_memory(device::BufferBase& buffer) override;
@@ -177,23 +180,23 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   Result<std::shared_ptr<device::Timeline>> open_shared_timeline(device::SharedTimeline& original) override;
   bool reaches(const device::DeviceBase& other) const noexcept override;
   bool has_attribute(CUdevice_attribute attribute) noexcept;
-  void give_event(CUevent event) noexcept;
+  void give_back_event(CUevent event) noexcept;
 
   std::shared_ptr<CudaDriver> driver_;
   CUdevice handle_;
   CUcontext context_ = nullptr;
-  CUgreenCtx partition_ = nullptr;  // where the device was divided
+  CUgreenCtx partition_ = nullptr;  // null if the device is not partitioned
   CUcontext partition_context_ = nullptr;
-  std::mutex making_;  // in the partition
+  std::mutex creation_mutex_;  // of the partition's context
   Processors processors_;
-  bool retained_ = false;  // the primary context: a host's own is the host's to end
+  bool retained_ = false;  // false for a context of the application
   CUstream memory_stream_ = nullptr;
   Bytes kept_memory_ = device::BackendOptions().kept_memory;
   CUevent memory_event_ = nullptr;
-  std::atomic<std::uint64_t> memory_taken_{0};  // times; the event is behind the last
+  std::atomic<std::uint64_t> allocations_{0};  // their number; the event follows the last
 
   mutable std::mutex peers_mutex_;
-  mutable std::map<CUdevice, bool> peers_;  // devices that were asked whether they reach this one's memory
+  mutable std::map<CUdevice, bool> peers_;  // whether these devices can access this one's memory
 
   std::mutex idle_mutex_;
   std::vector<CUevent> idle_events_;
@@ -201,7 +204,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
 
   device::UnfinishedWork<LaneWork> unfinished_;
   std::mutex lost_mutex_;
-  Error lost_error_;  // as it will be given; written once, under the mutex
+  Error lost_error_;  // written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};
 
   mutable CudaPools pools_;

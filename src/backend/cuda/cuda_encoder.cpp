@@ -27,7 +27,7 @@ class Encoder {
   Result<void> pass_native(const CudaExecutable& executable, std::size_t slot, const Operand& operand);
   Error refused(const CudaExecutable& executable, std::size_t slot, std::string what) const;
   Error in_argument(const Error& error, const CudaExecutable& executable, std::size_t slot) const;
-  /// Adds a step; it has the barriers of all commands since the one before, which may have come to nothing.
+  /// Adds a step. It has a barrier if any command since the last step has one; some commands add no step.
   void add(const Step& step);
   device::DeviceBase& device_;
   Plan& plan_;
@@ -46,7 +46,7 @@ Result<void> Encoder::command(const device::Command& command, std::span<const Op
       command.kind == CommandKind::copy ? device::source_device(operands[0], device_) : device_;
   auto first = device::view_of(operands[0], source);
   if (!first) return std::move(first).error();
-  // The semaphores of the turn say all that CUDA wants to know.
+  // CUDA needs no transfer of ownership: the semaphores order the accesses.
   if (command.kind == CommandKind::release || command.kind == CommandKind::acquire) return {};
   if (command.kind == CommandKind::fill) {
     if ((first->offset | first->bytes) % 4 != 0)
@@ -143,7 +143,7 @@ Error Encoder::in_argument(const Error& error, const CudaExecutable& executable,
   return error.with_context(base::text("as argument {} of kernel '{}'", slot, executable.artefact().kernel));
 }
 
-/// Puts one argument where the kernel looks for it.
+/// Writes one argument into the parameter block of a launch.
 Result<void> Encoder::pass(const CudaExecutable& executable, std::size_t slot, const Operand& operand,
                            std::byte* block) {
   const device::Passing& passing = executable.artefact().passing[slot];

@@ -1,5 +1,5 @@
 #pragma once
-/// From a recording to the calls of the driver that do it.
+/// Translates recordings into calls of the driver.
 #include <cstdint>
 
 #include "backend/cuda/cuda_stream.hpp"
@@ -10,7 +10,7 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// Makes the plan of a recording, checked: no copy may leave a buffer. Gives nothing to the driver.
+/// Writes the steps of a recording into `plan`. Calls no function of the driver.
 /// Errors: invalid_argument, unsupported (a grid over the limit).
 Result<void> encode(const device::Recording& recording, device::DeviceBase& device, Plan& plan);
 

@@ -9,9 +9,9 @@ inline namespace v0 {
 namespace cuda {
 namespace {
 
-/// In order of their numbers. `process` are those of which cuda.h says that "the process must be terminated and
-/// relaunched"; `device` those after which the context is gone, or of which nobody says that it is not. By number, for
-/// headers that do not have them all.
+/// Sorted by number. `process`: cuda.h says that "the process must be terminated and relaunched". `device`:
+/// the context cannot be used afterwards, or cuda.h does not say that it can. Codes are numbers because older
+/// headers lack some of their names.
 constexpr ResultMeaning rows[] = {
     {static_cast<CUresult>(1), Errc::invalid_argument, Reach::call, "CUDA_ERROR_INVALID_VALUE"},
     {static_cast<CUresult>(2), Errc::out_of_memory, Reach::memory, "CUDA_ERROR_OUT_OF_MEMORY"},
@@ -117,7 +117,7 @@ constexpr ResultMeaning rows[] = {
     {static_cast<CUresult>(916), Errc::unavailable, Reach::call, "CUDA_ERROR_KEY_ROTATION"},
     {static_cast<CUresult>(999), Errc::device_lost, Reach::device, "CUDA_ERROR_UNKNOWN"},
 };
-constexpr ResultMeaning unheard_of = {CUDA_ERROR_UNKNOWN, Errc::device_lost, Reach::device, "CUresult"};
+constexpr ResultMeaning unknown_code = {CUDA_ERROR_UNKNOWN, Errc::device_lost, Reach::device, "CUresult"};
 
 }  // namespace
 
@@ -126,20 +126,19 @@ std::span<const ResultMeaning> meanings() noexcept { return rows; }
 const ResultMeaning& meaning(CUresult result) noexcept {
   const auto row = std::lower_bound(std::begin(rows), std::end(rows), result,
                                     [](const ResultMeaning& m, CUresult r) { return m.result < r; });
-  return row != std::end(rows) && row->result == result ? *row : unheard_of;
+  return row != std::end(rows) && row->result == result ? *row : unknown_code;
 }
 
-std::string_view misdeed(CUresult result) noexcept {
+std::string_view fault_description(CUresult result) noexcept {
   switch (static_cast<int>(result)) {
-    case 700: return ": a kernel used an address that is in no memory of the device";
-    case 702: return ": a kernel ran for longer than the system allows";
-    case 710: return ": an assert() of a kernel failed";
+    case 700: return ": a kernel accessed an address outside the memory of the device";
+    case 702: return ": a kernel exceeded the time limit of the system";
+    case 710: return ": an assertion in a kernel failed";
     case 714: return ": a kernel's stack was damaged or too small";
-    case 715: return ": a kernel came to an instruction that the device does not have";
-    case 716:
-      return ": a kernel used an address that is not a multiple of the size of what it reads or writes there";
-    case 717: return ": a kernel used an address of another kind of memory than the instruction takes";
-    case 718: return ": a kernel jumped to where no code is";
+    case 715: return ": a kernel executed an instruction that the device does not have";
+    case 716: return ": a kernel accessed an address that is not a multiple of the access size";
+    case 717: return ": a kernel accessed memory of a kind that the instruction does not support";
+    case 718: return ": a kernel jumped to an address without code";
     default: return "";
   }
 }

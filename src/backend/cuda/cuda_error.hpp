@@ -1,5 +1,5 @@
 #pragma once
-/// What the driver's result codes mean here.
+/// Maps the result codes of the driver to errors.
 #include <cuda.h>
 #include <wye/base/error.hpp>
 
@@ -12,32 +12,33 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// How far a failure goes.
+/// The operations that a failure affects.
 enum class Reach : std::uint8_t {
-  call,     ///< this call, which was wrong
-  retry,    ///< this call, which may succeed later
-  memory,   ///< this call: there is no room
-  lane,     ///< what the lane was given
-  device,   ///< everything on the device's context
-  process,  ///< CUDA, for the rest of this process
+  call,     ///< this call; a repeated call fails too
+  retry,    ///< this call; a later call may succeed
+  memory,   ///< this call, for lack of memory
+  lane,     ///< the work of the lane
+  device,   ///< all work in the device's context
+  process,  ///< all use of CUDA until the process ends
 };
 
-/// A result code's place among wye's, how far it goes, and its name.
+/// A result code with the code of wye's error, its reach and its name.
 struct ResultMeaning {
   CUresult result;
   Errc code;
   Reach reach;
   std::string_view name;
 };
-/// A code that is not in the table is of a driver newer than it: the device is given up, for nothing says that it is well.
+/// Returns the meaning of a code. A code that is not in the table comes from a newer driver; it ends the
+/// device, because its reach is not known.
 const ResultMeaning& meaning(CUresult result) noexcept;
 std::span<const ResultMeaning> meanings() noexcept;
-/// What a kernel did that ended with this code: how a sentence about the device goes on. Empty for other codes.
-std::string_view misdeed(CUresult result) noexcept;
-/// Whether the device cannot be used after.
+/// Returns the fault of a kernel that fails with this code, as the end of a sentence. Empty for other codes.
+std::string_view fault_description(CUresult result) noexcept;
+/// Returns whether the device cannot be used after this code.
 inline bool ends_device(CUresult result) noexcept { return meaning(result).reach >= Reach::device; }
 
-/// The error of a call of the driver that failed.
+/// Returns the error of a failed call of the driver.
 Error failure(CUresult result, std::string_view api, std::string sentence, Place place = Place::here());
 
 }  // namespace cuda

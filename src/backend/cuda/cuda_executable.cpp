@@ -22,12 +22,12 @@ Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<C
   const AdapterInfo& info = device->info();
   const auto languages = device->languages();
   if (std::find(languages.begin(), languages.end(), artefact.language) == languages.end())
-    return Error(Errc::unsupported,
-                 base::text("Kernel '{}' is in language '{}'; device '{}' takes 'cubin', 'ptx' and 'native'.",
-                            artefact.kernel, artefact.language, info.id));
+    return Error(Errc::unsupported, base::text("The language of kernel '{}' ('{}') is not supported by "
+                                               "device '{}' ('cubin', 'ptx' or 'native').",
+                                               artefact.kernel, artefact.language, info.id));
   if (!info.features.contains(artefact.needs))
     return Error(Errc::unsupported,
-                 base::text("Kernel '{}' needs {}, which device '{}' does not offer.", artefact.kernel,
+                 base::text("Kernel '{}' needs {}, which device '{}' does not support.", artefact.kernel,
                             to_string(artefact.needs.without(info.features)), info.id));
   const bool native = artefact.language == "native";
   if (native && !artefact.native)
@@ -42,12 +42,12 @@ Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<C
   if (artefact.parameter_bytes > info.limits.parameter_bytes.count)
     return Error(
         Errc::unsupported,
-        base::text("Kernel '{}' has parameters of {} bytes, and device '{}' takes {}.", artefact.kernel,
-                   artefact.parameter_bytes, info.id, info.limits.parameter_bytes.count));
+        base::text("The parameters of kernel '{}' ({} bytes) exceed the limit of device '{}' ({} bytes).",
+                   artefact.kernel, artefact.parameter_bytes, info.id, info.limits.parameter_bytes.count));
   const CurrentContext current(*device);
   if (!current) return current.error();
   if (auto loaded = executable->load_library(); !loaded) return std::move(loaded).error();
-  const MakingContext making(*device);
+  const CreationContext making(*device);
   if (!making) return making.error();
   if (auto loaded = executable->load_function(); !loaded) return std::move(loaded).error();
   if (auto checked = executable->check_limits(); !checked) return std::move(checked).error();
@@ -58,17 +58,17 @@ Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<C
 Error CudaExecutable::not_loaded(CUresult result, const char* api) {
   CudaDevice& device = cuda();
   std::string sentence =
-      base::text("The driver of device '{}' does not load kernel '{}'.", device.info().id, artefact().kernel);
+      base::text("The driver of device '{}' cannot load kernel '{}'.", device.info().id, artefact().kernel);
   if (result == CUDA_ERROR_NOT_FOUND)
     sentence =
-        base::text("The code of kernel '{}' has no kernel named '{}'.", artefact().kernel, artefact().entry);
+        base::text("The code of kernel '{}' has no entry point '{}'.", artefact().kernel, artefact().entry);
   else if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
     sentence =
         base::text("The {} of kernel '{}' is not for the architecture of device '{}' ({}).",
                    artefact().language, artefact().kernel, device.info().id, device.info().architecture);
   else if (result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
     sentence =
-        base::text("The PTX of kernel '{}' is of a newer version than the driver of device '{}' ({}) knows.",
+        base::text("The PTX version of kernel '{}' is newer than the driver of device '{}' ({}) supports.",
                    artefact().kernel, device.info().id, device.info().driver);
   Error error = device.failed(result, api, std::move(sentence));
   return log_ && log_->text[0] != '\0' ? error.with_context(log_->text.data()) : error;
@@ -93,19 +93,20 @@ Result<void> CudaExecutable::load_function() {
   if (const CUresult r = device.cu.LibraryGetKernel(&kernel, library_, artefact().entry.c_str());
       r != CUDA_SUCCESS)
     return not_loaded(r, "cuLibraryGetKernel");
-  // The block of parameters is copied as it is: one of another layout would be read as something else.
+  // The parameters are one block of bytes, which the kernel would misread in another layout.
   if (device.cu.KernelGetParamInfo) {
     std::size_t offset = 0, size = 0, end = 0, i = 0;
     while (device.cu.KernelGetParamInfo(kernel, i, &offset, &size) == CUDA_SUCCESS) end = offset + size, ++i;
     if (i != 0 && end != artefact().parameter_bytes)
-      return Error(Errc::invalid_argument,
-                   base::text("The code of kernel '{}' has {} bytes of parameters, and {} are given to it.",
-                              artefact().kernel, end, artefact().parameter_bytes));
+      return Error(
+          Errc::invalid_argument,
+          base::text("The parameters of kernel '{}' ({} bytes) have another size in its code ({} bytes).",
+                     artefact().kernel, artefact().parameter_bytes, end));
   }
   CUfunction function = nullptr;
   if (const CUresult r = device.cu.KernelGetFunction(&function, kernel); r != CUDA_SUCCESS)
     return not_loaded(r, "cuKernelGetFunction");
-  // Drivers load lazily: what is not loaded has not all of its attributes, and its first launch would wait for it.
+  // Drivers load lazily. A function that is not loaded lacks some attributes, and loads in its first launch.
   if (device.cu.FuncLoad)
     if (const CUresult r = device.cu.FuncLoad(function); r != CUDA_SUCCESS)
       return not_loaded(r, "cuFuncLoad");
@@ -120,31 +121,32 @@ Result<void> CudaExecutable::check_limits() {
                                          std::pair{CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &shared},
                                          std::pair{CU_FUNC_ATTRIBUTE_NUM_REGS, &registers}})
     if (const CUresult r = device.cu.FuncGetAttribute(value, attribute, function_); r != CUDA_SUCCESS)
-      return device.failed(r, "cuFuncGetAttribute",
-                           base::text("The driver of device '{}' does not say what kernel '{}' needs.",
-                                      device.info().id, artefact().kernel));
+      return device.failed(
+          r, "cuFuncGetAttribute",
+          base::text("The driver of device '{}' does not return the requirements of kernel '{}'.",
+                     device.info().id, artefact().kernel));
   if (artefact().workgroup.count() > static_cast<std::uint64_t>(threads))
     return Error(
         Errc::unsupported,
         base::text(
-            "The workgroup of kernel '{}' ({} invocations of {} registers) is larger than its code and "
-            "its registers allow on device '{}' ({} invocations).",
+            "The workgroup of kernel '{}' ({} invocations with {} registers each) exceeds the limit of its "
+            "code on device '{}' ({} invocations).",
             artefact().kernel, artefact().workgroup.count(), registers, device.info().id, threads));
   const std::uint64_t all = static_cast<std::uint64_t>(shared) + artefact().dynamic_shared;
   if (all > device.info().limits.shared_memory.count)
-    return Error(
-        Errc::unsupported,
-        base::text("Kernel '{}' uses {} bytes of shared memory, {} of them dynamic, and device '{}' has {}.",
-                   artefact().kernel, all, artefact().dynamic_shared, device.info().id,
-                   device.info().limits.shared_memory.count));
+    return Error(Errc::unsupported, base::text("The shared memory of kernel '{}' ({} bytes, {} of them "
+                                               "dynamic) exceeds the limit of device '{}' ({}).",
+                                               artefact().kernel, all, artefact().dynamic_shared,
+                                               device.info().id, device.info().limits.shared_memory.count));
   if (artefact().dynamic_shared == 0) return {};
   if (const CUresult r =
           device.cu.FuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                      static_cast<int>(artefact().dynamic_shared));
       r != CUDA_SUCCESS)
-    return device.failed(r, "cuFuncSetAttribute",
-                         base::text("Device '{}' gives kernel '{}' no {} bytes of dynamic shared memory.",
-                                    device.info().id, artefact().kernel, artefact().dynamic_shared));
+    return device.failed(
+        r, "cuFuncSetAttribute",
+        base::text("Device '{}' refuses the dynamic shared memory of kernel '{}' ({} bytes).",
+                   device.info().id, artefact().kernel, artefact().dynamic_shared));
   return {};
 }
 
@@ -152,17 +154,18 @@ Result<void> CudaExecutable::prepare_launches() {
   CudaDevice& device = cuda();
   const LaunchOptions& launch = artefact().launch;
   if (launch.shared_carveout)  // a hint
-    device.heard(device.cu.FuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-                                            static_cast<int>(*launch.shared_carveout)),
-                 "cuFuncSetAttribute");
+    device.lose_if_fatal(
+        device.cu.FuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                   static_cast<int>(*launch.shared_carveout)),
+        "cuFuncSetAttribute");
   if (const Error* lost = device.lost()) return *lost;
   if (auto prepared = prepare_clusters(); !prepared) return prepared;
   if (launch.cooperative) {
     if (!device.processors().cooperative)
-      return Error(Errc::unsupported,
-                   base::text("Kernel '{}' is to be launched with all its workgroups at once, which device "
-                              "'{}' ({}) does not do.",
-                              artefact().kernel, device.info().id, device.info().name));
+      return Error(
+          Errc::unsupported,
+          base::text("Kernel '{}' needs a cooperative launch, which device '{}' ({}) does not support.",
+                     artefact().kernel, device.info().id, device.info().name));
     CUlaunchAttribute& attribute = attributes_[attribute_count_++];
     attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attribute.value.cooperative = 1;
@@ -179,7 +182,7 @@ Result<Extent3> CudaExecutable::required_cluster() {
     if (const CUresult r = device.cu.FuncGetAttribute(value, attribute, function_); r != CUDA_SUCCESS)
       return device.failed(
           r, "cuFuncGetAttribute",
-          base::text("The driver of device '{}' does not say which clusters kernel '{}' needs.",
+          base::text("The driver of device '{}' does not return the cluster size of kernel '{}'.",
                      device.info().id, artefact().kernel));
   return x > 0 ? Extent3(static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(std::max(y, 1)),
                          static_cast<std::uint64_t>(std::max(z, 1)))
@@ -193,23 +196,24 @@ Result<void> CudaExecutable::prepare_clusters() {
     if (!declared || declared->count() == 1) return {};
     return Error(
         Errc::unsupported,
-        base::text("Kernel '{}' is to be launched in clusters of {} workgroups, and device '{}' ({}, "
-                   "{}) has none: they came with sm_90.",
+        base::text("Kernel '{}' needs clusters ({} workgroups), which device '{}' ({}, {}) does not support "
+                   "(sm_90 or newer).",
                    artefact().kernel, declared->count(), device.info().id, device.info().name,
                    device.info().architecture));
   }
   auto required = required_cluster();
   if (!required) return std::move(required).error();
   if (declared && required->count() != 0 && *declared != *required)
-    return Error(Errc::invalid_argument,
-                 base::text("The cluster of kernel '{}' ({}) is not the one its code requires ({}).",
-                            artefact().kernel, sides(*declared), sides(*required)));
+    return Error(
+        Errc::invalid_argument,
+        base::text("The cluster of kernel '{}' ({}) differs from the cluster that its code requires ({}).",
+                   artefact().kernel, sides(*declared), sides(*required)));
   cluster_ = declared ? *declared : required->count() != 0 ? *required : Extent3();
   if (!declared || cluster_.count() == 1) return {};
   constexpr std::uint64_t portable = 8;
   const auto refused = [&](CUresult r, const char* api) {
     return device.failed(r, api,
-                         base::text("Device '{}' does not launch kernel '{}' in clusters of {} workgroups.",
+                         base::text("Device '{}' cannot launch kernel '{}' in clusters of {} workgroups.",
                                     device.info().id, artefact().kernel, cluster_.count()));
   };
   if (cluster_.count() > portable)
@@ -253,11 +257,9 @@ Result<void> CudaExecutable::count_resident() {
         &count, function_, static_cast<int>(artefact().workgroup.count()), artefact().dynamic_shared);
   }
   if (r != CUDA_SUCCESS)
-    return device.failed(
-        r, api,
-        base::text("The driver of device '{}' does not say how many workgroups of kernel '{}' "
-                   "run at once.",
-                   device.info().id, artefact().kernel));
+    return device.failed(r, api,
+                         base::text("The driver of device '{}' does not return the occupancy of kernel '{}'.",
+                                    device.info().id, artefact().kernel));
   const auto each = static_cast<std::uint64_t>(std::max(count, 0));
   resident_ = cluster_.count() > 1 ? each * cluster_.count()
                                    : each * static_cast<std::uint64_t>(device.processors().count);
@@ -267,15 +269,18 @@ Result<void> CudaExecutable::count_resident() {
 Result<void> CudaExecutable::check_grid(Extent3 groups) const {
   if (cluster_ != Extent3() &&
       (groups.x % cluster_.x != 0 || groups.y % cluster_.y != 0 || groups.z % cluster_.z != 0))
-    return Error(Errc::unsupported,
-                 base::text("Grid of kernel '{}' ({} workgroups) on device '{}' is not a multiple of its "
-                            "cluster ({}).",
-                            artefact().kernel, sides(groups), cuda().info().id, sides(cluster_)));
+    return Error(
+        Errc::unsupported,
+        base::text(
+            "The grid of kernel '{}' ({} workgroups) on device '{}' is not a multiple of its cluster ({}).",
+            artefact().kernel, sides(groups), cuda().info().id, sides(cluster_)));
   if (artefact().launch.cooperative && groups.count() > resident_)
-    return Error(Errc::unsupported,
-                 base::text("Grid of kernel '{}' ({} workgroups), which are to run all at once, exceeds what "
-                            "device '{}' runs at once ({}).",
-                            artefact().kernel, groups.count(), cuda().info().id, resident_));
+    return Error(
+        Errc::unsupported,
+        base::text(
+            "The cooperative grid of kernel '{}' ({} workgroups) exceeds the number of workgroups that "
+            "device '{}' runs at once ({}).",
+            artefact().kernel, groups.count(), cuda().info().id, resident_));
   return {};
 }
 
@@ -283,7 +288,7 @@ CudaExecutable::~CudaExecutable() {
   CudaDevice& device = cuda();
   if (!library_ || device.lost()) return;
   const CurrentContext current(device);
-  if (current) device.heard(device.cu.LibraryUnload(library_), "cuLibraryUnload");
+  if (current) device.lose_if_fatal(device.cu.LibraryUnload(library_), "cuLibraryUnload");
 }
 
 }  // namespace cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// A kernel that a context has loaded, or a function of the host that enqueues.
+/// A kernel that is loaded into a context, or a native function.
 #include <wye/base/result.hpp>
 
 #include <array>
@@ -15,7 +15,8 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// A launch of the driver's, or a graph's node, with what both say of sizes; the rest is zero.
+/// Returns a launch, or a graph's node, with the grid, the block and the dynamic shared memory. Other members
+/// are zero.
 template <class Launch>
 Launch launch_of(const device::Artefact& artefact, Extent3 groups) {
   const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
@@ -33,8 +34,9 @@ Launch launch_of(const device::Artefact& artefact, Extent3 groups) {
 /// Threads: thread-safe.
 class CudaExecutable final : public device::ExecutableBase {
  public:
-  /// Errors: unsupported (language, architecture, limit or feature), compile_failed, not_found (no such kernel in
-  ///         the code), out_of_memory, device_lost.
+  /// Loads an artefact.
+  /// Errors:  unsupported (language, architecture, limit or feature), compile_failed, not_found (no such
+  ///          kernel in the code), out_of_memory, device_lost.
   static Result<std::shared_ptr<CudaExecutable>> create(std::shared_ptr<CudaDevice> device,
                                                         const device::Artefact& artefact);
   CudaExecutable(std::shared_ptr<CudaDevice> device, const device::Artefact& artefact)
@@ -44,28 +46,29 @@ class CudaExecutable final : public device::ExecutableBase {
   bool is_native() const noexcept { return function_ == nullptr; }
   CUfunction function() const noexcept { return function_; }
   std::uint64_t resident_groups() const noexcept override { return resident_; }
-  /// What a launch says beside its sizes; empty where it says nothing.
+  /// Returns the attributes of a launch: cluster size, cooperation.
   std::span<const CUlaunchAttribute> attributes() const noexcept { return {attributes_, attribute_count_}; }
-  /// Errors: unsupported: such a grid cannot be launched.
+  /// Checks a grid against the cluster size and the limit of cooperative launches.
+  /// Errors:  unsupported.
   Result<void> check_grid(Extent3 groups) const;
 
  private:
   Result<void> load_library();
-  /// Takes the kernel into the context, where launches find it. The making context is current.
+  /// Loads the function into the context. The `CreationContext` is current.
   Result<void> load_function();
   Error not_loaded(CUresult result, const char* api);
   Result<void> check_limits();
-  /// Asks what launches may be, and makes the attributes that they have.
+  /// Sets the options of the function, and fills the attributes of its launches.
   Result<void> prepare_launches();
-  /// The cluster that the code requires, {0} where it does not.
+  /// Returns the cluster size that the code requires; {0} if it requires none.
   Result<Extent3> required_cluster();
   Result<void> prepare_clusters();
   Result<void> count_resident();
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   Bytes bytes_;
   CUlibrary library_ = nullptr;
-  /// What is wrong with PTX, and the options that say where it goes. A driver that loads lazily compiles it when it likes, and
-  /// writes it then: it lasts as the library does.
+  /// The log of the PTX compiler, and the options that name it. A driver that loads lazily may write it at
+  /// any time, so it lives as long as the library.
   struct Log {
     std::array<char, 4096> text{};
     CUjit_option options[2] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};

@@ -1,4 +1,4 @@
-// What the host brings of its own, and what it takes of ours.
+// Native objects: adopts those of the application, and exposes those of wye.
 #include <limits>
 #include <utility>
 
@@ -27,14 +27,14 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::adopt(std::shared_ptr<CudaDriver
     if (const CUresult r = device->cu.CtxGetDevice(&of); r != CUDA_SUCCESS)
       return device->failed(
           r, "cuCtxGetDevice",
-          base::text("The context that the host brings as '{}' cannot be used.", physical.info.id));
+          base::text("The CUDA context of native device '{}' cannot be used.", physical.info.id));
     if (of != physical.handle)
       return Error(
           Errc::invalid_argument,
-          base::text("The context that the host brings as '{}' is of device {}, and was said to be of {}.",
+          base::text("The CUDA context of native device '{}' belongs to device {}; expected device {}.",
                      physical.info.id, of, physical.handle));
   }
-  if (auto furnished = device->furnish(); !furnished) return std::move(furnished).error();
+  if (auto furnished = device->create_objects(); !furnished) return std::move(furnished).error();
   return device;
 }
 
@@ -46,12 +46,12 @@ NativeDevice CudaDevice::native_device() {
 }
 
 NativeMemory CudaDevice::native_memory(device::BufferBase& buffer) {
-  // A host's stream is behind nothing of ours: what it uses has to be there, and not only for lanes.
+  // A stream of the application does not wait for the memory stream, so the allocation must complete here.
   CUresult r = CUDA_ERROR_NOT_READY;
   for (base::Backoff backoff; r != CUDA_SUCCESS && !lost();) {
     if (const CurrentContext current(*this); current) {
       r = cu.StreamSynchronize(memory_stream_);
-      heard(r, "cuStreamSynchronize");
+      lose_if_fatal(r, "cuStreamSynchronize");
     }
     if (r != CUDA_SUCCESS && !backoff.sleep()) break;
   }
@@ -64,7 +64,8 @@ NativeMemory CudaDevice::native_memory(device::BufferBase& buffer) {
 Result<NativePoint> CudaDevice::native_point(device::Timeline&, std::uint64_t) {
   return Error(
       Errc::unsupported,
-      base::text("A point of device '{}' is no object of the driver: a stream follows it.", info().id));
+      base::text("A timeline point of device '{}' has no native object; let a stream follow it instead.",
+                 info().id));
 }
 
 Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) {
@@ -78,7 +79,7 @@ Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline,
             cu.WaitExternalSemaphoresAsync(&semaphore, &parameters, 1, handle_of<CUstream>(queue));
         r != CUDA_SUCCESS)
       return failed(r, "cuWaitExternalSemaphoresAsync",
-                    base::text("The host's stream cannot wait for device '{}'.", info().id));
+                    base::text("A stream of the application cannot wait for device '{}'.", info().id));
     return {};
   }
   if (point.reached() >= value) return {};
@@ -87,8 +88,8 @@ Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline,
     if (point.reached() >= value) return {};
     return Error(
         Errc::unavailable,
-        base::text("The point to be followed waits for something that device '{}' was not given yet.",
-                   info().id));
+        base::text("Timeline value {} of device '{}' is not submitted yet, so no stream can follow it.",
+                   value, info().id));
   }
   const CurrentContext current(*this);
   if (!current) return current.error();
@@ -96,15 +97,14 @@ Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline,
           cu.StreamWaitEvent(handle_of<CUstream>(queue), mark.event->handle, CU_EVENT_WAIT_DEFAULT);
       r != CUDA_SUCCESS)
     return failed(r, "cuStreamWaitEvent",
-                  base::text("The host's stream cannot wait for device '{}'.", info().id));
+                  base::text("A stream of the application cannot wait for device '{}'.", info().id));
   return {};
 }
 
 Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const NativePoint& point) {
   if (point.object == 0 && point.queue == 0)
     return Error(Errc::invalid_argument,
-                 base::text("A point that the host brings to device '{}' is neither an event nor a stream.",
-                            info().id));
+                 base::text("A native point for device '{}' has neither an event nor a stream.", info().id));
   if (point.object != 0)
     return std::shared_ptr<device::Timeline>(
         CudaTimeline::adopt(self(), base::make_own<CudaEvent>(CudaEvent{handle_of<CUevent>(point.object)})));
@@ -115,7 +115,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
   if (const CUresult r = cu.EventRecord((*event)->handle, handle_of<CUstream>(point.queue));
       r != CUDA_SUCCESS)
     return failed(r, "cuEventRecord",
-                  base::text("Device '{}' cannot wait for the host's stream.", info().id));
+                  base::text("Device '{}' cannot wait for a stream of the application.", info().id));
   return std::shared_ptr<device::Timeline>(CudaTimeline::adopt(self(), *std::move(event)));
 }
 
@@ -129,13 +129,12 @@ std::shared_ptr<CudaTimeline> CudaTimeline::adopt(std::shared_ptr<CudaDevice> de
 Result<std::shared_ptr<device::BufferBase>> CudaDevice::adopt_memory(const NativeMemory& memory,
                                                                      Release release) {
   const auto refused = [&](const char* what) {
-    return Error(Errc::invalid_argument,
-                 base::text("Memory that the host brings to device '{}' {}.", info().id, what));
+    return Error(Errc::invalid_argument, base::text("Native memory for device '{}' {}.", info().id, what));
   };
   if (memory.address == 0) return refused("is null");
-  if (memory.bytes.count == 0) return refused("has no bytes");
+  if (memory.bytes.count == 0) return refused("has a size of 0 bytes");
   if (memory.address > std::numeric_limits<std::uint64_t>::max() - memory.bytes.count)
-    return refused("ends behind the last address");
+    return refused("exceeds the address space");
   if (auto fits = device::fits(memory.bytes, info()); !fits) return std::move(fits).error();
   return CudaBuffer::adopt(self(), memory, std::move(release));
 }
@@ -144,7 +143,7 @@ std::shared_ptr<device::BufferBase> CudaBuffer::adopt(std::shared_ptr<CudaDevice
                                                       const NativeMemory& memory, Release release) {
   auto buffer = base::make_own<CudaBuffer>(std::move(device), memory.bytes);
   buffer->address_ = memory.address;
-  buffer->is_hosts_ = true;
+  buffer->is_borrowed_ = true;
   buffer->release_ = std::move(release);
   return buffer;
 }

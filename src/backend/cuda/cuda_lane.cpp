@@ -26,7 +26,7 @@ Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> d
   if (!timeline) return std::move(timeline).error();
   lane->stream_->timeline = *timeline;
   lane->timeline_base_ = *timeline;
-  const MakingContext current(owner);
+  const CreationContext current(owner);
   if (!current) return current.error();
   auto stream = owner.create_stream(options.priority);
   if (!stream) return std::move(stream).error();
@@ -35,12 +35,13 @@ Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> d
 }
 
 LaneWork::~LaneWork() {
-  if (!stream->handle) return;  // it was not made
+  if (!stream->handle) return;  // its creation failed
   CudaDevice& device = stream->device;
   const CurrentContext current(device);
   for (Flight* flight : flights.in_flight()) retire(*flight);
   stream->keep.clear();
-  if (!device.lost() && current) device.heard(device.cu.StreamDestroy(stream->handle), "cuStreamDestroy");
+  if (!device.lost() && current)
+    device.lose_if_fatal(device.cu.StreamDestroy(stream->handle), "cuStreamDestroy");
   flights.clear();
 }
 
@@ -57,7 +58,7 @@ void LaneWork::retire(Flight& flight) noexcept {
 bool LaneWork::has_ended() noexcept {
   CudaTimeline& timeline = *stream->timeline;
   if (stream->device.lost()) return true;
-  // Behind what the stream was given of a flight that failed there is no event.
+  // No event follows the steps of a flight that failed halfway.
   const std::uint64_t scheduled = timeline.scheduled();
   const auto& given = flights.in_flight();
   const bool has_rest = std::any_of(given.begin(), given.end(), [&](const Flight* flight) {
@@ -70,8 +71,8 @@ CudaLane::~CudaLane() {
   CudaDevice& device = cuda();
   abandon();
   if (!stream_->handle) return;
-  // Parked work is submitted or fails. Submitted work must complete before its memory is freed. The wait is not in the driver,
-  // where a lost device would not end it.
+  // Pending work is submitted or fails. Submitted work must complete before its memory is freed. The thread
+  // does not wait in the driver, where a lost device would not end the wait.
   constexpr Instant for_ever = Instant::max() - Duration(1);
   (void)stream_->timeline->wait(last_, for_ever);
   device.pending().close(*stream_);
@@ -83,11 +84,11 @@ CudaLane::~CudaLane() {
       const CurrentContext current(device);
       if (current && !device.lost()) {
         const CUresult r = device.cu.StreamSynchronize(stream_->handle);
-        device.heard(r, "cuStreamSynchronize");
+        device.lose_if_fatal(r, "cuStreamSynchronize");
         ended = r == CUDA_SUCCESS;
       }
     }
-    // A failure of the wait says nothing about the stream.
+    // A failed wait does not tell whether the stream is at work.
     ended = ended || work_->has_ended();
   } while (!ended && backoff.sleep());
   if (!ended) device.unfinished().add(std::move(work_));
@@ -98,7 +99,7 @@ Result<Flight*> CudaLane::next_flight() {
   stream_->timeline->drop_reached();  // then the events of idle flights are theirs alone
   auto flight = flights_.take([]() -> Result<std::unique_ptr<Flight>> { return std::make_unique<Flight>(); });
   if (!flight) return flight;
-  // A thread that still looks at the event means the value that it was recorded for: then this flight has another.
+  // Another thread may still query the event for its last value. Then this flight needs another event.
   if ((*flight)->event.use_count() != 1) {
     auto event = cuda().take_event();
     if (!event) return flights_.give_back(**flight), std::move(event).error();
@@ -127,7 +128,7 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   if (!ready) return std::move(ready).error();
   const CurrentContext current(device);
   if (!current) return current.error();
-  // A pending submission is given with the arguments it has now; a graph might have others by then.
+  // A pending submission keeps its arguments of now, which a graph might lose to a later submission.
   CudaReplay* const replay = *ready ? CudaReplay::of(submission, device) : nullptr;
   std::shared_ptr<const CudaGraph> graph;
   plan_.clear();
@@ -149,7 +150,7 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   if (!*ready) (*flight)->signals.assign(submission.signals.begin(), submission.signals.end());
   auto done = *ready ? launch(*flight, submission.signals) : keep_pending(**flight);
   if (done) return last_;
-  // Parts of large uploads may have gone ahead: nothing of this submission is left running.
+  // Parts of a large upload may be in flight. They complete before the call fails.
   if (last_ != before) (void)stream_->timeline->wait(last_, Instant::max());
   return std::move(done).error();
 }
@@ -169,7 +170,7 @@ Result<void> CudaLane::stage(Flight& flight, Step& step) {
 }
 
 Result<void> CudaLane::launch(Flight* flight, std::span<const device::TimelinePoint> signals) {
-  auto done = stream_->give_waits(*flight);
+  auto done = stream_->enqueue_waits(*flight);
   for (Step& step : plan_.steps) {
     if (!done) break;
     if (step.source && staging_.is_enough(flight->staging)) {
@@ -178,15 +179,15 @@ Result<void> CudaLane::launch(Flight* flight, std::span<const device::TimelinePo
       flight = *next;
     }
     done = stage(*flight, step);
-    if (done) done = stream_->give_step(*flight, plan_, step);
+    if (done) done = stream_->enqueue_step(*flight, plan_, step);
   }
   if (!done) return fall_back(*flight, std::move(done).error());
-  flight->signals.assign(signals.begin(), signals.end());  // behind the last part
+  flight->signals.assign(signals.begin(), signals.end());  // after the last part
   return finish(*flight);
 }
 
 Result<void> CudaLane::finish(Flight& flight) {
-  if (auto ended = stream_->give_end(flight); !ended) return fall_back(flight, std::move(ended).error());
+  if (auto ended = stream_->enqueue_end(flight); !ended) return fall_back(flight, std::move(ended).error());
   last_ = flight.value;
   flights_.start(flight);
   cuda().pending().given(*stream_, flight.value);
@@ -195,7 +196,7 @@ Result<void> CudaLane::finish(Flight& flight) {
 
 Error CudaLane::fall_back(Flight& flight, Error error) {
   if (!flight.begun) return discard(flight), error;
-  flights_.start(flight);  // until the lane ends: the device may be at work with it
+  flights_.start(flight);  // until the lane ends: the device may use it
   cuda().pending().fail(*stream_, error);
   return error;
 }
@@ -204,7 +205,8 @@ Result<Flight*> CudaLane::next_part(Flight& flight) {
   const auto recording = flight.recording;
   if (auto finished = finish(flight); !finished) return std::move(finished).error();
   if (staging_.is_full()) {
-    // This one at least will give back what it holds; others may have downloads that no caller has waited for yet.
+    // This flight gives its memory back when it completes. Others hold downloads until a caller waits for
+    // them.
     if (const Flight* const oldest = flights_.first_with_staging()) {
       const std::uint64_t value = oldest->value;
       if (auto reached = stream_->timeline->wait(value, Instant::max()); !reached)

@@ -1,5 +1,5 @@
 #pragma once
-/// One ordered lane: a non-blocking stream, a timeline, and the submissions in flight.
+/// An ordered lane: a non-blocking stream, a timeline, and the submissions in flight.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,17 +16,17 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// All of a lane that the driver may be at work with. The device keeps it when a lane ends and the driver does not say that it
-/// is done.
+/// The objects of a lane that the driver may use. The device keeps them if the lane ends and the driver does
+/// not confirm that its work has completed.
 /// Threads: one thread at a time.
 struct LaneWork {
   explicit LaneWork(CudaDevice& device) : stream(std::make_unique<CudaStream>(device)), staging(device) {}
   LaneWork(const LaneWork&) = delete;
-  /// It has ended, or the device is lost.
+  /// Requires `has_ended()`.
   ~LaneWork();
-  /// Lets go of what a flight holds.
+  /// Releases the objects that a flight holds.
   void retire(Flight& flight) noexcept;
-  /// Whether the device has finished all of it. Never blocks.
+  /// Returns whether all of the work has completed, or the device is lost. Does not block.
   bool has_ended() noexcept;
 
   const std::unique_ptr<CudaStream> stream;
@@ -49,19 +49,19 @@ class CudaLane final : public device::LaneBase {
 
  private:
   explicit CudaLane(std::shared_ptr<CudaDevice> device);
-  /// A flight for the next submission. The context is current.
+  /// Returns a flight for the next submission. The context is current.
   Result<Flight*> next_flight();
-  /// Takes pinned memory for a step, and fills it for an upload.
+  /// Takes pinned memory for a step that transfers, and fills it for an upload.
   Result<void> stage(Flight& flight, Step& step);
-  /// Gives the plan to the stream, in parts where it uploads much.
+  /// Enqueues the plan on the stream, in parts if its uploads are large.
   Result<void> launch(Flight* flight, std::span<const device::TimelinePoint> signals);
-  /// Ends a flight that has been given as far as it goes.
+  /// Enqueues the end of a flight, and puts it in flight.
   Result<void> finish(Flight& flight);
-  /// Ends a part of a submission, and gives the flight to go on with when there is pinned memory for it.
+  /// Ends one part of a submission, and returns the flight of the next part. Waits for pinned memory.
   Result<Flight*> next_part(Flight& flight);
-  /// Takes back a flight that could not be given. If the stream has begun it, that fails the lane.
+  /// Discards a flight after an error. Fails the lane if the stream has begun the flight.
   Error fall_back(Flight& flight, Error error);
-  /// Keeps a flight pending until the values that it waits for are submitted.
+  /// Makes a flight pending until the values that it waits for are submitted.
   Result<void> keep_pending(Flight& flight);
   void discard(Flight& flight) noexcept;
   void collect(std::uint64_t reached) noexcept;
@@ -72,8 +72,8 @@ class CudaLane final : public device::LaneBase {
   Staging& staging_ = work_->staging;
   device::Flights<Flight>& flights_ = work_->flights;
   std::shared_ptr<device::Timeline> timeline_base_;
-  std::uint64_t last_ = 0;  // value of the last flight that was given or is pending
-  Plan plan_;               // of the submission that is made
+  std::uint64_t last_ = 0;  // value of the last flight, submitted or pending
+  Plan plan_;               // of the current submission
 };
 
 }  // namespace cuda

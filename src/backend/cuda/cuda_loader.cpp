@@ -15,12 +15,12 @@ namespace {
 
 constexpr const char* system_driver = "libcuda.so.1";
 
-/// The process that last initialized a driver; 0: none did. CUDA supports no child of that process.
+/// The process that last initialized a driver, 0 if none did. CUDA does not work in its children.
 constinit std::atomic<base::Generation> initialized_in{0};
 
 Error too_old(int version) {
   return Error(Errc::unavailable,
-               base::text("The CUDA driver is for CUDA {}, and wye needs one for {} or newer.",
+               base::text("The CUDA version of the driver ({}) is below the oldest that wye supports ({}).",
                           version_text(version), version_text(oldest_driver)));
 }
 
@@ -31,12 +31,12 @@ std::string version_text(int version) { return base::text("{}.{}", version / 100
 Result<std::shared_ptr<CudaDriver>> CudaDriver::open(const std::string& library) {
   if (const base::Generation first = initialized_in.load(); first != 0 && first != base::generation())
     return Error(Errc::unavailable,
-                 "CUDA cannot be used in a child of a process that has initialized it: fork before the first "
+                 "CUDA cannot be used in a child of a process that has initialized it. Fork before the first "
                  "runtime opens, or start the child with exec.");
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<CudaDriver>> shared;
   const std::string name = library.empty() ? system_driver : library;
-  // Held while the driver is asked: who comes second wants the same answer.
+  // Held while the driver is opened: concurrent callers share the result.
   const std::lock_guard lock(mutex);
   if (const auto known = shared.find(name); known != shared.end())
     if (auto driver = known->second.lock()) return driver;
@@ -59,15 +59,14 @@ Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
       case CUDA_ERROR_STUB_LIBRARY:
         return failure(
             r, "cuInit",
-            base::text(
-                "The CUDA driver found ('{}') is a stub of the CUDA Toolkit, to link with and not to run.",
-                name));
+            base::text("The CUDA driver ('{}') is the stub library of the CUDA Toolkit, which runs nothing.",
+                       name));
       case CUDA_ERROR_NO_DEVICE:
         return failure(
             r, "cuInit",
-            "The CUDA driver has no device: none is installed, or CUDA_VISIBLE_DEVICES hides all.");
+            "The CUDA driver has no device. None is installed, or CUDA_VISIBLE_DEVICES hides all.");
       case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
-        return failure(r, "cuInit", "The CUDA driver and the kernel's module are of different versions.");
+        return failure(r, "cuInit", "The CUDA driver and its kernel module have different versions.");
       default: return failure(r, "cuInit", "The CUDA driver cannot be initialized.");
     }
   }
@@ -75,17 +74,17 @@ Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
   return driver;
 }
 
-std::string CudaDriver::cause_of_death() const {
-  return base::text("An error has ended CUDA for this process: {} -> {} ({}).", died_of_,
-                    meaning(died_with_).name, static_cast<int>(died_with_));
+std::string CudaDriver::disabled_reason() const {
+  return base::text("An error has disabled CUDA in this process: {} -> {} ({}).", disabled_by_,
+                    meaning(disabled_with_).name, static_cast<int>(disabled_with_));
 }
 
-void CudaDriver::die(CUresult result, const char* api) noexcept {
-  const std::lock_guard lock(death_);
-  if (dead()) return;
-  died_of_ = api;
-  died_with_ = result;
-  dead_.store(true, std::memory_order_release);
+void CudaDriver::disable(CUresult result, const char* api) noexcept {
+  const std::lock_guard lock(disabled_mutex_);
+  if (disabled()) return;
+  disabled_by_ = api;
+  disabled_with_ = result;
+  disabled_.store(true, std::memory_order_release);
 }
 
 Result<void> CudaDriver::load() {
@@ -94,10 +93,10 @@ Result<void> CudaDriver::load() {
   if (ask_version && ask_version(&version_) == CUDA_SUCCESS && version_ < oldest_driver)
     return too_old(version_);
   if (!get)
-    return Error(Errc::unavailable,
-                 base::text("Library '{}' is not a CUDA driver that wye can use: it has no "
-                            "function cuGetProcAddress_v2, as drivers for CUDA {} and newer have.",
-                            library_.name(), version_text(oldest_driver)));
+    return Error(
+        Errc::unavailable,
+        base::text("Library '{}' lacks function cuGetProcAddress_v2, which CUDA drivers have since CUDA {}.",
+                   library_.name(), version_text(oldest_driver)));
   std::string missing;
   const auto find = [&](const char* name, int version) {
     void* function = nullptr;
@@ -118,8 +117,8 @@ Result<void> CudaDriver::load() {
       version_ < oldest_driver)
     return too_old(version_);
   if (!missing.empty())
-    return Error(Errc::unavailable,
-                 base::text("The CUDA driver '{}' lacks what wye needs: {}.", library_.name(), missing));
+    return Error(Errc::unavailable, base::text("The CUDA driver '{}' lacks functions that wye needs: {}.",
+                                               library_.name(), missing));
   return {};
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The driver's library and the functions it has.
+/// The driver's library and its functions.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <wye/base/dynamic_library.hpp>
@@ -16,8 +16,8 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// Every function that is called, with the version of the interface that it is called by: a function is asked for with the
-/// version in the name of its type, never with the newest that the headers know, for that may be another function.
+/// The functions that wye calls, each with the version in the name of its type. The loader requests this
+/// version, because the newest version that the headers know may have another signature.
 #define WYE_CUDA_FUNCTIONS(X)                        \
   X(Init, 2000)                                      \
   X(DriverGetVersion, 2020)                          \
@@ -100,7 +100,7 @@ namespace cuda {
   X(DeviceCanAccessPeer, 4000)                       \
   X(MemPoolSetAccess, 11020)                         \
   X(MemcpyPeerAsync, 4000)
-/// Functions that the oldest driver wye works with does not have: null there.
+/// Functions that the oldest supported driver lacks. They are null if the driver lacks them.
 #define WYE_CUDA_NEWER_FUNCTIONS(X)   \
   X(KernelGetParamInfo, 12040)        \
   X(FuncLoad, 12040)                  \
@@ -119,33 +119,33 @@ struct DriverTable {
 #undef WYE_CUDA_MEMBER
 };
 
-/// The oldest driver wye works with, as drivers number themselves.
+/// The oldest supported driver, in the driver's numbering.
 inline constexpr int oldest_driver = 12020;
 
-/// "12.2".
+/// Returns a version as text, such as "12.2".
 std::string version_text(int version);
 
-/// A driver that has been initialized.
+/// An initialized driver.
 /// Threads: thread-safe.
 class CudaDriver {
  public:
-  /// Opens `library`, or where that is empty the system's driver, which the whole process shares and which ends with its
-  /// last handle.
-  /// Errors: unavailable: no driver, one that is too old, no device, or what the driver said.
+  /// Opens `library`; the system's driver if it is empty. All callers of the process share one handle for
+  /// each library.
+  /// Errors:  unavailable: no driver, a driver that is too old, no device, or an error of the driver.
   static Result<std::shared_ptr<CudaDriver>> open(const std::string& library);
   CudaDriver(const CudaDriver&) = delete;
   CudaDriver& operator=(const CudaDriver&) = delete;
 
   DriverTable cu;
   int version() const noexcept { return version_; }
-  /// Whether an error has ended CUDA for this process; no device of this driver can be opened after.
-  bool dead() const noexcept { return dead_.load(std::memory_order_acquire); }
-  /// What has: "An error has ended CUDA for this process: cuLaunchKernel -> CUDA_ERROR_LAUNCH_FAILED (719)." Only where it is
-  /// dead.
-  std::string cause_of_death() const;
-  /// Says that an error has. Only the first is heard.
-  void die(CUresult result, const char* api) noexcept;
-  /// NVIDIA's monitor, or why there is none: opened with the driver.
+  /// Returns whether an error has disabled CUDA in this process. Then no device can be opened.
+  bool disabled() const noexcept { return disabled_.load(std::memory_order_acquire); }
+  /// Returns a sentence with the error that has disabled CUDA, with its call and its code. Requires
+  /// `disabled()`.
+  std::string disabled_reason() const;
+  /// Disables CUDA in this process. Later calls have no effect.
+  void disable(CUresult result, const char* api) noexcept;
+  /// Returns NVML, or the error of opening it. It is opened with the driver.
   const Result<std::shared_ptr<const Nvml>>& nvml() const noexcept { return nvml_; }
 
  private:
@@ -155,10 +155,10 @@ class CudaDriver {
   DynamicLibrary library_;
   int version_ = 0;
   Result<std::shared_ptr<const Nvml>> nvml_ = Error(Errc::unavailable, "NVML was not opened.");
-  std::mutex death_;
-  const char* died_of_ = "";  // a call; written once, before `dead_`
-  CUresult died_with_ = CUDA_SUCCESS;
-  std::atomic<bool> dead_{false};
+  std::mutex disabled_mutex_;
+  const char* disabled_by_ = "";  // the name of a call; written once, before `disabled_`
+  CUresult disabled_with_ = CUDA_SUCCESS;
+  std::atomic<bool> disabled_{false};
 };
 
 }  // namespace cuda

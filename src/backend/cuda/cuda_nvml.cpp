@@ -21,7 +21,7 @@ constexpr int not_supported = 3, not_found = 6;
 Result<std::shared_ptr<const Nvml>> Nvml::open() {
   static std::mutex mutex;
   static std::weak_ptr<const Nvml> shared;
-  // Held while it begins: who comes second wants the same answer.
+  // Held while NVML is initialized: concurrent callers share the result.
   const std::lock_guard lock(mutex);
   if (auto known = shared.lock()) return known;
   auto library = DynamicLibrary::open(nvml_library);
@@ -35,11 +35,10 @@ Result<std::shared_ptr<const Nvml>> Nvml::open() {
   NvmlTable table;
   if (!find(table.init, "nvmlInit_v2") || !find(table.shutdown, "nvmlShutdown") ||
       !find(table.by_uuid, "nvmlDeviceGetHandleByUUID"))
-    return Error(
-        Errc::unavailable,
-        base::text("Library '{}' is no NVML that wye can use: it lacks one of the functions nvmlInit_v2, "
-                   "nvmlShutdown and nvmlDeviceGetHandleByUUID.",
-                   nvml_library));
+    return Error(Errc::unavailable,
+                 base::text("Library '{}' lacks one of the functions nvmlInit_v2, nvmlShutdown and "
+                            "nvmlDeviceGetHandleByUUID.",
+                            nvml_library));
   (void)find(table.error_string, "nvmlErrorString");
   (void)find(table.driver_version, "nvmlSystemGetDriverVersion");
   (void)find(table.memory, "nvmlDeviceGetMemoryInfo");
@@ -49,7 +48,7 @@ Result<std::shared_ptr<const Nvml>> Nvml::open() {
   (void)find(table.whole, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
   if (const int code = table.init(); code != 0) {
     made->nvml_.error_string = table.error_string;
-    return Error(Errc::unavailable, "NVML does not begin: " + made->words("nvmlInit", code));
+    return Error(Errc::unavailable, "NVML cannot be initialized: " + made->error_text("nvmlInit", code));
   }
   made->nvml_ = table;
   std::shared_ptr<const Nvml> begun(std::move(made));
@@ -61,9 +60,9 @@ Nvml::~Nvml() {
   if (nvml_.shutdown) (void)nvml_.shutdown();
 }
 
-std::string Nvml::words(const char* api, int code) const {
+std::string Nvml::error_text(const char* api, int code) const {
   const char* const said = nvml_.error_string ? nvml_.error_string(code) : nullptr;
-  return base::text("{} answers \"{}\" ({}).", api, said ? said : "unknown", code);
+  return base::text("{} returns \"{}\" ({}).", api, said ? said : "unknown", code);
 }
 
 std::string Nvml::driver_version() const {
@@ -83,15 +82,16 @@ Monitoring Nvml::read(std::string device, const Uuid& uuid) const {
   }
   if (found != 0)
     return device::unmonitored(device, base::text("NVML does not know device '{}': {}", device,
-                                                  words("nvmlDeviceGetHandleByUUID", found)));
+                                                  error_text("nvmlDeviceGetHandleByUUID", found)));
   NvmlTable::Device whole = nullptr;
   if (divided && nvml_.whole && nvml_.whole(part, &whole) != 0) whole = nullptr;
-  // Of the part, and where it has no such number, of the whole.
+  // Reads the value of the part; the value of the whole if the part has none.
   const auto ask = [&](auto function, const char* api, std::string& absence, auto... arguments) {
     if (!function) return absence = base::text("NVML has no function {}.", api), false;
     int code = function(part, arguments...);
     if (code == not_supported && whole) code = function(whole, arguments...);
-    if (code != 0) absence = base::text("NVML does not say it of device '{}': {}", device, words(api, code));
+    if (code != 0)
+      absence = base::text("NVML has no value for device '{}': {}", device, error_text(api, code));
     return code == 0;
   };
   Monitoring all;

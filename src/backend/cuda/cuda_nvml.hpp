@@ -1,5 +1,5 @@
 #pragma once
-/// NVIDIA's management library, which knows of devices without a context.
+/// NVIDIA's management library, which needs no context.
 #include <wye/base/dynamic_library.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
@@ -12,10 +12,10 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// The functions that are called, with the types of NVML's reference manual (version 2 of its interface, which does not
-/// change). Its header is not part of what the build fetches, so they are declared here: results are `nvmlReturn_t`, 0 for
-/// success; a device is an opaque pointer. Structures are passed as pointers to nothing known: a sanitizer compares types by their
-/// names, and these are not NVML's.
+/// The functions that wye calls, with the types of NVML's reference manual (version 2 of its interface, which
+/// does not change). They are declared here because the build does not fetch the header. Results are
+/// `nvmlReturn_t`, 0 for success; a device is an opaque pointer. Structures are passed as `void*`, because a
+/// sanitizer compares the names of types, and NVML's types have other names.
 struct NvmlTable {
   using Device = void*;
   /// nvmlMemory_t: bytes.
@@ -40,23 +40,24 @@ struct NvmlTable {
   int (*whole)(Device part, Device* device) = nullptr;  ///< nvmlDeviceGetDeviceHandleFromMigDeviceHandle
 };
 
-/// The library, initialized.
+/// The initialized library.
 /// Threads: thread-safe, as NVML is.
 class Nvml {
  public:
-  /// Opens the one of the process.
-  /// Errors: unavailable: it is not there, or what it says.
+  /// Opens NVML, or returns the instance that the process already has.
+  /// Errors:  unavailable: it is not installed, or its error.
   static Result<std::shared_ptr<const Nvml>> open();
   Nvml(const Nvml&) = delete;
   ~Nvml();
-  /// "550.54.14"; empty where it does not say.
+  /// Returns the version of the driver, such as "550.54.14"; empty if NVML has none.
   std::string driver_version() const;
-  /// What there is to say of a device, or of a part of one (MIG): what NVML does not say of the part, it says of the whole.
+  /// Reads the sensors of a device, or of a part of a device (MIG). A value that the part lacks is read from
+  /// the whole.
   Monitoring read(std::string device, const Uuid& uuid) const;
 
  private:
   explicit Nvml(DynamicLibrary library) : library_(std::move(library)) {}
-  std::string words(const char* api, int code) const;
+  std::string error_text(const char* api, int code) const;
   DynamicLibrary library_;
   NvmlTable nvml_;
 };

@@ -14,7 +14,7 @@ namespace cuda {
 
 Result<std::shared_ptr<CudaPool>> CudaPool::create(CudaDevice& device, Bytes kept) {
   const auto refused = [&](CUresult r, const char* api) {
-    return device.failed(r, api, base::text("Device '{}' gives no pool of memory.", device.info().id));
+    return device.failed(r, api, base::text("Device '{}' cannot create a memory pool.", device.info().id));
   };
   auto pool = base::own(new CudaPool(device));
   CUmemPoolProps properties{};
@@ -35,10 +35,10 @@ Result<std::shared_ptr<CudaPool>> CudaPool::create(CudaDevice& device, Bytes kep
 CudaPool::~CudaPool() {
   if (!handle_ || device_.lost()) return;
   const CurrentContext current(device_);
-  if (current) device_.heard(device_.cu.MemPoolDestroy(handle_), "cuMemPoolDestroy");
+  if (current) device_.lose_if_fatal(device_.cu.MemPoolDestroy(handle_), "cuMemPoolDestroy");
 }
 
-CUresult CudaPool::let_in(CUdevice peer) const {
+CUresult CudaPool::allow_access(CUdevice peer) const {
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   access.location.id = peer;
@@ -49,7 +49,7 @@ CUresult CudaPool::let_in(CUdevice peer) const {
 }
 
 Result<std::shared_ptr<CudaPool>> CudaPools::of(const std::shared_ptr<device::MemoryAccount>& account) {
-  std::vector<Entry> ended;  // end after the lock
+  std::vector<Entry> ended;  // destroyed after the lock is released
   const auto find = [&]() -> std::shared_ptr<CudaPool> {
     for (const Entry& entry : pools_)
       if (entry.is_of(account)) return entry.pool;
@@ -70,25 +70,25 @@ Result<std::shared_ptr<CudaPool>> CudaPools::of(const std::shared_ptr<device::Me
   std::vector<CUdevice> peers;
   {
     const std::lock_guard lock(mutex_);
-    if (auto known = find()) return known;  // somebody was faster
+    if (auto known = find()) return known;  // another thread was faster
     pools_.push_back({account, *made});
     peers = peers_;
   }
   for (const CUdevice peer : peers)
-    if (const CUresult r = (*made)->let_in(peer); r != CUDA_SUCCESS)
+    if (const CUresult r = (*made)->allow_access(peer); r != CUDA_SUCCESS)
       return device_.failed(
           r, "cuMemPoolSetAccess",
-          base::text("Device '{}' does not let another one into its memory.", device_.info().id));
+          base::text("Device '{}' cannot give another device access to its memory.", device_.info().id));
   return made;
 }
 
-CUresult CudaPools::let_in(CUdevice peer) {
+CUresult CudaPools::allow_access(CUdevice peer) {
   {
     const std::lock_guard lock(mutex_);
     peers_.push_back(peer);
   }
   for (const auto& pool : all())
-    if (const CUresult r = pool->let_in(peer); r != CUDA_SUCCESS) {
+    if (const CUresult r = pool->allow_access(peer); r != CUDA_SUCCESS) {
       const std::lock_guard lock(mutex_);
       std::erase(peers_, peer);
       return r;
@@ -115,7 +115,7 @@ Bytes CudaPools::idle() {
     cuuint64_t reserved = 0, used = 0;
     const auto ask = [&](CUmemPool_attribute what, cuuint64_t& value) {
       const CUresult r = device_.cu.MemPoolGetAttribute(pool->handle(), what, &value);
-      device_.heard(r, "cuMemPoolGetAttribute");
+      device_.lose_if_fatal(r, "cuMemPoolGetAttribute");
       return r == CUDA_SUCCESS;
     };
     if (ask(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved) && ask(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used))

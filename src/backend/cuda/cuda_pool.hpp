@@ -1,5 +1,5 @@
 #pragma once
-/// Pools of the driver that buffers come from.
+/// Memory pools of the driver, which buffers are allocated from.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 
@@ -17,16 +17,16 @@ namespace cuda {
 
 class CudaDevice;
 
-/// A pool of the driver; ends with the last of its buffers.
+/// A memory pool of the driver. Its buffers keep it alive.
 class CudaPool {
  public:
-  /// The context is current.
+  /// Creates a pool that keeps up to `kept` unused bytes. The context is current.
   static Result<std::shared_ptr<CudaPool>> create(CudaDevice& device, Bytes kept);
   CudaPool(const CudaPool&) = delete;
   ~CudaPool();
   CUmemoryPool handle() const noexcept { return handle_; }
-  /// Lets lanes of another device read and write what is in it, and what will be.
-  CUresult let_in(CUdevice peer) const;
+  /// Gives another device access to the memory of this pool, present and future.
+  CUresult allow_access(CUdevice peer) const;
 
  private:
   explicit CudaPool(CudaDevice& device) : device_(device) {}
@@ -34,21 +34,22 @@ class CudaPool {
   CUmemoryPool handle_ = nullptr;
 };
 
-/// The pools of a device: one for each account, which is the memory of a lane, and one for what is charged to none. So what one
-/// lane keeps no other can take, and what it may take at all is what its account allows.
+/// The pools of a device: one for each account, and one for memory without an account. So no lane uses memory
+/// that another lane keeps.
 /// Threads: thread-safe. The lock is not held while the driver is called.
 class CudaPools {
  public:
   explicit CudaPools(CudaDevice& device) : device_(device) {}
-  /// The pool of an account, which may be null. Those of accounts that ended are given up. The context is current.
+  /// Returns the pool of an account, which may be null. Removes the pools of expired accounts. The context is
+  /// current.
   Result<std::shared_ptr<CudaPool>> of(const std::shared_ptr<device::MemoryAccount>& account);
-  /// Lets another device into all pools, and those to come.
-  CUresult let_in(CUdevice peer);
-  /// Gives back what pools keep and nobody uses. The context is current.
+  /// Gives another device access to all pools, present and future.
+  CUresult allow_access(CUdevice peer);
+  /// Returns the unused memory of all pools to the driver. The context is current.
   CUresult trim();
-  /// What pools keep and nobody uses. The context is current.
+  /// Returns the amount of unused memory that the pools keep. The context is current.
   Bytes idle();
-  /// Lets go of all: buffers have ended.
+  /// Removes all pools. No buffer exists any more.
   void end() noexcept { pools_.clear(); }
 
  private:
@@ -63,7 +64,7 @@ class CudaPools {
   CudaDevice& device_;
   std::mutex mutex_;
   std::vector<Entry> pools_;
-  std::vector<CUdevice> peers_;  // that are let in
+  std::vector<CUdevice> peers_;  // with access to all pools
 };
 
 }  // namespace cuda

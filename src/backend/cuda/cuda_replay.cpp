@@ -47,7 +47,7 @@ bool fits_graph(const Step& step) {
          step.kind != Step::Kind::graph;
 }
 
-/// Whether a node of `was` can be one of `is` with other arguments.
+/// Returns whether the node of `was` becomes that of `is` by new arguments.
 bool same_node(const Step& was, const Step& is) {
   return was.kind == is.kind && was.barrier == is.barrier && was.executable == is.executable;
 }
@@ -71,14 +71,14 @@ Result<std::shared_ptr<CudaGraph>> CudaGraph::create(std::shared_ptr<CudaDevice>
 Result<void> CudaGraph::build(Plan& plan) {
   const DriverTable& cu = device_->cu;
   const auto refused = [&](CUresult r, const char* api) {
-    return device_->failed(r, api,
-                           base::text("Device '{}' makes no graph of a recording.", device_->info().id));
+    return device_->failed(
+        r, api, base::text("Device '{}' cannot create a graph of a recording.", device_->info().id));
   };
   CUgraph graph = nullptr;
   if (const CUresult r = cu.GraphCreate(&graph, 0); r != CUDA_SUCCESS) return refused(r, "cuGraphCreate");
   graph_ = graph;
-  // Every node comes after what all nodes before the last barrier come down to: one node, empty where they are several.
-  std::vector<CUgraphNode> since;  // the barrier
+  // Every node depends on one node before the last barrier. If several precede it, an empty node joins them.
+  std::vector<CUgraphNode> since;  // nodes since the last barrier
   CUgraphNode before = nullptr;
   for (const Step& step : plan.steps) {
     if (step.barrier && !since.empty()) {
@@ -139,8 +139,8 @@ CudaGraph::~CudaGraph() {
   if (!graph_ || device_->lost()) return;
   const CurrentContext current(*device_);
   if (!current) return;
-  if (executable_) device_->heard(device_->cu.GraphExecDestroy(executable_), "cuGraphExecDestroy");
-  device_->heard(device_->cu.GraphDestroy(graph_), "cuGraphDestroy");
+  if (executable_) device_->lose_if_fatal(device_->cu.GraphExecDestroy(executable_), "cuGraphExecDestroy");
+  device_->lose_if_fatal(device_->cu.GraphDestroy(graph_), "cuGraphDestroy");
 }
 
 CudaReplay* CudaReplay::of(const device::Submission& submission, const CudaDevice& device) noexcept {
@@ -154,7 +154,7 @@ bool CudaReplay::set_changes(Plan& plan) const {
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     if (same_arguments(plan_, plan_.steps[i], plan, plan.steps[i])) continue;
     if (const CUresult r = graph_->set(i, plan, plan.steps[i]); r != CUDA_SUCCESS)
-      return static_cast<CudaDevice&>(*device()).heard(r, "cuGraphExecNodeSetParams"), false;
+      return static_cast<CudaDevice&>(*device()).lose_if_fatal(r, "cuGraphExecNodeSetParams"), false;
   }
   return true;
 }
@@ -164,7 +164,7 @@ Result<void> CudaReplay::update(const device::Recording& recording, Plan& plan) 
   const bool fits = !plan.steps.empty() && std::all_of(plan.steps.begin(), plan.steps.end(), fits_graph);
   if (!fits) return graph_.reset(), Result<void>();
   if (!graph_ || !set_changes(plan)) {
-    // Launches in flight hold the one there was.
+    // Launches in flight keep the old graph.
     graph_.reset();
     auto graph = CudaGraph::create(device.self(), plan);
     if (!graph) return device.lost() ? Result<void>(std::move(graph).error()) : Result<void>();

@@ -1,5 +1,5 @@
 #pragma once
-/// Recordings that are submitted many times, as graphs of the driver.
+/// Replays recordings as graphs of the driver.
 #include <wye/base/result.hpp>
 
 #include <cstdint>
@@ -14,16 +14,18 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// A graph, ready to be launched. Between barriers its nodes may run at the same time, which a stream's steps never do.
+/// An instantiated graph. Its nodes may run at the same time between barriers; the steps of a stream never
+/// do.
 class CudaGraph {
  public:
-  /// Makes it of the steps of `plan`: launches, and copies and fills on the device. The context is current.
+  /// Creates a graph of the steps of `plan`: launches, and copies and fills on the device. The context is
+  /// current.
   static Result<std::shared_ptr<CudaGraph>> create(std::shared_ptr<CudaDevice> device, Plan& plan);
   explicit CudaGraph(std::shared_ptr<CudaDevice> device) : device_(std::move(device)) {}
   CudaGraph(const CudaGraph&) = delete;
   ~CudaGraph();
   CUgraphExec executable() const noexcept { return executable_; }
-  /// Gives node `i` what `step` has. Launches that are in flight keep what they had.
+  /// Sets the arguments of node `i` to those of `step`. Launches in flight keep their arguments.
   CUresult set(std::size_t i, Plan& plan, const Step& step) const;
 
  private:
@@ -35,27 +37,27 @@ class CudaGraph {
   std::vector<CUgraphNode> nodes_;  // one per step
 };
 
-/// The graph of a recording, with the plan it was made from: of another revision only the nodes are set that differ. A
-/// recording with copies of the host's memory or native functions is none, nor one that the driver makes no graph of: it is
-/// given step by step.
+/// The graph of a recording, with its plan. A new revision sets only the nodes that differ. A recording with
+/// transfers from or to the host, or with native functions, has no graph, and is enqueued step by step. So is
+/// a recording that the driver refuses.
 /// Threads: one thread at a time.
 class CudaReplay final : public device::ReplayBase {
  public:
   explicit CudaReplay(std::shared_ptr<CudaDevice> device) : ReplayBase(std::move(device)) {}
-  /// That of a submission, where it has one of `device`.
+  /// Returns the replay of a submission if it belongs to `device`, otherwise null.
   static CudaReplay* of(const device::Submission& submission, const CudaDevice& device) noexcept;
-  /// Whether it is up to date.
+  /// Returns whether the graph is up to date.
   bool is_for(const device::Recording& recording) const noexcept {
     return graph_ && revision_ == recording.revision();
   }
-  /// Brings it up to date with `recording`, which was encoded as `plan`. The context is current.
+  /// Updates the graph to `recording`, which was encoded as `plan`. The context is current.
   /// Errors: device_lost.
   Result<void> update(const device::Recording& recording, Plan& plan);
-  /// Null where there is none.
+  /// Returns the graph, or null.
   const std::shared_ptr<CudaGraph>& graph() const noexcept { return graph_; }
 
  private:
-  /// Whether the nodes that differ could be set.
+  /// Sets the nodes that differ. Returns whether that was possible.
   bool set_changes(Plan& plan) const;
   std::shared_ptr<CudaGraph> graph_;
   Plan plan_;

@@ -1,4 +1,4 @@
-// Memory and timelines that another driver of the same silicon has too: as opaque files.
+// Memory and timelines that are shared with another driver of the same silicon, as opaque file descriptors.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -15,7 +15,7 @@ inline namespace v0 {
 namespace cuda {
 namespace {
 
-/// Memory that is mapped from an allocation of its own. What has been done so far is undone at its end.
+/// A mapped allocation. The destructor also undoes a part of its creation.
 struct MappedMemory {
   explicit MappedMemory(CudaDevice& d) : device(d) {}
   MappedMemory(const MappedMemory&) = delete;
@@ -24,9 +24,9 @@ struct MappedMemory {
     const CurrentContext current(device);
     if (!current) return;
     const DriverTable& cu = device.cu;
-    if (is_mapped) device.heard(cu.MemUnmap(address, size), "cuMemUnmap");
-    if (address != 0) device.heard(cu.MemAddressFree(address, size), "cuMemAddressFree");
-    if (allocation != 0) device.heard(cu.MemRelease(allocation), "cuMemRelease");
+    if (is_mapped) device.lose_if_fatal(cu.MemUnmap(address, size), "cuMemUnmap");
+    if (address != 0) device.lose_if_fatal(cu.MemAddressFree(address, size), "cuMemAddressFree");
+    if (allocation != 0) device.lose_if_fatal(cu.MemRelease(allocation), "cuMemRelease");
   }
   CudaDevice& device;
   std::size_t size = 0;
@@ -35,7 +35,7 @@ struct MappedMemory {
   bool is_mapped = false;
 };
 
-/// Another driver's memory, and where it is seen.
+/// Memory of another driver, and its address in this one.
 struct OpenedMemory {
   explicit OpenedMemory(CudaDevice& d) : device(d) {}
   OpenedMemory(const OpenedMemory&) = delete;
@@ -43,15 +43,15 @@ struct OpenedMemory {
     if (device.lost()) return;
     const CurrentContext current(device);
     if (!current) return;
-    if (address != 0) device.heard(device.cu.MemFree(address), "cuMemFree");
-    if (handle) device.heard(device.cu.DestroyExternalMemory(handle), "cuDestroyExternalMemory");
+    if (address != 0) device.lose_if_fatal(device.cu.MemFree(address), "cuMemFree");
+    if (handle) device.lose_if_fatal(device.cu.DestroyExternalMemory(handle), "cuDestroyExternalMemory");
   }
   CudaDevice& device;
   CUexternalMemory handle = nullptr;
   CUdeviceptr address = 0;
 };
 
-/// A buffer over what `held` keeps.
+/// Returns a buffer over the memory of `held`, which it keeps alive.
 template <class Held>
 std::shared_ptr<device::BufferBase> buffer_over(std::shared_ptr<CudaDevice> device,
                                                 std::shared_ptr<Held> held, Bytes bytes) {
@@ -73,13 +73,14 @@ Result<device::SharedBufferBase> CudaDevice::create_shared(Bytes bytes) {
   if (auto fits = device::fits(bytes, info()); !fits) return std::move(fits).error();
   if (!has_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) ||
       !has_attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
-    return Error(Errc::unsupported,
-                 base::text("The driver of device '{}' gives no memory away as a file.", info().id));
+    return Error(
+        Errc::unsupported,
+        base::text("The driver of device '{}' cannot export memory as a file descriptor.", info().id));
   const CurrentContext current(*this);
   if (!current) return current.error();
   const auto refused = [&](CUresult r, const char* api) {
-    return failed(r, api,
-                  base::text("Device '{}' gives no memory to share ({} bytes).", info().id, bytes.count));
+    return failed(
+        r, api, base::text("Device '{}' cannot allocate shared memory ({} bytes).", info().id, bytes.count));
   };
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -125,7 +126,7 @@ Result<std::shared_ptr<device::BufferBase>> CudaDevice::open_shared(device::Shar
   if (!current) return current.error();
   const auto refused = [&](CUresult r, const char* api) {
     return failed(r, api,
-                  base::text("Device '{}' does not open the memory of another driver ({} bytes).", info().id,
+                  base::text("Device '{}' cannot import the memory of another driver ({} bytes).", info().id,
                              bytes.count));
   };
   auto opened = base::make_own<OpenedMemory>(*this);
@@ -136,7 +137,7 @@ Result<std::shared_ptr<device::BufferBase>> CudaDevice::open_shared(device::Shar
   description.flags = memory.dedicated ? CUDA_EXTERNAL_MEMORY_DEDICATED : 0u;
   if (const CUresult r = cu.ImportExternalMemory(&opened->handle, &description); r != CUDA_SUCCESS)
     return opened->handle = nullptr, refused(r, "cuImportExternalMemory");
-  memory.file.release();  // the driver's now
+  memory.file.release();  // the driver owns it now
   CUDA_EXTERNAL_MEMORY_BUFFER_DESC part{};
   part.offset = 0;
   part.size = std::max<std::uint64_t>(bytes.count, 1);
@@ -148,14 +149,14 @@ Result<std::shared_ptr<device::BufferBase>> CudaDevice::open_shared(device::Shar
 
 Result<device::SharedTimeline> CudaDevice::create_shared_timeline() {
   return Error(Errc::unsupported,
-               base::text("Device '{}' makes no semaphores for other drivers; it takes theirs.", info().id));
+               base::text("Device '{}' cannot export semaphores; it only imports them.", info().id));
 }
 
 Result<std::shared_ptr<device::Timeline>> CudaDevice::open_shared_timeline(device::SharedTimeline& original) {
   if (const Error* gone = lost()) return *gone;
   if (!has_attribute(CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED))
     return Error(Errc::unsupported,
-                 base::text("The driver of device '{}' takes no timeline semaphores of others.", info().id));
+                 base::text("The driver of device '{}' cannot import timeline semaphores.", info().id));
   const CurrentContext current(*this);
   if (!current) return current.error();
   CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC description{};
@@ -164,8 +165,8 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::open_shared_timeline(devic
   CUexternalSemaphore semaphore = nullptr;
   if (const CUresult r = cu.ImportExternalSemaphore(&semaphore, &description); r != CUDA_SUCCESS)
     return failed(r, "cuImportExternalSemaphore",
-                  base::text("Device '{}' does not open the semaphore of another driver.", info().id));
-  original.file.release();  // the driver's now
+                  base::text("Device '{}' cannot import the semaphore of another driver.", info().id));
+  original.file.release();  // the driver owns it now
   return std::shared_ptr<device::Timeline>(CudaTimeline::open(self(), semaphore, original.timeline));
 }
 

@@ -28,7 +28,7 @@ Result<std::byte*> Staging::take(StagingUse& use, std::uint64_t bytes) {
     idle_.erase(idle);
     idle_bytes_ -= chunk.bytes;
   } else {
-    idle_.reserve(chunks_ + 1);  // giving it back must not need memory
+    idle_.reserve(chunks_ + 1);  // give() must not allocate
     chunk.bytes = std::bit_ceil(std::max(bytes, smallest_chunk));
     const CurrentContext current(device_);
     if (!current) return current.error();
@@ -37,7 +37,7 @@ Result<std::byte*> Staging::take(StagingUse& use, std::uint64_t bytes) {
         r != CUDA_SUCCESS)
       return device_
           .failed(r, "cuMemHostAlloc",
-                  base::text("The host gives no {} of pinned memory for copies to and from '{}'.",
+                  base::text("The driver cannot allocate {} of pinned memory for transfers of device '{}'.",
                              to_string(Bytes{chunk.bytes}), device_.info().id))
           .with_context("while taking staging memory");
     chunk.host = static_cast<std::byte*>(host);
@@ -68,9 +68,9 @@ void Staging::give(StagingUse& use) noexcept {
 }
 
 void Staging::release(const PinnedChunk& chunk) noexcept {
-  if (device_.lost()) return;  // it may still be written: the context frees it
+  if (device_.lost()) return;  // the device may still write to it; the release of the context frees it
   const CurrentContext current(device_);
-  if (current) device_.heard(device_.cu.MemFreeHost(chunk.host), "cuMemFreeHost");
+  if (current) device_.lose_if_fatal(device_.cu.MemFreeHost(chunk.host), "cuMemFreeHost");
 }
 
 Staging::~Staging() {

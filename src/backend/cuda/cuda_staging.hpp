@@ -1,5 +1,5 @@
 #pragma once
-/// Pinned memory of the host that copies go through.
+/// Pinned memory for transfers.
 #include <wye/base/result.hpp>
 
 #include <cstddef>
@@ -18,36 +18,36 @@ struct PinnedChunk {
   std::uint64_t bytes = 0;
 };
 
-/// Pinned memory that one flight uses until it is done.
+/// The pinned memory of one flight, until the flight completes.
 struct StagingUse {
   std::vector<PinnedChunk> chunks;
   std::uint64_t used = 0;  ///< bytes of the last chunk
   std::uint64_t held = 0;  ///< bytes of all chunks
 };
 
-/// The pinned memory of one lane: chunks that go round between its flights. Pageable memory will not do: the driver blocks
-/// for downloads into it, and does not say when it has read uploads from it.
+/// The pinned memory of one lane: chunks that its flights reuse. Pageable memory would not do. The driver
+/// blocks during downloads into it, and does not report when it has read an upload from it.
 /// Threads: one thread at a time.
 class Staging {
  public:
   static constexpr std::uint64_t smallest_chunk = 64u << 10;
-  /// No copy is of more than this at once.
+  /// The largest copy. Longer transfers take several.
   static constexpr std::uint64_t largest_chunk = 4u << 20;
-  /// What uploads in flight take, and what is kept of memory that is idle. Downloads take what they need.
+  /// The limit of uploads in flight, and of idle memory. Downloads have no limit.
   static constexpr std::uint64_t budget = 32u << 20;
 
   explicit Staging(CudaDevice& device) : device_(device) {}
   Staging(const Staging&) = delete;
   ~Staging();
 
-  /// `bytes` of pinned memory, at most `largest_chunk`.
+  /// Returns `bytes` of pinned memory, at most `largest_chunk`.
   /// Errors: out_of_memory, device_lost.
   Result<std::byte*> take(StagingUse& use, std::uint64_t bytes);
-  /// Whether `use` is so large a part of the budget that it should go ahead of what is still to come.
+  /// Returns whether `use` is large enough to submit it as a part of its own.
   bool is_enough(const StagingUse& use) const { return use.held >= budget / 4; }
-  /// Whether another such part would go over the budget.
+  /// Returns whether another such part would exceed the budget.
   bool is_full() const { return busy_bytes_ + budget / 4 > budget; }
-  /// Takes back what a flight used; what is more than the budget is freed.
+  /// Takes back the memory of a flight. Frees memory over the budget.
   void give(StagingUse& use) noexcept;
 
  private:

@@ -14,9 +14,9 @@ inline namespace v0 {
 namespace cuda {
 namespace {
 
-/// Calls a function of a host, which may throw.
-Result<void> enqueue(const CudaExecutable& executable, const NativeLane& lane, Extent3 items,
-                     std::span<const wye::detail::NativeArgument> arguments) {
+/// Calls a native function of the application, which may throw.
+Result<void> call_native(const CudaExecutable& executable, const NativeLane& lane, Extent3 items,
+                         std::span<const wye::detail::NativeArgument> arguments) {
   std::string what;
   try {
     auto done = executable.artefact().native->enqueue(lane, items, arguments);
@@ -28,7 +28,7 @@ Result<void> enqueue(const CudaExecutable& executable, const NativeLane& lane, E
   } catch (const std::exception& exception) {
     what = exception.what();
   } catch (...) {
-    what = "an exception that is no std::exception";
+    what = "an exception that is not a std::exception";
   }
   return Error(Errc::kernel_failed,
                base::text("Kernel '{}' failed on '{}': {}", executable.artefact().kernel, lane.device, what));
@@ -42,17 +42,17 @@ Result<void> CudaStream::give(device::PendingSubmission& submission) {
   auto& flight = static_cast<Flight&>(submission);
   const CurrentContext current(device);
   if (!current) return current.error();
-  if (auto waits = give_waits(flight); !waits) return waits;
+  if (auto waits = enqueue_waits(flight); !waits) return waits;
   for (const Step& step : flight.plan.steps)
-    if (auto given = give_step(flight, flight.plan, step); !given) return given;
-  return give_end(flight);
+    if (auto given = enqueue_step(flight, flight.plan, step); !given) return given;
+  return enqueue_end(flight);
 }
 
-Result<void> CudaStream::give_waits(const Flight& flight) {
+Result<void> CudaStream::enqueue_waits(const Flight& flight) {
   if (auto ready = device.order_behind_memory(*this); !ready) return ready;
   for (const device::TimelinePoint& point : flight.waits) {
     auto& other = static_cast<CudaTimeline&>(*point.timeline);
-    if (other.semaphore()) {  // also where it is reached: what the other driver wrote comes with it
+    if (other.semaphore()) {  // also if it is reached: the wait makes the other driver's writes visible
       CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS parameters{};
       parameters.params.fence.value = point.value;
       const CUexternalSemaphore semaphore = other.semaphore();
@@ -60,21 +60,22 @@ Result<void> CudaStream::give_waits(const Flight& flight) {
           r != CUDA_SUCCESS)
         return device.failed(
             r, "cuWaitExternalSemaphoresAsync",
-            base::text("A lane of device '{}' cannot wait for another driver's.", device.info().id));
+            base::text("A lane of device '{}' cannot wait for another driver.", device.info().id));
       continue;
     }
     if (&other == timeline.get() || other.seen() >= point.value) continue;
     const Mark mark = other.mark_of(point.value);
-    if (!mark) continue;  // reached meanwhile
+    if (!mark) continue;  // reached by now
     if (const CUresult r = device.cu.StreamWaitEvent(handle, mark.event->handle, CU_EVENT_WAIT_DEFAULT);
         r != CUDA_SUCCESS)
-      return device.failed(r, "cuStreamWaitEvent",
-                           base::text("A lane of device '{}' cannot wait for another.", device.info().id));
+      return device.failed(
+          r, "cuStreamWaitEvent",
+          base::text("A lane of device '{}' cannot wait for another lane.", device.info().id));
   }
   return {};
 }
 
-Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step) {
+Result<void> CudaStream::enqueue_step(Flight& flight, Plan& plan, const Step& step) {
   CUresult r = CUDA_SUCCESS;
   const char* api = "";
   switch (step.kind) {
@@ -96,10 +97,10 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
       r = device.cu.GraphLaunch(step.graph, handle);
       break;
     case Step::Kind::native: {
-      flight.begun = true;  // it may have enqueued something before it fails
+      flight.begun = true;  // it may enqueue commands and then fail
       const NativeLane lane{.backend = "cuda", .device = device.info().id, .handle = handle, .keep = &keep};
-      return enqueue(*step.executable, lane, step.grid,
-                     std::span(plan.arguments).subspan(step.parameters, step.parameter_count));
+      return call_native(*step.executable, lane, step.grid,
+                         std::span(plan.arguments).subspan(step.parameters, step.parameter_count));
     }
     case Step::Kind::launch: {
       const device::Artefact& artefact = step.executable->artefact();
@@ -114,27 +115,26 @@ Result<void> CudaStream::give_step(Flight& flight, Plan& plan, const Step& step)
       } else {
         api = "cuLaunchKernelEx";
         launch.hStream = handle;
-        launch.attrs = const_cast<CUlaunchAttribute*>(attributes.data());  // it only reads them
+        launch.attrs = const_cast<CUlaunchAttribute*>(attributes.data());  // only read
         launch.numAttrs = static_cast<unsigned>(attributes.size());
         r = device.cu.LaunchKernelEx(&launch, step.executable->function(), block.each(), block.extra());
       }
       if (r != CUDA_SUCCESS)
         return device.failed(
-            r, api,
-            base::text("Device '{}' does not launch kernel '{}'.", device.info().id, artefact.kernel));
+            r, api, base::text("Device '{}' cannot launch kernel '{}'.", device.info().id, artefact.kernel));
       break;
     }
   }
   if (r != CUDA_SUCCESS)
-    return device.failed(r, api, base::text("Device '{}' does not take a command.", device.info().id));
+    return device.failed(r, api, base::text("Device '{}' refuses a command.", device.info().id));
   flight.begun = true;
   return {};
 }
 
-Result<void> CudaStream::give_end(Flight& flight) {
+Result<void> CudaStream::enqueue_end(Flight& flight) {
   const auto refused = [&](CUresult r, const char* api) {
     return device.failed(r, api,
-                         base::text("Device '{}' does not take the end of a submission.", device.info().id));
+                         base::text("Device '{}' refuses the end of a submission.", device.info().id));
   };
   for (const device::TimelinePoint& point : flight.signals) {
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS parameters{};

@@ -1,5 +1,5 @@
 #pragma once
-/// A stream of the driver, and what is given to it.
+/// A stream of the driver, and its work.
 #include <wye/base/extent.hpp>
 
 #include <cstddef>
@@ -23,27 +23,27 @@ class CudaExecutable;
 class CudaGraph;
 class CudaTimeline;
 
-/// One call of the driver that gives a stream work.
+/// One call of the driver that enqueues work on a stream.
 struct Step {
   enum class Kind : std::uint8_t { copy, fill, launch, native, graph };
   Kind kind = Kind::copy;
-  bool barrier = false;  ///< what came before must have finished; a stream is in order anyway
+  bool barrier = false;  ///< waits for the steps before; implied in a stream
   std::uint32_t pattern = 0;
   std::uint64_t to = 0;
   std::uint64_t from = 0;
-  CUcontext peer = nullptr;           ///< of another device that a copy is from
+  CUcontext peer = nullptr;           ///< the source's, for a copy from another device
   std::uint64_t bytes = 0;            ///< of a copy or a fill
-  const std::byte* source = nullptr;  ///< of an upload: what is to be staged
-  std::byte* target = nullptr;        ///< of a download: where what was staged is to go
+  const std::byte* source = nullptr;  ///< of an upload
+  std::byte* target = nullptr;        ///< of a download
   const CudaExecutable* executable = nullptr;
   CUgraphExec graph = nullptr;
   Extent3 grid = {};                ///< workgroups; of a native function: items
-  std::size_t parameters = 0;       ///< where they begin in the flight's parameters, or its arguments
+  std::size_t parameters = 0;       ///< first, in the plan's parameters or arguments
   std::size_t parameter_count = 0;  ///< bytes, or arguments
 };
 
-/// The block of parameters of a launch, as the driver takes it: in one piece, but for a cooperative launch, of which cuda.h says
-/// at cuGraphAddKernelNode that it must have none, and one by one. Good as long as this is.
+/// The parameters of a launch in the driver's form: one block. A cooperative launch has single parameters, as
+/// cuda.h demands at cuGraphAddKernelNode. The pointers are valid as long as this object.
 class LaunchBlock {
  public:
   LaunchBlock(const device::Artefact& artefact, std::byte* parameters)
@@ -64,7 +64,7 @@ class LaunchBlock {
                      CU_LAUNCH_PARAM_END};
 };
 
-/// The steps of a recording, with what they pass.
+/// The steps of a recording, with their parameters.
 struct Plan {
   std::vector<Step> steps;
   std::vector<std::byte> parameters;
@@ -76,43 +76,44 @@ struct Plan {
   }
 };
 
-/// A submission, or a part of one, on its way, with all it needs until the device is done with it. Lanes use flights again.
-/// Threads: one thread at a time: that of its lane, or, while it is pending, the thread that gives it.
+/// A submission, or a part of one, with all objects that it needs until it completes. Lanes reuse flights.
+/// Threads: one thread at a time: the thread of its lane, or the thread that submits it while it is pending.
 struct Flight : device::PendingSubmission {
-  /// A copy to the host that is outstanding.
+  /// An outstanding copy to the application's memory.
   struct Download {
     const std::byte* from = nullptr;
     std::byte* target = nullptr;
     std::uint64_t bytes = 0;
   };
-  EventHandle event;  ///< recorded behind it; kept for the next time
+  EventHandle event;  ///< recorded after it; kept for its next use
   std::shared_ptr<const device::Recording> recording;
-  std::vector<device::TimelinePoint> signals;  ///< of other drivers
-  Plan plan;                                   ///< of a flight that was pending
+  std::vector<device::TimelinePoint> signals;  ///< timelines of other drivers
+  Plan plan;                                   ///< of a pending flight
   std::shared_ptr<const CudaGraph> graph;
   std::vector<Download> downloads;
   StagingUse staging;
-  bool begun = false;  ///< the stream was given some of it
+  bool begun = false;  ///< the stream has some of its steps
 };
 
-/// The state of a lane that others may have to do with: who brings what it waits for gives it its work.
+/// The state of a lane that other threads use. A thread that submits an awaited value also submits the lane's
+/// pending work.
 struct CudaStream final : device::SubmittingLane {
   explicit CudaStream(CudaDevice& d) : device(d) {}
 
-  /// Gives a flight that was pending: its waits, its steps, its end.
+  /// Enqueues a pending flight: its waits, its steps, its end.
   Result<void> give(device::PendingSubmission& submission) override;
   device::ScheduledTimeline& lane_timeline() const noexcept override;
-  // These are called with the context current.
-  Result<void> give_waits(const Flight& flight);
-  Result<void> give_step(Flight& flight, Plan& plan, const Step& step);
-  /// What is signalled, and the event that its value is reached with.
-  Result<void> give_end(Flight& flight);
+  // The following functions require the context to be current.
+  Result<void> enqueue_waits(const Flight& flight);
+  Result<void> enqueue_step(Flight& flight, Plan& plan, const Step& step);
+  /// Enqueues the signals, and records the event of the flight's value.
+  Result<void> enqueue_end(Flight& flight);
 
   CudaDevice& device;
   CUstream handle = nullptr;
-  NativeKeep keep;  ///< what native functions keep
+  NativeKeep keep;  ///< objects that native functions keep
   std::shared_ptr<CudaTimeline> timeline;
-  std::uint64_t memory_seen = 0;  ///< of the device's memory, taken before what the stream was given last
+  std::uint64_t allocations_seen = 0;  ///< allocations that the stream has waited for
 };
 
 }  // namespace cuda

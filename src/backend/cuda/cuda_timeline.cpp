@@ -14,8 +14,8 @@ inline namespace v0 {
 namespace cuda {
 namespace {
 
-/// What sleeping in the driver costs, about: an interrupt, and the way back onto a processor.
-constexpr Duration sleeping = std::chrono::microseconds(30);
+/// The approximate cost of a sleep in the driver: an interrupt and a context switch.
+constexpr Duration cost_of_sleep = std::chrono::microseconds(30);
 
 }  // namespace
 
@@ -32,7 +32,7 @@ CudaTimeline::~CudaTimeline() {
   CudaDevice& owner = cuda();
   if (!semaphore_ || owner.lost()) return;
   if (const CurrentContext current(owner); current)
-    owner.heard(owner.cu.DestroyExternalSemaphore(semaphore_), "cuDestroyExternalSemaphore");
+    owner.lose_if_fatal(owner.cu.DestroyExternalSemaphore(semaphore_), "cuDestroyExternalSemaphore");
 }
 
 void CudaTimeline::mark(std::uint64_t value, EventHandle event) {
@@ -63,7 +63,7 @@ std::uint64_t CudaTimeline::reached() noexcept {
   while (const Mark mark = first_mark()) {
     const CUresult r = cuda().cu.EventQuery(mark.event->handle);
     if (r != CUDA_SUCCESS) {
-      if (r != CUDA_ERROR_NOT_READY) cuda().heard(r, "cuEventQuery");
+      if (r != CUDA_ERROR_NOT_READY) cuda().lose_if_fatal(r, "cuEventQuery");
       break;
     }
     raise(mark.value);
@@ -71,28 +71,30 @@ std::uint64_t CudaTimeline::reached() noexcept {
   return seen();
 }
 
-/// Looks at an event, and sleeps for it if it has not come.
-CudaTimeline::Answer CudaTimeline::ask(const Mark& mark, Instant until, base::Backoff& backoff) {
+/// Queries an event, and sleeps until it completes if it has not.
+CudaTimeline::QueryResult CudaTimeline::query_or_sleep(const Mark& mark, Instant until,
+                                                       base::Backoff& backoff) {
   const CurrentContext current(cuda());
   if (!current) return {.result = current.result(), .api = "cuCtxPushCurrent"};
   CUresult r = CUDA_ERROR_NOT_READY;
-  const auto has_come = [&] {
+  const auto has_completed = [&] {
     r = cuda().cu.EventQuery(mark.event->handle);
     if (r == CUDA_ERROR_NOT_READY) backoff.answered();
     return r != CUDA_ERROR_NOT_READY;
   };
   const Instant now = Clock::steady().now();
-  const bool come = now < until
-                        ? base::seen_before_parking(has_come, std::min<Duration>(sleeping, until - now))
-                        : has_come();
-  if (come || Clock::steady().now() >= until || device_->lost()) return {.result = r, .api = "cuEventQuery"};
+  const bool completed =
+      now < until ? base::seen_before_parking(has_completed, std::min<Duration>(cost_of_sleep, until - now))
+                  : has_completed();
+  if (completed || Clock::steady().now() >= until || device_->lost())
+    return {.result = r, .api = "cuEventQuery"};
   const Instant rest = device_->sleep_until(until);
   if (rest == Instant::max()) {
     r = cuda().cu.EventSynchronize(mark.event->handle);
   } else {
-    const auto heard = cuda().waiter().wait(id_, mark.value, mark.event, rest);
-    if (!heard) return {.result = r, .api = "cuEventQuery"};  // no thread to sleep on
-    r = heard->value_or(r);
+    const auto result = cuda().waiter().wait(id_, mark.value, mark.event, rest);
+    if (!result) return {.result = r, .api = "cuEventQuery"};  // no thread for the wait
+    r = result->value_or(r);
   }
   return {.result = r, .api = "cuEventSynchronize", .slept = r == CUDA_ERROR_NOT_READY};
 }
@@ -107,28 +109,30 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
   if (const Mark mark = mark_of(value)) {
     base::Backoff backoff;
     for (;;) {
-      const Answer said = ask(mark, until, backoff);
-      if (said.result == CUDA_SUCCESS) {
+      const QueryResult query = query_or_sleep(mark, until, backoff);
+      if (query.result == CUDA_SUCCESS) {
         raise(mark.value);
         break;
       }
-      if (ends_device(said.result)) return cuda().lose(said.result, said.api);
+      if (ends_device(query.result)) return cuda().lose(query.result, query.api);
       if (device_->lost() || Clock::steady().now() >= until) break;
-      // A failure that does not end the device says nothing about the event.
-      if (said.slept) continue;
+      // A failure that does not end the device does not tell the state of the event.
+      if (query.slept) continue;
       if (!backoff.sleep(until))
         return failure(
-            said.result, said.api,
-            base::text("The driver of device '{}' has not said for {} s whether the value waited for ({}) is "
-                       "reached; the device may still be at work.",
-                       device_->info().id, base::Backoff::limit / std::chrono::seconds(1), value));
+            query.result, query.api,
+            base::text(
+                "The driver of device '{}' has not answered for {} s whether timeline value {} is reached. "
+                "The device may still be at work.",
+                device_->info().id, base::Backoff::limit / std::chrono::seconds(1), value));
     }
   }
-  // Another thread may have seen the device lost: then no result is to be trusted.
+  // Another thread may have found the device lost, which makes every result unreliable.
   if (const Error* lost = device_->lost()) return *lost;
   if (seen() >= value) return {};
-  return Error(Errc::timed_out, base::text("Device '{}' has not reached the value waited for ({}) in time.",
-                                           device_->info().id, value));
+  return Error(Errc::timed_out,
+               base::text("Device '{}' has not reached timeline value {} before the deadline.",
+                          device_->info().id, value));
 }
 
 }  // namespace cuda

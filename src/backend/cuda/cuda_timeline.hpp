@@ -1,5 +1,5 @@
 #pragma once
-/// Timelines of one device: those that lanes move and those that the host moves.
+/// Timelines of one device, moved by lanes or by the host.
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -14,61 +14,63 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// An event, and the value that is reached with it.
+/// An event, and the timeline value that its completion reaches.
 struct Mark {
   std::uint64_t value = 0;
   EventHandle event;
   explicit operator bool() const noexcept { return event != nullptr; }
 };
 
-/// A lane's timeline is an event behind each value. The host's is a number: a submission that waits for it is not given to a
-/// stream before it is reached (see device::PendingSubmissions).
+/// A timeline. A lane's timeline has an event for each value. A timeline that the host moves is a number: a
+/// submission that waits for it is pending until the number is reached (see device::PendingSubmissions).
 /// Threads: thread-safe.
 class CudaTimeline final : public device::ScheduledTimeline {
  public:
   static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, MovedBy by);
-  /// Creates a timeline whose every value is reached with an event that was recorded for the host.
+  /// Creates a timeline that reaches every value when `event`, an event of the application, completes.
   static std::shared_ptr<CudaTimeline> adopt(std::shared_ptr<CudaDevice> device, EventHandle event);
-  /// Opens a timeline of another driver whose semaphore this driver has too. `original` tells the value reached.
+  /// Opens a timeline of another driver by its imported semaphore. `original` knows the value reached.
   static std::shared_ptr<CudaTimeline> open(std::shared_ptr<CudaDevice> device, CUexternalSemaphore semaphore,
                                             std::shared_ptr<device::Timeline> original);
   ~CudaTimeline() override;
 
-  /// Cost: none if all that was submitted is known to be reached, otherwise a question to the driver or two.
+  /// Cost:    none if all submitted values are known to be reached, otherwise one or two queries of the
+  ///          driver.
   std::uint64_t reached() noexcept override;
-  /// Repeats a wait that fails without the device being lost, and asks for the event meanwhile.
-  /// Errors: as the contract says; that of the driver, after `base::Backoff::limit` without an answer to either.
+  /// Waits for `value`. Repeats a wait that fails while the device is not lost, and queries the event
+  /// meanwhile.
+  /// Errors:  those of the contract; the driver's after `base::Backoff::limit` of failures.
   Result<void> wait(std::uint64_t value, Instant until) override;
   device::Turns* turns() noexcept override { return original_ ? original_->turns() : nullptr; }
-  /// Returns null unless another driver moves the timeline: waits and signals go to that semaphore.
+  /// Returns the semaphore for waits and signals if another driver moves the timeline, otherwise null.
   CUexternalSemaphore semaphore() const noexcept { return semaphore_; }
 
-  /// Notes that `event` was recorded behind `value`, which is scheduled next.
+  /// Adds the event of `value`, the next value to be scheduled.
   void mark(std::uint64_t value, EventHandle event);
-  /// Returns the event behind `value`, which was scheduled; nothing if the value is reached.
+  /// Returns the event of a scheduled value; an empty mark if the value is reached.
   Mark mark_of(std::uint64_t value);
-  /// Forgets the events of values that are seen as reached.
+  /// Drops the events of values that are known to be reached.
   void drop_reached() noexcept;
 
  private:
-  /// What the driver last said of an event; CUDA_ERROR_NOT_READY if it has not come.
-  struct Answer {
+  /// The last result of the driver for an event. CUDA_ERROR_NOT_READY if it has not completed.
+  struct QueryResult {
     CUresult result = CUDA_ERROR_NOT_READY;
     const char* api = "";
     bool slept = false;
   };
   CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by);
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device_); }
-  Answer ask(const Mark& mark, Instant until, base::Backoff& backoff);
-  /// Returns the first mark that is not known to be reached; nothing if all are.
+  QueryResult query_or_sleep(const Mark& mark, Instant until, base::Backoff& backoff);
+  /// Returns the first mark that is not known to be reached; an empty mark if all are.
   Mark first_mark() noexcept;
 
   static inline std::atomic<std::uint64_t> made_{0};
-  const std::uint64_t id_ = ++made_;  // different for every timeline of this process
+  const std::uint64_t id_ = ++made_;  // unique in the process
   CUexternalSemaphore semaphore_ = nullptr;
-  std::shared_ptr<device::Timeline> original_;  // whose semaphore it is
+  std::shared_ptr<device::Timeline> original_;  // owner of the semaphore
   std::mutex marks_mutex_;
-  std::deque<Mark> marks_;  // of values that may not be reached yet
+  std::deque<Mark> marks_;  // of values that are not known to be reached
 };
 
 }  // namespace cuda

@@ -13,35 +13,35 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// Somebody who waits.
+/// The wait of one caller.
 struct CudaWaiter::Request {
-  std::uint64_t timeline;  // by its number: it may have gone before its event comes
+  std::uint64_t timeline;  // its number, because the timeline may be destroyed first
   std::uint64_t value;
   EventHandle event;
-  bool watched = false;  // a thread sleeps for it
+  bool watched = false;  // a thread sleeps for its event
   std::optional<CUresult> result;
   base::Gate answered;
 };
 
-/// What the threads have in common with who waits. It lives as long as one of them: one that sleeps for a lost device may do so
-/// when the device has gone, and has no more than this then.
+/// The state that the threads and the callers share. Each thread keeps it alive. A thread that sleeps for a
+/// lost device may outlive the device, and then uses only this state.
 struct CudaWaiter::Shared {
   std::shared_ptr<CudaDriver> driver;
   CUcontext context = nullptr;
   std::mutex mutex;
   base::Gate asked;
-  std::vector<std::shared_ptr<Request>> requests;  // that are not answered, in the order they came
+  std::vector<std::shared_ptr<Request>> requests;  // without a result, oldest first
   bool ending = false;
-  std::size_t idle = 0;  // threads that are parked, or on their way to a request
+  std::size_t idle = 0;  // threads that are parked, or woken and without a request
   std::vector<base::Worker> threads;
 
-  /// Whether a thread sleeps for the same lane, for what comes not later.
+  /// Returns whether a thread sleeps for an equal or earlier value of the same timeline.
   bool is_covered(const Request& request) const {
     return std::any_of(requests.begin(), requests.end(), [&](const auto& other) {
       return other->watched && other->timeline == request.timeline && other->value <= request.value;
     });
   }
-  /// A request that wants a thread: of its lane, the one that comes first.
+  /// Returns a request that needs a thread, the first of its timeline.
   std::shared_ptr<Request> next() const {
     std::shared_ptr<Request> first;
     for (const auto& one : requests) {
@@ -51,8 +51,8 @@ struct CudaWaiter::Shared {
     }
     return first;
   }
-  /// How many requests want a thread.
-  std::size_t wanting() const {
+  /// Returns the number of requests that need a thread.
+  std::size_t unserved() const {
     return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(), [&](const auto& one) {
       return !one->watched && !is_covered(*one);
     }));
@@ -61,7 +61,7 @@ struct CudaWaiter::Shared {
   void run();
 };
 
-/// Waits for an event, on a thread that is wye's own.
+/// Waits for an event. Called on threads of wye only.
 CUresult CudaWaiter::Shared::sleep(CUevent event) {
   if (const CUresult r = driver->cu.CtxPushCurrent(context); r != CUDA_SUCCESS) return r;
   const CUresult r = driver->cu.EventSynchronize(event);
@@ -83,7 +83,7 @@ void CudaWaiter::Shared::run() {
     lock.unlock();
     const CUresult r = sleep(event);
     lock.lock();
-    // Whoever waits for a value of this lane that comes not later is answered with it.
+    // The result also completes the waits for earlier values of this timeline.
     const auto answered = [&](const std::shared_ptr<Request>& one) {
       if (one->timeline != request->timeline || one->value > request->value) return false;
       one->result = r;
@@ -109,7 +109,7 @@ Result<std::optional<CUresult>> CudaWaiter::wait(std::uint64_t timeline, std::ui
     shared.context = device_.context();
   }
   if (!shared.is_covered(*request)) {
-    if (shared.wanting() < shared.idle) {
+    if (shared.unserved() < shared.idle) {
       shared.asked.wake_one();
     } else if (shared.threads.size() < most_threads) {
       auto started = base::Worker::start("wye-cuda-wait", [keep = shared_] { keep->run(); });
@@ -136,8 +136,8 @@ void CudaWaiter::end() noexcept {
     const base::Lock lock(shared_->mutex);
     shared_->ending = true;
     shared_->asked.wake_all();
-    // A thread that sleeps for a lost device keeps `Shared` until it wakes, its own handle in there too; the events are of
-    // the device, which does not last so long.
+    // A thread that sleeps for a lost device keeps `Shared`, with its own handle, until it wakes. The events
+    // belong to the device, which is destroyed first.
     if (device_.lost() && !shared_->requests.empty()) {
       for (const auto& request : shared_->requests) request->event.reset();
       return;

@@ -1,5 +1,5 @@
 #pragma once
-/// Waiting for the device with a deadline, which the driver cannot.
+/// Waits with a deadline, which the driver does not offer.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 
@@ -16,25 +16,25 @@ namespace cuda {
 class CudaDevice;
 struct CudaEvent;
 
-/// Threads that sleep in the driver for events; who waits is parked until its event has come or its deadline has passed. There
-/// is one for each lane that is waited for, up to `most_threads`: the values of a lane come in order, and one thread for all
-/// lanes would hold up who waits for little behind who waits for much. With nothing to wait for they are parked. (WAITING.md has
-/// what was measured beside it.)
+/// Threads that sleep in the driver for events. The caller parks until its event completes or its deadline
+/// passes. There is one thread for each lane with a wait, up to `most_threads`: the values of a lane are
+/// reached in order, but one thread for all lanes would delay short waits behind long ones. Idle threads are
+/// parked. WAITING.md has the measurements.
 /// Threads: thread-safe.
 class CudaWaiter {
  public:
   static constexpr std::size_t most_threads = 64;
   explicit CudaWaiter(CudaDevice& device);
   CudaWaiter(const CudaWaiter&) = delete;
-  /// What the driver said when the event behind `value` of a timeline came; nothing where `until` passed before, or the device
-  /// was lost.
-  /// Errors: unavailable: the system gives no thread.
+  /// Waits for the event of `value` and returns the driver's result. Returns nothing if `until` passes first
+  /// or the device is lost.
+  /// Errors:  unavailable: the system refuses a thread.
   Result<std::optional<CUresult>> wait(std::uint64_t timeline, std::uint64_t value,
                                        const std::shared_ptr<CudaEvent>& event, Instant until);
-  /// Wakes who waits: the device is lost.
+  /// Wakes all callers because the device is lost.
   void give_up() noexcept;
-  /// Ends the threads, when nobody waits any more. Those that sleep in the driver for a lost device are not waited for: nothing
-  /// says that it ever answers them.
+  /// Ends the threads. Requires that no caller waits. Does not join threads that sleep in the driver for a
+  /// lost device, because the driver may never return.
   void end() noexcept;
 
  private:

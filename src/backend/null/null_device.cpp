@@ -1,5 +1,5 @@
-// The device that does nothing and completes at once: measurements on it show the cost of wye itself. It runs no command,
-// moves no byte, and waits for no other timeline; the rest of the contract holds.
+// A device that executes no command, transfers no byte, waits for no other timeline, and completes every
+// submission at once. Measurements on it show the cost of wye itself. The rest of the contract holds.
 #include <wye/base/config.hpp>
 
 #include <algorithm>
@@ -85,9 +85,9 @@ class NullLane final : public LaneBase {
 
  private:
   std::shared_ptr<HostTimeline> reached_;
-  std::shared_ptr<Timeline> timeline_;  // the same, as the contract names it
+  std::shared_ptr<Timeline> timeline_;  // the same object, in the type of the contract
   std::uint64_t last_ = 0;
-  const Error ended_{Errc::closed, "A lane of 'null:0' has ended."};  // made while there is memory
+  const Error ended_{Errc::closed, "A lane of 'null:0' has ended."};  // created in advance
 };
 
 class NullDevice final : public DeviceBase {
@@ -95,7 +95,8 @@ class NullDevice final : public DeviceBase {
   explicit NullDevice(AdapterInfo info) : DeviceBase(std::move(info)) {}
 
   std::span<const std::string_view> languages() const noexcept override {
-    static constexpr std::array<std::string_view, 2> preferred = {"host", "spirv"};  // it takes any other too
+    static constexpr std::array<std::string_view, 2> preferred = {
+        "host", "spirv"};  // accepts every other language too
     return preferred;
   }
   MemoryInfo memory() override {

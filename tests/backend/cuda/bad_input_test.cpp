@@ -65,22 +65,22 @@ TEST_CASE("without devices that are visible there is a reason, and the CPU works
 TEST_CASE("a stub of the driver is a reason, and the CPU works", "[cuda]") {
   const Setting stub("WYE_STANDIN_INIT", "34");
   const StandIn stand_in;
-  says(cuda_of(with_cpu()).reason,
-       {"('" WYE_STAND_IN_CUDA "') is a stub of the CUDA Toolkit", "cuInit -> CUDA_ERROR_STUB_LIBRARY (34)"});
+  says(cuda_of(with_cpu()).reason, {"('" WYE_STAND_IN_CUDA "') is the stub library of the CUDA Toolkit",
+                                    "cuInit -> CUDA_ERROR_STUB_LIBRARY (34)"});
 }
 
 TEST_CASE("a driver that is too old is a reason with both versions, and the CPU works", "[cuda]") {
   const Setting old("WYE_STANDIN_VERSION", "12010");
   const StandIn stand_in;
   CHECK(cuda_of(with_cpu()).reason ==
-        "The CUDA driver is for CUDA 12.1, and wye needs one for 12.2 or newer.");
+        "The CUDA version of the driver (12.1) is below the oldest that wye supports (12.2).");
 }
 
 TEST_CASE("a device in exclusive use of another process reports that, and the CPU works", "[cuda]") {
   const Setting exclusive("WYE_STANDIN_COMPUTE_MODE", "3"), taken("WYE_STANDIN_TAKEN", "1");
   const StandIn stand_in;
   says(cuda_of(with_cpu()).reason,
-       {"'cuda:0' (wye stand-in) is taken: its compute mode lets one process have it", "and another has."});
+       {"'cuda:0' (wye stand-in) is in exclusive use by another process", "compute mode"});
 }
 
 TEST_CASE("a part of a device is a device, with its own memory for a limit", "[cuda]") {
@@ -112,14 +112,14 @@ TEST_CASE("dynamic shared memory over the limit names it, and up to the limit th
   if (!has_kernels()) return;
   const StandIn stand_in;
   says(refusal("", Errc::unsupported, [](Artefact& add) { add.dynamic_shared = (227 << 10) + 4; }),
-       {"Kernel 'add' uses 232452 bytes of shared memory, 232452 of them dynamic, and device 'cuda:0' has "
-        "232448."});
+       {"The shared memory of kernel 'add' (232452 bytes, 232452 of them dynamic) exceeds the limit of "
+        "device 'cuda:0' (232448)."});
   CHECK(refusal("", Errc::unsupported, [](Artefact& add) { add.dynamic_shared = 227 << 10; }) ==
         "there is none");
   CHECK(stand_in.function_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) == 227 << 10);
   stand_in.fail("cuFuncSetAttribute", 1, 1);
   says(refusal("", Errc::invalid_argument, [](Artefact& add) { add.dynamic_shared = 100 << 10; }),
-       {"Device 'cuda:0' gives kernel 'add' no 102400 bytes of dynamic shared memory.",
+       {"Device 'cuda:0' refuses the dynamic shared memory of kernel 'add' (102400 bytes).",
         "CUDA_ERROR_INVALID_VALUE (1)"});
 }
 
@@ -139,12 +139,11 @@ TEST_CASE("a kernel's misaligned address ends CUDA in this process with that rea
     const auto waited = lane.wait(Instant::max());
     REQUIRE_FALSE(waited);
     CHECK(waited.error() == Errc::device_lost);
-    says(waited.error().describe(), {"Device 'cuda:0' (wye stand-in) is lost: a kernel used an address that "
-                                     "is not a multiple of the size of what "
-                                     "it reads or writes there.",
+    says(waited.error().describe(), {"Device 'cuda:0' (wye stand-in) is lost: a kernel accessed an address "
+                                     "that is not a multiple of the access size.",
                                      "CUDA_ERROR_MISALIGNED_ADDRESS (716)"});
     says(cuda_of(with_cpu()).reason,
-         {"has ended CUDA for this process", "CUDA_ERROR_MISALIGNED_ADDRESS (716)"});
+         {"has disabled CUDA in this process", "CUDA_ERROR_MISALIGNED_ADDRESS (716)"});
   }
 }
 
@@ -158,16 +157,15 @@ TEST_CASE("sizes that would round to the same text are reported exactly", "[cuda
   const auto refused = device->create_buffer({.bytes = Bytes{(32ull << 20) + 4}, .account = nullptr});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().sentence() ==
-        "Buffer size (33554436 bytes) exceeds what is left on 'cuda:0' now (33554432 bytes available of "
-        "1073741824 "
-        "bytes).");
+        "Buffer size (33554436 bytes) exceeds the available memory of device 'cuda:0' (33554432 bytes of "
+        "1073741824 bytes).");
   stand_in.fail("cuMemAllocFromPoolAsync", 1, 2);
   stand_in.fail("cuMemPoolTrimTo", 1, 1);
   const auto in_pieces = device->create_buffer({.bytes = 1_MiB, .account = nullptr});
   REQUIRE_FALSE(in_pieces);
-  CHECK(in_pieces.error().sentence() ==
-        "Device 'cuda:0' has no room for a buffer of 1.00 MiB now, in one piece (32.0 MiB available of 1.00 "
-        "GiB).");
+  CHECK(
+      in_pieces.error().sentence() ==
+      "Device 'cuda:0' has no contiguous memory for a buffer of 1.00 MiB (32.0 MiB of 1.00 GiB available).");
 }
 
 }  // namespace wye::test

@@ -83,13 +83,13 @@ TEST_CASE("a fatal error ends the device at once for all lanes, and CUDA for thi
   REQUIRE_FALSE(again);
   CHECK(again.error() == Errc::unavailable);
   CHECK(again.error().sentence() ==
-        "Device 'cuda:0' cannot be opened. An error has ended CUDA for this process: cuMemsetD32Async -> "
+        "Device 'cuda:0' cannot be opened. An error has disabled CUDA in this process: cuMemsetD32Async -> "
         "CUDA_ERROR_ILLEGAL_ADDRESS (700).");
   const auto later = discover();
   REQUIRE(later.size() == 1);
   CHECK_FALSE(later[0].info.usable);
   CHECK(later[0].info.reason ==
-        "An error has ended CUDA for this process: cuMemsetD32Async -> CUDA_ERROR_ILLEGAL_ADDRESS (700).");
+        "An error has disabled CUDA in this process: cuMemsetD32Async -> CUDA_ERROR_ILLEGAL_ADDRESS (700).");
 }
 
 namespace {

@@ -100,10 +100,10 @@ TEST_CASE("a context of another device, none, or of no driver, is refused", "[cu
     CHECK(pool.error() == Errc::invalid_argument);
     CHECK(pool.error().sentence().find(words) != std::string::npos);
   };
-  refused({host.device, nullptr}, "without its context");
-  refused({7, host.context}, "number 7 of 1");
+  refused({host.device, nullptr}, "The CUDA context");
+  refused({7, host.context}, "(7) is not below the number of CUDA devices (1)");
   const Setting two("WYE_STANDIN_DEVICES", "2");
-  refused({1, host.context}, "is of device 0, and was said to be of 1");
+  refused({1, host.context}, "belongs to device 0; expected device 1");
 }
 
 TEST_CASE("the host's memory is a buffer, released once after its last use", "[cuda]") {

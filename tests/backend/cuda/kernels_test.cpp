@@ -81,7 +81,7 @@ TEST_CASE("code that the driver does not take is refused with the reason", "[cud
   refused(other, Errc::not_found, "'subtract'");
   other = add;
   other.parameter_bytes += 4;
-  refused(other, Errc::invalid_argument, "20 bytes of parameters");
+  refused(other, Errc::invalid_argument, "another size in its code (20 bytes)");
   other = add;
   other.passing[0].offset = 8;
   refused(other, Errc::invalid_argument, "ends at byte 24");
@@ -102,7 +102,7 @@ TEST_CASE("code that the driver does not take is refused with the reason", "[cud
   stand_in.fail("cuLibraryLoadData", 1, 209);
   refused(add, Errc::unsupported, "sm_90");
   stand_in.fail("cuLibraryLoadData", 1, 222);
-  refused(add, Errc::unsupported, "newer version");
+  refused(add, Errc::unsupported, "PTX version");
   CHECK(stand_in.alive().at("libraries") == 0);
 }
 

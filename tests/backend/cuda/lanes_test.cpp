@@ -28,7 +28,7 @@ TEST_CASE("a device that gives one lane of two is used through that one", "[cuda
   const auto none = pool.try_lease();
   REQUIRE_FALSE(none);
   CHECK(none.error() == Errc::unavailable);
-  says(none.error().describe(), {"1 of 2 leased", "gives no stream"});
+  says(none.error().describe(), {"1 of 2 leased", "cannot create a stream"});
   const auto late = pool.lease({.on = "cuda", .deadline = Deadline(20ms)});
   REQUIRE_FALSE(late);
   CHECK(late.error() == Errc::timed_out);
@@ -56,7 +56,7 @@ TEST_CASE("a device that gives no lane at all is an error at once, and another o
   const auto none = pool.lease({.on = "cuda", .deadline = Deadline(60s)});
   REQUIRE_FALSE(none);
   CHECK(none.error() == Errc::out_of_memory);
-  says(none.error().describe(), {"gives no stream", "while making context 'cuda:0#"});
+  says(none.error().describe(), {"cannot create a stream", "while creating context 'cuda:0#"});
   CHECK(pool.lease().value().device().id() == "cpu:0");
 }
 

@@ -86,9 +86,8 @@ TEST_CASE("a cooperative grid that is too large is refused with the largest poss
       runtime.submit(Job(kernel(even, odd, 2).over(even.size()), workload_types::vector)).wait();
   if (!fits) FAIL(fits.error().describe());
   says(error_of(runtime, kernel(more, as_many, 2).over(more.size()), Errc::unsupported),
-       {"Grid of kernel 'pass_on' (65 workgroups), which are to run all at once, exceeds what device "
-        "'cuda:0' runs at "
-        "once (64)."});
+       {"The cooperative grid of kernel 'pass_on' (65 workgroups) exceeds the number of workgroups that "
+        "device 'cuda:0' runs at once (64)."});
   CHECK(stand_in.calls("cuLaunchKernelEx") == 1);
 }
 
@@ -99,7 +98,7 @@ TEST_CASE("a device without cooperative launches reports that", "[cuda]") {
   Runtime runtime = good(Runtime::open(cuda_only()));
   std::vector<Word> even(64), odd(64);
   says(error_of(runtime, pass_on()(even, odd, 2).over(64), Errc::unsupported),
-       {"Kernel 'pass_on' is to be launched with all its workgroups at once", "'cuda:0'"});
+       {"Kernel 'pass_on' needs a cooperative launch", "'cuda:0'"});
 }
 
 TEST_CASE("blocks of a cluster know each other and wait for each other", "[cuda]") {
@@ -136,9 +135,8 @@ TEST_CASE("clusters that a device, a grid or the code does not allow are refused
     const StandIn stand_in;
     Runtime runtime = good(Runtime::open(cuda_only()));
     says(error_of(runtime, in_clusters({.cluster = Extent3(4)})(told, to).over(32 * 6), Errc::unsupported),
-         {"Grid of kernel 'in_clusters' (6 x 1 x 1 workgroups) on device 'cuda:0' is not a multiple of its "
-          "cluster "
-          "(4 x 1 x 1)."});
+         {"The grid of kernel 'in_clusters' (6 x 1 x 1 workgroups) on device 'cuda:0' is not a multiple of "
+          "its cluster (4 x 1 x 1)."});
     says(error_of(runtime, in_clusters({.cluster = Extent3(16)})(told, to).over(32 * 16), Errc::unsupported),
          {"The cluster of kernel 'in_clusters' (16 workgroups) exceeds the limit of device 'cuda:0' (12)."});
     CHECK(stand_in.calls("cuLaunchKernelEx") == 0);
@@ -148,14 +146,14 @@ TEST_CASE("clusters that a device, a grid or the code does not allow are refused
     const StandIn stand_in;
     Runtime runtime = good(Runtime::open(cuda_only()));
     says(error_of(runtime, in_clusters({.cluster = Extent3(2)})(told, to).over(64), Errc::unsupported),
-         {"Kernel 'in_clusters' is to be launched in clusters of 2 workgroups",
-          "'cuda:0' (wye stand-in, sm_80)", "sm_90"});
+         {"Kernel 'in_clusters' needs clusters (2 workgroups)", "'cuda:0' (wye stand-in, sm_80)", "sm_90"});
   }
   const Setting required("WYE_STANDIN_REQUIRED_CLUSTER", "2");
   const StandIn stand_in;
   Runtime runtime = good(Runtime::open(cuda_only()));
   says(error_of(runtime, in_clusters({.cluster = Extent3(4)})(told, to).over(128), Errc::invalid_argument),
-       {"The cluster of kernel 'in_clusters' (4 x 1 x 1) is not the one its code requires (2 x 1 x 1)."});
+       {"The cluster of kernel 'in_clusters' (4 x 1 x 1) differs from the cluster that its code requires (2 "
+        "x 1 x 1)."});
   says(error_of(runtime, in_clusters({})(told, to).over(96), Errc::unsupported), {"(2 x 1 x 1)"});
 }
 
@@ -234,9 +232,8 @@ TEST_CASE("a block that the kernel's registers do not allow is refused with both
   const auto made = device->create_executable(add);
   REQUIRE_FALSE(made);
   CHECK(made.error() == Errc::unsupported);
-  says(made.error().sentence(),
-       {"The workgroup of kernel 'add' (512 invocations of 168 registers) is larger than its "
-        "code and its registers allow on device 'cuda:0' (384 invocations)."});
+  says(made.error().sentence(), {"The workgroup of kernel 'add' (512 invocations with 168 registers each) "
+                                 "exceeds the limit of its code on device 'cuda:0' (384 invocations)."});
   add.workgroup = 384;
   const auto fits = good(device->create_executable(add));
   CHECK(fits->resident_groups() == 132);

@@ -94,19 +94,19 @@ TEST_CASE("each missing number of NVML has its own reason", "[cuda][nvml]") {
     const auto found = discover();
     CHECK(found.at(0).info.driver == "CUDA driver 13.0");
     all_absent(good(found.at(0).adapter->open())->monitor(),
-               "NVML does not begin: nvmlInit answers \"Driver Not Loaded\" (9).");
+               "NVML cannot be initialized: nvmlInit returns \"Driver Not Loaded\" (9).");
   }
   {
     const Setting unknown("WYE_STANDIN_NVML", "nvmlDeviceGetHandleByUUID:6");
     all_absent(monitor(),
-               "NVML does not know device 'cuda:0': nvmlDeviceGetHandleByUUID answers \"Not Found\" (6).");
+               "NVML does not know device 'cuda:0': nvmlDeviceGetHandleByUUID returns \"Not Found\" (6).");
   }
   {
     const Setting one("WYE_STANDIN_NVML", "nvmlDeviceGetTotalEccErrors:3,nvmlDeviceGetMemoryInfo:999");
     const Monitoring some = monitor();
-    is_absent(some.corrected_errors, "nvmlDeviceGetTotalEccErrors answers \"Not Supported\" (3).");
+    is_absent(some.corrected_errors, "nvmlDeviceGetTotalEccErrors returns \"Not Supported\" (3).");
     is_absent(some.uncorrected_errors, "(3)");
-    is_absent(some.memory_used, "nvmlDeviceGetMemoryInfo answers \"Unknown Error\" (999).");
+    is_absent(some.memory_used, "nvmlDeviceGetMemoryInfo returns \"Unknown Error\" (999).");
     is_absent(some.memory_total, "(999)");
     CHECK(some.temperature.value == 41.0);
     CHECK(some.utilization.value == 0.25);
@@ -117,7 +117,7 @@ TEST_CASE("each missing number of NVML has its own reason", "[cuda][nvml]") {
   CHECK(part.memory_total.value == 1_GiB);
   CHECK(part.temperature.value == 41.0);
   CHECK(part.corrected_errors.value == 5u);
-  is_absent(part.utilization, "nvmlDeviceGetUtilizationRates answers \"Not Supported\" (3).");
+  is_absent(part.utilization, "nvmlDeviceGetUtilizationRates returns \"Not Supported\" (3).");
 }
 
 }  // namespace wye::test

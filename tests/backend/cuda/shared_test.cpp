@@ -205,8 +205,8 @@ TEST_CASE("a driver's refusal is a reason, no error; files are closed once, and 
             // If one way is refused, the other one is used.
             CHECK(memory.why_copied().empty() != other_way_too);
             if (other_way_too) {
-              CHECK(memory.why_copied().find("'cuda:0' gives no memory to share") != std::string::npos);
-              CHECK(memory.why_copied().find("'cuda:0' does not open the memory of another driver") !=
+              CHECK(memory.why_copied().find("'cuda:0' cannot allocate shared memory") != std::string::npos);
+              CHECK(memory.why_copied().find("'cuda:0' cannot import the memory of another driver") !=
                     std::string::npos);
             }
             stand_in.reset();
@@ -250,7 +250,7 @@ TEST_CASE("if the drivers share no timeline, the host waits, with the reason", "
   REQUIRE(memory.why_copied() == "");
   if (memory.why_waited().empty()) return;  // a driver that has them
   CHECK(memory.why_waited().find("VK_KHR_external_semaphore_fd") != std::string::npos);
-  CHECK(memory.why_waited().find("'cuda:0' makes no semaphores") != std::string::npos);
+  CHECK(memory.why_waited().find("'cuda:0' cannot export semaphores") != std::string::npos);
   // So a turn that does not come ends with its deadline.
   Lease vulkan = pair.lease(pair.vulkan), cuda = pair.lease(pair.cuda);
   const auto gate = good(base::state_of(pair.cuda)->create_timeline());
@@ -278,7 +278,7 @@ TEST_CASE("memory is shared by two devices, and handed over between lanes of the
   CHECK(SharedBuffer().hand_over(a, v).error() == Errc::invalid_argument);
   ContextPool cpu = ContextPool::open({.backends = {"cpu"}}).value();
   auto with_host = share<Word>(cpu.devices().front(), pair.cuda, 1).value();
-  CHECK(with_host.why_copied() == "Device 'cpu:0' has no driver that shares memory.");
+  CHECK(with_host.why_copied() == "The driver of device 'cpu:0' cannot share memory.");
   CHECK(memory.hand_over(a, v));
   a.fill(memory.on(pair.vulkan), 1);  // another device's: the lane fails, and does not take the other with it
   auto refused = memory.hand_over(a, v);
@@ -351,7 +351,7 @@ TEST_CASE("a semaphore that the driver refuses is closed once, by its exporter",
     stand_in.fail("cuImportExternalSemaphore", 1, CUDA_ERROR_INVALID_HANDLE);
     auto refused = door.open_shared_timeline(shared);
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().sentence() == "Device 'cuda:0' does not open the semaphore of another driver.");
+    CHECK(refused.error().sentence() == "Device 'cuda:0' cannot import the semaphore of another driver.");
     CHECK(shared.file);
     CHECK(open_files() == files + 1);
     const Setting none("WYE_STANDIN_TIMELINES", "0");

@@ -101,15 +101,17 @@ TEST_CASE("bytes that are no SPIR-V are refused with the reason", "[vulkan]") {
     return checked(broken);
   };
   broken.code.clear();
-  refused(checked(broken), Errc::compile_failed, {"'k'", "SPIR-V of 0 words is cut short"});
+  refused(checked(broken), Errc::compile_failed,
+          {"'k'", "The SPIR-V module (0 words) is shorter than its header"});
   broken.code.assign(fine.code.begin(), fine.code.end() - 1);
   refused(checked(broken), Errc::compile_failed, {"cut short"});
   refused(with(0, 0x03022307), Errc::compile_failed, {"first word (0x03022307)"});
   refused(with(0, 0xdeadbeef), Errc::compile_failed, {"first word (0xdeadbeef)"});
   refused(with(1, 0x00020000), Errc::compile_failed, {"version 2.0", "up to 1.6"});
-  refused(with(5, words[5] & 0xffff), Errc::compile_failed, {"instruction at word 5", "does not end inside"});
+  refused(with(5, words[5] & 0xffff), Errc::compile_failed,
+          {"instruction at word 5", "exceeds the end of the module"});
   refused(with(5, (words[5] & 0xffff) | 0xfff00000), Errc::compile_failed,
-          {"instruction at word 5", "does not end inside"});
+          {"instruction at word 5", "exceeds the end of the module"});
 }
 
 TEST_CASE("an entry point that is not there, or not a compute shader's, is refused", "[vulkan]") {
