@@ -114,7 +114,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static Continuations publish(Record& record) noexcept;
   static void call(const Continuations& continuations, Record& record) noexcept;
   void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker) noexcept;
-  std::size_t queue_of(Record& record) const;
+  std::size_t queue_of(const Record& record) const;
   bool has_room_locked(std::size_t queue) const noexcept;
   bool has_work_locked() const noexcept;
   std::uint32_t committed_locked() const noexcept;
@@ -125,7 +125,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Progress run(Record& record, bool detaches) noexcept;
   Result<Progress> place(Record& record, bool detaches);
   std::optional<Error> target_error(std::string_view on) const;
-  void order_candidates(Record& record) const;
+  const std::vector<std::size_t>& candidates(const Record& record) const noexcept {
+    return orders_.of(preferences_.row(record.type, record.size));
+  }
   std::optional<Decision> next_device(Record& record) const;
   Decision consider(const Record& record, std::size_t device) const;
   void consider_rest(Record& record, std::size_t device) const noexcept;
@@ -155,7 +157,8 @@ class Core : public std::enable_shared_from_this<Core> {
   const Clock* clock_;
   base::Logger log_;
   Preferences preferences_;
-  std::vector<Choice> choices_;  // the devices of the pool
+  const std::vector<Choice> choices_;  // the devices of the pool
+  const Orders orders_;
   Trials trials_;
 
   mutable std::mutex mutex_;

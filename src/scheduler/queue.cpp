@@ -22,6 +22,14 @@ thread_local int jobs_on_this_thread = 0;
 /// Whose job this thread runs, if it counts against `concurrent_jobs`.
 thread_local const Core* core_of_this_thread = nullptr;
 
+/// Returns the devices of a pool, as placement sees them.
+std::vector<Choice> choices_of(const pool::Pool& pool) {
+  std::vector<Choice> choices;
+  for (const Device& device : pool.devices())
+    choices.push_back({device.info().backend, device::is_emulated(device.info())});
+  return choices;
+}
+
 /// Orders queue entries. Entries contain their keys, because records are scattered over memory.
 constexpr auto later = [](const auto& a, const auto& b) {
   return a.priority != b.priority ? a.priority < b.priority : a.sequence > b.sequence;
@@ -37,6 +45,8 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       clock_(options_.clock ? options_.clock : &pool_->clock()),
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
       preferences_(options_.preferences),
+      choices_(choices_of(*pool_)),
+      orders_(choices_, preferences_),
       completed_on_(pool_->devices().size()) {
   queues_.resize(1 + pool_->devices().size());
   queues_[on_threads].limit = options_.concurrent_jobs;
@@ -46,8 +56,6 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
   refused_.state = State::settled;
   refused_.is_settled = true;
   refused_.error = spare_.out_of_memory;
-  for (const Device& device : pool_->devices())
-    choices_.push_back({device.info().backend, device::is_emulated(device.info())});
 }
 
 Core::~Core() = default;
@@ -140,7 +148,7 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
   }
   try {
     record->queue = queue_of(*record);
-  } catch (const std::bad_alloc&) {  // the order is made again when the job runs
+  } catch (const std::bad_alloc&) {  // any queue serves: the devices are considered again when the job runs
   }
   {
     // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
@@ -247,10 +255,9 @@ void Core::make_ready(const std::shared_ptr<Record>& record) noexcept {
 }
 
 /// Returns the queue of the first device that may run a record; that of the threads if the job holds one while it runs.
-std::size_t Core::queue_of(Record& record) const {
+std::size_t Core::queue_of(const Record& record) const {
   if (record.job->is_build()) return on_threads;
-  order_candidates(record);
-  for (std::size_t device : record.candidates)
+  for (std::size_t device : candidates(record))
     if (consider(record, device).code == RefusalCode::none)
       return pool_->devices()[device].info().features.has(Feature::host_memory) ? on_threads : 1 + device;
   return on_threads;

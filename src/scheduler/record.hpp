@@ -97,8 +97,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Duration lane_time{};                                ///< failed attempts, and the wait for a lane
   Duration build_time{};                               ///< the builds of its kernels
   Duration transfer_time{};                            ///< the transfers of its operands
-  std::vector<std::size_t> candidates;                 ///< devices, in the order in which they are tried
-  std::size_t next_candidate = 0;                      ///< an index into `candidates`
+  std::size_t next_candidate = 0;                      ///< an index into `Core::candidates`
   bool has_failed = false;                             ///< on a device; a further device is a fallback
   std::unique_ptr<Attempt> attempt;                    ///< on the device that it is being tried on
   std::size_t device = 0;                              ///< index of the device that ran it

@@ -77,16 +77,11 @@ Core::Progress Core::run(Record& record, bool detaches) noexcept {
   return Progress::completed;
 }
 
-/// Puts the devices of a record in the order in which they are tried.
-void Core::order_candidates(Record& record) const {
-  if (!record.candidates.empty()) return;
-  record.candidates = order(choices_, preferences_.row(record.type, record.size));
-}
-
 /// Returns the next device that may run a record, and keeps the decision about each device that may not.
 std::optional<Decision> Core::next_device(Record& record) const {
-  while (record.next_candidate < record.candidates.size()) {
-    Decision decision = consider(record, record.candidates[record.next_candidate++]);
+  const std::vector<std::size_t>& devices = candidates(record);
+  while (record.next_candidate < devices.size()) {
+    Decision decision = consider(record, devices[record.next_candidate++]);
     if (decision.verdict != Candidate::Verdict::refused && record.has_failed &&
         record.fallback == Fallback::forbid)
       decision.code = RefusalCode::fallback_forbidden;
@@ -99,8 +94,7 @@ std::optional<Decision> Core::next_device(Record& record) const {
 Result<Core::Progress> Core::place(Record& record, bool detaches) {
   if (!record.attempt) {
     if (auto nowhere = target_error(record.on)) return *std::move(nowhere);
-    order_candidates(record);
-    record.decisions.reserve(record.candidates.size());
+    record.decisions.reserve(pool_->devices().size());
   }
   for (;;) {
     Decision decision;
@@ -120,7 +114,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     if (attempted) {
       decision.verdict = Candidate::Verdict::ran;
       record.decisions.push_back(std::move(decision));
-      for (std::size_t rest : record.candidates) consider_rest(record, rest);
+      for (std::size_t rest : candidates(record)) consider_rest(record, rest);
       if (record.has_failed) {
         const base::Lock lock = base::lock_soon(mutex_);
         ++metrics_.fallbacks;
