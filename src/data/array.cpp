@@ -217,7 +217,8 @@ std::shared_ptr<device::BufferBase> ArrayState::source_for(device::DeviceBase& d
   return nullptr;
 }
 
-Result<std::shared_ptr<device::BufferBase>> ArrayState::bring_to(device::DeviceBase& device, Instant until) {
+Result<std::shared_ptr<device::BufferBase>> ArrayState::transfer_to(device::DeviceBase& device,
+                                                                    Instant until) {
   auto replica = on_device(device);
   if (!replica) return std::move(replica).error();
   if (replica->valid) return await(*replica, until);
@@ -271,7 +272,7 @@ void ArrayState::end_fill(const device::DeviceBase& device, bool valid,
   copied_.wake_all();
 }
 
-void ArrayState::written_on(const device::DeviceBase* device) {
+void ArrayState::mark_written_on(const device::DeviceBase* device) {
   const base::Lock lock(mutex_);
   if (abandoned_) return;  // an abandoned job has completed; its followers have its error already
   host_valid_ = device == nullptr;
@@ -318,10 +319,10 @@ Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadl
     if (auto error = array->abandoned())
       return error->with_context("while writing an array that the abandoned job may still use");
   // The host overwrites the contents of a failed array.
-  if (writes(mode) && array->failure()) array->written_on(nullptr);
+  if (writes(mode) && array->failure()) array->mark_written_on(nullptr);
   auto bytes = array->on_host(until);
   if (!bytes) return std::move(bytes).error();
-  if (writes(mode)) array->written_on(nullptr);
+  if (writes(mode)) array->mark_written_on(nullptr);
   return View{std::move(holder), *bytes, array->count()};
 }
 

@@ -91,7 +91,7 @@ class ArrayState final : public device::Retained,
   std::shared_ptr<device::BufferBase> source_for(device::DeviceBase& device) const;
   /// Transfers the contents to the replica on `device` and returns it.
   /// Errors: those of `on_host` and `on_device`.
-  Result<std::shared_ptr<device::BufferBase>> bring_to(device::DeviceBase& device, Instant until);
+  Result<std::shared_ptr<device::BufferBase>> transfer_to(device::DeviceBase& device, Instant until);
   /// Returns whether the caller has to copy the contents to the replica on `device`. One of several readers
   /// copies; the others wait for its `end_fill`. A caller that fills several arrays fills them in the order
   /// of their addresses.
@@ -101,7 +101,7 @@ class ArrayState final : public device::Retained,
   /// again when the copy has completed or failed.
   void end_fill(const device::DeviceBase& device, bool valid, device::TimelinePoint filled = {}) noexcept;
   /// Marks the copy on `device`, or the host's if it is null, as the only valid one.
-  void written_on(const device::DeviceBase* device);
+  void mark_written_on(const device::DeviceBase* device);
   /// Marks the copy on `device`, or the host's if it is null, as not valid.
   void invalidate_on(const device::DeviceBase* device);
   /// Returns whether a copy other than that on `device` is valid; other than the host's if it is null.

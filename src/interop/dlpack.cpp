@@ -186,7 +186,7 @@ struct Exported {
   std::shared_ptr<device::BufferBase> buffer;  // on a device
 };
 
-Result<DLDevice> place_of(const Device& device) {
+Result<DLDevice> dl_device_of(const Device& device) {
   if (!device) return DLDevice{dl::cpu, 0};
   const std::string& backend = device.info().backend;
   if (backend == "cuda") {
@@ -200,7 +200,7 @@ Result<DLDevice> place_of(const Device& device) {
 
 /// Returns the index of `wanted` among the pool's devices of its backend; -1 if it is not in the pool. Vulkan
 /// devices have no ordinals.
-std::int32_t place_among(const std::vector<Device>& devices, const Device& wanted) {
+std::int32_t index_among(const std::vector<Device>& devices, const Device& wanted) {
   std::int32_t place = 0;
   for (const Device& device : devices) {
     if (device == wanted) return place;
@@ -218,13 +218,13 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
     return Error(Errc::invalid_argument,
                  base::text("DLPack has no type code for elements of type {} ({} bytes).",
                             name(array->element()), array->element_size()));
-  auto place = place_of(how.on);
+  auto place = dl_device_of(how.on);
   if (!place) return std::move(place).error();
   const std::vector<Device>& devices = array->pool()->devices();
-  if (how.on && place_among(devices, how.on) < 0)
+  if (how.on && index_among(devices, how.on) < 0)
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' does not belong to the array's runtime.", how.on.id()));
-  if (place->device_type == dl::vulkan) place->device_id = place_among(devices, how.on);
+  if (place->device_type == dl::vulkan) place->device_id = index_among(devices, how.on);
   if (how.writable && array->is_read_only()) return array->read_only_error();
 
   auto out = std::make_unique<Exported<Managed>>();
@@ -256,9 +256,9 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
     auto bytes = array->on_host(until);
     if (!bytes) return std::move(bytes).error();
     tensor.data = *bytes;
-    if (how.writable) array->written_on(nullptr);
+    if (how.writable) array->mark_written_on(nullptr);
   } else {
-    auto buffer = array->bring_to(*base::state_of(how.on), until);
+    auto buffer = array->transfer_to(*base::state_of(how.on), until);
     if (!buffer) return std::move(buffer).error();
     out->buffer = *std::move(buffer);
     auto memory = detail::native_memory(how.on.info().backend,
@@ -266,7 +266,7 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
     if (!memory) return std::move(memory).error();
     tensor.data =
         detail::handle_of<void*>(place->device_type == dl::vulkan ? memory->buffer : memory->address);
-    if (how.writable) array->written_on(base::state_of(how.on).get());
+    if (how.writable) array->mark_written_on(base::state_of(how.on).get());
   }
   out->tensor.manager_ctx = out.get();
   out->tensor.deleter = [](Managed* last) { delete static_cast<Exported<Managed>*>(last->manager_ctx); };

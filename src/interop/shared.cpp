@@ -48,7 +48,7 @@ Result<void> add_reason(std::string& reason, const Error& why) {
   return {};
 }
 
-/// Returns why two devices cannot share anything, whatever their drivers support. Empty if they may.
+/// Returns why two devices cannot share anything, with any drivers. Empty if they may.
 std::string reason_not_shared(const Device& a, const Device& b) {
   for (const Device* device : {&a, &b})
     if (!base::state_of(*device)->native_door())

@@ -37,7 +37,7 @@ Result<void> check(const PoolOptions& options) {
     return Error(Errc::invalid_argument,
                  base::text("The close timeout ({} s) is negative.", seconds(*options.close_timeout)));
   if (options.lane_memory.count == 0)
-    return Error(Errc::invalid_argument, "The memory limit of a lane is 0 bytes.");
+    return Error(Errc::invalid_argument, "The memory limit of a lane (0 bytes) is not positive.");
   const Partition& part = options.partition;
   if (options.isolation == Isolation::shared && part != Partition{})
     return Error(Errc::invalid_argument,
@@ -191,8 +191,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool c
   std::optional<Error> refusal;
   for (;;) {
     Waiter waiter(wanted);
-    std::vector<std::unique_ptr<device::Lane>>
-        finished;  // destroyed after the lock, because a driver frees them
+    std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
     {
       base::Lock lock = base::lock_soon(mutex_);
       finished = collect_finished();
@@ -246,7 +245,7 @@ Context* Pool::take_idle(const Wanted& wanted, const std::vector<std::size_t>& r
           std::pair(!context->has_lane, context->last_used) < std::pair(!idle->has_lane, idle->last_used))
         idle = context.get();
     }
-    if (idle) return begin(*idle), idle;
+    if (idle) return start_lease(*idle), idle;
   }
   return nullptr;
 }
@@ -262,7 +261,7 @@ bool Pool::any_has_lane(std::size_t device) const {
                      [](const auto& context) { return context->has_lane; });
 }
 
-void Pool::begin(Context& context) {
+void Pool::start_lease(Context& context) {
   context.leased = true;
   context.since = context.last_used_at = clock_->now();
   context.last_used = ++tick_;
@@ -291,8 +290,7 @@ void Pool::give_back(Context& context) noexcept {
   // gets a new lane.
   if (context.lane && (context.lane->failure() || !context.lane->idle())) retired = std::move(context.lane);
   if (retired) retired->abandon();
-  std::vector<std::unique_ptr<device::Lane>>
-      finished;  // destroyed after the lock, because a driver frees them
+  std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   {
     base::Lock lock = base::lock_soon(mutex_);
     try {
@@ -313,7 +311,7 @@ void Pool::give_back(Context& context) noexcept {
     auto waiter = std::find_if(waiters_.begin(), waiters_.end(),
                                [&](const Waiter* w) { return !idles && is_able(context.device, w->wanted); });
     if (waiter != waiters_.end()) {
-      begin(context);
+      start_lease(context);
       (*waiter)->given = &context;
       (*waiter)->answered.wake_one();  // under the lock: the waiter's thread destroys it
       waiters_.erase(waiter);

@@ -141,7 +141,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Returns whether a candidate has a lane, leased or not.
   bool any_has_lane(const Wanted& wanted) const;
   bool any_has_lane(std::size_t device) const;
-  void begin(Context& context);
+  void start_lease(Context& context);
   /// Creates the lane of a leased context that has none.
   Result<void> create_lane(Context& context);
   Error no_context_free(const Wanted& wanted, Duration waited, bool waits) const;

@@ -20,12 +20,12 @@ inline namespace v0 {
 namespace runtime {
 namespace {
 
-Error refuse(const char* variable, std::string_view value, std::string_view expected) {
+Error invalid_value(const char* variable, std::string_view value, std::string_view expected) {
   return Error(Errc::invalid_argument,
                base::text("Environment variable {} ('{}') is not {}.", variable, value, expected));
 }
 
-Error beyond(const char* variable, std::string_view value, std::string_view limit) {
+Error exceeds_limit(const char* variable, std::string_view value, std::string_view limit) {
   return Error(Errc::invalid_argument,
                base::text("Environment variable {} ('{}') exceeds the limit ({}).", variable, value, limit));
 }
@@ -36,38 +36,38 @@ struct Unit {
 };
 /// Reads a number with one of the `units`; without a unit, the first one applies.
 /// Errors: invalid_argument: the text is not such a quantity (`expected`), or is `end` or more.
-Result<double> quantity(const char* variable, std::string_view text, std::initializer_list<Unit> units,
-                        double end, std::string_view limit, std::string_view expected) {
+Result<double> read_quantity(const char* variable, std::string_view text, std::initializer_list<Unit> units,
+                             double end, std::string_view limit, std::string_view expected) {
   double number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_number = !text.empty() && text.front() >= '0' && text.front() <= '9';  // no sign, inf or nan
-  if (!is_number || error == std::errc::invalid_argument) return refuse(variable, text, expected);
+  if (!is_number || error == std::errc::invalid_argument) return invalid_value(variable, text, expected);
   std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   for (const Unit& known : units) {
     if (unit != known.name && !(unit.empty() && &known == units.begin())) continue;
     if (error == std::errc::result_out_of_range && text.find("e-") == text.npos)
-      return beyond(variable, text, limit);
-    if (!(number * known.factor < end)) return beyond(variable, text, limit);
+      return exceeds_limit(variable, text, limit);
+    if (!(number * known.factor < end)) return exceeds_limit(variable, text, limit);
     return number * known.factor;
   }
-  return refuse(variable, text, expected);
+  return invalid_value(variable, text, expected);
 }
 
 /// Reads digits and nothing else.
-Result<std::uint32_t> whole(const char* variable, std::string_view value, std::string_view digits,
-                            std::string_view expected) {
+Result<std::uint32_t> read_digits(const char* variable, std::string_view value, std::string_view digits,
+                                  std::string_view expected) {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error == std::errc::invalid_argument || end != digits.data() + digits.size())
-    return refuse(variable, value, expected);
+    return invalid_value(variable, value, expected);
   if (error == std::errc::result_out_of_range)
-    return beyond(variable, value, std::to_string(std::numeric_limits<std::uint32_t>::max()));
+    return exceeds_limit(variable, value, std::to_string(std::numeric_limits<std::uint32_t>::max()));
   return number;
 }
 
 Result<void> read(const char* variable, std::string_view text, std::uint32_t& out) {
-  const auto number = whole(variable, text, text, "a whole number");
+  const auto number = read_digits(variable, text, text, "a whole number");
   if (!number) return number.error();
   out = *number;
   return {};
@@ -82,23 +82,23 @@ Result<void> read(const char* variable, std::string_view text, Bytes& out) {
   }
   constexpr double end = 18446744073709551616.0;  // 2^64
   const auto bytes =
-      quantity(variable, text, {{"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}}, end,
-               "2^64 - 1 bytes", "a number of bytes such as 536870912 or 512MiB");
+      read_quantity(variable, text, {{"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}}, end,
+                    "2^64 - 1 bytes", "a number of bytes such as 536870912 or 512MiB");
   if (!bytes) return bytes.error();
   out = Bytes{static_cast<std::uint64_t>(*bytes)};
   return {};
 }
 
 Result<void> read(const char* variable, std::string_view text, Duration& out) {
-  const auto seconds = quantity(variable, text, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}}, 9e9,
-                                "9,000,000,000 s", "a number of seconds such as 5 or 500ms");
+  const auto seconds = read_quantity(variable, text, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}}, 9e9,
+                                     "9,000,000,000 s", "a number of seconds such as 5 or 500ms");
   if (!seconds) return seconds.error();
   out = Duration(static_cast<Duration::rep>(*seconds * 1e9));
   return {};
 }
 
 Result<void> read(const char* variable, std::string_view text, bool& out) {
-  if (text != "0" && text != "1") return refuse(variable, text, "0 or 1");
+  if (text != "0" && text != "1") return invalid_value(variable, text, "0 or 1");
   out = text == "1";
   return {};
 }
@@ -108,11 +108,11 @@ Result<void> read(const char* variable, std::string_view text, Fallback& out) {
       {{"allow", Fallback::allow}, {"warn", Fallback::warn}, {"forbid", Fallback::forbid}}};
   for (const auto& [word, value] : words)
     if (text == word) return out = value, Result<void>();
-  return refuse(variable, text, "allow, warn or forbid");
+  return invalid_value(variable, text, "allow, warn or forbid");
 }
 
 Result<void> read(const char* variable, std::string_view text, Isolation& out) {
-  if (text != "shared" && text != "partition") return refuse(variable, text, "shared or partition");
+  if (text != "shared" && text != "partition") return invalid_value(variable, text, "shared or partition");
   out = text == "shared" ? Isolation::shared : Isolation::partition;
   return {};
 }
@@ -121,9 +121,9 @@ Result<void> read(const char* variable, std::string_view text, Partition& out) {
   const bool is_share = text.ends_with('%');
   const std::string_view number = is_share ? text.substr(0, text.size() - 1) : text;
   constexpr std::string_view expected = "a number of multiprocessors such as 32, or a share from 1% to 100%";
-  const auto value = whole(variable, text, number, expected);
+  const auto value = read_digits(variable, text, number, expected);
   if (!value) return value.error();
-  if (*value == 0 || (is_share && *value > 100)) return refuse(variable, text, expected);
+  if (*value == 0 || (is_share && *value > 100)) return invalid_value(variable, text, expected);
   out = is_share ? Partition{.percent = *value} : Partition{.multiprocessors = *value};
   return {};
 }
@@ -132,7 +132,7 @@ Result<void> read(const char* variable, std::string_view text, std::vector<std::
   out.clear();
   for (std::size_t first = 0; first <= text.size();) {
     const std::size_t last = std::min(text.find(',', first), text.size());
-    if (last == first) return refuse(variable, text, "a list of names such as vulkan,cpu");
+    if (last == first) return invalid_value(variable, text, "a list of names such as vulkan,cpu");
     out.emplace_back(text.substr(first, last - first));
     first = last + 1;
   }

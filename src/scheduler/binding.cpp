@@ -332,7 +332,7 @@ void Binding::downloads(device::Lane& lane) {
 void Binding::publish() {
   end_fills();
   for (const Use& use : arrays_)
-    if (writes(use.access)) use.array->written_on(in_place_ ? nullptr : base::state_of(device_).get());
+    if (writes(use.access)) use.array->mark_written_on(in_place_ ? nullptr : base::state_of(device_).get());
 }
 
 void Binding::invalidate(const Error& error, bool began) {

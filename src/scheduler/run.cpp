@@ -233,7 +233,7 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
   return std::move(provided->executable);
 }
 
-/// Builds all variants of a call; only the first one that can be built if variants are not measured.
+/// Builds all variants of a call. If variants are not measured, builds only the first possible variant.
 Result<Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   std::optional<Step> built;
   std::optional<Error> why;

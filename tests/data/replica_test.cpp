@@ -51,12 +51,12 @@ struct Turn {
 TEST_CASE("a replica is charged to the pool while it lives", "[data]") {
   const Scene scene;
   auto array = scene.array();
-  REQUIRE(array->bring_to(*scene.a, Instant::max()));
+  REQUIRE(array->transfer_to(*scene.a, Instant::max()));
   CHECK(scene.held(*scene.a) == 1000_B);
   CHECK(scene.held(*scene.b) == 0_B);
   CHECK(scene.pool->metrics_locked().bytes == 1000_B);
   CHECK(scene.a->memory().in_use == 1000_B);
-  REQUIRE(array->bring_to(*scene.b, Instant::max()));
+  REQUIRE(array->transfer_to(*scene.b, Instant::max()));
   CHECK(scene.pool->metrics_locked().bytes == 2000_B);
   array.reset();
   CHECK(scene.pool->metrics_locked().bytes == 0_B);
@@ -66,11 +66,11 @@ TEST_CASE("a replica is charged to the pool while it lives", "[data]") {
 TEST_CASE("a spare replica gives way to an allocation that the device refuses", "[data]") {
   const Scene scene;
   const auto array = scene.array();
-  REQUIRE(array->bring_to(*scene.a, Instant::max()));
+  REQUIRE(array->transfer_to(*scene.a, Instant::max()));
   scene.a->refuse_buffers = 1;
   REQUIRE(Device(scene.a).buffer<std::byte>(10));
   CHECK(scene.held(*scene.a) == 0_B);
-  REQUIRE(array->bring_to(*scene.a, Instant::max()));  // it comes back when it is needed
+  REQUIRE(array->transfer_to(*scene.a, Instant::max()));  // it comes back when it is needed
   CHECK(scene.held(*scene.a) == 1000_B);
   CHECK(Scene::contents(array) == Scene::contents(scene.array()));
   scene.a->refuse_buffers = 1;
@@ -81,7 +81,7 @@ TEST_CASE("a spare replica gives way to an allocation that the device refuses", 
 TEST_CASE("a replica that is not spare stays", "[data]") {
   const Scene scene;
   const auto array = scene.array();
-  const auto buffer = array->bring_to(*scene.a, Instant::max()).value();
+  const auto buffer = array->transfer_to(*scene.a, Instant::max()).value();
   const auto refuse = [&] {
     scene.a->refuse_buffers = 1;
     CHECK_FALSE(Device(scene.a).buffer<std::byte>(10));
@@ -102,7 +102,7 @@ TEST_CASE("a replica that is not spare stays", "[data]") {
     refuse();
   }
   SECTION("because it is the only valid copy") {
-    array->written_on(scene.a.get());
+    array->mark_written_on(scene.a.get());
     refuse();
     CHECK(Scene::contents(array) == Scene::contents(scene.array()));
   }
@@ -111,8 +111,8 @@ TEST_CASE("a replica that is not spare stays", "[data]") {
 TEST_CASE("a replica with stale contents gives way", "[data]") {
   const Scene scene;
   const auto array = scene.array();
-  REQUIRE(array->bring_to(*scene.a, Instant::max()));
-  array->written_on(nullptr);
+  REQUIRE(array->transfer_to(*scene.a, Instant::max()));
+  array->mark_written_on(nullptr);
   scene.a->refuse_buffers = 1;
   CHECK(Device(scene.a).buffer<std::byte>(10));
   CHECK(scene.held(*scene.a) == 0_B);
@@ -133,7 +133,7 @@ TEST_CASE("eight threads read arrays while their replicas give way; contents and
         test::MemoryDevice& device = (i / 4 + t) % 2 == 0 ? *scene.a : *scene.b;
         const Turn turn(*array, Access::read);
         if (i % 3 == 0) device.refuse_buffers = 1;
-        const auto buffer = array->bring_to(device, Instant::max());
+        const auto buffer = array->transfer_to(device, Instant::max());
         if (!buffer) {
           if (buffer.error() != Errc::out_of_memory) ++failures;
           continue;

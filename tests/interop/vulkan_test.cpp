@@ -196,9 +196,9 @@ TEST_CASE("memory that cannot be meant is refused, and not released", "[interop]
   refused(device, {.buffer = small}, "no bytes");
   refused(device, {.buffer = small, .bytes = 1 << 20}, "more than its VkBuffer");
   refused(device, {.memory = memory, .offset = 1, .bytes = 64}, "no multiple");
-  refused(device, {.buffer = small, .bytes = 62}, "no multiple");
+  refused(device, {.buffer = small, .bytes = 62}, "not a multiple");
   refused(cpu.devices().front(), {.buffer = small, .bytes = 64}, "cpu:0");
-  refused({}, {.buffer = small, .bytes = 64}, "Handle is empty");
+  refused({}, {.buffer = small, .bytes = 64}, "The handle is empty");
   CHECK(released == 0);
   CHECK(interop::vulkan_device(cpu.devices().front()).error() == Errc::invalid_argument);
   CHECK(interop::vulkan_buffer(Buffer()).error() == Errc::invalid_argument);

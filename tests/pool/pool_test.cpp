@@ -170,7 +170,7 @@ TEST_CASE("a device that cannot be divided is not opened as a partition and has 
     if (one.backend == "cpu") CHECK(one.usable);
     if (one.backend != "vulkan" || !before.usable) continue;
     CHECK_FALSE(one.usable);
-    CHECK(one.reason.find("cannot be partitioned") != std::string::npos);
+    CHECK(one.reason.find("cannot be divided") != std::string::npos);
     CHECK(one.reason.find(one.name) != std::string::npos);
   }
 }

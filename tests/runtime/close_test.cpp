@@ -204,7 +204,7 @@ TEST_CASE("an array that an abandoned user was copying answers its error and doe
   CHECK(array->on_host(Instant::max()));  // the host's copy is valid
   CHECK_FALSE(array->failure());
   array->abandon(Error(Errc::closed, "Another user was abandoned."), Access::write);
-  array->written_on(nullptr);  // it ends after all
+  array->mark_written_on(nullptr);  // it ends after all
   CHECK(array->on_host(Instant::max()).error() == Errc::closed);
 }
 

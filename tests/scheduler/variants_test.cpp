@@ -170,7 +170,7 @@ TEST_CASE("nothing is tried without measure_variants, or for a job with limits o
     REQUIRE(done);
     return done->reason();
   };
-  CHECK(in_haste().ends_with("of 2 variants, which are still being measured: none was measured yet."));
+  CHECK(in_haste().ends_with("from 2 variants, which are still being measured: none was measured yet."));
   (void)in_haste({.time_limit = 1min});
   CHECK(std::exchange(timed.runs, "") == "ss");
   REQUIRE(runtime.run(on(either, x)));

@@ -104,7 +104,26 @@ const Names backend_names_allowed{
 
 // The folders and files in which the rules of `voice` hold. Extend the list when a room is rewritten.
 const Names plain_rooms{
-    "include/wye/base/", "include/wye/cache/", "include/wye/workloads/", "src/base/", "src/cache/",
+    "include/wye/base/",
+    "include/wye/cache/",
+    "include/wye/data/",
+    "include/wye/interop/",
+    "include/wye/pool/",
+    "include/wye/runtime/",
+    "include/wye/scheduler/",
+    "include/wye/workloads/",
+    "include/wye/wye.hpp",
+    "src/backend/cpu/",
+    "src/backend/cuda/",
+    "src/backend/null/",
+    "src/base/",
+    "src/cache/",
+    "src/data/",
+    "src/interop/",
+    "src/pool/",
+    "src/runtime/",
+    "src/scheduler/",
+    "src/spirv/",
 };
 
 // Markdown has at most this many columns, except tables, code and lines without a space.

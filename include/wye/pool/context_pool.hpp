@@ -52,9 +52,9 @@ struct PoolOptions {
   Bytes kept_memory = Bytes{512ull << 20};
   Duration lease_timeout = std::chrono::seconds(5);  ///< of requests without a deadline
   std::uint32_t cpu_threads = 0;                     ///< of the CPU's team; the calling thread counts
-  /// With `partition`, devices that cannot be partitioned are not opened, and report this as their reason:
+  /// With `partition`, devices that cannot be divided are not opened, and report this as their reason:
   /// Vulkan devices, and CUDA devices if the driver has no green contexts (12.5 or newer has them). The share
-  /// of the CPU is `cpu_threads`. Adopted devices are never partitioned.
+  /// of the CPU is `cpu_threads`. Adopted devices are never divided.
   Isolation isolation = Isolation::shared;
   Partition partition = {};              ///< with `Isolation::partition`; default: half of the device
   std::vector<NativeDevice> adopt = {};  ///< devices of the application, used instead of wye's own
@@ -106,7 +106,7 @@ class WYE_API ContextPool {
   ///         version than the library).
   static Result<ContextPool> open(PoolOptions options = {}, Version header = header_version);
 
-  /// Returns all adapters of the backends. One that is not usable has the reason.
+  /// Returns all adapters of the backends. An adapter that is not usable has the reason.
   const std::vector<AdapterInfo>& adapters() const;
   /// Returns the open devices, preferred first.
   const std::vector<Device>& devices() const;

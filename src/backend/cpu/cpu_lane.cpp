@@ -111,7 +111,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
     std::unique_ptr<std::byte[]> uploads;  // copies of the later uploads, concatenated
     std::vector<TimelinePoint> waits;
     StopToken stop;
-    bool caller_works = false;     // the waiting thread runs it, whatever its deadline
+    bool caller_works = false;     // the waiting thread runs it, with any deadline
     std::optional<Error> failure;  // the failure of a timeline that it waited for
   };
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();

@@ -121,11 +121,10 @@ Result<void> CudaDevice::create_partition(Partition wish) {
     return Error(
         Errc::unsupported,
         base::text(
-            "Device '{}' cannot be partitioned: its driver ({}) has no green contexts (CUDA 12.5 or newer).",
+            "Device '{}' cannot be divided: its driver ({}) has no green contexts (CUDA 12.5 or newer).",
             info().id, info().driver));
   const auto refused = [&](CUresult r, const char* api) {
-    Error error =
-        failed(r, api, base::text("Device '{}' ({}) cannot be partitioned.", info().id, info().name));
+    Error error = failed(r, api, base::text("Device '{}' ({}) cannot be divided.", info().id, info().name));
     return lost() ? error : Error(Errc::unsupported, error.sentence(), *error.native());
   };
   CUdevResource all{}, part{}, rest{};

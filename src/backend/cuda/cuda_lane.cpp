@@ -52,7 +52,7 @@ void LaneWork::retire(Flight& flight) noexcept {
   flight.signals.clear();
   flight.plan.clear();
   flight.graph.reset();
-  staging.give(flight.staging);
+  staging.give_back(flight.staging);
 }
 
 bool LaneWork::has_ended() noexcept {
@@ -72,7 +72,7 @@ CudaLane::~CudaLane() {
   abandon();
   if (!stream_->handle) return;
   // Pending work is submitted or fails. Submitted work must complete before its memory is freed. The thread
-  // does not wait in the driver, where a lost device would not end the wait.
+  // does not wait in the driver, because the loss of the device would not end that wait.
   constexpr Instant for_ever = Instant::max() - Duration(1);
   (void)stream_->timeline->wait(last_, for_ever);
   device.pending().close(*stream_);
@@ -181,20 +181,20 @@ Result<void> CudaLane::launch(Flight* flight, std::span<const device::TimelinePo
     done = stage(*flight, step);
     if (done) done = stream_->enqueue_step(*flight, plan_, step);
   }
-  if (!done) return fall_back(*flight, std::move(done).error());
+  if (!done) return fail_flight(*flight, std::move(done).error());
   flight->signals.assign(signals.begin(), signals.end());  // after the last part
   return finish(*flight);
 }
 
 Result<void> CudaLane::finish(Flight& flight) {
-  if (auto ended = stream_->enqueue_end(flight); !ended) return fall_back(flight, std::move(ended).error());
+  if (auto ended = stream_->enqueue_end(flight); !ended) return fail_flight(flight, std::move(ended).error());
   last_ = flight.value;
   flights_.start(flight);
   cuda().pending().given(*stream_, flight.value);
   return {};
 }
 
-Error CudaLane::fall_back(Flight& flight, Error error) {
+Error CudaLane::fail_flight(Flight& flight, Error error) {
   if (!flight.begun) return discard(flight), error;
   flights_.start(flight);  // until the lane ends: the device may use it
   cuda().pending().fail(*stream_, error);

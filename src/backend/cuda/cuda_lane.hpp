@@ -60,7 +60,7 @@ class CudaLane final : public device::LaneBase {
   /// Ends one part of a submission, and returns the flight of the next part. Waits for pinned memory.
   Result<Flight*> next_part(Flight& flight);
   /// Discards a flight after an error. Fails the lane if the stream has begun the flight.
-  Error fall_back(Flight& flight, Error error);
+  Error fail_flight(Flight& flight, Error error);
   /// Makes a flight pending until the values that it waits for are submitted.
   Result<void> keep_pending(Flight& flight);
   void discard(Flight& flight) noexcept;

@@ -28,7 +28,7 @@ Result<std::byte*> Staging::take(StagingUse& use, std::uint64_t bytes) {
     idle_.erase(idle);
     idle_bytes_ -= chunk.bytes;
   } else {
-    idle_.reserve(chunks_ + 1);  // give() must not allocate
+    idle_.reserve(chunks_ + 1);  // give_back() must not allocate
     chunk.bytes = std::bit_ceil(std::max(bytes, smallest_chunk));
     const CurrentContext current(device_);
     if (!current) return current.error();
@@ -50,7 +50,7 @@ Result<std::byte*> Staging::take(StagingUse& use, std::uint64_t bytes) {
   return chunk.host;
 }
 
-void Staging::give(StagingUse& use) noexcept {
+void Staging::give_back(StagingUse& use) noexcept {
   for (const PinnedChunk& chunk : use.chunks) {
     busy_bytes_ -= chunk.bytes;
     if (idle_bytes_ + chunk.bytes > budget) {

@@ -48,7 +48,7 @@ class Staging {
   /// Returns whether another such part would exceed the budget.
   bool is_full() const { return busy_bytes_ + budget / 4 > budget; }
   /// Takes back the memory of a flight. Frees memory over the budget.
-  void give(StagingUse& use) noexcept;
+  void give_back(StagingUse& use) noexcept;
 
  private:
   void release(const PinnedChunk& chunk) noexcept;

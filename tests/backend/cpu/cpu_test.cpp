@@ -262,7 +262,7 @@ TEST_CASE("what a host function throws is told by its own words", "[backend_cpu]
   };
   CHECK(sentence([](Range, std::span<const Operand>, const StopToken&) {
           throw 5;
-        }).find("no std::exception") != std::string::npos);
+        }).find("not a std::exception") != std::string::npos);
   CHECK(sentence([](Range, std::span<const Operand>, const StopToken&) {
           Result<int>(Error(Errc::not_found, "File 'x' is missing.")).value();
         }) == "Kernel 'f' failed on 'cpu:0': File 'x' is missing.");

@@ -124,7 +124,7 @@ TEST_CASE("the host's memory is a buffer, released once after its last use", "[c
     CHECK(static_cast<Word*>(host.pinned)[999] == 9);
     for (const auto& [memory, words] :
          {std::pair{interop::CudaBuffer{0, 4}, "null"},
-          std::pair{interop::CudaBuffer{host.memory, 0}, "no bytes"},
+          std::pair{interop::CudaBuffer{host.memory, 0}, "0 bytes"},
           std::pair{interop::CudaBuffer{host.memory, 6}, "no multiple"},
           std::pair{interop::CudaBuffer{host.memory + 2, 8}, "multiple"},
           std::pair{interop::CudaBuffer{~std::uint64_t{0} - 3, 8}, "last address"}}) {
