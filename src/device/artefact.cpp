@@ -11,14 +11,14 @@ inline namespace v0 {
 namespace device {
 namespace {
 
-/// Pieces of `tile` items that cover `items`.
-std::uint64_t pieces(std::uint64_t items, std::uint64_t tile) {
+/// Returns the number of tiles that cover `items`.
+std::uint64_t tiles(std::uint64_t items, std::uint64_t tile) {
   if (items == 0) return 0;
   return tile == whole ? 1 : (items - 1) / tile + 1;
 }
 
-/// Items of one dimension that lie together: never more than there are.
-std::uint64_t together(std::uint64_t items, std::uint64_t tile) {
+/// Returns the items of one dimension in one tile, at most all of them.
+std::uint64_t items_in_tile(std::uint64_t items, std::uint64_t tile) {
   return tile == whole ? items : std::min(items, tile);
 }
 
@@ -27,7 +27,7 @@ std::uint64_t saturated(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::uint64_t>::max() : product;
 }
 
-/// Bytes of the block that a slot takes, where it is in it at all; and what that is called.
+/// The bytes of a slot in the parameter block, if it has any, and the name of the kind in messages.
 struct PassingForm {
   std::optional<std::uint64_t> size;
   std::string_view name;
@@ -50,38 +50,47 @@ Result<void> check_passing(const Artefact& artefact, std::string_view devices,
   const std::vector<Slot>& slots = artefact.schema.slots;
   if (artefact.passing.size() != slots.size())
     return Error(Errc::invalid_argument,
-                 base::text("Kernel '{}' has {} parameters, and says of {} how they are passed.",
-                            artefact.kernel, slots.size(), artefact.passing.size()));
+                 base::text("Kernel '{}' has {} parameters and describes the passing of {}.", artefact.kernel,
+                            slots.size(), artefact.passing.size()));
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Passing& passing = artefact.passing[i];
     const PassingForm form = form_of(passing.kind, slots[i]);
     if (std::find(kinds.begin(), kinds.end(), passing.kind) == kinds.end())
       return Error(Errc::unsupported,
-                   base::text("Parameter {} ('{}') of kernel '{}' is passed as {}, which no {} takes.", i,
+                   base::text("Parameter {} ('{}') of kernel '{}' is passed as {}, which no {} supports.", i,
                               slots[i].name, artefact.kernel, form.name, devices));
+    const bool is_value = slots[i].kind == SlotKind::scalar || slots[i].kind == SlotKind::structure;
+    if (passing.kind != Passing::Kind::host && is_value != (passing.kind == Passing::Kind::bytes))
+      return Error(Errc::invalid_argument,
+                   base::text("Parameter {} ('{}') of kernel '{}' is a {} and cannot be passed as {}.", i,
+                              slots[i].name, artefact.kernel, name(slots[i].kind), form.name));
     if (form.size && passing.offset + *form.size > artefact.parameter_bytes)
       return Error(
           Errc::invalid_argument,
-          base::text("Parameter {} ('{}') of kernel '{}' ends at byte {} of a block of {}.", i, slots[i].name,
-                     artefact.kernel, passing.offset + *form.size, artefact.parameter_bytes));
+          base::text("Parameter {} ('{}') of kernel '{}' ends at byte {} of a parameter block of {} bytes.",
+                     i, slots[i].name, artefact.kernel, passing.offset + *form.size,
+                     artefact.parameter_bytes));
   }
   return {};
 }
 
 Result<void> check_plain_launch(const Artefact& artefact, std::string_view devices) {
   const std::string_view wanted = artefact.launch.cluster       ? "clusters of workgroups"
-                                  : artefact.launch.cooperative ? "all its workgroups at once"
+                                  : artefact.launch.cooperative ? "a cooperative launch"
                                   : artefact.dynamic_shared     ? "dynamic shared memory"
                                                                 : "";
   if (wanted.empty()) return {};
-  return Error(Errc::unsupported, base::text("Kernel '{}' is to be launched with {}, which no {} offers.",
-                                             artefact.kernel, wanted, devices));
+  return Error(Errc::unsupported,
+               base::text("Kernel '{}' needs {}, which no {} supports.", artefact.kernel, wanted, devices));
 }
 
-Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits& limits,
-                           const std::string& device_id, std::uint64_t row_groups) {
-  const Extent3 groups(pieces(items.x, artefact.tile.x), pieces(items.y, artefact.tile.y),
-                       pieces(items.z, artefact.tile.z));
+Extent3 groups_for(const Artefact& artefact, Extent3 items) noexcept {
+  return Extent3(tiles(items.x, artefact.tile.x), tiles(items.y, artefact.tile.y),
+                 tiles(items.z, artefact.tile.z));
+}
+
+Result<void> check_groups(const Artefact& artefact, Extent3 groups, const Limits& limits,
+                          const std::string& device_id, std::uint64_t row_groups) {
   const auto exceeds = [&](char dimension, std::uint64_t wanted, std::uint64_t limit) {
     return Error(Errc::unsupported,
                  base::text("Grid of kernel '{}' in {} ({} workgroups) exceeds the limit of '{}' ({}).",
@@ -92,13 +101,13 @@ Result<Extent3> groups_for(const Artefact& artefact, Extent3 items, const Limits
   if (groups.x > most_x) return exceeds('x', groups.x, most_x);
   if (groups.y > limits.groups.y) return exceeds('y', groups.y, limits.groups.y);
   if (groups.z > limits.groups.z) return exceeds('z', groups.z, limits.groups.z);
-  return groups;
+  return {};
 }
 
 std::uint64_t grain_for(const Artefact& artefact, Extent3 items) {
-  const Extent3 run(together(items.x, artefact.tile.x), together(items.y, artefact.tile.y),
-                    together(items.z, artefact.tile.z));
-  // A tile of several rows can only be covered by whole rows, one of several layers by whole layers.
+  const Extent3 run(items_in_tile(items.x, artefact.tile.x), items_in_tile(items.y, artefact.tile.y),
+                    items_in_tile(items.z, artefact.tile.z));
+  // Only whole rows cover a tile of several rows, and only whole layers cover a tile of several layers.
   std::uint64_t grain = run.x;
   if (run.y > 1) grain = saturated(items.x, run.y);
   if (run.z > 1) grain = saturated(saturated(items.x, items.y), run.z);

@@ -16,7 +16,7 @@ Backend::~Backend() = default;
 
 Result<Discovered> Backend::adopt(const NativeDevice&, std::string id, const BackendOptions&) {
   return Error(Errc::unsupported,
-               base::text("Backend '{}' takes no device that the host has opened ('{}').", name(), id));
+               base::text("Backend '{}' cannot adopt a device of the application ('{}').", name(), id));
 }
 
 const BackendEntry* find_backend(std::string_view name) noexcept {

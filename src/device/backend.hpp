@@ -1,6 +1,5 @@
 #pragma once
-/// A vendor's driver as a backend implements it, and the table of backends, which the build writes from the folders in
-/// src/backend.
+/// The interface of a backend, and the table of backends, which the build generates from the folders in src/backend.
 #include <wye/base/bytes.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
@@ -20,7 +19,7 @@ namespace device {
 
 class DeviceBase;
 
-/// A device that could be opened.
+/// A device that can be opened.
 /// Threads: thread-safe.
 class Adapter {
  public:
@@ -33,14 +32,14 @@ class Adapter {
 /// Options of a backend.
 struct BackendOptions {
   unsigned cpu_threads = 0;      ///< size of the CPU team; 0: one per processor
-  bool validate = false;         ///< turns the driver's own checks on, if there are any
+  bool validate = false;         ///< enables the driver's own checks, if there are any
   LogSink log;                   ///< receives their messages
   std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
-  /// Opening a device that cannot be divided fails with `partition`. The CPU is divided by its threads.
+  /// `Adapter::open` fails with `partition` if the device cannot be divided. The CPU is divided by its threads.
   Isolation isolation = Isolation::shared;
-  Partition partition = {};  ///< checked: one of its members at most, within the device
-  /// Device memory that the driver keeps per account after its buffers ended, within the account's limit. The rest goes back
-  /// to the system. A driver that returns memory at each wait takes hundreds of microseconds to allocate it again.
+  Partition partition = {};  ///< checked: at most one member is set
+  /// Memory of freed buffers that the driver keeps per account, within the account's limit. The rest returns to the
+  /// system. A driver that returns all memory at each wait takes hundreds of microseconds to allocate it again.
   Bytes kept_memory = Bytes{512ull << 20};
 };
 
@@ -63,23 +62,23 @@ class Backend {
   virtual Result<Discovered> adopt(const NativeDevice& device, std::string id, const BackendOptions& options);
 };
 
-/// What the devices of a backend are: the default orders of devices are made of this, and of nothing else.
+/// The kind of a backend's devices. The default orders of devices depend only on kinds and ranks.
 enum class BackendKind : std::uint8_t {
   gpu,
   cpu,
   none,  ///< in no default order: only opened by name
 };
 
-/// What a backend says of itself in src/backend/<name>/descriptor.hpp, also to a build that leaves it out.
+/// Describes a backend. It stands in src/backend/<name>/descriptor.hpp and is compiled even if the backend is not.
 struct BackendDescriptor {
   BackendKind kind = BackendKind::none;
-  std::uint8_t rank = 0;  ///< among the backends of its kind: lowest first
+  std::uint8_t rank = 0;  ///< position among the backends of its kind, lowest first
 };
 
 struct BackendEntry {
   std::string_view name;
   BackendDescriptor descriptor;
-  std::unique_ptr<Backend> (*make)();  ///< null: this build leaves it out
+  std::unique_ptr<Backend> (*make)();  ///< null if it is not compiled
 };
 
 /// Returns all backends, in alphabetical order.
@@ -88,11 +87,11 @@ std::span<const BackendEntry> backend_table() noexcept;
 /// Returns the entry of a backend, or null.
 const BackendEntry* find_backend(std::string_view name) noexcept;
 
-/// Returns the names of all backends in the default order, those that this build leaves out too: the backends of kind
-/// `first`, by rank, then the others.
+/// Returns the names of all backends in the default order, including backends that are not compiled: the backends of
+/// kind `first`, by rank, then the others.
 std::vector<std::string_view> backend_order(BackendKind first);
 
-/// Returns whether an adapter is a GPU driver's whose device is the CPU. Such a device is correct and slow.
+/// Returns whether an adapter of a GPU backend runs on the CPU. Such a device is correct and slow.
 bool is_emulated(const AdapterInfo& info) noexcept;
 
 }  // namespace device

@@ -12,7 +12,7 @@ void BarrierPlanner::Hull::cover(const Touch& t) {
   last = std::max(last, t.last);
 }
 
-/// The entry of `memory` in this epoch, or the free one where it goes.
+/// Returns the entry of `memory` in this epoch, or the free entry for it.
 BarrierPlanner::Entry& BarrierPlanner::at(std::uint64_t memory) {
   const std::size_t mask = table_.size() - 1;
   std::size_t slot = static_cast<std::size_t>(memory * 0x9e3779b97f4a7c15u >> 32) & mask;
@@ -32,7 +32,7 @@ bool BarrierPlanner::next(std::span<const Touch> touches) {
   const bool barrier = std::any_of(touches.begin(), touches.end(), [&](const Touch& t) {
     const Entry& entry = at(t.memory);
     return t.first < t.last && entry.epoch == epoch_ &&
-           (entry.written.meets(t) || (writes(t.access) && entry.read.meets(t)));
+           (entry.written.overlaps(t) || (writes(t.access) && entry.read.overlaps(t)));
   });
   if (barrier) clear();
   for (const Touch& t : touches) {

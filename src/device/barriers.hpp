@@ -1,5 +1,5 @@
 #pragma once
-/// Where barriers go: decided from what commands read and write, by rule and not by vendor.
+/// Plans barriers from the memory that commands read and write, in the same way for every vendor.
 #include <wye/device/schema.hpp>
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// What a command touches, as the planner sees it.
+/// A range of memory that a command accesses.
 struct Touch {
   std::uint64_t memory = 0;  ///< a number per buffer; 0 is the host's memory
   std::uint64_t first = 0;   ///< bytes [first, last)
@@ -19,23 +19,23 @@ struct Touch {
   Access access = Access::read;
 };
 
-/// Decides before which commands everything earlier must have finished. Two commands between which there is
-/// no barrier may overlap in time, so no write of one meets a read or write of the other. It never misses a
-/// hazard; it may see one where ranges only come close, because it keeps one hull per memory and access.
+/// Decides which commands need a barrier: all earlier commands complete before it. Commands without a barrier between
+/// them may overlap in time, so no write of one overlaps a read or write of the other. The planner never misses a hazard.
+/// It may add a barrier for ranges that do not overlap, because it keeps one hull per memory and access.
 /// Threads: one thread at a time.
 /// Cost:    O(1) per touch; no allocation once it has seen as many memories between two barriers.
 class BarrierPlanner {
  public:
-  /// Takes the next command, and says whether a barrier goes before it.
+  /// Adds the next command. Returns whether it needs a barrier before it.
   bool next(std::span<const Touch> touches);
-  /// Begins anew, keeping its memory.
+  /// Forgets all commands and keeps its memory.
   void clear() noexcept;
 
  private:
   struct Hull {
     std::uint64_t first = ~std::uint64_t{0};
     std::uint64_t last = 0;
-    bool meets(const Touch& t) const { return first < t.last && t.first < last; }
+    bool overlaps(const Touch& t) const { return first < t.last && t.first < last; }
     void cover(const Touch& t);
   };
   struct Entry {
@@ -51,8 +51,8 @@ class BarrierPlanner {
   std::size_t used_ = 0;
 };
 
-/// The same over a whole list, as a pure function: `touches[i]` is what command i reads and writes; element i
-/// of the answer says whether a barrier goes before it.
+/// Plans the barriers of a list of commands, as a pure function. `touches[i]` is the memory that command i accesses;
+/// element i of the result tells whether the command needs a barrier before it.
 std::vector<bool> plan_barriers(std::span<const std::vector<Touch>> touches);
 
 }  // namespace device

@@ -1,6 +1,7 @@
 #include "device/buffer.hpp"
 
 #include <atomic>
+#include <cassert>
 #include <utility>
 
 #include "base/text.hpp"
@@ -25,22 +26,14 @@ BufferBase::BufferBase(std::shared_ptr<DeviceBase> device, Bytes bytes, MemoryCh
 
 BufferBase::~BufferBase() = default;
 
-Result<BufferView> view_of(const Operand& operand, const DeviceBase& device) {
-  const auto refused = [&](std::string what) {
-    return Error(Errc::invalid_argument,
-                 base::text("An operand given to a lane of device '{}' {}.", device.info().id, what));
-  };
-  if ((operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) || !operand.object)
-    return refused("is not a buffer");
+BufferView view_of(const Operand& operand) noexcept {
+  assert(operand.object && (operand.kind == Operand::Kind::buffer || operand.kind == Operand::Kind::address));
   BufferView view{.buffer = static_cast<BufferBase*>(operand.object.get())};
-  if (view.buffer->device().get() != &device) return refused("is a buffer of another device");
-  const std::uint64_t size = view.buffer->bytes().count;
   if (operand.kind == Operand::Kind::address) {
-    view.bytes = size;
-  } else if (__builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &view.offset) ||
-             __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &view.bytes) ||
-             view.offset > size || view.bytes > size - view.offset) {
-    return refused(base::text("ends outside its buffer ({} bytes)", size));
+    view.bytes = view.buffer->bytes().count;
+  } else {
+    view.offset = operand.offset * operand.size;
+    view.bytes = operand.bytes().count;
   }
   return view;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Memory of a device, and the bytes of it that an operand names.
+/// Buffers as a backend implements them, and the bytes that an operand names.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
@@ -17,16 +17,16 @@ namespace device {
 
 class DeviceBase;
 
-/// Says how memory is used.
+/// The use of a buffer.
 enum class MemoryUse : std::uint8_t {
-  device,    ///< kernels read and write it; the host through uploads and downloads
-  transfer,  ///< the host writes or reads it directly, copies move it: staging
+  device,    ///< kernels use it; the host uploads and downloads
+  transfer,  ///< staging: the host and copies use it
 };
 
 struct BufferRequest {
   Bytes bytes;
   MemoryUse use = MemoryUse::device;
-  /// Charged while the buffer lives, with its ancestors up to the account of the device's silicon. Null: that account.
+  /// Charged until the buffer ends, with its ancestors. Null: the account of the device's silicon.
   std::shared_ptr<MemoryAccount> account;
 };
 
@@ -35,10 +35,10 @@ struct BufferRequest {
 Result<void> fits(Bytes bytes, const AdapterInfo& adapter);
 
 /// Memory of one device.
-/// Threads: thread-safe to read its properties; its contents are ordered by lanes.
+/// Threads: its properties are thread-safe; lanes order access to its contents.
 class BufferBase : public Retained {
  public:
-  /// `charge` ends with the buffer. Memory that wye does not own is charged to no account.
+  /// `charge` ends with the buffer. Memory of the application or of another driver is charged to no account.
   BufferBase(std::shared_ptr<DeviceBase> device, Bytes bytes, MemoryCharge charge = {});
   ~BufferBase() override;
   Bytes bytes() const noexcept { return bytes_; }
@@ -47,7 +47,7 @@ class BufferBase : public Retained {
   const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
   /// Returns the address that kernels use; 0 if the device has none.
   virtual std::uint64_t address() const noexcept = 0;
-  /// Returns where the host may read and write it while no submission uses it; null if it cannot.
+  /// Returns its host address, valid while no submission uses it; null if the host cannot access it.
   virtual std::byte* host() const noexcept = 0;
 
  private:
@@ -62,7 +62,7 @@ inline const BufferBase* buffer_of(const Operand& operand) noexcept {
   return static_cast<const BufferBase*>(operand.object.get());
 }
 
-/// Bytes of a buffer, which it does not keep alive.
+/// Bytes of a buffer. It does not keep the buffer alive.
 struct BufferView {
   BufferBase* buffer = nullptr;
   std::uint64_t offset = 0;
@@ -71,9 +71,8 @@ struct BufferView {
   std::uint64_t address() const noexcept { return buffer->address() + offset; }
 };
 
-/// Returns the bytes that an operand names, for a lane of `device`.
-/// Errors: invalid_argument (no buffer, a buffer of another device, or a range that ends outside its buffer).
-Result<BufferView> view_of(const Operand& operand, const DeviceBase& device);
+/// Returns the bytes that an operand of a checked recording names: it is a buffer or an address.
+BufferView view_of(const Operand& operand) noexcept;
 
 }  // namespace device
 }  // namespace v0

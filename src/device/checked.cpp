@@ -14,16 +14,16 @@ namespace device {
 namespace {
 
 /// Bytes [first, last) of some memory.
-struct Stretch {
-  const void* memory = nullptr;  // a buffer; null for the host's memory
+struct ByteRange {
+  const void* memory = nullptr;  // a buffer; null for host memory
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  bool meets(const Stretch& other) const {
+  bool overlaps(const ByteRange& other) const {
     return memory == other.memory && first < other.last && other.first < last;
   }
 };
 
-Stretch stretch_of(const Operand& operand) {
+ByteRange byte_range_of(const Operand& operand) {
   switch (operand.kind) {
     case Operand::Kind::buffer: {
       const std::uint64_t first = operand.offset * operand.size;
@@ -38,13 +38,13 @@ Stretch stretch_of(const Operand& operand) {
   }
 }
 
-/// Why `operand` is no range of a buffer of `device`: how the sentence that begins with its name goes on.
+/// Returns the reason why `operand` is no range of a buffer of `device`, as the end of a sentence about the operand.
 std::optional<std::string> misuse(const Operand& operand, const DeviceBase& device) {
   const std::string& id = device.info().id;
   const BufferBase* buffer = buffer_of(operand);
   if (!buffer) return base::text(" holds no buffer; '{}' needs one.", id);
   if (buffer->device().get() != &device)
-    return base::text(" is memory of another device ('{}') than the lane's ('{}').",
+    return base::text(" is memory of another device ('{}'); the lane is on '{}'.",
                       buffer->device()->info().id, id);
   if (operand.kind == Operand::Kind::address) return std::nullopt;
   std::uint64_t first = 0, size = 0, last = 0;
@@ -75,8 +75,9 @@ Result<void> check_host_side(const Command& command, const Operand& operand, con
 
 Result<void> check_fill(const Operand& target, const DeviceBase& device) {
   if (target.offset % 4 == 0 && target.count % 4 == 0) return {};
-  return base::invalid(base::text("Range of a fill on '{}' (bytes {} to {}) is not of whole 4-byte words.",
-                                  device.info().id, target.offset, target.offset + target.count));
+  return base::invalid(
+      base::text("Range of a fill on '{}' (bytes {} to {}) does not consist of 4-byte words.",
+                 device.info().id, target.offset, target.offset + target.count));
 }
 
 Result<void> check_copy(const Operand& source, const Operand& target, const DeviceBase& device) {
@@ -84,7 +85,7 @@ Result<void> check_copy(const Operand& source, const Operand& target, const Devi
     return base::invalid(
         base::text("Source of a copy ({} bytes) differs in size from its target on '{}' ({} bytes).",
                    source.count, device.info().id, target.count));
-  if (stretch_of(source).meets(stretch_of(target)))
+  if (byte_range_of(source).overlaps(byte_range_of(target)))
     return base::invalid(base::text(
         "Source of a copy (bytes {} to {}) overlaps its target in the same buffer on '{}' (bytes {} "
         "to {}).",
@@ -105,9 +106,8 @@ class DispatchCheck {
 
   Result<void> run() const {
     if (command_.executable->device().get() != &device_)
-      return base::invalid(
-          base::text("Kernel '{}' was made for another device ('{}') than the lane's ('{}').",
-                     artefact_.kernel, command_.executable->device()->info().id, id_));
+      return base::invalid(base::text("Kernel '{}' was built for another device ('{}'); the lane is on '{}'.",
+                                      artefact_.kernel, command_.executable->device()->info().id, id_));
     const std::vector<Slot>& slots = artefact_.schema.slots;
     if (operands_.size() != slots.size())
       return base::invalid(base::text("Kernel '{}' takes {} arguments {}; {} were given on '{}'.",
@@ -117,10 +117,8 @@ class DispatchCheck {
       if (auto matched = check_slot(i); !matched) return matched;
     if (auto bound = check_descriptors(); !bound) return bound;
     if (auto apart = check_aliasing(); !apart) return apart;
-    auto groups =
-        groups_for(artefact_, command_.items, device_.info().limits, id_, command_.executable->row_groups());
-    if (!groups) return std::move(groups).error();
-    return {};
+    return check_groups(artefact_, groups_for(artefact_, command_.items), device_.info().limits, id_,
+                        command_.executable->row_groups());
   }
 
  private:
@@ -158,7 +156,7 @@ class DispatchCheck {
     const Slot& slot = artefact_.schema.slots[i];
     const Operand& operand = operands_[i];
     if (!accepts(slot.kind, operand.kind))
-      return base::invalid(base::text("{} is {}; the kernel on '{}' takes a {} there.", argument(i),
+      return base::invalid(base::text("{} is {}; the kernel on '{}' takes a {}.", argument(i),
                                       word(operand.kind), id_, name(slot.kind)));
     const bool typed = slot.kind != SlotKind::address;
     const bool known = slot.element != ElementType::opaque && operand.element != ElementType::opaque;
@@ -168,7 +166,7 @@ class DispatchCheck {
                                       name(slot.element), slot.size));
     if (operand.kind == Operand::Kind::value) return {};
     if (operand.access != slot.access)
-      return base::invalid(base::text("{} is given for {}; the kernel on '{}' needs it for {}.", argument(i),
+      return base::invalid(base::text("{} allows {}; the kernel on '{}' needs {}.", argument(i),
                                       name(operand.access), id_, name(slot.access)));
     if (operand.kind != Operand::Kind::host) {
       if (auto wrong = misuse(operand, device_)) return base::invalid(argument(i) + *wrong);
@@ -189,10 +187,10 @@ class DispatchCheck {
     for (std::size_t i = 0; i < operands_.size() && i < artefact_.passing.size(); ++i) {
       if (artefact_.passing[i].kind != Passing::Kind::descriptor) continue;
       ++bound;
-      const Stretch range = stretch_of(operands_[i]);
+      const ByteRange range = byte_range_of(operands_[i]);
       if (Bytes{range.last - range.first} > limits.descriptor_range)
         return Error(Errc::unsupported,
-                     base::text("{} ({} bytes) exceeds what a descriptor of '{}' covers ({} bytes).",
+                     base::text("{} ({} bytes) exceeds the largest descriptor range of '{}' ({} bytes).",
                                 argument(i), range.last - range.first, id_, limits.descriptor_range.count));
       if (limits.offset_alignment > 1 && range.first % limits.offset_alignment != 0)
         return Error(Errc::unsupported,
@@ -210,7 +208,7 @@ class DispatchCheck {
       if (operands_[i].kind == Operand::Kind::value || !writes(operands_[i].access)) continue;
       for (std::size_t j = 0; j < operands_.size(); ++j) {
         if (j == i || operands_[j].kind == Operand::Kind::value) continue;
-        if (stretch_of(operands_[i]).meets(stretch_of(operands_[j])))
+        if (byte_range_of(operands_[i]).overlaps(byte_range_of(operands_[j])))
           return base::invalid(base::text(
               "{} overlaps in memory with slot {}, and the kernel on '{}' writes it.", argument(i), j, id_));
       }
@@ -244,7 +242,7 @@ Result<void> check_command(const Recording& recording, const Command& command, c
       if (auto memory = check_memory(operands[0], "Target of a fill", device); !memory) return memory;
       return check_fill(operands[0], device);
     case Command::Kind::release:
-    case Command::Kind::acquire: return check_memory(operands[0], "Memory that is handed over", device);
+    case Command::Kind::acquire: return check_memory(operands[0], "Memory of a release or acquire", device);
     case Command::Kind::dispatch:
       if (!command.executable)
         return base::invalid(base::text("A dispatch on '{}' has no executable.", device.info().id));
@@ -273,7 +271,7 @@ class CheckedLane final : public LaneBase {
   Result<void> wait(std::uint64_t value, Instant until) override {
     if (value > last_)
       return base::invalid(
-          base::text("The value waited for ({}) was never submitted to this lane of '{}' (last: {}).", value,
+          base::text("The value waited for ({}) was not submitted to this lane of '{}' (last: {}).", value,
                      device()->info().id, last_));
     return lane_->wait(value, until);
   }
@@ -282,7 +280,7 @@ class CheckedLane final : public LaneBase {
   const std::shared_ptr<Timeline>& timeline() const noexcept override { return lane_->timeline(); }
 
  private:
-  /// What is submitted again unchanged was right before.
+  /// Skips a recording that was checked before and has not changed.
   Result<void> check_recording(const Submission& submission) const {
     const Recording& recording = *submission.recording;
     ReplayBase* const replay = submission.replay.get();
@@ -297,14 +295,14 @@ class CheckedLane final : public LaneBase {
   Result<void> check_wait(const TimelinePoint& point) const {
     const std::string& id = device()->info().id;
     if (!point.timeline)
-      return base::invalid(base::text("A submission to '{}' waits for a timeline that is null.", id));
+      return base::invalid(base::text("A submission to '{}' waits for a null timeline.", id));
     if (point.timeline->owner() != device().get())
       return base::invalid(base::text("A submission to '{}' waits for a timeline of another device.", id));
     if (point.timeline == lane_->timeline() && point.value > last_)
-      return base::invalid(
-          base::text("A submission to '{}' waits for a value of its own lane ({}) that comes after it (last: "
-                     "{}).",
-                     id, point.value, last_));
+      return base::invalid(base::text(
+          "A submission to '{}' waits for a value of its own lane ({}) that the lane has not submitted "
+          "(last: {}).",
+          id, point.value, last_));
     return {};
   }
 
@@ -312,7 +310,7 @@ class CheckedLane final : public LaneBase {
     if (point.timeline && point.timeline->owner() == device().get() && point.timeline->is_foreign())
       return {};
     return base::invalid(
-        base::text("A submission to '{}' signals a timeline that is not a foreign one of this device.",
+        base::text("A submission to '{}' signals a timeline that is not a foreign timeline of this device.",
                    device()->info().id));
   }
 

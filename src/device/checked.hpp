@@ -1,5 +1,5 @@
 #pragma once
-/// The checked decorator: finds misuse of any backend before the backend sees it.
+/// The checked decorator: refuses invalid submissions before the backend gets them.
 #include <memory>
 
 #include "device/device.hpp"
@@ -10,14 +10,17 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// Wraps `lane` so that a submission with a mistake in it is refused, with `invalid_argument` or `unsupported` and a
-/// sentence that names the slot: objects of another device, ranges outside a buffer, recordings still open or changed
-/// after closing, arguments that do not match the schema, memory that one dispatch both writes and uses under another
-/// slot, overlapping copies, grids over the limit, waits on foreign timelines. Because commands are data, all of that
-/// is seen at `submit`; nothing else needs wrapping.
+/// Wraps `lane` and refuses invalid submissions: objects of another device, ranges outside a buffer, recordings that are
+/// open or were changed after closing, arguments that do not match the schema, memory that a dispatch writes through one
+/// slot and uses through another, overlapping copies, grids over the limit, waits and signals of other devices' timelines.
+/// Because commands are data, `submit` sees all of them; buffers and executables need no decorator. Backends do not repeat
+/// these checks, so `Lane::create` adds the decorator to every lane.
+/// Errors: invalid_argument or unsupported; the sentence names the slot, the number and the limit.
+/// Cost:   one pass over the commands; none for a recording that was submitted before with the same `ReplayBase`.
 std::unique_ptr<LaneBase> checked(std::unique_ptr<LaneBase> lane);
 
-/// The checks of one recording, as a pure function.
+/// Checks one recording for lanes of `device`, as a pure function.
+/// Errors: those of `checked`.
 Result<void> check(const Recording& recording, const DeviceBase& device);
 
 }  // namespace device

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "device/turns.hpp"
+#include "device/pending_signals.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -41,7 +41,7 @@ Result<std::shared_ptr<BufferBase>> DeviceBase::allocate(const BufferRequest& re
 Result<std::shared_ptr<BufferBase>> DeviceBase::allocate_or_reclaim(const BufferRequest& request) {
   auto buffer = create_buffer(request);
   if (buffer || (buffer.error() != Errc::out_of_memory && buffer.error() != Errc::over_budget)) return buffer;
-  // What no reclaimable can change: a limit of the owner's own, and a size that never fits.
+  // Reclaimed memory does not help against a limit of the owner itself, or if the size never fits.
   if (request.bytes > info_.limits.buffer) return buffer;
   if (request.account)
     if (const MemoryAccount* full = request.account->find_full(request.bytes))
@@ -88,9 +88,9 @@ void DeviceBase::note_shared(const std::shared_ptr<Timeline>& timeline) {
   shares_.store(true, std::memory_order_release);
 }
 
-Instant DeviceBase::sleep_until(Instant until) {
-  // What is lost is seen as late as this. Nobody wakes for it where nothing is shared.
-  constexpr Duration look = std::chrono::milliseconds(50);
+Instant DeviceBase::next_check(Instant until) {
+  // The delay until a loss is found. Threads do not wake for it if no timeline is shared.
+  constexpr Duration poll = std::chrono::milliseconds(50);
   if (!shares_.load(std::memory_order_acquire)) return until;
   const Instant now = Clock::steady().now();
   if (until <= now) return until;
@@ -104,31 +104,32 @@ Instant DeviceBase::sleep_until(Instant until) {
     });
     shares_.store(!shared_.empty(), std::memory_order_release);
   }
-  bool open = false;
-  for (const auto& timeline : shared) open |= timeline->turns() && timeline->turns()->open();
-  return open ? std::min(until, now + look) : until;
+  bool pending = false;
+  for (const auto& timeline : shared)
+    pending |= timeline->pending_signals() && timeline->pending_signals()->any_pending();
+  return pending ? std::min(until, now + poll) : until;
 }
 
 std::optional<Error> DeviceBase::known_refusal_by(NativeProbe probe) const {
-  const std::lock_guard lock(asked_mutex_);
-  const auto known = asked_.find(probe);
-  return known != asked_.end() ? known->second : std::nullopt;
+  const std::lock_guard lock(probed_mutex_);
+  const auto known = probed_.find(probe);
+  return known != probed_.end() ? known->second : std::nullopt;
 }
 
 std::optional<Error> DeviceBase::refusal_by(NativeProbe probe) {
   if (!probe) return std::nullopt;
   {
-    const std::lock_guard lock(asked_mutex_);
-    if (const auto known = asked_.find(probe); known != asked_.end()) return known->second;
+    const std::lock_guard lock(probed_mutex_);
+    if (const auto known = probed_.find(probe); known != probed_.end()) return known->second;
   }
-  const auto useful = ask(probe);
-  if (const Error* gone = lost()) return *gone;  // that says nothing of it
-  // Threads may come to it at once: one of them wins.
-  const std::lock_guard lock(asked_mutex_);
-  return asked_.emplace(probe, useful ? std::nullopt : std::optional(useful.error())).first->second;
+  const auto useful = run_probe(probe);
+  if (const Error* failure = lost()) return *failure;  // the result says nothing about the function
+  // Several threads may have called the probe: the first result stays.
+  const std::lock_guard lock(probed_mutex_);
+  return probed_.emplace(probe, useful ? std::nullopt : std::optional(useful.error())).first->second;
 }
 
-Result<void> DeviceBase::ask(NativeProbe probe) {
+Result<void> DeviceBase::run_probe(NativeProbe probe) {
   std::string what;
   try {
     return probe({.backend = info_.backend, .device = info_.id});
@@ -137,10 +138,10 @@ Result<void> DeviceBase::ask(NativeProbe probe) {
   } catch (const std::exception& exception) {
     what = exception.what();
   } catch (...) {
-    what = "an exception that is no std::exception";
+    what = "an exception that is not a std::exception";
   }
   return Error(Errc::unavailable,
-               base::text("A native function asked about '{}' threw: {}.", info_.id, what));
+               base::text("The probe of a native function on '{}' threw: {}.", info_.id, what));
 }
 
 Monitoring unmonitored(std::string device, const std::string& why) {
@@ -153,7 +154,7 @@ Monitoring unmonitored(std::string device, const std::string& why) {
 }
 
 Monitoring DeviceBase::monitor() {
-  return unmonitored(info_.id, base::text("Backend '{}' has no monitor of its devices.", info_.backend));
+  return unmonitored(info_.id, base::text("Backend '{}' has no monitor for its devices.", info_.backend));
 }
 
 Result<std::vector<std::byte>> DeviceBase::driver_code() { return std::vector<std::byte>(); }

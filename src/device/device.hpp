@@ -1,5 +1,5 @@
 #pragma once
-/// A device as a backend implements it: it makes buffers, executables, lanes and timelines.
+/// Devices as a backend implements them.
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
@@ -31,12 +31,12 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-class NativeDoor;
+class NativeInterop;
 
 /// Returns a Monitoring without numbers; `why` is the reason for each.
 Monitoring unmonitored(std::string device, const std::string& why);
 
-/// An opened adapter.
+/// An open adapter. It creates buffers, executables, lanes and timelines.
 /// Threads: thread-safe.
 class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
  public:
@@ -47,67 +47,70 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Returns the name of this device in other rooms, different for every device that this process opens.
   DeviceRef ref() const noexcept { return {silicon_->id(), generation_}; }
   const std::shared_ptr<Silicon>& silicon() const noexcept { return silicon_; }
-  /// Returns the languages of artefacts that it runs, preferred first: {"spirv"}, {"host"}.
+  /// Returns the languages of artefacts that it runs, in order of preference: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
-  /// Reads the hardware's own monitor. A number that it does not have is a reason instead; here all of them are.
+  /// Reads the monitor of the hardware. Missing numbers have a reason; without an override all numbers are missing.
   virtual Monitoring monitor();
   /// Returns the failure that ended this device, or null.
   const Error* lost() const noexcept {
     const Error* const inherited = origin_.error();
     return inherited ? inherited : ended_by();
   }
-  /// Notes a timeline that another device moves too.
+  /// Registers a timeline that another device signals too.
   void note_shared(const std::shared_ptr<Timeline>& timeline);
-  /// Returns when a thread that waits for this device until `until` must look again. If lanes of it wait for another device,
-  /// whose loss no driver reports, the promises of that device are checked first, and the sleep is short.
-  Instant sleep_until(Instant until);
-  /// Returns why native functions with `probe` cannot run here, or nothing if they can. Calls `probe` once and keeps the
-  /// answer.
+  /// Returns the end of the next sleep of a thread that waits for this device until `until`. While a shared timeline has
+  /// pending signals, the sleep is short and this call polls them: no driver reports the loss of the other device.
+  Instant next_check(Instant until);
+  /// Returns the reason why native functions with `probe` cannot run on this device, or nothing. Calls `probe` once and
+  /// keeps its result.
   std::optional<Error> refusal_by(NativeProbe probe);
-  /// Returns the answer that `refusal_by` has kept.
+  /// Returns the result that `refusal_by` has kept; nothing if there is none.
   std::optional<Error> known_refusal_by(NativeProbe probe) const;
-  /// Names the device and the exact build of its driver, the same in every process. Code of another driver is of no use.
+  /// Returns a digest of the device and the exact build of its driver, equal in every process. Driver code is valid only
+  /// for the same digest.
   Digest driver_identity() const;
-  /// Returns the code that the driver made of kernels so far, for `preload` in a later process; empty if it exports none.
+  /// Returns the code that the driver has generated for kernels, for `preload` in a later process; empty if the driver
+  /// exports none.
   /// Errors: out_of_memory, device_lost.
   virtual Result<std::vector<std::byte>> driver_code();
-  /// Gives the driver the result of `driver_code` on a device of the same `driver_identity`. Has no effect once an
-  /// executable was created.
-  /// Errors: corrupt (this driver did not write it: nothing of it was used), device_lost.
+  /// Loads the result of `driver_code` from a device of the same `driver_identity`. Has no effect after an executable was
+  /// created.
+  /// Errors: corrupt (another driver wrote it; nothing was loaded), device_lost.
   virtual Result<void> preload(std::span<const std::byte> code);
 
-  /// Creates a buffer. If the device, its silicon or the runtime has no room for it now, has reclaimables free memory that
-  /// is not in use, in the order in which they were added, and tries once more.
+  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the reclaimables in the order in
+  /// which they were added to free idle memory, and tries once more.
   /// Errors: those of `create_buffer`; out_of_memory if the host has no memory to describe a buffer or an error.
   Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
-  /// Charges the account of `request`, for a backend that is about to allocate.
+  /// Charges the account of `request`. Backends call it before they allocate.
   /// Errors: those of `MemoryAccount::reserve`.
   Result<MemoryCharge> charge(const BufferRequest& request) const {
     return MemoryCharge::make(request.account ? request.account : silicon_->account(), request.bytes);
   }
-  /// Adds an owner of memory of this device that `allocate` may ask to free some.
+  /// Adds an owner of idle memory of this device for `allocate`.
   void add_reclaimable(std::weak_ptr<Reclaimable> reclaimable);
 
-  /// Errors: out_of_memory (larger than any buffer, or than the memory left now: the sentence says which), over_budget,
+  /// Errors: out_of_memory (the size exceeds the largest buffer or the free memory; the sentence says which), over_budget,
   ///         device_lost.
   virtual Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) = 0;
   /// Errors: unsupported (language, limit or feature), compile_failed, out_of_memory, device_lost.
   virtual Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) = 0;
+  /// Creates a lane that does not check its submissions. Other rooms call `Lane::create`.
   virtual Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions& options = {}) = 0;
-  /// Creates an empty object that keeps what this device makes of a recording, if it makes anything of it.
+  /// Creates an empty object that can keep this driver's form of a recording.
   virtual std::shared_ptr<ReplayBase> create_replay();
-  /// Creates a timeline at 0 that the host signals and lanes of this device wait for.
+  /// Creates a timeline with value 0. The host signals it; lanes of this device wait for it.
   virtual Result<std::shared_ptr<Timeline>> create_timeline() = 0;
   /// Returns access to the driver's own objects; null if there is no driver.
-  virtual NativeDoor* native_door() noexcept { return nullptr; }
+  virtual NativeInterop* native_interop() noexcept { return nullptr; }
 
  protected:
   explicit DeviceBase(AdapterInfo info);
   /// Returns the failure that ended this device in the process that opened it, or null.
   virtual const Error* ended_by() const noexcept = 0;
-  /// Calls `probe` as native functions are called.
-  virtual Result<void> ask(NativeProbe probe);
+  /// Calls `probe` in the same state as native functions, and turns exceptions into errors.
+  virtual Result<void> run_probe(NativeProbe probe);
 
  private:
   Result<std::shared_ptr<BufferBase>> allocate_or_reclaim(const BufferRequest& request);
@@ -122,9 +125,9 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   std::vector<std::weak_ptr<Timeline>> shared_;
   std::mutex reclaim_mutex_;
   std::vector<std::weak_ptr<Reclaimable>> reclaimables_;
-  std::size_t reclaimables_limit_ = 16;  ///< at which those that ended are removed
-  mutable std::mutex asked_mutex_;
-  std::map<NativeProbe, std::optional<Error>> asked_;
+  std::size_t reclaimables_limit_ = 16;  ///< size at which expired entries are removed
+  mutable std::mutex probed_mutex_;
+  std::map<NativeProbe, std::optional<Error>> probed_;
 };
 
 }  // namespace device

@@ -1,5 +1,5 @@
 #pragma once
-/// A kernel that a device can run.
+/// Executables as a backend implements them.
 #include <wye/base/bytes.hpp>
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace device {
 
 class DeviceBase;
 
-/// A kernel that lives on one device.
+/// A kernel that is built for one device.
 /// Threads: thread-safe.
 class ExecutableBase {
  public:
@@ -21,9 +21,9 @@ class ExecutableBase {
   const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
   /// Returns the artefact that it was created from, without the code.
   const Artefact& artefact() const noexcept { return artefact_; }
-  /// Returns the memory that it takes, if the driver tells.
+  /// Returns the memory that it takes; 0 if the driver does not report it.
   virtual Bytes bytes() const noexcept = 0;
-  /// Returns how many of its workgroups the device runs at the same time when it runs nothing else; 0 if unknown.
+  /// Returns the number of its workgroups that the otherwise idle device runs at the same time; 0 if unknown.
   virtual std::uint64_t resident_groups() const noexcept { return 0; }
   /// Returns the workgroups of the longest grid of one row (y = z = 1), if that is more than `Limits::groups`.
   virtual std::uint64_t row_groups() const noexcept { return 0; }

@@ -61,7 +61,7 @@ const AdapterInfo& Device::info() const {
 }
 
 Monitoring Device::monitor() const {
-  if (!state_) return device::unmonitored({}, "A device handle that holds no device has no monitor.");
+  if (!state_) return device::unmonitored({}, "The device handle is empty; an empty handle has no monitor.");
   if (const Error* inherited = state_->origin().error())
     return device::unmonitored(state_->info().id, inherited->sentence());
   return state_->monitor();
@@ -73,13 +73,12 @@ MemoryInfo Device::memory() const {
 
 Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
                                 const std::shared_ptr<device::MemoryAccount>& account) const {
-  if (!state_)
-    return Error(Errc::invalid_argument, "A buffer is asked of a device handle that holds no device.");
+  if (!state_) return Error(Errc::invalid_argument, "The device handle is empty; a buffer needs a device.");
   if (const Error* inherited = state_->origin().error()) return *inherited;
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, std::uint64_t{element_size}, &bytes))
     return Error(Errc::invalid_argument,
-                 base::text("Buffer size ({} elements of {} bytes) exceeds what 64 bits can count.", count,
+                 base::text("Buffer size ({} elements of {} bytes) exceeds the largest 64-bit number.", count,
                             element_size));
   auto buffer =
       state_->allocate({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});

@@ -15,13 +15,15 @@ Result<void> HostTimeline::wait(std::uint64_t value, Instant until) {
   gate_.wait(lock, until, [&] { return reached() >= value || failure_; });
   if (reached() >= value) return {};
   if (failure_) return *failure_;
-  return Error(Errc::timed_out, base::text("The value waited for ({}) was not reached in time ({} so far).",
-                                           value, reached()));
+  return Error(Errc::timed_out,
+               base::text("The timeline did not reach the value waited for ({}) in time; its "
+                          "value is {}.",
+                          value, reached()));
 }
 
 Result<void> HostTimeline::signal(std::uint64_t value) {
-  if (by_ == MovedBy::lane)
-    return Error(Errc::invalid_argument, "A timeline that a lane moves cannot be moved by the host.");
+  if (by_ == SignaledBy::lane)
+    return Error(Errc::invalid_argument, "A timeline that a lane signals cannot be signaled by the host.");
   return reach(value);
 }
 
@@ -56,7 +58,7 @@ void HostTimeline::arrange_callbacks() noexcept {
   const Error* failure = nullptr;
   {
     const base::Lock lock(mutex_);
-    if (failure_) failure = &*failure_;  // it stays as it is
+    if (failure_) failure = &*failure_;  // it never changes
   }
   call_back(reached(), nullptr);
   if (failure) call_back(no_value, failure);

@@ -1,5 +1,5 @@
 #pragma once
-/// A timeline that threads of this process move.
+/// A timeline that threads of this process signal.
 #include <mutex>
 #include <optional>
 
@@ -11,20 +11,21 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
+/// A timeline without a driver: waiting threads park.
 /// Threads: thread-safe.
 class HostTimeline final : public Timeline {
  public:
-  enum class MovedBy : std::uint8_t { host, lane };
-  explicit HostTimeline(const DeviceBase* owner, MovedBy by = MovedBy::host) : owner_(owner), by_(by) {}
+  enum class SignaledBy : std::uint8_t { host, lane };
+  explicit HostTimeline(const DeviceBase* owner, SignaledBy by = SignaledBy::host) : owner_(owner), by_(by) {}
   std::uint64_t reached() noexcept override;
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   const DeviceBase* owner() const noexcept override { return owner_; }
 
-  /// Moves the value up, for the lane.
-  /// Errors: as of `signal`.
+  /// Raises the value, for the lane.
+  /// Errors: those of `signal`.
   Result<void> reach(std::uint64_t value);
-  /// Fails this timeline: waits for values that are not reached return `error`. The first failure stays.
+  /// Fails this timeline: waits for values that are not reached return `error`. Later failures are ignored.
   void fail(Error error);
   /// Returns the failure, if there is one.
   std::optional<Error> failure() const;
@@ -32,7 +33,7 @@ class HostTimeline final : public Timeline {
  private:
   void arrange_callbacks() noexcept override;
   const DeviceBase* owner_;
-  const MovedBy by_;
+  const SignaledBy by_;
   mutable std::mutex mutex_;
   base::Gate gate_;
   std::atomic<std::uint64_t> reached_{0};

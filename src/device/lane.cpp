@@ -4,26 +4,33 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "device/turns.hpp"
+#include "device/checked.hpp"
+#include "device/pending_signals.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace device {
 
+Result<std::unique_ptr<Lane>> Lane::create(DeviceBase& device) {
+  auto base = device.create_lane();
+  if (!base) return std::move(base).error();
+  return std::make_unique<Lane>(checked(*std::move(base)));
+}
+
 Lane::Lane(std::unique_ptr<LaneBase> base) : base_(std::move(base)) {}
 
 Lane::~Lane() { base_.reset(); }
 
-/// Empties the recordings the device is done with, so that the buffers in them are free.
+/// Clears the recordings of completed submissions, which releases their buffers.
 void Lane::collect() {
-  for (; done_ < in_flight_.size() && unused(in_flight_[done_]); ++done_) {
-    in_flight_[done_]->clear();
-    if (idle_.size() < 16) idle_.push_back(std::move(in_flight_[done_]));
-    in_flight_[done_].reset();
+  for (; collected_ < in_flight_.size() && unused(in_flight_[collected_]); ++collected_) {
+    in_flight_[collected_]->clear();
+    if (idle_.size() < 16) idle_.push_back(std::move(in_flight_[collected_]));
+    in_flight_[collected_].reset();
   }
-  if (done_ * 2 >= in_flight_.size()) {
-    in_flight_.erase(in_flight_.begin(), in_flight_.begin() + static_cast<std::ptrdiff_t>(done_));
-    done_ = 0;
+  if (collected_ * 2 >= in_flight_.size()) {
+    in_flight_.erase(in_flight_.begin(), in_flight_.begin() + static_cast<std::ptrdiff_t>(collected_));
+    collected_ = 0;
   }
 }
 
@@ -71,60 +78,55 @@ void Lane::dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arg
 }
 
 void Lane::wait_for(TimelinePoint point) {
-  give_recorded({}, false);
+  submit_recorded({}, false);
   if (ended()) return;
-  if (point.timeline && point.timeline->turns()) promised_.push_back(point);
+  if (point.timeline && point.timeline->pending_signals()) foreign_waits_.push_back(point);
   waits_.push_back(std::move(point));
 }
 
 void Lane::signal(const TimelinePoint& point) {
   if (!open()) return;
-  if (!point.timeline || point.timeline->owner() != device().get() || !point.timeline->is_foreign())
-    return fail(
-        Error(Errc::invalid_argument,
-              base::text("A lane of device '{}' signals only points that were brought to this device.",
-                         device()->info().id)));
   Submission submission;
   submission.signals = std::span(&point, 1);
-  give_open(std::move(submission));
+  submit_open(std::move(submission));
 }
 
 void Lane::fail(Error error) {
   if (!failure_) failure_ = std::move(error);
 }
 
-void Lane::give_recorded(const StopToken& stop, bool caller_waits) {
+void Lane::submit_recorded(const StopToken& stop, bool caller_waits) {
   if (!open_ || open_->empty() || ended()) return;
   Submission submission;
   submission.stop = stop;
   submission.caller_waits = caller_waits;
-  give_open(std::move(submission));
+  submit_open(std::move(submission));
 }
 
 TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
-  give_recorded(stop, caller_waits);
+  submit_recorded(stop, caller_waits);
   return {base_->timeline(), last_};
 }
 
 TimelinePoint Lane::submit(SequenceState& sequence) {
-  give_recorded({}, false);
+  submit_recorded({}, false);
   if (!ended()) {
     Submission submission = sequence.submission();
     submission.waits = waits_;
-    if (!submission.recording->empty() || !waits_.empty()) give(submission);
+    if (!submission.recording->empty() || !waits_.empty()) submit_to_base(submission);
   }
   return {base_->timeline(), last_};
 }
 
-void Lane::give_open(Submission submission) {
-  in_flight_.push_back(open_);  // first: a closed recording must not stay open if there is no memory for it
+void Lane::submit_open(Submission submission) {
+  in_flight_.push_back(open_);  // before `close`: without memory for it the recording stays open
   open_->close();
   submission.recording = std::exchange(open_, nullptr);
   submission.waits = waits_;
-  give(submission);
+  submit_to_base(submission);
 }
 
-void Lane::give(const Submission& submission) {
+void Lane::submit_to_base(const Submission& submission) {
   try {
     auto value = base_->submit(submission);
     if (value)
@@ -139,18 +141,18 @@ void Lane::give(const Submission& submission) {
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {
   if (const Error* inherited = origin_.error()) return *inherited;
-  give_recorded(stop, until == Instant::max());
-  // Also after a failure: what was submitted before it may still be using the host's memory.
+  submit_recorded(stop, until == Instant::max());
+  // Also after a failure: earlier submissions may still use host memory.
   if (last_ != 0) {
     auto waited = base_->wait(last_, until);
     if (!waited && waited.error() == Errc::timed_out) return waited;
     if (!waited) fail(waited.error());
   }
-  if (waits_.empty()) {  // else some are still to be waited for
-    for (const TimelinePoint& point : promised_)
-      if (const auto why = point.timeline->turns()->broken(point.value))
+  if (waits_.empty()) {  // otherwise no submission has made these waits yet
+    for (const TimelinePoint& point : foreign_waits_)
+      if (const auto why = point.timeline->pending_signals()->failure_of(point.value))
         fail(why->with_context(base::text("while '{}' waited for another device", device()->info().id)));
-    promised_.clear();
+    foreign_waits_.clear();
   }
   collect();
   if (failure_) return *failure_;
@@ -160,7 +162,7 @@ Result<void> Lane::wait(Instant until, const StopToken& stop) {
 bool Lane::idle(Instant until) noexcept {
   if (last_ == 0 || base_->timeline()->reached() >= last_) return true;
   const auto now = base_->timeline()->wait(last_, until);
-  return now || now.error() != Errc::timed_out;  // a timeline that failed has nothing left to do
+  return now || now.error() != Errc::timed_out;  // a failed timeline has no work in flight
 }
 
 }  // namespace device

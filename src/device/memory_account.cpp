@@ -29,7 +29,7 @@ Result<void> MemoryAccount::reserve(Bytes bytes) {
       const base::Sizes size(bytes, limit - std::min(Bytes{held}, limit));
       return Error(
           account->level_ == AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
-          base::text("Allocation ({}) exceeds what is left of the budget of {} '{}' ({} held of {}).",
+          base::text("Allocation ({}) exceeds the rest of the budget of {} '{}' ({} held of {}).",
                      size(bytes), name(account->level_), account->owner_, size(Bytes{held}), size(limit)));
     } while (!account->held_.compare_exchange_weak(held, held + bytes.count, std::memory_order_relaxed));
   }

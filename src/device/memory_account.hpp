@@ -1,5 +1,5 @@
 #pragma once
-/// Who holds how much memory: a tree of accounts. And how memory is given back.
+/// A tree of accounts that count memory, and the port through which owners free memory.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 
@@ -24,12 +24,12 @@ enum class AccountLevel : std::uint8_t {
   tag,      ///< one purpose in that context
 };
 
-/// "silicon".
+/// Returns "silicon" and the like.
 std::string_view name(AccountLevel level) noexcept;
 
 /// Counts the bytes that one owner holds, its children included, against a limit.
-/// A refused reservation leaves no charge. Between its first and its last step other threads may see a part of it, and
-/// may be refused because of it.
+/// A refused reservation leaves no charge. During a reservation other threads may see a part of it, and may be refused
+/// because of it.
 /// Threads: thread-safe; no lock.
 class MemoryAccount {
  public:
@@ -40,7 +40,7 @@ class MemoryAccount {
       : owner_(std::move(owner)), limit_(limit.count), level_(level), parent_(std::move(parent)) {}
   /// Charges `bytes` to this account and all of its ancestors, or to none.
   /// Errors: over_budget, or out_of_memory if the silicon refuses. The sentence names the refusing account, its level,
-  ///         what it holds and its limit.
+  ///         the bytes that it holds and its limit.
   /// Cost:   one atomic exchange per level.
   Result<void> reserve(Bytes bytes);
   /// Takes `bytes` off this account and all of its ancestors.
@@ -91,13 +91,13 @@ class MemoryCharge {
   Bytes bytes_;
 };
 
-/// An owner of device memory that it can do without. `DeviceBase::allocate` calls it when there is no room.
+/// An owner of device memory that it can free on demand. `DeviceBase::allocate` calls it when an allocation fails.
 /// Threads: thread-safe.
 class Reclaimable {
  public:
   virtual ~Reclaimable() = default;
-  /// Frees memory of `device` that is not in use, until `wanted` bytes are free or there is no more. Returns how many
-  /// bytes it freed.
+  /// Frees memory of `device` that is not in use, until `wanted` bytes are free or no more is idle. Returns the number of
+  /// bytes that it freed.
   virtual Bytes reclaim(const DeviceBase& device, Bytes wanted) = 0;
 };
 

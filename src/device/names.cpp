@@ -1,4 +1,4 @@
-// The words in which the device room's values appear in messages.
+// The words for values of the device room in messages.
 #include <wye/device/adapter.hpp>
 #include <wye/device/executable.hpp>
 #include <wye/device/schema.hpp>

@@ -7,17 +7,17 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-bool NativeDoor::reaches(const DeviceBase&) const noexcept { return false; }
+bool NativeInterop::reaches(const DeviceBase&) const noexcept { return false; }
 
 bool reaches(DeviceBase& device, const DeviceBase& other) noexcept {
-  const NativeDoor* const door = device.native_door();
-  return door && door->reaches(other);
+  const NativeInterop* const native = device.native_interop();
+  return native && native->reaches(other);
 }
 
 const DeviceBase& source_device(const Operand& source, const DeviceBase& device) {
   if (source.kind != Operand::Kind::buffer || !source.object) return device;
   const DeviceBase& other = *buffer_of(source)->device();
-  // A lane has its device to look at only here; the door is only asked.
+  // The check has a const device; `reaches` does not change it.
   return &other != &device && reaches(const_cast<DeviceBase&>(device), other) ? other : device;
 }
 

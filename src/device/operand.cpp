@@ -9,7 +9,7 @@ device::Retained::~Retained() = default;
 
 namespace {
 
-/// The bytes of a value that does not fit into its operand.
+/// The bytes of a value that is larger than `Operand::inline_value`.
 struct StoredValue final : device::Retained {
   explicit StoredValue(std::span<const std::byte> value) : bytes(value.begin(), value.end()) {}
   std::vector<std::byte> bytes;

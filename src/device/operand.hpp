@@ -1,5 +1,5 @@
 #pragma once
-/// The type-erased arguments of calls, as the rooms of wye name them.
+/// The type-erased arguments of calls, under the name that the rooms of wye use.
 #include <wye/device/buffer.hpp>
 #include <wye/device/detail/operand.hpp>
 

@@ -11,7 +11,7 @@ inline namespace v0 {
 namespace device {
 namespace {
 
-/// The checked decorator refuses timelines of other devices.
+/// The cast is valid: the checked decorator refuses timelines of other devices.
 ScheduledTimeline& timeline_of(const TimelinePoint& point) {
   return static_cast<ScheduledTimeline&>(*point.timeline);
 }
@@ -24,7 +24,7 @@ PendingSubmissions::PendingSubmissions(DeviceBase& device, TimelineWaiter& waite
       ended_(Errc::closed, base::text("A lane of device '{}' has ended.", device.info().id)),
       no_memory_(
           Errc::out_of_memory,
-          base::text("The host has no memory left to give device '{}' a submission.", device.info().id)) {}
+          base::text("The host has no memory left for a submission to device '{}'.", device.info().id)) {}
 
 Error PendingSubmissions::in_context(const Error& failure) noexcept {
   try {
@@ -34,10 +34,11 @@ Error PendingSubmissions::in_context(const Error& failure) noexcept {
   }
 }
 
-/// An exception would leave the lane as one that is giving, for ever.
-Result<void> PendingSubmissions::give(SubmittingLane& lane, PendingSubmission& submission) noexcept {
+/// Catches exceptions: one would leave `is_submitting_` set for ever.
+Result<void> PendingSubmissions::submit_to_driver(SubmittingLane& lane,
+                                                  PendingSubmission& submission) noexcept {
   try {
-    return lane.give(submission);
+    return lane.submit_to_driver(submission);
   } catch (...) {
     return no_memory_;
   }
@@ -49,7 +50,7 @@ bool PendingSubmissions::is_scheduled(std::span<const TimelinePoint> waits) {
   });
 }
 
-/// Returns the failure because of which one of `waits` will never be reached, or null.
+/// Returns the failure that prevents one of `waits`, or null.
 const Error* PendingSubmissions::failure_among(std::span<const TimelinePoint> waits) {
   for (const TimelinePoint& point : waits)
     if (const ScheduledTimeline& t = timeline_of(point); t.failure_ && t.scheduled() < point.value)
@@ -62,7 +63,7 @@ Result<bool> PendingSubmissions::ready(const SubmittingLane& lane, std::span<con
   if (const Error* lost = device_.lost()) return *lost;
   if (const auto& failure = lane.lane_timeline().failure_) return *failure;
   if (const Error* failure = failure_among(waits)) return in_context(*failure);
-  return !lane.is_giving_ && lane.pending_.empty() && is_scheduled(waits);
+  return !lane.is_submitting_ && lane.pending_.empty() && is_scheduled(waits);
 }
 
 void PendingSubmissions::schedule(ScheduledTimeline& timeline, std::uint64_t value) {
@@ -71,7 +72,7 @@ void PendingSubmissions::schedule(ScheduledTimeline& timeline, std::uint64_t val
   if (timeline.first_callback() <= value) waiter_.notify();
 }
 
-void PendingSubmissions::given(SubmittingLane& lane, std::uint64_t value) {
+void PendingSubmissions::submitted(SubmittingLane& lane, std::uint64_t value) {
   base::Lock lock(mutex_);
   schedule(lane.lane_timeline(), value);
   if (!lanes_.empty()) advance(lock);
@@ -95,24 +96,24 @@ void PendingSubmissions::advance(base::Lock& lock) {
       continue;
     }
     PendingSubmission& submission = *lane.pending_.front();
-    if (lane.is_giving_) {
-      ++i;  // the thread that gives goes on with the next one
+    if (lane.is_submitting_) {
+      ++i;  // its thread calls `advance` again
     } else if (const Error* failure = failure_among(submission.waits)) {
       fail_locked(lane, in_context(*failure));
       i = 0;
     } else if (is_scheduled(submission.waits)) {
       const std::uint64_t value = submission.value;
       lane.pending_.pop_front();
-      lane.is_giving_ = true;
+      lane.is_submitting_ = true;
       lock.unlock();
-      auto given = give(lane, submission);
+      auto submitted = submit_to_driver(lane, submission);
       lock.lock();
-      lane.is_giving_ = false;
-      if (given)
+      lane.is_submitting_ = false;
+      if (submitted)
         schedule(lane.lane_timeline(), value);
       else
-        fail_locked(lane, std::move(given).error());
-      i = 0;  // another one may have waited for it
+        fail_locked(lane, std::move(submitted).error());
+      i = 0;  // another lane may have waited for it
     } else {
       ++i;
     }
@@ -155,19 +156,19 @@ Result<void> PendingSubmissions::wait_scheduled(ScheduledTimeline& timeline, std
   if (timeline.scheduled() >= value) return {};
   if (timeline.failure_) return *timeline.failure_;
   return Error(Errc::timed_out,
-               base::text("Nothing that reaches the value waited for ({}) was given to device '{}' in time.",
-                          value, device_.info().id));
+               base::text("No submission to device '{}' in time reaches the value waited for ({}).",
+                          device_.info().id, value));
 }
 
 void PendingSubmissions::close(SubmittingLane& lane) {
   base::Lock lock(mutex_);
-  changed_.wait(lock, Instant::max(), [&] { return !lane.is_giving_; });
+  changed_.wait(lock, Instant::max(), [&] { return !lane.is_submitting_; });
   fail_locked(lane, ended_);
   std::erase(lanes_, &lane);
   if (!device_.lost()) advance(lock);
 }
 
-void PendingSubmissions::give_up() noexcept {
+void PendingSubmissions::drop_all() noexcept {
   const base::Lock lock(mutex_);
   for (SubmittingLane* lane : lanes_) lane->pending_.clear();
   lanes_.clear();

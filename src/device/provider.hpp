@@ -1,5 +1,5 @@
 #pragma once
-/// The ports through which rooms that do not know each other meet.
+/// The ports between the kernel room, the cache and the scheduler.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
@@ -26,24 +26,25 @@ class Program {
   Program(const Program&) = delete;  // it has an identity
   virtual ~Program() = default;
   /// Returns the program to use now: itself, or its replacement (hot reload), which has the same name and schema and lives
-  /// as long. A caller that needs several answers asks one program.
+  /// as long. A caller that needs several results calls `current` once.
   const Program& current() const noexcept { return *current_.load(std::memory_order_acquire); }
   virtual std::string_view name() const noexcept = 0;
   virtual const ParamSchema& schema() const noexcept = 0;
   /// Returns a number that differs for every program of this process.
   virtual std::uint64_t id() const noexcept = 0;
-  /// Returns whether an executable can be made of it for `device`. Makes no sentence, unlike `refusal`.
+  /// Returns whether an executable can be created for `device`. Makes no sentence, unlike `refusal`.
   virtual bool runs_on(const DeviceBase& device) const { return !refusal(device); }
-  /// Returns why no executable can be created for `device`, or nothing.
+  /// Returns the reason why no executable can be created for `device`, or nothing.
   virtual std::optional<Error> refusal(const DeviceBase& device) const = 0;
   /// Returns whether `device` skips a preferred source. Makes no sentence.
   virtual bool passes_over(const DeviceBase& device) const { return passed_over(device).has_value(); }
-  /// Returns why `device` skips a preferred source; nothing if it skips none.
+  /// Returns the reason why `device` skips a preferred source; nothing if it skips none.
   virtual std::optional<Error> passed_over(const DeviceBase&) const { return std::nullopt; }
   /// Returns a digest of all input of `build` for `device`.
   virtual Result<Digest> key(const DeviceBase& device) const = 0;
-  /// Returns whether the artefact is worth keeping on disk: false for code of this process.
+  /// Returns whether the artefact can be stored on disk: false for code of this process.
   virtual bool storable(const DeviceBase& device) const noexcept = 0;
+  /// Compiles or finds the artefact for `device`.
   /// Errors: compile_failed with file and line, unsupported, invalid_argument naming the slot.
   virtual Result<Artefact> build(const DeviceBase& device) const = 0;
 
@@ -51,6 +52,7 @@ class Program {
   mutable std::atomic<const Program*> current_{this};
 };
 
+/// An executable, its tier, and the time to build it.
 struct Provided {
   Executable executable;
   CacheTier tier = CacheTier::none;
@@ -70,7 +72,7 @@ class ExecutableProvider {
   ///         calls use its result.
   virtual Result<Provided> provide(const std::shared_ptr<const Program>& program,
                                    const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
-  /// Does as `provide`, and lets the driver make all code now, even if it would wait for the first dispatch.
+  /// Does as `provide`, and makes the driver generate all code now instead of at the first dispatch.
   virtual Result<Provided> make_ready(const std::shared_ptr<const Program>& program,
                                       const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
 };

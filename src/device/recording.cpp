@@ -12,12 +12,12 @@ inline namespace v0 {
 namespace device {
 namespace {
 
-/// Whether memory given for `given` may be used for `wanted`.
-bool covers(Access given, Access wanted) {
-  return (static_cast<unsigned>(wanted) & ~static_cast<unsigned>(given)) == 0;
+/// Returns whether the access `allowed` includes `needed`.
+bool covers(Access allowed, Access needed) {
+  return (static_cast<unsigned>(needed) & ~static_cast<unsigned>(allowed)) == 0;
 }
 
-/// A range of bytes as an operand of one-byte elements.
+/// Returns a range of bytes as an operand of one-byte elements.
 Operand bytes_of(BufferRange range, Access access) {
   Operand o;
   o.kind = Operand::Kind::buffer;
@@ -123,7 +123,8 @@ void Recording::dispatch(std::shared_ptr<ExecutableBase> executable, const Argum
   }
 }
 
-/// Gives memory the access that the kernel has to it. What was given for less keeps its own: the checked decorator sees that.
+/// Sets the access of memory to the access of the kernel. If the operand allows less, its access stays, and the checked
+/// decorator refuses it.
 void Recording::declare(const Command& command, std::size_t slot, Operand& operand) {
   if (!command.executable || slot >= command.executable->artefact().schema.slots.size()) return;
   const Access declared = command.executable->artefact().schema.slots[slot].access;
@@ -133,14 +134,14 @@ void Recording::declare(const Command& command, std::size_t slot, Operand& opera
 }
 
 Result<void> Recording::set(std::size_t command, std::size_t slot, Operand operand) {
-  if (closed_) return base::invalid("A recording that is closed keeps the arguments it has.");
+  if (closed_) return base::invalid("The recording is closed; its arguments cannot be replaced.");
   if (command >= commands_.size() || commands_[command].kind != Command::Kind::dispatch)
     return base::invalid(
-        base::text("Step {} of a recording of {} commands is no dispatch.", command, commands_.size()));
+        base::text("Step {} of a recording ({} commands) is not a dispatch.", command, commands_.size()));
   const Command& dispatch = commands_[command];
   if (slot >= dispatch.count)
-    return base::invalid(base::text("Step {} of a recording has {} arguments, and none in slot {}.", command,
-                                    dispatch.count, slot));
+    return base::invalid(base::text("Step {} of a recording has no argument {}; it has {} arguments.",
+                                    command, slot, dispatch.count));
   declare(dispatch, slot, operand);
   operands_[dispatch.first + slot] = std::move(operand);
   return {};
@@ -177,7 +178,7 @@ void Recording::clear() noexcept {
 
 bool unused(const std::shared_ptr<Recording>& recording) noexcept {
   if (recording.use_count() != 1) return false;
-  // Taking and dropping one more reference orders what the last other holder did; `use_count` alone does not.
+  // Copying and dropping a reference synchronizes with the release by the last other holder; `use_count` does not.
   const std::shared_ptr<Recording> another = recording;  // NOLINT: dropped at once
   return true;
 }

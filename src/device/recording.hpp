@@ -1,5 +1,5 @@
 #pragma once
-/// Commands as data: what a lane is given. Barriers are part of the data, computed here and nowhere else.
+/// Commands as data. Barriers are part of the data and are planned only here.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
 
@@ -19,7 +19,7 @@ namespace device {
 class BufferBase;
 class ExecutableBase;
 
-/// Elements of a buffer: bytes [offset, offset + size).
+/// Bytes [offset, offset + size) of a buffer.
 struct BufferRange {
   std::shared_ptr<BufferBase> buffer;
   Bytes offset;
@@ -33,23 +33,23 @@ struct Command {
     copy,      ///< operand 0 -> operand 1, same size
     fill,      ///< operand 0, 4-byte `pattern`; offset and size are multiples of 4
     dispatch,  ///< `executable` over `items`
-    release,   ///< operand 0, which another driver has too, is that one's to use from here on
-    acquire,   ///< operand 0, the same, is this device's again, with what the other driver left in it
+    release,   ///< hands operand 0, shared memory, over to another driver
+    acquire,   ///< takes operand 0 back, with the writes of the other driver
   };
   Kind kind = Kind::dispatch;
-  bool barrier = false;     ///< what came before must have finished and be visible to this command
-  std::uint32_t first = 0;  ///< its operands in the recording
+  bool barrier = false;     ///< all earlier commands complete before it and are visible to it
+  std::uint32_t first = 0;  ///< index of its first operand in the recording
   std::uint32_t count = 0;
   std::uint32_t pattern = 0;
-  Bytes host_bytes;  ///< at `source` or `target`: as many as operand 0 has
+  Bytes host_bytes;  ///< at `source` or `target`; the size of operand 0
   Extent3 items;
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
   std::shared_ptr<ExecutableBase> executable;
 };
 
-/// A list of commands that is filled and closed, and then handed to lanes, any number of times. It may be opened again, to
-/// be added to or given other arguments, when nobody else holds it.
+/// A list of commands that is filled, closed, and then submitted any number of times. If its owner holds the only reference,
+/// it may open the recording again and add commands or replace arguments.
 /// Operands are of kind buffer, host (only for devices with Feature::host_memory), value or address.
 /// Threads: one thread at a time until closed, thread-safe after.
 class Recording {
@@ -60,25 +60,25 @@ class Recording {
   void fill(BufferRange target, std::uint32_t pattern);
   void release(BufferRange memory);
   void acquire(BufferRange memory);
-  /// `arguments` in the order of the executable's schema; their access is set from it.
+  /// Adds a dispatch. `arguments` are in the order of the executable's schema, which sets their access.
   void dispatch(std::shared_ptr<ExecutableBase> executable, const Arguments& arguments, Extent3 items);
 
-  /// Makes `operand` the argument in `slot` of the dispatch that is command number `command`.
-  /// Errors: invalid_argument: it is closed, or has no such command, or that no such argument.
+  /// Replaces the argument in `slot` of the dispatch with number `command`.
+  /// Errors: invalid_argument (the recording is closed, or has no such dispatch or argument).
   Result<void> set(std::size_t command, std::size_t slot, Operand operand);
 
-  /// Plans the barriers; nothing can be added after.
+  /// Plans the barriers. Commands cannot be added after this.
   void close();
-  /// Open again, with the commands it has.
+  /// Opens the recording again and keeps its commands.
   void reopen() noexcept { closed_ = false; }
-  /// Different for all that was ever closed; equal for copies.
+  /// Returns a number that differs for every `close` in this process; copies have the same number.
   std::uint64_t revision() const noexcept { return revision_; }
-  /// Makes this one a copy, keeping its memory.
+  /// Copies `other` into the memory of this recording.
   void assign(const Recording& other);
   bool closed() const noexcept { return closed_; }
-  /// What was added after `close`, if anything: misuse, found by the checked decorator.
+  /// Returns whether a command was added after `close`. The checked decorator refuses such a recording.
   bool misused() const noexcept { return misused_; }
-  /// Empty and open again, keeping its memory.
+  /// Removes all commands, opens the recording and keeps its memory.
   void clear() noexcept;
 
   bool empty() const noexcept { return commands_.empty(); }
@@ -94,13 +94,14 @@ class Recording {
   std::vector<Command> commands_;
   std::vector<Operand> operands_;
   BarrierPlanner planner_;
-  std::vector<Touch> touches_;  // of one command, while planning
+  std::vector<Touch> touches_;  // of one command, used by `close`
   std::uint64_t revision_ = 0;
   bool closed_ = false;
   bool misused_ = false;
 };
 
-/// Whether nobody but the caller holds `recording`. What the last other holder did comes before what the caller does next.
+/// Returns whether the caller holds the only reference to `recording`. If so, all uses by earlier holders happen before the
+/// return.
 bool unused(const std::shared_ptr<Recording>& recording) noexcept;
 
 }  // namespace device

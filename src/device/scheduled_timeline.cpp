@@ -1,27 +1,27 @@
 #include "device/scheduled_timeline.hpp"
 
 #include "base/text.hpp"
+#include "device/pending_signals.hpp"
 #include "device/pending_submissions.hpp"
 #include "device/timeline_waiter.hpp"
-#include "device/turns.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace device {
 
 ScheduledTimeline::ScheduledTimeline(std::shared_ptr<DeviceBase> device, PendingSubmissions& pending,
-                                     MovedBy by)
+                                     SignaledBy by)
     : device_(std::move(device)), pending_(pending), by_(by) {
-  if (by == MovedBy::others) scheduled_.store(no_value);
+  if (by == SignaledBy::others) scheduled_.store(no_value);
 }
 
 ScheduledTimeline::~ScheduledTimeline() { pending_.waiter().remove(*this); }
 
 Result<void> ScheduledTimeline::signal(std::uint64_t value) {
-  if (by_ != MovedBy::host)
-    return Error(
-        Errc::invalid_argument,
-        base::text("A timeline that device '{}' moves cannot be moved by the host.", device_->info().id));
+  if (by_ != SignaledBy::host)
+    return Error(Errc::invalid_argument,
+                 base::text("A timeline that device '{}' signals cannot be signaled by the host.",
+                            device_->info().id));
   if (auto signaled = pending_.signal(*this, value); !signaled) return signaled;
   call_seen();
   return {};
@@ -48,25 +48,25 @@ void ScheduledTimeline::arrange_callbacks() noexcept {
 bool ScheduledTimeline::call_known() noexcept {
   if (is_foreign() && !device_->lost()) return call_foreign();
   const std::uint64_t value = reached();
-  // The driver may have told of the loss just now: then no result is to be trusted.
+  // `reached` may have found the loss: then its value is not reliable.
   if (const Error* lost = device_->lost()) return call_back(no_value, lost);
   const bool any = call_back(value, nullptr);
-  // Values that the driver was told of come first.
+  // Values that were submitted to the driver come first.
   return has_failed_.load() && first_callback() > scheduled() ? call_back(no_value, &*failure_) || any : any;
 }
 
-/// Asks for each value by itself: two devices that share a timeline may fail to bring one of them.
+/// Polls each value separately: a failure of one of the two devices may prevent one value and not the next.
 bool ScheduledTimeline::call_foreign() noexcept {
   bool any = false;
   try {
-    if (Turns* const promises = turns()) (void)promises->open();
+    if (PendingSignals* const signals = pending_signals()) (void)signals->any_pending();
     while (first_callback() != no_value) {
       const std::uint64_t value = first_callback();
       const auto waited = wait(value, Instant::min());
       if (!waited && waited.error() == Errc::timed_out) break;
       any |= call_back(value, waited ? nullptr : &waited.error());
     }
-  } catch (...) {  // no memory for the answer: the waiter asks again
+  } catch (...) {  // no memory for the result: the waiter polls again
   }
   return any;
 }

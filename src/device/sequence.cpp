@@ -25,7 +25,7 @@ Recording& SequenceState::open() {
 Submission SequenceState::submission() {
   recording_->close();
   for (const auto& recording : before_)
-    if (unused(recording)) recording->clear();  // its buffers are free
+    if (unused(recording)) recording->clear();  // releases its buffers
   return {.recording = recording_, .waits = {}, .stop = {}, .caller_waits = false, .replay = replay_};
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Commands that are submitted again and again: what is behind wye::Sequence.
+/// The state of wye::Sequence: commands that are submitted many times.
 #include <wye/device/executable.hpp>
 
 #include <cstddef>
@@ -14,25 +14,25 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// A recording that can be changed at any time: what is in flight keeps what it was submitted with.
+/// A recording that can be changed at any time. Submissions in flight keep their arguments.
 /// Threads: one thread at a time.
-/// Cost:    the first change after a submission copies the recording where that is still in flight.
+/// Cost:    the first change after a submission copies the recording if the submission is in flight.
 class SequenceState {
  public:
   explicit SequenceState(const std::shared_ptr<DeviceBase>& device) : replay_(device->create_replay()) {}
-  /// The recording, open, to be added to or given other arguments.
+  /// Opens the recording and returns it, to add commands or replace arguments.
   Recording& open();
-  /// The recording as it is now, closed, with what the device has made of it.
+  /// Closes the recording and returns its submission, with the driver's form of it.
   Submission submission();
   const Recording& recording() const noexcept { return *recording_; }
 
  private:
   std::shared_ptr<ReplayBase> replay_;
   std::shared_ptr<Recording> recording_ = std::make_shared<Recording>();
-  std::vector<std::shared_ptr<Recording>> before_;  // what may still be in flight, and what it leaves behind
+  std::vector<std::shared_ptr<Recording>> before_;  // earlier recordings, in flight or idle
 };
 
-/// The element count of the first operand that the kernel writes, or 1.
+/// Returns the element count of the first operand that the kernel writes, or 1.
 std::uint64_t items_of(const Executable& executable, const Arguments& arguments);
 
 }  // namespace device

@@ -1,5 +1,5 @@
 #pragma once
-/// Processors, which several adapters may reach, and the names of devices on them.
+/// Processors, each reached by one or more adapters, and the names of devices on them.
 #include <wye/device/adapter.hpp>
 
 #include <compare>
@@ -22,7 +22,7 @@ struct DeviceRef {
   friend auto operator<=>(const DeviceRef&, const DeviceRef&) = default;
 };
 
-/// One processor: what its devices have in common, whatever backend opened them.
+/// One processor: the state that its devices share, independent of their backends.
 /// Threads: thread-safe.
 class Silicon {
  public:
@@ -32,7 +32,7 @@ class Silicon {
   static std::shared_ptr<Silicon> of(const AdapterInfo& adapter);
 
   SiliconId id() const noexcept { return id_; }
-  /// The root of its accounts. The CPU's limit is the memory of the machine; a GPU's driver keeps its own limit.
+  /// Returns the root of its accounts. The CPU's limit is the memory of the machine; a GPU's driver keeps its own limit.
   const std::shared_ptr<MemoryAccount>& account() const noexcept { return account_; }
 
  private:

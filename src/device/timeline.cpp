@@ -11,7 +11,7 @@ inline namespace v0 {
 namespace device {
 namespace {
 
-/// Made before it is needed: the destructor of a timeline may have no memory for it.
+/// Constructed by `when`: the destructor of a timeline may have no memory for it.
 const Error& ended() {
   static const Error error(Errc::closed, "The timeline has ended before it reached the value waited for.");
   return error;
@@ -20,7 +20,7 @@ const Error& ended() {
 void call(const TimelineCallback& callback, const Error* failure) noexcept {
   try {
     callback(failure);
-  } catch (...) {  // dropped, as `Timeline::when` says
+  } catch (...) {  // dropped: see `Timeline::when`
   }
 }
 
@@ -48,7 +48,7 @@ Result<void> Timeline::when(std::uint64_t value, TimelineCallback callback) {
 
 bool Timeline::call_back(std::uint64_t value, const Error* failure) noexcept {
   bool any = false;
-  // One at a time: a list of those that are due would need memory.
+  // Takes one callback at a time: a list of them would need memory.
   while (first_callback() <= std::min(value, no_value - 1)) {
     TimelineCallback callback;
     {
@@ -67,7 +67,7 @@ bool Timeline::call_back(std::uint64_t value, const Error* failure) noexcept {
 
 Error not_larger(std::uint64_t value, std::uint64_t reached) {
   return Error(Errc::invalid_argument,
-               base::text("A timeline only grows: the new value ({}) is not larger than the one it has ({}).",
+               base::text("A timeline only increases: the new value ({}) is not larger than its value ({}).",
                           value, reached));
 }
 

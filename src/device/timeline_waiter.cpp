@@ -41,18 +41,18 @@ struct TimelineWaiter::Shared {
     (timeline.next_ ? timeline.next_->before_ : last) = timeline.before_;
     --count;
   }
-  /// Looks at every timeline once, without the lock. Returns whether a callback was called.
-  bool look(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept;
+  /// Polls every timeline once, without the lock. Returns whether a callback was called.
+  bool poll(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept;
   void run() noexcept;
 };
 
-bool TimelineWaiter::Shared::look(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept {
+bool TimelineWaiter::Shared::poll(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept {
   bool called = false;
   for (std::size_t rest = count; rest > 0 && first; --rest) {
     ScheduledTimeline& listed = *first;
     take_out(listed);
     append(listed);
-    // Null if another thread is in its destructor, which waits for the lock.
+    // Null if another thread runs its destructor, which waits for the lock.
     std::shared_ptr<ScheduledTimeline> timeline = listed.weak_from_this().lock();
     if (!timeline) continue;
     lock.unlock();
@@ -79,7 +79,7 @@ void TimelineWaiter::Shared::run() noexcept {
   while (!is_ending) {
     has_news = false;
     std::shared_ptr<ScheduledTimeline> in_flight;
-    const bool called = look(lock, in_flight);
+    const bool called = poll(lock, in_flight);
     const auto woken = [&] { return has_news || is_ending; };
     if (!in_flight) {
       notified.wait(lock, Instant::max(), woken);

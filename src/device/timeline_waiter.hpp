@@ -12,17 +12,17 @@ namespace device {
 
 class ScheduledTimeline;
 
-/// Looks at the timelines of a device that have callbacks, on one thread for all of them. The thread starts with the first
-/// callback that has to wait. It parks while no value is in flight that a callback waits for.
+/// Polls the timelines of a device that have callbacks, on one thread for all of them. The thread starts with the first
+/// callback whose value is not reached. It parks while no such value is in flight.
 /// Threads: thread-safe.
-/// Cost:    a callback comes later than its value by an eighth of the time that the thread has waited by then, and by 1 ms at
-///          most. If the thread sleeps in the driver for that value, the callback comes at once.
+/// Cost:    a callback runs later than its value by up to an eighth of the time that the thread has waited, and at most
+///          1 ms. If the thread sleeps in the driver for that value, the callback runs at once.
 class TimelineWaiter {
  public:
   /// How the thread sleeps while values are in flight.
   enum class Sleep : std::uint8_t {
-    in_driver,  ///< `Timeline::wait` for the value whose callback was added first: completions come in order
-    between_looks,  ///< parked: the driver cannot wait for several streams
+    in_driver,      ///< `Timeline::wait` for the value of the oldest callback: submissions complete in order
+    between_polls,  ///< parked: the driver cannot wait for several streams
   };
   TimelineWaiter(std::string thread_name, Sleep sleep);
   TimelineWaiter(const TimelineWaiter&) = delete;
@@ -31,12 +31,12 @@ class TimelineWaiter {
   /// Starts the thread unless it runs.
   /// Errors: unavailable (the system gives no thread).
   Result<void> start();
-  /// Adds a timeline that has a callback. It is removed once it has none.
+  /// Adds a timeline that has a callback. It is removed after its last callback.
   void add(ScheduledTimeline& timeline) noexcept;
   void remove(ScheduledTimeline& timeline) noexcept;
   /// Wakes the thread: a value was submitted, or a timeline or the device has failed.
   void notify() noexcept;
-  /// Joins the thread. No timeline of the device is left.
+  /// Joins the thread. All timelines of the device have ended.
   void end() noexcept;
 
  private:

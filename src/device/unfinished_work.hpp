@@ -1,5 +1,5 @@
 #pragma once
-/// Work of lanes that end before the device has completed it.
+/// The work of lanes that ended before the device completed it.
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -8,7 +8,7 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
-/// Keeps `Work` until the device has finished it: memory that a device may still use is not freed.
+/// Keeps `Work` until the device has completed it: memory that a device may still use is not freed.
 /// `Work` has `std::unique_ptr<Work> next` and `bool has_ended() noexcept`, which never blocks.
 /// Threads: thread-safe.
 template <class Work>
@@ -19,7 +19,7 @@ class UnfinishedWork {
     work->next = std::exchange(first_, nullptr);
     first_ = std::move(work);
   }
-  /// Ends all work that the device has finished.
+  /// Destroys all work that the device has completed.
   void collect() noexcept {
     std::unique_ptr<Work> rest;
     {

@@ -16,15 +16,15 @@ namespace {
 
 /// Returns the access of `device` to the driver of `backend`.
 /// Errors: invalid_argument, device_lost.
-Result<device::NativeDoor*> native_access(std::string_view backend, device::DeviceBase* device) {
+Result<device::NativeInterop*> native_access(std::string_view backend, device::DeviceBase* device) {
   if (!device)
     return Error(Errc::invalid_argument,
                  base::text("The handle is empty; expected an object of a '{}' device.", backend));
-  if (device->info().backend != backend || !device->native_door())
+  if (device->info().backend != backend || !device->native_interop())
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' has no objects of '{}'.", device->info().id, backend));
   if (const Error* lost = device->lost()) return *lost;
-  return device->native_door();
+  return device->native_interop();
 }
 
 template <class F>
@@ -59,7 +59,7 @@ namespace {
 
 /// Returns the access of the device whose lanes can wait for `point`. A timeline returns that device as
 /// const, but the access does not change it.
-Result<device::NativeDoor*> native_access(std::string_view backend, const SyncPoint& point) {
+Result<device::NativeInterop*> native_access(std::string_view backend, const SyncPoint& point) {
   return native_access(backend, base::state_of(point)
                                     ? const_cast<device::DeviceBase*>(base::state_of(point)->owner())
                                     : nullptr);
@@ -97,6 +97,10 @@ Result<Buffer> adopt(const Device& device, const NativeMemory& memory, ElementTy
       return Error(Errc::invalid_argument, base::text("The address of native memory for device '{}' is not a "
                                                       "multiple of the element size ({} bytes).",
                                                       device.id(), element_size));
+    if (memory.bytes == Bytes{})
+      return Error(Errc::invalid_argument,
+                   base::text("Native memory for device '{}' has a size of 0 bytes.", device.id()));
+    if (auto fits = device::fits(memory.bytes, device.info()); !fits) return std::move(fits).error();
     auto buffer = (*access)->adopt_memory(memory, std::move(release));
     if (!buffer) return std::move(buffer).error();
     return Buffer(*std::move(buffer), element, element_size);

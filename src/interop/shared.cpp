@@ -11,8 +11,8 @@
 #include "device/buffer.hpp"
 #include "device/device.hpp"
 #include "device/native.hpp"
+#include "device/pending_signals.hpp"
 #include "device/timeline.hpp"
-#include "device/turns.hpp"
 #include "pool/pool.hpp"
 
 namespace wye {
@@ -27,7 +27,7 @@ struct SharedState {
     std::shared_ptr<device::Timeline> timeline;  // null if the host waits
   };
   Side sides[2];
-  std::uint64_t turns = 0;  // last value of the timelines
+  std::uint64_t last_value = 0;  // last value of the timelines
   std::string why_copied;
   std::string why_waited;
   std::vector<std::byte> copy;  // the contents on their way through the host
@@ -36,7 +36,7 @@ struct SharedState {
 namespace {
 
 using device::BufferBase;
-using device::NativeDoor;
+using device::NativeInterop;
 
 constexpr std::size_t creation_orders[][2] = {{0, 1}, {1, 0}};
 
@@ -51,7 +51,7 @@ Result<void> add_reason(std::string& reason, const Error& why) {
 /// Returns why two devices cannot share anything, with any drivers. Empty if they may.
 std::string reason_not_shared(const Device& a, const Device& b) {
   for (const Device* device : {&a, &b})
-    if (!base::state_of(*device)->native_door())
+    if (!base::state_of(*device)->native_interop())
       return base::text("The driver of device '{}' cannot share memory.", device->id());
   const Uuid none{};
   if (a.info().device_uuid == none || a.info().device_uuid != b.info().device_uuid)
@@ -65,8 +65,8 @@ Result<void> share_memory(SharedState& state, Bytes bytes, ElementType element, 
   std::string reason = reason_not_shared(state.sides[0].device, state.sides[1].device);
   for (const auto& [maker, opener] : creation_orders) {
     if (state.sides[0].buffer || (!reason.empty() && maker == 0)) break;
-    NativeDoor& from = *base::state_of(state.sides[maker].device)->native_door();
-    NativeDoor& to = *base::state_of(state.sides[opener].device)->native_door();
+    NativeInterop& from = *base::state_of(state.sides[maker].device)->native_interop();
+    NativeInterop& to = *base::state_of(state.sides[opener].device)->native_interop();
     auto made = from.create_shared(bytes);
     if (!made) {
       if (auto added = add_reason(reason, made.error()); !added) return added;
@@ -88,8 +88,8 @@ Result<void> share_memory(SharedState& state, Bytes bytes, ElementType element, 
 /// Creates one timeline for both devices, or sets `why_waited`.
 Result<void> share_timeline(SharedState& state) {
   for (const auto& [maker, opener] : creation_orders) {
-    NativeDoor& from = *base::state_of(state.sides[maker].device)->native_door();
-    NativeDoor& to = *base::state_of(state.sides[opener].device)->native_door();
+    NativeInterop& from = *base::state_of(state.sides[maker].device)->native_interop();
+    NativeInterop& to = *base::state_of(state.sides[opener].device)->native_interop();
     auto made = from.create_shared_timeline();
     if (!made) {
       if (auto added = add_reason(state.why_waited, made.error()); !added) return added;
@@ -212,13 +212,14 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
     device::Lane& taker = base::state_of(to)->lane();
     const auto release = [&] { giver.release({base::state_of(source), Bytes{0}, source.bytes()}); };
     if (const auto& timeline = state.sides[first ? 0 : 1].timeline) {
-      const std::uint64_t turn = ++state.turns;
+      const std::uint64_t value = ++state.last_value;
       release();
-      giver.signal({timeline, turn});
+      giver.signal({timeline, value});
       // A failed lane never signals the timeline.
       if (auto failed = failure_of(from); !failed) return failed;
-      if (device::Turns* const turns = timeline->turns()) turns->promise(turn, giver.submit());
-      taker.wait_for({state.sides[first ? 1 : 0].timeline, turn});
+      if (device::PendingSignals* const signals = timeline->pending_signals())
+        signals->add(value, giver.submit());
+      taker.wait_for({state.sides[first ? 1 : 0].timeline, value});
     } else {
       const auto complete = [&]() -> Result<void> {
         if (auto waited = from.point().wait(deadline); !waited) return waited;

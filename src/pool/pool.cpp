@@ -9,7 +9,6 @@
 #include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
-#include "device/checked.hpp"
 #include "pool/discovery.hpp"
 
 namespace wye {
@@ -272,12 +271,12 @@ void Pool::start_lease(Context& context) {
 
 Result<void> Pool::create_lane(Context& context) {
   if (context.lane) return {};
-  auto lane = base::state_of(devices_[context.device])->create_lane();
+  auto lane = device::Lane::create(*base::state_of(devices_[context.device]));
   if (!lane) {
     context.refused = true;
     return std::move(lane).error().with_context(base::text("while creating context '{}'", context.id));
   }
-  context.lane = std::make_unique<device::Lane>(device::checked(std::move(*lane)));
+  context.lane = *std::move(lane);
   const base::Lock lock = base::lock_soon(mutex_);
   context.has_lane = true;
   return {};

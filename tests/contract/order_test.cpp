@@ -271,7 +271,7 @@ CONTRACT_CASE("a submission waits for several timelines", {Ability::data, Abilit
   CHECK(subject.read(buffer) == std::vector<Word>(100, 9));
 }
 
-CONTRACT_CASE("a timeline only grows, and wakes its waiters", {}) {
+CONTRACT_CASE("a timeline only increases, and wakes its waiters", {}) {
   const auto timeline = subject.timeline();
   CHECK(timeline->owner() == subject.device.get());
   CHECK(timeline->reached() == 0);

@@ -16,7 +16,7 @@ TEST_CASE("an account holds up to its limit, and lists its holders when it refus
   REQUIRE_FALSE(more);
   CHECK(more.error() == Errc::over_budget);
   CHECK(more.error().sentence() ==
-        "Allocation (1 byte) exceeds what is left of the budget of context 'preview' (1.00 MiB held of 1.00 "
+        "Allocation (1 byte) exceeds the rest of the budget of context 'preview' (1.00 MiB held of 1.00 "
         "MiB).");
   CHECK(account.reserve(0_B));
   account.release(1_MiB);
@@ -95,7 +95,7 @@ TEST_CASE("a limit on any level refuses, names itself, and leaves no charge", "[
     REQUIRE_FALSE(more);
     CHECK(more.error() == (full == 0 ? Errc::out_of_memory : Errc::over_budget));
     CHECK(more.error().sentence() ==
-          std::string("Allocation (401 bytes) exceeds what is left of the budget of ") + levels[full] +
+          std::string("Allocation (401 bytes) exceeds the rest of the budget of ") + levels[full] +
               " (600 bytes held of 1000 bytes).");
     CHECK(tree.held() == std::array<std::uint64_t, 4>{600, 600, 600, 600});
     CHECK(tree.accounts[3]->find_full(401_B) == tree.accounts[full].get());

@@ -28,12 +28,10 @@ TEST_CASE("workgroups cover the items, and no more than one tile too many", "[de
       {{whole, 1, 1}, {5000, 20, 1}, {1, 20, 1}}, {{whole, 16, whole}, {5000, 20, 9}, {1, 2, 1}},
       {{whole, 1, 1}, {0, 20, 1}, {0, 20, 1}},    {{2, 1, 1}, {huge, 1, 1}, {huge / 2 + 1, 1, 1}},
   };
-  Limits limits;
-  limits.groups = {huge, huge, huge};
   for (const Row& row : rows) {
     INFO(row.tile.x << "," << row.tile.y << "," << row.tile.z << " over " << row.items.x << "," << row.items.y
                     << "," << row.items.z);
-    CHECK(groups_for(tiled(row.tile), row.items, limits, "d").value() == row.groups);
+    CHECK(groups_for(tiled(row.tile), row.items) == row.groups);
   }
 }
 
@@ -41,9 +39,10 @@ TEST_CASE("a grid over a limit is refused with the dimension, the number, the li
           "[device]") {
   Limits limits;
   limits.groups = {100, 10, 5};
-  CHECK(groups_for(tiled({2, 2, 2}), {200, 20, 10}, limits, "d"));
+  CHECK(check_groups(tiled({2, 2, 2}), {100, 10, 5}, limits, "d"));
   const auto sentence = [&](Extent3 items) {
-    return groups_for(tiled({2, 2, 2}), items, limits, "vulkan:7").error();
+    const Artefact artefact = tiled({2, 2, 2});
+    return check_groups(artefact, groups_for(artefact, items), limits, "vulkan:7").error();
   };
   CHECK(sentence({201, 1, 1}) == Errc::unsupported);
   CHECK(sentence({201, 1, 1}).sentence() ==
@@ -94,14 +93,23 @@ TEST_CASE("a slot with an impossible layout is refused by name", "[device]") {
   CHECK(answer());
   artefact.parameter_bytes = 19;
   CHECK(answer().error() == Errc::invalid_argument);
-  CHECK(answer().error().sentence() == "Parameter 1 ('s') of kernel 'k' ends at byte 20 of a block of 19.");
+  CHECK(answer().error().sentence() ==
+        "Parameter 1 ('s') of kernel 'k' ends at byte 20 of a parameter block of 19 bytes.");
   artefact.passing[0].kind = Kind::descriptor;
   CHECK(answer().error() == Errc::unsupported);
   CHECK(answer().error().sentence() ==
-        "Parameter 0 ('x') of kernel 'k' is passed as a descriptor, which no toy device takes.");
+        "Parameter 0 ('x') of kernel 'k' is passed as a descriptor, which no toy device supports.");
   CHECK_FALSE(check_passing(artefact, "toy device", {Kind::descriptor, Kind::bytes}));
+  for (const std::size_t slot : {std::size_t{0}, std::size_t{1}}) {  // memory as bytes, a value as a span
+    Artefact swapped = artefact;
+    swapped.passing[slot].kind = slot == 0 ? Kind::bytes : Kind::span;
+    auto refused = check_passing(swapped, "toy device", {Kind::descriptor, Kind::span, Kind::bytes});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error() == Errc::invalid_argument);
+    CHECK(refused.error().sentence().find("cannot be passed as") != std::string::npos);
+  }
   artefact.passing.pop_back();
-  CHECK(answer().error().sentence() == "Kernel 'k' has 2 parameters, and says of 1 how they are passed.");
+  CHECK(answer().error().sentence() == "Kernel 'k' has 2 parameters and describes the passing of 1.");
 }
 
 TEST_CASE("a launch option that a device lacks is refused by name, and a hint is ignored", "[device]") {
@@ -112,13 +120,13 @@ TEST_CASE("a launch option that a device lacks is refused by name, and a hint is
   artefact.dynamic_shared = 4;
   CHECK(check_plain_launch(artefact, "toy device").error() == Errc::unsupported);
   CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
-        "Kernel 'k' is to be launched with dynamic shared memory, which no toy device offers.");
+        "Kernel 'k' needs dynamic shared memory, which no toy device supports.");
   artefact.launch.cooperative = true;
   CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
-        "Kernel 'k' is to be launched with all its workgroups at once, which no toy device offers.");
+        "Kernel 'k' needs a cooperative launch, which no toy device supports.");
   artefact.launch.cluster = Extent3(2);
   CHECK(check_plain_launch(artefact, "toy device").error().sentence() ==
-        "Kernel 'k' is to be launched with clusters of workgroups, which no toy device offers.");
+        "Kernel 'k' needs clusters of workgroups, which no toy device supports.");
 }
 
 }  // namespace wye::test

@@ -189,7 +189,7 @@ TEST_CASE("each kind of hazard gets its barrier, and two reads get none", "[devi
   CHECK(plan_barriers({}).empty());
 }
 
-TEST_CASE("a barrier settles everything before it", "[device]") {
+TEST_CASE("a barrier orders all commands before it", "[device]") {
   const auto touch = [](std::uint64_t memory, Access access) {
     return std::vector<Touch>{{.memory = memory, .first = 0, .last = 8, .access = access}};
   };
@@ -198,7 +198,7 @@ TEST_CASE("a barrier settles everything before it", "[device]") {
   CHECK(plan_barriers(program) == Plan{false, false, true, false, true});
 }
 
-TEST_CASE("the planner knows many memories at once, and begins anew when cleared", "[device]") {
+TEST_CASE("the planner tracks many memories at once, and forgets them when cleared", "[device]") {
   BarrierPlanner planner;
   for (int round = 0; round < 3; ++round) {
     for (std::uint64_t memory = 0; memory < 5000; ++memory) {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "device/doubles.hpp"
+#include "device/lane.hpp"
 #include "device/sequence.hpp"
 
 namespace wye::test {
@@ -132,7 +133,7 @@ TEST_CASE("valid calls pass the checks", "[device]") {
   CHECK(f.dispatch(f.blend, 8, f.words(f.a), f.words(f.b), Operand::of_bytes(std::span(f.memory).first(4))));
 }
 
-TEST_CASE("each misuse of a transfer is found", "[device]") {
+TEST_CASE("each invalid transfer is refused", "[device]") {
   CheckedFixture f;
   const auto half = std::span(f.memory).first(64);
   refused(f.check([&](Recording& r) { r.fill(range(nullptr, 0, 4), 1); }),
@@ -168,7 +169,7 @@ TEST_CASE("each misuse of a transfer is found", "[device]") {
           {"bytes 0 to 9", "bytes 8 to 17"});
 }
 
-TEST_CASE("each misuse of a dispatch is found", "[device]") {
+TEST_CASE("each invalid dispatch is refused", "[device]") {
   CheckedFixture f;
   const Buffer a = f.words(f.a), b = f.words(f.b);
   refused(f.dispatch(nullptr, 8, a, b, 1u), {"no executable", "'narrow:0'"});
@@ -188,7 +189,7 @@ TEST_CASE("each misuse of a dispatch is found", "[device]") {
   refused(f.dispatch(f.blend, 8, Buffer(f.a, ElementType::opaque, 8), b, 1u),
           {"'from' (slot 0)", "8 bytes", "4 bytes"});
   refused(f.dispatch(f.blend, 8, a, b.operand(Access::read), 1u),
-          {"'to' (slot 1)", "given for read", "read_write"});
+          {"'to' (slot 1)", "allows read", "read_write"});
   refused(f.dispatch(f.blend, 8, Buffer(nullptr, ElementType::uint32, 4), b, 1u),
           {"'from' (slot 0)", "no buffer"});
   refused(f.dispatch(f.blend, 8, f.words(f.foreign), b, 1u), {"'from' (slot 0)", "'null:0'", "'narrow:0'"});
@@ -203,7 +204,7 @@ TEST_CASE("each misuse of a dispatch is found", "[device]") {
           {"'from' (slot 0)", "host memory", "'narrow:0'"}, Errc::unsupported);
 }
 
-TEST_CASE("each limit of a dispatch is kept", "[device]") {
+TEST_CASE("a dispatch over any limit is refused", "[device]") {
   CheckedFixture f;
   const Buffer a = f.words(f.a), b = f.words(f.b);
   refused(f.dispatch(f.blend, {81, 1, 1}, a, b, 1u), {"'blend'", "in x", "11 workgroups", "(10)"},
@@ -276,7 +277,15 @@ TEST_CASE("the checked lane refuses invalid calls and forwards valid ones", "[de
   refused(submit(recording, {{nullptr, 1}}), {"null", "'narrow:0'"});
   refused(submit(recording, {{foreign, 1}}), {"another device", "'narrow:0'"});
   refused(submit(recording, {{lane->timeline(), 1}}), {"own lane (1)", "last: 0"});
-  refused(lane->wait(1, Instant::max()), {"(1)", "never submitted", "last: 0"});
+  refused(lane->wait(1, Instant::max()), {"(1)", "not submitted", "last: 0"});
+  for (const auto& timeline : {std::shared_ptr<Timeline>(), own, foreign}) {
+    const TimelinePoint point{timeline, 1};
+    Submission submission{.recording = recording, .waits = {}, .stop = {}};
+    submission.signals = std::span(&point, 1);
+    auto value = lane->submit(submission);
+    REQUIRE_FALSE(value);
+    refused(value.error(), {"signals", "not a foreign timeline", "'narrow:0'"});
+  }
   CHECK(base->given.empty());
   CHECK(submit(recording, {{own, 9}}));
   CHECK(submit(recording, {{lane->timeline(), 1}}));
@@ -286,6 +295,13 @@ TEST_CASE("the checked lane refuses invalid calls and forwards valid ones", "[de
   refused(lane->wait(3, Instant::max()), {"(3)", "last: 2"});
   lane->abandon();
   CHECK(base->abandoned == 1);
+}
+
+TEST_CASE("a lane of other rooms checks its submissions", "[device]") {
+  CheckedFixture f;
+  const auto lane = Lane::create(*f.device).value();
+  lane->fill(range(f.foreign), 1);
+  CHECK(lane->wait(Instant::max()).error() == Errc::invalid_argument);
 }
 
 TEST_CASE("an unchanged recording is checked once, and a changed one again", "[device]") {

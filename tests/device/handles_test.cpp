@@ -9,7 +9,7 @@
 
 namespace wye::test {
 
-TEST_CASE("values of the device room have words of their own", "[device]") {
+TEST_CASE("every value of the device room has a name", "[device]") {
   CHECK(name(AdapterType::virtual_gpu) == "virtual_gpu");
   CHECK(name(Access::read_write) == "read_write");
   CHECK(name(SlotKind::structure) == "structure");
@@ -76,7 +76,7 @@ TEST_CASE("a buffer handle counts elements and makes operands of them", "[device
   CHECK(Operand(operand).slice(1, 2).offset == 3);
 }
 
-TEST_CASE("empty handles answer with nothing", "[device]") {
+TEST_CASE("empty handles return empty values", "[device]") {
   CHECK_FALSE(Buffer());
   CHECK(Buffer().size() == 0);
   CHECK(Buffer().address() == 0);

@@ -16,7 +16,9 @@ Instant soon() { return Clock::steady().now() + 1ms; }
 
 }  // namespace
 
-TEST_CASE("a timeline answers for values reached, not yet reached, and beyond a failure", "[device]") {
+TEST_CASE(
+    "waits return for reached values, time out for later values, and return the failure of the timeline",
+    "[device]") {
   HostTimeline timeline(nullptr);
   CHECK(timeline.wait(0, Instant::min()));
   CHECK(timeline.wait(3, soon()).error() == Errc::timed_out);
@@ -34,7 +36,7 @@ TEST_CASE("a timeline answers for values reached, not yet reached, and beyond a 
   CHECK(timeline.failure()->sentence() == "Broken.");
 }
 
-TEST_CASE("a timeline calls back once per request, when the value is reached or cannot be any more",
+TEST_CASE("a timeline calls each callback once, when the value is reached or the timeline fails",
           "[device]") {
   HostTimeline timeline(nullptr);
   std::vector<int> calls;
@@ -56,7 +58,7 @@ TEST_CASE("a timeline calls back once per request, when the value is reached or 
   CHECK(calls == std::vector<int>{0, 2, 1, 3, 4});
 }
 
-TEST_CASE("a callback may use the timeline it is called by", "[device]") {
+TEST_CASE("a callback may use its timeline", "[device]") {
   HostTimeline timeline(nullptr);
   std::vector<std::uint64_t> seen;
   TimelineCallback chain = [&](const Error*) {
@@ -71,7 +73,7 @@ TEST_CASE("a callback may use the timeline it is called by", "[device]") {
   CHECK(seen == std::vector<std::uint64_t>{1, 2, 3, 4, 5});
 }
 
-TEST_CASE("a callback that throws leaves the others and the timeline as they are", "[device]") {
+TEST_CASE("a callback that throws does not affect other callbacks or the timeline", "[device]") {
   HostTimeline timeline(nullptr);
   int calls = 0;
   REQUIRE(timeline.when(1, [](const Error*) { throw std::runtime_error("refused"); }));
@@ -106,7 +108,7 @@ TEST_CASE("ten thousand callbacks in any order are called in the order of their 
   CHECK(std::is_sorted(seen.begin(), seen.end()));
 }
 
-TEST_CASE("threads that signal, wait, watch and fail at once all get their answer", "[device]") {
+TEST_CASE("threads that signal, wait, add callbacks and fail the timeline at once all return", "[device]") {
   for (std::uint64_t last : {400u, 150u}) {
     HostTimeline timeline(nullptr);
     std::atomic<int> called{0}, right{0};

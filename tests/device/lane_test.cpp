@@ -54,7 +54,7 @@ TEST_CASE("commands after a wait_for are a separate submission", "[device]") {
   CHECK(f.base->given[2].waits.empty());
 }
 
-TEST_CASE("recordings are used again when the device is done with them", "[device]") {
+TEST_CASE("recordings are reused after their submissions have completed", "[device]") {
   LaneFixture f;
   std::set<const Recording*> seen;
   for (int i = 0; i < 100; ++i) {
@@ -81,7 +81,7 @@ TEST_CASE("a recording that is still held is not reused", "[device]") {
   CHECK(held->commands().size() == 1);
 }
 
-TEST_CASE("the first failure of a lane sticks", "[device]") {
+TEST_CASE("a lane returns its first failure for ever", "[device]") {
   LaneFixture f;
   SECTION("a refused submission") {
     f.base->refuse = Error(Errc::unsupported, "Too wide.");
@@ -110,7 +110,7 @@ TEST_CASE("the first failure of a lane sticks", "[device]") {
   CHECK(f.lane.failure()->sentence() == "Too wide.");
 }
 
-TEST_CASE("a wait that gives up is no failure", "[device]") {
+TEST_CASE("a wait that times out does not fail the lane", "[device]") {
   LaneFixture f;
   f.lane.fill(range(f.buffer), 1);
   f.base->answer = Error(Errc::timed_out, "Not yet.");

@@ -90,7 +90,7 @@ TEST_CASE("the members of a struct are its numbers, with their offsets", "[devic
   CHECK(members<Mode>() == "uint16@0");
 }
 
-TEST_CASE("members that structured bindings do not give are unknown", "[device]") {
+TEST_CASE("members that structured bindings cannot decompose are unknown", "[device]") {
   CHECK(members<float>().empty());
   CHECK(members<Nothing>().empty());
   CHECK(members<Derived>().empty());

@@ -4,8 +4,8 @@
 
 #include "base/process.hpp"
 #include "base/worker.hpp"
+#include "device/batches.hpp"
 #include "device/doubles.hpp"
-#include "device/flights.hpp"
 
 namespace wye::test {
 namespace {
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 class ScriptedTimeline final : public ScheduledTimeline {
  public:
-  ScriptedTimeline(std::shared_ptr<DeviceBase> device, PendingSubmissions& pending, MovedBy by)
+  ScriptedTimeline(std::shared_ptr<DeviceBase> device, PendingSubmissions& pending, SignaledBy by)
       : ScheduledTimeline(std::move(device), pending, by) {}
   ~ScriptedTimeline() override { call_seen(); }
   std::uint64_t reached() noexcept override {
@@ -32,8 +32,8 @@ class ScriptedTimeline final : public ScheduledTimeline {
 class GivenLane final : public SubmittingLane {
  public:
   GivenLane(const std::shared_ptr<DeviceBase>& device, PendingSubmissions& pending)
-      : timeline(std::make_shared<ScriptedTimeline>(device, pending, ScheduledTimeline::MovedBy::lane)) {}
-  Result<void> give(PendingSubmission& submission) override {
+      : timeline(std::make_shared<ScriptedTimeline>(device, pending, ScheduledTimeline::SignaledBy::lane)) {}
+  Result<void> submit_to_driver(PendingSubmission& submission) override {
     if (refuse) return *std::exchange(refuse, std::nullopt);
     given.push_back(submission.value);
     return {};
@@ -47,7 +47,7 @@ class GivenLane final : public SubmittingLane {
 struct PendingFixture {
   explicit PendingFixture(TimelineWaiter::Sleep sleep = TimelineWaiter::Sleep::in_driver)
       : waiter("wye-test-wait", sleep) {}
-  std::shared_ptr<ScriptedTimeline> timeline(ScheduledTimeline::MovedBy by) {
+  std::shared_ptr<ScriptedTimeline> timeline(ScheduledTimeline::SignaledBy by) {
     return std::make_shared<ScriptedTimeline>(device, pending, by);
   }
   std::shared_ptr<DeviceBase> device = null_device();
@@ -57,9 +57,9 @@ struct PendingFixture {
 
 }  // namespace
 
-TEST_CASE("a submission is given when all that it waits for was given, and no sooner", "[device]") {
+TEST_CASE("a submission is pending until all values that it waits for are submitted", "[device]") {
   PendingFixture f;
-  const auto gate = f.timeline(ScheduledTimeline::MovedBy::host);
+  const auto gate = f.timeline(ScheduledTimeline::SignaledBy::host);
   GivenLane a(f.device, f.pending), b(f.device, f.pending);
   PendingSubmission first{.value = 1, .waits = {{gate, 2}}}, second{.value = 2, .waits = {}};
   PendingSubmission last{.value = 1, .waits = {{a.timeline, 2}}};
@@ -76,7 +76,7 @@ TEST_CASE("a submission is given when all that it waits for was given, and no so
   CHECK(b.given == std::vector<std::uint64_t>{1});
   CHECK(a.timeline->scheduled() == 2);
   CHECK(f.pending.ready(a, {}).value());
-  f.pending.given(a, 3);
+  f.pending.submitted(a, 3);
   CHECK(a.timeline->scheduled() == 3);
   CHECK(gate->signal(2).error() == Errc::invalid_argument);
   CHECK(a.timeline->signal(9).error() == Errc::invalid_argument);
@@ -84,7 +84,7 @@ TEST_CASE("a submission is given when all that it waits for was given, and no so
 
 TEST_CASE("a submission that the driver refuses fails its lane and the lanes that wait for it", "[device]") {
   PendingFixture f;
-  const auto gate = f.timeline(ScheduledTimeline::MovedBy::host);
+  const auto gate = f.timeline(ScheduledTimeline::SignaledBy::host);
   GivenLane a(f.device, f.pending), b(f.device, f.pending), c(f.device, f.pending);
   PendingSubmission first{.value = 1, .waits = {{gate, 1}}}, second{.value = 2, .waits = {}};
   PendingSubmission follower{.value = 1, .waits = {{a.timeline, 1}}};
@@ -108,7 +108,7 @@ TEST_CASE("a submission that the driver refuses fails its lane and the lanes tha
 TEST_CASE("a lane that is closed drops its pending submissions and fails lanes that wait for them",
           "[device]") {
   PendingFixture f;
-  const auto gate = f.timeline(ScheduledTimeline::MovedBy::host);
+  const auto gate = f.timeline(ScheduledTimeline::SignaledBy::host);
   GivenLane a(f.device, f.pending), b(f.device, f.pending);
   PendingSubmission first{.value = 1, .waits = {{gate, 1}}}, follower{.value = 1, .waits = {{a.timeline, 1}}};
   REQUIRE(f.pending.add(a, first));
@@ -122,7 +122,7 @@ TEST_CASE("a lane that is closed drops its pending submissions and fails lanes t
 }
 
 TEST_CASE("the waiter calls back for completed values of many lanes on one thread", "[device]") {
-  for (const auto sleep : {TimelineWaiter::Sleep::in_driver, TimelineWaiter::Sleep::between_looks}) {
+  for (const auto sleep : {TimelineWaiter::Sleep::in_driver, TimelineWaiter::Sleep::between_polls}) {
     PendingFixture f(sleep);
     std::vector<std::unique_ptr<GivenLane>> lanes;
     std::atomic<int> called{0}, failed{0};
@@ -132,7 +132,7 @@ TEST_CASE("the waiter calls back for completed values of many lanes on one threa
       lanes.push_back(std::make_unique<GivenLane>(f.device, f.pending));
       for (std::uint64_t value = 1; value <= 20; ++value) {
         REQUIRE(lanes.back()->timeline->when(value, note));
-        if (value <= 10) f.pending.given(*lanes.back(), value);
+        if (value <= 10) f.pending.submitted(*lanes.back(), value);
       }
     }
     CHECK(base::Worker::alive() == before + 1);
@@ -149,7 +149,7 @@ TEST_CASE("the waiter calls back for completed values of many lanes on one threa
   }
 }
 
-TEST_CASE("a timeline that ends calls back what it has seen, and the rest with closed", "[device]") {
+TEST_CASE("the end of a timeline calls back values seen as reached, and the others with closed", "[device]") {
   PendingFixture f;
   auto lane = std::make_unique<GivenLane>(f.device, f.pending);
   std::vector<bool> failures;
@@ -160,7 +160,7 @@ TEST_CASE("a timeline that ends calls back what it has seen, and the rest with c
   };
   REQUIRE(lane->timeline->when(1, note));
   REQUIRE(lane->timeline->when(2, note));
-  f.pending.given(*lane, 1);
+  f.pending.submitted(*lane, 1);
   lane->timeline->driver = 1;
   CHECK(lane->timeline->reached() == 1);
   lane.reset();
@@ -168,43 +168,43 @@ TEST_CASE("a timeline that ends calls back what it has seen, and the rest with c
   CHECK(failures == std::vector<bool>{false, true});
 }
 
-TEST_CASE("flights are used again once they are completed and their downloads are delivered", "[device]") {
-  struct Flight {
+TEST_CASE("batches are reused after they have completed and their downloads are delivered", "[device]") {
+  struct Batch {
     std::uint64_t value = 0;
     std::vector<int> downloads;
     struct {
       std::uint64_t held = 0;
     } staging;
   };
-  Flights<Flight> flights;
+  Batches<Batch> batches;
   int made = 0, retired = 0;
-  const auto make = [&]() -> Result<std::unique_ptr<Flight>> {
+  const auto make = [&]() -> Result<std::unique_ptr<Batch>> {
     ++made;
-    return std::make_unique<Flight>();
+    return std::make_unique<Batch>();
   };
-  const auto retire = [&](Flight& flight) { flight.staging.held = 0, ++retired; };
+  const auto retire = [&](Batch& batch) { batch.staging.held = 0, ++retired; };
   for (std::uint64_t value = 1; value <= 3; ++value) {
-    Flight& flight = *flights.take(make).value();
-    flight.value = value;
-    flight.staging.held = 10;
-    if (value == 1) flight.downloads.push_back(1);
-    flights.start(flight);
+    Batch& batch = *batches.take(make).value();
+    batch.value = value;
+    batch.staging.held = 10;
+    if (value == 1) batch.downloads.push_back(1);
+    batches.start(batch);
   }
   CHECK(made == 3);
-  CHECK(flights.in_flight().size() == 3);
-  REQUIRE(flights.first_with_staging());
-  CHECK(flights.first_with_staging()->value == 2);
-  flights.collect(2, retire);
+  CHECK(batches.in_flight().size() == 3);
+  REQUIRE(batches.first_with_staging());
+  CHECK(batches.first_with_staging()->value == 2);
+  batches.collect(2, retire);
   CHECK(retired == 1);
-  CHECK(flights.has_idle());
-  CHECK(flights.in_flight().front()->value == 1);
-  flights.in_flight().front()->downloads.clear();
-  flights.collect(2, retire);
-  CHECK(flights.in_flight().size() == 1);
-  flights.give_back(*flights.take(make).value());
+  CHECK(batches.has_idle());
+  CHECK(batches.in_flight().front()->value == 1);
+  batches.in_flight().front()->downloads.clear();
+  batches.collect(2, retire);
+  CHECK(batches.in_flight().size() == 1);
+  batches.give_back(*batches.take(make).value());
   CHECK(made == 3);
-  CHECK_FALSE(Flights<Flight>().take(
-      []() -> Result<std::unique_ptr<Flight>> { return Error(Errc::out_of_memory, "No."); }));
+  CHECK_FALSE(Batches<Batch>().take(
+      []() -> Result<std::unique_ptr<Batch>> { return Error(Errc::out_of_memory, "No."); }));
 }
 
 }  // namespace wye::test

@@ -23,7 +23,7 @@ std::shared_ptr<ExecutableBase> executable(DeviceBase& device, ParamSchema schem
 
 }  // namespace
 
-TEST_CASE("a recording keeps commands as they were given", "[device]") {
+TEST_CASE("a recording keeps its commands in order", "[device]") {
   const auto device = null_device();
   const auto a = buffer_of(*device, 64_B), b = buffer_of(*device, 64_B);
   std::vector<std::byte> memory(16);
@@ -74,7 +74,7 @@ TEST_CASE("closing a recording plans its barriers from the memory that its comma
   CHECK(barriers(recording) == std::vector<bool>{false, false, true, false, true, true, false, true});
 }
 
-TEST_CASE("accesses of host memory and addresses count too", "[device]") {
+TEST_CASE("accesses of host memory and addresses need barriers too", "[device]") {
   const auto device = null_device();
   const auto a = buffer_of(*device, 64_B);
   std::vector<std::uint32_t> memory(16);
@@ -123,7 +123,7 @@ TEST_CASE("the access of an argument is the one declared by the kernel", "[devic
   CHECK(recording.operands(recording.commands()[2])[0].access == Access::read);  // left for the checks to see
 }
 
-TEST_CASE("a command after closing is not recorded and is a misuse", "[device]") {
+TEST_CASE("a command after closing is not recorded, and marks the recording as misused", "[device]") {
   const auto device = null_device();
   const auto a = buffer_of(*device, 64_B);
   Recording recording;

@@ -3,8 +3,7 @@
 
 namespace wye::test {
 
-TEST_CASE("adapters with one UUID share a silicon, and every opened device has a name of its own",
-          "[device]") {
+TEST_CASE("adapters with one UUID share a silicon, and every opened device has its own name", "[device]") {
   const auto a = std::make_shared<MemoryDevice>("cuda:0", 1_GiB, 7);
   const auto b = std::make_shared<MemoryDevice>("vulkan:0", 1_GiB, 7);
   const auto other = std::make_shared<MemoryDevice>("vulkan:1", 1_GiB, 8);

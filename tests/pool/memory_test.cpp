@@ -57,10 +57,9 @@ TEST_CASE("a context that is over its limit does not make others give way", "[po
   Lease lease = pool->lease({}, Instant::min()).value();
   const auto over = lease.buffer<std::byte>(1001);
   CHECK(over.error() == Errc::over_budget);
-  CHECK(
-      over.error().sentence() ==
-      "Allocation (1001 bytes) exceeds what is left of the budget of context 'scripted:0#0' (0 bytes held of "
-      "1000 bytes).");
+  CHECK(over.error().sentence() ==
+        "Allocation (1001 bytes) exceeds the rest of the budget of context 'scripted:0#0' (0 bytes held of "
+        "1000 bytes).");
   CHECK(spare->calls == 0);
   card->refuse_buffers = 1;
   spare->gives = 500_B;

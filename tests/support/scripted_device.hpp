@@ -143,7 +143,7 @@ class ScriptedDevice final : public device::DeviceBase {
     explicit Lane(ScriptedDevice& device)
         : LaneBase(device.shared_from_this()),
           device_(device),
-          reached_(std::make_shared<device::HostTimeline>(&device, device::HostTimeline::MovedBy::lane)),
+          reached_(std::make_shared<device::HostTimeline>(&device, device::HostTimeline::SignaledBy::lane)),
           timeline_(reached_) {
       ++device_.lanes_alive_;
     }

@@ -82,6 +82,10 @@ const std::vector<Words>& vocabulary() {
       {"SPIR-V",
        std::regex(R"(spv::.*|<spirv/.*>)"),
        {"src/spirv/", "src/kernel/reflect/spirv", "src/backend/vulkan/spirv_check"}},
+      // The only lane of other rooms is `device::Lane`, whose submissions are checked: backends do not check them again.
+      {"lanes without checks",
+       std::regex(R"(((wye::)?device::)?LaneBase|create_lane)"),
+       {"src/device/", "src/backend/"}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
       {"printing",
        std::regex(
@@ -107,6 +111,7 @@ const Names plain_rooms{
     "include/wye/base/",
     "include/wye/cache/",
     "include/wye/data/",
+    "include/wye/device/",
     "include/wye/interop/",
     "include/wye/pool/",
     "include/wye/runtime/",
@@ -119,6 +124,7 @@ const Names plain_rooms{
     "src/base/",
     "src/cache/",
     "src/data/",
+    "src/device/",
     "src/interop/",
     "src/pool/",
     "src/runtime/",

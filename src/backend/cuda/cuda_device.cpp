@@ -214,10 +214,10 @@ Result<std::shared_ptr<device::ExecutableBase>> CudaDevice::create_executable(
   return std::shared_ptr<device::ExecutableBase>(std::move(*executable));
 }
 
-Result<void> CudaDevice::ask(NativeProbe probe) {
+Result<void> CudaDevice::run_probe(NativeProbe probe) {
   const CurrentContext current(*this);
   if (!current) return current.error();
-  return DeviceBase::ask(probe);
+  return DeviceBase::run_probe(probe);
 }
 
 Result<std::unique_ptr<device::LaneBase>> CudaDevice::create_lane(const device::LaneOptions& options) {
@@ -227,7 +227,7 @@ Result<std::unique_ptr<device::LaneBase>> CudaDevice::create_lane(const device::
 }
 
 Result<std::shared_ptr<device::Timeline>> CudaDevice::create_timeline() {
-  auto timeline = CudaTimeline::create(self(), CudaTimeline::MovedBy::host);
+  auto timeline = CudaTimeline::create(self(), CudaTimeline::SignaledBy::host);
   if (!timeline) return std::move(timeline).error();
   return std::shared_ptr<device::Timeline>(std::move(*timeline));
 }
@@ -357,7 +357,7 @@ const Error& CudaDevice::lose(CUresult result, const char* api, Place place) noe
       if (meaning(result).reach == Reach::process) driver_->disable(result, api);
     }
   }
-  pending_.give_up();
+  pending_.drop_all();
   waiter_.give_up();
   return lost_error_;
 }

@@ -93,7 +93,7 @@ PhysicalDevice describe(const CudaDriver& driver, int index);
 struct LaneWork;
 
 /// Threads: thread-safe.
-class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
+class CudaDevice final : public device::DeviceBase, private device::NativeInterop {
  public:
   /// Opens a device in its primary context.
   /// Errors:  unavailable, unsupported, out_of_memory, with the result of the driver.
@@ -117,7 +117,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions& options) override;
   std::shared_ptr<device::ReplayBase> create_replay() override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
-  device::NativeDoor* native_door() noexcept override { return this; }
+  device::NativeInterop* native_interop() noexcept override { return this; }
 
   const DriverTable& cu;
   /// Returns the context that is current inside calls.
@@ -162,7 +162,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   friend class CreationContext;
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
   Result<void> create(const device::BackendOptions& options);
-  Result<void> ask(NativeProbe probe) override;
+  Result<void> run_probe(NativeProbe probe) override;
   /// Creates a partition and its context.
   Result<void> create_partition(Partition wish);
   Result<void> create_objects();
@@ -208,7 +208,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeDoor {
   std::atomic<const Error*> lost_{nullptr};
 
   mutable CudaPools pools_;
-  device::TimelineWaiter timelines_{"wye-cuda-call", device::TimelineWaiter::Sleep::between_looks};
+  device::TimelineWaiter timelines_{"wye-cuda-call", device::TimelineWaiter::Sleep::between_polls};
   device::PendingSubmissions pending_{*this, timelines_};
   CudaWaiter waiter_;
 };

@@ -121,7 +121,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
 
 std::shared_ptr<CudaTimeline> CudaTimeline::adopt(std::shared_ptr<CudaDevice> device, EventHandle event) {
   constexpr std::uint64_t any = std::numeric_limits<std::uint64_t>::max();
-  auto timeline = base::own(new CudaTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new CudaTimeline(std::move(device), SignaledBy::others));
   timeline->mark(any, std::move(event));
   return timeline;
 }
@@ -132,10 +132,8 @@ Result<std::shared_ptr<device::BufferBase>> CudaDevice::adopt_memory(const Nativ
     return Error(Errc::invalid_argument, base::text("Native memory for device '{}' {}.", info().id, what));
   };
   if (memory.address == 0) return refused("is null");
-  if (memory.bytes.count == 0) return refused("has a size of 0 bytes");
   if (memory.address > std::numeric_limits<std::uint64_t>::max() - memory.bytes.count)
     return refused("exceeds the address space");
-  if (auto fits = device::fits(memory.bytes, info()); !fits) return std::move(fits).error();
   return CudaBuffer::adopt(self(), memory, std::move(release));
 }
 

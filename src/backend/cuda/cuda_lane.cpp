@@ -1,6 +1,7 @@
 #include "backend/cuda/cuda_lane.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -22,7 +23,7 @@ Result<std::unique_ptr<CudaLane>> CudaLane::create(std::shared_ptr<CudaDevice> d
   if (const Error* lost = device->lost()) return *lost;
   std::unique_ptr<CudaLane> lane(new CudaLane(std::move(device)));
   CudaDevice& owner = lane->cuda();
-  auto timeline = CudaTimeline::create(owner.self(), CudaTimeline::MovedBy::lane);
+  auto timeline = CudaTimeline::create(owner.self(), CudaTimeline::SignaledBy::lane);
   if (!timeline) return std::move(timeline).error();
   lane->stream_->timeline = *timeline;
   lane->timeline_base_ = *timeline;
@@ -38,31 +39,31 @@ LaneWork::~LaneWork() {
   if (!stream->handle) return;  // its creation failed
   CudaDevice& device = stream->device;
   const CurrentContext current(device);
-  for (Flight* flight : flights.in_flight()) retire(*flight);
+  for (Batch* batch : batches.in_flight()) retire(*batch);
   stream->keep.clear();
   if (!device.lost() && current)
     device.lose_if_fatal(device.cu.StreamDestroy(stream->handle), "cuStreamDestroy");
-  flights.clear();
+  batches.clear();
 }
 
-void LaneWork::retire(Flight& flight) noexcept {
-  flight.downloads.clear();
-  flight.recording.reset();
-  flight.waits.clear();
-  flight.signals.clear();
-  flight.plan.clear();
-  flight.graph.reset();
-  staging.give_back(flight.staging);
+void LaneWork::retire(Batch& batch) noexcept {
+  batch.downloads.clear();
+  batch.recording.reset();
+  batch.waits.clear();
+  batch.signals.clear();
+  batch.plan.clear();
+  batch.graph.reset();
+  staging.give_back(batch.staging);
 }
 
 bool LaneWork::has_ended() noexcept {
   CudaTimeline& timeline = *stream->timeline;
   if (stream->device.lost()) return true;
-  // No event follows the steps of a flight that failed halfway.
+  // No event follows the steps of a batch that failed halfway.
   const std::uint64_t scheduled = timeline.scheduled();
-  const auto& given = flights.in_flight();
-  const bool has_rest = std::any_of(given.begin(), given.end(), [&](const Flight* flight) {
-    return flight->begun && flight->value > scheduled;
+  const auto& given = batches.in_flight();
+  const bool has_rest = std::any_of(given.begin(), given.end(), [&](const Batch* batch) {
+    return batch->begun && batch->value > scheduled;
   });
   return !has_rest && timeline.reached() >= scheduled;
 }
@@ -94,32 +95,26 @@ CudaLane::~CudaLane() {
   if (!ended) device.unfinished().add(std::move(work_));
 }
 
-Result<Flight*> CudaLane::next_flight() {
-  if (!flights_.has_idle() && !flights_.in_flight().empty()) collect(stream_->timeline->reached());
-  stream_->timeline->drop_reached();  // then the events of idle flights are theirs alone
-  auto flight = flights_.take([]() -> Result<std::unique_ptr<Flight>> { return std::make_unique<Flight>(); });
-  if (!flight) return flight;
-  // Another thread may still query the event for its last value. Then this flight needs another event.
-  if ((*flight)->event.use_count() != 1) {
+Result<Batch*> CudaLane::next_batch() {
+  if (!batches_.has_idle() && !batches_.in_flight().empty()) collect(stream_->timeline->reached());
+  stream_->timeline->drop_reached();  // then the events of idle batches are theirs alone
+  auto batch = batches_.take([]() -> Result<std::unique_ptr<Batch>> { return std::make_unique<Batch>(); });
+  if (!batch) return batch;
+  // Another thread may still query the event for its last value. Then this batch needs another event.
+  if ((*batch)->event.use_count() != 1) {
     auto event = cuda().take_event();
-    if (!event) return flights_.give_back(**flight), std::move(event).error();
-    (*flight)->event = *std::move(event);
+    if (!event) return batches_.give_back(**batch), std::move(event).error();
+    (*batch)->event = *std::move(event);
   }
-  (*flight)->value = last_ + 1;
-  (*flight)->begun = false;
-  return flight;
+  (*batch)->value = last_ + 1;
+  (*batch)->begun = false;
+  return batch;
 }
 
 Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   CudaDevice& device = cuda();
-  for (const device::TimelinePoint& point : submission.waits)
-    if (!point.timeline || point.timeline->owner() != &device)
-      return Error(Errc::invalid_argument,
-                   base::text("A lane of device '{}' cannot wait for a timeline of another device.",
-                              device.info().id));
   for (const device::TimelinePoint& point : submission.signals)
-    if (!point.timeline || point.timeline->owner() != &device ||
-        !static_cast<CudaTimeline&>(*point.timeline).semaphore())
+    if (!static_cast<CudaTimeline&>(*point.timeline).semaphore())
       return Error(
           Errc::unsupported,
           base::text("A lane of device '{}' signals nothing of the host's: a stream follows it instead.",
@@ -141,123 +136,119 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   }
   if (replay) graph = replay->graph();
   if (graph) plan_.steps.assign(1, {.kind = Step::Kind::graph, .graph = graph->executable()});
-  auto flight = next_flight();
-  if (!flight) return std::move(flight).error();
-  (*flight)->graph = std::move(graph);
-  (*flight)->recording = submission.recording;
-  (*flight)->waits.assign(submission.waits.begin(), submission.waits.end());
+  auto batch = next_batch();
+  if (!batch) return std::move(batch).error();
+  (*batch)->graph = std::move(graph);
+  (*batch)->recording = submission.recording;
+  (*batch)->waits.assign(submission.waits.begin(), submission.waits.end());
   const std::uint64_t before = last_;
-  if (!*ready) (*flight)->signals.assign(submission.signals.begin(), submission.signals.end());
-  auto done = *ready ? launch(*flight, submission.signals) : keep_pending(**flight);
+  if (!*ready) (*batch)->signals.assign(submission.signals.begin(), submission.signals.end());
+  auto done = *ready ? launch(*batch, submission.signals) : keep_pending(**batch);
   if (done) return last_;
   // Parts of a large upload may be in flight. They complete before the call fails.
   if (last_ != before) (void)stream_->timeline->wait(last_, Instant::max());
   return std::move(done).error();
 }
 
-Result<void> CudaLane::stage(Flight& flight, Step& step) {
+Result<void> CudaLane::stage(Batch& batch, Step& step) {
   if (!step.source && !step.target) return {};
-  auto memory = staging_.take(flight.staging, step.bytes);
+  auto memory = staging_.take(batch.staging, step.bytes);
   if (!memory) return std::move(memory).error();
   if (step.source) {
     std::memcpy(*memory, step.source, step.bytes);
     step.from = reinterpret_cast<std::uintptr_t>(*memory);
   } else {
-    flight.downloads.push_back({*memory, step.target, step.bytes});
+    batch.downloads.push_back({*memory, step.target, step.bytes});
     step.to = reinterpret_cast<std::uintptr_t>(*memory);
   }
   return {};
 }
 
-Result<void> CudaLane::launch(Flight* flight, std::span<const device::TimelinePoint> signals) {
-  auto done = stream_->enqueue_waits(*flight);
+Result<void> CudaLane::launch(Batch* batch, std::span<const device::TimelinePoint> signals) {
+  auto done = stream_->enqueue_waits(*batch);
   for (Step& step : plan_.steps) {
     if (!done) break;
-    if (step.source && staging_.is_enough(flight->staging)) {
-      auto next = next_part(*flight);
+    if (step.source && staging_.is_enough(batch->staging)) {
+      auto next = next_part(*batch);
       if (!next) return std::move(next).error();
-      flight = *next;
+      batch = *next;
     }
-    done = stage(*flight, step);
-    if (done) done = stream_->enqueue_step(*flight, plan_, step);
+    done = stage(*batch, step);
+    if (done) done = stream_->enqueue_step(*batch, plan_, step);
   }
-  if (!done) return fail_flight(*flight, std::move(done).error());
-  flight->signals.assign(signals.begin(), signals.end());  // after the last part
-  return finish(*flight);
+  if (!done) return fail_batch(*batch, std::move(done).error());
+  batch->signals.assign(signals.begin(), signals.end());  // after the last part
+  return finish(*batch);
 }
 
-Result<void> CudaLane::finish(Flight& flight) {
-  if (auto ended = stream_->enqueue_end(flight); !ended) return fail_flight(flight, std::move(ended).error());
-  last_ = flight.value;
-  flights_.start(flight);
-  cuda().pending().given(*stream_, flight.value);
+Result<void> CudaLane::finish(Batch& batch) {
+  if (auto ended = stream_->enqueue_end(batch); !ended) return fail_batch(batch, std::move(ended).error());
+  last_ = batch.value;
+  batches_.start(batch);
+  cuda().pending().submitted(*stream_, batch.value);
   return {};
 }
 
-Error CudaLane::fail_flight(Flight& flight, Error error) {
-  if (!flight.begun) return discard(flight), error;
-  flights_.start(flight);  // until the lane ends: the device may use it
+Error CudaLane::fail_batch(Batch& batch, Error error) {
+  if (!batch.begun) return discard(batch), error;
+  batches_.start(batch);  // until the lane ends: the device may use it
   cuda().pending().fail(*stream_, error);
   return error;
 }
 
-Result<Flight*> CudaLane::next_part(Flight& flight) {
-  const auto recording = flight.recording;
-  if (auto finished = finish(flight); !finished) return std::move(finished).error();
+Result<Batch*> CudaLane::next_part(Batch& batch) {
+  const auto recording = batch.recording;
+  if (auto finished = finish(batch); !finished) return std::move(finished).error();
   if (staging_.is_full()) {
-    // This flight gives its memory back when it completes. Others hold downloads until a caller waits for
+    // This batch gives its memory back when it completes. Others hold downloads until a caller waits for
     // them.
-    if (const Flight* const oldest = flights_.first_with_staging()) {
+    if (const Batch* const oldest = batches_.first_with_staging()) {
       const std::uint64_t value = oldest->value;
       if (auto reached = stream_->timeline->wait(value, Instant::max()); !reached)
         return std::move(reached).error();
       collect(value);
     }
   }
-  auto next = next_flight();
+  auto next = next_batch();
   if (next) (*next)->recording = recording;
   return next;
 }
 
-Result<void> CudaLane::keep_pending(Flight& flight) {
+Result<void> CudaLane::keep_pending(Batch& batch) {
   for (Step& step : plan_.steps)
-    if (auto staged = stage(flight, step); !staged) return discard(flight), staged;
-  std::swap(flight.plan, plan_);
-  if (auto kept = cuda().pending().add(*stream_, flight); !kept) return discard(flight), kept;
-  last_ = flight.value;
-  flights_.start(flight);
+    if (auto staged = stage(batch, step); !staged) return discard(batch), staged;
+  std::swap(batch.plan, plan_);
+  if (auto kept = cuda().pending().add(*stream_, batch); !kept) return discard(batch), kept;
+  last_ = batch.value;
+  batches_.start(batch);
   return {};
 }
 
-void CudaLane::discard(Flight& flight) noexcept {
-  work_->retire(flight);
-  flights_.give_back(flight);
+void CudaLane::discard(Batch& batch) noexcept {
+  work_->retire(batch);
+  batches_.give_back(batch);
 }
 
-/// Retires flights that have completed and whose downloads were delivered.
+/// Retires batches that have completed and whose downloads were delivered.
 void CudaLane::collect(std::uint64_t reached) noexcept {
-  flights_.collect(reached, [this](Flight& flight) { work_->retire(flight); });
+  batches_.collect(reached, [this](Batch& batch) { work_->retire(batch); });
 }
 
 Result<void> CudaLane::wait(std::uint64_t value, Instant until) {
-  if (value > last_)
-    return Error(
-        Errc::invalid_argument,
-        base::text("A lane of device '{}' that has submitted up to {} cannot be waited for until {}.",
-                   cuda().info().id, last_, value));
+  assert(value <= last_);
   if (auto reached = stream_->timeline->wait(value, until); !reached) return reached;
-  for (Flight* flight : flights_.in_flight()) {
-    if (flight->value > value) continue;
-    for (const Flight::Download& download : flight->downloads)
+  for (Batch* batch : batches_.in_flight()) {
+    if (batch->value > value) continue;
+    for (const Batch::Download& download : batch->downloads)
       std::memcpy(download.target, download.from, download.bytes);
-    flight->downloads.clear();
+    batch->downloads.clear();
   }
   collect(value);
   return {};
 }
 
 void CudaLane::abandon() noexcept {
-  for (Flight* flight : flights_.in_flight()) flight->downloads.clear();
+  for (Batch* batch : batches_.in_flight()) batch->downloads.clear();
 }
 
 }  // namespace cuda

@@ -8,7 +8,7 @@
 #include "backend/cuda/cuda_staging.hpp"
 #include "backend/cuda/cuda_stream.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
-#include "device/flights.hpp"
+#include "device/batches.hpp"
 #include "device/lane_base.hpp"
 #include "device/timeline.hpp"
 
@@ -24,14 +24,14 @@ struct LaneWork {
   LaneWork(const LaneWork&) = delete;
   /// Requires `has_ended()`.
   ~LaneWork();
-  /// Releases the objects that a flight holds.
-  void retire(Flight& flight) noexcept;
+  /// Releases the objects that a batch holds.
+  void retire(Batch& batch) noexcept;
   /// Returns whether all of the work has completed, or the device is lost. Does not block.
   bool has_ended() noexcept;
 
   const std::unique_ptr<CudaStream> stream;
   Staging staging;
-  device::Flights<Flight> flights;
+  device::Batches<Batch> batches;
   std::unique_ptr<LaneWork> next;
 };
 
@@ -49,30 +49,30 @@ class CudaLane final : public device::LaneBase {
 
  private:
   explicit CudaLane(std::shared_ptr<CudaDevice> device);
-  /// Returns a flight for the next submission. The context is current.
-  Result<Flight*> next_flight();
+  /// Returns a batch for the next submission. The context is current.
+  Result<Batch*> next_batch();
   /// Takes pinned memory for a step that transfers, and fills it for an upload.
-  Result<void> stage(Flight& flight, Step& step);
+  Result<void> stage(Batch& batch, Step& step);
   /// Enqueues the plan on the stream, in parts if its uploads are large.
-  Result<void> launch(Flight* flight, std::span<const device::TimelinePoint> signals);
-  /// Enqueues the end of a flight, and puts it in flight.
-  Result<void> finish(Flight& flight);
-  /// Ends one part of a submission, and returns the flight of the next part. Waits for pinned memory.
-  Result<Flight*> next_part(Flight& flight);
-  /// Discards a flight after an error. Fails the lane if the stream has begun the flight.
-  Error fail_flight(Flight& flight, Error error);
-  /// Makes a flight pending until the values that it waits for are submitted.
-  Result<void> keep_pending(Flight& flight);
-  void discard(Flight& flight) noexcept;
+  Result<void> launch(Batch* batch, std::span<const device::TimelinePoint> signals);
+  /// Enqueues the end of a batch, and puts it in flight.
+  Result<void> finish(Batch& batch);
+  /// Ends one part of a submission, and returns the batch of the next part. Waits for pinned memory.
+  Result<Batch*> next_part(Batch& batch);
+  /// Discards a batch after an error. Fails the lane if the stream has begun the batch.
+  Error fail_batch(Batch& batch, Error error);
+  /// Makes a batch pending until the values that it waits for are submitted.
+  Result<void> keep_pending(Batch& batch);
+  void discard(Batch& batch) noexcept;
   void collect(std::uint64_t reached) noexcept;
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
 
   std::unique_ptr<LaneWork> work_;
   CudaStream* const stream_ = work_->stream.get();
   Staging& staging_ = work_->staging;
-  device::Flights<Flight>& flights_ = work_->flights;
+  device::Batches<Batch>& batches_ = work_->batches;
   std::shared_ptr<device::Timeline> timeline_base_;
-  std::uint64_t last_ = 0;  // value of the last flight, submitted or pending
+  std::uint64_t last_ = 0;  // value of the last batch, submitted or pending
   Plan plan_;               // of the current submission
 };
 

@@ -173,7 +173,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::open_shared_timeline(devic
 std::shared_ptr<CudaTimeline> CudaTimeline::open(std::shared_ptr<CudaDevice> device,
                                                  CUexternalSemaphore semaphore,
                                                  std::shared_ptr<device::Timeline> original) {
-  auto timeline = base::own(new CudaTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new CudaTimeline(std::move(device), SignaledBy::others));
   timeline->semaphore_ = semaphore;
   timeline->original_ = std::move(original);
   return timeline;

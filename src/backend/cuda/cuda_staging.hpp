@@ -18,14 +18,14 @@ struct PinnedChunk {
   std::uint64_t bytes = 0;
 };
 
-/// The pinned memory of one flight, until the flight completes.
+/// The pinned memory of one batch, until the batch completes.
 struct StagingUse {
   std::vector<PinnedChunk> chunks;
   std::uint64_t used = 0;  ///< bytes of the last chunk
   std::uint64_t held = 0;  ///< bytes of all chunks
 };
 
-/// The pinned memory of one lane: chunks that its flights reuse. Pageable memory would not do. The driver
+/// The pinned memory of one lane: chunks that its batches reuse. Pageable memory would not do. The driver
 /// blocks during downloads into it, and does not report when it has read an upload from it.
 /// Threads: one thread at a time.
 class Staging {
@@ -47,7 +47,7 @@ class Staging {
   bool is_enough(const StagingUse& use) const { return use.held >= budget / 4; }
   /// Returns whether another such part would exceed the budget.
   bool is_full() const { return busy_bytes_ + budget / 4 > budget; }
-  /// Takes back the memory of a flight. Frees memory over the budget.
+  /// Takes back the memory of a batch. Frees memory over the budget.
   void give_back(StagingUse& use) noexcept;
 
  private:

@@ -38,19 +38,19 @@ Result<void> call_native(const CudaExecutable& executable, const NativeLane& lan
 
 device::ScheduledTimeline& CudaStream::lane_timeline() const noexcept { return *timeline; }
 
-Result<void> CudaStream::give(device::PendingSubmission& submission) {
-  auto& flight = static_cast<Flight&>(submission);
+Result<void> CudaStream::submit_to_driver(device::PendingSubmission& submission) {
+  auto& batch = static_cast<Batch&>(submission);
   const CurrentContext current(device);
   if (!current) return current.error();
-  if (auto waits = enqueue_waits(flight); !waits) return waits;
-  for (const Step& step : flight.plan.steps)
-    if (auto given = enqueue_step(flight, flight.plan, step); !given) return given;
-  return enqueue_end(flight);
+  if (auto waits = enqueue_waits(batch); !waits) return waits;
+  for (const Step& step : batch.plan.steps)
+    if (auto given = enqueue_step(batch, batch.plan, step); !given) return given;
+  return enqueue_end(batch);
 }
 
-Result<void> CudaStream::enqueue_waits(const Flight& flight) {
+Result<void> CudaStream::enqueue_waits(const Batch& batch) {
   if (auto ready = device.order_behind_memory(*this); !ready) return ready;
-  for (const device::TimelinePoint& point : flight.waits) {
+  for (const device::TimelinePoint& point : batch.waits) {
     auto& other = static_cast<CudaTimeline&>(*point.timeline);
     if (other.semaphore()) {  // also if it is reached: the wait makes the other driver's writes visible
       CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS parameters{};
@@ -75,7 +75,7 @@ Result<void> CudaStream::enqueue_waits(const Flight& flight) {
   return {};
 }
 
-Result<void> CudaStream::enqueue_step(Flight& flight, Plan& plan, const Step& step) {
+Result<void> CudaStream::enqueue_step(Batch& batch, Plan& plan, const Step& step) {
   CUresult r = CUDA_SUCCESS;
   const char* api = "";
   switch (step.kind) {
@@ -97,7 +97,7 @@ Result<void> CudaStream::enqueue_step(Flight& flight, Plan& plan, const Step& st
       r = device.cu.GraphLaunch(step.graph, handle);
       break;
     case Step::Kind::native: {
-      flight.begun = true;  // it may enqueue commands and then fail
+      batch.begun = true;  // it may enqueue commands and then fail
       const NativeLane lane{.backend = "cuda", .device = device.info().id, .handle = handle, .keep = &keep};
       return call_native(*step.executable, lane, step.grid,
                          std::span(plan.arguments).subspan(step.parameters, step.parameter_count));
@@ -127,27 +127,27 @@ Result<void> CudaStream::enqueue_step(Flight& flight, Plan& plan, const Step& st
   }
   if (r != CUDA_SUCCESS)
     return device.failed(r, api, base::text("Device '{}' refuses a command.", device.info().id));
-  flight.begun = true;
+  batch.begun = true;
   return {};
 }
 
-Result<void> CudaStream::enqueue_end(Flight& flight) {
+Result<void> CudaStream::enqueue_end(Batch& batch) {
   const auto refused = [&](CUresult r, const char* api) {
     return device.failed(r, api,
                          base::text("Device '{}' refuses the end of a submission.", device.info().id));
   };
-  for (const device::TimelinePoint& point : flight.signals) {
+  for (const device::TimelinePoint& point : batch.signals) {
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS parameters{};
     parameters.params.fence.value = point.value;
     const CUexternalSemaphore semaphore = static_cast<CudaTimeline&>(*point.timeline).semaphore();
     if (const CUresult r = device.cu.SignalExternalSemaphoresAsync(&semaphore, &parameters, 1, handle);
         r != CUDA_SUCCESS)
       return refused(r, "cuSignalExternalSemaphoresAsync");
-    flight.begun = true;
+    batch.begun = true;
   }
-  if (const CUresult r = device.cu.EventRecord(flight.event->handle, handle); r != CUDA_SUCCESS)
+  if (const CUresult r = device.cu.EventRecord(batch.event->handle, handle); r != CUDA_SUCCESS)
     return refused(r, "cuEventRecord");
-  timeline->mark(flight.value, flight.event);
+  timeline->mark(batch.value, batch.event);
   return {};
 }
 

@@ -76,9 +76,9 @@ struct Plan {
   }
 };
 
-/// A submission, or a part of one, with all objects that it needs until it completes. Lanes reuse flights.
+/// A submission, or a part of one, with all objects that it needs until it completes. Lanes reuse batches.
 /// Threads: one thread at a time: the thread of its lane, or the thread that submits it while it is pending.
-struct Flight : device::PendingSubmission {
+struct Batch : device::PendingSubmission {
   /// An outstanding copy to the application's memory.
   struct Download {
     const std::byte* from = nullptr;
@@ -88,7 +88,7 @@ struct Flight : device::PendingSubmission {
   EventHandle event;  ///< recorded after it; kept for its next use
   std::shared_ptr<const device::Recording> recording;
   std::vector<device::TimelinePoint> signals;  ///< timelines of other drivers
-  Plan plan;                                   ///< of a pending flight
+  Plan plan;                                   ///< of a pending batch
   std::shared_ptr<const CudaGraph> graph;
   std::vector<Download> downloads;
   StagingUse staging;
@@ -100,14 +100,14 @@ struct Flight : device::PendingSubmission {
 struct CudaStream final : device::SubmittingLane {
   explicit CudaStream(CudaDevice& d) : device(d) {}
 
-  /// Enqueues a pending flight: its waits, its steps, its end.
-  Result<void> give(device::PendingSubmission& submission) override;
+  /// Enqueues a pending batch: its waits, its steps, its end.
+  Result<void> submit_to_driver(device::PendingSubmission& submission) override;
   device::ScheduledTimeline& lane_timeline() const noexcept override;
   // The following functions require the context to be current.
-  Result<void> enqueue_waits(const Flight& flight);
-  Result<void> enqueue_step(Flight& flight, Plan& plan, const Step& step);
-  /// Enqueues the signals, and records the event of the flight's value.
-  Result<void> enqueue_end(Flight& flight);
+  Result<void> enqueue_waits(const Batch& batch);
+  Result<void> enqueue_step(Batch& batch, Plan& plan, const Step& step);
+  /// Enqueues the signals, and records the event of the batch's value.
+  Result<void> enqueue_end(Batch& batch);
 
   CudaDevice& device;
   CUstream handle = nullptr;

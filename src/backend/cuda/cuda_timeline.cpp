@@ -19,10 +19,11 @@ constexpr Duration cost_of_sleep = std::chrono::microseconds(30);
 
 }  // namespace
 
-CudaTimeline::CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by)
+CudaTimeline::CudaTimeline(std::shared_ptr<CudaDevice> device, SignaledBy by)
     : ScheduledTimeline(device, device->pending(), by) {}
 
-Result<std::shared_ptr<CudaTimeline>> CudaTimeline::create(std::shared_ptr<CudaDevice> device, MovedBy by) {
+Result<std::shared_ptr<CudaTimeline>> CudaTimeline::create(std::shared_ptr<CudaDevice> device,
+                                                           SignaledBy by) {
   if (const Error* lost = device->lost()) return *lost;
   return base::own(new CudaTimeline(std::move(device), by));
 }
@@ -57,7 +58,7 @@ void CudaTimeline::drop_reached() noexcept { (void)first_mark(); }
 
 std::uint64_t CudaTimeline::reached() noexcept {
   if (original_) return original_->reached();
-  if (moved_by() == MovedBy::host || seen() >= scheduled() || device_->lost()) return seen();
+  if (signaled_by() == SignaledBy::host || seen() >= scheduled() || device_->lost()) return seen();
   const CurrentContext current(cuda());
   if (!current) return seen();
   while (const Mark mark = first_mark()) {
@@ -88,7 +89,7 @@ CudaTimeline::QueryResult CudaTimeline::query_or_sleep(const Mark& mark, Instant
                   : has_completed();
   if (completed || Clock::steady().now() >= until || device_->lost())
     return {.result = r, .api = "cuEventQuery"};
-  const Instant rest = device_->sleep_until(until);
+  const Instant rest = device_->next_check(until);
   if (rest == Instant::max()) {
     r = cuda().cu.EventSynchronize(mark.event->handle);
   } else {
@@ -105,7 +106,7 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
   if (seen() >= value) return {};
   if (scheduled() < value)
     if (auto scheduled = pending_.wait_scheduled(*this, value, until); !scheduled) return scheduled;
-  if (moved_by() == MovedBy::host) return {};
+  if (signaled_by() == SignaledBy::host) return {};
   if (const Mark mark = mark_of(value)) {
     base::Backoff backoff;
     for (;;) {

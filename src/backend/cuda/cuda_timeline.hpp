@@ -26,7 +26,7 @@ struct Mark {
 /// Threads: thread-safe.
 class CudaTimeline final : public device::ScheduledTimeline {
  public:
-  static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, MovedBy by);
+  static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, SignaledBy by);
   /// Creates a timeline that reaches every value when `event`, an event of the application, completes.
   static std::shared_ptr<CudaTimeline> adopt(std::shared_ptr<CudaDevice> device, EventHandle event);
   /// Opens a timeline of another driver by its imported semaphore. `original` knows the value reached.
@@ -41,7 +41,7 @@ class CudaTimeline final : public device::ScheduledTimeline {
   /// meanwhile.
   /// Errors:  those of the contract; the driver's after `base::Backoff::limit` of failures.
   Result<void> wait(std::uint64_t value, Instant until) override;
-  device::Turns* turns() noexcept override { return original_ ? original_->turns() : nullptr; }
+  device::PendingSignals* pending_signals() noexcept override { return original_ ? original_->pending_signals() : nullptr; }
   /// Returns the semaphore for waits and signals if another driver moves the timeline, otherwise null.
   CUexternalSemaphore semaphore() const noexcept { return semaphore_; }
 
@@ -59,7 +59,7 @@ class CudaTimeline final : public device::ScheduledTimeline {
     const char* api = "";
     bool slept = false;
   };
-  CudaTimeline(std::shared_ptr<CudaDevice> device, MovedBy by);
+  CudaTimeline(std::shared_ptr<CudaDevice> device, SignaledBy by);
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device_); }
   QueryResult query_or_sleep(const Mark& mark, Instant until, base::Backoff& backoff);
   /// Returns the first mark that is not known to be reached; an empty mark if all are.

@@ -70,7 +70,7 @@ class NullLane final : public LaneBase {
  public:
   explicit NullLane(std::shared_ptr<DeviceBase> device)
       : LaneBase(std::move(device)),
-        reached_(base::make_own<HostTimeline>(this->device().get(), HostTimeline::MovedBy::lane)),
+        reached_(base::make_own<HostTimeline>(this->device().get(), HostTimeline::SignaledBy::lane)),
         timeline_(reached_) {}
   ~NullLane() override { reached_->fail(ended_); }
 

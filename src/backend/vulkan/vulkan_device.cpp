@@ -195,7 +195,7 @@ Result<std::unique_ptr<device::LaneBase>> VulkanDevice::create_lane(const device
 }
 
 Result<std::shared_ptr<device::Timeline>> VulkanDevice::create_timeline() {
-  auto timeline = VulkanTimeline::create(self(), VulkanTimeline::MovedBy::host);
+  auto timeline = VulkanTimeline::create(self(), VulkanTimeline::SignaledBy::host);
   if (!timeline) return std::move(timeline).error();
   return std::shared_ptr<device::Timeline>(std::move(*timeline));
 }
@@ -216,7 +216,7 @@ const Error& VulkanDevice::lose(const char* api, Place place) noexcept {
       lost_.store(&lost_error_, std::memory_order_release);
     }
   }
-  pending_.give_up();
+  pending_.drop_all();
   return lost_error_;
 }
 

@@ -31,7 +31,7 @@ namespace vulkan {
 struct LaneWork;
 
 /// Threads: thread-safe.
-class VulkanDevice final : public device::DeviceBase, private device::NativeDoor {
+class VulkanDevice final : public device::DeviceBase, private device::NativeInterop {
  public:
   /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
   static Result<std::shared_ptr<VulkanDevice>> open(std::shared_ptr<VulkanInstance> instance,
@@ -54,7 +54,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeDoor
       const device::Artefact& artefact) override;
   Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions&) override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
-  device::NativeDoor* native_door() noexcept override { return this; }
+  device::NativeInterop* native_interop() noexcept override { return this; }
 
   DeviceTable vk;
   VkDevice handle() const noexcept { return handle_; }

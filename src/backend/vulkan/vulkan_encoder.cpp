@@ -1,6 +1,7 @@
 #include "backend/vulkan/vulkan_encoder.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -29,10 +30,10 @@ bool same(const std::vector<VkDescriptorBufferInfo>& a, const std::vector<VkDesc
 
 }  // namespace
 
-Encoder::Encoder(VulkanLane& lane, Flight& flight, const device::Submission& submission)
+Encoder::Encoder(VulkanLane& lane, Batch& batch, const device::Submission& submission)
     : lane_(lane),
       device_(lane.vulkan()),
-      flight_(&flight),
+      batch_(&batch),
       submission_(submission),
       ready_(lane.ready_ && std::all_of(submission.waits.begin(), submission.waits.end(),
                                         [](const device::TimelinePoint& point) {
@@ -52,43 +53,35 @@ Result<void> Encoder::encode(const device::Command& command) {
   leading_ &= command.kind == Kind::upload;
   if (command.kind == Kind::dispatch) return dispatch(command);
   const auto operands = submission_.recording->operands(command);
-  auto first = range_of(operands[0]);
-  if (!first) return std::move(first).error();
   const bool is_copy = command.kind == Kind::copy;
-  auto second = is_copy ? range_of(operands[1]) : first;
-  if (!second) return std::move(second).error();
-  const bool is_transfer = command.kind == Kind::upload || command.kind == Kind::download;
-  const std::uint64_t bytes = is_transfer ? command.host_bytes.count : second->bytes;
-  if (first->bytes != bytes)
-    return Error(Errc::invalid_argument,
-                 base::text("The two sides of a copy in a lane of device '{}' differ ({} and {} bytes).",
-                            device_.info().id, first->bytes, bytes));
+  const Range first = range_of(operands[0]), second = is_copy ? range_of(operands[1]) : first;
+  assert(first.bytes == second.bytes);
+  const std::uint64_t bytes = first.bytes;
   if (bytes == 0) return {};
   // An upload in place is over before the device begins; everything else is a use.
-  if (command.kind == Kind::upload && ready_ && first->buffer->mapped() &&
-      first->buffer->uses.load(std::memory_order_acquire) == 0) {
-    flight_->uploads.push_back({first->buffer, first->offset, bytes, command.source});
+  if (command.kind == Kind::upload && ready_ && first.buffer->mapped() &&
+      first.buffer->uses.load(std::memory_order_acquire) == 0) {
+    batch_->uploads.push_back({first.buffer, first.offset, bytes, command.source});
     return {};
   }
-  flight_->use(*first->buffer, operands[0].object);
-  if (is_copy) flight_->use(*second->buffer, operands[1].object);
+  batch_->use(*first.buffer, operands[0].object);
+  if (is_copy) batch_->use(*second.buffer, operands[1].object);
   switch (command.kind) {
-    case Kind::upload: return upload(command.source, *first, operands[0]);
-    case Kind::download: return download(*first, command.target);
-    case Kind::copy: return copy(*first, *second);
-    case Kind::fill: return fill(command.pattern, *first);
-    case Kind::release: return transfer(*first, device_.physical().queue_family, VK_QUEUE_FAMILY_EXTERNAL);
-    case Kind::acquire: return transfer(*first, VK_QUEUE_FAMILY_EXTERNAL, device_.physical().queue_family);
+    case Kind::upload: return upload(command.source, first, operands[0]);
+    case Kind::download: return download(first, command.target);
+    case Kind::copy: return copy(first, second);
+    case Kind::fill: return fill(command.pattern, first);
+    case Kind::release: return transfer(first, device_.physical().queue_family, VK_QUEUE_FAMILY_EXTERNAL);
+    case Kind::acquire: return transfer(first, VK_QUEUE_FAMILY_EXTERNAL, device_.physical().queue_family);
     case Kind::dispatch: break;
   }
   return {};
 }
 
-/// The bytes that an operand means, checked: no copy may leave a buffer.
-Result<Encoder::Range> Encoder::range_of(const Operand& operand) {
-  auto view = device::view_of(operand, device_);
-  if (!view) return std::move(view).error();
-  return Range{static_cast<VulkanBuffer*>(view->buffer), view->offset, view->bytes};
+Encoder::Range Encoder::range_of(const Operand& operand) const {
+  const device::BufferView view = device::view_of(operand);
+  assert(view.buffer->device() == lane_.device());
+  return {static_cast<VulkanBuffer*>(view.buffer), view.offset, view.bytes};
 }
 
 /// An upload through staging memory, in pieces. What leads a recording goes ahead part by part, so that an
@@ -96,11 +89,11 @@ Result<Encoder::Range> Encoder::range_of(const Operand& operand) {
 Result<void> Encoder::upload(const std::byte* source, const Range& to, const Operand& operand) {
   if (auto settled = before_write(*to.buffer); !settled) return settled;
   for (std::uint64_t done = 0; done < to.bytes;) {
-    if (leading_ && ready_ && lane_.staging_.is_enough(flight_->staging)) {
+    if (leading_ && ready_ && lane_.staging_.is_enough(batch_->staging)) {
       if (auto ahead = go_ahead(); !ahead) return ahead;
-      flight_->use(*to.buffer, operand.object);
+      batch_->use(*to.buffer, operand.object);
     }
-    auto piece = lane_.staging_.take(flight_->staging, to.bytes - done, 16, false);
+    auto piece = lane_.staging_.take(batch_->staging, to.bytes - done, 16, false);
     if (!piece) return std::move(piece).error();
     std::memcpy(piece->host(), source + done, piece->bytes);
     if (auto begun = before_command(); !begun) return begun;
@@ -113,9 +106,9 @@ Result<void> Encoder::upload(const std::byte* source, const Range& to, const Ope
 Result<void> Encoder::go_ahead() {
   if (auto finished = finish(); !finished) return finished;
   begun_ = false;
-  auto next = lane_.launch_part(*std::exchange(flight_, nullptr));
+  auto next = lane_.launch_part(*std::exchange(batch_, nullptr));
   if (!next) return std::move(next).error();
-  flight_ = *next;
+  batch_ = *next;
   pending_ = true;
   pipeline_ = VK_NULL_HANDLE;
   bound_ = nullptr;
@@ -127,17 +120,17 @@ Result<void> Encoder::download(const Range& from, std::byte* target) {
       ready_ && from.buffer->mapped() &&
       (submission_.caller_waits || !from.buffer->is_hurried() || from.bytes >= large_download);
   if (!in_place) return stage_download(from, target);
-  flight_->downloads.push_back({from.buffer, from.offset, from.bytes, target, true});
+  batch_->downloads.push_back({from.buffer, from.offset, from.bytes, target, true});
   return {};
 }
 
 Result<void> Encoder::stage_download(const Range& from, std::byte* target) {
   for (std::uint64_t done = 0; done < from.bytes;) {
-    auto piece = lane_.staging_.take(flight_->staging, from.bytes - done, 16, false);
+    auto piece = lane_.staging_.take(batch_->staging, from.bytes - done, 16, false);
     if (!piece) return std::move(piece).error();
     if (auto begun = before_command(); !begun) return begun;
     copy_bytes(*from.buffer, from.offset + done, *piece->buffer, piece->offset, piece->bytes);
-    flight_->downloads.push_back({piece->buffer, piece->offset, piece->bytes, target + done, false});
+    batch_->downloads.push_back({piece->buffer, piece->offset, piece->bytes, target + done, false});
     done += piece->bytes;
   }
   return {};
@@ -151,14 +144,9 @@ Result<void> Encoder::copy(const Range& from, const Range& to) {
 }
 
 Result<void> Encoder::fill(std::uint32_t pattern, const Range& to) {
-  if ((to.offset | to.bytes) % 4 != 0)
-    return Error(
-        Errc::invalid_argument,
-        base::text("A fill in a lane of device '{}' has offset {} and size {}, which are not multiples of 4.",
-                   device_.info().id, to.offset, to.bytes));
   if (auto settled = before_write(*to.buffer); !settled) return settled;
   if (auto begun = before_command(); !begun) return begun;
-  device_.vk.CmdFillBuffer(flight_->commands, to.buffer->handle(), to.offset, to.bytes, pattern);
+  device_.vk.CmdFillBuffer(batch_->commands, to.buffer->handle(), to.offset, to.bytes, pattern);
   return {};
 }
 
@@ -177,32 +165,23 @@ Result<void> Encoder::transfer(const Range& memory, std::uint32_t from, std::uin
       .buffer = memory.buffer->handle(),
       .offset = memory.offset,
       .size = memory.bytes};
-  device_.vk.CmdPipelineBarrier(flight_->commands, device_stages, device_stages, 0, 0, nullptr, 1, &half, 0,
+  device_.vk.CmdPipelineBarrier(batch_->commands, device_stages, device_stages, 0, 0, nullptr, 1, &half, 0,
                                 nullptr);
   return {};
 }
 
 Result<void> Encoder::dispatch(const device::Command& command) {
-  if (!command.executable || command.executable->device() != lane_.device())
-    return Error(Errc::invalid_argument,
-                 base::text("A dispatch in a lane of device '{}' has no executable of this device.",
-                            device_.info().id));
+  assert(command.executable->device() == lane_.device());
   const auto& executable = static_cast<const VulkanExecutable&>(*command.executable);
   const device::Artefact& artefact = executable.artefact();
   const auto operands = submission_.recording->operands(command);
-  if (operands.size() != artefact.schema.slots.size())
-    return Error(Errc::invalid_argument,
-                 base::text("Kernel '{}' takes {} arguments, and is given {}.", artefact.kernel,
-                            artefact.schema.slots.size(), operands.size()));
   const Limits& limits = device_.info().limits;
-  auto groups =
-      device::groups_for(artefact, command.items, limits, device_.info().id, executable.row_groups());
-  if (!groups) return std::move(groups).error();
-  const bool in_rows = groups->x > limits.groups.x;
+  const Extent3 groups = device::groups_for(artefact, command.items);
+  const bool in_rows = groups.x > limits.groups.x;
   auto pipeline = in_rows ? executable.row_pipeline() : executable.pipeline();
   if (!pipeline)
     return std::move(pipeline).error().with_context(
-        base::text("for a grid of {} workgroups in x, over the limit of '{}' ({})", groups->x,
+        base::text("for a grid of {} workgroups in x, over the limit of '{}' ({})", groups.x,
                    device_.info().id, limits.groups.x));
 
   lane_.parameters_.assign(executable.parameter_bytes(), std::byte{0});
@@ -211,9 +190,9 @@ Result<void> Encoder::dispatch(const device::Command& command) {
     if (auto passed = pass(executable, slot, operands[slot]); !passed) return passed;
   if (auto begun = before_command(); !begun) return begun;
   if (auto bound = bind(executable, *pipeline); !bound) return bound;
-  if (in_rows) return dispatch_rows(groups->x), Result<void>();
-  device_.vk.CmdDispatch(flight_->commands, static_cast<std::uint32_t>(groups->x),
-                         static_cast<std::uint32_t>(groups->y), static_cast<std::uint32_t>(groups->z));
+  if (in_rows) return dispatch_rows(groups.x), Result<void>();
+  device_.vk.CmdDispatch(batch_->commands, static_cast<std::uint32_t>(groups.x),
+                         static_cast<std::uint32_t>(groups.y), static_cast<std::uint32_t>(groups.z));
   return {};
 }
 
@@ -223,8 +202,8 @@ void Encoder::dispatch_rows(std::uint64_t groups) {
   const std::uint64_t width = device_.info().limits.groups.x;
   const auto rows = static_cast<std::uint32_t>(groups / width),
              rest = static_cast<std::uint32_t>(groups % width);
-  device_.vk.CmdDispatch(flight_->commands, static_cast<std::uint32_t>(width), rows, 1);
-  if (rest != 0) device_.vk.CmdDispatchBase(flight_->commands, 0, rows, 0, rest, 1, 1);
+  device_.vk.CmdDispatch(batch_->commands, static_cast<std::uint32_t>(width), rows, 1);
+  if (rest != 0) device_.vk.CmdDispatchBase(batch_->commands, 0, rows, 0, rest, 1, 1);
 }
 
 /// Puts one argument where the kernel looks for it.
@@ -232,45 +211,26 @@ Result<void> Encoder::pass(const VulkanExecutable& executable, std::size_t slot,
   using Passing = device::Passing;
   const Passing& passing = executable.artefact().passing[slot];
   std::byte* const parameter = lane_.parameters_.data() + passing.offset;
-  const auto refused = [&](Errc code, std::string what) {
-    return Error(
-        code, base::text("Argument {} ('{}') of kernel '{}' {}.", slot,
-                         executable.artefact().schema.slots[slot].name, executable.artefact().kernel, what));
-  };
   if (passing.kind == Passing::Kind::bytes) {
-    const std::uint32_t size = executable.artefact().schema.slots[slot].size;
     const std::span<const std::byte> value = operand.value();
-    if (value.size() != size)
-      return refused(Errc::invalid_argument, base::text("has {} bytes instead of {}", value.size(), size));
-    std::memcpy(parameter, value.data(), size);
+    assert(value.size() == executable.artefact().schema.slots[slot].size);
+    std::memcpy(parameter, value.data(), value.size());
     return {};
   }
-  auto range = range_of(operand);
-  if (!range)
-    return std::move(range).error().with_context(
-        base::text("as argument {} of kernel '{}'", slot, executable.artefact().kernel));
-  flight_->use(*range->buffer, operand.object);
+  const Range range = range_of(operand);
+  batch_->use(*range.buffer, operand.object);
   if (writes(operand.access))
-    if (auto settled = before_write(*range->buffer); !settled) return settled;
+    if (auto settled = before_write(*range.buffer); !settled) return settled;
   if (passing.kind == Passing::Kind::descriptor) {
-    const Limits& limits = device_.info().limits;
-    if (range->bytes > limits.descriptor_range.count)
-      return refused(Errc::unsupported,
-                     base::text("has {} bytes, more than device '{}' binds at once ({} bytes)", range->bytes,
-                                device_.info().id, limits.descriptor_range.count));
-    if (range->offset % limits.offset_alignment != 0)
-      return refused(Errc::unsupported,
-                     base::text("begins at byte {}, and device '{}' binds at multiples of {}", range->offset,
-                                device_.info().id, limits.offset_alignment));
     const auto& bindings = executable.bindings();
     const auto at = std::lower_bound(bindings.begin(), bindings.end(), passing.binding) - bindings.begin();
     // A range cannot be empty; one byte is less than any element wider than that.
-    const bool empty = range->bytes == 0;
-    lane_.set_[static_cast<std::size_t>(at)] = {range->buffer->handle(), empty ? 0 : range->offset,
-                                                empty ? 1 : range->bytes};
+    const bool empty = range.bytes == 0;
+    lane_.set_[static_cast<std::size_t>(at)] = {range.buffer->handle(), empty ? 0 : range.offset,
+                                                empty ? 1 : range.bytes};
     return {};
   }
-  const std::uint64_t address = range->buffer->address() + range->offset;
+  const std::uint64_t address = range.buffer->address() + range.offset;
   std::memcpy(parameter, &address, sizeof(address));
   if (passing.kind == Passing::Kind::span)
     std::memcpy(parameter + sizeof(address), &operand.count, sizeof(operand.count));
@@ -278,11 +238,11 @@ Result<void> Encoder::pass(const VulkanExecutable& executable, std::size_t slot,
 }
 
 Result<void> Encoder::bind(const VulkanExecutable& executable, VkPipeline pipeline) {
-  const VkCommandBuffer commands = flight_->commands;
+  const VkCommandBuffer commands = batch_->commands;
   std::vector<std::byte>& parameters = lane_.parameters_;
   if (const auto binding = executable.spilled()) {
-    auto piece = lane_.staging_.take(flight_->staging, parameters.size(),
-                                     device_.info().limits.offset_alignment, true);
+    auto piece =
+        lane_.staging_.take(batch_->staging, parameters.size(), device_.info().limits.offset_alignment, true);
     if (!piece) return std::move(piece).error();
     std::memcpy(piece->host(), parameters.data(), parameters.size());
     const auto& bindings = executable.bindings();
@@ -302,7 +262,7 @@ Result<void> Encoder::bind(const VulkanExecutable& executable, VkPipeline pipeli
 }
 
 Result<void> Encoder::bind_set(const VulkanExecutable& executable) {
-  auto set = flight_->sets.take(executable);
+  auto set = batch_->sets.take(executable);
   if (!set) return std::move(set).error();
   std::vector<VkWriteDescriptorSet>& writes = lane_.writes_;
   writes.clear();
@@ -317,7 +277,7 @@ Result<void> Encoder::bind_set(const VulkanExecutable& executable) {
   }
   device_.vk.UpdateDescriptorSets(device_.handle(), static_cast<std::uint32_t>(writes.size()), writes.data(),
                                   0, nullptr);
-  device_.vk.CmdBindDescriptorSets(flight_->commands, VK_PIPELINE_BIND_POINT_COMPUTE, executable.layout(), 0,
+  device_.vk.CmdBindDescriptorSets(batch_->commands, VK_PIPELINE_BIND_POINT_COMPUTE, executable.layout(), 0,
                                    1, &*set, 0, nullptr);
   lane_.last_set_ = lane_.set_;
   return {};
@@ -326,9 +286,9 @@ Result<void> Encoder::bind_set(const VulkanExecutable& executable) {
 /// Saves downloads in place from a write that comes after them: those of this recording by copying now,
 /// before the write; those of earlier submissions by doing them now.
 Result<void> Encoder::before_write(VulkanBuffer& buffer) {
-  std::vector<Flight::Download>& downloads = flight_->downloads;
+  std::vector<Batch::Download>& downloads = batch_->downloads;
   for (std::size_t i = 0; i < downloads.size(); ++i) {
-    const Flight::Download old = downloads[i];
+    const Batch::Download old = downloads[i];
     if (!old.in_place || old.from != &buffer) continue;
     downloads.erase(downloads.begin() + static_cast<std::ptrdiff_t>(i--));
     if (auto staged = stage_download({old.from, old.offset, old.bytes}, old.target); !staged) return staged;
@@ -344,7 +304,7 @@ Result<void> Encoder::before_command() {
                                         .pNext = nullptr,
                                         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
                                         .pInheritanceInfo = nullptr};
-    if (const VkResult r = device_.vk.BeginCommandBuffer(flight_->commands, &info); r != VK_SUCCESS)
+    if (const VkResult r = device_.vk.BeginCommandBuffer(batch_->commands, &info); r != VK_SUCCESS)
       return device_.failed(r, "vkBeginCommandBuffer",
                             base::text("Device '{}' does not take commands.", device_.info().id));
     begun_ = true;
@@ -359,27 +319,27 @@ void Encoder::barrier(VkPipelineStageFlags stages, VkAccessFlags access) {
                             .pNext = nullptr,
                             .srcAccessMask = device_writes,
                             .dstAccessMask = access};
-  device_.vk.CmdPipelineBarrier(flight_->commands, device_stages, stages, 0, 1, &all, 0, nullptr, 0, nullptr);
+  device_.vk.CmdPipelineBarrier(batch_->commands, device_stages, stages, 0, 1, &all, 0, nullptr, 0, nullptr);
 }
 
 void Encoder::copy_bytes(VulkanBuffer& from, std::uint64_t from_offset, VulkanBuffer& to,
                          std::uint64_t to_offset, std::uint64_t bytes) {
   const VkBufferCopy region{.srcOffset = from_offset, .dstOffset = to_offset, .size = bytes};
-  device_.vk.CmdCopyBuffer(flight_->commands, from.handle(), to.handle(), 1, &region);
+  device_.vk.CmdCopyBuffer(batch_->commands, from.handle(), to.handle(), 1, &region);
 }
 
 /// Ends the command buffer, and does what the host does in place: last, so that nothing was written where it
 /// fails.
 Result<void> Encoder::finish() {
-  flight_->has_commands = begun_;
+  batch_->has_commands = begun_;
   if (begun_) {
     // The host may read what it can reach as soon as the timeline says so.
     barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
-    if (const VkResult r = device_.vk.EndCommandBuffer(flight_->commands); r != VK_SUCCESS)
+    if (const VkResult r = device_.vk.EndCommandBuffer(batch_->commands); r != VK_SUCCESS)
       return device_.failed(r, "vkEndCommandBuffer",
                             base::text("Device '{}' does not take commands.", device_.info().id));
   }
-  return flight_->write();
+  return batch_->write();
 }
 
 }  // namespace vulkan

@@ -18,12 +18,12 @@ namespace vulkan {
 /// Threads: one thread at a time.
 class Encoder {
  public:
-  Encoder(VulkanLane& lane, Flight& flight, const device::Submission& submission);
+  Encoder(VulkanLane& lane, Batch& batch, const device::Submission& submission);
 
   /// Errors: out_of_memory, device_lost, invalid_argument and unsupported, naming the slot.
   Result<void> encode();
-  /// The flight that the end of the recording went into; null where there is none any more.
-  Flight* flight() const noexcept { return flight_; }
+  /// The batch that the end of the recording went into; null where there is none any more.
+  Batch* batch() const noexcept { return batch_; }
 
  private:
   /// Bytes [offset, offset + bytes) of a buffer.
@@ -47,7 +47,7 @@ class Encoder {
   Result<void> go_ahead();
   Result<void> finish();
 
-  Result<Range> range_of(const Operand& operand);
+  Range range_of(const Operand& operand) const;
   Result<void> before_write(VulkanBuffer& buffer);
   Result<void> before_command();
   void barrier(VkPipelineStageFlags stages, VkAccessFlags access);
@@ -56,7 +56,7 @@ class Encoder {
 
   VulkanLane& lane_;
   VulkanDevice& device_;
-  Flight* flight_;
+  Batch* batch_;
   const device::Submission& submission_;
   const bool ready_;     // every wait of this submission is given to the queue, or reached if it is foreign
   bool leading_ = true;  // only uploads so far

@@ -157,7 +157,6 @@ Result<std::shared_ptr<device::BufferBase>> VulkanDevice::adopt_memory(const Nat
 
 Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::adopt(std::shared_ptr<VulkanDevice> device,
                                                           const NativeMemory& memory, Release release) {
-  if (auto fits = device::fits(memory.bytes, device->info()); !fits) return std::move(fits).error();
   auto buffer = base::make_own<VulkanBuffer>(std::move(device), memory.bytes, device::MemoryUse::device);
   if (auto used = buffer->use(memory); !used) return std::move(used).error();
   buffer->release_ = std::move(release);
@@ -170,7 +169,6 @@ Result<void> VulkanBuffer::use(const NativeMemory& memory) {
     return Error(Errc::invalid_argument,
                  base::text("Memory that the host brings to device '{}' {}.", device.info().id, what));
   };
-  if (memory.bytes.count == 0) return refused("has no bytes");
   if (memory.buffer == 0 && memory.memory == 0) return refused("is neither a VkBuffer nor a VkDeviceMemory");
   if (memory.buffer != 0) {
     hosts_ = memory;

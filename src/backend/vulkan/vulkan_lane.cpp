@@ -1,5 +1,6 @@
 #include "backend/vulkan/vulkan_lane.hpp"
 
+#include <cassert>
 #include <utility>
 
 #include "backend/vulkan/vulkan_encoder.hpp"
@@ -17,7 +18,7 @@ Result<std::unique_ptr<VulkanLane>> VulkanLane::create(std::shared_ptr<VulkanDev
   if (const Error* lost = device->lost()) return *lost;
   std::unique_ptr<VulkanLane> lane(new VulkanLane(std::move(device)));
   VulkanDevice& owner = lane->vulkan();
-  auto timeline = VulkanTimeline::create(owner.self(), VulkanTimeline::MovedBy::lane);
+  auto timeline = VulkanTimeline::create(owner.self(), VulkanTimeline::SignaledBy::lane);
   if (!timeline) return std::move(timeline).error();
   lane->timeline_ = *timeline;
   lane->timeline_base_ = *timeline;
@@ -37,16 +38,16 @@ Result<std::unique_ptr<VulkanLane>> VulkanLane::create(std::shared_ptr<VulkanDev
 LaneWork::~LaneWork() {
   if (!timeline) return;  // it was not made
   VulkanDevice& device = timeline->device();
-  for (Flight* flight : flights.in_flight()) flight->retire(staging);
-  flights.clear();
+  for (Batch* batch : batches.in_flight()) batch->retire(staging);
+  batches.clear();
   if (pool != VK_NULL_HANDLE) device.vk.DestroyCommandPool(device.handle(), pool, nullptr);
 }
 
-Result<void> LaneWork::give(device::PendingSubmission& submission) {
-  const auto& flight = static_cast<const Flight&>(submission);
-  return timeline->device().queue().give(*timeline, flight.value,
-                                         flight.has_commands ? flight.commands : VK_NULL_HANDLE, flight.waits,
-                                         flight.signals);
+Result<void> LaneWork::submit_to_driver(device::PendingSubmission& submission) {
+  const auto& batch = static_cast<const Batch&>(submission);
+  return timeline->device().queue().give(*timeline, batch.value,
+                                         batch.has_commands ? batch.commands : VK_NULL_HANDLE, batch.waits,
+                                         batch.signals);
 }
 
 bool LaneWork::has_ended() noexcept {
@@ -66,40 +67,30 @@ VulkanLane::~VulkanLane() {
 
 Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
   if (const Error* lost = vulkan().lost()) return *lost;
-  for (const device::TimelinePoint& point : submission.waits)
-    if (!point.timeline || point.timeline->owner() != device().get())
-      return Error(Errc::invalid_argument,
-                   base::text("A lane of device '{}' cannot wait for a timeline of another device.",
-                              vulkan().info().id));
-  for (const device::TimelinePoint& point : submission.signals)
-    if (!point.timeline || point.timeline->owner() != device().get() || !point.timeline->is_foreign())
-      return Error(Errc::invalid_argument,
-                   base::text("A lane of device '{}' cannot signal a timeline that was not brought to it.",
-                              vulkan().info().id));
   auto ready = vulkan().pending().ready(*work_, submission.waits);
   if (!ready) return std::move(ready).error();
   ready_ = *ready;
   const std::uint64_t before = last_;
-  auto flight = next_flight();
-  if (!flight) return std::move(flight).error();
-  (*flight)->recording = submission.recording;
-  Encoder encoder(*this, **flight, submission);
+  auto batch = next_batch();
+  if (!batch) return std::move(batch).error();
+  (*batch)->recording = submission.recording;
+  Encoder encoder(*this, **batch, submission);
   auto done = encoder.encode();
   if (done)
-    done = launch(*encoder.flight(), submission.waits, submission.signals);
-  else if (encoder.flight())
-    discard(*encoder.flight());
+    done = launch(*encoder.batch(), submission.waits, submission.signals);
+  else if (encoder.batch())
+    discard(*encoder.batch());
   if (done) return last_;
   // Parts of large uploads may have gone ahead: nothing of this submission is left running.
   if (last_ != before) (void)timeline_->wait(last_, Instant::max());
   return std::move(done).error();
 }
 
-Result<Flight*> VulkanLane::next_flight() {
-  collect(!flights_.has_idle() && !flights_.in_flight().empty() ? timeline_->reached() : 0);
-  auto flight = flights_.take([this]() -> Result<std::unique_ptr<Flight>> {
+Result<Batch*> VulkanLane::next_batch() {
+  collect(!batches_.has_idle() && !batches_.in_flight().empty() ? timeline_->reached() : 0);
+  auto batch = batches_.take([this]() -> Result<std::unique_ptr<Batch>> {
     VulkanDevice& device = vulkan();
-    auto made = std::make_unique<Flight>(device);
+    auto made = std::make_unique<Batch>(device);
     const VkCommandBufferAllocateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                            .pNext = nullptr,
                                            .commandPool = work_->pool,
@@ -113,67 +104,63 @@ Result<Flight*> VulkanLane::next_flight() {
     made->commands = commands;
     return made;
   });
-  if (!flight) return flight;
-  (*flight)->serial = vulkan().next_serial();
-  (*flight)->value = last_ + 1;
-  return flight;
+  if (!batch) return batch;
+  (*batch)->serial = vulkan().next_serial();
+  (*batch)->value = last_ + 1;
+  return batch;
 }
 
-Result<void> VulkanLane::launch(Flight& flight, std::span<const device::TimelinePoint> waits,
+Result<void> VulkanLane::launch(Batch& batch, std::span<const device::TimelinePoint> waits,
                                 std::span<const device::TimelinePoint> signals) {
-  flight.value = last_ + 1;
-  flight.promise(timeline_);
-  flight.waits.assign(waits.begin(), waits.end());
-  flight.signals.assign(signals.begin(), signals.end());
+  batch.value = last_ + 1;
+  batch.promise(timeline_);
+  batch.waits.assign(waits.begin(), waits.end());
+  batch.signals.assign(signals.begin(), signals.end());
   device::PendingSubmissions& pending = vulkan().pending();
-  if (auto taken = ready_ ? work_->give(flight) : pending.add(*work_, flight); !taken)
-    return discard(flight), taken;
-  if (ready_) pending.given(*work_, flight.value);
-  last_ = flight.value;
-  flights_.start(flight);
+  if (auto taken = ready_ ? work_->submit_to_driver(batch) : pending.add(*work_, batch); !taken)
+    return discard(batch), taken;
+  if (ready_) pending.submitted(*work_, batch.value);
+  last_ = batch.value;
+  batches_.start(batch);
   return {};
 }
 
-Result<Flight*> VulkanLane::launch_part(Flight& flight) {
-  auto recording = flight.recording;
-  if (auto launched = launch(flight, {}, {}); !launched) return std::move(launched).error();
+Result<Batch*> VulkanLane::launch_part(Batch& batch) {
+  auto recording = batch.recording;
+  if (auto launched = launch(batch, {}, {}); !launched) return std::move(launched).error();
   if (staging_.is_full()) {
     // This one at least will give back what it holds; others may have downloads that no caller has waited for yet.
-    const std::uint64_t value = flights_.first_with_staging()->value;
+    const std::uint64_t value = batches_.first_with_staging()->value;
     if (auto reached = timeline_->wait(value, Instant::max()); !reached) return std::move(reached).error();
     collect(value);
   }
-  auto next = next_flight();
+  auto next = next_batch();
   if (next) (*next)->recording = std::move(recording);
   return next;
 }
 
-void VulkanLane::discard(Flight& flight) noexcept {
-  flight.retire(staging_);
-  flights_.give_back(flight);
+void VulkanLane::discard(Batch& batch) noexcept {
+  batch.retire(staging_);
+  batches_.give_back(batch);
 }
 
-/// Retires flights that have completed and whose downloads were delivered.
+/// Retires batches that have completed and whose downloads were delivered.
 void VulkanLane::collect(std::uint64_t reached) noexcept {
-  flights_.collect(reached, [this](Flight& flight) { flight.retire(staging_); });
+  batches_.collect(reached, [this](Batch& batch) { batch.retire(staging_); });
 }
 
 Result<void> VulkanLane::wait(std::uint64_t value, Instant until) {
-  if (value > last_)
-    return Error(
-        Errc::invalid_argument,
-        base::text("A lane of device '{}' that has submitted up to {} cannot be waited for until {}.",
-                   vulkan().info().id, last_, value));
+  assert(value <= last_);
   if (auto reached = timeline_->wait(value, until); !reached) return reached;
-  for (Flight* flight : flights_.in_flight())
-    if (flight->value <= value)
-      if (auto delivered = flight->deliver(); !delivered) return delivered;
+  for (Batch* batch : batches_.in_flight())
+    if (batch->value <= value)
+      if (auto delivered = batch->deliver(); !delivered) return delivered;
   collect(value);
   return {};
 }
 
 void VulkanLane::abandon() noexcept {
-  for (Flight* flight : flights_.in_flight()) flight->abandon();
+  for (Batch* batch : batches_.in_flight()) batch->abandon();
 }
 
 }  // namespace vulkan

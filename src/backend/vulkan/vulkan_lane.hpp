@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
+#include "backend/vulkan/vulkan_batch.hpp"
 #include "backend/vulkan/vulkan_device.hpp"
-#include "backend/vulkan/vulkan_flight.hpp"
 #include "backend/vulkan/vulkan_staging.hpp"
 #include "backend/vulkan/vulkan_timeline.hpp"
-#include "device/flights.hpp"
+#include "device/batches.hpp"
 #include "device/lane_base.hpp"
 #include "device/pending_submissions.hpp"
 #include "device/timeline.hpp"
@@ -24,7 +24,7 @@ struct LaneWork final : device::SubmittingLane {
   explicit LaneWork(VulkanDevice& device) : staging(device) {}
   /// The device has reached all that the timeline was scheduled for, or is lost.
   ~LaneWork() override;
-  Result<void> give(device::PendingSubmission& submission) override;
+  Result<void> submit_to_driver(device::PendingSubmission& submission) override;
   device::ScheduledTimeline& lane_timeline() const noexcept override { return *timeline; }
   /// Whether the device has finished all of it. Never blocks.
   bool has_ended() noexcept;
@@ -32,7 +32,7 @@ struct LaneWork final : device::SubmittingLane {
   std::shared_ptr<VulkanTimeline> timeline;
   VkCommandPool pool = VK_NULL_HANDLE;
   Staging staging;
-  device::Flights<Flight> flights;
+  device::Batches<Batch> batches;
   std::unique_ptr<LaneWork> next;
 };
 
@@ -51,22 +51,22 @@ class VulkanLane final : public device::LaneBase {
  private:
   friend class Encoder;
   explicit VulkanLane(std::shared_ptr<VulkanDevice> device);
-  /// A flight to record the next submission into.
-  Result<Flight*> next_flight();
-  /// Hands a recorded flight to the queue, or keeps it pending. Retires it if that fails.
-  Result<void> launch(Flight& flight, std::span<const device::TimelinePoint> waits,
+  /// A batch to record the next submission into.
+  Result<Batch*> next_batch();
+  /// Hands a recorded batch to the queue, or keeps it pending. Retires it if that fails.
+  Result<void> launch(Batch& batch, std::span<const device::TimelinePoint> waits,
                       std::span<const device::TimelinePoint> signals);
-  /// Launches the beginning of a recording ahead of the rest and returns the flight to continue with, once there is staging
+  /// Launches the beginning of a recording ahead of the rest and returns the batch to continue with, once there is staging
   /// memory for it within the budget.
-  Result<Flight*> launch_part(Flight& flight);
-  void discard(Flight& flight) noexcept;
+  Result<Batch*> launch_part(Batch& batch);
+  void discard(Batch& batch) noexcept;
   void collect(std::uint64_t reached) noexcept;
   VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
 
   std::unique_ptr<LaneWork> work_;
   std::shared_ptr<VulkanTimeline>& timeline_ = work_->timeline;
   Staging& staging_ = work_->staging;
-  device::Flights<Flight>& flights_ = work_->flights;
+  device::Batches<Batch>& batches_ = work_->batches;
   std::shared_ptr<device::Timeline> timeline_base_;
   std::uint64_t last_ = 0;  // value of the last submission
   bool ready_ = false;      // the submission that is made can be given to the driver at once

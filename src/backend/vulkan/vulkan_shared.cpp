@@ -159,12 +159,12 @@ Result<void> VulkanDevice::shares_timelines() const {
 
 Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::share(std::shared_ptr<VulkanDevice> device) {
   if (const Error* lost = device->lost()) return *lost;
-  auto timeline = base::own(new VulkanTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new VulkanTimeline(std::move(device), SignaledBy::others));
   const VkExportSemaphoreCreateInfo given{.sType = VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO,
                                           .pNext = nullptr,
                                           .handleTypes = semaphore_file};
   if (auto made = timeline->create_semaphore(&given); !made) return std::move(made).error();
-  timeline->turns_.emplace(*timeline);
+  timeline->pending_signals_.emplace(*timeline);
   return timeline;
 }
 

@@ -24,16 +24,16 @@ std::uint64_t nanoseconds_until(Instant until) {
 
 }  // namespace
 
-VulkanTimeline::VulkanTimeline(std::shared_ptr<VulkanDevice> device, MovedBy by)
+VulkanTimeline::VulkanTimeline(std::shared_ptr<VulkanDevice> device, SignaledBy by)
     : ScheduledTimeline(device, device->pending(), by) {}
 
 VulkanDevice& VulkanTimeline::device() const noexcept { return static_cast<VulkanDevice&>(*device_); }
 
 Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr<VulkanDevice> device,
-                                                               MovedBy by) {
+                                                               SignaledBy by) {
   if (const Error* lost = device->lost()) return *lost;
   auto timeline = base::own(new VulkanTimeline(std::move(device), by));
-  if (by == MovedBy::host) return timeline;
+  if (by == SignaledBy::host) return timeline;
   if (auto made = timeline->create_semaphore(nullptr); !made) return std::move(made).error();
   return timeline;
 }
@@ -57,7 +57,7 @@ Result<void> VulkanTimeline::create_semaphore(const void* next) {
 
 std::shared_ptr<VulkanTimeline> VulkanTimeline::adopt(std::shared_ptr<VulkanDevice> device,
                                                       VkSemaphore semaphore) {
-  auto timeline = base::own(new VulkanTimeline(std::move(device), MovedBy::others));
+  auto timeline = base::own(new VulkanTimeline(std::move(device), SignaledBy::others));
   timeline->semaphore_ = semaphore;
   timeline->is_hosts_ = true;
   return timeline;
@@ -82,7 +82,7 @@ VkResult VulkanTimeline::ask() noexcept {
 }
 
 std::uint64_t VulkanTimeline::reached() noexcept {
-  if (moved_by() != MovedBy::host && !device_->lost() && seen() < scheduled()) (void)ask();
+  if (signaled_by() != SignaledBy::host && !device_->lost() && seen() < scheduled()) (void)ask();
   return seen();
 }
 
@@ -92,7 +92,7 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
   if (seen() >= value) return {};
   if (scheduled() < value)
     if (auto scheduled = pending_.wait_scheduled(*this, value, until); !scheduled) return scheduled;
-  if (moved_by() == MovedBy::host) return {};
+  if (signaled_by() == SignaledBy::host) return {};
   const VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                  .pNext = nullptr,
                                  .flags = 0,
@@ -103,7 +103,7 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
   VkResult r = VK_TIMEOUT;
   bool reached = false, answers = true;
   while (!reached && answers && !owner.lost()) {
-    const Instant rest = owner.sleep_until(until);
+    const Instant rest = owner.next_check(until);
     r = owner.vk.WaitSemaphores(owner.handle(), &info, nanoseconds_until(rest));
     reached = r == VK_SUCCESS;
     if (r == VK_ERROR_DEVICE_LOST) owner.lose("vkWaitSemaphores");
@@ -120,8 +120,8 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
   if (const Error* lost = owner.lost()) return *lost;
   if (reached) {
     raise(value);
-    if (turns_)
-      if (auto why = turns_->broken(value)) return *std::move(why);
+    if (pending_signals_)
+      if (auto why = pending_signals_->failure_of(value)) return *std::move(why);
     return {};
   }
   if (answers)
@@ -135,7 +135,7 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
 }
 
 Result<void> VulkanTimeline::signal(std::uint64_t value) {
-  if (!turns_) return ScheduledTimeline::signal(value);
+  if (!pending_signals_) return ScheduledTimeline::signal(value);
   VulkanDevice& owner = device();
   const VkSemaphoreSignalInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
                                    .pNext = nullptr,

@@ -6,8 +6,8 @@
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
 #include "base/descriptor.hpp"
+#include "device/pending_signals.hpp"
 #include "device/scheduled_timeline.hpp"
-#include "device/turns.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -20,7 +20,7 @@ class VulkanDevice;
 /// Threads: thread-safe.
 class VulkanTimeline final : public device::ScheduledTimeline {
  public:
-  static Result<std::shared_ptr<VulkanTimeline>> create(std::shared_ptr<VulkanDevice> device, MovedBy by);
+  static Result<std::shared_ptr<VulkanTimeline>> create(std::shared_ptr<VulkanDevice> device, SignaledBy by);
   /// Wraps the host's own semaphore, which outlives the timeline.
   static std::shared_ptr<VulkanTimeline> adopt(std::shared_ptr<VulkanDevice> device, VkSemaphore semaphore);
   /// Creates a timeline that lanes of another driver move too. That driver opens its semaphore from `file`.
@@ -35,18 +35,20 @@ class VulkanTimeline final : public device::ScheduledTimeline {
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   VulkanDevice& device() const noexcept;
-  device::Turns* turns() noexcept override { return turns_ ? &*turns_ : nullptr; }
+  device::PendingSignals* pending_signals() noexcept override {
+    return pending_signals_ ? &*pending_signals_ : nullptr;
+  }
   /// Returns null if the host moves the timeline.
   VkSemaphore semaphore() const noexcept { return semaphore_; }
 
  private:
-  VulkanTimeline(std::shared_ptr<VulkanDevice> device, MovedBy by);
+  VulkanTimeline(std::shared_ptr<VulkanDevice> device, SignaledBy by);
   Result<void> create_semaphore(const void* next);
   VkResult ask() noexcept;
 
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
-  bool is_hosts_ = false;               // the host destroys it
-  std::optional<device::Turns> turns_;  // of a shared one
+  bool is_hosts_ = false;                                  // the host destroys it
+  std::optional<device::PendingSignals> pending_signals_;  // of a shared one
 };
 
 }  // namespace vulkan

@@ -119,7 +119,7 @@ class Barrier {
   TimelinePoint point(DeviceBase& device) const {
     NativePoint native{.backend = "cuda"};
     native.queue = reinterpret_cast<std::uintptr_t>(stream_);
-    return {good(device.native_door()->adopt_timeline(native)), 1};
+    return {good(device.native_interop()->adopt_timeline(native)), 1};
   }
 
  private:

@@ -23,7 +23,7 @@ std::shared_ptr<DeviceBase> open_keeping(Bytes kept) {
 /// Waits for the device, so that the driver releases the memory that pools keep above their threshold. Memory freed before
 /// is in its pool by then.
 void settle(const std::shared_ptr<DeviceBase>& device) {
-  (void)device->native_door()->native_memory(
+  (void)device->native_interop()->native_memory(
       *good(device->create_buffer({.bytes = 16_B, .account = nullptr})));
 }
 

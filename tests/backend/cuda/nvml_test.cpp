@@ -48,8 +48,8 @@ TEST_CASE("each device has its values of NVML, or the reason for their absence",
   REQUIRE(metrics.devices.size() == 2);
   CHECK(metrics.devices[0].device == "cuda:0");
   CHECK(metrics.devices[1].device == "cpu:0");
-  all_absent(metrics.devices[1], "Backend 'cpu' has no monitor of its devices.");
-  all_absent(Device().monitor(), "holds no device");
+  all_absent(metrics.devices[1], "Backend 'cpu' has no monitor for its devices.");
+  all_absent(Device().monitor(), "handle is empty");
   const AdapterInfo& info = runtime.devices().at(0).info();
   CHECK(info.driver_version == 13000);
   const Monitoring& cuda = metrics.devices[0];

@@ -297,10 +297,10 @@ TEST_CASE("a lane waits for a semaphore of another driver on the device, and sig
   const auto before = stand_in.alive();
   const long files = open_files();
   {
-    NativeDoor& door = *base::state_of(pool.devices().front())->native_door();
+    NativeInterop& interop = *base::state_of(pool.devices().front())->native_interop();
     const auto original = std::make_shared<FileTimeline>();
     SharedTimeline shared{original, base::Descriptor(original->another_file())};
-    const auto timeline = good(door.open_shared_timeline(shared));
+    const auto timeline = good(interop.open_shared_timeline(shared));
     CHECK_FALSE(shared.file);  // the driver's
     CHECK(timeline->is_foreign());
     for (unsigned seed = 1; seed <= 10; ++seed) {
@@ -343,24 +343,24 @@ TEST_CASE("a lane waits for a semaphore of another driver on the device, and sig
 TEST_CASE("a semaphore that the driver refuses is closed once, by its exporter", "[cuda][shared]") {
   const StandIn stand_in;
   ContextPool pool = ContextPool::open({.backends = {"cuda"}, .cuda_driver = WYE_STAND_IN_CUDA}).value();
-  NativeDoor& door = *base::state_of(pool.devices().front())->native_door();
+  NativeInterop& interop = *base::state_of(pool.devices().front())->native_interop();
   const auto original = std::make_shared<FileTimeline>();
   const long files = open_files();
   {
     SharedTimeline shared{original, base::Descriptor(original->another_file())};
     stand_in.fail("cuImportExternalSemaphore", 1, CUDA_ERROR_INVALID_HANDLE);
-    auto refused = door.open_shared_timeline(shared);
+    auto refused = interop.open_shared_timeline(shared);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().sentence() == "Device 'cuda:0' cannot import the semaphore of another driver.");
     CHECK(shared.file);
     CHECK(open_files() == files + 1);
     const Setting none("WYE_STANDIN_TIMELINES", "0");
-    CHECK(door.open_shared_timeline(shared).error() == Errc::unsupported);
+    CHECK(interop.open_shared_timeline(shared).error() == Errc::unsupported);
   }
   CHECK(open_files() == files);
   // A signal that the driver refuses fails the lane with the reason.
   SharedTimeline shared{original, base::Descriptor(original->another_file())};
-  const auto timeline = good(door.open_shared_timeline(shared));
+  const auto timeline = good(interop.open_shared_timeline(shared));
   Lease lease = pool.lease().value();
   auto buffer = lease.buffer<Word>(10).value();
   stand_in.fail("cuSignalExternalSemaphoresAsync", 1, CUDA_ERROR_NOT_PERMITTED);

@@ -312,8 +312,8 @@ TEST_CASE("the host signals for a lost CUDA device, and the waiter fails", "[cud
   Lease cuda = both.lease("cuda"), vulkan = both.lease("vulkan"), bystander = both.lease("vulkan");
   auto memory = share_words(vulkan, cuda);
   // The stream is at something without end.
-  auto never = good(base::state_of(vulkan.device())->native_door()->create_shared_timeline());
-  const auto on_cuda = good(base::state_of(cuda.device())->native_door()->open_shared_timeline(never));
+  auto never = good(base::state_of(vulkan.device())->native_interop()->create_shared_timeline());
+  const auto on_cuda = good(base::state_of(cuda.device())->native_interop()->open_shared_timeline(never));
   cuda.wait_for(SyncPoint(on_cuda, 1));
   cuda.fill(memory.on(cuda.device()), 3);
   memory.hand_over(cuda, vulkan).value();

@@ -29,7 +29,7 @@ TEST_CASE("memory is released to another driver and acquired from it, each as ha
   Halves halves;
   Rig rig({.wrap = halves.driver.wrap()});
   DeviceBase& device = rig.device();
-  auto shared = device.native_door()->create_shared(Bytes{length * sizeof(Word)});
+  auto shared = device.native_interop()->create_shared(Bytes{length * sizeof(Word)});
   if (!shared) {
     return skip(shared.error().sentence());
   }

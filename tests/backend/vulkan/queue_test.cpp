@@ -107,7 +107,7 @@ TEST_CASE("a wait for a destroyed lane fails", "[vulkan]") {
   CHECK(difference(rig.read(x), std::vector<Word>(length, 1)) == "");
 }
 
-TEST_CASE("a timeline only grows, and a lane's is moved by its lane", "[vulkan]") {
+TEST_CASE("a timeline only increases, and only a lane signals its own timeline", "[vulkan]") {
   Rig rig;
   const auto timeline = good(rig.device().create_timeline());
   CHECK(timeline->owner() == &rig.device());

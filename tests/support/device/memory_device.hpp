@@ -76,7 +76,7 @@ class MemoryDevice final : public device::DeviceBase {
     explicit CopyLane(std::shared_ptr<DeviceBase> device)
         : LaneBase(std::move(device)),
           reached_(std::make_shared<device::HostTimeline>(this->device().get(),
-                                                          device::HostTimeline::MovedBy::lane)),
+                                                          device::HostTimeline::SignaledBy::lane)),
           timeline_(reached_) {}
     Result<std::uint64_t> submit(const device::Submission& submission) override {
       if (const Error* lost = device()->lost()) return *lost;

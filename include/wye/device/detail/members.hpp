@@ -14,7 +14,7 @@ inline namespace v0 {
 
 namespace detail {
 
-/// Converts to anything. Never called: the conversions say how many initializers an aggregate takes.
+/// Converts to any type. Never called: the conversions tell how many initializers an aggregate takes.
 struct AnyValue {
   template <class U>
   operator U() const noexcept;  // NOLINT: implicit, as an initializer is
@@ -37,7 +37,7 @@ template <class T, class... Last, std::size_t... I>
 consteval bool takes(std::index_sequence<I...>) {
   return requires { T{AnyValueAt<I>{}..., Last{}...}; };
 }
-/// Whether `T{values, {values}, values}` is one.
+/// Returns whether `T{values, {values}, values}` is an initialization.
 template <class T, std::size_t... L, std::size_t... N, std::size_t... R>
 consteval bool takes_nested(std::index_sequence<L...>, std::index_sequence<N...>, std::index_sequence<R...>) {
   return requires { T{AnyValueAt<L>{}..., {AnyValueAt<N>{}...}, AnyValueAt<R>{}...}; };
@@ -45,14 +45,14 @@ consteval bool takes_nested(std::index_sequence<L...>, std::index_sequence<N...>
 template <std::size_t n>
 using Indices = std::make_index_sequence<n>;
 
-/// Initializers that aggregates are tried with; beyond, members stay unknown.
+/// The most initializers that are tried. Members of larger aggregates stay unknown.
 inline constexpr std::size_t most_initializers = 128;
-/// Members of one struct, those of nested structs not counted.
+/// The most members of one struct, without those of nested structs.
 inline constexpr std::size_t most_bound_members = 32;
-/// Numbers of one struct, those of nested structs and arrays counted.
+/// The most numbers of one struct, with those of nested structs and arrays.
 inline constexpr std::size_t most_members = 1024;
 
-/// Initializers of `T`. An array that is a member takes as many as it has elements: its braces are left out.
+/// Returns the number of initializers of `T`. A member array takes one for each element: its braces are left out.
 template <class T, std::size_t n = 0>
 consteval std::size_t initializers() {
   if constexpr (n > most_initializers)
@@ -63,7 +63,7 @@ consteval std::size_t initializers() {
     return n;
 }
 
-/// Of the `n` initializers of `T`, how many the member that begins with number `at` takes.
+/// Returns how many of the `n` initializers of `T` belong to the member that begins with number `at`.
 template <class T, std::size_t at, std::size_t n, std::size_t tried = n - at>
 consteval std::size_t initializers_of_member() {
   if constexpr (tried <= 1 || !takes_nested<T>(Indices<at>{}, Indices<2>{}, Indices<0>{}))
@@ -75,7 +75,7 @@ consteval std::size_t initializers_of_member() {
     return initializers_of_member<T, at, n, tried - 1>();
 }
 
-/// Members of `T`, which takes `n` initializers; 0 if one is a union.
+/// Returns the number of members of `T`, which takes `n` initializers; 0 if a member is a union.
 template <class T, std::size_t n, std::size_t at = 0, std::size_t members = 0>
 consteval std::size_t count_members() {
   if constexpr (at >= n)
@@ -86,7 +86,7 @@ consteval std::size_t count_members() {
     return count_members<T, n, at + initializers_of_member<T, at, n>(), members + 1>();
 }
 
-/// Members of a struct that structured bindings take apart; 0: it is none, or has too many.
+/// Returns the number of members that structured bindings decompose; 0 if `T` is no such struct or has too many.
 template <class T>
 consteval std::size_t bound_members() {
   if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || !reads_members<T>)
@@ -99,7 +99,7 @@ consteval std::size_t bound_members() {
     return count_members<T, n>() > most_bound_members ? 0 : count_members<T, n>();
 }
 
-/// Calls `f(members...)`. A member that is a bit-field reaches it as a copy.
+/// Calls `f(members...)`. Bit-fields are passed as copies.
 template <std::size_t n, class T, class F>
 void with_members(const T& value, F f) {
   if constexpr (n == 1) {
@@ -228,7 +228,7 @@ void with_members(const T& value, F f) {
 template <class M>
 void append_members(std::vector<SlotMember>& to, std::uint32_t offset);
 
-/// Appends the numbers of a struct; itself, as bytes of an unknown kind, if structured bindings cannot take it apart.
+/// Appends the numbers of a struct. If structured bindings cannot decompose it, appends it as bytes of an unknown kind.
 template <class T>
 void append_struct(std::vector<SlotMember>& to, std::uint32_t offset) {
   const std::size_t before = to.size();
@@ -278,7 +278,7 @@ void append_members(std::vector<SlotMember>& to, std::uint32_t offset) {
   }
 }
 
-/// The numbers of a plain struct, in order; empty for a number, and if they cannot be told.
+/// Returns the numbers of a plain struct, in order; empty for a number, or if they are unknown.
 template <class T>
 std::vector<SlotMember> members_of() {
   std::vector<SlotMember> members;

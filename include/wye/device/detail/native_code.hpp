@@ -15,9 +15,9 @@ namespace detail {
 
 /// One argument of a native function.
 struct NativeArgument {
-  std::uint64_t address = 0;         ///< of memory: where it is on the device
+  std::uint64_t address = 0;         ///< of memory: its device address
   std::uint64_t count = 0;           ///< of memory: elements
-  std::span<const std::byte> value;  ///< of anything else: its bytes
+  std::span<const std::byte> value;  ///< of a value: its bytes
 };
 
 }  // namespace detail

@@ -17,16 +17,16 @@ struct NativeMemory {
   std::uint64_t buffer = 0;   ///< Vulkan: VkBuffer
   std::uint64_t memory = 0;   ///< Vulkan: VkDeviceMemory
   std::uint64_t offset = 0;   ///< of the first byte in `memory`
-  std::uint64_t address = 0;  ///< what kernels know it by; CUDA: CUdeviceptr
+  std::uint64_t address = 0;  ///< the address in kernels; CUDA: CUdeviceptr
   Bytes bytes = {};
 };
 
-/// A point that a driver's object reaches.
+/// A point of a driver's semaphore, event or stream.
 struct NativePoint {
   std::string backend;
   std::uint64_t object = 0;  ///< Vulkan: VkSemaphore, a timeline; CUDA: CUevent
   std::uint64_t value = 0;
-  std::uint64_t queue = 0;  ///< CUDA, instead of `object`: CUstream, all that it was given so far
+  std::uint64_t queue = 0;  ///< CUDA, instead of `object`: CUstream, with all work submitted to it so far
 };
 
 /// Converts a handle of a driver to a number and back. Some handles are pointers on some machines.

@@ -38,10 +38,10 @@ class Operand {
  public:
   enum class Kind : std::uint8_t {
     none,
-    host,     ///< `data`, `count` elements of the caller's
-    buffer,   ///< `object` is a device buffer; `offset` and `count` say which elements
+    host,     ///< `count` elements at `data` in memory of the application
+    buffer,   ///< `count` elements of the device buffer `object`, from `offset`
     array,    ///< `object` is an array of the runtime
-    scratch,  ///< memory that lives as long as the job; `id` tells several apart
+    scratch,  ///< memory that is freed when the job has completed, with the number `id`
     value,    ///< bytes: a scalar or a struct
     address,  ///< the device address of `object`, with `access` to all of it
   };

@@ -16,10 +16,10 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// A command buffer and everything it needs until the device is done with it. A lane uses flights again.
+/// A command buffer and everything it needs until the device is done with it. A lane uses batches again.
 /// Threads: one thread at a time, with its lane.
-struct Flight : device::PendingSubmission {
-  explicit Flight(VulkanDevice& device) : sets(device) {}
+struct Batch : device::PendingSubmission {
+  explicit Batch(VulkanDevice& device) : sets(device) {}
 
   /// A copy to the host that is outstanding.
   struct Download {
@@ -30,7 +30,7 @@ struct Flight : device::PendingSubmission {
     bool in_place = false;  ///< straight out of the buffer
   };
 
-  /// A copy from the host that is done in place, before the flight is launched.
+  /// A copy from the host that is done in place, before the batch is launched.
   struct Upload {
     VulkanBuffer* to = nullptr;
     std::uint64_t offset = 0;
@@ -38,7 +38,7 @@ struct Flight : device::PendingSubmission {
     const std::byte* source = nullptr;
   };
 
-  /// Counts this flight among the uses of a buffer, once, and keeps it.
+  /// Counts this batch among the uses of a buffer, once, and keeps it.
   void use(VulkanBuffer& buffer, const std::shared_ptr<device::Retained>& handle);
   /// Does the uploads that are done in place.
   Result<void> write();

@@ -1,4 +1,4 @@
-#include "backend/vulkan/vulkan_flight.hpp"
+#include "backend/vulkan/vulkan_batch.hpp"
 
 #include <cstring>
 
@@ -6,14 +6,14 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-void Flight::use(VulkanBuffer& buffer, const std::shared_ptr<device::Retained>& handle) {
+void Batch::use(VulkanBuffer& buffer, const std::shared_ptr<device::Retained>& handle) {
   if (buffer.last_user.load(std::memory_order_relaxed) == serial) return;
   buffers.emplace_back(handle, &buffer);
   buffer.last_user.store(serial, std::memory_order_relaxed);
   buffer.uses.fetch_add(1, std::memory_order_relaxed);
 }
 
-Result<void> Flight::write() {
+Result<void> Batch::write() {
   for (const Upload& u : uploads) {
     std::memcpy(u.to->mapped() + u.offset, u.source, u.bytes);
     if (auto flushed = u.to->flush(u.offset, u.bytes); !flushed) return flushed;
@@ -22,12 +22,12 @@ Result<void> Flight::write() {
   return {};
 }
 
-void Flight::promise(const std::shared_ptr<VulkanTimeline>& timeline) {
+void Batch::promise(const std::shared_ptr<VulkanTimeline>& timeline) {
   for (const Download& d : downloads)
     if (d.in_place) d.from->promise({this, d.offset, d.bytes, d.target, timeline, value});
 }
 
-Result<void> Flight::deliver() {
+Result<void> Batch::deliver() {
   for (const Download& d : downloads) {
     if (!d.in_place)
       std::memcpy(d.target, d.from->host() + d.offset, d.bytes);
@@ -38,13 +38,13 @@ Result<void> Flight::deliver() {
   return {};
 }
 
-void Flight::abandon() noexcept {
+void Batch::abandon() noexcept {
   for (const Download& d : downloads)
     if (d.in_place) d.from->drop(this);
   downloads.clear();
 }
 
-void Flight::retire(Staging& from) noexcept {
+void Batch::retire(Staging& from) noexcept {
   abandon();
   uploads.clear();
   // Releases what `deliver` read: who sees no use any more may write the memory.

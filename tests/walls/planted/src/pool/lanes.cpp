@@ -1,0 +1,4 @@
+template <class Device>
+auto lane_of(Device& device) {
+  return device.create_lane();
+}
