@@ -98,7 +98,7 @@ TEST_CASE("more than the machine has is refused for now, in one sentence", "[bac
   auto second = device->create_buffer({.bytes = half, .account = account});
   REQUIRE_FALSE(second);
   CHECK(second.error() == Errc::out_of_memory);
-  CHECK(second.error().sentence().find("what is left of the budget of silicon") != std::string::npos);
+  CHECK(second.error().sentence().find("the rest of the budget of silicon") != std::string::npos);
   CHECK(account->held() == half);
   CHECK(device->memory().in_use == half);
 }

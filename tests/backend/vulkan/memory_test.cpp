@@ -157,7 +157,7 @@ TEST_CASE("buffers beyond the range of a descriptor work through addresses, also
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == Errc::unsupported);
   INFO(refused.error().sentence());
-  for (const std::string& part : {std::string("Argument 0 ('x') of kernel 'add'"), std::to_string(bytes),
+  for (const std::string& part : {std::string("Argument 'x' (slot 0) of kernel 'add'"), std::to_string(bytes),
                                   std::to_string(rig.device().info().limits.descriptor_range.count)})
     CHECK(refused.error().sentence().find(part) != std::string::npos);
 }

@@ -60,7 +60,7 @@ std::vector<std::string> Rig::messages() {
   return std::exchange(messages_, {});
 }
 
-std::unique_ptr<Lane> Rig::lane() { return std::make_unique<Lane>(good(device_->create_lane({}))); }
+std::unique_ptr<Lane> Rig::lane() { return good(Lane::create(*device_)); }
 
 std::shared_ptr<BufferBase> Rig::buffer(std::uint64_t bytes, MemoryUse use) {
   return good(device_->create_buffer({.bytes = Bytes{bytes}, .use = use, .account = nullptr}));
