@@ -2,10 +2,9 @@
 /// The implementation of ShaderCache.
 #include <wye/cache/shader_cache.hpp>
 
-#include <array>
+#include <atomic>
 #include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,7 +18,6 @@
 #include "base/process.hpp"
 #include "base/worker.hpp"
 #include "cache/descriptions.hpp"
-#include "cache/history.hpp"
 #include "cache/store/artefact_store.hpp"
 #include "cache/store/bundle.hpp"
 #include "cache/store/directory_store.hpp"
@@ -37,13 +35,15 @@ class HandleState;
 /// Finds executables in a table, or builds them: one build per key among all threads (single-flight), and among all
 /// processes that share a store.
 ///
-/// A hit by kernel takes one spin lock and looks up the program's id and the device: it computes no key. All else takes
-/// the mutex first. No lock is held during a build, a call of a driver or the store, a callback, or the end of an
-/// executable, except the claim on the key between processes.
+/// One spin lock guards table and builds. A hit by kernel looks up the program's id and the device: it computes no key.
+/// No lock is held during a build, a call of a driver or the store, a callback, or the end of an executable, except the
+/// claim on the key between processes.
 /// A build that a caller awaits with a deadline runs on its own thread, because compilers cannot be cancelled. If the
 /// deadline passes first, the build continues, and later calls use its result.
 /// Threads: thread-safe.
-class Cache final : public device::ExecutableProvider, public device::Reclaimable {
+class Cache final : public device::ExecutableProvider,
+                    public device::Reclaimable,
+                    public std::enable_shared_from_this<Cache> {
  public:
   /// Opens a cache.
   /// Errors: io; those of `Bundle::open`.
@@ -71,7 +71,7 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
 
   void clear();
   /// Stores the code that drivers made and that is not stored yet.
-  void save_driver_code();
+  void save_driver_code() noexcept;
   /// Whether a further executable would evict another one.
   bool is_full() const;
   /// Labels of the live executables, the last to be evicted first.
@@ -83,24 +83,18 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   /// The process that opened it. A child of `fork` takes none of its locks and finds nothing.
   const base::Origin& origin() const noexcept { return origin_; }
 
-  /// Locks the table: while the result lives, no number changes.
-  struct TableLock {
-    base::Lock mutex;
-    std::unique_lock<base::SpinLock> table;
-  };
-  TableLock freeze() const { return {base::Lock(mutex_), std::unique_lock(table_lock_)}; }
+  /// Locks the cache: while the result lives, no number changes.
+  std::unique_lock<base::SpinLock> freeze() const {
+    std::unique_lock lock(lock_);
+    table_.settle();
+    return lock;
+  }
   /// Call it while frozen.
   CacheMetrics metrics_locked() const;
 
  private:
   friend class HandleState;
 
-  /// The entry in which a program was last found on a device.
-  struct Alias {
-    std::uint64_t program = 0;
-    std::uint64_t device = 0;
-    std::shared_ptr<Entry> entry;
-  };
   /// How much of an executable's code the driver generates now.
   enum class DriverCode : std::uint8_t { lazy, complete };
   /// A build, with everything that outlasts its caller.
@@ -113,12 +107,27 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   };
   /// A build in flight.
   struct Build {
-    base::Gate gate;
-    bool has_result = false;
-    bool is_finished = false;  ///< the result is stored, too
-    Instant began;
-    int waiting = 0;
-    Result<device::Provided> result = device::Provided{};
+    enum class Stage : std::uint8_t {
+      running,
+      has_result,
+      finished
+    };  ///< finished: the result is stored, too
+
+    explicit Build(Instant now) : began(now) {}
+    void reach(Stage next) noexcept;
+    /// Waits for `wanted`. Returns the stage at `until` or earlier.
+    Stage wait(Stage wanted, Instant until);
+
+    const Instant began;
+    std::atomic<int> waiting{0};
+    /// Of the build, from `has_result` on. It exists from the beginning, so that no lack of memory prevents it.
+    Result<device::Provided> result =
+        Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
+
+   private:
+    std::mutex mutex_;
+    base::Gate gate_;
+    Stage stage_ = Stage::running;  ///< under `mutex_`
   };
   struct Built {
     ExecutablePointer executable;
@@ -134,40 +143,26 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
     std::weak_ptr<const Build> build;  ///< expires when the thread is about to end
     std::optional<base::Worker> worker;
   };
-  struct BuildCost {
-    Duration total{};
-    std::int64_t builds = 0;
-  };
 
   Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until,
                                    DriverCode code);
   Result<device::Provided> find_or_build(const BuildRequest& request);
   Result<device::Provided> start_build(const BuildRequest& request, const std::shared_ptr<Build>& build);
-  std::list<BackgroundBuild> start_in_background(const BuildRequest& request,
-                                                 const std::shared_ptr<Build>& build);
-  void run_build(const BuildRequest& request, Build& build);
-  Result<Built> build_executable(const BuildRequest& request);
+  /// Returns the result of `build`; timed_out if it is still running.
+  static Result<device::Provided> result_at(Build::Stage stage, const Build& build,
+                                            const BuildRequest& request);
+  void run_build(const BuildRequest& request, Build& build) noexcept;
+  std::optional<Built> build_executable(const BuildRequest& request,
+                                        Result<device::Provided>& result) noexcept;
   Result<Built> try_build(const BuildRequest& request);
   void load_stored(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
   void load_bundled(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact);
   void count_corrupt(Built& built);
-  void report(const BuildRequest& request, const Build& build, const Result<Built>& built) const;
+  void count_failure(const Key& key, const Error& error);
+  void add(const BuildRequest& request, const Built& built, Removed& removed);
+  void report(const BuildRequest& request, const Build& build, const Built* built) const noexcept;
   void start_warming_compilers();
-
-  // Under `mutex_`.
-  ExecutablePointer find_alive(const Key& key, std::uint64_t program, RemovedList& removed);
-  void add(const BuildRequest& request, Built& built, RemovedList& removed);
-  void count_built(const Built& built, const Key& key);
-  void add_absence(const Key& key, Removal why, std::optional<Error> failure = std::nullopt);
-  std::optional<Duration> expected_cost(const device::DeviceBase& device) const;
-
-  // Under both locks.
-  Alias& alias(std::uint64_t program, std::uint64_t device) noexcept {
-    return aliases_[(program + device * 389) % aliases_.size()];  // both count from 1
-  }
-  void count_removed(const RemovedList& removed);
-  void settle_handles() const noexcept;
 
   const base::Origin origin_;
   const CacheOptions options_;
@@ -182,18 +177,11 @@ class Cache final : public device::ExecutableProvider, public device::Reclaimabl
   std::optional<base::Worker> warming_;
   Descriptions descriptions_;
 
-  mutable base::SpinLock table_lock_;  ///< locked after `mutex_`; a hit by kernel locks it alone
-  mutable Table table_;                ///< under both locks; a hit changes an entry's use only
-  std::array<Alias, 1024> aliases_;    ///< likewise; the last one of each place
-
-  mutable std::mutex mutex_;                                         ///< guards all that follows
+  mutable base::SpinLock lock_;  ///< guards all that follows
+  mutable Table table_;
   std::unordered_map<Key, std::shared_ptr<Build>, KeyHash> builds_;  ///< in flight
   std::list<BackgroundBuild> background_builds_;                     ///< whose callers timed out
-  std::map<std::string, BuildCost, std::less<>> costs_;              ///< by device id
-  Absences absences_;
-  UseHistory history_;
-  std::unordered_set<HandleState*> handles_;
-  CacheMetrics counted_;  ///< without the hits and sizes of the table's entries
+  std::unordered_set<std::uint64_t> devices_;                        ///< those that may reclaim memory
 };
 
 /// Returns the key of the code that a driver generates from an artefact.

@@ -3,10 +3,11 @@
 #include <exception>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "cache/cache.hpp"
-#include "cache/store/driver_code.hpp"
+#include "device/lane.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -21,10 +22,33 @@ bool is_lasting(const Error& error) {
   return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
 }
 
-Error still_building(const device::Program& program, const std::string& device) {
-  return Error(Errc::timed_out,
-               base::text("Kernel '{}' was still being built for '{}' when the deadline passed.",
-                          program.name(), device));
+/// Returns an empty operand of the kind that `slot` takes.
+Operand nothing_for(const Slot& slot, const std::shared_ptr<device::BufferBase>& memory) {
+  if (slot.kind == SlotKind::scalar || slot.kind == SlotKind::structure)
+    return Operand::of_bytes(std::vector<std::byte>(slot.size));
+  Operand operand;
+  operand.kind = slot.kind == SlotKind::address ? Operand::Kind::address : Operand::Kind::buffer;
+  operand.access = slot.access;
+  operand.element = slot.element;
+  operand.size = slot.size;
+  operand.object = memory;
+  return operand;
+}
+
+/// Makes the driver generate all code of `executable` now, by a dispatch over no items. Some drivers (lavapipe) generate
+/// it at the first dispatch only. Does nothing if the device cannot create a lane.
+void make_all_code(const std::shared_ptr<device::ExecutableBase>& executable) {
+  const std::shared_ptr<device::DeviceBase>& device = executable->device();
+  auto memory =
+      device->create_buffer({.bytes = Bytes{256}, .use = device::MemoryUse::device, .account = nullptr});
+  auto base = device->create_lane();
+  if (!memory || !base) return;
+  device::Lane lane(*std::move(base));
+  Arguments arguments;
+  for (const Slot& slot : executable->artefact().schema.slots)
+    arguments.push_back(nothing_for(slot, *memory));
+  lane.dispatch(executable, arguments, Extent3(0));
+  (void)lane.wait(Instant::max()).has_value();
 }
 
 }  // namespace
@@ -33,32 +57,44 @@ Digest build_name(const Digest& artefact, const device::DeviceBase& device) {
   return Hasher().add("wye build").add(artefact.bytes).add(device.driver_identity().bytes).finish();
 }
 
-Result<device::Provided> Cache::find_or_build(const BuildRequest& request) {
-  const std::string& device_id = request.device->info().id;
-  RemovedList removed;
+void Cache::Build::reach(Stage next) noexcept {
+  {
+    const base::Lock lock(mutex_);
+    stage_ = next;
+  }
+  gate_.wake_all();
+}
+
+Cache::Build::Stage Cache::Build::wait(Stage wanted, Instant until) {
   base::Lock lock(mutex_);
-  if (ExecutablePointer ready = find_alive(request.key, request.program->id(), removed))
+  gate_.wait(lock, until, [&] { return stage_ >= wanted; });
+  return stage_;
+}
+
+Result<device::Provided> Cache::find_or_build(const BuildRequest& request) {
+  Removed removed;
+  std::unique_lock lock(lock_);
+  if (ExecutablePointer ready = table_.find(request.key, request.program->id(), removed))
     return device::Provided{Executable(std::move(ready)), CacheTier::memory, Duration{}};
-  if (const Absence* absence = absences_.find(request.key); absence && absence->is_believed(clock_.now())) {
-    ++counted_.failure_hits;
+  if (const Absence* absence = table_.find_absence(request.key);
+      absence && absence->is_believed(clock_.now())) {
+    ++table_.counted().failure_hits;
     return *absence->failure;
   }
   if (const auto in_flight = builds_.find(request.key); in_flight != builds_.end()) {
     const std::shared_ptr<Build> build = in_flight->second;
-    ++counted_.joined;
+    ++table_.counted().joined;
     ++build->waiting;
-    const bool has_result =
-        build->gate.wait(lock, base::parked_until(clock_, request.until), [&] { return build->has_result; });
+    lock.unlock();
+    const auto stage = build->wait(Build::Stage::has_result, base::parked_until(clock_, request.until));
     --build->waiting;
-    if (!has_result) return still_building(*request.program, device_id);
-    return build->result;
+    return result_at(stage, *build, request);
   }
   if (request.until != Instant::max() && clock_.now() >= request.until)
     return Error(Errc::timed_out,
                  base::text("Kernel '{}' is not built for '{}', and the deadline has passed.",
-                            request.program->name(), device_id));
-  const auto build = std::make_shared<Build>();
-  build->began = clock_.now();
+                            request.program->name(), request.device->info().id));
+  const auto build = std::make_shared<Build>(clock_.now());
   builds_.emplace(request.key, build);
   lock.unlock();
   return start_build(request, build);
@@ -67,80 +103,101 @@ Result<device::Provided> Cache::find_or_build(const BuildRequest& request) {
 /// Builds on this thread, or on another one if the caller has a deadline that a compiler may not keep.
 Result<device::Provided> Cache::start_build(const BuildRequest& request,
                                             const std::shared_ptr<Build>& build) {
-  std::list<BackgroundBuild> background;
-  if (request.until != Instant::max() && request.program->storable(*request.device))
-    background = start_in_background(request, build);
-  if (background.empty()) {
+  std::list<BackgroundBuild> own, ended;  // their threads are joined on return
+  try {
+    if (request.until != Instant::max() && request.program->storable(*request.device)) {
+      own.push_back({build, std::nullopt});
+      auto worker = base::Worker::start("wye-build", [this, request, build] { run_build(request, *build); });
+      if (worker)
+        own.front().worker.emplace(*std::move(worker));
+      else
+        own.clear();
+    }
+  } catch (const std::bad_alloc&) {  // no thread
+    own.clear();
+  }
+  if (own.empty()) {
     run_build(request, *build);
     return build->result;
   }
-  base::Lock lock(mutex_);
-  build->gate.wait(lock, base::parked_until(clock_, request.until), [&] { return build->is_finished; });
-  if (!build->is_finished) background_builds_.splice(background_builds_.end(), background);
-  if (!build->has_result) return still_building(*request.program, request.device->info().id);
-  return build->result;
-}
-
-/// Returns the started build; an empty list if no thread can be started.
-std::list<Cache::BackgroundBuild> Cache::start_in_background(const BuildRequest& request,
-                                                             const std::shared_ptr<Build>& build) {
-  std::list<BackgroundBuild> started, ended;
+  const auto stage = build->wait(Build::Stage::finished, base::parked_until(clock_, request.until));
   {
-    const base::Lock lock(mutex_);
+    const std::lock_guard lock(lock_);
     for (auto one = background_builds_.begin(); one != background_builds_.end();) {
       const auto next = std::next(one);
       if (one->build.expired()) ended.splice(ended.end(), background_builds_, one);
       one = next;
     }
+    if (stage != Build::Stage::finished) background_builds_.splice(background_builds_.end(), own);
   }
-  try {
-    started.push_back({build, std::nullopt});
-    if (auto worker =
-            base::Worker::start("wye-build", [this, request, build] { run_build(request, *build); }))
-      started.front().worker.emplace(std::move(*worker));
-    else
-      started.clear();
-  } catch (const std::bad_alloc&) {
-    started.clear();
-  }
-  return started;
+  return result_at(stage, *build, request);
 }
 
-/// Builds, wakes all waiters, then stores the artefact.
-void Cache::run_build(const BuildRequest& request, Build& build) {
-  RemovedList removed;
-  Result<Built> built = build_executable(request);
-  {
-    const base::Lock lock(mutex_);
-    builds_.erase(request.key);
-    if (built) {
-      try {
-        add(request, *built, removed);
-      } catch (const std::bad_alloc&) {  // it lives as long as its users
-      }
-      build.result = device::Provided{Executable(built->executable), built->tier, built->build_time};
-    } else {
-      ++counted_.failures;
-      if (is_lasting(built.error())) add_absence(request.key, Removal::evicted, built.error());
-      build.result = built.error();
-    }
-    build.has_result = true;
+Result<device::Provided> Cache::result_at(Build::Stage stage, const Build& build,
+                                          const BuildRequest& request) {
+  if (stage != Build::Stage::running) return build.result;
+  return Error(Errc::timed_out,
+               base::text("Kernel '{}' was still being built for '{}' when the deadline passed.",
+                          request.program->name(), request.device->info().id));
+}
+
+/// Builds, wakes all waiters, then stores the artefact. No exception, of the application or for lack of memory, keeps
+/// waiters from their result.
+void Cache::run_build(const BuildRequest& request, Build& build) noexcept {
+  Removed removed;
+  std::optional<Built> built = build_executable(request, build.result);
+  try {
+    if (built)
+      add(request, *built, removed);
+    else
+      count_failure(request.key, build.result.error());
+  } catch (const std::bad_alloc&) {  // the executable lives as long as its users; a failure is not remembered
   }
-  build.gate.wake_all();
+  {
+    const std::lock_guard lock(lock_);
+    builds_.erase(request.key);
+  }
+  build.reach(Build::Stage::has_result);
   try {
     if (built && built->to_store) store_->save(*built->to_store, std::exchange(built->claim, {}));
     if (built && built->compiled && drivers_) drivers_->made(*request.device);
-  } catch (const std::bad_alloc&) {  // it is not stored
+  } catch (...) {  // it is not stored
   }
-  report(request, build, built);
-  {
-    const base::Lock lock(mutex_);
-    build.is_finished = true;
-  }
-  build.gate.wake_all();
+  report(request, build, built ? &*built : nullptr);
+  build.reach(Build::Stage::finished);
 }
 
-void Cache::report(const BuildRequest& request, const Build& build, const Result<Built>& built) const {
+/// Returns nothing if the build fails; `result` then has the error.
+std::optional<Cache::Built> Cache::build_executable(const BuildRequest& request,
+                                                    Result<device::Provided>& result) noexcept {
+  try {
+    const std::string_view kernel = request.program->name();
+    try {
+      Result<Built> built = try_build(request);
+      if (built) {
+        result = device::Provided{Executable(built->executable), built->tier, built->build_time};
+        return *std::move(built);
+      }
+      result = std::move(built).error();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& thrown) {
+      result = Error(Errc::internal, base::text("Building kernel '{}' threw: {}.", kernel, thrown.what()));
+    } catch (...) {
+      result = Error(Errc::internal, base::text("Building kernel '{}' threw.", kernel));
+    }
+  } catch (const std::bad_alloc&) {  // `result` says so from the beginning
+  }
+  return std::nullopt;
+}
+
+void Cache::count_failure(const Key& key, const Error& error) {
+  const std::lock_guard lock(lock_);
+  ++table_.counted().failures;
+  if (is_lasting(error)) table_.add_failure(key, error);
+}
+
+void Cache::report(const BuildRequest& request, const Build& build, const Built* built) const noexcept {
   if (!options_.on_build || (built && built->tier == CacheTier::none)) return;
   BuildEvent event;
   event.kernel = request.program->name();
@@ -151,7 +208,7 @@ void Cache::report(const BuildRequest& request, const Build& build, const Result
     event.bytes = built->executable->bytes();
   } else {
     event.took = clock_.now() - build.began;
-    event.error = &built.error();
+    event.error = &build.result.error();
   }
   {
     const auto lock = freeze();
@@ -159,21 +216,7 @@ void Cache::report(const BuildRequest& request, const Build& build, const Result
   }
   try {
     options_.on_build(event);
-  } catch (...) {  // the host's exception
-  }
-}
-
-/// Turns exceptions into errors: other callers wait for the result.
-Result<Cache::Built> Cache::build_executable(const BuildRequest& request) {
-  try {
-    return try_build(request);
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
-  } catch (const std::exception& thrown) {
-    return Error(Errc::internal,
-                 base::text("Building kernel '{}' threw: {}.", request.program->name(), thrown.what()));
-  } catch (...) {
-    return Error(Errc::internal, base::text("Building kernel '{}' threw.", request.program->name()));
+  } catch (...) {  // the application's exception
   }
 }
 
@@ -197,8 +240,8 @@ void Cache::load_bundled(const Digest& digest, Built& built, std::optional<devic
 
 void Cache::count_corrupt(Built& built) {
   built.corrupt = true;
-  const base::Lock lock(mutex_);
-  ++counted_.corrupt;
+  const std::lock_guard lock(lock_);
+  ++table_.counted().corrupt;
 }
 
 Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
@@ -218,13 +261,13 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
     // One process builds. It may be slow or hang, so other processes do not wait for long.
     Duration patience = 2s;
     {
-      const base::Lock lock(mutex_);
-      patience = std::max(patience, 3 * expected_cost(device).value_or(Duration{}));
+      const std::lock_guard lock(lock_);
+      patience = std::max(patience, 3 * table_.build_cost(device.info().id).value_or(Duration{}));
     }
     built.claim = store_->claim(digest, Clock::steady().now() + patience);
     if (built.claim.waited) {
-      const base::Lock lock(mutex_);
-      ++counted_.joined_processes;
+      const std::lock_guard lock(lock_);
+      ++table_.counted().joined_processes;
     }
     start = clock_.now();
     if (built.claim.lock || built.claim.waited) load_stored(digest, built, artefact);
@@ -234,8 +277,8 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
   MarkedBuild marked;
   if (stored) marked = store_->mark(build_name(digest, device), artefact ? to_load : built.claim);
   if (marked.deaths() != 0) {
-    const base::Lock lock(mutex_);
-    ++counted_.deaths;
+    const std::lock_guard lock(lock_);
+    ++table_.counted().deaths;
   }
   if (marked.refused())
     return Error(Errc::compile_failed,

@@ -1,5 +1,4 @@
 // Metrics and explanations of the cache.
-#include <algorithm>
 #include <utility>
 
 #include "base/text.hpp"
@@ -25,22 +24,8 @@ std::string in_words(Duration time) {
 }  // namespace
 
 std::vector<std::string> Cache::contents() const {
-  struct Found {
-    std::pair<bool, std::uint64_t> order;
-    std::string label;
-  };
-  std::vector<Found> found;
-  {
-    const auto lock = freeze();
-    settle_handles();
-    table_.each([&](const Entry& entry, bool is_alive) {
-      if (is_alive) found.push_back({{entry.is_protected, entry.used}, entry.label});
-    });
-  }
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.order > b.order; });
-  std::vector<std::string> labels;
-  for (Found& one : found) labels.push_back(std::move(one.label));
-  return labels;
+  const auto lock = freeze();
+  return table_.contents();
 }
 
 std::string Cache::explain(const device::Program& asked, const device::DeviceBase& device) const {
@@ -53,9 +38,8 @@ std::string Cache::explain(const device::Program& asked, const device::DeviceBas
   std::string known;
   {
     const auto lock = freeze();
-    settle_handles();
     const Instant now = clock_.now();
-    if (const auto entry = table_.find(key); entry && !entry->alive.expired())
+    if (const auto entry = table_.entry_of(key); entry && !entry->alive.expired())
       return base::text("{} is ready on '{}': {} in {}, and found {} times since.{}", name, id,
                         entry->tier == CacheTier::disk || entry->tier == CacheTier::bundle ? "loaded"
                         : entry->tier == CacheTier::built                                  ? "built"
@@ -64,8 +48,8 @@ std::string Cache::explain(const device::Program& asked, const device::DeviceBas
                         entry->kept ? "" : " There is no room for it: it ends with its last user.");
     if (const auto build = builds_.find(key); build != builds_.end())
       return base::text("{} has been building for '{}' for {}; {} more wait for it.", name, id,
-                        in_words(now - build->second->began), build->second->waiting);
-    if (const Absence* absence = absences_.find(key)) {
+                        in_words(now - build->second->began), build->second->waiting.load());
+    if (const Absence* absence = table_.find_absence(key)) {
       const std::string ago = in_words(now - absence->at);
       if (absence->failure)
         return base::text("{} could not be built for '{}' {} ago and {}: {}", name, id, ago,
@@ -94,33 +78,16 @@ std::string Cache::explain(const device::Program& asked, const device::DeviceBas
 
 Manifest Cache::manifest() const {
   const auto lock = freeze();
-  settle_handles();
-  Manifest manifest;
-  for (UseRecord& record : history_.all(table_)) manifest.entries.push_back(std::move(record.entry));
-  return manifest;
+  return table_.history().manifest();
 }
 
 std::vector<KernelMetrics> Cache::kernel_metrics() const {
   const auto lock = freeze();
-  settle_handles();
-  std::vector<KernelMetrics> all;
-  for (UseRecord& record : history_.all(table_)) all.push_back(std::move(record.metrics));
-  return all;
+  return table_.history().metrics();
 }
 
 CacheMetrics Cache::metrics_locked() const {
-  CacheMetrics metrics = counted_;
-  settle_handles();
-  table_.each([&](const Entry& entry, bool is_alive) {
-    metrics.hits += entry.hits;
-    metrics.saved += entry.build_time * entry.hits;
-    if (is_alive) {
-      ++metrics.kernels;
-      metrics.bytes += entry.bytes;
-    } else {
-      ++metrics.evictions;
-    }
-  });
+  CacheMetrics metrics = table_.metrics();
   if (directory_) metrics.disk_evictions = directory_->displaced();
   if (drivers_) {
     const DriverTier::Counts counts = drivers_->counts();

@@ -1,6 +1,6 @@
 #include "cache/descriptions.hpp"
 
-#include <iterator>
+#include <algorithm>
 #include <utility>
 
 #include "base/gate.hpp"
@@ -21,25 +21,13 @@ constexpr Bytes most_size{16ull << 20};
 
 std::shared_ptr<const device::Program> Descriptions::find(const KernelDescription& description,
                                                           std::uint64_t sample) {
-  const auto [first, last] = by_sample_.equal_range(sample);
+  const auto [first, last] = kept_.equal_range(sample);
   for (auto one = first; one != last; ++one) {
-    if (!kernel::equal(*one->second->description, description)) continue;
-    kept_.splice(kept_.begin(), kept_, one->second);
-    return one->second->program;
+    if (!kernel::equal(one->second.description, description)) continue;
+    one->second.used = ++uses_;
+    return one->second.program;
   }
   return nullptr;
-}
-
-void Descriptions::drop_oldest(List& dropped) {
-  const auto oldest = std::prev(kept_.end());
-  const auto [first, last] = by_sample_.equal_range(oldest->sample);
-  for (auto one = first; one != last; ++one)
-    if (one->second == oldest) {
-      by_sample_.erase(one);
-      break;
-    }
-  size_ -= oldest->size;
-  dropped.splice(dropped.end(), kept_, oldest);
 }
 
 Result<std::shared_ptr<const device::Program>> Descriptions::find_or_make(
@@ -53,24 +41,29 @@ Result<std::shared_ptr<const device::Program>> Descriptions::find_or_make(
   auto made = AnyKernel::make(description);
   if (!made) return std::move(made).error();
   if (!complete) return base::program_of(*made);
-  List added, dropped;
-  added.push_back({sample, std::make_unique<const KernelDescription>(description), base::program_of(*made),
-                   kernel::size_of(description)});
+  BySample added, dropped;  // both end without the lock
+  added.emplace(sample, Kept{description, base::program_of(*made), kernel::size_of(description)});
 
   const base::Lock lock(mutex_);
   if (auto other = find(description, sample)) return other;  // another thread has made it meanwhile
-  by_sample_.emplace(sample, added.begin());
-  size_ += added.front().size;
-  kept_.splice(kept_.begin(), added);
-  while (kept_.size() > most_kept || size_ > most_size) drop_oldest(dropped);
+  Kept& newest = added.begin()->second;
+  kept_.merge(added);
+  newest.used = ++uses_;
+  size_ += newest.size;
+  while (kept_.size() > most_kept || size_ > most_size) {
+    const auto oldest = std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
+      return a.second.used < b.second.used;
+    });
+    size_ -= oldest->second.size;
+    dropped.insert(kept_.extract(oldest));
+  }
   return base::program_of(*made);
 }
 
 void Descriptions::clear() {
-  List dropped;
+  BySample dropped;
   const base::Lock lock(mutex_);
   dropped.swap(kept_);
-  by_sample_.clear();
   size_ = {};
 }
 

@@ -4,7 +4,6 @@
 #include <wye/kernel/kernel.hpp>
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -28,21 +27,20 @@ class Descriptions {
 
  private:
   struct Kept {
-    std::uint64_t sample;  ///< `kernel::sample` of the description
-    std::unique_ptr<const KernelDescription> description;
+    KernelDescription description;
     std::shared_ptr<const device::Program> program;
     Bytes size;
+    std::uint64_t used = 0;  ///< `uses_` at the last use
   };
-  using List = std::list<Kept>;
+  using BySample = std::unordered_multimap<std::uint64_t, Kept>;  ///< by `kernel::sample` of the description
 
-  // Under `mutex_`.
+  /// Call it under `mutex_`.
   std::shared_ptr<const device::Program> find(const KernelDescription& description, std::uint64_t sample);
-  void drop_oldest(List& dropped);
 
   std::mutex mutex_;
-  List kept_;  ///< most recently used first
-  std::unordered_multimap<std::uint64_t, List::iterator> by_sample_;
-  Bytes size_;
+  BySample kept_;
+  Bytes size_;  ///< of all
+  std::uint64_t uses_ = 0;
 };
 
 }  // namespace cache

@@ -1,10 +1,9 @@
 #include "cache/handle_state.hpp"
 
-#include <wye/cache/shader_cache.hpp>
-
-#include <algorithm>
-#include <new>
+#include <mutex>
 #include <utility>
+
+#include "base/with_memory.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -26,36 +25,23 @@ Result<const Executable*> HandleState::find(Deadline deadline) {
     if (!provided) return std::move(provided).error();
     auto digest = program->key(*device_);
     if (!digest) return std::move(digest).error();
-    const Cache::TableLock lock = cache_->freeze();
-    entry_ = cache_->table_.find({*digest, device_->ref().generation});
-    if (!entry_) entry_ = std::make_shared<Entry>();  // removed since: its device is lost
-    used_ = hits_ = settled_ = 0;
-    cache_->handles_.insert(this);
+    const std::lock_guard lock(cache_->lock_);
+    uses_.entry = cache_->table_.entry_of({*digest, device_->ref().generation});
+    if (!uses_.entry) uses_.entry = std::make_shared<Entry>();  // removed since: its device is lost
+    uses_.used = uses_.hits = uses_.settled = 0;
+    cache_->table_.add(uses_);
     executable_ = std::move(provided->executable);
     found_ = program;
     return &executable_;
   }
 }
 
-void HandleState::settle() noexcept {
-  const std::uint64_t hits = hits_.load(std::memory_order_relaxed);
-  entry_->hits += hits - std::exchange(settled_, hits);
-  entry_->used = std::max(entry_->used, used_.load(std::memory_order_relaxed));
-}
-
 /// The executable may end here, after the lock.
 void HandleState::release() noexcept {
   if (!std::exchange(found_, nullptr) || cache_->origin().is_inherited()) return;
   {
-    const Cache::TableLock lock = cache_->freeze();
-    cache_->handles_.erase(this);
-    settle();
-    if (hits_.load(std::memory_order_relaxed) != 0 && cache_->table_.rises(*entry_)) {
-      try {
-        cache_->table_.protect(*entry_);
-      } catch (const std::bad_alloc&) {  // it stays in its segment
-      }
-    }
+    const std::lock_guard lock(cache_->lock_);
+    cache_->table_.remove(uses_);
   }
   executable_ = {};
 }
@@ -69,11 +55,7 @@ KernelHandle::~KernelHandle() = default;
 
 Result<const Executable*> KernelHandle::find_or_build(Deadline deadline) {
   if (!state_) return Error(Errc::closed, "The kernel handle is empty: it was moved from.");
-  try {
-    return state_->find_or_build(deadline);
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
-  }
+  return base::with_memory("find or build a kernel", [&] { return state_->find_or_build(deadline); });
 }
 
 }  // namespace v0

@@ -12,14 +12,14 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// An executable that was found, and the uses since. It counts them without a lock; the cache adds them to the entry
-/// (`settle`) before it reads its numbers or evicts.
-/// Threads: one thread at a time; `settle` is called by any thread that holds the cache's locks.
+/// An executable that was found, and the uses since. It counts them without a lock; the table adds them up before it reads
+/// its numbers or evicts.
+/// Threads: one thread at a time.
 class HandleState {
  public:
   HandleState(std::shared_ptr<Cache> cache, std::shared_ptr<const device::Program> program,
               std::shared_ptr<device::DeviceBase> device);
-  HandleState(const HandleState&) = delete;  // the cache has its address
+  HandleState(const HandleState&) = delete;  // the table has the address of `uses_`
   ~HandleState() { release(); }
 
   /// Errors: those of `Cache::provide`.
@@ -27,12 +27,13 @@ class HandleState {
     if (found_ == &program_->current() && !device_->lost()) return hit();
     return find(deadline);
   }
-  void settle() noexcept;
 
  private:
   const Executable* hit() noexcept {
-    if (const std::uint64_t now = cache_->table_.stamp(*entry_)) used_.store(now, std::memory_order_relaxed);
-    hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // the only writer
+    if (const std::uint64_t now = cache_->table_.stamp(*uses_.entry))
+      uses_.used.store(now, std::memory_order_relaxed);
+    uses_.hits.store(uses_.hits.load(std::memory_order_relaxed) + 1,
+                     std::memory_order_relaxed);  // the only writer
     return &executable_;
   }
   Result<const Executable*> find(Deadline deadline);
@@ -43,10 +44,7 @@ class HandleState {
   const std::shared_ptr<device::DeviceBase> device_;
   const device::Program* found_ = nullptr;  ///< the program of `executable_`
   Executable executable_;
-  std::shared_ptr<Entry> entry_;
-  std::atomic<std::uint64_t> used_{0};
-  std::atomic<std::uint64_t> hits_{0};
-  std::uint64_t settled_ = 0;  ///< of `hits_`
+  HandleUses uses_;
 };
 
 }  // namespace cache

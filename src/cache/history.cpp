@@ -1,6 +1,9 @@
 #include "cache/history.hpp"
 
 #include <algorithm>
+#include <cstring>
+
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -17,43 +20,49 @@ constexpr std::size_t most_records = 10'000;
 
 }  // namespace
 
-UseRecord* UseHistory::record(const Entry& entry, const device::DeviceBase& device,
-                              const std::string& kernel) {
-  std::pair<Digest, std::string> name(entry.key.digest, device.info().id);
+std::size_t KeyHash::operator()(const Key& key) const noexcept {
+  std::uint64_t bits = 0;  // any part of a digest is uniform
+  std::memcpy(&bits, key.digest.bytes.data(), sizeof(bits));
+  return static_cast<std::size_t>(bits ^ key.device * 0x9E3779B97F4A7C15u);
+}
+
+KernelRecord* KernelHistory::add_build(const Digest& key, const device::ExecutableBase& executable,
+                                       CacheTier tier, Duration took) {
+  const AdapterInfo& device = executable.device()->info();
+  const std::string& kernel = executable.artefact().kernel;
+  const std::pair name(key, device.id);
   if (records_.size() >= most_records && !records_.contains(name)) return nullptr;
-  const auto [place, is_new] = records_.try_emplace(std::move(name));
-  UseRecord& record = place->second;
-  if (is_new) {
-    record.order = records_.size();
-    record.entry = {entry.key.digest, kernel, device.info().backend, device.info().name};
-    record.metrics.kernel = kernel;
-    record.metrics.device = device.info().id;
-  }
-  ++record.entry.uses;
-  ++(entry.tier == CacheTier::built ? record.metrics.builds : record.metrics.loads);
-  record.metrics.spent += entry.build_time;
-  record.entry.took = std::max(record.entry.took, entry.build_time);
+  KernelRecord& record = records_
+                             .try_emplace(name, KernelRecord{{key, kernel, device.backend, device.name},
+                                                             {kernel, device.id},
+                                                             records_.size()})
+                             .first->second;
+  ++record.metrics.uses;
+  ++(tier == CacheTier::built ? record.metrics.builds : record.metrics.loads);
+  record.metrics.spent += took;
+  record.entry.took = std::max(record.entry.took, took);
   return &record;
 }
 
-std::vector<UseRecord> UseHistory::all(const Table& table) const {
-  std::map<const UseRecord*, std::pair<std::uint64_t, Duration>> unsettled;
-  table.each([&](const Entry& entry, bool) {
-    if (!entry.record) return;
-    auto& [uses, saved] = unsettled[entry.record];
-    uses += entry.hits;
-    saved += entry.build_time * entry.hits;
-  });
-  std::vector<UseRecord> all;
-  for (const auto& [name, record] : records_) {
-    all.push_back(record);
-    if (const auto more = unsettled.find(&record); more != unsettled.end()) {
-      all.back().entry.uses += more->second.first;
-      all.back().metrics.saved += more->second.second;
-    }
-    all.back().metrics.uses = all.back().entry.uses;
+std::vector<const KernelRecord*> KernelHistory::in_order() const {
+  std::vector<const KernelRecord*> all;
+  for (const auto& [name, record] : records_) all.push_back(&record);
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->order < b->order; });
+  return all;
+}
+
+Manifest KernelHistory::manifest() const {
+  Manifest manifest;
+  for (const KernelRecord* const record : in_order()) {
+    manifest.entries.push_back(record->entry);
+    manifest.entries.back().uses = record->metrics.uses;
   }
-  std::sort(all.begin(), all.end(), [](const UseRecord& a, const UseRecord& b) { return a.order < b.order; });
+  return manifest;
+}
+
+std::vector<KernelMetrics> KernelHistory::metrics() const {
+  std::vector<KernelMetrics> all;
+  for (const KernelRecord* const record : in_order()) all.push_back(record->metrics);
   return all;
 }
 

@@ -12,38 +12,56 @@
 #include <utility>
 #include <vector>
 
-#include "cache/table.hpp"
-#include "device/device.hpp"
+#include "base/digest.hpp"
+#include "device/executable.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace cache {
 
+/// Names an executable: the key of its program, and the device by `DeviceRef::generation`.
+struct Key {
+  Digest digest;
+  std::uint64_t device = 0;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+struct KeyHash {
+  std::size_t operator()(const Key& key) const noexcept;
+};
+
 /// The use of a kernel on a device in this process, whether its executable still exists or not.
-struct UseRecord {
-  ManifestEntry entry;
-  KernelMetrics metrics;  ///< without `uses`
-  std::uint64_t order = 0;
+struct KernelRecord {
+  ManifestEntry entry;    ///< without `uses`
+  KernelMetrics metrics;  ///< of the device with this id, in all of its generations
+  std::size_t order = 0;  ///< of first use
 };
 
 /// The kernels that went through a compiler or driver: the first 10,000.
-/// Threads: the caller's mutex guards it.
-class UseHistory {
+/// Threads: the caller's lock guards it.
+class KernelHistory {
  public:
-  /// Returns the record of the kernel that `entry` is built from; null if there is no room for it.
-  UseRecord* record(const Entry& entry, const device::DeviceBase& device, const std::string& kernel);
-  /// Returns all records in the order of first use, including the hits of the entries in `table`.
-  std::vector<UseRecord> all(const Table& table) const;
+  /// Counts a build or load of `executable`. Returns the record of its kernel, which stays; null if there is no
+  /// room for one.
+  KernelRecord* add_build(const Digest& key, const device::ExecutableBase& executable, CacheTier tier,
+                          Duration took);
+  /// Both in the order of first use.
+  Manifest manifest() const;
+  std::vector<KernelMetrics> metrics() const;
 
  private:
-  std::map<std::pair<Digest, std::string>, UseRecord> records_;  ///< by key and device id
+  std::vector<const KernelRecord*> in_order() const;
+
+  std::map<std::pair<Digest, std::string>, KernelRecord> records_;  ///< by key and device id
 };
+
+/// Why an executable left the table.
+enum class Removal : std::uint8_t { evicted, reclaimed, cleared, lost };
 
 /// Why a key has no executable.
 struct Absence {
   Removal why = Removal::evicted;
-  std::optional<Error> failure;  ///< set if the build failed; `why` then has no meaning
-  Instant at;
+  std::optional<Error> failure = {};  ///< set if the build failed; `why` then has no meaning
+  Instant at = {};
   std::uint64_t order = 0;
 
   /// A failed build is not repeated before this.
@@ -52,7 +70,7 @@ struct Absence {
 };
 
 /// The last 512 keys that have none.
-/// Threads: the caller's mutex guards it.
+/// Threads: the caller's lock guards it.
 class Absences {
  public:
   const Absence* find(const Key& key) const;

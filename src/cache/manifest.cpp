@@ -1,14 +1,13 @@
 #include <wye/cache/shader_cache.hpp>
 
 #include <charconv>
-#include <limits>
-#include <new>
 #include <optional>
 #include <span>
 
 #include "base/digest.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "base/with_memory.hpp"
 #include "cache/manifest_text.hpp"
 
 namespace wye {
@@ -35,7 +34,8 @@ std::string escaped_word(std::string_view text) {
   return word;
 }
 
-/// Reads the words of a line in order. After the first missing word, `good` is false.
+/// Reads the words of a line in order. It takes some words that `to_text` does not write, such as 007: `from_text`
+/// compares.
 class Words {
  public:
   explicit Words(std::string_view line) : rest_(line) {}
@@ -48,28 +48,23 @@ class Words {
     if (!ended_) rest_.remove_prefix(space + 1);
     return found;
   }
-  std::uint64_t number(std::uint64_t most) {
+  template <class Number>
+  void number(Number& value) {
     const std::string_view text = word();
-    std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool padded = text.size() > 1 && text.front() == '0';
-    if (error != std::errc() || end != text.data() + text.size() || value > most || padded) good_ = false;
-    return value;
+    if (error != std::errc() || end != text.data() + text.size()) good_ = false;
   }
   std::string name() {
-    const std::string_view text = word();
+    std::string_view text = word();
     std::string plain;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '%') {
-        plain += text[i];
-        continue;
-      }
-      const auto byte = i + 2 < text.size() ? hex(text.substr(i + 1, 2)) : std::nullopt;
+    for (; !text.empty(); text.remove_prefix(1)) {
+      plain += text.front();
+      if (text.front() != '%') continue;
+      const auto byte = hex(text.substr(1, 2));
       if (!byte) return good_ = false, std::string();
-      plain += static_cast<char>(*byte);
-      i += 2;
+      plain.back() = static_cast<char>(*byte);
+      text.remove_prefix(2);
     }
-    if (escaped_word(plain) != text) good_ = false;  // there is one way to write a name
     return plain;
   }
   Digest digest() {
@@ -88,14 +83,8 @@ class Words {
  private:
   static std::optional<unsigned> hex(std::string_view two) {
     unsigned value = 0;
-    for (const char c : two) {
-      if (c >= '0' && c <= '9')
-        value = value * 16 + static_cast<unsigned>(c - '0');
-      else if (c >= 'a' && c <= 'f')
-        value = value * 16 + static_cast<unsigned>(c - 'a' + 10);
-      else
-        return std::nullopt;
-    }
+    const auto [end, error] = std::from_chars(two.data(), two.data() + two.size(), value, 16);
+    if (two.size() != 2 || error != std::errc() || end != two.data() + 2) return std::nullopt;
     return value;
   }
 
@@ -103,10 +92,6 @@ class Words {
   bool ended_ = false;
   bool good_ = true;
 };
-
-std::string last_line(std::string_view body, std::size_t entries) {
-  return base::text("end {} {}\n", entries, digest(std::as_bytes(std::span(body))).hex());
-}
 
 Error damaged_manifest(const std::string& path, std::string_view how) {
   return Error(Errc::corrupt, base::text("Manifest '{}' {}.", path, how));
@@ -120,14 +105,19 @@ std::string to_text(const Manifest& manifest) {
     text += base::text("{} {} {} {} {} {}\n", entry.key.hex(), escaped_word(entry.backend), entry.uses,
                        entry.took.count() < 0 ? 0 : entry.took.count(), escaped_word(entry.device),
                        escaped_word(entry.kernel));
-  return text + last_line(text, manifest.entries.size());
+  const Digest sum = digest(std::as_bytes(std::span(text)));
+  return text + base::text("end {} {}\n", manifest.entries.size(), sum.hex());
 }
 
 Result<Manifest> from_text(std::string_view text, const std::string& path) {
   if (!text.starts_with(manifest_title)) return damaged_manifest(path, "is no manifest");
-  Words title(text.substr(manifest_title.size(), text.find('\n') - manifest_title.size()));
-  const std::uint64_t version = title.number(std::numeric_limits<std::uint64_t>::max());
-  if (!title.at_end() || text.find('\n') == text.npos) return damaged_manifest(path, "is no manifest");
+  const std::size_t title_end = text.find('\n');
+  Words title(text.substr(manifest_title.size(), title_end - manifest_title.size()));
+  std::uint64_t version = 0;
+  title.number(version);
+  if (!title.at_end() || title_end == text.npos ||
+      text.substr(0, title_end) != base::text("{}{}", manifest_title, version))
+    return damaged_manifest(path, "is no manifest");
   if (version > manifest_version)
     return Error(Errc::unsupported,
                  base::text("Manifest '{}' has version {}, and this build of wye reads version {}.", path,
@@ -138,47 +128,44 @@ Result<Manifest> from_text(std::string_view text, const std::string& path) {
 
   Manifest manifest;
   std::size_t number = 1;
-  for (std::size_t at = text.find('\n') + 1; at < last; ++number) {
+  for (std::size_t at = title_end + 1; at < last; ++number) {
     const std::size_t end = text.find('\n', at);
     Words line(text.substr(at, end - at));
     ManifestEntry entry;
     entry.key = line.digest();
     entry.backend = line.name();
-    entry.uses = line.number(std::numeric_limits<std::uint64_t>::max());
-    entry.took = Duration(static_cast<Duration::rep>(line.number(std::numeric_limits<std::int64_t>::max())));
+    line.number(entry.uses);
+    Duration::rep took = 0;
+    line.number(took);
+    entry.took = Duration(took);
     entry.device = line.name();
     entry.kernel = line.name();
     if (!line.at_end()) return damaged_manifest(path, base::text("is malformed in line {}", number + 1));
     manifest.entries.push_back(std::move(entry));
     at = end + 1;
   }
-  if (version != manifest_version ||
-      text.substr(last) != last_line(text.substr(0, last), manifest.entries.size()))
-    return damaged_manifest(path, "is damaged: its digest does not match");
+  // There is one way to write a manifest.
+  if (to_text(manifest) != text) return damaged_manifest(path, "is damaged: its digest does not match");
   return manifest;
 }
 
 }  // namespace cache
 
 Result<Manifest> Manifest::read(const std::string& path) {
-  try {
+  return base::with_memory("read a manifest", [&]() -> Result<Manifest> {
     const auto content = base::read_file(path, cache::most_manifest);
     if (!content) return content.error();
     if (!*content) return Error(Errc::not_found, base::text("There is no manifest '{}'.", path));
     const std::string_view text(reinterpret_cast<const char*>((*content)->data()), (*content)->size());
     return cache::from_text(text, path);
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to read a manifest.");
-  }
+  });
 }
 
 Result<void> Manifest::write(const std::string& path) const {
-  try {
+  return base::with_memory("write a manifest", [&] {
     const std::string text = cache::to_text(*this);
     return base::write_file(path, std::as_bytes(std::span(text)));
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to write a manifest.");
-  }
+  });
 }
 
 }  // namespace v0

@@ -1,7 +1,5 @@
 #include "cache/prewarming.hpp"
 
-#include <new>
-
 namespace wye {
 inline namespace v0 {
 namespace cache {
@@ -30,7 +28,7 @@ void Prewarming::run() noexcept {
       ready = !cache_->build_cost(*item.program, *item.device);
       full = !ready && cache_->is_full();
       if (!ready && !full) ready = cache_->make_ready(item.program, item.device, Instant::max()).has_value();
-    } catch (const std::bad_alloc&) {
+    } catch (...) {  // it failed
     }
     if (full) break;
     const base::Lock lock(mutex_);

@@ -1,7 +1,6 @@
 #include <wye/cache/shader_cache.hpp>
 
 #include <map>
-#include <new>
 #include <set>
 #include <utility>
 
@@ -9,20 +8,16 @@
 #include "base/logger.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "base/with_memory.hpp"
 #include "cache/cache.hpp"
 #include "cache/handle_state.hpp"
 #include "cache/prewarming.hpp"
 #include "device/device.hpp"
-#include "device/memory_account.hpp"
 
 namespace wye {
 inline namespace v0 {
 
 namespace {
-
-Error no_memory() {
-  return Error(Errc::out_of_memory, "The host has no memory left to find or build a kernel.");
-}
 
 Error no_device() { return Error(Errc::invalid_argument, "The device of the kernel is empty."); }
 
@@ -30,13 +25,11 @@ template <class Kernel>
 Result<Executable> provided(cache::Cache& cache, const Kernel& kernel, const Device& device,
                             Deadline deadline) {
   if (!device) return no_device();
-  try {
+  return base::with_memory("find or build a kernel", [&]() -> Result<Executable> {
     auto provided = cache.provide(kernel, base::state_of(device), deadline.at(cache.clock()));
     if (!provided) return std::move(provided).error();
     return std::move(provided->executable);
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
+  });
 }
 
 Result<Prewarm> started(const ShaderCache& cache, std::vector<cache::Prewarming::Item> items,
@@ -66,7 +59,7 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
   if (options.store && !options.directory.empty())
     return Error(Errc::invalid_argument,
                  base::text("A cache cannot have both a directory ('{}') and a store.", options.directory));
-  try {
+  return base::with_memory("open a cache", [&]() -> Result<ShaderCache> {
     const base::Logger log(options.log, {.level = LogLevel::trace, .rooms = {}});
     if (!options.require_directory && !options.store && options.directory.empty())
       log.write(LogLevel::warning, "cache", "Kernels are not stored: there is no cache directory.");
@@ -79,9 +72,7 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
     }
     if (!opened) return std::move(opened).error();
     return ShaderCache(std::move(*opened));
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to open a cache.");
-  }
+  });
 }
 
 Result<Executable> ShaderCache::find_or_build(const AnyKernel& kernel, const Device& device,
@@ -101,30 +92,26 @@ Result<Executable> ShaderCache::find_or_build(const detail::KernelDescription& d
 Result<KernelHandle> ShaderCache::handle(const AnyKernel& kernel, const Device& device) {
   if (!device) return no_device();
   if (const Error* inherited = cache::of(*this).origin().error()) return *inherited;
-  try {
+  return base::with_memory("make the handle of a kernel", [&]() -> Result<KernelHandle> {
     return KernelHandle(std::make_unique<cache::HandleState>(cache::share(*this), base::program_of(kernel),
                                                              base::state_of(device)));
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left for the handle of a kernel.");
-  }
+  });
 }
 
 Result<Prewarm> ShaderCache::prewarm(const std::vector<AnyKernel>& kernels,
                                      const std::vector<Device>& devices) {
-  try {
+  return base::with_memory("prewarm kernels", [&] {
     std::vector<cache::Prewarming::Item> items;
     each_usable(kernels, devices, [&](const auto& program, const auto& device) {
       items.push_back({program, device});
     });
     return started(*this, std::move(items), 0);
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
-  }
+  });
 }
 
 Result<Prewarm> ShaderCache::prewarm(const Manifest& manifest, const std::vector<AnyKernel>& kernels,
                                      const std::vector<Device>& devices) {
-  try {
+  return base::with_memory("prewarm kernels", [&] {
     std::multimap<std::pair<Digest, std::string>, cache::Prewarming::Item> known;
     each_usable(kernels, devices, [&](const auto& program, const auto& device) {
       if (const auto key = program->current().key(*device))
@@ -141,9 +128,7 @@ Result<Prewarm> ShaderCache::prewarm(const Manifest& manifest, const std::vector
       for (auto item = first; item != last; ++item) items.push_back(item->second);
     }
     return started(*this, std::move(items), unmatched);
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, "The host has no memory left to prewarm kernels.");
-  }
+  });
 }
 
 Manifest ShaderCache::manifest() const {

@@ -1,10 +1,11 @@
 #include "cache/table.hpp"
-#include "device/device.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
+#include <new>
 #include <utility>
+
+#include "device/device.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -16,135 +17,140 @@ bool is_idle(const ExecutablePointer& executable) { return executable.use_count(
 
 }  // namespace
 
-std::size_t KeyHash::operator()(const Key& key) const noexcept {
-  std::uint64_t bits = 0;  // any part of a digest is uniform
-  std::memcpy(&bits, key.digest.bytes.data(), sizeof(bits));
-  return static_cast<std::size_t>(bits ^ key.device * 0x9E3779B97F4A7C15u);
-}
-
-/// The kept entries, the first to be evicted first. A heap, because most callers need few of them.
-class Table::EvictionOrder {
- public:
-  explicit EvictionOrder(Entries& entries) {
-    for (auto entry = entries.begin(); entry != entries.end(); ++entry)
-      if (const Entry& e = *entry->second; e.kept) heap_.push_back({{e.is_protected, e.used}, entry});
-    std::make_heap(heap_.begin(), heap_.end(), is_later);
-  }
-  bool empty() const noexcept { return heap_.empty(); }
-  Entries::iterator next() {
-    std::pop_heap(heap_.begin(), heap_.end(), is_later);
-    const Entries::iterator entry = heap_.back().entry;
-    heap_.pop_back();
-    return entry;
-  }
-
- private:
-  struct Place {
-    std::pair<bool, std::uint64_t> order;
-    Entries::iterator entry;
-  };
-  static bool is_later(const Place& a, const Place& b) noexcept { return a.order > b.order; }
-  std::vector<Place> heap_;
-};
-
-std::shared_ptr<Entry> Table::find(const Key& key) const {
+std::shared_ptr<Entry> Table::entry_of(const Key& key) const {
   const auto found = entries_.find(key);
   return found == entries_.end() ? nullptr : found->second;
 }
 
-void Table::insert(std::shared_ptr<Entry> entry, RemovedList& removed) {
+ExecutablePointer Table::find(const Key& key, std::uint64_t program, Removed& removed) {
+  const std::shared_ptr<Entry> entry = entry_of(key);
+  ExecutablePointer executable = entry ? entry->alive.lock() : nullptr;
+  if (!executable) return nullptr;
+  use(*entry);
+  ++entry->hits;
+  if (rises(*entry)) protect(*entry);
+  if (!std::exchange(entry->kept, executable)) trim(removed);
+  alias(program, key.device) = {program, key.device, entry};
+  return executable;
+}
+
+void Table::add(std::shared_ptr<Entry> entry, std::uint64_t program, bool corrupt, Removed& removed) {
+  count_build(*entry, corrupt);
+  if (entry->is_compiled)
+    entry->record = history_.add_build(entry->key.digest, *entry->kept, entry->tier, entry->build_time);
   if (const auto previous = entries_.find(entry->key); previous != entries_.end())
     remove(previous, Removal::evicted, removed);  // its users have released it
+  absences_.erase(entry->key);
   use(*entry);
-  entries_.emplace(entry->key, entry);
+  alias(program, entry->key.device) = {program, entry->key.device, entry};
+  entries_.emplace(entry->key, std::move(entry));
   trim(removed);
 }
 
-void Table::keep(Entry& entry, ExecutablePointer executable, RemovedList& removed) {
-  entry.kept = std::move(executable);
-  trim(removed);
-}
-
-void Table::remove(Entries::iterator place, Removal why, RemovedList& removed) {
-  removed.entries.emplace_back(place->second, why);
-  if (place->second->kept) removed.executables.push_back(std::move(place->second->kept));
+void Table::remove(Entries::iterator place, Removal why, Removed& removed) {
+  const std::shared_ptr<Entry> entry = place->second;
+  if (entry->kept) removed.push_back(entry->kept);
+  entry->kept.reset();
   entries_.erase(place);
+  count_hits(*entry);
+  switch (why) {
+    case Removal::evicted: ++counted_.evictions; break;
+    case Removal::reclaimed: ++counted_.evictions, ++counted_.evictions_reclaimed; break;
+    case Removal::cleared: ++counted_.cleared; break;
+    case Removal::lost: ++counted_.lost; return;
+  }
+  try {
+    absences_.add(entry->key, why, std::nullopt, clock_.now());
+  } catch (const std::bad_alloc&) {  // it is not remembered
+  }
+}
+
+template <class F>
+void Table::remove_if(F why, Removed& removed) {
+  for (auto place = entries_.begin(); place != entries_.end();) {
+    const auto next = std::next(place);
+    if (const std::optional<Removal> reason = why(*place->second)) remove(place, *reason, removed);
+    place = next;
+  }
+}
+
+std::priority_queue<Table::Candidate> Table::eviction_order() {
+  settle();
+  std::vector<Candidate> kept;
+  for (auto place = entries_.begin(); place != entries_.end(); ++place)
+    if (place->second->kept) kept.push_back({order(*place->second), place});
+  return std::priority_queue<Candidate>({}, std::move(kept));
 }
 
 /// Restores the bounds. Idle entries leave first, least recently used first. If that is not enough, the table releases
 /// entries in use, in the same order: they are still found, and end with their last user.
-void Table::trim(RemovedList& removed) {
-  std::uint64_t kernels = 0;
-  Bytes bytes;
-  for (auto place = entries_.begin(); place != entries_.end();) {
-    const auto next = std::next(place);
-    const std::shared_ptr<Entry> entry = place->second;
-    ExecutablePointer alive = entry->alive.lock();
-    const bool was_kept = entry->kept != nullptr;
-    if (alive && !alive->device()->lost()) {
-      ++kernels;
-      bytes += entry->bytes;
-    } else {
-      remove(place, alive ? Removal::lost : Removal::evicted, removed);
-    }
-    // If the last user has released it meanwhile, it must not end here, under the mutex.
-    if (alive && !was_kept) removed.executables.push_back(std::move(alive));
-    place = next;
-  }
-  if (!exceeded(kernels, bytes)) return;
+void Table::trim(Removed& removed) {
+  Size all;
+  remove_if(
+      [&](const Entry& entry) -> std::optional<Removal> {
+        ExecutablePointer alive = entry.alive.lock();
+        if (!alive) return Removal::evicted;
+        const bool is_lost = alive->device()->lost() != nullptr;
+        // If the last user has released it meanwhile, it must not end here, under the lock.
+        if (!entry.kept) removed.push_back(std::move(alive));
+        if (is_lost) return Removal::lost;
+        ++all.kernels;
+        all.bytes += entry.bytes;
+        return std::nullopt;
+      },
+      removed);
+  if (!exceeded(all)) return;
 
-  std::vector<Entries::iterator> in_use;
-  std::uint64_t kept_kernels = 0;
-  Bytes kept_bytes;
-  for (EvictionOrder order(entries_); !order.empty();) {
-    const Entries::iterator place = order.next();
-    const Bytes size = place->second->bytes;
-    if (!is_idle(place->second->kept)) {
-      in_use.push_back(place);
-      ++kept_kernels;
-      kept_bytes += size;
-      continue;
+  Size in_use;
+  std::vector<Entry*> users;
+  for (auto order = eviction_order(); !order.empty(); order.pop()) {
+    const Entries::iterator place = order.top().place;
+    const Bytes bytes = place->second->bytes;
+    if (is_idle(place->second->kept)) {
+      remove(place, Removal::evicted, removed);
+      --all.kernels;
+      all.bytes -= bytes;
+      if (!exceeded(all)) return;
+    } else {
+      users.push_back(place->second.get());
+      ++in_use.kernels;
+      in_use.bytes += bytes;
     }
-    remove(place, Removal::evicted, removed);
-    --kernels;
-    bytes -= size;
-    if (!exceeded(kernels, bytes)) return;
   }
-  for (const Entries::iterator place : in_use) {
-    if (!exceeded(kept_kernels, kept_bytes)) return;
-    removed.executables.push_back(std::move(place->second->kept));
-    --kept_kernels;
-    kept_bytes -= place->second->bytes;
+  for (Entry* const entry : users) {
+    if (!exceeded(in_use)) return;
+    removed.push_back(std::move(entry->kept));
+    --in_use.kernels;
+    in_use.bytes -= entry->bytes;
   }
 }
 
 /// If the protected segment exceeds 80 % of the room, its least recently used entries leave it, as if they were new.
 void Table::protect(Entry& entry) {
+  settle();
   entry.is_protected = true;
-  std::vector<Entry*> protected_entries;
-  std::uint64_t kernels = 0;
-  Bytes bytes;
+  std::vector<Entry*> segment;
+  Size size;
   for (auto& [key, other] : entries_) {
     if (!other->is_protected || other->alive.expired()) continue;
-    protected_entries.push_back(other.get());
-    ++kernels;
-    bytes += other->bytes;
+    segment.push_back(other.get());
+    ++size.kernels;
+    size.bytes += other->bytes;
   }
-  std::sort(protected_entries.begin(), protected_entries.end(),
-            [](const Entry* a, const Entry* b) { return a->used < b->used; });
-  for (Entry* oldest : protected_entries) {
-    if (kernels <= kernels_ * 4 / 5 && bytes.count <= memory_.count / 5 * 4) return;
+  std::sort(segment.begin(), segment.end(), [](const Entry* a, const Entry* b) { return a->used < b->used; });
+  for (Entry* oldest : segment) {
+    if (size.kernels <= kernels_ * 4 / 5 && size.bytes.count <= memory_.count / 5 * 4) return;
     oldest->is_protected = false;
     oldest->used = uses_.fetch_add(1, std::memory_order_relaxed) + 1;
-    --kernels;
-    bytes -= oldest->bytes;
+    --size.kernels;
+    size.bytes -= oldest->bytes;
   }
 }
 
-Bytes Table::reclaim(std::uint64_t device, Bytes wanted, RemovedList& removed) {
+Bytes Table::reclaim(std::uint64_t device, Bytes wanted, Removed& removed) {
   Bytes freed;
-  for (EvictionOrder order(entries_); freed < wanted && !order.empty();) {
-    const Entries::iterator place = order.next();
+  for (auto order = eviction_order(); freed < wanted && !order.empty(); order.pop()) {
+    const Entries::iterator place = order.top().place;
     if (place->first.device != device || !is_idle(place->second->kept)) continue;
     freed += place->second->bytes;
     remove(place, Removal::reclaimed, removed);
@@ -152,29 +158,104 @@ Bytes Table::reclaim(std::uint64_t device, Bytes wanted, RemovedList& removed) {
   return freed;
 }
 
-void Table::remove_device(std::uint64_t device, RemovedList& removed) {
-  for (auto place = entries_.begin(); place != entries_.end();) {
-    const auto next = std::next(place);
-    if (place->first.device == device) remove(place, Removal::lost, removed);
-    place = next;
+void Table::remove_device(std::uint64_t device, Removed& removed) {
+  remove_if(
+      [&](const Entry& entry) {
+        return entry.key.device == device ? std::optional(Removal::lost) : std::nullopt;
+      },
+      removed);
+}
+
+void Table::remove_idle(Removed& removed) {
+  remove_if(
+      [](const Entry& entry) {
+        return entry.kept && is_idle(entry.kept) ? std::optional(Removal::cleared) : std::nullopt;
+      },
+      removed);
+}
+
+void Table::remove(HandleUses& handle) noexcept {
+  handles_.erase(&handle);
+  settle(handle);
+  if (handle.hits.load(std::memory_order_relaxed) == 0 || !rises(*handle.entry)) return;
+  try {
+    protect(*handle.entry);
+  } catch (const std::bad_alloc&) {  // it stays in its segment
   }
 }
 
-void Table::remove_idle(RemovedList& removed) {
-  for (auto place = entries_.begin(); place != entries_.end();) {
-    const auto next = std::next(place);
-    if (place->second->kept && is_idle(place->second->kept)) remove(place, Removal::cleared, removed);
-    place = next;
-  }
+void Table::settle() noexcept {
+  for (HandleUses* const handle : handles_) settle(*handle);
+  for (const auto& [key, entry] : entries_) count_hits(*entry);
+}
+
+void Table::settle(HandleUses& handle) noexcept {
+  Entry& entry = *handle.entry;
+  const std::uint64_t hits = handle.hits.load(std::memory_order_relaxed);
+  entry.hits += hits - std::exchange(handle.settled, hits);
+  entry.used = std::max(entry.used, handle.used.load(std::memory_order_relaxed));
+  count_hits(entry);
+}
+
+void Table::count_hits(Entry& entry) noexcept {
+  const std::uint64_t hits = entry.hits - std::exchange(entry.counted, entry.hits);
+  const Duration saved = entry.build_time * hits;
+  counted_.hits += hits;
+  counted_.saved += saved;
+  if (!entry.record) return;
+  entry.record->metrics.uses += hits;
+  entry.record->metrics.saved += saved;
+}
+
+void Table::count_build(const Entry& entry, bool corrupt) {
+  if (entry.tier == CacheTier::disk) ++counted_.disk_hits;
+  if (entry.tier == CacheTier::bundle) ++counted_.bundle_hits;
+  if (entry.tier != CacheTier::built) return;  // a host function is neither built nor missed
+  const Absence* absence = absences_.find(entry.key);
+  const bool was_built = entry_of(entry.key) || (absence && !absence->failure);
+  ++counted_.misses;
+  ++(corrupt ? counted_.misses_corrupt : was_built ? counted_.misses_evicted : counted_.misses_first);
+  counted_.build_time += entry.build_time;
+  BuildCost& cost = costs_[entry.kept->device()->info().id];
+  cost.total += entry.build_time;
+  ++cost.builds;
+}
+
+std::optional<Duration> Table::build_cost(const std::string& device_id) const {
+  const auto cost = costs_.find(device_id);
+  if (cost == costs_.end()) return std::nullopt;
+  return cost->second.total / cost->second.builds;
+}
+
+Table::Size Table::size() const {
+  Size size;
+  for (const auto& [key, entry] : entries_)
+    if (!entry->alive.expired()) ++size.kernels, size.bytes += entry->bytes;
+  return size;
 }
 
 bool Table::is_full() const {
-  std::uint64_t kernels = 0;
-  Bytes bytes;
-  each([&](const Entry& entry, bool is_alive) {
-    if (is_alive) ++kernels, bytes += entry.bytes;
-  });
-  return kernels >= kernels_ || bytes >= memory_;
+  const Size now = size();
+  return now.kernels >= kernels_ || now.bytes >= memory_;
+}
+
+CacheMetrics Table::metrics() const {
+  CacheMetrics metrics = counted_;
+  const Size now = size();
+  metrics.kernels = static_cast<std::uint32_t>(now.kernels);
+  metrics.bytes = now.bytes;
+  metrics.evictions += entries_.size() - now.kernels;  // these ended with their last user
+  return metrics;
+}
+
+std::vector<std::string> Table::contents() const {
+  std::vector<const Entry*> alive;
+  for (const auto& [key, entry] : entries_)
+    if (!entry->alive.expired()) alive.push_back(entry.get());
+  std::sort(alive.begin(), alive.end(), [](const Entry* a, const Entry* b) { return order(*a) > order(*b); });
+  std::vector<std::string> labels;
+  for (const Entry* const entry : alive) labels.push_back(entry->label);
+  return labels;
 }
 
 }  // namespace cache

@@ -1,37 +1,33 @@
 #pragma once
-/// The live executables of a cache, in the order of their use and within its bounds.
+/// The live executables of a cache, in the order of their use and within its bounds, and the numbers about them.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/cache/shader_cache.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <queue>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/digest.hpp"
+#include "cache/history.hpp"
 #include "device/executable.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace cache {
 
-struct UseRecord;
-
-/// Names an executable: the key of its program, and the device by `DeviceBase::instance`.
-struct Key {
-  Digest digest;
-  std::uint64_t device = 0;
-  friend bool operator==(const Key&, const Key&) = default;
-};
-struct KeyHash {
-  std::size_t operator()(const Key& key) const noexcept;
-};
-
 using ExecutablePointer = std::shared_ptr<device::ExecutableBase>;
+/// Executables that left the table. The caller destroys them without the lock, because drivers destroy them slowly.
+using Removed = std::vector<ExecutablePointer>;
 
 /// An executable and its use. Handles share it; it may outlive its place in the table.
 struct Entry {
@@ -40,29 +36,30 @@ struct Entry {
   Bytes bytes;
   CacheTier tier = CacheTier::none;
   Duration build_time{};
-  UseRecord* record = nullptr;                  ///< null if the use is not recorded
+  bool is_compiled = false;                     ///< by a compiler or driver; a host function is not
   std::weak_ptr<device::ExecutableBase> alive;  ///< found as long as a user holds it
   ExecutablePointer kept;                       ///< null if it exceeds the bounds or left the table
+  KernelRecord* record = nullptr;               ///< null if the use is not recorded
   bool is_protected = false;                    ///< `Eviction::slru`: used at least twice
   std::uint64_t used = 0;                       ///< stamp of the last use, without unsettled handles
   std::uint64_t hits = 0;                       ///< likewise
+  std::uint64_t counted = 0;                    ///< of `hits`: in the metrics and the record
   std::atomic<std::uint64_t> latest{0};  ///< a stamp; equal to the last one if this entry was used last
 };
 
-/// Why an executable left the table.
-enum class Removal : std::uint8_t { evicted, reclaimed, cleared, lost };
-
-/// The entries that left the table. The caller destroys it without a lock, because drivers destroy executables slowly.
-struct RemovedList {
-  std::vector<std::pair<std::shared_ptr<Entry>, Removal>> entries;
-  std::vector<ExecutablePointer> executables;  ///< of `entries`, and those that the table released
+/// The uses of an entry that one handle counts without a lock. `Table::settle` adds them to the entry.
+struct HandleUses {
+  std::shared_ptr<Entry> entry;
+  std::atomic<std::uint64_t> used{0};  ///< a stamp
+  std::atomic<std::uint64_t> hits{0};
+  std::uint64_t settled = 0;  ///< of `hits`
 };
 
 /// Threads: the caller's lock guards all of it, except `stamp`, which is thread-safe.
 class Table {
  public:
-  Table(std::uint64_t kernels, Bytes memory, Eviction eviction)
-      : kernels_(kernels), memory_(memory), eviction_(eviction) {}
+  Table(const CacheOptions& options, const Clock& clock)
+      : kernels_(options.kernels), memory_(options.memory), eviction_(options.eviction), clock_(clock) {}
 
   /// Returns the stamp of a new use of `entry`, or 0 if `entry` was already the most recently used entry.
   std::uint64_t stamp(Entry& entry) noexcept {
@@ -71,47 +68,114 @@ class Table {
     entry.latest.store(now, std::memory_order_relaxed);
     return now;
   }
+
+  /// Returns the executable that `program` was last found by, if it is kept. Counts a hit.
+  ExecutablePointer find(std::uint64_t program, std::uint64_t device) {
+    const Alias& found = alias(program, device);
+    if (found.program != program || found.device != device) return nullptr;
+    Entry& entry = *found.entry;
+    if (!entry.kept || rises(entry)) return nullptr;
+    use(entry);
+    ++entry.hits;
+    return entry.kept;
+  }
+  /// Returns the executable of `key` if a user or the table holds it, and keeps it if the bounds allow. Counts a hit.
+  /// From now on `program` finds it without the key.
+  ExecutablePointer find(const Key& key, std::uint64_t program, Removed& removed);
+  /// Returns the entry of `key`, whether its executable is alive or not; null if there is none. Counts nothing.
+  std::shared_ptr<Entry> entry_of(const Key& key) const;
+  /// Adds an entry that was just built or loaded as the most recently used one. It replaces an entry of the same key.
+  /// `corrupt`: its stored artefact was damaged.
+  void add(std::shared_ptr<Entry> entry, std::uint64_t program, bool corrupt, Removed& removed);
+
+  /// Adds a handle, whose uses of `handle.entry` count from now on.
+  void add(HandleUses& handle) { handles_.insert(&handle); }
+  void remove(HandleUses& handle) noexcept;
+
+  /// Removes idle entries of `device`, least recently used first, until `wanted` bytes are free.
+  Bytes reclaim(std::uint64_t device, Bytes wanted, Removed& removed);
+  void remove_device(std::uint64_t device, Removed& removed);
+  void remove_idle(Removed& removed);
+
+  void add_failure(const Key& key, const Error& error) {
+    absences_.add(key, Removal::evicted, error, clock_.now());
+  }
+  const Absence* find_absence(const Key& key) const { return absences_.find(key); }
+  void forget_failures() { absences_.forget_failures(); }
+
+  /// Adds up the uses that handles counted. The functions below need it.
+  void settle() noexcept;
+  CacheMetrics metrics() const;
+  /// The numbers so far, without the sizes of the entries.
+  CacheMetrics& counted() noexcept { return counted_; }
+  const KernelHistory& history() const noexcept { return history_; }
+  /// The labels of the live executables, the last to be evicted first.
+  std::vector<std::string> contents() const;
+  bool is_full() const;
+  /// The average time of the builds for a device.
+  std::optional<Duration> build_cost(const std::string& device_id) const;
+
+ private:
+  using Entries = std::unordered_map<Key, std::shared_ptr<Entry>, KeyHash>;
+  /// The entry in which a program was last found on a device.
+  struct Alias {
+    std::uint64_t program = 0;
+    std::uint64_t device = 0;
+    std::shared_ptr<Entry> entry;
+  };
+  struct Candidate {
+    std::pair<bool, std::uint64_t> order;
+    Entries::iterator place;
+    friend bool operator<(const Candidate& a, const Candidate& b) noexcept { return a.order > b.order; }
+  };
+  struct BuildCost {
+    Duration total{};
+    std::int64_t builds = 0;
+  };
+  struct Size {
+    std::uint64_t kernels = 0;
+    Bytes bytes;
+  };
+
+  Alias& alias(std::uint64_t program, std::uint64_t device) noexcept {
+    return aliases_[(program + device * 389) % aliases_.size()];  // both count from 1
+  }
+  static std::pair<bool, std::uint64_t> order(const Entry& entry) noexcept {
+    return {entry.is_protected, entry.used};
+  }
   /// Counts a use of `entry` by the holder of the lock.
   void use(Entry& entry) noexcept {
     if (const std::uint64_t now = stamp(entry)) entry.used = now;
   }
   /// Whether a further use of `entry` moves it to another segment.
   bool rises(const Entry& entry) const noexcept { return eviction_ == Eviction::slru && !entry.is_protected; }
+  bool exceeded(const Size& size) const noexcept { return size.kernels > kernels_ || size.bytes > memory_; }
+
   /// Moves `entry` to the protected segment, which holds at most 80 % of the room.
   void protect(Entry& entry);
-
-  /// Returns the entry under `key`, whether its executable is alive or not; null if there is none.
-  std::shared_ptr<Entry> find(const Key& key) const;
-  /// Adds `entry` as the most recently used entry. It replaces an entry of the same key.
-  void insert(std::shared_ptr<Entry> entry, RemovedList& removed);
-  /// Keeps `executable` alive in `entry` again.
-  void keep(Entry& entry, ExecutablePointer executable, RemovedList& removed);
-  /// Removes idle entries of `device`, least recently used first, until `wanted` bytes are free.
-  Bytes reclaim(std::uint64_t device, Bytes wanted, RemovedList& removed);
-  void remove_device(std::uint64_t device, RemovedList& removed);
-  void remove_idle(RemovedList& removed);
-
-  bool is_full() const;
-  /// Calls `f(entry, is_alive)` for each entry.
+  /// Returns the kept entries, the first to be evicted on top. A heap, because most callers need few of them.
+  std::priority_queue<Candidate> eviction_order();
+  void remove(Entries::iterator place, Removal why, Removed& removed);
+  /// Removes each entry for which `why(entry)` returns a reason.
   template <class F>
-  void each(F f) const {
-    for (const auto& [key, entry] : entries_) f(*entry, !entry->alive.expired());
-  }
-
- private:
-  using Entries = std::unordered_map<Key, std::shared_ptr<Entry>, KeyHash>;
-  class EvictionOrder;
-
-  bool exceeded(std::uint64_t kernels, Bytes bytes) const noexcept {
-    return kernels > kernels_ || bytes > memory_;
-  }
-  void remove(Entries::iterator place, Removal why, RemovedList& removed);
-  void trim(RemovedList& removed);
+  void remove_if(F why, Removed& removed);
+  void trim(Removed& removed);
+  void settle(HandleUses& handle) noexcept;
+  void count_hits(Entry& entry) noexcept;
+  void count_build(const Entry& entry, bool corrupt);
+  Size size() const;
 
   const std::uint64_t kernels_;
   const Bytes memory_;
   const Eviction eviction_;
+  const Clock& clock_;
   Entries entries_;
+  std::array<Alias, 1024> aliases_;  ///< the last one of each place
+  std::unordered_set<HandleUses*> handles_;
+  Absences absences_;
+  KernelHistory history_;
+  std::map<std::string, BuildCost, std::less<>> costs_;  ///< by device id
+  CacheMetrics counted_;
   alignas(64) std::atomic<std::uint64_t> uses_{1};  ///< handles change it without the lock
 };
 

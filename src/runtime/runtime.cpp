@@ -92,8 +92,6 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
     if (!pool) return std::move(pool).error();
     auto cache = ShaderCache::open(std::move(options.cache));
     if (!cache) return std::move(cache).error();
-    for (const Device& device : pool->devices())
-      base::state_of(device)->add_reclaimable(cache::share(*cache));
     std::shared_ptr<runtime::HotReload> reload;
     if (options.hot_reload) {
       auto started = runtime::HotReload::start(

@@ -1,10 +1,7 @@
 // Leases in a process that counts its allocations, and fails them.
 #include <wye/pool/context_pool.hpp>
 
-#include <atomic>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <optional>
 
 #include "base/internals.hpp"
@@ -12,36 +9,7 @@
 #include "pool/pool.hpp"
 #include "support/catch.hpp"
 #include "support/device/memory_device.hpp"
-
-namespace {
-
-/// Counts and failures are those of one thread: others, of the CPU's team for one, go on.
-thread_local long allocations = 0;
-thread_local long allocations_left = -1;  // that succeed before all fail; negative: none fails
-
-void* allocate(std::size_t bytes) noexcept {
-  ++allocations;
-  if (allocations_left == 0) return nullptr;
-  if (allocations_left > 0) --allocations_left;
-  return std::malloc(bytes == 0 ? 1 : bytes);
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  void* const memory = allocate(bytes);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t& no) noexcept { return operator new(bytes, no); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+#include "support/failing_new.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -51,9 +19,9 @@ namespace {
 /// The allocations of this thread in `f`.
 template <class F>
 long count(F f) {
-  const long before = allocations;
+  const long before = test::allocations;
   f();
-  return allocations - before;
+  return test::allocations - before;
 }
 
 }  // namespace
@@ -96,11 +64,11 @@ TEST_CASE("whichever allocation of a lease fails, it is an error, and the pool i
             .fail(Error(Errc::internal, "no more"));
       std::optional<Result<Lease>> lease;
       std::optional<Result<Buffer>> buffer;
-      allocations_left = n;
+      test::fail_allocations(n, test::Failing::all_of_thread);  // the CPU's team continues
       lease.emplace(state->lease({.on = life == Life::unknown ? "nowhere" : ""}, Instant::min()));
       if (*lease) buffer.emplace((**lease).buffer<float>(1000));
-      const bool failed = allocations_left == 0;
-      allocations_left = -1;
+      test::fail_no_allocations();
+      const bool failed = test::failed_allocations() > 0;
       INFO("allocation " << n);
       if (life == Life::busy && !failed) CHECK(lease->error() == Errc::unavailable);
       if (life == Life::unknown && !failed) CHECK(lease->error() == Errc::not_found);

@@ -294,3 +294,19 @@ TEST_CASE("a job that completes makes no sentence before a caller asks for one",
   CHECK(counting->sentences == 2);
   CHECK(ticket.explain().candidates[1].reason == "The program refuses this device.");
 }
+
+TEST_CASE("a device without memory gets that of the kernels that a cache keeps, also without a Runtime",
+          "[scheduler]") {
+  const Scripted device = scripted("vulkan:0");
+  ContextPool pool = test::pool_of({device});
+  const ShaderCache cache = ShaderCache::open().value();
+  Scheduler scheduler =
+      Scheduler::open(pool, cache, {.preferences = {{workload_types::custom, 0_B, {"vulkan"}}}}).value();
+  std::vector<float> x(4, 1.0f);
+  REQUIRE(scheduler.run(test::host_scale()(x, 2.0f)));
+  REQUIRE(cache.contents().size() == 1);
+  device->fail_at(Step::create_buffer, Errc::out_of_memory);
+  CHECK(Device(device).buffer<float>(4).error() == Errc::out_of_memory);
+  CHECK(cache.contents().empty());
+  CHECK(cache.metrics().evictions_reclaimed == 1);
+}

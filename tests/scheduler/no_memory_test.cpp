@@ -1,61 +1,16 @@
 // Jobs in a process that runs out of memory at every point of their life.
 #include <wye/wye.hpp>
 
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <optional>
 #include <vector>
 
 #include "latch.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/failing_new.hpp"
 #include "support/kernels.hpp"
-
-namespace {
-
-/// Allocations that succeed before one fails; negative: none fails.
-std::atomic<long> allocations_left{-1};
-std::atomic<bool> all_after_it_fail{false};
-std::atomic<int> failed_allocations{0};
-
-bool fails_now() {
-  if (allocations_left.load(std::memory_order_relaxed) < 0) return false;
-  const long left = allocations_left.fetch_sub(1);
-  if (left > 0) return false;
-  if (all_after_it_fail) allocations_left.store(0);
-  if (left < 0 && !all_after_it_fail) return false;
-  ++failed_allocations;
-  return true;
-}
-
-void fail_after(long allocations, bool for_good) {
-  failed_allocations = 0;
-  all_after_it_fail = for_good;
-  allocations_left = allocations;
-}
-void fail_no_more() { allocations_left = -1; }
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  void* const memory = fails_now() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return fails_now() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
-}
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t& no) noexcept { return operator new(bytes, no); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -76,10 +31,15 @@ void at_every_allocation(Life life) {
   }
 }
 
+/// Fails allocation `n` from now on, or all from it on.
+void fail_after(long n, bool for_good) {
+  test::fail_allocations(n, for_good ? test::Failing::all : test::Failing::one);
+}
+
 /// Whether an allocation failed since `fail_after`.
 bool one_failed() {
-  fail_no_more();
-  return failed_allocations > 0;
+  test::fail_no_allocations();
+  return test::failed_allocations() > 0;
 }
 
 bool is_of_memory(const Result<Outcome>& result) { return result || result.error() == Errc::out_of_memory; }
@@ -101,7 +61,7 @@ TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][n
     Job job = scale(x, 1.0f);
     fail_after(n, for_good);
     auto ticket = runtime.submit(std::move(job));
-    while (!ticket.ready() && failed_allocations == 0) std::this_thread::yield();
+    while (!ticket.ready() && test::failed_allocations() == 0) std::this_thread::yield();
     for (int i = 0; i < 1000 && !ticket.ready(); ++i) std::this_thread::sleep_for(1ms);
     const bool failed = one_failed();
     REQUIRE(ticket.ready());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <type_traits>
 
 #include "base/checksum.hpp"
 #include "cache/store/byte_fields.hpp"
@@ -24,101 +25,80 @@ static_assert(kernel_record.magic.size() == magic_bytes && driver_record.magic.s
 constexpr std::size_t checksum_bytes = sizeof(base::Checksum);
 constexpr std::size_t header_bytes = magic_bytes + 8 + sizeof(Digest::bytes) + 8;
 
-constexpr unsigned feature_bits = 64;
-
-std::vector<std::byte> encode_payload(const device::Artefact& a) {
-  ByteWriter out;
-  out.text(a.kernel);
-  out.text(a.language);
-  out.text(a.entry);
-  out.list(a.code);
-  out.number(a.specialization.size(), 8);
-  for (const device::Specialization& s : a.specialization) {
-    out.number(s.id, 4);
-    out.number(s.size, 4);
-    out.number(s.bits, 8);
-  }
-  out.number(a.schema.slots.size(), 8);
-  for (const Slot& slot : a.schema.slots) {
-    out.text(slot.name);
-    out.word(slot.kind);
-    out.word(slot.access);
-    out.word(slot.element);
-    out.number(slot.size, 4);
-  }
-  out.number(a.passing.size(), 8);
-  for (const device::Passing& passing : a.passing) {
-    out.word(passing.kind);
-    out.number(passing.binding, 4);
-    out.number(passing.offset, 4);
-  }
-  out.number(a.parameter_bytes, 4);
-  out.extent(a.workgroup);
-  out.extent(a.tile);
-  std::uint64_t needs = 0;
-  for (unsigned bit = 0; bit < feature_bits; ++bit)
-    if (a.needs.has(static_cast<Feature>(bit))) needs |= std::uint64_t{1} << bit;
-  out.number(needs, 8);
-  out.number(a.dynamic_shared, 4);
-  // Default launch options are not stored, so that such records keep their earlier format.
-  if (const LaunchOptions& launch = a.launch; launch != LaunchOptions()) {
-    out.extent(launch.cluster.value_or(Extent3(0)));
-    out.number(launch.cooperative ? 1 : 0, 4);
-    out.number(launch.shared_carveout ? *launch.shared_carveout + 1 : 0, 4);
-  }
-  return out.take();
+std::uint64_t bits_of(Features features) {
+  std::uint64_t bits = 0;
+  for (unsigned bit = 0; bit < 64; ++bit)
+    if (features.has(static_cast<Feature>(bit))) bits |= std::uint64_t{1} << bit;
+  return bits;
+}
+Features features_of(std::uint64_t bits) {
+  Features features;
+  for (unsigned bit = 0; bit < 64; ++bit)
+    if (bits >> bit & 1) features.add(static_cast<Feature>(bit));
+  return features;
 }
 
-std::optional<device::Artefact> decode_payload(std::span<const std::byte> bytes) {
-  ByteReader in(bytes);
-  device::Artefact a;
-  a.kernel = in.text();
-  a.language = in.text();
-  a.entry = in.text();
-  const auto code = in.list();
-  a.code.assign(code.begin(), code.end());
-  a.specialization.resize(in.count(16));
-  for (device::Specialization& s : a.specialization) {
-    s.id = in.number32();
-    s.size = in.number32();
-    s.bits = in.number(8);
+/// Writes or reads the fields of an artefact.
+template <class Fields, class Artefact>
+void payload(Fields& fields, Artefact& a) {
+  fields.text(a.kernel);
+  fields.text(a.language);
+  fields.text(a.entry);
+  fields.list(a.code);
+  fields.each(a.specialization, 16, [&](auto& constant) {
+    fields.number(constant.id);
+    fields.number(constant.size);
+    fields.number(constant.bits);
+  });
+  fields.each(a.schema.slots, 15, [&](auto& slot) {
+    fields.text(slot.name);
+    fields.word(slot.kind, SlotKind::address);
+    fields.word(slot.access, Access::read_write);
+    fields.word(slot.element, ElementType::boolean);
+    fields.number(slot.size);
+  });
+  fields.each(a.passing, 9, [&](auto& passing) {
+    fields.word(passing.kind, device::Passing::Kind::span);
+    fields.number(passing.binding);
+    fields.number(passing.offset);
+  });
+  fields.number(a.parameter_bytes);
+  fields.extent(a.workgroup);
+  fields.extent(a.tile);
+  std::uint64_t needs = bits_of(a.needs);
+  fields.number(needs);
+  fields.number(a.dynamic_shared);
+  // Default launch options are not stored, so that such records keep their earlier format. No cluster is an empty one.
+  Extent3 cluster = a.launch.cluster.value_or(Extent3(0));
+  std::uint32_t cooperative = a.launch.cooperative,
+                carveout = a.launch.shared_carveout ? *a.launch.shared_carveout + 1 : 0;
+  if (fields.more(a.launch != LaunchOptions())) {
+    fields.extent(cluster);
+    fields.number(cooperative);
+    fields.number(carveout);
   }
-  a.schema.slots.resize(in.count(15));
-  for (Slot& slot : a.schema.slots) {
-    slot.name = in.text();
-    slot.kind = in.word(SlotKind::address);
-    slot.access = in.word(Access::read_write);
-    slot.element = in.word(ElementType::boolean);
-    slot.size = in.number32();
+  if constexpr (!std::is_const_v<Artefact>) {
+    a.needs = features_of(needs);
+    if (cluster.count() != 0) a.launch.cluster = cluster;
+    a.launch.cooperative = cooperative != 0;
+    if (carveout != 0) a.launch.shared_carveout = carveout - 1;
   }
-  a.passing.resize(in.count(9));
-  for (device::Passing& passing : a.passing) {
-    passing.kind = in.word(device::Passing::Kind::span);
-    passing.binding = in.number32();
-    passing.offset = in.number32();
-  }
-  a.parameter_bytes = in.number32();
-  a.workgroup = in.extent();
-  a.tile = in.extent();
-  const std::uint64_t needs = in.number(8);
-  for (unsigned bit = 0; bit < feature_bits; ++bit)
-    if (needs >> bit & 1) a.needs.add(static_cast<Feature>(bit));
-  a.dynamic_shared = in.number32();
-  if (!in.at_end()) {
-    if (const Extent3 cluster = in.extent(); cluster.count() != 0) a.launch.cluster = cluster;
-    a.launch.cooperative = in.number32() != 0;
-    if (const std::uint32_t carveout = in.number32(); carveout != 0) a.launch.shared_carveout = carveout - 1;
-  }
-  if (!in.at_end() || a.passing.size() != a.schema.slots.size()) return std::nullopt;
-  return a;
+}
+
+/// Writes or reads the fields of driver code.
+template <class Fields, class Code>
+void payload_of_driver(Fields& fields, Code& driver) {
+  fields.text(driver.device);
+  fields.text(driver.driver);
+  fields.list(driver.code);
 }
 
 std::vector<std::byte> seal(const RecordKind& kind, const Digest& key, std::span<const std::byte> payload) {
   ByteWriter header;
   header.bytes(std::as_bytes(std::span(kind.magic)));
-  header.number(kind.format, 8);
+  header.number(kind.format);
   header.bytes(key.bytes);
-  header.number(payload.size(), 8);
+  header.number(payload.size());
   std::vector<std::byte> record = header.take();
   const base::Checksum sum = base::checksum(record, payload);
   record.reserve(record.size() + checksum_bytes + payload.size());
@@ -138,44 +118,44 @@ std::optional<std::span<const std::byte>> unseal(const RecordKind& kind, const D
 
   ByteReader in(header);
   if (!std::ranges::equal(in.take(magic_bytes), std::as_bytes(std::span(kind.magic)))) return std::nullopt;
-  if (in.number(8) != kind.format) return std::nullopt;
+  if (in.number() != kind.format) return std::nullopt;
   if (!std::ranges::equal(in.take(key.bytes.size()), key.bytes)) return std::nullopt;
-  if (in.number(8) != payload.size()) return std::nullopt;
+  if (in.number() != payload.size()) return std::nullopt;
   return payload;
 }
 
 }  // namespace
 
 std::vector<std::byte> encode(const device::Artefact& artefact) {
-  return seal(kernel_record, artefact.key, encode_payload(artefact));
+  ByteWriter out;
+  payload(out, artefact);
+  return seal(kernel_record, artefact.key, out.take());
 }
 
 std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const Digest& key) {
-  const auto payload = unseal(kernel_record, key, bytes);
-  if (!payload) return std::nullopt;
-  auto artefact = decode_payload(*payload);
-  if (artefact) artefact->key = key;
+  const auto record = unseal(kernel_record, key, bytes);
+  if (!record) return std::nullopt;
+  ByteReader in(*record);
+  device::Artefact artefact;
+  payload(in, artefact);
+  if (!in.at_end() || artefact.passing.size() != artefact.schema.slots.size()) return std::nullopt;
+  artefact.key = key;
   return artefact;
 }
 
 std::vector<std::byte> encode(const DriverCode& driver, const Digest& key) {
-  ByteWriter payload;
-  payload.text(driver.device);
-  payload.text(driver.driver);
-  payload.list(driver.code);
-  return seal(driver_record, key, payload.take());
+  ByteWriter out;
+  payload_of_driver(out, driver);
+  return seal(driver_record, key, out.take());
 }
 
 std::optional<DriverCode> decode_driver(std::span<const std::byte> bytes, const Digest& key) {
-  const auto payload = unseal(driver_record, key, bytes);
-  if (!payload) return std::nullopt;
-  ByteReader in(*payload);
+  const auto record = unseal(driver_record, key, bytes);
+  if (!record) return std::nullopt;
+  ByteReader in(*record);
   DriverCode driver;
-  driver.device = in.text();
-  driver.driver = in.text();
-  const auto code = in.list();
+  payload_of_driver(in, driver);
   if (!in.at_end()) return std::nullopt;
-  driver.code.assign(code.begin(), code.end());
   return driver;
 }
 

@@ -1,6 +1,9 @@
 #include "cache/store/artefact_store.hpp"
 
 #include <cstring>
+#include <exception>
+#include <new>
+#include <type_traits>
 
 #include "base/text.hpp"
 #include "cache/store/artefact_bytes.hpp"
@@ -17,6 +20,20 @@ constexpr std::string_view without_store =
 constexpr std::string_view without_locks =
     "The cache continues without waiting for builds of other processes";
 
+/// Calls the store, which may be the application's. Its exceptions become errors.
+template <class F>
+std::invoke_result_t<F&> call(F store) {
+  try {
+    return store();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& thrown) {
+    return Error(Errc::io, base::text("The store of kernels threw: {}.", thrown.what()));
+  } catch (...) {
+    return Error(Errc::io, "The store of kernels threw.");
+  }
+}
+
 /// Keys that share a place wait for each other, once in 2^61 pairs.
 std::uint64_t place_of(const Digest& key) {
   std::uint64_t bits = 0;
@@ -27,7 +44,7 @@ std::uint64_t place_of(const Digest& key) {
 }  // namespace
 
 ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
-  auto blob = blobs_->get(key);
+  auto blob = call([&] { return blobs_->get(key); });
   if (!blob) {
     // Out of memory here means that the file is far larger than any artefact.
     if (blob.error() != Errc::out_of_memory) return log_once(without_store, blob.error()), Loaded{};
@@ -40,23 +57,26 @@ ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
 }
 
 std::optional<std::vector<std::byte>> ArtefactStore::get(const Digest& key) {
-  auto blob = blobs_->get(key);
+  auto blob = call([&] { return blobs_->get(key); });
   if (blob) return *std::move(blob);
   log_once(without_store, blob.error());
   return std::nullopt;
 }
 
-void ArtefactStore::put(const Digest& key, std::span<const std::byte> blob) {
-  if (auto put = blobs_->put(key, blob); !put) log_once(without_store, put.error());
+bool ArtefactStore::put(const Digest& key, std::span<const std::byte> blob) {
+  const auto put = call([&] { return blobs_->put(key, blob); });
+  if (!put) log_once(without_store, put.error());
+  return put.has_value();
 }
 
 void ArtefactStore::drop(const Digest& key) {
   if (BuildMarks* const all = marks()) all->end(key);
-  if (auto removed = blobs_->remove(key); !removed) log_once(without_store, removed.error());
+  if (auto removed = call([&] { return blobs_->remove(key); }); !removed)
+    log_once(without_store, removed.error());
 }
 
 bool ArtefactStore::holds(const Digest& key) {
-  const auto blob = blobs_->get(key);
+  const auto blob = call([&] { return blobs_->get(key); });
   return blob && *blob && decode(**blob, key);
 }
 
@@ -108,10 +128,7 @@ void ArtefactStore::clear_deaths() {
 
 void ArtefactStore::save(const device::Artefact& artefact, const Claim& claim) {
   // If nothing can be written there are no locks either. One message is enough.
-  if (auto put = blobs_->put(artefact.key, encode(artefact)); !put)
-    log_once(without_store, put.error());
-  else if (claim.failure)
-    log_once(without_locks, *claim.failure);
+  if (put(artefact.key, encode(artefact)) && claim.failure) log_once(without_locks, *claim.failure);
 }
 
 void ArtefactStore::log_once(std::string_view what, const Error& error) {

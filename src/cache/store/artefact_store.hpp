@@ -70,7 +70,8 @@ class ArtefactStore {
   Loaded load(const Digest& key);
   /// Returns a blob that is no artefact.
   std::optional<std::vector<std::byte>> get(const Digest& key);
-  void put(const Digest& key, std::span<const std::byte> blob);
+  /// Returns whether `blob` is stored.
+  bool put(const Digest& key, std::span<const std::byte> blob);
   /// Removes the blob under `key` and its deaths.
   void drop(const Digest& key);
   /// Returns whether an artefact is stored under `key`. Changes nothing.

@@ -38,7 +38,7 @@ std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, b
   out.bytes(what.bytes);
   out.number(deaths, 1);
   out.number(is_set, 1);
-  out.number(minute, 4);
+  out.number(minute);
   std::vector<std::byte> fields = out.take();
   std::array<std::byte, mark_bytes> bytes{};
   std::ranges::copy(fields, bytes.begin());
@@ -65,9 +65,11 @@ Result<std::optional<BuildMarks::Mark>> BuildMarks::read(const Digest& what) con
   std::array<std::byte, mark_bytes> bytes{};
   auto got = file_.read(mark_place(what), bytes);
   if (!got) return std::move(got).error();
-  Mark mark{std::to_integer<unsigned>(bytes[deaths_at]), bytes[deaths_at + 1] != std::byte{0}, 0};
-  for (std::size_t i = 0; i < sizeof(mark.minute); ++i)
-    mark.minute |= std::to_integer<std::uint32_t>(bytes[deaths_at + 2 + i]) << (8 * i);
+  ByteReader in(std::span(std::as_const(bytes)).subspan(deaths_at));
+  Mark mark;
+  in.number(mark.deaths, 1);
+  in.number(mark.is_set, 1);
+  in.number(mark.minute);
   if (mark.deaths > most_deaths || bytes != mark_of(what, mark.deaths, mark.is_set, mark.minute))
     return std::optional<Mark>();
   const std::uint32_t now = now_();

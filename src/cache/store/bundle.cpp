@@ -39,12 +39,12 @@ Result<Bundle> Bundle::open(const std::string& path) {
   if (*got != title.size() || std::memcmp(title.data(), bundle_magic.data(), bundle_magic.size()) != 0)
     return damaged_bundle(path, "is no bundle");
   ByteReader sizes(std::span(std::as_const(title)).subspan(bundle_magic.size()));
-  const std::uint64_t version = sizes.number(8);
+  const std::uint64_t version = sizes.number();
   if (version != bundle_version)
     return Error(Errc::unsupported,
                  base::text("Bundle '{}' has version {}, and this build of wye reads version {}.", path,
                             version, bundle_version));
-  const std::uint64_t count = sizes.number(8);
+  const std::uint64_t count = sizes.number();
   if (count > size->count / line_bytes) return damaged_bundle(path, "is truncated");
 
   std::vector<std::byte> list(static_cast<std::size_t>(count) * line_bytes + sizeof(base::Checksum));
@@ -62,9 +62,9 @@ Result<Bundle> Bundle::open(const std::string& path) {
   ByteReader in(lines);
   for (std::size_t i = 0; i < bundle.entries_.size(); ++i) {
     Entry& entry = bundle.entries_[i];
-    std::ranges::copy(in.take(entry.key.bytes.size()), entry.key.bytes.begin());
-    entry.offset = in.number(8);
-    entry.bytes = in.number(8);
+    in.bytes(entry.key.bytes);
+    in.number(entry.offset);
+    in.number(entry.bytes);
     if (i > 0 && !(bundle.entries_[i - 1].key < entry.key))
       return damaged_bundle(path, base::text("is damaged: its index is not sorted at entry {}", i));
     if (entry.offset > size->count || entry.bytes > size->count - entry.offset)
@@ -80,13 +80,13 @@ Result<void> Bundle::write(const std::string& path, std::vector<std::vector<std:
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
   ByteWriter head;
   head.bytes(std::as_bytes(std::span(bundle_magic)));
-  head.number(bundle_version, 8);
-  head.number(records.size(), 8);
+  head.number(bundle_version);
+  head.number(records.size());
   std::uint64_t offset = title_bytes + records.size() * line_bytes + sizeof(base::Checksum);
   for (const std::size_t i : order) {
     head.bytes(keys[i].bytes);
-    head.number(offset, 8);
-    head.number(records[i].size(), 8);
+    head.number(offset);
+    head.number(records[i].size());
     offset += records[i].size();
   }
   std::vector<std::byte> content = head.take();

@@ -2,6 +2,7 @@
 /// Fields of this room's files, the same on every machine.
 #include <wye/base/extent.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,46 +15,61 @@ namespace wye {
 inline namespace v0 {
 namespace cache {
 
-/// Appends fields: numbers in little endian, texts and lists after their length.
+/// Appends fields: numbers in little endian, texts and lists after their length. `ByteReader` has the same functions, so
+/// that one template describes a record for both.
 class ByteWriter {
  public:
-  void number(std::uint64_t value, unsigned bytes) {
-    for (unsigned i = 0; i < bytes; ++i) out_.push_back(static_cast<std::byte>(value >> (8 * i)));
+  template <class Number>
+  void number(Number value, unsigned bytes = sizeof(Number)) {
+    for (unsigned i = 0; i < bytes; ++i)
+      out_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
   }
   void bytes(std::span<const std::byte> value) { out_.insert(out_.end(), value.begin(), value.end()); }
   void list(std::span<const std::byte> value) {
-    number(value.size(), 8);
+    number(value.size());
     bytes(value);
   }
   void text(std::string_view value) { list(std::as_bytes(std::span(value))); }
   template <class Enum>
-  void word(Enum value) {
-    number(static_cast<std::uint64_t>(value), 1);
+  void word(Enum value, Enum) {
+    number(value, 1);
   }
-  void extent(Extent3 value) {
-    number(value.x, 8);
-    number(value.y, 8);
-    number(value.z, 8);
+  void extent(const Extent3& value) {
+    number(value.x);
+    number(value.y);
+    number(value.z);
   }
+  template <class T, class F>
+  void each(const std::vector<T>& values, std::size_t, F field) {
+    number(values.size());
+    for (const T& value : values) field(value);
+  }
+  /// Whether the fields at the end of a record follow.
+  bool more(bool is_given) const { return is_given; }
   std::vector<std::byte> take() { return std::move(out_); }
 
  private:
   std::vector<std::byte> out_;
 };
 
-/// Reads the output of `ByteWriter`. After the first missing field, all fields read as zero and `good` is false.
+/// Reads the output of `ByteWriter`. After the first missing field, all fields read as zero and `at_end` is false.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
-  std::uint64_t number(unsigned bytes) {
-    std::uint64_t value = 0;
+  template <class Number>
+  void number(Number& value, unsigned bytes = sizeof(Number)) {
+    std::uint64_t read = 0;
     const auto field = take(bytes);
     for (std::size_t i = 0; i < field.size(); ++i)
-      value |= std::to_integer<std::uint64_t>(field[i]) << (8 * i);
+      read |= std::to_integer<std::uint64_t>(field[i]) << (8 * i);
+    value = static_cast<Number>(read);
+  }
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    number(value);
     return value;
   }
-  std::uint32_t number32() { return static_cast<std::uint32_t>(number(4)); }
   std::span<const std::byte> take(std::uint64_t bytes) {
     if (bytes > rest_.size()) good_ = false, rest_ = {};
     if (!good_) return {};
@@ -61,28 +77,36 @@ class ByteReader {
     rest_ = rest_.subspan(field.size());
     return field;
   }
-  std::span<const std::byte> list() { return take(number(8)); }
-  std::string text() {
-    const auto field = list();
-    return std::string(reinterpret_cast<const char*>(field.data()), field.size());
+  void bytes(std::span<std::byte> value) { std::ranges::copy(take(value.size()), value.begin()); }
+  void list(std::vector<std::byte>& value) {
+    const auto field = take(number());
+    value.assign(field.begin(), field.end());
+  }
+  void text(std::string& value) {
+    const auto field = take(number());
+    value.assign(reinterpret_cast<const char*>(field.data()), field.size());
   }
   template <class Enum>
-  Enum word(Enum last) {
-    const std::uint64_t value = number(1);
-    if (value > static_cast<std::uint64_t>(last)) good_ = false;
-    return good_ ? static_cast<Enum>(value) : Enum{};
+  void word(Enum& value, Enum last) {
+    std::uint8_t read = 0;
+    number(read);
+    if (read > static_cast<std::uint8_t>(last)) good_ = false;
+    value = good_ ? static_cast<Enum>(read) : Enum{};
   }
-  Extent3 extent() {
-    const std::uint64_t x = number(8), y = number(8);
-    return Extent3(x, y, number(8));
+  void extent(Extent3& value) {
+    number(value.x);
+    number(value.y);
+    number(value.z);
   }
-  /// Returns the number of following entries, each of at least `least` bytes; at most as many as the remaining bytes can hold.
-  std::size_t count(std::size_t least) {
-    const std::uint64_t n = number(8);
-    if (n > rest_.size() / least) good_ = false;
-    return good_ ? static_cast<std::size_t>(n) : 0;
+  /// Reads values of at least `least` bytes: at most as many as the remaining bytes can hold.
+  template <class T, class F>
+  void each(std::vector<T>& values, std::size_t least, F field) {
+    const std::uint64_t count = number();
+    if (count > rest_.size() / least) good_ = false;
+    values.resize(good_ ? static_cast<std::size_t>(count) : 0);
+    for (T& value : values) field(value);
   }
-  bool good() const { return good_; }
+  bool more(bool) const { return !at_end(); }
   bool at_end() const { return good_ && rest_.empty(); }
 
  private:

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <new>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "base/with_memory.hpp"
 #include "cache/store/artefact_bytes.hpp"
 #include "cache/store/build_marks.hpp"
 #include "cache/store/bundle.hpp"
@@ -23,52 +22,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A file of a listing, not yet read.
-struct Listed {
-  StoredFile file;  ///< `damaged` until it is read, unless it is temporary
-  base::FileEntry entry;
-};
+using Listed = DirectoryStore::Listed;
 
-/// Returns all files of the shards of `directory`, most recently used first. Reads none.
-Result<std::vector<Listed>> list_shards(const std::string& directory) {
-  auto names = base::list_directory(directory);
-  if (!names) {
+/// Returns all files of `directory`, most recently used first. Reads none.
+Result<std::vector<Listed>> list_all(const std::string& directory) {
+  if (auto names = base::list_directory(directory); !names) {
     if (names.error().native() && names.error().native()->name == "ENOENT")
       return Error(Errc::not_found, base::text("There is no directory '{}'.", directory));
     return std::move(names).error();
   }
-  std::vector<Listed> all;
-  for (const std::string& shard : *names) {
-    if (!DirectoryStore::is_shard(shard)) continue;
-    auto files = base::list_files(directory + "/" + shard);
-    if (!files) return std::move(files).error();
-    for (base::FileEntry& entry : *files) {
-      Listed listed;
-      listed.file.path = shard + "/" + entry.name;
-      listed.file.bytes = entry.bytes;
-      listed.file.unused = std::max(entry.age, Duration{});
-      if (DirectoryStore::is_temporary(entry.name)) {
-        listed.file.kind = StoredFile::Kind::temporary;
-      } else if (const auto key = DirectoryStore::key_of(entry.name, shard)) {
-        listed.file.key = *key;
-      } else {
-        continue;  // not a file of the cache
-      }
-      listed.entry = std::move(entry);
-      all.push_back(std::move(listed));
-    }
-  }
-  std::sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) {
-    return std::tie(a.file.unused, a.file.path) < std::tie(b.file.unused, b.file.path);
-  });
-  return all;
+  return DirectoryStore::list(directory);
 }
 
-/// Reads `file` and completes its description. Returns its content, or nothing if the file was removed meanwhile.
-std::optional<std::vector<std::byte>> describe(const std::string& directory, StoredFile& file) {
-  auto content = base::read_file(directory + "/" + file.path, DirectoryStore::most_bytes);
-  if (!content) return std::vector<std::byte>();
-  if (!*content) return std::nullopt;
+/// Reads `file` and completes its description. Returns whether it still exists.
+bool describe(const std::string& directory, StoredFile& file) {
+  const auto content = base::read_file(directory + "/" + file.path, DirectoryStore::most_bytes);
+  if (!content) return true;
+  if (!*content) return false;
   if (auto artefact = decode(**content, file.key)) {
     file.kind = StoredFile::Kind::kernel;
     file.name = std::move(artefact->kernel);
@@ -78,41 +48,45 @@ std::optional<std::vector<std::byte>> describe(const std::string& directory, Sto
     file.name = std::move(driver->device);
     file.made_for = std::move(driver->driver);
   }
-  return std::move(*content);
+  return true;
 }
 
 Result<std::vector<StoredFile>> list_files(const std::string& directory) {
-  auto all = list_shards(directory);
+  auto all = list_all(directory);
   if (!all) return std::move(all).error();
   std::vector<StoredFile> files;
-  for (Listed& listed : *all)
-    if (listed.file.kind == StoredFile::Kind::temporary || describe(directory, listed.file))
-      files.push_back(std::move(listed.file));
+  for (const Listed& listed : *all) {
+    StoredFile file;
+    file.path = listed.path;
+    file.bytes = listed.entry.bytes;
+    file.unused = std::max(listed.entry.age, Duration{});
+    file.key = listed.key;
+    if (listed.is_temporary) file.kind = StoredFile::Kind::temporary;
+    if (listed.is_temporary || describe(directory, file)) files.push_back(std::move(file));
+  }
   return files;
 }
 
 Result<void> remove_listed(const std::string& directory, const Listed& listed, RemovedFiles& removed) {
-  auto gone = base::remove_unchanged(directory + "/" + listed.file.path, listed.entry);
+  auto gone = base::remove_unchanged(directory + "/" + listed.path, listed.entry);
   if (!gone) return std::move(gone).error();
-  if (*gone) ++removed.files, removed.bytes += listed.file.bytes;
+  if (*gone) ++removed.files, removed.bytes += listed.entry.bytes;
   return {};
 }
 
 Result<RemovedFiles> trim_files(const std::string& directory, Bytes bytes, std::uint64_t files) {
-  auto all = list_shards(directory);
+  auto all = list_all(directory);
   if (!all) return std::move(all).error();
   RemovedFiles removed;
   Bytes kept;
   std::uint64_t count = 0;
   bool full = false;
   for (const Listed& listed : *all) {  // most recently used first
-    bool is_removed = false;
-    if (listed.file.kind == StoredFile::Kind::temporary) {
-      is_removed = listed.file.unused >= 1h;
-    } else {
-      full = full || count + 1 > files || kept + listed.file.bytes > bytes;
+    bool is_removed = listed.is_temporary && listed.entry.age >= 1h;
+    if (!listed.is_temporary) {
+      full = full || count + 1 > files || kept + listed.entry.bytes > bytes;
       is_removed = full;
-      if (!is_removed) ++count, kept += listed.file.bytes;
+      if (!full) ++count, kept += listed.entry.bytes;
     }
     if (is_removed)
       if (auto gone = remove_listed(directory, listed, removed); !gone) return std::move(gone).error();
@@ -121,7 +95,7 @@ Result<RemovedFiles> trim_files(const std::string& directory, Bytes bytes, std::
 }
 
 Result<RemovedFiles> clear_files(const std::string& directory) {
-  auto all = list_shards(directory);
+  auto all = list_all(directory);
   if (!all) return std::move(all).error();
   RemovedFiles removed;
   for (const Listed& listed : *all)
@@ -133,18 +107,16 @@ Result<RemovedFiles> clear_files(const std::string& directory) {
 
 Result<std::uint64_t> pack_bundle(const std::string& directory, const std::string& path,
                                   const Manifest* only) {
-  auto all = list_shards(directory);
+  auto all = list_all(directory);
   if (!all) return std::move(all).error();
   std::set<Digest> wanted;
   if (only)
     for (const ManifestEntry& entry : only->entries) wanted.insert(entry.key);
   std::map<Digest, std::vector<std::byte>> kernels;
-  for (Listed& listed : *all) {
-    if (listed.file.kind == StoredFile::Kind::temporary || (only && !wanted.contains(listed.file.key)))
-      continue;
-    auto record = describe(directory, listed.file);
-    if (record && listed.file.kind == StoredFile::Kind::kernel)
-      kernels.emplace(listed.file.key, std::move(*record));
+  for (const Listed& listed : *all) {
+    if (listed.is_temporary || (only && !wanted.contains(listed.key))) continue;
+    auto record = base::read_file(directory + "/" + listed.path, DirectoryStore::most_bytes);
+    if (record && *record && decode(**record, listed.key)) kernels.emplace(listed.key, *std::move(*record));
   }
   std::vector<Digest> keys;
   std::vector<std::vector<std::byte>> records;
@@ -171,10 +143,6 @@ Result<std::uint64_t> pack_bundle(const std::string& directory, const std::strin
   return std::uint64_t{keys.size()};
 }
 
-Error no_memory_to_look() {
-  return Error(Errc::out_of_memory, "The host has no memory left to list a cache directory.");
-}
-
 }  // namespace
 
 }  // namespace cache
@@ -190,36 +158,22 @@ std::string_view name(StoredFile::Kind kind) noexcept {
 }
 
 Result<std::vector<StoredFile>> list_cache(const std::string& directory) {
-  try {
-    return cache::list_files(directory);
-  } catch (const std::bad_alloc&) {
-    return cache::no_memory_to_look();
-  }
+  return base::with_memory("list a cache directory", [&] { return cache::list_files(directory); });
 }
 
 Result<RemovedFiles> trim_cache(const std::string& directory, Bytes bytes, std::uint64_t files) {
-  try {
-    return cache::trim_files(directory, bytes, files);
-  } catch (const std::bad_alloc&) {
-    return cache::no_memory_to_look();
-  }
+  return base::with_memory("list a cache directory",
+                           [&] { return cache::trim_files(directory, bytes, files); });
 }
 
 Result<RemovedFiles> clear_cache(const std::string& directory) {
-  try {
-    return cache::clear_files(directory);
-  } catch (const std::bad_alloc&) {
-    return cache::no_memory_to_look();
-  }
+  return base::with_memory("list a cache directory", [&] { return cache::clear_files(directory); });
 }
 
 Result<std::uint64_t> bundle_cache(const std::string& directory, const std::string& bundle,
                                    const Manifest* only) {
-  try {
-    return cache::pack_bundle(directory, bundle, only);
-  } catch (const std::bad_alloc&) {
-    return cache::no_memory_to_look();
-  }
+  return base::with_memory("list a cache directory",
+                           [&] { return cache::pack_bundle(directory, bundle, only); });
 }
 
 }  // namespace v0

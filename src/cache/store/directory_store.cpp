@@ -15,7 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t shards = 256;
 /// Listing a group of this size takes 2 ms.
 constexpr std::uint64_t group_bytes = 16ull << 20, group_files = 400;
 /// The largest number of files that one `put` removes: it takes 50 ms.
@@ -39,17 +38,8 @@ std::optional<unsigned> digit(char c) {
   return std::nullopt;
 }
 
-}  // namespace
-
-bool DirectoryStore::is_shard(std::string_view name) {
-  return name.size() == 2 && digit(name[0]) && digit(name[1]);
-}
-
-bool DirectoryStore::is_temporary(std::string_view name) {
-  return name.starts_with(".") && name.ends_with(".tmp");
-}
-
-std::optional<Digest> DirectoryStore::key_of(std::string_view name, std::string_view shard) {
+/// Returns the key of the file of this name in `shard`, or nothing if it does not belong to the store.
+std::optional<Digest> key_of(std::string_view name, std::string_view shard) {
   Digest key;
   if (name.size() != 2 * key.bytes.size() || !name.starts_with(shard)) return std::nullopt;
   for (std::size_t i = 0; i < key.bytes.size(); ++i) {
@@ -58,6 +48,29 @@ std::optional<Digest> DirectoryStore::key_of(std::string_view name, std::string_
     key.bytes[i] = static_cast<std::byte>(*high * 16 + *low);
   }
   return key;
+}
+
+}  // namespace
+
+Result<std::vector<DirectoryStore::Listed>> DirectoryStore::list(const std::string& directory,
+                                                                 std::size_t first, std::size_t count) {
+  std::vector<Listed> all;
+  for (std::size_t shard = first; shard < first + count; ++shard) {
+    const std::string name = digits(shard);
+    auto files = base::list_files(directory + "/" + name);
+    if (!files) return std::move(files).error();
+    for (base::FileEntry& entry : *files) {
+      const bool is_temporary = entry.name.starts_with(".") && entry.name.ends_with(".tmp");
+      const auto key = key_of(entry.name, name);
+      if (!is_temporary && !key) continue;  // not a file of the store
+      std::string path = name + "/" + entry.name;
+      all.push_back({std::move(path), key.value_or(Digest{}), is_temporary, std::move(entry)});
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) {
+    return std::tie(b.entry.changed, b.path) < std::tie(a.entry.changed, a.path);
+  });
+  return all;
 }
 
 DirectoryStore::DirectoryStore(std::string directory, Bounds bounds, base::Durability durability)
@@ -120,41 +133,30 @@ Result<void> DirectoryStore::make_room(const Digest& key, std::uint64_t added) {
 
 /// Lists a group. Removes temporary files of dead writers and the files beyond the bounds, but never `newest`.
 Result<DirectoryStore::Tally> DirectoryStore::trim(std::size_t group, const std::string& newest) {
-  struct Found {
-    std::string path;
-    base::FileEntry entry;
-  };
-  std::vector<Found> blobs;
-  Tally held;
   const std::size_t per_group = shards / groups_.size();
-  for (std::size_t shard = group * per_group; shard < (group + 1) * per_group; ++shard) {
-    const std::string name = digits(shard), path = directory_ + "/" + name;
-    auto files = base::list_files(path);
-    if (!files) return std::move(files).error();
-    for (base::FileEntry& entry : *files) {
-      std::string file = path + "/" + entry.name;
-      if (is_temporary(entry.name)) {
-        if (entry.age < 1h) continue;
-        if (auto removed = base::remove_unchanged(file, entry); !removed) return std::move(removed).error();
-      } else if (key_of(entry.name, name)) {
-        held.bytes += entry.bytes.count;
-        ++held.files;
-        if (entry.name != newest) blobs.push_back({std::move(file), std::move(entry)});
-      }
+  const auto files = list(directory_, group * per_group, per_group);
+  if (!files) return files.error();
+  Tally held;
+  for (const Listed& file : *files) {
+    if (!file.is_temporary) {
+      held.bytes += file.entry.bytes.count;
+      ++held.files;
+    } else if (file.entry.age >= 1h) {
+      if (auto removed = base::remove_unchanged(directory_ + "/" + file.path, file.entry); !removed)
+        return std::move(removed).error();
     }
   }
   if (held.bytes <= bound_.bytes && held.files <= bound_.files) return held;
   const Tally goal{bound_.bytes - bound_.bytes / 10, bound_.files - bound_.files / 10};
-  std::sort(blobs.begin(), blobs.end(), [](const Found& a, const Found& b) {
-    return std::tie(a.entry.changed, a.entry.name) < std::tie(b.entry.changed, b.entry.name);
-  });
-  if (blobs.size() > most_removed) blobs.resize(most_removed);
-  for (const Found& blob : blobs) {
+  std::size_t tries = 0;
+  for (auto file = files->rbegin(); file != files->rend() && tries < most_removed; ++file) {
     if (held.bytes <= goal.bytes && held.files <= goal.files) break;
-    auto removed = base::remove_unchanged(blob.path, blob.entry);
+    if (file->is_temporary || file->entry.name == newest) continue;
+    ++tries;
+    auto removed = base::remove_unchanged(directory_ + "/" + file->path, file->entry);
     if (!removed) return std::move(removed).error();
     if (!*removed) continue;
-    held.bytes -= blob.entry.bytes.count;
+    held.bytes -= file->entry.bytes.count;
     --held.files;
     displaced_.fetch_add(1, std::memory_order_relaxed);
   }

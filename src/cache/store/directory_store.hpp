@@ -52,11 +52,19 @@ class DirectoryStore final : public BlobStore {
 
   /// Larger files do not belong to the cache: the largest kernels have some hundred KB.
   static constexpr Bytes most_bytes{256ull << 20};
-  /// Returns whether a directory of this name is a shard of the store.
-  static bool is_shard(std::string_view name);
-  static bool is_temporary(std::string_view name);
-  /// Returns the key of the file of this name in `shard`, or nothing if it does not belong to the store.
-  static std::optional<Digest> key_of(std::string_view name, std::string_view shard);
+  /// A file of the store, or a temporary file of a writer.
+  struct Listed {
+    std::string path;  ///< in the directory
+    Digest key;        ///< of no meaning for a temporary file
+    bool is_temporary = false;
+    base::FileEntry entry;
+  };
+  /// The number of directories that files lie in.
+  static constexpr std::size_t shards = 256;
+  /// Returns the files of `count` shards from `first` on, most recently used first. Reads none.
+  /// Errors: io.
+  static Result<std::vector<Listed>> list(const std::string& directory, std::size_t first = 0,
+                                          std::size_t count = shards);
 
  private:
   struct Tally {

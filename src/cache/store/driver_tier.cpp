@@ -42,7 +42,7 @@ void DriverTier::prepare(device::DeviceBase& device) {
   }
   try {
     load(device, *state);
-  } catch (const std::bad_alloc&) {  // the driver generates it again
+  } catch (...) {  // the driver generates it again
   }
   {
     const base::Lock lock(mutex_);
