@@ -125,9 +125,9 @@ TEST_CASE("the host's memory is a buffer, released once after its last use", "[c
     for (const auto& [memory, words] :
          {std::pair{interop::CudaBuffer{0, 4}, "null"},
           std::pair{interop::CudaBuffer{host.memory, 0}, "0 bytes"},
-          std::pair{interop::CudaBuffer{host.memory, 6}, "no multiple"},
+          std::pair{interop::CudaBuffer{host.memory, 6}, "not a multiple"},
           std::pair{interop::CudaBuffer{host.memory + 2, 8}, "multiple"},
-          std::pair{interop::CudaBuffer{~std::uint64_t{0} - 3, 8}, "last address"}}) {
+          std::pair{interop::CudaBuffer{~std::uint64_t{0} - 3, 8}, "address space"}}) {
       auto refused = interop::cuda_buffer<Word>(lease.device(), memory, [&] { released += 100; });
       REQUIRE_FALSE(refused);
       INFO(refused.error().describe());
