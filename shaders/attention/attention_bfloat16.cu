@@ -1,4 +1,4 @@
-// Attention of bfloat16, by tensor cores where there are some for that.
+// Attention of bfloat16, with tensor cores if the architecture supports bfloat16.
 #include "attention.cuh"
 #include "numbers.cuh"
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

@@ -1,6 +1,6 @@
 #version 460
-// y = a x + y. A workgroup covers 1024 neighbouring elements, an invocation four of them that lie 256 apart, so that
-// neighbours load neighbours.
+// y = a x + y. A workgroup covers 1024 adjacent elements, an invocation four of them, 256 apart. Adjacent
+// invocations load adjacent elements.
 #include "span.glsl"
 #include "flat.glsl"
 
@@ -10,8 +10,8 @@ layout(push_constant) uniform Arguments {
   FloatSpan y;
 };
 
-// a x + y. Drivers may round the product on its own, which then overflows where the sum does not. Quarters do not overflow
-// unless the sum does, and x and y are large then: they are exact.
+// Returns a x + y. Drivers may round the product separately; it may then overflow even if the sum does not.
+// Products of quarters overflow only if the sum does. They are exact, because x and y are large in that case.
 float multiple_added(float x, float y) {
   precise const float product = a * x;
   if ((floatBitsToUint(product) & 0x7f800000) != 0x7f800000) return fma(a, x, y);

@@ -1,5 +1,5 @@
-// y = a x + y. A thread has four neighbouring elements at a time, in one load and store of 128 bits each where both
-// vectors begin at a multiple of that.
+// y = a x + y. A thread processes four adjacent elements at a time. If both vectors are aligned to 128 bits,
+// it uses one load and one store for them.
 #include "quads.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) wye_axpy(float a, wye_span<const float> x, wye_span<float> y) {

@@ -1,7 +1,7 @@
-// softmax(q k^T scale) v over one stretch of the keys, head by head: of floats, or with HALF or BFLOAT16 of these. With MASKED a
-// mask is added to the scores. A workgroup
-// works on 8 queries of one head, with 32 invocations for each: on 32 keys at a time, each invocation on one of them for its
-// score, and then on every 32nd column of v. Source: Dao et al., FlashAttention, arXiv:2205.14135.
+// softmax(q k^T scale) v over one stretch of the keys, head by head. Elements are floats, or 16 bits with
+// HALF or BFLOAT16. MASKED adds a mask to the scores. A workgroup processes 8 queries of one head, with 32
+// invocations for each query. Each invocation computes the score of one of 32 keys, then every 32nd column of
+// v. Source: Dao et al., FlashAttention, arXiv:2205.14135.
 #include "span.glsl"
 #include "flat.glsl"
 #include "elements.glsl"
@@ -11,7 +11,7 @@ struct Stretch {
   uint heads;
   uint queries;  // of a head
   uint keys;
-  uint sizes;  // of rows of q and k in the low 16 bits, of rows of v and the result in the high ones
+  uint sizes;  // of rows of q and k in the low 16 bits, of rows of v and the result in the high 16 bits
   uint first;  // the stretch of the keys: [first, last)
   uint last;
   uint causal;
@@ -31,9 +31,9 @@ layout(push_constant) uniform Arguments {
   ElementSpan v;
   Results result;
 #ifdef MASKED
-  ConstFloatSpan mask;  // of all heads, or of each
+  ConstFloatSpan mask;  // one for all heads, or one per head
 #endif
-  FloatSpan state;  // of each query from stretch to stretch: its largest score, the sum of exponentials, sums of values
+  FloatSpan state;  // of each query between stretches: its largest score, the sum of exponentials, sums of values
   Stretch stretch;
 };
 
@@ -43,7 +43,7 @@ uint value_size() { return stretch.sizes >> 16; }
 shared float scores[256];
 shared float weights[256];
 
-// Keys that a query sees, from the first one on.
+// Returns the number of keys that a query sees, beginning with key 0.
 uint seen_by(uint query) {
   if (stretch.causal == 0) return stretch.keys;
   const uint ahead = query + 1 + stretch.keys;
@@ -52,7 +52,7 @@ uint seen_by(uint query) {
 
 vec4 four(Line line, uint i) { return vec4(at(line, i), at(line, i + 1), at(line, i + 2), at(line, i + 3)); }
 
-// Eight steps at a time: lavapipe counts the steps of all loops together.
+// Unrolled by eight, because lavapipe limits the total iterations of all loops.
 float product_of(Line a, Line b) {
   const uint size = head_size();
   vec4 sums = vec4(0.0);
@@ -64,11 +64,12 @@ float product_of(Line a, Line b) {
   return sum;
 }
 
-// Sums of this invocation's columns, lane + 32 i of them: those beyond the row are the last one's again, and not written.
+// Adds up this invocation's columns, lane + 32 i. Columns beyond the row repeat the last column and are not
+// written.
 vec4 low = vec4(0.0), high = vec4(0.0);
 uvec4 low_columns, high_columns;
 
-// Nothing is read where the weight is 0: there is not always a key.
+// Reads nothing if the weight is 0, because the key may not exist.
 void add_values(float weight, uvec2 values, uint key) {
   if (weight == 0.0) return;
   const uint size = value_size();
@@ -92,14 +93,14 @@ void write(uvec2 index, float value) {
 }
 
 #ifdef MASKED
-// The row of the mask for a query.
+// Returns the row of the mask for a query.
 ConstFloats mask_of(uint head, uint query) {
   const uvec2 of_head = product(stretch.queries, stretch.keys);
   const uvec2 row = plus(mask.size == of_head ? uvec2(0) : times(of_head, head), product(query, stretch.keys));
   return ConstFloats(element(uvec2(mask.data), row));
 }
 
-// -infinity hides a key, whatever its score is.
+// -infinity hides a key with any score.
 float masked(float score, float mask) {
   if (floatBitsToUint(mask) == 0xff800000) return mask;
   precise const float sum = score + mask;
@@ -133,8 +134,8 @@ void main() {
     high = vec4(kept.at[2 + high_columns.x], kept.at[2 + high_columns.y], kept.at[2 + high_columns.z], kept.at[2 + high_columns.w]);
   }
   for (uint first = stretch.first; first < end; first += 32) {
-    // -infinity, and keys that are not seen, have no weight, and NaN and +infinity spoil all. Told apart by their bits, because
-    // comparisons with NaN may be compiled away.
+    // -infinity and invisible keys have no weight; NaN and +infinity make the result NaN. Compares bits,
+    // because compilers may remove comparisons with NaN.
     const uint key = first + lane;
     const bool here = key < min(seen, stretch.last);
     float score = nothing.x;

@@ -1,12 +1,13 @@
 #pragma once
-// Attention by the units for float32: numbers of fewer bits are made float32 on their way into shared memory. A thread makes
-// 4 x 4 scores of a tile of 64 keys, and of their products with values 4 rows x 8 columns, in registers: the rows are the same, and
-// 16 neighbouring threads share them. Blocks of 256 threads do all their queries at once, those of 128 one half after the other.
+// Attention with float32 arithmetic. Narrower numbers are converted when they are copied to shared memory. A
+// thread computes 4 x 4 scores of a tile of 64 keys in registers, then 4 rows x 8 columns of the products
+// with values. The rows are the same, and 16 adjacent threads share them. Blocks of 256 threads process all
+// their queries at the same time, blocks of 128 threads one half after the other.
 #include "attention.cuh"
 #include "numbers.cuh"
 
 constexpr unsigned tile_keys = 64, stage_columns = 32, stage_keys = 32;
-// Lines begin at multiples of 16 bytes, and eight neighbours' loads of those meet no bank twice.
+// Lines are aligned to 16 bytes, and loads of them by eight adjacent threads have no bank conflicts.
 template <unsigned threads>
 struct alignas(16) AttentionTiles {
   static constexpr unsigned rows = threads / 4;
@@ -17,15 +18,15 @@ struct alignas(16) AttentionTiles {
   float weights[rows][tile_keys + 4];
   union {
     Factors of_scores;
-    float v[stage_keys][turn_columns];
+    float v[stage_keys][pass_columns];
   };
-  Queries place;  // that are worked on: registers are all taken
+  Queries place;  // the current queries, here because no registers are left
 };
 
-// The first `width` numbers of `count` of the lines that begin at `from`, one `step` after the other, into shared memory; zeros
-// up to the next multiple of four, and in lines that there are not.
+// Copies the first `width` numbers of `count` lines, `step` apart from `from` on, to shared memory. Pads with
+// zeros to the next multiple of four, and fills missing lines with zeros.
 template <class T, unsigned threads, unsigned columns, unsigned lines, unsigned pitch>
-__device__ void bring_lines(float (&to)[lines][pitch], const typename T::Number* from, unsigned step, unsigned count,
+__device__ void fetch_lines(float (&to)[lines][pitch], const typename T::Number* from, unsigned step, unsigned count,
                             unsigned width) {
   typedef typename T::Four Four;
   constexpr unsigned lines_at_once = 4 * threads / columns;
@@ -46,11 +47,11 @@ __device__ void bring_lines(float (&to)[lines][pitch], const typename T::Number*
     *reinterpret_cast<Quad*>(&to[line][at]) = T::values(T::four(from + Size(line) * step, line < count ? left : 0));
 }
 
-// What is added to scores: nothing, or a mask. A tile of it waits in shared memory in the place of the weights.
+// The mask of scores, if there is one. Its current tile is in shared memory in the place of the weights.
 struct NoMask {
   static constexpr bool hides = false;
   template <unsigned threads>
-  __device__ void bring(AttentionTiles<threads>&, const Stretch&, const Queries&, unsigned) const {}
+  __device__ void fetch(AttentionTiles<threads>&, const Stretch&, const Queries&, unsigned) const {}
   __device__ float masked(float score, float) const { return score; }
 };
 struct Mask {
@@ -59,15 +60,15 @@ struct Mask {
   Size size;
 
   template <unsigned threads>
-  __device__ void bring(AttentionTiles<threads>& tiles, const Stretch& stretch, const Queries& place, unsigned key) const {
-    const Size head = size == Size(stretch.queries) * stretch.keys ? 0 : place.head;  // one for all
+  __device__ void fetch(AttentionTiles<threads>& tiles, const Stretch& stretch, const Queries& place, unsigned key) const {
+    const Size head = size == Size(stretch.queries) * stretch.keys ? 0 : place.head;  // one mask for all heads
     const float* const from = data + (head * stretch.queries + place.query) * stretch.keys + key;
     const unsigned at = threadIdx.x % tile_keys, count = stretch.last - key;
 #pragma unroll 1
     for (unsigned line = threadIdx.x / tile_keys; line < place.rows; line += threads / tile_keys)
       if (at < count) tiles.weights[line][at] = from[Size(line) * stretch.keys + at];
   }
-  // -infinity hides a key, whatever its score is.
+  // -infinity hides a key with any score.
   __device__ float masked(float score, float added) const {
     return __float_as_uint(added) == 0xff800000u ? added : score + added;
   }
@@ -75,7 +76,7 @@ struct Mask {
 
 __device__ Quad quad_at(const float* from) { return *reinterpret_cast<const Quad*>(from); }
 
-// With `hides`, the weight 0 hides a value that is NaN or infinite: some queries may not see its key.
+// With `hides`, the weight 0 hides a value that is NaN or infinite, because a query may not see its key.
 template <bool hides>
 __device__ void add_products(float* sums, float weight, Quad values) {
   if (hides && weight == 0.0f) return;
@@ -83,7 +84,7 @@ __device__ void add_products(float* sums, float weight, Quad values) {
   sums[2] = fmaf(weight, values.z, sums[2]), sums[3] = fmaf(weight, values.w, sums[3]);
 }
 
-// Weights from `from` on times a stage of values, for the first `columns` of a thread's.
+// Adds weights from `from` on times a stage of values, for the first `columns` columns of a thread.
 template <unsigned columns, bool hides, unsigned threads>
 __device__ void add_values(float (&sums)[4][8], const AttentionTiles<threads>& tiles, unsigned from) {
   const unsigned x = threadIdx.x % 16, row = threadIdx.x / 16 * 4;
@@ -105,7 +106,7 @@ __device__ void add_values(float (&sums)[4][8], const AttentionTiles<threads>& t
   }
 }
 
-// For as many queries as there are rows in shared memory.
+// Processes as many queries as there are rows in shared memory.
 template <class T, class M, unsigned threads>
 __device__ void attend_to(const Queries& place, const typename T::Number* q, const typename T::Number* k,
                           const typename T::Number* v, typename T::Number* result, float* state, const Stretch& stretch,
@@ -117,8 +118,8 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
   const unsigned end = min(stretch.last, seen_by(stretch, place.query + place.rows - 1));
   const bool ends = stretch.last == stretch.keys;
 
-  for (unsigned column = 0; column < columns; column += turn_columns) {
-    const unsigned width = min(turn_columns, columns - column);
+  for (unsigned column = 0; column < columns; column += pass_columns) {
+    const unsigned width = min(pass_columns, columns - column);
     // A thread has columns 4 x to 4 x + 3, and 64 + 4 x to 64 + 4 x + 3.
     float most[4], total[4], sums[4][8] = {};
 #pragma unroll
@@ -142,10 +143,10 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
         const unsigned depth = min(stage_columns, size - from);
         __syncthreads();
         const Queries now = tiles.place;
-        if (from == 0) mask.bring(tiles, stretch, now, key);
+        if (from == 0) mask.fetch(tiles, stretch, now, key);
         const Size line = now.head * stretch.queries + now.query;
-        bring_lines<T, threads, stage_columns>(tiles.of_scores.q, q + line * size + from, size, now.rows, depth);
-        bring_lines<T, threads, stage_columns>(tiles.of_scores.k, k + (now.head * stretch.keys + key) * size + from, size,
+        fetch_lines<T, threads, stage_columns>(tiles.of_scores.q, q + line * size + from, size, now.rows, depth);
+        fetch_lines<T, threads, stage_columns>(tiles.of_scores.k, k + (now.head * stretch.keys + key) * size + from, size,
                                                stretch.last - key, depth);
         __syncthreads();
 #pragma unroll 1
@@ -195,7 +196,7 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
       for (unsigned from = 0; from < tile_keys; from += stage_keys) {
         const unsigned first = key + from;
         __syncthreads();
-        bring_lines<T, threads, turn_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * columns + column, columns,
+        fetch_lines<T, threads, pass_columns>(tiles.v, v + (tiles.place.head * stretch.keys + first) * columns + column, columns,
                                               stretch.last > first ? stretch.last - first : 0, width);
         __syncthreads();
         const bool all_see = !M::hides && seen_by(stretch, tiles.place.query) >= min(key + tile_keys, end);
@@ -219,8 +220,8 @@ __device__ void attend_to(const Queries& place, const typename T::Number* q, con
     for (unsigned r = 0; r < 4; ++r) {
       if (row + r >= at_end.rows) continue;
       float* const kept = state_of(state, stretch, at_end, row + r);
-      // The next turn begins with them, too.
-      if (!ends && x == 0 && column + turn_columns >= columns) {
+      // The next pass begins with them, too.
+      if (!ends && x == 0 && column + pass_columns >= columns) {
         kept[0] = most[r];
         kept[1] = total[r];
       }

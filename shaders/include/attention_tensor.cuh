@@ -1,26 +1,26 @@
 #pragma once
-// Attention by tensor cores, of numbers of 16 bits. A warp of four works on 16 queries: it has their scores for 32 keys in
-// registers, where their exponentials, rounded to 16 bits, lie as what they are multiplied by values for wants them. As long as
-// a head has no more columns than fit, the queries stay in shared memory.
+// Attention with tensor cores, of 16-bit numbers. Each of the four warps processes 16 queries and has their
+// scores for 32 keys in registers. Their exponentials, rounded to 16 bits, are already in the layout for the
+// product with values. The queries stay in shared memory if a head's columns fit.
 #include "attention.cuh"
 #include "tensor.cuh"
 
 constexpr unsigned tile_keys = 32;
-// Four words more than there are, as `row_words` has them.
-constexpr unsigned line_words = turn_columns / 2 + 4;
+// Padded by four words, like `row_words`.
+constexpr unsigned line_words = pass_columns / 2 + 4;
 
 template <class T>
 struct AttentionTiles {
   alignas(16) unsigned q[block_queries][line_words];
   alignas(16) unsigned k[tile_keys][line_words];
   alignas(16) unsigned v[tile_keys][line_words];
-  Queries place;  // of this block: registers are all taken
+  Queries place;  // of this block, here because no registers are left
 };
 
-// The first `width` numbers of `count` of the lines that begin at `from`, one `step` after the other, into shared memory; zeros up
-// to the next multiple of 16 numbers, and in lines that there are not.
+// Copies the first `width` numbers of `count` lines, `step` apart from `from` on, to shared memory. Pads with
+// zeros to the next multiple of 16 numbers, and fills missing lines with zeros.
 template <class T, unsigned lines>
-__device__ void bring_lines(unsigned (*to)[line_words], const typename T::Number* from, unsigned step, unsigned count,
+__device__ void fetch_lines(unsigned (*to)[line_words], const typename T::Number* from, unsigned step, unsigned count,
                             unsigned width) {
   const unsigned word = threadIdx.x % 16 * 4, at = 2 * word;
   if (at >= (width + 15) / 16 * 16) return;
@@ -41,13 +41,13 @@ __device__ void bring_lines(unsigned (*to)[line_words], const typename T::Number
 #pragma unroll
     for (unsigned w = 0; w < 4; ++w) {
       const unsigned here = line < count && left > 2 * w ? left - 2 * w : 0;
-      to[line][word + w] = WordBringer<T>::word_of(from + Size(line) * step + 2 * w, here);
+      to[line][word + w] = WordFetcher<T>::word_of(from + Size(line) * step + 2 * w, here);
     }
 }
 
-// Of 16 lines of eight words from `word` on, a lane's words of their transpose: the columns 8 (i / 2) + g at the lines 8 (i % 2) +
-// 2 t and the next.
-__device__ void load_turned_pieces(unsigned (&to)[4], const unsigned (*lines)[line_words], unsigned word) {
+// Loads a lane's words of the transpose of 16 lines of eight words from `word` on: columns 8 (i / 2) + g at
+// lines 8 (i % 2) + 2 t and the next line.
+__device__ void load_transposed_pieces(unsigned (&to)[4], const unsigned (*lines)[line_words], unsigned word) {
   const unsigned lane = threadIdx.x % 32;
 #ifdef __CUDA_ARCH__
   const unsigned from = unsigned(__cvta_generic_to_shared(&lines[lane % 16][word + lane / 16 * 4]));
@@ -64,26 +64,27 @@ __device__ void load_turned_pieces(unsigned (&to)[4], const unsigned (*lines)[li
 #endif
 }
 
-__device__ bool is_odd(float v) { return (__float_as_uint(v) & 0x7f800000u) == 0x7f800000u; }
+__device__ bool is_non_finite(float v) { return (__float_as_uint(v) & 0x7f800000u) == 0x7f800000u; }
 
-// Whether a warp finds NaN or infinities in the lines of values from `first` on, in `width` columns.
+// Returns whether the lines of values from `first` on have NaN or infinities in `width` columns. Called by a
+// whole warp.
 template <class T>
-__device__ bool has_odd(const unsigned (&lines)[tile_keys][line_words], unsigned first, unsigned width) {
+__device__ bool has_non_finite(const unsigned (&lines)[tile_keys][line_words], unsigned first, unsigned width) {
   const unsigned words = (width + 1) / 2;
   bool odd = false;
   for (unsigned line = first; line < tile_keys; ++line)
     for (unsigned word = threadIdx.x % 32; word < words; word += 32) {
       float low, high;
       T::split(lines[line][word], low, high);
-      odd |= is_odd(low) || is_odd(high);
+      odd |= is_non_finite(low) || is_non_finite(high);
     }
   return __any_sync(0xffffffffu, odd) != 0;
 }
 
-// Adds the products of weights and values without tensor cores, and leaves out those of the weight 0: that hides NaN and infinities
-// of keys that a query does not see.
+// Adds the products of weights and values without tensor cores, except those with the weight 0. This hides
+// NaN and infinities of keys that a query does not see.
 template <class T>
-__device__ void add_seen_values(float (&sums)[turn_columns / 8][4], const float (&weights)[tile_keys / 8][4],
+__device__ void add_seen_values(float (&sums)[pass_columns / 8][4], const float (&weights)[tile_keys / 8][4],
                                 const unsigned (&lines)[tile_keys][line_words], unsigned width) {
   const unsigned lane = threadIdx.x % 32, t = lane % 4;
 #pragma unroll 1
@@ -94,7 +95,7 @@ __device__ void add_seen_values(float (&sums)[turn_columns / 8][4], const float 
       const float second = __shfl_sync(0xffffffffu, weights[i / 2][2 + i % 2], int(lane - t + from));
       const unsigned* const line = lines[i / 2 * 8 + from * 2 + i % 2];
 #pragma unroll
-      for (unsigned n = 0; n < turn_columns / 8; ++n) {
+      for (unsigned n = 0; n < pass_columns / 8; ++n) {
         if (n * 8 >= width) continue;
         float low, high;
         T::split(line[n * 4 + t], low, high);
@@ -112,18 +113,18 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
   if (threadIdx.x == 0) tiles.place = place;
   const unsigned size = head_size(stretch), columns = value_size(stretch);
 
-  // A lane has columns 2 t and 2 t + 1 of every eight, of rows g and g + 8 of the warp's.
+  // A lane has columns 2 t and 2 t + 1 of every eight, of the warp's rows g and g + 8.
   const unsigned warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, row = warp * 16 + g;
   const bool works = warp * 16 < place.rows;
   const unsigned end = min(stretch.last, seen_by(stretch, place.query + place.rows - 1));
-  const bool stays = size <= turn_columns, ends = stretch.last == stretch.keys;
+  const bool stays = size <= pass_columns, ends = stretch.last == stretch.keys;
   if (stays)
-    bring_lines<T, block_queries>(tiles.q, q + (place.head * stretch.queries + place.query) * size, size, place.rows, size);
+    fetch_lines<T, block_queries>(tiles.q, q + (place.head * stretch.queries + place.query) * size, size, place.rows, size);
   __syncthreads();
 
-  for (unsigned column = 0; column < columns; column += turn_columns) {
-    const unsigned width = min(turn_columns, columns - column);
-    float most[2] = {-largest_float, -largest_float}, total[2] = {}, sums[turn_columns / 8][4] = {};
+  for (unsigned column = 0; column < columns; column += pass_columns) {
+    const unsigned width = min(pass_columns, columns - column);
+    float most[2] = {-largest_float, -largest_float}, total[2] = {}, sums[pass_columns / 8][4] = {};
     if (stretch.first != 0) {
 #pragma unroll
       for (unsigned r = 0; r < 2; ++r) {
@@ -132,7 +133,7 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
         most[r] = kept[0];
         total[r] = t == 0 ? kept[1] : 0.0f;
 #pragma unroll
-        for (unsigned i = 0; i < turn_columns / 4; ++i) {
+        for (unsigned i = 0; i < pass_columns / 4; ++i) {
           const unsigned at = i / 2 * 8 + t * 2 + i % 2;
           if (at < width) sums[i / 2][2 * r + i % 2] = kept[2 + column + at];
         }
@@ -141,15 +142,15 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
 
     for (unsigned key = stretch.first; key < end; key += tile_keys) {
       float scores[tile_keys / 8][4] = {};
-      for (unsigned from = 0; from < size; from += turn_columns) {
-        const unsigned depth = min(turn_columns, size - from);
+      for (unsigned from = 0; from < size; from += pass_columns) {
+        const unsigned depth = min(pass_columns, size - from);
         __syncthreads();
         const Queries now = tiles.place;
         if (!stays)
-          bring_lines<T, block_queries>(tiles.q, q + (now.head * stretch.queries + now.query) * size + from, size, now.rows, depth);
+          fetch_lines<T, block_queries>(tiles.q, q + (now.head * stretch.queries + now.query) * size + from, size, now.rows, depth);
         const Size line = now.head * stretch.keys + key;
-        bring_lines<T, tile_keys>(tiles.k, k + line * size + from, size, stretch.last - key, depth);
-        if (from == 0) bring_lines<T, tile_keys>(tiles.v, v + line * columns + column, columns, stretch.last - key, width);
+        fetch_lines<T, tile_keys>(tiles.k, k + line * size + from, size, stretch.last - key, depth);
+        if (from == 0) fetch_lines<T, tile_keys>(tiles.v, v + line * columns + column, columns, stretch.last - key, width);
         __syncthreads();
         if (!works) continue;
 #pragma unroll 1
@@ -194,9 +195,9 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
       }
       const unsigned seen_by_all = seen_by(stretch, tiles.place.query + warp * 16);
       if (seen_by_all < min(key + tile_keys, stretch.last) &&
-          has_odd<T>(tiles.v, seen_by_all > key ? seen_by_all - key : 0, width)) {
+          has_non_finite<T>(tiles.v, seen_by_all > key ? seen_by_all - key : 0, width)) {
 #pragma unroll
-        for (unsigned i = 0; i < turn_columns / 2; ++i) sums[i / 4][i % 4] *= factor[i / 2 % 2];
+        for (unsigned i = 0; i < pass_columns / 2; ++i) sums[i / 4][i % 4] *= factor[i / 2 % 2];
         add_seen_values<T>(sums, scores, tiles.v, width);
         continue;
       }
@@ -205,14 +206,14 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
       for (unsigned i = 0; i < tile_keys / 4; ++i)
         weights[i / 4][i % 4] = T::rounded(scores[i / 2][i % 2 * 2], scores[i / 2][i % 2 * 2 + 1]);
 #pragma unroll
-      for (unsigned i = 0; i < turn_columns / 2; ++i) sums[i / 4][i % 4] *= factor[i / 2 % 2];
+      for (unsigned i = 0; i < pass_columns / 2; ++i) sums[i / 4][i % 4] *= factor[i / 2 % 2];
 #pragma unroll
       for (unsigned m = 0; m < tile_keys / 16; ++m)
 #pragma unroll
-        for (unsigned n = 0; n < turn_columns / 8; n += 2) {
+        for (unsigned n = 0; n < pass_columns / 8; n += 2) {
           if (n * 8 >= width) continue;
           unsigned both[4];
-          load_turned_pieces(both, &tiles.v[m * 16], n * 4);
+          load_transposed_pieces(both, &tiles.v[m * 16], n * 4);
           T::multiply(sums[n], weights[m], both[0], both[1]);
           T::multiply(sums[n + 1], weights[m], both[2], both[3]);
         }
@@ -230,8 +231,8 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
     for (unsigned r = 0; r < 2; ++r) {
       if (row + 8 * r >= at_end.rows) continue;
       float* const kept = state_of(state, stretch, at_end, row + 8 * r);
-      // The next turn begins with them, too.
-      if (!ends && t == 0 && column + turn_columns >= columns) {
+      // The next pass begins with them, too.
+      if (!ends && t == 0 && column + pass_columns >= columns) {
         kept[0] = most[r];
         kept[1] = total[r];
       }
@@ -239,7 +240,7 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
       const float share = share_of({most[r], total[r]});
       typename T::Number* const to = lines + Size(row + 8 * r) * columns;
 #pragma unroll
-      for (unsigned n = 0; n < turn_columns / 8; ++n) {
+      for (unsigned n = 0; n < pass_columns / 8; ++n) {
         const unsigned at = n * 8 + t * 2;
         const float low = sums[n][2 * r], high = sums[n][2 * r + 1];
         if (!ends) {

@@ -1,4 +1,4 @@
-// Elements of matrices that are read: floats, or with HALF, BFLOAT16 or INT8 these, a line of them at a time.
+// Reads lines of a matrix. Elements are floats, or narrow numbers with HALF, BFLOAT16 or INT8.
 #if defined(HALF) || defined(BFLOAT16) || defined(INT8)
 #ifdef INT8
 #define PACKED_LOG2 2

@@ -1,6 +1,6 @@
 #pragma once
-// A sum of exponentials as {largest exponent, sum of exp(exponent - largest)}, which cannot overflow: as `exponents.glsl` has it,
-// where its source is named.
+// A sum of exponentials as {largest exponent, sum of exp(exponent - largest)}, which cannot overflow. Source:
+// see `exponents.glsl`.
 #include "team.cuh"
 
 struct ExponentSum {
@@ -11,13 +11,14 @@ __device__ ExponentSum shuffled(ExponentSum v, int bits) { return {shuffled(v.mo
 constexpr float largest_float = 3.4028234e38f;
 constexpr ExponentSum no_exponents = {-largest_float, 0.0f};
 
-// exp(v) for v <= 0.
+// Returns exp(v) for v <= 0.
 __device__ float exponential(float v) { return v < -87.0f ? 0.0f : expf(v); }
 
-// Rounded, and not fused with what is subtracted from it: the largest minus itself has to be 0, whatever its size.
+// Returns the rounded product. It must not be fused with a subtraction, because the largest exponent minus
+// itself must be 0.
 __device__ float scaled(float v, float factor) { return __fmul_rn(v, factor); }
 
-// The sum with exp(v) added: -infinity adds nothing, +infinity and NaN spoil it.
+// Adds exp(v) to the sum. -infinity adds nothing; +infinity and NaN make the sum NaN.
 __device__ ExponentSum absorb(ExponentSum sum, float v) {
   if (!(fabsf(v) <= largest_float)) return {sum.most, v < 0.0f ? sum.sum : nanf("")};
   const float above = v - sum.most, ratio = exponential(-fabsf(above));
@@ -30,5 +31,5 @@ __device__ ExponentSum combine(ExponentSum a, ExponentSum b) {
   return {most, a.sum * exponential(a.most - most) + b.sum * exponential(b.most - most)};
 }
 
-// What to multiply exponentials by to make them weights: NaN where nothing was added.
+// Returns the factor that turns exponentials into weights; NaN if nothing was added.
 __device__ float share_of(ExponentSum sum) { return sum.sum == 0.0f ? nanf("") : 1.0f / sum.sum; }

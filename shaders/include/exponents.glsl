@@ -4,10 +4,11 @@
 
 const vec2 nothing = vec2(-3.4028234e38, 0.0);
 
-// exp(v) for v <= 0. Written out, because drivers disagree about what is far below zero.
+// Returns exp(v) for v <= 0. Does not use the built-in function, because drivers disagree far below zero.
 float exponential(float v) { return v < -87.0 ? 0.0 : exp(v); }
 
-// Rounded, and not fused with what is subtracted from it: the largest minus itself has to be 0, whatever its size.
+// Returns the rounded product. It must not be fused with a subtraction, because the largest exponent minus
+// itself must be 0.
 float scaled(float x, float factor) {
   precise const float product = x * factor;
   return product;
@@ -15,8 +16,8 @@ float scaled(float x, float factor) {
 
 float not_a_number() { return uintBitsToFloat(0x7fc00000); }
 
-// The sum with exp(v) added: -infinity adds nothing, +infinity and NaN spoil it. Told apart by their bits, because
-// comparisons with NaN may be compiled away.
+// Adds exp(v) to the sum. -infinity adds nothing; +infinity and NaN make the sum NaN. Compares bits, because
+// compilers may remove comparisons with NaN.
 vec2 absorb(vec2 sum, float v) {
   const uint bits = floatBitsToUint(v);
   if ((bits & 0x7f800000) == 0x7f800000) return bits == 0xff800000 ? sum : vec2(sum.x, not_a_number());
@@ -30,5 +31,5 @@ vec2 combine(vec2 a, vec2 b) {
   return vec2(most, a.y * exponential(a.x - most) + b.y * exponential(b.x - most));
 }
 
-// What to multiply exponentials by to make them weights: NaN where nothing was added.
+// Returns the factor that turns exponentials into weights; NaN if nothing was added.
 float share_of(vec2 sum) { return sum.y == 0.0 ? not_a_number() : 1.0 / sum.y; }

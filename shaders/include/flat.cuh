@@ -5,6 +5,7 @@ typedef unsigned long long Size;
 __device__ Size flat_block() { return Size(blockIdx.y) * gridDim.x + blockIdx.x; }
 __device__ Size flat_blocks() { return Size(gridDim.x) * gridDim.y; }
 
-// The number of this thread among all, and how many there are: the beginning and the step of a loop over the grid.
+// Return the index of this thread in the grid and the number of threads: the begin and the step of a loop
+// over the grid.
 __device__ Size flat_thread() { return flat_block() * blockDim.x + threadIdx.x; }
 __device__ Size flat_threads() { return flat_blocks() * blockDim.x; }

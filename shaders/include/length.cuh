@@ -1,5 +1,5 @@
 #pragma once
-// The length of a vector whose squares may overflow or vanish: as `length.glsl` has it, where its source is named.
+// The length of a vector whose squares may overflow or underflow. Source: see `length.glsl`.
 #include "team.cuh"
 
 struct Squares {
@@ -12,7 +12,7 @@ __device__ Squares combine(Squares a, Squares b) { return {a.plain + b.plain, a.
 
 constexpr float scale_up = 1.2676506002282294e30f;            // 2^100, which lifts the square of 2^-149 above 2^-126
 constexpr float scale_down = 8.271806125530277e-25f;         // 2^-80
-constexpr float largest_square = 8.507059173023462e37f;      // 2^126, and the smallest sum that counts as it is is 2^-80
+constexpr float largest_square = 8.507059173023462e37f;      // 2^126; the smallest unscaled sum in range is 2^-80
 
 __device__ void add_square(Squares& sums, float v) {
   const float up = v * scale_up, down = v * scale_down;
@@ -21,12 +21,13 @@ __device__ void add_square(Squares& sums, float v) {
   sums.down = fmaf(down, down, sums.down);
 }
 
-// What to multiply the numbers by, one factor after the other, to give them the length 1: zeros where all are zero.
+// Returns the factors that scale the numbers to length 1, to be applied one after the other; zeros if all
+// numbers are zero.
 struct Factors {
   float first, second;
 };
 __device__ Factors to_unit(Squares sums) {
-  float factor = scale_down, sum = sums.down;  // infinities and NaN land here, too
+  float factor = scale_down, sum = sums.down;  // infinities and NaN, too
   if (sums.plain <= largest_square) {
     factor = sums.plain < scale_down ? scale_up : 1.0f;
     sum = sums.plain < scale_down ? sums.up : sums.plain;

@@ -1,10 +1,11 @@
-// The length of a vector whose squares may overflow or vanish: three sums of squares, as they are, of the numbers times
-// 2^100, and of the numbers times 2^-80. The one in range counts. Source: Blue, A portable Fortran program to find the
-// Euclidean norm of a vector, ACM TOMS 4 (1978), with three sums in place of three ranges.
+// The length of a vector whose squares may overflow or underflow. Three sums of squares: of the numbers, of
+// 2^100 times the numbers, and of 2^-80 times the numbers. The sum in range is used. Source: Blue, A portable
+// Fortran program to find the Euclidean norm of a vector, ACM TOMS 4 (1978), with three sums in place of
+// three ranges.
 #define PARTIAL vec3
 const float up = 1.2676506002282294e30;     // 2^100, which lifts the square of 2^-149 above 2^-126
 const float down = 8.271806125530277e-25;   // 2^-80
-const float largest = 8.507059173023462e37; // 2^126, and the smallest sum that counts as it is is 2^-80
+const float largest = 8.507059173023462e37; // 2^126; the smallest unscaled sum in range is 2^-80
 
 vec3 combine(vec3 a, vec3 b) { return a + b; }
 
@@ -13,9 +14,10 @@ vec3 squares(float v) {
   return scaled * scaled;
 }
 
-// What to multiply the numbers by, one factor after the other, to give them the length 1: zeros where all are zero.
+// Returns the factors that scale the numbers to length 1, to be applied one after the other; zeros if all
+// numbers are zero.
 vec2 to_unit(vec3 sums) {
-  float factor = down;  // infinities and NaN land here, too
+  float factor = down;  // infinities and NaN, too
   float sum = sums.z;
   if (sums.x <= largest) {
     factor = sums.x < down ? up : 1.0;

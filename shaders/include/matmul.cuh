@@ -1,42 +1,43 @@
 #pragma once
-// Products by the units for float32: numbers of fewer bits are made float32 on their way into shared memory. A thread makes 8 x 8
-// elements of c in registers, as four tiles of 4 x 4 that lie 64 apart: a warp's loads of 128 bits from shared memory then meet no
-// bank twice. While 8 steps of the inner dimension are worked on, the next 8 are on their way into registers, and from there go
-// into the other half of the shared memory: one barrier for 8 steps.
+// Products with float32 arithmetic. Narrower numbers are converted when they are copied to shared memory. A
+// thread computes 8 x 8 elements of c in registers, as four tiles of 4 x 4 that are 64 apart. A warp's
+// 128-bit loads from shared memory then have no bank conflicts. While a block computes 8 steps of the inner
+// dimension, it loads the next 8 to registers, then to the other half of the shared memory. It needs one
+// barrier per 8 steps.
 #include "numbers.cuh"
 #include "product.cuh"
 
 constexpr unsigned tile_depth = 8;
-// Four columns more than there are keep rows at multiples of 16 bytes, and the transposing stores apart.
+// Four columns of padding align rows to 16 bytes and avoid bank conflicts of the transposing stores.
 struct alignas(16) ProductTiles {
   float a[2][tile_depth][tile_side + 4];
   float b[2][tile_depth][tile_side + 4];
-  Place place;  // of this tile: registers are all taken
+  Place place;  // of this tile, here because no registers are left
 };
 
-// A matrix's part of the stretch, on its way into shared memory: 8 steps x 128 lines, of which a thread brings four neighbours
-// in memory. Lines are rows of a and columns of b; what lies beyond the matrix is zero.
+// Copies a matrix's part of the stretch to shared memory: 8 steps x 128 lines. A thread copies four numbers
+// that are adjacent in memory. Lines are rows of a and columns of b. Numbers beyond the matrix are zero.
 template <class T>
-struct Bringer {
+struct Fetcher {
   typedef typename T::Number Number;
   typedef typename T::Four Four;
 
-  const Number* from;  // the thread's four at the beginning of the stretch
+  const Number* from;  // the thread's first four numbers of the stretch
   unsigned stride;     // from one step of the inner dimension to the next
-  unsigned end;        // of the steps, from that of the thread's first of four on; 0 where it has no line
-  unsigned width;      // lines from the first one of the thread on
-  bool turned;         // whether the four are steps of one line, else they are four lines at one step
-  bool whole;          // whether each four begins at a multiple of their size
+  unsigned end;        // number of steps from the thread's first step on; 0 if it has no line
+  unsigned width;      // number of lines from the thread's first line on
+  bool transposed;         // true: the four are steps of one line; false: lines of one step
+  bool whole;          // whether each four is aligned to its size
 
   __device__ Four load(unsigned k) const {
     if (k >= end) return {};
     const Number* const here = from + Size(k) * stride;
-    const unsigned left = turned ? end - k : width;
+    const unsigned left = transposed ? end - k : width;
     return whole && left >= 4 ? *reinterpret_cast<const Four*>(here) : T::four(here, left);
   }
   __device__ void store(float (*to)[tile_side + 4], Four four) const {
     const Quad q = T::values(four);
-    if (!turned) {
+    if (!transposed) {
       *reinterpret_cast<Quad*>(&to[threadIdx.x / 32][threadIdx.x % 32 * 4]) = q;
       return;
     }
@@ -48,18 +49,18 @@ struct Bringer {
   }
 };
 
-// Of a matrix of `lines` rows of `inner` numbers.
+// Makes the fetcher of a matrix of `lines` rows of `inner` numbers.
 template <class T>
-__device__ Bringer<T> bring_rows(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned inner,
+__device__ Fetcher<T> fetch_rows(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned inner,
                                  unsigned depth) {
   const unsigned at = threadIdx.x % 2 * 4;
   const unsigned line = first_line + threadIdx.x / 2;
   return {data + Size(line) * inner + at, 1, line < lines && at < depth ? depth - at : 0, 0, true,
           has_quads<typename T::Four>(data) && inner % 4 == 0};
 }
-// Of a matrix of `lines` columns.
+// Makes the fetcher of a matrix of `lines` columns.
 template <class T>
-__device__ Bringer<T> bring_columns(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned depth) {
+__device__ Fetcher<T> fetch_columns(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned depth) {
   const unsigned at = threadIdx.x / 32;
   const unsigned line = first_line + threadIdx.x % 32 * 4;
   return {data + Size(at) * lines + line, lines, line < lines && at < depth ? depth - at : 0, lines - line, false,
@@ -98,18 +99,18 @@ __device__ void multiply(const typename T::Number* a, const typename T::Number* 
   b += place.matrix * shape.b_step;
 
   const unsigned depth = shape.last - shape.first;
-  const Bringer<T> bring_a = bring_rows<T>(a + shape.first, row, shape.rows, shape.inner, depth);
-  const Bringer<T> bring_b = shape.transposed != 0
-                                 ? bring_rows<T>(b + shape.first, column, shape.columns, shape.inner, depth)
-                                 : bring_columns<T>(b + Size(shape.first) * shape.columns, column, shape.columns, depth);
+  const Fetcher<T> fetch_a = fetch_rows<T>(a + shape.first, row, shape.rows, shape.inner, depth);
+  const Fetcher<T> fetch_b = shape.transposed != 0
+                                 ? fetch_rows<T>(b + shape.first, column, shape.columns, shape.inner, depth)
+                                 : fetch_columns<T>(b + Size(shape.first) * shape.columns, column, shape.columns, depth);
   const unsigned x = threadIdx.x % 16 * 4, y = threadIdx.x / 16 * 4;
 
   float sums[8][8] = {};
-  bring_a.store(tiles.a[0], bring_a.load(0));
-  bring_b.store(tiles.b[0], bring_b.load(0));
+  fetch_a.store(tiles.a[0], fetch_a.load(0));
+  fetch_b.store(tiles.b[0], fetch_b.load(0));
   __syncthreads();
   for (unsigned k = 0, half = 0; k < depth; k += tile_depth, half ^= 1) {
-    const typename T::Four next_a = bring_a.load(k + tile_depth), next_b = bring_b.load(k + tile_depth);
+    const typename T::Four next_a = fetch_a.load(k + tile_depth), next_b = fetch_b.load(k + tile_depth);
 #pragma unroll 2
     for (unsigned i = 0; i < tile_depth; ++i) {
       float left[8], right[8];
@@ -120,8 +121,8 @@ __device__ void multiply(const typename T::Number* a, const typename T::Number* 
 #pragma unroll
         for (unsigned s = 0; s < 8; ++s) sums[r][s] = fmaf(left[r], right[s], sums[r][s]);
     }
-    bring_a.store(tiles.a[half ^ 1], next_a);
-    bring_b.store(tiles.b[half ^ 1], next_b);
+    fetch_a.store(tiles.a[half ^ 1], next_a);
+    fetch_b.store(tiles.b[half ^ 1], next_b);
     __syncthreads();
   }
 

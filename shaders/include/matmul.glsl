@@ -1,6 +1,7 @@
-// c = a b over one stretch of the inner dimension, and from the second stretch on, c += a b; of floats, or with HALF, BFLOAT16
-// or INT8 of these. A workgroup makes 64 x 64 elements of c, an invocation 4 x 4 that lie 16 apart, in registers: no shared
-// memory, which costs lavapipe ten times more than it saves, and neighbours still load neighbours.
+// c = a b over the first stretch of the inner dimension, c += a b over others. Elements are floats, or narrow
+// numbers with HALF, BFLOAT16 or INT8. A workgroup computes 64 x 64 elements of c, an invocation 4 x 4
+// elements, 16 apart, in registers. It uses no shared memory, which costs lavapipe ten times more than it
+// saves. Adjacent invocations load adjacent elements.
 #include "span.glsl"
 #include "flat.glsl"
 
@@ -13,7 +14,7 @@ struct Product {
   uint transposed;  // whether b is given as columns x inner
   uint batch;       // matrices
   uint unused;
-  uvec2 a_step;  // from the first element of a matrix to that of the next
+  uvec2 a_step;  // elements between the beginnings of matrices
   uvec2 b_step;
   uvec2 c_step;
 };
@@ -67,8 +68,8 @@ void write_row(uint n, uint row, uint column, Sums values) {
 }
 
 void main() {
-  // Tiles are numbered in blocks of 4 x 4, which are near each other in caches and what the host works on, and blocks matrix
-  // after matrix.
+  // Tiles are numbered in blocks of 4 x 4, for locality in caches and because the host computes whole blocks.
+  // Blocks are numbered matrix after matrix.
   const uint number = flat_unit(8);
   const uint across = (shape.columns + 255) / 256, blocks = across * ((shape.rows + 255) / 256);
   if (blocks == 0) return;
@@ -78,7 +79,7 @@ void main() {
   const uint row = tile.y + (gl_LocalInvocationID.x >> 4);
   if (n >= shape.batch || row >= shape.rows || column >= shape.columns) return;
 
-  // Beyond the edge the last row and column are computed again, and not written.
+  // Elements beyond the edge repeat the last row and column and are not written.
   const uvec4 r = min(uvec4(row, row + 16, row + 32, row + 48), shape.rows - 1);
   const uvec4 s = min(uvec4(column, column + 16, column + 32, column + 48), shape.columns - 1);
   Line a0 = a_row(n, r.x), a1 = a_row(n, r.y), a2 = a_row(n, r.z), a3 = a_row(n, r.w);

@@ -1,9 +1,9 @@
 #pragma once
-// to = from, rounded to 16 bits: two neighbouring elements at a time where they share a word. The bits are those of
+// to = from, rounded to 16 bits. Elements that share a word are written together. The bits are those of
 // include/wye/base/half.hpp.
 #include "quads.cuh"
 
-// bits / 2^by, to the nearest, of two equally near to the even one.
+// Returns bits / 2^by, rounded to nearest, ties to even.
 __device__ unsigned round_off(unsigned bits, unsigned by) { return (bits + (1u << (by - 1)) - 1 + (bits >> by & 1)) >> by; }
 
 __device__ unsigned half_bits(float value) {
@@ -27,7 +27,7 @@ __device__ unsigned bfloat16_bits(float value) {
 
 template <class F>
 __device__ void narrow(wye_span<const float> from, wye_span<unsigned short> to, F bits) {
-  const Size before = reinterpret_cast<Size>(to.data) / 2 % 2;  // elements of the first word that are somebody else's
+  const Size before = reinterpret_cast<Size>(to.data) / 2 % 2;  // elements of the first word that do not belong to `to`
   const Size begin = before < to.size ? before : to.size, pairs = (to.size - begin) / 2;
   for (Size i = flat_thread(); i < pairs; i += flat_threads())
     reinterpret_cast<unsigned*>(to.data + begin)[i] = bits(from[begin + 2 * i]) | bits(from[begin + 2 * i + 1]) << 16;

@@ -1,5 +1,5 @@
-// to = from, rounded to 16 bits: to half, or with BFLOAT16 to that. A workgroup covers 512 neighbouring elements, an invocation
-// the two of a word.
+// to = from, rounded to half, or to bfloat16 with BFLOAT16. A workgroup covers 512 adjacent elements, an
+// invocation the two elements of a word.
 #include "span.glsl"
 #include "flat.glsl"
 #include "words.glsl"
@@ -18,7 +18,7 @@ layout(push_constant) uniform Arguments {
 uint narrowed(uvec2 index) { return narrow(ConstBits(element(uvec2(from.data), index)).at[0]); }
 
 void main() {
-  // What lies in a word beside these elements is somebody else's.
+  // Other elements of the first and last word do not belong to `to`.
   const uint skip = (uvec2(to.data).x & 2u) >> 1;
   const uvec2 item = flat_item(gl_WorkGroupID.x * 512 + gl_LocalInvocationID.x * 2);
   const bool starts = item == uvec2(0) && skip != 0;

@@ -1,13 +1,13 @@
 #pragma once
-// Numbers as matrices hold them, and float32: four neighbours are loaded by one instruction where they begin at a multiple of
-// their size, and two are rounded together.
+// Converts the numbers of matrices to and from float32. Four adjacent numbers are loaded by one instruction
+// if they are aligned to their size. Two are rounded together.
 #include "narrow.cuh"
 
 struct Float {
   typedef float Number;
   typedef Quad Four;
 
-  // The first `count` of four, and zeros.
+  // Returns the first `count` of four numbers, then zeros.
   __device__ static Four four(const float* from, unsigned count) {
     Four q = {0.0f, 0.0f, 0.0f, 0.0f};
     if (count > 0) q.x = from[0];
@@ -18,14 +18,14 @@ struct Float {
   }
   __device__ static Quad values(Four four) { return four; }
 
-  // Writes the first `count` of two. `together`: whether two begin at a multiple of their size.
+  // Writes the first `count` of two numbers. `together`: whether the two are aligned to their size.
   __device__ static void write_two(float* to, unsigned count, bool, float low, float high) {
     if (count > 0) to[0] = low;
     if (count > 1) to[1] = high;
   }
 };
 
-// Two to a word. T knows what their bits mean.
+// 16-bit numbers, two per word. T converts them.
 template <class T>
 struct Sixteen {
   typedef unsigned short Number;

@@ -23,13 +23,14 @@ __device__ Pair combine(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
 __device__ bool has_preferences(Size shares, unsigned nodes) { return shares > 4 * (Size(nodes) + 1); }
 __device__ bool has_weights(Size shares, unsigned nodes) { return shares > 5 * (Size(nodes) + 1); }
 
-// The bits of a weight. Negative numbers, NaN and infinity count as 0.
+// Returns the bits of a weight. Negative numbers, NaN and infinity count as 0.
 __device__ unsigned weight_of(float given) {
   const unsigned bits = __float_as_uint(given);
   return bits < 0x7f800000u ? bits : 0u;
 }
 
-// The 24 bits of a weight at the top of a word, and by how many bits it is smaller than the largest one.
+// The 24 bits of a weight at the top of a word, and the difference of its exponent to that of the largest
+// weight.
 struct Below {
   unsigned top, shift;
 };
@@ -38,7 +39,7 @@ __device__ Below weight_below(unsigned largest, unsigned bits) {
   return {mantissa << 8, max(largest >> 23, 1u) - max(bits >> 23, 1u)};
 }
 
-// Negative numbers, NaN and infinity count as 0: the host checks only memory that it can read.
+// Returns 0 for negative numbers, NaN and infinity, because the host checks only memory that it can read.
 __device__ float preference(float given) { return __float_as_uint(given) < 0x7f800000u ? given : 0.0f; }
 
 // A sum whose error does not grow with the number of additions (Kahan). Compilers of CUDA C++ keep the order of additions.

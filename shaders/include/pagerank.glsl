@@ -2,13 +2,13 @@
 // An iteration adds a change to each rank. The links carry the changes, not the ranks: a change is rounded relative to
 // itself, so the changes shrink by the damping in each iteration, down to any tolerance.
 // Scratch memory `shares` has four parts of nodes + 1 numbers:
-//   0, 1: the change that each link of a node carries, read and written in turns; the last number is 0, which links
-//         from nodes that do not exist carry
+//   0, 1: the change that each link of a node carries, read and written alternately; the last number
+//         is 0, for links from nodes that do not exist
 //   2:    1 / links of each node, 0 for a node without links
 //   3:    the part of each rank that its float32 does not hold
 //   4:    with a personalization or weights only: the preference of each node, divided by the sum of all
-// With weights, the weight of each link follows, divided by the sum of the weights of its source. Part 2 is then 1 for a node
-// whose weights have a sum above 0.
+// With weights, the weight of each link follows, divided by the sum of the weights of its source. Part 2 is then
+// 1 for a node whose weights have a sum above 0.
 // Scratch memory `degrees` holds the number of links of each node. With weights it has four parts of one word for each node:
 //   0:       the bits of the largest weight, whose order is that of the weights
 //   1, 2, 3: the sum of the weights as one integer, the low word first. Integers add up to the same bits in any order. The
@@ -66,7 +66,7 @@ bool has_preferences(FloatSpan shares, uint nodes) { return is_less(product(4, n
 bool has_weights(FloatSpan shares, uint nodes) { return is_less(product(5, nodes + 1), shares.size); }
 bool has_weights(ConstFloatSpan shares, uint nodes) { return is_less(product(5, nodes + 1), shares.size); }
 
-// The word of a node in a part of `degrees`.
+// Returns the word of a node in a part of `degrees`.
 Words part_of_sum(WordSpan degrees, uint part, uint nodes, uint node) {
   return Words(element(uvec2(degrees.data), plus(product(part, nodes), uvec2(node, 0))));
 }
@@ -74,25 +74,26 @@ ConstWords part_of_sum(ConstWordSpan degrees, uint part, uint nodes, uint node) 
   return ConstWords(element(uvec2(degrees.data), plus(product(part, nodes), uvec2(node, 0))));
 }
 
-// The bits of the weight of a link. Negative numbers, NaN and infinity count as 0.
+// Returns the bits of the weight of a link. Negative numbers, NaN and infinity count as 0.
 uint weight_of(ConstFloatSpan weights, uvec2 link) {
   const uint bits = ConstWords(element(uvec2(weights.data), link)).at[0];
   return bits < 0x7f800000 ? bits : 0;
 }
 
-// The 24 bits of a weight at the top of a word, and by how many bits it is smaller than the largest one.
+// The 24 bits of a weight at the top of a word, and the difference of its exponent to that of the largest
+// weight.
 uvec2 weight_below(uint largest, uint bits) {
   const uint mantissa = (bits & 0x7fffff) | (bits >= 0x800000 ? 0x800000 : 0);
   return uvec2(mantissa << 8, max(largest >> 23, 1) - max(bits >> 23, 1));
 }
 
-// Negative numbers, NaN and infinity count as 0: the host checks only memory that it can read.
+// Returns 0 for negative numbers, NaN and infinity, because the host checks only memory that it can read.
 float preference(ConstFloatSpan preferences, uint node) {
   const uint bits = floatBitsToUint(preferences.data.at[node]);
   return bits < 0x7f800000 ? uintBitsToFloat(bits) : 0.0;
 }
 
-// The links of a node: [first, last), empty where the offsets make no sense.
+// Returns the links of a node, [first, last); none if the offsets are invalid.
 uvec2 links_of(ConstWordSpan offsets, ConstWordSpan sources, uint node) {
   const uint end = sources.size.x;
   return min(uvec2(offsets.data.at[node], offsets.data.at[node + 1]), uvec2(end));

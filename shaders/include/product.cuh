@@ -1,6 +1,6 @@
 #pragma once
-// Products of matrices as kernels are asked for them: c = a b over one stretch of the inner dimension, or from the second
-// stretch on, c += a b. A block of 256 threads makes 128 x 128 elements of c.
+// Products of matrices: c = a b over the first stretch of the inner dimension, c += a b over others. A block
+// of 256 threads computes 128 x 128 elements of c.
 #include "quads.cuh"
 
 struct Product {
@@ -12,20 +12,21 @@ struct Product {
   unsigned transposed;  // whether b is given as columns x inner
   unsigned batch;       // matrices
   unsigned unused;
-  Size a_step;  // from the first element of a matrix to that of the next
+  Size a_step;  // elements between the beginnings of matrices
   Size b_step;
   Size c_step;
 };
 
 constexpr unsigned tile_side = 128;
 
-// Where this block's tile is: tiles are numbered in blocks of 2 x 2, as the host's blocks of 256 x 256 are, matrix after matrix.
+// The position of this block's tile. Tiles are numbered in groups of 2 x 2, which are the host's blocks of
+// 256 x 256, matrix after matrix.
 struct Place {
   unsigned row, column;
   Size matrix;
 };
 
-// False where there is none.
+// Finds the tile of this block. Returns false if there is none.
 __device__ bool find_place(const Product& shape, Place& place) {
   const Size number = flat_block(), block = number / 4;
   const unsigned across = (shape.columns + 2 * tile_side - 1) / (2 * tile_side);

@@ -1,5 +1,5 @@
 #pragma once
-// How the rows of a matrix are shared out among threads; `src/workloads/rows.hpp` makes it.
+// The distribution of the rows of a matrix over threads, computed by `src/workloads/rows.hpp`.
 #include "quads.cuh"
 
 struct RowSplit {
@@ -16,7 +16,7 @@ struct Piece {
   Size row;
   Size first;       // its first element of the matrix
   unsigned size;    // its elements
-  unsigned lane;    // this thread's place among those that share the piece
+  unsigned lane;    // the index of this thread among those of the piece
   unsigned lanes;
 };
 
@@ -36,8 +36,8 @@ __device__ Piece piece_of(RowSplit split) {
   return p;
 }
 
-// Calls f with each element of a piece that is this thread's, by reference: four neighbours at a time, in one load of 128 bits,
-// where the piece begins at a multiple of that.
+// Calls f with a reference to each of this thread's elements of a piece. If the piece is aligned to 128 bits,
+// loads four adjacent elements at a time.
 template <class T, class F>
 __device__ void each_element(T* piece, Piece p, F f) {
   const unsigned quads = has_quads(piece) ? p.size / 4 : 0;
@@ -51,7 +51,7 @@ __device__ void each_element(T* piece, Piece p, F f) {
   for (unsigned i = 4 * quads + p.lane; i < p.size; i += p.lanes) f(piece[i]);
 }
 
-// Replaces each element of a piece that is this thread's by f of it.
+// Replaces each of this thread's elements of a piece by f of it.
 template <class F>
 __device__ void replace_elements(float* piece, Piece p, F f) {
   const unsigned quads = has_quads(piece) ? p.size / 4 : 0;

@@ -1,4 +1,4 @@
-// How the rows of a matrix are shared out among items; `src/workloads/rows.hpp` makes it.
+// The distribution of the rows of a matrix over items, computed by `src/workloads/rows.hpp`.
 struct RowSplit {
   uint rows;
   uint columns;
@@ -13,7 +13,7 @@ struct Piece {
   uint row;
   uint first;   // its columns of the row: [first, last)
   uint last;
-  uint lane;    // this invocation's place among those that share the piece
+  uint lane;    // the index of this invocation among those of the piece
   uint lanes;
 };
 
@@ -29,5 +29,5 @@ Piece piece_of(RowSplit split) {
   return p;
 }
 
-// The address of the first element of a row.
+// Returns the address of the first element of a row.
 uvec2 row_address(uvec2 matrix, uint row, uint columns) { return element(matrix, product(row, columns)); }

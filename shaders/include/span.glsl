@@ -31,7 +31,7 @@ uvec2 times(uvec2 step, uint n) { return plus(product(n, step.x), uvec2(0, n * s
 
 bool is_less(uvec2 a, uvec2 b) { return a.y < b.y || (a.y == b.y && a.x < b.x); }
 
-// The address of the 4-byte element `index` of the memory that begins at `address`.
+// Returns the address of the 4-byte element `index` of the memory at `address`.
 uvec2 element(uvec2 address, uvec2 index) {
   return plus(address, uvec2(index.x << 2, index.y << 2 | index.x >> 30));
 }

@@ -1,6 +1,7 @@
 #pragma once
-// A team: 2^log2 neighbouring threads of one block of 256 that put their partial results together, always in the same order.
-// A partial result is a struct of floats, with combine(T, T) and shuffled(T, int), which gets it from a lane of the warp.
+// A team: 2^log2 adjacent threads of one block of 256 that combine their partial results, always in the same
+// order. A partial result is a struct of floats, with combine(T, T) and shuffled(T, int), which reads the
+// result of another lane.
 
 __device__ float shuffled(float v, int bits) { return __shfl_xor_sync(0xffffffffu, v, bits); }
 
@@ -11,10 +12,11 @@ struct Pair {
 };
 __device__ Pair shuffled(Pair v, int bits) { return {shuffled(v.x, bits), shuffled(v.y, bits)}; }
 
-// What the partial results of the team come to. Called by all threads of the block; once, for the memory is the block's.
+// Returns the combined partial results of the team. All threads of the block call it, once, because it uses
+// shared memory.
 template <class T>
 __device__ T team_result(T mine, unsigned log2) {
-  // Within a warp by shuffles. The lower lane comes first for both, so that they have the same bits.
+  // Uses shuffles within a warp. Both lanes combine the lower lane first and get the same bits.
   const unsigned in_warp = log2 < 5 ? log2 : 5;
   for (int reach = 1; reach < 1 << in_warp; reach *= 2) {
     const T other = shuffled(mine, reach);

@@ -1,8 +1,8 @@
-// A team: 2^log2 neighbouring invocations of one workgroup that put their partial results together, always in the same
+// A team: 2^log2 adjacent invocations of one workgroup that combine their partial results, always in the same
 // order. Needs PARTIAL, a type, and PARTIAL combine(PARTIAL, PARTIAL) before it.
 shared PARTIAL team_partials[gl_WorkGroupSize.x];
 
-// What the partial results of the team come to. Called once, by all invocations of the workgroup.
+// Returns the combined partial results of the team. All invocations of the workgroup call it, once.
 PARTIAL team_result(PARTIAL mine, uint log2) {
   const uint me = gl_LocalInvocationID.x;
   const uint place = me & ((1 << log2) - 1);

@@ -1,23 +1,24 @@
 #pragma once
-// Products by tensor cores. Elements travel as words of 32 bits that hold neighbours along the inner dimension: two of 16 bits,
-// four of 8, one of 32. What a warp multiplies is then the same for all of them, 16 rows by 8 words by 8 columns, and lies
-// in its registers the same way. A warp makes 32 x 64 elements of c, 2 x 8 such pieces. While 8 words of each line are
-// worked on, the next are on their way into registers, and from there go into the other half of the shared memory.
+// Products with tensor cores. A 32-bit word holds elements that are adjacent along the inner dimension: two
+// of 16 bits, four of 8 bits, or one of 32 bits. A warp then always multiplies 16 rows by 8 words by 8
+// columns, with the same layout in registers. It computes 32 x 64 elements of c, which are 2 x 8 such pieces.
+// While a block multiplies 8 words of each line, it loads the next words to registers, then to the other half
+// of the shared memory.
 //
-// Sources: PTX ISA 8.2, 9.7.13 (mma, ldmatrix and how their operands lie).
+// Source: PTX ISA 8.2, 9.7.13 (mma, ldmatrix and the layouts of their operands).
 #include "numbers.cuh"
 #include "product.cuh"
 
 constexpr unsigned stage_words = 8;
-// Four words more than there are: eight rows of four words, which one instruction takes, then meet no bank twice.
+// Padded by four words. The eight rows of four words that one instruction loads then have no bank conflicts.
 constexpr unsigned row_words = stage_words + 4;
 
-// What a lane has of the 16 x 8 words is a[0] at (g, t), a[1] at (g + 8, t), a[2] at (g, t + 4) and a[3] at (g + 8, t + 4), with
-// g = lane / 4 and t = lane % 4; of the 8 columns of 8 words b[0] at (g, t) and b[1] at (g, t + 4); of the sums (g, 2 t),
-// (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1). Who takes bfloat16 or TF32 to architectures before sm_80 has no such
-// instruction there, and multiplies as `matmul.cuh` does.
+// With g = lane / 4 and t = lane % 4, a lane has these words of the 16 x 8: a[0] at (g, t), a[1] at (g + 8,
+// t), a[2] at (g, t + 4) and a[3] at (g + 8, t + 4). Of the 8 columns of 8 words it has b[0] at (g, t) and
+// b[1] at (g, t + 4). Of the sums it has (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1).
+// Architectures before sm_80 have no such instruction for bfloat16 and TF32, and multiply as in `matmul.cuh`.
 #ifndef __CUDA_ARCH__
-// The same on the host, which has no such instructions, by way of shared memory.
+// Does the same on the host, which has no such instructions, through shared memory.
 template <class T>
 __device__ void multiply_on_host(typename T::Sum (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   __shared__ unsigned words_of_warps[8][6][32];
@@ -39,7 +40,7 @@ __device__ unsigned bits_of(unsigned short number) { return number; }
 __device__ unsigned bits_of(signed char number) { return (unsigned char)number; }
 __device__ unsigned bits_of(float number) { return __float_as_uint(number); }
 
-// Numbers of 16 bits, two to a word.
+// 16-bit numbers, two per word.
 template <class T>
 struct TensorPairs : T {
   typedef float Sum;
@@ -90,7 +91,7 @@ struct Tf32 {
   typedef float Number;
   typedef float Sum;
   static constexpr unsigned per_word = 1;
-  // To the nearest number of 11 bits.
+  // Rounds to the nearest number of 11 bits.
   __device__ static unsigned stored(unsigned word) {
     const bool nan = (word & 0x7fffffffu) > 0x7f800000u;
     return (nan ? word | 0x400000u : word + 0x1000u) & 0xffffe000u;
@@ -141,12 +142,13 @@ struct TensorTiles {
   alignas(16) unsigned b[2][tile_side][row_words];
 };
 
-// Of 16 rows from `rows` on, and eight words of each from `word` on, a lane's at (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4).
+// Loads a lane's words at (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4) of 16 rows from `rows` on, and
+// eight words of each from `word` on.
 template <unsigned pitch>
 __device__ void load_pieces(unsigned (&to)[4], const unsigned (*rows)[pitch], unsigned word = 0) {
   const unsigned lane = threadIdx.x % 32;
 #ifdef __CUDA_ARCH__
-  // Each lane says where one row of four words begins.
+  // Each lane gives the address of one row of four words.
   const unsigned from = unsigned(__cvta_generic_to_shared(&rows[lane % 16][word + lane / 16 * 4]));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -162,22 +164,23 @@ struct alignas(4 * count) Words {
   unsigned word[count];
 };
 
-// A matrix's part of the stretch, on its way into shared memory: 128 lines of 8 words, of which a thread brings four. Lines are
-// rows of a and columns of b; what lies beyond the matrix is zero. Where lines are `turned`, they lie one after the other in
-// memory, and a thread brings four words of one; else it brings one word of four lines, whose elements lie in per_word rows.
+// Copies a matrix's part of the stretch to shared memory: 128 lines of 8 words. A thread copies four words.
+// Lines are rows of a and columns of b. Elements beyond the matrix are zero. If `transposed`, lines are
+// contiguous in memory, and a thread copies four words of one line. Otherwise it copies one word of four
+// lines, whose elements are in per_word rows.
 template <class T>
-struct WordBringer {
+struct WordFetcher {
   typedef typename T::Number Number;
   static constexpr unsigned per_word = T::per_word, bits = 32 / per_word;
 
   const Number* from;  // the thread's first element at the beginning of the stretch
   unsigned stride;     // from one step of the inner dimension to the next
-  unsigned end;        // of the steps, from that of the thread's first element on; 0 where it has no line
-  unsigned width;      // lines from the first one of the thread on
-  bool turned;
-  bool aligned;  // whether four of its elements, or words, begin where vectors do
+  unsigned end;        // number of steps from the thread's first element on; 0 if it has no line
+  unsigned width;      // number of lines from the thread's first line on
+  bool transposed;
+  bool aligned;  // whether vectors of four elements, or words, are aligned
 
-  // The first `left` of a word's elements, and zeros.
+  // Returns a word of the first `left` elements, then zeros.
   __device__ static unsigned word_of(const Number* from, unsigned left) {
     unsigned word = 0;
 #pragma unroll
@@ -190,7 +193,7 @@ struct WordBringer {
   __device__ void load(unsigned k, unsigned (&words)[4]) const {
     const unsigned left = k < end ? end - k : 0;
     const Number* const here = from + Size(k) * stride;
-    if (turned) {
+    if (transposed) {
       if (aligned && left >= 4 * per_word) return load_words<4>(here, words, 0);
 #pragma unroll
       for (unsigned i = 0; i < 4; ++i) words[i] = word_of(here + i * per_word, left > i * per_word ? left - i * per_word : 0);
@@ -211,7 +214,7 @@ struct WordBringer {
   }
 
   __device__ void store(unsigned (*to)[row_words], const unsigned (&words)[4]) const {
-    if (turned) {
+    if (transposed) {
       *reinterpret_cast<Words<4>*>(&to[threadIdx.x / 2][threadIdx.x % 2 * 4]) = {
           {T::stored(words[0]), T::stored(words[1]), T::stored(words[2]), T::stored(words[3])}};
       return;
@@ -239,18 +242,18 @@ struct WordBringer {
   }
 };
 
-// Of a matrix of `lines` rows of `inner` numbers.
+// Makes the fetcher of a matrix of `lines` rows of `inner` numbers.
 template <class T>
-__device__ WordBringer<T> bring_word_rows(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned inner,
+__device__ WordFetcher<T> fetch_word_rows(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned inner,
                                           unsigned depth) {
   const unsigned at = threadIdx.x % 2 * 4 * T::per_word;
   const unsigned line = first_line + threadIdx.x / 2;
   const typename T::Number* const from = data + Size(line) * inner + at;
   return {from, 1, line < lines && at < depth ? depth - at : 0, 0, true, has_quads(from)};
 }
-// Of a matrix of `lines` columns.
+// Makes the fetcher of a matrix of `lines` columns.
 template <class T>
-__device__ WordBringer<T> bring_word_columns(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned depth) {
+__device__ WordFetcher<T> fetch_word_columns(const typename T::Number* data, unsigned first_line, unsigned lines, unsigned depth) {
   const unsigned at = threadIdx.x % 8 * T::per_word;
   const unsigned line = first_line + threadIdx.x / 8 * 4;
   return {data + Size(at) * lines + line, lines, line < lines && at < depth ? depth - at : 0, line < lines ? lines - line : 0, false,
@@ -275,24 +278,24 @@ __device__ void multiply_words(const typename T::Number* a, const typename T::Nu
   c += place.matrix * shape.c_step;
 
   const unsigned depth = shape.last - shape.first;
-  const WordBringer<T> bring_a = bring_word_rows<T>(a, place.row, shape.rows, shape.inner, depth);
-  const WordBringer<T> bring_b =
-      shape.transposed != 0 ? bring_word_rows<T>(b + shape.first, place.column, shape.columns, shape.inner, depth)
-                            : bring_word_columns<T>(b + Size(shape.first) * shape.columns, place.column, shape.columns, depth);
+  const WordFetcher<T> fetch_a = fetch_word_rows<T>(a, place.row, shape.rows, shape.inner, depth);
+  const WordFetcher<T> fetch_b =
+      shape.transposed != 0 ? fetch_word_rows<T>(b + shape.first, place.column, shape.columns, shape.inner, depth)
+                            : fetch_word_columns<T>(b + Size(shape.first) * shape.columns, place.column, shape.columns, depth);
   const unsigned warp = threadIdx.x / 32, down = warp / 2 * 32, right = warp % 2 * 64;
   const bool inside = place.row + down < shape.rows && place.column + right < shape.columns;
 
   Sum sums[2][8][4] = {};
   unsigned next_a[4], next_b[4];
-  bring_a.load(0, next_a);
-  bring_b.load(0, next_b);
-  bring_a.store(tiles.a[0], next_a);
-  bring_b.store(tiles.b[0], next_b);
+  fetch_a.load(0, next_a);
+  fetch_b.load(0, next_b);
+  fetch_a.store(tiles.a[0], next_a);
+  fetch_b.store(tiles.b[0], next_b);
   __syncthreads();
   constexpr unsigned stage = stage_words * T::per_word;
   for (unsigned k = 0, half = 0; k < depth; k += stage, half ^= 1) {
-    bring_a.load(k + stage, next_a);
-    bring_b.load(k + stage, next_b);
+    fetch_a.load(k + stage, next_a);
+    fetch_b.load(k + stage, next_b);
     if (inside) {
       unsigned left[2][4];
       load_pieces(left[0], &tiles.a[half][down]);
@@ -308,8 +311,8 @@ __device__ void multiply_words(const typename T::Number* a, const typename T::Nu
         }
       }
     }
-    bring_a.store(tiles.a[half ^ 1], next_a);
-    bring_b.store(tiles.b[half ^ 1], next_b);
+    fetch_a.store(tiles.a[half ^ 1], next_a);
+    fetch_b.store(tiles.b[half ^ 1], next_b);
     __syncthreads();
   }
 

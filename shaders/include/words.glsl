@@ -1,12 +1,12 @@
-// Elements of 16 bits that are written, two to a word: half, or with BFLOAT16 that. The bits are those of
-// include/wye/base/half.hpp: how packHalf2x16 rounds is left open.
+// Writes 16-bit elements, two per word: half, or bfloat16 with BFLOAT16. The bits are those of
+// include/wye/base/half.hpp, because the rounding of packHalf2x16 is not specified.
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Word { uint bits; };
 struct WordSpan {
   Word data;
   uvec2 size;
 };
 
-// bits / 2^by, to the nearest, of two equally near to the even one.
+// Returns bits / 2^by, rounded to nearest, ties to even.
 uint round_off(uint bits, uint by) { return (bits + (1u << (by - 1)) - 1 + (bits >> by & 1)) >> by; }
 
 uint narrow(uint bits) {
@@ -27,7 +27,7 @@ uint narrow(uint bits) {
 #endif
 }
 
-// Sets 16 bits of a word, from bit `first` on. The others may be somebody else's, who sets them at the same time.
+// Sets 16 bits of a word, from bit `first` on. Another invocation may set the other bits at the same time.
 void set_half_of(Word word, uint first, uint bits) {
   atomicAnd(word.bits, ~(0xffffu << first));
   atomicOr(word.bits, bits << first);

@@ -1,4 +1,4 @@
-// Products of bfloat16, by tensor cores where there are some for that.
+// Products of bfloat16, with tensor cores if the architecture supports bfloat16.
 #include "numbers.cuh"
 #include "product.cuh"
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

@@ -1,4 +1,4 @@
-// Products of float32 in TF32, where there are tensor cores for that.
+// Products of float32 in TF32, if the architecture supports it.
 #include "numbers.cuh"
 #include "product.cuh"
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

@@ -1,4 +1,4 @@
 #version 460
-// To bfloat16.
+// Rounds to bfloat16.
 #define BFLOAT16
 #include "narrow.glsl"

@@ -1,4 +1,4 @@
-// To bfloat16.
+// Rounds to bfloat16.
 #include "narrow.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) wye_narrow_bfloat16(wye_span<const float> from, wye_span<unsigned short> to) {

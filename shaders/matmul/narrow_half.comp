@@ -1,3 +1,3 @@
 #version 460
-// To half.
+// Rounds to half.
 #include "narrow.glsl"

@@ -1,5 +1,5 @@
 #version 460
-// Gives every row the length 1; rows of one piece.
+// Normalizes rows of one piece to length 1.
 #include "span.glsl"
 #include "flat.glsl"
 #include "rows.glsl"

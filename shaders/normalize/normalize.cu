@@ -1,4 +1,4 @@
-// Gives every row the length 1; rows of one piece.
+// Normalizes rows of one piece to length 1.
 #include "rows.cuh"
 #include "length.cuh"
 

@@ -1,5 +1,5 @@
 #version 460
-// Rows of several pieces, first step: the sums of squares of each piece.
+// Rows of several pieces, first step: computes the sums of squares of each piece.
 #include "span.glsl"
 #include "flat.glsl"
 #include "rows.glsl"

@@ -1,4 +1,4 @@
-// Rows of several pieces, first step: the sums of squares of each piece.
+// Rows of several pieces, first step: computes the sums of squares of each piece.
 #include "rows.cuh"
 #include "length.cuh"
 

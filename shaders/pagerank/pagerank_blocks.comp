@@ -1,6 +1,6 @@
 #version 460
-// One iteration, in graphs with many links, first: adds up what each block of 2048 links carries, if all lead to one node.
-// An invocation of the next step then has at most 4096 links and as many blocks to add.
+// One iteration, in graphs with many links, first: adds up the changes of each block of 2048 links, if all
+// lead to one node. An invocation of the next step then has at most 4096 links and as many blocks to add.
 #include "span.glsl"
 #include "flat.glsl"
 #include "pagerank.glsl"
@@ -18,7 +18,7 @@ layout(push_constant) uniform Arguments {
   uint turn;
 };
 
-// The last node whose links begin at `link` or before.
+// Returns the last node whose links begin at `link` or before.
 uint node_of(uint link) {
   uint low = 0, high = nodes;
   while (high - low > 1) {

@@ -1,7 +1,8 @@
-// One iteration, in graphs with many links, first: adds up what each block of 2048 links carries, if all lead to one node.
+// One iteration, in graphs with many links, first: adds up the changes of each block of 2048 links, if all
+// lead to one node.
 #include "pagerank.cuh"
 
-// The last node whose links begin at `link` or before.
+// Returns the last node whose links begin at `link` or before.
 __device__ unsigned node_of(const unsigned* offsets, unsigned nodes, unsigned link) {
   unsigned low = 0, high = nodes;
   while (high - low > 1) {

@@ -1,5 +1,5 @@
 #version 460
-// Step 1: no links counted, nothing done.
+// Step 1: resets the counts of links and the summary.
 #include "span.glsl"
 #include "flat.glsl"
 #include "pagerank.glsl"

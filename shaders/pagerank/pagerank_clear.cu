@@ -1,4 +1,4 @@
-// Step 1: no links counted, nothing done.
+// Step 1: resets the counts of links and the summary.
 #include "pagerank.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -1,5 +1,5 @@
 #version 460
-// Step 2: how many links leave each node.
+// Step 2: counts the links that leave each node.
 #include "span.glsl"
 #include "flat.glsl"
 #include "pagerank.glsl"

@@ -1,4 +1,4 @@
-// Step 2: how many links leave each node.
+// Step 2: counts the links that leave each node.
 #include "pagerank.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -1,5 +1,5 @@
 #version 460
-// With weights, step 2: the largest weight of the links that leave each node.
+// With weights, step 2: finds the largest weight of the links that leave each node.
 #include "span.glsl"
 #include "flat.glsl"
 #include "pagerank.glsl"

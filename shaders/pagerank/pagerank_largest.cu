@@ -1,4 +1,4 @@
-// With weights, step 2: the largest weight of the links that leave each node.
+// With weights, step 2: finds the largest weight of the links that leave each node.
 #include "pagerank.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -21,7 +21,7 @@ layout(push_constant) uniform Arguments {
   float damping;
 };
 
-// The sum of what links with weights carry, in four sums.
+// Returns the sum of the weighted changes of links, added up in four sums.
 float given_by_weights(ConstFloats shares_of, uvec2 links) {
   ConstWords link = ConstWords(element(uvec2(sources.data), uvec2(links.x, 0)));
   ConstFloats fraction = ConstFloats(element(part_address(shares, 5, nodes), uvec2(links.x, 0)));
@@ -37,7 +37,7 @@ float given_by_weights(ConstFloats shares_of, uvec2 links) {
   return total_of(sums);
 }
 
-// The sum of what links carry, in four sums.
+// Returns the sum of the changes of links, added up in four sums.
 float given(ConstFloats shares_of, uvec2 links) {
   if (has_weights(shares, nodes)) return given_by_weights(shares_of, links);
   ConstWords link = ConstWords(element(uvec2(sources.data), uvec2(links.x, 0)));

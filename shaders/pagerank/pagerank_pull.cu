@@ -1,9 +1,10 @@
-// One iteration: computes the next change of each rank from the changes that the links carry, and adds it. Writes for each 256
-// nodes the sum of |change|, and the sum of the changes of nodes without links. Some lanes of a warp share a node, as many as it
-// has links on average: they read neighbouring links, and no thread waits for another with far more of them.
+// One iteration: computes the next change of each rank from the changes that the links carry, and adds it.
+// Writes for each 256 nodes the sum of |change|, and the sum of the changes of nodes without links. Several
+// lanes of a warp share a node, as many as the average number of links. They read adjacent links, and no lane
+// waits for another lane with far more links.
 #include "pagerank.cuh"
 
-// Adds what every `lanes`-th of the links [first, last) carries. Without weights there are no fractions.
+// Adds the change of every `lanes`-th of the links [first, last). Without weights there are no fractions.
 __device__ void add_links(Sum& sum, const float* shares, const float* fractions, const unsigned* sources, unsigned nodes,
                           Size first, Size last, unsigned lanes) {
   if (fractions != nullptr) {

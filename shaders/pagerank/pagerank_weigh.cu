@@ -1,5 +1,5 @@
-// With weights, step 3: the sum of the weights of the links that leave each node. An addition carries into the next word, so the
-// sums are the same in whichever order the links come.
+// With weights, step 3: adds up the weights of the links that leave each node. Additions carry into the next
+// word, so the sums do not depend on the order of the links.
 #include "pagerank.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)

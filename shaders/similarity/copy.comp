@@ -1,5 +1,5 @@
 #version 460
-// to = from. A workgroup covers 1024 neighbouring elements.
+// to = from. A workgroup covers 1024 adjacent elements.
 #include "span.glsl"
 #include "flat.glsl"
 

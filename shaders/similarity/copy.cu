@@ -1,4 +1,4 @@
-// to = from, four neighbouring elements at a time where both begin at a multiple of that.
+// to = from, four adjacent elements at a time if both are aligned to 128 bits.
 #include "quads.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) wye_copy(wye_span<const float> from, wye_span<float> to) {

@@ -1,5 +1,5 @@
 #version 460
-// Makes every row, times a factor, the weights of its softmax; rows of one piece.
+// Replaces rows of one piece by the softmax of the row times a factor.
 #include "span.glsl"
 #include "flat.glsl"
 #include "rows.glsl"

@@ -1,4 +1,4 @@
-// Makes every row, times a factor, the weights of its softmax; rows of one piece.
+// Replaces rows of one piece by the softmax of the row times a factor.
 #include "rows.cuh"
 #include "exponents.cuh"
 

@@ -1,5 +1,5 @@
 #version 460
-// Rows of several pieces, second step: the weights of each piece, by the sum of its whole row.
+// Rows of several pieces, second step: computes the weights of each piece with the sum of its whole row.
 #include "span.glsl"
 #include "flat.glsl"
 #include "rows.glsl"

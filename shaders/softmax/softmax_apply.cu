@@ -1,4 +1,4 @@
-// Rows of several pieces, second step: the weights of each piece, by the sum of its whole row.
+// Rows of several pieces, second step: computes the weights of each piece with the sum of its whole row.
 #include "rows.cuh"
 #include "exponents.cuh"
 

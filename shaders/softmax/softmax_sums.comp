@@ -1,5 +1,6 @@
 #version 460
-// Rows of several pieces, first step: the largest number of each piece and the sum of its exponentials.
+// Rows of several pieces, first step: computes the largest number of each piece and the sum of its
+// exponentials.
 #include "span.glsl"
 #include "flat.glsl"
 #include "rows.glsl"

@@ -1,4 +1,5 @@
-// Rows of several pieces, first step: the largest number of each piece and the sum of its exponentials.
+// Rows of several pieces, first step: computes the largest number of each piece and the sum of its
+// exponentials.
 #include "rows.cuh"
 #include "exponents.cuh"
 

@@ -35,7 +35,8 @@ layout(push_constant) uniform Arguments {
 
 bool is_nan(float v) { return (floatBitsToUint(v) & 0x7fffffff) > 0x7f800000; }
 
-// importance exp(-x) for x >= 0, infinite or NaN; 0 for x > 87, also of an infinite importance.
+// Returns importance exp(-x) for x >= 0, infinite or NaN. Returns 0 for x > 87, even if the importance is
+// infinite.
 float faded(float importance, float x) {
   if (is_nan(importance) || is_nan(x)) return uintBitsToFloat(0x7fc00000);
   return x > 87.0 ? 0.0 : importance * exp(-x);
@@ -46,7 +47,7 @@ void main() {
   const uvec2 item = flat_item(x);
   if (!is_less(item, points.size)) return;
   const uvec2 first = flat_item(0);
-  // Elements of 16 bytes are four of 4.
+  // An element of 16 bytes is four elements of 4 bytes.
   const uvec2 row = uvec2(first.x << 2, first.y << 2 | first.x >> 30);
   const Evidence e = ConstEvidence(element(uvec2(evidence.data), row)).at[x];
   const float importance = faded(e.importance, decay * abs(now - e.timestamp));

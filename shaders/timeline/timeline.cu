@@ -1,5 +1,6 @@
-// Places evidence on a timeline: its importance fades with its distance from now. Elements are 16 bytes, which lie side by side
-// but need not begin at a multiple of that: a warp's loads of their members come from the same sectors.
+// Places evidence on a timeline: its importance fades with its distance from now. Elements have 16 bytes and
+// are contiguous, but need not be aligned to 16 bytes. A warp's loads of their members access the same
+// sectors.
 #include "flat.cuh"
 
 struct Evidence {
@@ -15,7 +16,8 @@ struct Placed {
   unsigned category;
 };
 
-// importance exp(-x) for x >= 0, infinite or NaN; 0 for x > 87, also of an infinite importance.
+// Returns importance exp(-x) for x >= 0, infinite or NaN. Returns 0 for x > 87, even if the importance is
+// infinite.
 __device__ float faded(float importance, float x) {
   return x > 87.0f && importance == importance ? 0.0f : importance * expf(-x);
 }

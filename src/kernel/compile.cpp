@@ -73,7 +73,7 @@ std::vector<SourceParameter> parameters_of(const kernel::Interface& source) {
       parameter.slot = {member.name, scalar ? SlotKind::scalar : SlotKind::structure, Access::read,
                         member.element, member.size};
     } else if (member.kind == Kind::pointer || member.kind == Kind::span) {
-      // Beside bound buffers an address is no buffer: those are the bound ones.
+      // If the shader has bound buffers, they are its buffer parameters; a pointer is then an address.
       const bool bare = !source.bindings.empty() && member.kind == Kind::pointer;
       parameter.slot = slot_of(member.name, bare ? SlotKind::address : SlotKind::buffer, member.memory);
     } else {
@@ -148,7 +148,7 @@ Result<Compiled> compiled_cuda(const CudaCpp& source, std::optional<kernel::Cuda
   return out;
 }
 
-/// Slang, by way of CUDA C++.
+/// Compiles Slang to CUDA C++, and that to PTX or machine code.
 Result<Compiled> compiled_cuda(const Slang& source, const kernel::CudaTarget& target,
                                const CompileOptions& options) {
   const std::string& name = options.name;
@@ -181,7 +181,7 @@ Result<Compiled> read_cuda(const Source& source, const std::optional<kernel::Cud
   if (auto done = describe(code, source, name, out); !done) return std::move(done).error();
   const kernel::CudaTarget is{code->architecture, std::is_same_v<Source, Ptx>};
   if (target && *target != is)
-    return unsupported(base::text("The {} source of kernel '{}' is for '{}', and cannot become '{}'.",
+    return unsupported(base::text("The {} source of kernel '{}' is for '{}' and cannot be compiled for '{}'.",
                                   AnySource(source).language(), name, to_string(is), to_string(*target)));
   return out;
 }
@@ -191,16 +191,16 @@ Result<Compiled> compiled(const AnySource& source, const CompileOptions& options
   const auto& any = source.data()->source;
   const auto target = kernel::parse_target(options.target);
   if (!options.target.empty() && options.target != "spirv" && !target)
-    return unsupported(
-        base::text("Target '{}' is not known; 'spirv', 'sm_90' and 'compute_90' are some.", options.target));
+    return unsupported(base::text(
+        "Target '{}' is unknown; valid targets are like 'spirv', 'sm_90' and 'compute_90'.", options.target));
   if (source.language() == "host" || source.language() == "native")
-    return unsupported(base::text("Kernel '{}' is a {} function: there is nothing to compile.", options.name,
-                                  source.language()));
+    return unsupported(
+        base::text("Kernel '{}' is a {} function, which is not compiled.", options.name, source.language()));
   const bool shader = source.language() == "Glsl" || source.language() == "SpirV";
   const auto* const slang = std::get_if<Slang>(&any);
   if (!slang && !options.target.empty() && shader == target.has_value())
-    return unsupported(base::text("The {} source of kernel '{}' cannot become '{}'.", source.language(),
-                                  options.name, options.target));
+    return unsupported(base::text("The {} source of kernel '{}' cannot be compiled for '{}'.",
+                                  source.language(), options.name, options.target));
   if (const auto* cuda = std::get_if<CudaCpp>(&any)) return compiled_cuda(*cuda, target, options);
   if (slang && target) return compiled_cuda(*slang, *target, options);
   if (const auto* ptx = std::get_if<Ptx>(&any)) return read_cuda(*ptx, target, options.name);
@@ -252,7 +252,8 @@ Result<Source> put_together(const Source& source) {
     all.find_include = {};
     for (std::size_t i = 1; i < texts.size(); ++i) all.includes.push_back({texts[i].name, texts[i].text});
     if (!same(texts, kernel::read_includes(kernel::IncludePlaces(all, imports), "")))
-      return unsupported("Different texts are included by one name, so the source cannot be put together.");
+      return unsupported(
+          "Different texts are included under one name, so the source cannot become self-contained.");
     return all;
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to read a source.");

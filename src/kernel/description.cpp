@@ -18,7 +18,7 @@ namespace {
 template <class Source>
 constexpr bool is_function = std::is_same_v<Source, HostSource> || std::is_same_v<Source, NativeSource>;
 
-/// The code of a source.
+/// Returns the code of a source.
 template <class Source>
 std::string_view code_of(const Source& source) {
   if constexpr (is_function<Source>) {
@@ -36,7 +36,7 @@ std::string_view code_of(const Source& source) {
   }
 }
 
-// All but the code. The bindings name every member, so that a new member breaks the build here.
+// Returns all members except the code. Each binding lists every member: a new member breaks the build.
 auto rest_of(const Glsl& source) {
   const auto& [text, file, entry, constants, macros, tile, includes, directories, find, path] = source;
   return std::tuple_cat(std::tie(file, entry, constants, macros, tile, includes, directories, path),
@@ -82,7 +82,7 @@ bool are_same(const AnySource& a, const AnySource& b) {
       left.source);
 }
 
-/// An odd number of 64 bits; products with it spread (D. E. Knuth, The Art of Computer Programming 3, 6.4).
+/// The odd multiplier of Fibonacci hashing (D. E. Knuth, The Art of Computer Programming 3, 6.4).
 constexpr std::uint64_t spread = 0x9E3779B97F4A7C15u;
 
 std::uint64_t mixed(std::uint64_t state, std::uint64_t word) noexcept {
@@ -90,7 +90,8 @@ std::uint64_t mixed(std::uint64_t state, std::uint64_t word) noexcept {
   return state ^ (state >> 32);
 }
 
-/// Samples the beginning, which differs between generated texts, and words from the whole text, in independent lanes.
+/// Hashes the beginning, which differs between generated texts, and sampled words of the rest. Uses
+/// independent lanes.
 std::uint64_t mixed(std::uint64_t state, std::string_view bytes) noexcept {
   constexpr std::size_t word = sizeof(std::uint64_t), words = 16;
   std::uint64_t lanes[4] = {mixed(state, bytes.size()), 1, 2, 3};

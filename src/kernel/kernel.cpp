@@ -10,8 +10,7 @@ inline namespace v0 {
 namespace {
 
 const kernel::KernelProgram& program_of(const std::shared_ptr<const device::Program>& program) {
-  return static_cast<const kernel::KernelProgram&>(
-      *program);  // `make` is the only one to give a kernel its program
+  return static_cast<const kernel::KernelProgram&>(*program);  // only `make` creates the programs of kernels
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ Digest shader_key(const Ingredients& in) {
         .add(static_cast<std::uint64_t>(slot.access))
         .add(static_cast<std::uint64_t>(slot.element))
         .add(std::uint64_t{slot.size});
-  // The schema is part of the key: an artefact for one struct must not be found for another of its size.
+  // The schema is part of the key: artefacts of different structs of one size must not be confused.
   for (const Slot& slot : slots) {
     if (slot.members.empty()) continue;
     hasher.add("members").add(std::uint64_t{slot.members.size()});
@@ -55,7 +55,7 @@ Digest shader_key(const Ingredients& in) {
       hasher.add(static_cast<std::uint64_t>(member.element)).add(std::uint64_t{member.offset});
   }
 
-  // A source that includes nothing has the key it had before there were includes.
+  // A source without includes keeps the key that it had before wye supported includes.
   if (in.texts.size() > 1) add_texts(hasher, in.texts);
   if (!in.options.empty()) hasher.add("options").add(in.options);
   if (in.named_texts)

@@ -14,12 +14,12 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// Version of the kernel ABI (README.md). It moves whenever the same source would give another artefact or be
-/// stored in another layout. Keys hold it, so that versions of wye can share a store.
+/// Version of the kernel ABI (README.md). Changes when the same source would give another artefact or another
+/// stored layout. Keys contain it, so different versions of wye can share a store.
 inline constexpr std::uint32_t abi_version = 1;
 
-/// Everything that goes into the artefact of a shader. Not among it: the file name shown in diagnostics, the
-/// time, the machine, the driver.
+/// All inputs of an artefact. The file name in diagnostics, the time, the machine and the driver are not
+/// inputs.
 struct Ingredients {
   std::string_view kernel;
   std::string_view language;  ///< "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin"
@@ -32,23 +32,25 @@ struct Ingredients {
   const ParamSchema* schema = nullptr;
   /// The source and the texts that it includes: their contents and the graph of includes, not their names.
   std::span<const SourceText> texts = {};
-  /// How code that is not compiled for Vulkan is made and launched.
+  /// Compile and launch options of code that is not for Vulkan.
   std::string_view options = {};
   std::span<const LinkConstant> link_constants = {};  ///< in any order
-  /// The names of the texts are part of the key: Slang names modules and their symbols after them.
+  /// Whether the names of the texts are part of the key. Slang names modules and symbols after them.
   bool named_texts = false;
 };
 
-/// The same on every machine.
+/// Returns the key of an artefact, which is the same on every machine.
 Digest shader_key(const Ingredients& ingredients);
 
 /// Digests the contents of texts and the graph of their includes.
 Digest texts_digest(std::span<const SourceText> texts);
 
-/// Returns the key of the artefact that a compiler found at run time makes of `source` for `target`, "sm_90".
+/// Returns the key of an artefact that a compiler opened at run time makes from `source` for `target`,
+/// "sm_90".
 Digest target_key(const Digest& source, std::string_view compiler, std::string_view target);
 
-/// Code of this process has no content to digest: its program's number names it, in this process only.
+/// Returns the key of a host function. Its code cannot be digested, so the id of its program identifies it in
+/// this process.
 Digest host_key(std::uint64_t program_id);
 Digest native_key(std::uint64_t program_id, std::string_view backend);
 

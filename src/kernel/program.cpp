@@ -35,7 +35,7 @@ Result<void> check(const std::string& kernel, const ParamSchema& schema) {
     if (memory && slot.access == Access::none) return refuse("is neither read nor written");
     if (slot.kind != SlotKind::address && slot.size == 0) return refuse("has no size");
     if (slot.kind == SlotKind::scalar && slot.element == ElementType::opaque)
-      return refuse("is a scalar of no type");
+      return refuse("is a scalar without a type");
     if (slot.element != ElementType::opaque && slot.kind != SlotKind::address &&
         slot.size != size_of(slot.element))
       return refuse(base::text("has {} bytes, but is declared as {}", slot.size, wye::name(slot.element)));
@@ -51,7 +51,7 @@ std::string launch_options(const Source& source) {
   };
   std::string options =
       base::text("workgroup {}, dynamic shared {}", text(source.workgroup), source.dynamic_shared.count);
-  // Default launch options leave the key as it was before they existed.
+  // Default launch options keep the key that sources had before launch options existed.
   if (const LaunchOptions& launch = source.launch; launch != LaunchOptions())
     options +=
         base::text(", cluster {}, cooperative {}, carveout {}", text(launch.cluster), launch.cooperative,
@@ -59,13 +59,13 @@ std::string launch_options(const Source& source) {
   return options;
 }
 
-/// Members are compared when an artefact is made; it does not keep them.
+/// Removes the members of structs. They are compared when an artefact is made, and not stored in it.
 ParamSchema without_members(ParamSchema schema) {
   for (Slot& slot : schema.slots) slot.members.clear();
   return schema;
 }
 
-/// "Cubin, CudaCpp or Ptx".
+/// Joins names: "Cubin, CudaCpp or Ptx".
 std::string alternatives(const std::vector<std::string_view>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i)
@@ -75,12 +75,12 @@ std::string alternatives(const std::vector<std::string_view>& names) {
 
 }  // namespace
 
-/// The languages that a device takes, and the sources that become them, best first.
-struct KernelProgram::Way {
+/// The languages that devices accept, and the sources that are converted to them, best first.
+struct KernelProgram::Conversion {
   std::string_view takes;
   std::string_view language;
 };
-constexpr KernelProgram::Way KernelProgram::ways[] = {
+constexpr KernelProgram::Conversion KernelProgram::conversions[] = {
     {"native", "native"}, {"host", "host"},   {"spirv", "SpirV"},   {"spirv", "Glsl"},
     {"spirv", "Slang"},   {"cubin", "Cubin"}, {"cubin", "CudaCpp"}, {"cubin", "Slang"},
     {"ptx", "Ptx"},       {"ptx", "CudaCpp"}, {"ptx", "Slang"}};
@@ -89,7 +89,7 @@ KernelProgram::KernelProgram(std::string name, ParamSchema schema)
     : name_(std::move(name)), schema_(std::move(schema)), id_(next_id()) {}
 
 KernelProgram::~KernelProgram() {
-  // One by one: a program that outlives many devices would otherwise need a stack frame for each.
+  // Iterates: if a program outlives many devices, recursion would need a stack frame for each.
   while (routes_) routes_ = std::move(routes_->next);
 }
 
@@ -234,7 +234,7 @@ Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& da
       read_includes(IncludePlaces(source), CudaCompiler::shown_name(source, name_)));
   std::string options = base::text("{}, registers {}, {}", launch_options(source), source.max_registers,
                                    source.fast_math ? "fast math" : "exact");
-  // The default has the key it had before there were others.
+  // The default standard keeps the key that sources had before the option existed.
   if (source.standard != CudaCpp().standard) options += base::text(", C++{}", source.standard);
   Ingredients in =
       ingredients("CudaCpp", std::as_bytes(std::span(source.text)), kernel_entry(source, name_), source.tile);
@@ -270,7 +270,7 @@ Result<void> KernelProgram::add_ptx(const Ptx& source) {
     return base::invalid(base::text("The Ptx source of kernel '{}' has a zero byte.", name_));
   auto code = reflect_ptx(source.text, kernel_entry(source, name_));
   if (!code) return code.error().with_context(base::text("in the Ptx source of kernel '{}'", name_));
-  // The driver reads up to a zero.
+  // The driver reads up to the terminating zero.
   const auto bytes = std::as_bytes(std::span(source.text.c_str(), source.text.size() + 1));
   return add_cuda_code("Ptx", bytes, source, code->architecture);
 }
@@ -291,7 +291,7 @@ Result<void> KernelProgram::add_cubin(const Cubin& source) {
 Result<void> KernelProgram::add_native(const NativeSource& source) {
   if (!source.code) return base::invalid(base::text("The native function of kernel '{}' is null.", name_));
   if (source.backend.empty())
-    return base::invalid(base::text("The native function of kernel '{}' is for no backend.", name_));
+    return base::invalid(base::text("The native function of kernel '{}' names no backend.", name_));
   for (const Prepared& other : sources_)
     if (other.language == "native" && other.backend == source.backend)
       return base::invalid(base::text("Kernel '{}' has two native sources for '{}'.", name_, source.backend));
@@ -325,8 +325,8 @@ Result<void> KernelProgram::add_host(const HostSource& source) {
   return {};
 }
 
-/// Parameters without a name take that of the SPIR-V source. Keys hold the schema as it was declared, so this
-/// is last.
+/// Gives unnamed parameters the names in the SPIR-V source. Runs last, because keys contain the schema as
+/// declared.
 void KernelProgram::take_names() {
   const Prepared* spirv = find("SpirV");
   if (!spirv) return;
@@ -396,7 +396,8 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
   return *cuda_;
 }
 
-std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& source, const Way& way,
+std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& source,
+                                                           const Conversion& conversion,
                                                            const device::DeviceBase& device, Probe call,
                                                            std::string& why) const {
   const auto refuse = [&](auto make_reason) -> std::optional<Choice> {
@@ -412,25 +413,25 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
   if (source.language == "native") {
     if (source.backend != device.info().backend) return std::nullopt;
     if (const NativeProbe probe = source.ready->native->probe()) {
-      // The probe changes nothing that the const interface of the device shows.
+      // The probe changes no state that the const interface of the device exposes.
       const auto refused = call == Probe::yes ? const_cast<device::DeviceBase&>(device).refusal_by(probe)
                                               : device.known_refusal_by(probe);
       if (refused) return refuse([&] { return refused->sentence(); });
     }
   }
-  if (way.takes != "cubin" && way.takes != "ptx") return Choice{&source};
+  if (conversion.takes != "cubin" && conversion.takes != "ptx") return Choice{&source};
 
   const auto architecture = parse_architecture(device.info().architecture);
   if (!architecture)
     return refuse([&] {
-      return base::text("its architecture ('{}') is not one of CUDA's", device.info().architecture);
+      return base::text("its architecture ('{}') is not a CUDA architecture", device.info().architecture);
     });
   if (source.language != "CudaCpp" && source.language != "Slang") {
     const bool runs = source.language == "Ptx" ? runs_ptx(source.architecture, *architecture)
                                                : runs_cubin(source.architecture, *architecture);
     if (runs) return Choice{&source};
     return refuse([&] {
-      return base::text("its {} is for {}, and the device is {}", source.language,
+      return base::text("its {} is for {}, but the device is {}", source.language,
                         to_string(source.architecture), to_string(*architecture));
     });
   }
@@ -440,22 +441,23 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
     return refuse([&] { return cuda.compiler.error().sentence(); });
   }
   const CudaCompiler& compiler = **cuda.compiler;
-  // A driver takes machine code of its own CUDA's major version and of older ones, and PTX of its own version and of older ones.
+  // A driver accepts machine code of its CUDA major version or an older one, and PTX of its CUDA version or
+  // an older one.
   const std::uint64_t driver = device.info().driver_version, made = compiler.version();
-  if (driver != 0 && (way.takes == "ptx" ? made > driver : made / 1000 > driver / 1000))
+  if (driver != 0 && (conversion.takes == "ptx" ? made > driver : made / 1000 > driver / 1000))
     return refuse([&] {
-      return base::text("{} makes {} that drivers for CUDA {} do not take", compiler.name(),
-                        way.takes == "ptx" ? "PTX" : "machine code",
+      return base::text("{} generates {} that drivers for CUDA {} do not accept", compiler.name(),
+                        conversion.takes == "ptx" ? "PTX" : "machine code",
                         base::text("{}.{}", driver / 1000, driver % 1000 / 10));
     });
-  if (way.takes == "cubin" && compiler.knows(*architecture))
+  if (conversion.takes == "cubin" && compiler.knows(*architecture))
     return Choice{&source, CudaTarget{*architecture}};
-  if (way.takes == "ptx")
+  if (conversion.takes == "ptx")
     if (const auto newest = compiler.newest_ptx(*architecture)) return Choice{&source, *newest};
   return refuse([&] {
     const auto all = compiler.architectures();
-    return base::text("{} makes {} for sm_{} to sm_{}, and the device is {}", compiler.name(),
-                      way.takes == "ptx" ? "PTX" : "machine code", all.front(), all.back(),
+    return base::text("{} generates {} for sm_{} to sm_{}, but the device is {}", compiler.name(),
+                      conversion.takes == "ptx" ? "PTX" : "machine code", all.front(), all.back(),
                       to_string(*architecture));
   });
 }
@@ -463,13 +465,13 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
 KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Probe call,
                                             std::string& why) const {
   for (const std::string_view language : device.languages())
-    for (const Way& way : ways) {
-      if (way.takes != language) continue;
+    for (const Conversion& conversion : conversions) {
+      if (conversion.takes != language) continue;
       std::optional<Choice> best;
       for (const Prepared& source : sources_) {
-        if (source.language != way.language) continue;
-        const auto choice = serves(source, way, device, call, why);
-        // Of several cubins that run, takes that for the newest architecture.
+        if (source.language != conversion.language) continue;
+        const auto choice = serves(source, conversion, device, call, why);
+        // If several cubins fit, takes the cubin for the newest architecture.
         const auto newness = [](const Prepared& p) {
           return std::pair(p.architecture.number, p.architecture.only != 0);
         };
@@ -489,7 +491,7 @@ const KernelProgram::Route* KernelProgram::find_route(const device::DeviceBase& 
 const KernelProgram::Route& KernelProgram::route(const device::DeviceBase& device) const {
   if (const Route* known = find_route(device)) return *known;
   auto made = std::make_unique<Route>(make_route(device, Probe::yes));
-  // Threads may come to it at once: the route that is made first stays.
+  // Several threads may make a route at the same time. The first route stays.
   const std::lock_guard lock(mutex_);
   if (const Route* known = find_route(device)) return *known;
   made->next = std::move(routes_);
@@ -508,9 +510,10 @@ KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device,
   if (!source) {
     std::vector<std::string_view> needs;
     for (const std::string_view language : device.languages())
-      for (const Way& way : ways)
-        if (way.takes == language && std::find(needs.begin(), needs.end(), way.language) == needs.end())
-          needs.push_back(way.language);
+      for (const Conversion& conversion : conversions)
+        if (conversion.takes == language &&
+            std::find(needs.begin(), needs.end(), conversion.language) == needs.end())
+          needs.push_back(conversion.language);
     if (!why.empty() && why.back() == '.') why.pop_back();
     route.refusal = Error(Errc::unsupported,
                           base::text("Kernel '{}' has no source for '{}' (has {}; needs {}){}{}.", name_, id,

@@ -1,5 +1,5 @@
 #pragma once
-/// The inside of a kernel: sources and the artefacts that are built from them.
+/// Implements kernels: their sources, and the artefacts built from them.
 #include <wye/base/result.hpp>
 #include <wye/kernel/source.hpp>
 
@@ -24,7 +24,7 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// A kernel's sources behind the device room's port.
+/// Implements `device::Program` with the sources of a kernel.
 /// Threads: thread-safe.
 class KernelProgram final : public device::Program {
  public:
@@ -45,44 +45,45 @@ class KernelProgram final : public device::Program {
   bool storable(const device::DeviceBase& device) const noexcept override;
   Result<device::Artefact> build(const device::DeviceBase& device) const override;
 
-  /// "Glsl, host".
+  /// Returns the languages of its sources: "Glsl, host".
   std::string languages() const;
 
-  /// Whether any source is from a file.
+  /// Returns whether any source is from a file.
   bool is_from_files() const noexcept { return !given_.empty(); }
-  /// Makes the same kernel from the present contents of its files.
+  /// Makes the same kernel from the current contents of its files.
   /// Errors: those of `make` and of reading the files.
   Result<std::shared_ptr<const KernelProgram>> read_again() const;
   /// Returns the files that the kernel depends on.
   std::vector<std::string> files() const;
   /// Returns a digest of all compiled texts. Programs with equal digests have the same texts.
   Digest texts() const;
-  /// Makes `next`, which must not be replaced itself, the current program. Earlier replacements live as long as this program.
+  /// Replaces this program with `next`, which must not be replaced itself. Earlier replacements live as long
+  /// as this program.
   void replace(std::shared_ptr<const KernelProgram> next) const;
 
  private:
-  /// One source. A source that needs no compiler is ready at once.
+  /// One source. `ready` is set at once if the source needs no compiler.
   struct Prepared {
     std::string_view language;  ///< "Glsl", "Slang", "SpirV", "CudaCpp", "Ptx", "Cubin", "host", "native"
-    Digest key;                 ///< of a source that is compiled for a target: without the target
-    std::shared_ptr<const SourceData> data = {};  ///< of a source that is compiled
+    Digest key;                 ///< without the target, if the source is compiled for a target
+    std::shared_ptr<const SourceData> data = {};  ///< null if the source is not compiled
     std::shared_ptr<const std::vector<SourceText>> texts = {};
     std::vector<device::Specialization> constants = {};
     std::shared_ptr<device::Artefact> ready = {};
     Architecture architecture = {};  ///< of Ptx and Cubin
     std::string backend = {};        ///< of native
-    std::string lacking = {};        ///< the reason why it cannot be compiled here; empty if it can
+    std::string lacking = {};        ///< why it cannot be compiled here; empty if it can
   };
-  /// A conversion of a source into a language that a device takes.
-  struct Way;
-  static const Way ways[11];
+  /// A conversion of a source into a language that a device accepts.
+  struct Conversion;
+  static const Conversion conversions[11];
   struct Choice {
     const Prepared* source = nullptr;
-    std::optional<CudaTarget> target = {};  ///< of a source that is compiled for one
+    std::optional<CudaTarget> target = {};  ///< set if the source is compiled for a target
   };
-  /// Whether the probes of native functions are called that the device has not called yet: that may take long.
+  /// Whether to call probes of native functions that the device has not called yet. A probe may take long.
   enum class Probe : bool { no, yes };
-  /// The answers for one device. They do not change during the life of the device.
+  /// The source chosen for one device. It does not change during the life of the device.
   struct Route {
     device::DeviceRef device = {};
     Choice choice = {};
@@ -93,7 +94,7 @@ class KernelProgram final : public device::Program {
   struct Cuda {
     Result<std::shared_ptr<const CudaCompiler>> compiler;
     ToolkitHeaders headers;
-    std::string build_id;  ///< names compiler and headers: a short digest
+    std::string build_id;  ///< identifies compiler and headers: a short digest
   };
 
   KernelProgram(std::string name, ParamSchema schema);
@@ -127,17 +128,17 @@ class KernelProgram final : public device::Program {
   void take_names();
   const Prepared* find(std::string_view language) const noexcept;
   const Cuda& cuda(const Prepared& source) const;
-  std::optional<Choice> serves(const Prepared& source, const Way& way, const device::DeviceBase& device,
-                               Probe call, std::string& why) const;
-  /// Returns the source that serves `device` best, or none; appends to `why` the reasons against the others.
+  std::optional<Choice> serves(const Prepared& source, const Conversion& conversion,
+                               const device::DeviceBase& device, Probe call, std::string& why) const;
+  /// Returns the best source for `device`, or none. Appends the reasons against other sources to `why`.
   Choice choose(const device::DeviceBase& device, Probe call, std::string& why) const;
-  /// Returns the route that was made for `device`, or null.
+  /// Returns the existing route for `device`, or null.
   const Route* find_route(const device::DeviceBase& device) const noexcept;
   Route make_route(const device::DeviceBase& device, Probe call) const;
   /// Makes the route for `device` on the first call.
   const Route& route(const device::DeviceBase& device) const;
   bool has_native_probe(const device::DeviceBase& device) const;
-  /// Returns the reason for which `device` uses none of the native functions for it, if it does not.
+  /// Returns the reason why `device` uses no native function, if a probe has refused it.
   std::optional<Error> refused_native(const device::DeviceBase& device) const;
   Result<Digest> key(const Choice& choice) const;
 
@@ -145,10 +146,10 @@ class KernelProgram final : public device::Program {
   ParamSchema schema_;
   std::uint64_t id_;
   std::vector<Prepared> sources_;
-  std::vector<AnySource> given_;                  ///< if any is from a file
-  ParamSchema declared_;                          ///< if any source is from a file
-  std::shared_ptr<const GlslCompiler> compiler_;  ///< if there is GLSL, and a compiler for it
-  std::shared_ptr<const SlangCompiler> slang_;    ///< if there is Slang
+  std::vector<AnySource> given_;                  ///< set if any source is from a file
+  ParamSchema declared_;                          ///< likewise
+  std::shared_ptr<const GlslCompiler> compiler_;  ///< set if there is GLSL and a compiler for it
+  std::shared_ptr<const SlangCompiler> slang_;    ///< set if there is Slang
   mutable std::mutex mutex_;
   mutable std::atomic<const Route*> newest_route_{nullptr};
   mutable std::unique_ptr<Route> routes_;
@@ -157,9 +158,11 @@ class KernelProgram final : public device::Program {
   mutable std::vector<std::shared_ptr<const KernelProgram>> replaced_with_;
 };
 
-/// Keeps the compilers alive as long as the result lives: that of GLSL, and those of Slang and CUDA C++ after their first use.
+/// Keeps the compilers alive as long as the result lives. Those of Slang and CUDA C++ start with their first
+/// use.
 std::shared_ptr<const void> keep_compilers();
-/// Makes the first compile of GLSL, which takes longest. Later ones are quick while compilers are kept.
+/// Compiles a trivial GLSL shader. The first compile takes longest; later ones are fast while compilers are
+/// kept.
 void warm_compilers();
 
 }  // namespace kernel

@@ -107,10 +107,10 @@ Result<SpirV> SpirV::from_file(const std::string& path) {
     if (first == 0x03022307)
       return base::invalid(base::text("File '{}' is SPIR-V in the byte order of another machine.", path));
     if (first != 0x07230203)
-      return base::invalid(base::text("File '{}' is not SPIR-V: it does not begin as SPIR-V does.", path));
+      return base::invalid(base::text("File '{}' is not SPIR-V: it lacks the magic number.", path));
     if (bytes->size() % sizeof(std::uint32_t) != 0 || bytes->size() < header)
       return base::invalid(base::text(
-          "The size of file '{}' ({} bytes) is not one of SPIR-V: a multiple of 4 that is at least {}.", path,
+          "The size of file '{}' ({} bytes) is not that of SPIR-V: a multiple of 4 of at least {}.", path,
           bytes->size(), header));
     source.path = path;
     return source;
@@ -206,7 +206,7 @@ Result<std::vector<device::Specialization>> kernel::canonical(
   for (std::size_t i = 1; i < result.size(); ++i)
     if (result[i - 1].id == result[i].id)
       return base::invalid(
-          base::text("Kernel '{}' gives specialization constant {} twice.", kernel, result[i].id));
+          base::text("Kernel '{}' sets specialization constant {} twice.", kernel, result[i].id));
   return result;
 }
 
@@ -218,7 +218,7 @@ Result<void> check_size(const Source& source, std::string_view language, const s
     return base::invalid(base::text("The {} source of kernel '{}' is empty.", language, name));
   if (const Bytes size{source.text.size()}; size > most_source)
     return base::invalid(
-        base::text("The size of the {} source of kernel '{}' ({}) exceeds what a source may have ({}).",
+        base::text("The size of the {} source of kernel '{}' ({}) exceeds the limit of a source ({}).",
                    language, name, to_string(size), to_string(most_source)));
   return {};
 }
@@ -230,7 +230,7 @@ Result<void> check_macros(const Source& source, std::string_view entry, const st
     const std::string_view identifier = kernel::macro_identifier(macro.name);
     if (identifier.empty())
       return base::invalid(base::text(
-          "Macro '{}' of kernel '{}' is neither an identifier nor one with parameters.", macro.name, name));
+          "Macro '{}' of kernel '{}' is not an identifier, with or without parameters.", macro.name, name));
     if (identifier == entry)
       return base::invalid(
           base::text("Macro '{}' of kernel '{}' has the name of its entry point.", identifier, name));
@@ -241,7 +241,7 @@ Result<void> check_macros(const Source& source, std::string_view entry, const st
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    return base::invalid(base::text("Kernel '{}' gives macro '{}' twice.", name, *twice));
+    return base::invalid(base::text("Kernel '{}' defines macro '{}' twice.", name, *twice));
   return kernel::check_includes(source.includes, name);
 }
 
@@ -270,8 +270,9 @@ Result<void> kernel::check(const CudaCpp& source, const std::string& kernel) {
                                     kernel, source.max_registers, most_registers));
   constexpr std::uint32_t oldest_standard = 11, newest_standard = 98;
   if (source.standard < oldest_standard || source.standard > newest_standard)
-    return base::invalid(base::text("The standard of C++ of kernel '{}' ({}) is not one from 11 on.", kernel,
-                                    source.standard));
+    return base::invalid(
+        base::text("The C++ standard of kernel '{}' ({}) is unknown; valid standards begin at 11.", kernel,
+                   source.standard));
   return check_text(source, "CudaCpp", kernel_entry(source, kernel), kernel);
 }
 
@@ -284,11 +285,12 @@ Result<void> kernel::check(const Slang& source, const std::string& kernel) {
     return base::invalid(base::text("The Slang source of kernel '{}' has both a text and a module.", kernel));
   } else if (const Bytes size{source.module.size()}; size > most_module) {
     return base::invalid(
-        base::text("The size of the Slang module of kernel '{}' ({}) exceeds what one may have ({}).", kernel,
+        base::text("The size of the Slang module of kernel '{}' ({}) exceeds the limit ({}).", kernel,
                    to_string(size), to_string(most_module)));
   }
   if (source.entry.find_first_of(std::string_view("\r\n\0", 3)) != source.entry.npos)
-    return base::invalid(base::text("The entry point of kernel '{}' is not a name.", kernel));
+    return base::invalid(
+        base::text("The entry point of kernel '{}' has a line break or a zero byte.", kernel));
   if (auto done = check_macros(source, source.entry, kernel); !done) return done;
   std::vector<std::string_view> names;
   for (const LinkConstant& constant : source.constants) {
@@ -299,7 +301,7 @@ Result<void> kernel::check(const Slang& source, const std::string& kernel) {
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    return base::invalid(base::text("Kernel '{}' gives link-time constant '{}' twice.", kernel, *twice));
+    return base::invalid(base::text("Kernel '{}' sets link-time constant '{}' twice.", kernel, *twice));
   return {};
 }
 

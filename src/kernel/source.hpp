@@ -29,7 +29,7 @@ struct NativeSource {
 
 using OneSource = std::variant<Glsl, Slang, SpirV, CudaCpp, Ptx, Cubin, HostSource, NativeSource>;
 
-/// Equal for sources that say the same; mostly different for others. Reads a few words of each text.
+/// Returns a hash: equal for equal sources, usually different for others. Reads a few words of each text.
 std::uint64_t sample(const OneSource& source);
 
 struct SourceData {
@@ -40,31 +40,31 @@ struct SourceData {
 
 bool is_from_file(const AnySource& source);
 
-/// Reads the file of a source again. A source that is not from a file is returned unchanged.
+/// Reads the file of a source again. Returns a source that is not from a file unchanged.
 /// Errors: those of `from_file`.
 Result<AnySource> read_again(const AnySource& source);
 
-/// Returns the files that a source from a file depends on: its own, and all places where its includes are looked for, also
-/// those without a file.
+/// Returns the files that a source from a file depends on: its own, and every path searched for its includes,
+/// existing or not.
 std::vector<std::string> files_of(const AnySource& source);
 
-/// Bytes of one number; 0 for `opaque`.
+/// Returns the size of one number in bytes; 0 for `opaque`.
 std::uint32_t size_of(ElementType type);
 
-/// Whether a source can mean anything at all, for a kernel of this name.
+/// Checks everything about a source that needs no compiler.
 /// Errors: invalid_argument.
 Result<void> check(const Glsl& source, const std::string& kernel);
 Result<void> check(const CudaCpp& source, const std::string& kernel);
 Result<void> check(const Slang& source, const std::string& kernel);
 
-/// The function of a source that may leave its name to the kernel.
+/// Returns the entry point of a source; its default is the name of the kernel.
 template <class Source>
 const std::string& kernel_entry(const Source& source, const std::string& kernel) {
   return source.entry.empty() ? kernel : source.entry;
 }
 
-/// Constants in the order of their ids.
-/// Errors: invalid_argument: one is given twice.
+/// Returns the constants in the order of their ids.
+/// Errors: invalid_argument (an id is set twice).
 Result<std::vector<device::Specialization>> canonical(const std::vector<SpecializationConstant>& constants,
                                                       const std::string& kernel);
 

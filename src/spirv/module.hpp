@@ -31,7 +31,7 @@ using Words = std::vector<std::uint32_t>;
 inline constexpr std::size_t header_words = 5;
 
 /// Calls `f(Op, words of the instruction)` for each instruction in order.
-/// Returns the word after the last instruction that ends inside the module: `words.size()` unless the module is cut short.
+/// Returns the word after the last instruction that ends inside the module: `words.size()` unless the module is truncated.
 template <class Word, class F>
 std::size_t each_instruction(std::span<Word> words, F f) {
   std::size_t at = header_words;

@@ -17,9 +17,9 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// The largest row whose sums of values CUDA's blocks have in registers, in two turns.
+/// The largest row whose sums of values fit into the registers of a CUDA block, in two passes.
 constexpr std::uint64_t largest_head_size = 256;
-/// Keys of one step: no shader loops longer than that allows.
+/// The most keys of one step. Limits the loops of shaders.
 constexpr std::uint32_t keys_of_step = 16384;
 
 template <class T>
@@ -64,29 +64,28 @@ const auto& masked_kernel_of(const Read<bfloat16>&) {
   return kernel;
 }
 
-/// Returns the reason why `size` elements are not `heads` of `rows` x `columns`; nothing if they are.
+/// Returns the reason if `size` elements are not `heads` of `rows` x `columns`.
 std::optional<std::string> no_heads(const char* what, std::uint64_t size, std::uint64_t heads,
                                     std::uint64_t rows, std::uint64_t columns) {
   std::uint64_t all = 0;
   if (!__builtin_mul_overflow(rows * columns, heads, &all) && all == size) return std::nullopt;
-  return std::string(what) + " (" + std::to_string(size) +
-         " elements) of workload 'attention' are not those of " + std::to_string(heads) + " heads of " +
-         std::to_string(rows) + " x " + std::to_string(columns) + ".";
+  return std::string(what) + " (" + std::to_string(size) + " elements) of workload 'attention' are not " +
+         std::to_string(heads) + " heads of " + std::to_string(rows) + " x " + std::to_string(columns) + ".";
 }
 
-/// Returns the reason why there is no such attention; nothing if there is one.
+/// Returns the reason if the sizes are invalid.
 std::optional<std::string> no_attention(std::uint64_t q, std::uint64_t k, std::uint64_t v, std::uint64_t out,
                                         const AttentionShape& shape, const AttentionOptions& options) {
   const auto beyond = [](const char* what, std::uint64_t value, std::uint64_t limit) {
     return std::string(what) + " (" + std::to_string(value) +
            ") of workload 'attention' exceeds the limit (" + std::to_string(limit) + ").";
   };
-  if (shape.head_size == 0) return "Head size (0) of workload 'attention' is below the least (1).";
+  if (shape.head_size == 0) return "Head size (0) of workload 'attention' is below the minimum (1).";
   if (shape.head_size > largest_head_size) return beyond("Head size", shape.head_size, largest_head_size);
   if (shape.value_size > largest_head_size) return beyond("Value size", shape.value_size, largest_head_size);
   if (const std::uint64_t most = std::max({shape.heads, shape.queries, shape.keys}); most > largest_dimension)
     return beyond("Dimension", most, largest_dimension);
-  // Grids have 65,535 rows.
+  // Grids have at most 65,535 rows.
   const std::uint64_t most = flat_width * 65535 / items_per_query_block,
                       blocks = shape.heads * blocks_of_head(shape.queries);
   if (blocks > most) return beyond("Number of blocks of 64 queries", blocks, most);

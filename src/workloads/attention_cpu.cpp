@@ -13,10 +13,10 @@ namespace workloads {
 namespace cpu {
 namespace {
 
-/// A tile of scores, 256 KiB: it stays in the second-level cache between the product that writes it and that which reads it.
+/// A tile of scores, 256 KiB. It stays in the second-level cache between the products that write and read it.
 constexpr std::size_t most_queries = 256, most_keys = 256;
 
-/// `count` numbers as floats: themselves, or widened into `room`.
+/// Returns `count` numbers as floats: `from` itself, or its widened copy in `room`.
 const float* as_floats(const float* from, std::size_t /*count*/, float* /*room*/) { return from; }
 template <class T>
 const float* as_floats(const T* from, std::size_t count, float* room) {
@@ -28,25 +28,25 @@ bool all_finite(const float* from, std::size_t count) {
   return std::all_of(from, from + count, [](float v) { return std::isfinite(v); });
 }
 
-/// Scales scores and adds a mask, of which -infinity hides a key, whatever its score is.
+/// Scales scores and adds a mask. -infinity hides a key with any score.
 void add_mask(std::span<float> scores, float scale, const float* mask) {
   for (std::size_t i = 0; i < scores.size(); ++i)
     scores[i] = mask[i] == -std::numeric_limits<float>::infinity() ? mask[i] : scores[i] * scale + mask[i];
 }
 
-/// Adds the products of weights and values, and leaves out those of the weight 0.
+/// Adds the products of weights and values, except those with the weight 0.
 void add_seen_values(std::span<const float> weights, const float* values, std::span<float> sums) {
   for (std::size_t j = 0; j < weights.size(); ++j, values += sums.size())
     if (weights[j] != 0)
       for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += weights[j] * values[c];
 }
 
-/// Some queries of one head, beginning with `query`.
+/// Consecutive queries of one head, beginning with `query`.
 template <class T>
 struct Queries {
   std::size_t query = 0;
   std::size_t rows = 0;
-  const T* q = nullptr;  ///< of the first of them
+  const T* q = nullptr;  ///< of the first query
   const T* k = nullptr;  ///< of the head
   const T* v = nullptr;
   T* result = nullptr;          ///< of the first query
@@ -107,7 +107,8 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
       for (std::size_t c = 0; c < columns; ++c) sums[r * columns + c] *= factor;
     }
     const float* const values = as_floats(some.v + key * columns, keys * columns, room);
-    // The weight 0 hides a value unless that is NaN or infinite. Then each query multiplies only the keys that it sees.
+    // A product with the weight 0 is 0 unless the value is NaN or infinite. In that case, each query
+    // multiplies only visible keys.
     if (some.mask != nullptr && !all_finite(values, keys * columns)) {
       for (std::size_t r = 0; r < rows; ++r)
         add_seen_values({scores + r * keys, keys}, values, {sums + r * columns, columns});

@@ -7,8 +7,8 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// A kernel parameter; `shaders/include/attention.glsl` and `.cuh` read it. The stretch that begins at 0 starts with nothing, others
-/// with the state of the previous call; the last call sets the result.
+/// A kernel parameter, also declared in `shaders/include/attention.glsl` and `.cuh`. The stretch at 0 begins
+/// without a state, others with the state of the previous call. The last call sets the result.
 struct AttentionStretch {
   std::uint32_t heads = 0;
   std::uint32_t queries = 0;  ///< of a head
@@ -25,7 +25,7 @@ struct AttentionStretch {
   std::uint32_t head_size() const { return sizes & 0xffff; }
   std::uint32_t value_size() const { return sizes >> 16; }
 
-  /// Keys that a query sees, from the first one on.
+  /// Returns the number of keys that a query sees, beginning with key 0.
   std::uint32_t seen_by(std::uint64_t query) const {
     if (!causal) return keys;
     const std::uint64_t ahead = query + 1 + keys;
@@ -34,8 +34,8 @@ struct AttentionStretch {
 };
 static_assert(sizeof(AttentionStretch) == 32);
 
-/// Queries of one head that a block of CUDA's takes, and a call on the host at least; workgroups of GLSL take 8. An item is a
-/// 32nd of a query.
+/// The queries of one head in a CUDA block, and the minimum of a call on the host. GLSL workgroups have 8. An
+/// item is a 32nd of a query.
 inline constexpr std::uint32_t queries_per_block = 64, items_per_query = 32;
 inline constexpr std::uint32_t items_per_query_block = queries_per_block * items_per_query;
 
@@ -43,7 +43,8 @@ constexpr std::uint64_t blocks_of_head(std::uint64_t queries) {
   return (queries + queries_per_block - 1) / queries_per_block;
 }
 
-/// The state of a query between stretches: its largest score, the sum of its exponentials, and sums of values.
+/// Returns the size of a query's state between stretches: its largest score, the sum of its exponentials, and
+/// the sums of values.
 constexpr std::uint64_t state_size(std::uint64_t value_size) { return value_size + 2; }
 
 }  // namespace workloads

@@ -17,7 +17,7 @@ Job attention_weights(ReadWrite<float> scores, AttentionWeightsOptions options) 
     if (!root)
       return refused(name, workload_types::attention,
                      "Scores (" + std::to_string(scores.size()) + " elements) of workload '" + name +
-                         "' are no square, and their columns are not given.");
+                         "' are not square, and no number of columns is given.");
     columns = *root;
   }
   if (auto why = no_rows(name, scores.size(), columns))

@@ -9,8 +9,8 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-// Function-local, here and in the other workloads: a kernel holds text and host code, no thread and no driver object, so
-// it may live until the library is unloaded.
+// Kernels of workloads are function-local statics. They own text and host code but no threads or driver
+// objects, so they may live until the library is unloaded.
 const auto& axpy_kernel() {
   static const auto kernel = make_kernel<float, Read<float>, ReadWrite<float>>(
       kernels::axpy, {"a", "x", "y"}, {.glsl = Extent3(1024), .cuda = Extent3(1024)},

@@ -11,8 +11,8 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// a x + y. Where there is no fused instruction the product is rounded on its own: quarters do not overflow unless the
-/// sum does.
+/// Returns a x + y. Without a fused instruction, the product is rounded separately. Products of quarters
+/// overflow only if the sum does.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V multiple_added([[maybe_unused]] D d, V a, V x, V y) {
 #if HWY_NATIVE_FMA

@@ -1,6 +1,6 @@
 #pragma once
-/// The host code of the workloads. Functions that take a `Range` are kernel sources: they process its items, and several
-/// threads call them with disjoint ranges.
+/// The host code of the workloads. Functions that take a `Range` are kernel sources: they process its items,
+/// and several threads call them with disjoint ranges.
 #include <wye/base/extent.hpp>
 #include <wye/base/half.hpp>
 #include <wye/workloads/pagerank.hpp>
@@ -22,37 +22,39 @@ void axpy(Range range, float a, std::span<const float> x, std::span<float> y);
 
 void copy(Range range, std::span<const float> from, std::span<float> to);
 
-/// Sums of squares in three scales, as `shaders/include/length.glsl` has them: as they are, of 2^100 and of 2^-80 times
-/// the numbers.
+/// Sums of squares in three scales, as in `shaders/include/length.glsl`: of the numbers, of 2^100 and of
+/// 2^-80 times the numbers.
 struct Squares {
   float plain;
   float up;
   float down;
 };
 
-/// Rows of one piece.
+/// Normalizes rows of one piece.
 void normalize(Range range, std::span<float> matrix, RowSplit split);
-/// Rows of several pieces: the `Squares` of each piece, three numbers; then the answer.
+/// Normalize rows of several pieces: first the `Squares` of each piece (three numbers), then the result.
 void normalize_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split);
 void normalize_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split);
 
-/// A sum of exponentials that cannot overflow, of exp(exponent - most).
+/// A sum of exp(exponent - most), which cannot overflow.
 struct ExponentSum {
   float most;
   float sum;
 };
 
-/// Rows of one piece.
+/// Computes the softmax of rows of one piece.
 void softmax(Range range, std::span<float> matrix, RowSplit split, float scale);
-/// Rows of several pieces: the `ExponentSum` of each piece, two numbers; then the answer.
+/// Compute the softmax of rows of several pieces: first the `ExponentSum` of each piece (two numbers), then
+/// the result.
 void softmax_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split,
                   float scale);
 void softmax_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split,
                    float scale);
-/// Replaces x by exp(x scale - m), where m is the largest of `most` and all x scale. Returns m and the sum of the results.
+/// Replaces x by exp(x scale - m); m is the largest of `most` and all x scale. Returns m and the sum of the
+/// results.
 ExponentSum exponentiate(std::span<float> x, float scale, float most);
 
-/// Heads of attention over one stretch of the keys.
+/// Computes heads of attention over one stretch of the keys.
 void attention(Range range, std::span<const float> q, std::span<const float> k, std::span<const float> v,
                std::span<float> result, std::span<float> state, AttentionStretch stretch);
 void attention(Range range, std::span<const half> q, std::span<const half> k, std::span<const half> v,
@@ -61,7 +63,7 @@ void attention(Range range, std::span<const bfloat16> q, std::span<const bfloat1
                std::span<const bfloat16> v, std::span<bfloat16> result, std::span<float> state,
                AttentionStretch stretch);
 
-/// The same with a mask, of one head or of all.
+/// Computes attention with a mask, of one head or of all heads.
 void masked_attention(Range range, std::span<const float> q, std::span<const float> k,
                       std::span<const float> v, std::span<float> result, std::span<const float> mask,
                       std::span<float> state, AttentionStretch stretch);
@@ -72,7 +74,7 @@ void masked_attention(Range range, std::span<const bfloat16> q, std::span<const 
                       std::span<const bfloat16> v, std::span<bfloat16> result, std::span<const float> mask,
                       std::span<float> state, AttentionStretch stretch);
 
-/// c = a b over one stretch of the inner dimension, or c += a b. Of other numbers than float, by way of float.
+/// Computes c = a b over one stretch of the inner dimension, or c += a b. Converts other numbers to float.
 void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
             Product shape);
 void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<float> c, Product shape);
@@ -83,12 +85,13 @@ void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::in
 /// Rounds to 16 bits.
 void narrow(Range range, std::span<const float> from, std::span<half> to);
 void narrow(Range range, std::span<const float> from, std::span<bfloat16> to);
-/// Makes floats of rows that begin `step` apart; they follow each other in `to`.
+/// Converts rows that begin `step` apart to floats. The rows in `to` are contiguous.
 void widen(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
 void widen(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
 void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
-/// One block of a product. Not by an installed BLAS: the threaded ones start threads of their own, and the serial OpenBLAS of
-/// Debian 12 (0.3.21, built without locks) gives wrong sums if two threads call it at once.
+/// Computes one block of a product. Does not use an installed BLAS: threaded BLAS libraries start threads of
+/// their own. The serial OpenBLAS of Debian 12 (0.3.21, built without locks) computes wrong sums if two
+/// threads call it at the same time.
 void multiply(const Block& block);
 
 void timeline(Range range, std::span<const Evidence> evidence, std::span<TimelinePoint> points, float now,

@@ -17,7 +17,7 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// A code of cuBLAS's, in the words of its header.
+/// A status code of cuBLAS, with its meaning.
 struct Status {
   int number;
   std::string_view name;
@@ -26,12 +26,12 @@ struct Status {
 };
 constexpr Status statuses[] = {
     {1, "CUBLAS_STATUS_NOT_INITIALIZED", Errc::unavailable, "it was not initialized"},
-    {3, "CUBLAS_STATUS_ALLOC_FAILED", Errc::out_of_memory, "it found no memory for itself"},
-    {7, "CUBLAS_STATUS_INVALID_VALUE", Errc::internal, "it was given a value that it does not take"},
+    {3, "CUBLAS_STATUS_ALLOC_FAILED", Errc::out_of_memory, "it has no memory left"},
+    {7, "CUBLAS_STATUS_INVALID_VALUE", Errc::internal, "an argument is invalid"},
     {8, "CUBLAS_STATUS_ARCH_MISMATCH", Errc::unsupported, "it does not support this device"},
-    {11, "CUBLAS_STATUS_MAPPING_ERROR", Errc::kernel_failed, "it could not reach its memory"},
-    {13, "CUBLAS_STATUS_EXECUTION_FAILED", Errc::kernel_failed, "the device did not run it"},
-    {14, "CUBLAS_STATUS_INTERNAL_ERROR", Errc::kernel_failed, "something in it failed"},
+    {11, "CUBLAS_STATUS_MAPPING_ERROR", Errc::kernel_failed, "it could not access its memory"},
+    {13, "CUBLAS_STATUS_EXECUTION_FAILED", Errc::kernel_failed, "the device could not execute it"},
+    {14, "CUBLAS_STATUS_INTERNAL_ERROR", Errc::kernel_failed, "an internal operation failed"},
     {15, "CUBLAS_STATUS_NOT_SUPPORTED", Errc::unsupported, "it does not support this"},
     {16, "CUBLAS_STATUS_LICENSE_ERROR", Errc::unavailable, "its licence does not allow it"},
 };
@@ -39,22 +39,23 @@ constexpr Status statuses[] = {
 Error failed(const char* api, int number, std::string_view device) {
   const auto known = std::find_if(std::begin(statuses), std::end(statuses),
                                   [&](const Status& s) { return s.number == number; });
-  const Status status = known != std::end(statuses) ? *known
-                                                    : Status{number, "unknown", Errc::kernel_failed,
-                                                             "it gives a code that is not known"};
+  const Status status = known != std::end(statuses)
+                            ? *known
+                            : Status{number, "unknown", Errc::kernel_failed, "it returned an unknown code"};
   return Error(
       status.code,
-      "cuBLAS does not multiply on device '" + std::string(device) + "': " + std::string(status.words) + ".",
+      "cuBLAS cannot multiply on device '" + std::string(device) + "': " + std::string(status.words) + ".",
       NativeError{api, number, std::string(status.name)});
 }
 
 /// Whether an attempt to open the library has failed.
 std::atomic<bool> absent{false};
 
-/// The functions of the library that are called, as its interface of version 2 has them.
+/// The functions of the library, from version 2 of its interface.
 class Library {
  public:
-  /// The one of this process: it stays open until this library is unloaded and the last lane has ended that has a handle.
+  /// Returns the library of this process. It stays open until wye is unloaded and the last lane with a handle
+  /// has ended.
   static const Result<std::shared_ptr<const Library>>& shared() {
     static const Result<std::shared_ptr<const Library>> library = open();
     return library;
@@ -97,8 +98,8 @@ class Library {
   DynamicLibrary library_;
 };
 
-/// cuBLAS's state for one lane. A handle that several streams share would have them share its workspace, and with that the
-/// bits of their answers.
+/// The cuBLAS handle of one lane. Streams with a common handle would share its workspace, and so change the
+/// bits of their results.
 class LaneHandle {
  public:
   static Result<std::shared_ptr<LaneHandle>> create(std::shared_ptr<const Library> shared,
@@ -109,7 +110,8 @@ class LaneHandle {
       return made->handle_ = nullptr, failed("cublasCreate", status, lane.device);
     if (const int status = library.set_stream(made->handle_, lane.handle))
       return failed("cublasSetStream", status, lane.device);
-    // Sums have at least the requested bits, also over parts of the inner dimension; TF32 only if a call requests it.
+    // Sums have at least the requested bits, also over parts of the inner dimension; TF32 only if a call
+    // requests it.
     constexpr int disallow_reduced_precision_reduction = 16;
     if (const int status = library.set_math_mode(made->handle_, disallow_reduced_precision_reduction))
       return failed("cublasSetMathMode", status, lane.device);
@@ -130,8 +132,8 @@ class LaneHandle {
 Result<Library::Handle> handle_of(const std::shared_ptr<const Library>& library, const NativeLane& lane) {
   static const char mine = 0;
   if (!lane.keep)
-    return Error(Errc::unsupported, "cuBLAS needs a handle of its own, and device '" +
-                                        std::string(lane.device) + "' keeps none here.");
+    return Error(Errc::unsupported, "cuBLAS needs a handle per lane, but device '" +
+                                        std::string(lane.device) + "' cannot keep one here.");
   std::shared_ptr<void>& kept = (*lane.keep)[&mine];
   if (!kept) {
     auto made = LaneHandle::create(library, lane);
@@ -141,7 +143,7 @@ Result<Library::Handle> handle_of(const std::shared_ptr<const Library>& library,
   return static_cast<const LaneHandle*>(kept.get())->get();
 }
 
-/// The last result of the probe for each device: the reason why cuBLAS is not used there, or nothing.
+/// The last result of the probe for each device: the reason why the device does not use cuBLAS, or nothing.
 struct Answers {
   std::mutex mutex;
   std::map<std::string, std::string> by_device;
@@ -151,7 +153,7 @@ Answers& answers() {
   return all;
 }
 
-/// Arithmetic in cuBLAS's numbers: cudaDataType and cublasComputeType_t.
+/// Arithmetic as numbers of cuBLAS: cudaDataType and cublasComputeType_t.
 struct Numbers {
   int element;
   std::size_t size;
@@ -204,8 +206,8 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   if (!library) return library.error();
   auto handle = handle_of(*library, lane);
   if (!handle) return std::move(handle).error();
-  // cuBLAS is column-major: it reads the transposes of our matrices and writes the transpose of c, b^T a^T. Dimensions are
-  // below 2^31.
+  // cuBLAS is column-major: it reads row-major matrices as transposes and writes the transpose of c, b^T a^T.
+  // Dimensions are below 2^31.
   constexpr int as_is = 0, transposed = 1, default_algorithm = -1;
   const auto number = [](std::uint32_t n) { return static_cast<int>(std::max(n, 1u)); };
   const auto step = [&](std::uint64_t n) { return shape.batch > 1 ? static_cast<long long>(n) : 0; };
@@ -213,7 +215,7 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   const auto at = [&](const void* matrix, std::uint64_t element) {
     return static_cast<const std::byte*>(matrix) + element * type.size;
   };
-  // They are of the type of the sums.
+  // Factors of the type of the sums.
   const float one = 1.0f, keep = shape.first == 0 ? 0.0f : 1.0f;
   const std::int32_t whole_one = 1, whole_keep = shape.first == 0 ? 0 : 1;
   const bool whole = type.sum == real_32i;

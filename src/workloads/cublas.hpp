@@ -22,7 +22,8 @@ std::optional<Error> absence();
 /// Threads: thread-safe.
 bool known_absent();
 
-/// Checks that cuBLAS can be used on the device of `lane`. It cannot if it is newer than the driver, or without enough memory.
+/// Checks that cuBLAS can be used on the device of `lane`. Fails if cuBLAS is newer than the driver, or if
+/// memory is short.
 /// Errors: those of cuBLAS, as native().
 /// Threads: thread-safe.
 Result<void> probe(const NativeLane& lane);
@@ -42,8 +43,8 @@ enum class Arithmetic : std::uint8_t {
   int8,      ///< in int32: rows and matrices begin at multiples of 4
 };
 
-/// Enqueues c = a b for a stretch of the inner dimension, c += a b where that is not the first: what a native function of a
-/// kernel does.
+/// Enqueues c = a b for the first stretch of the inner dimension, c += a b for others. Called by native
+/// functions of kernels.
 /// Errors: those of cuBLAS, as native(); unsupported if a lane keeps no handles.
 Result<void> multiply(const NativeLane& lane, Arithmetic arithmetic, const void* a, const void* b, void* c,
                       const Product& shape);

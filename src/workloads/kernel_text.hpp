@@ -1,5 +1,5 @@
 #pragma once
-/// A kernel of this library as the build embedded it, and how it is made one.
+/// The embedded texts of the library's kernels, and the kernels made from them.
 #include <wye/kernel/kernel.hpp>
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// What `shaders/<workload>/<name>.*` hold. The function of the CUDA C++ is called wye_<name>, and so in what was compiled of it; what
-/// the build did not have is empty.
+/// The contents of `shaders/<workload>/<name>.*`. The CUDA function is named wye_<name>, in text and in
+/// compiled code. Members that the build could not make are empty.
 struct KernelText {
   const char* name;
   std::string_view glsl;
@@ -29,8 +29,8 @@ struct Tiles {
   std::optional<Extent3> cuda = std::nullopt;
 };
 
-/// A text as a source. The room of kernels takes a cubin that the device runs, then CUDA C++ where it can be compiled for the
-/// device itself, and else the PTX, which the driver compiles.
+/// Makes a source of a text. The kernel room prefers a cubin that the device runs, then CUDA C++ if it can be
+/// compiled for the device. Otherwise it uses the PTX, which the driver compiles.
 inline Glsl glsl_source(const KernelText& text, std::optional<Extent3> tile) {
   return {.text = std::string(text.glsl), .file = std::string(text.name) + ".comp", .tile = tile};
 }
@@ -49,7 +49,7 @@ inline Cubin cubin_source(const KernelText& text, std::span<const unsigned char>
   return {.bytes = {bytes.begin(), bytes.end()}, .entry = std::string("wye_") + text.name, .tile = tile};
 }
 
-/// A kernel called as `text` is, with its sources and `others`: a function of the host, for one.
+/// Makes a kernel with the name and sources of `text`, and `others`, for example a host function.
 template <class... P>
 Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string> parameters, Tiles tiles,
                                  std::vector<typename Kernel<P...>::Source> others) {

@@ -21,16 +21,16 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// The kernels of products of `T`: the first sets c, the second keeps a part of it.
+/// The kernels of products of `T`. The first sets c, the second adds to it.
 template <class T, class Sum>
 struct ProductKernels {
   Result<ProductKernel<T, Write<Sum>>> set;
   Result<ProductKernel<T, ReadWrite<Sum>>> add;
 };
 
-/// The kernels of one arithmetic. Devices of CUDA run cuBLAS if it can be used on them, otherwise the text. The probe of
-/// the native function opens cuBLAS, so a runtime without CUDA does not. Without cuBLAS devices run `text` or `plain`,
-/// whichever is quicker.
+/// Returns the kernels of one arithmetic. CUDA devices use cuBLAS if they can. The probe of the native
+/// function opens cuBLAS, so a runtime without CUDA never opens it. Without cuBLAS, autotuning chooses
+/// between `text` and `plain`.
 template <class T, class Sum>
 class Products {
  public:
@@ -71,7 +71,7 @@ const auto& float_kernels() {
   static const Products<float, float> kernels(kernels::matmul, cublas::Arithmetic::float32);
   return kernels.now();
 }
-/// Without tensor cores for the type, with the text for float.
+/// Without tensor cores for TF32, uses the text for float.
 const auto& tf32_kernels() {
   static const Products<float, float> kernels({.name = "matmul_tf32",
                                                .glsl = kernels::matmul.glsl,
@@ -99,7 +99,7 @@ const auto& own_int8_kernels() {
   return kernels.now();
 }
 
-/// A workgroup covers 512 elements.
+/// Returns a kernel that rounds to `T`. A workgroup covers 512 elements.
 template <class T>
 auto narrow_kernel(const KernelText& text) {
   using Narrow = void (*)(Range, std::span<const float>, std::span<T>);
@@ -116,13 +116,13 @@ const auto& narrow_kernel_of(const Write<bfloat16>&) {
   return kernel;
 }
 
-/// a / b, if that is a whole number.
+/// Returns a / b if it is an integer.
 std::optional<std::uint64_t> quotient(std::uint64_t a, std::uint64_t b) {
   return b != 0 && a % b == 0 ? std::optional(a / b) : std::nullopt;
 }
 
-/// The shape that sizes leave: a is rows x inner, b is inner x columns, c is rows x columns, so a c / b is rows squared.
-/// Nothing if there is none, or more than one.
+/// Derives the shape from the sizes: a is rows x inner, b is inner x columns, c is rows x columns, so a c / b
+/// is rows squared. Returns nothing if there is no shape or more than one.
 std::optional<MatmulShape> shape_of(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   const std::uint64_t common = b == 0 ? 1 : std::gcd(a, b);
   const auto rest = quotient(c, b / common);
@@ -139,7 +139,7 @@ std::string dimensions(std::uint64_t rows, std::uint64_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
-/// Returns the reason why there are no such products; nothing if there are.
+/// Returns the reason if the sizes or steps are invalid.
 std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape shape,
                                       const MatmulOptions& options) {
   if (const std::uint64_t most = std::max({shape.rows, shape.columns, shape.inner}); most > largest_dimension)
@@ -147,7 +147,7 @@ std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uin
            std::to_string(largest_dimension) + ").";
   const auto wrong = [&](const char* which, std::uint64_t size, std::uint64_t rows, std::uint64_t columns,
                          const std::optional<std::uint64_t>& step) -> std::optional<std::string> {
-    // Below 2^62, and so are their rows.
+    // Dimensions are below 2^31, so products of two are below 2^62.
     const std::uint64_t one = rows * columns;
     const bool steps = step && options.batch > 1;
     std::uint64_t all = 0;
@@ -181,13 +181,13 @@ std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uin
   return std::nullopt;
 }
 
-/// The steps of products, by `kernels`.
+/// Adds the steps of products with `kernels`.
 template <class T, class Sum>
 void add_products(Steps& steps, const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<T>& b,
                   const Write<Sum>& c, Product shape) {
   const Extent3 items = flat(blocks_of(shape) * items_per_block);
-  // A stretch at a time: loops stay short, and indexes into a stretch of b below 2^31. cuBLAS wants stretches of bytes to begin
-  // at multiples of 4.
+  // Each step has one stretch, which limits loops, and indexes into a stretch of b to 2^31. cuBLAS requires
+  // stretches of bytes to begin at multiples of 4.
   const std::uint64_t step = shape.transposed ? 1 : std::max<std::uint64_t>(shape.columns, 1);
   auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(16384, largest_dimension / step));
   if (stretch >= 4) stretch -= stretch % 4;
@@ -209,26 +209,26 @@ Job refused_product(std::string sentence) {
   return refused("matmul", workload_types::matrix, std::move(sentence));
 }
 
-/// The product as kernels take it, or why there is none.
+/// The product as a kernel parameter, or the reason why it is invalid.
 struct Checked {
   Product shape;
   std::optional<std::string> refusal;
 };
 Checked check(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape shape,
               const MatmulOptions& options) {
-  if (options.batch == 0) return {{}, "Batch (0) of workload 'matmul' is below the least (1)."};
+  if (options.batch == 0) return {{}, "Batch (0) of workload 'matmul' is below the minimum (1)."};
   const bool given = shape != MatmulShape{} || a + b + c == 0;
   if (!given && options.batch > 1)
     return {{},
             "Batch (" + std::to_string(options.batch) +
-                ") of workload 'matmul' has no shape: it is needed for more than (1)."};
+                ") of workload 'matmul' has no shape, which is required above (1)."};
   if (!given) {
     const auto found = shape_of(a, b, c);
     if (!found)
       return {{},
               "Matrices a (" + std::to_string(a) + " elements), b (" + std::to_string(b) +
                   " elements) and c (" + std::to_string(c) +
-                  " elements) of workload 'matmul' fit no shape, and theirs is not given."};
+                  " elements) of workload 'matmul' fit no unique shape, and none is given."};
     shape = *found;
   }
   if (auto why = no_product(a, b, c, shape, options)) return {{}, std::move(why)};
@@ -253,26 +253,27 @@ Job product(const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<
   return std::move(steps).job("matmul", workload_types::matrix);
 }
 
-/// Products of 16 bits: added up in memory of their own, then rounded.
+/// Adds products of 16 bits: sums in separate memory, which are then rounded.
 template <class T>
 Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const Checked& checked) {
   if (checked.refusal) return refused_product(*checked.refusal);
   Product shape = checked.shape;
   const std::uint64_t one = std::uint64_t{shape.rows} * shape.columns;
   if (shape.batch > 1 && shape.c_step != one)
-    return refused_product(
-        "Matrices c of 16 bits of workload 'matmul' do not follow each other: their step (" +
-        std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) + ").");
+    return refused_product("Matrices c of 16 bits of workload 'matmul' are not contiguous: their step (" +
+                           std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) +
+                           ").");
   const Scratch<float> sums(c.size());
   Steps steps;
   add_products<T, float>(steps, kernels_of(a), a, b, sums, shape);
   steps.add(narrow_kernel_of(c), flat(c.size() + 1), sums,
-            c);  // in words, one more where c begins within one
+            c);  // in words, plus one if c begins within a word
   return std::move(steps).job("matmul", workload_types::matrix);
 }
 
-/// Whether cuBLAS takes rows and matrices of bytes that lie so: at multiples of 4. The rows of c must be such multiples, too: NVIDIA
-/// says so of cublasLtMatmul, and on sm_120 cublasGemmEx takes no others (CTranslate2's issue 1865).
+/// Returns whether cuBLAS accepts the alignment of rows and matrices of bytes: multiples of 4. The rows of c
+/// must be multiples, too. NVIDIA documents this for cublasLtMatmul; on sm_120, cublasGemmEx requires it
+/// (CTranslate2's issue 1865).
 bool lies_for_cublas(const wye::detail::Operand& matrix, std::uint64_t row, std::uint64_t step) {
   const auto begin = matrix.kind == wye::detail::Operand::Kind::host
                          ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(matrix.data))

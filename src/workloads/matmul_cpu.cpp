@@ -7,7 +7,7 @@
 
 #include "cpu.hpp"
 
-// Both compilers keep an array of vectors in registers only if loops over it are unrolled.
+// GCC and clang keep an array of vectors in registers only if loops over it are unrolled.
 #if defined(__clang__)
 #define WYE_UNROLL _Pragma("unroll")
 #else
@@ -24,14 +24,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// A panel is `panel_rows` x 2 vectors of c, made in registers: 24 of 32 with AVX-512, 12 of 16 before.
+/// A panel is `panel_rows` x 2 vectors of c in registers: 24 of 32 registers with AVX-512, 12 of 16 without.
 constexpr std::size_t panel_rows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
 constexpr std::size_t panel_columns = 2 * HWY_LANES(float);
-/// Of the inner dimension: the packed part of b stays in the second-level cache.
+/// The stretch of the inner dimension whose packed part of b fits into the second-level cache.
 constexpr std::size_t stretch = 512;
 constexpr std::size_t most_columns = (block_side + panel_columns - 1) / panel_columns * panel_columns;
 
-/// `out` = rows of a, one `a_step` after the other, times a packed panel of b.
+/// Sets `out` to rows of a, `a_step` apart, times a packed panel of b.
 void multiply_panel(const float* HWY_RESTRICT a, std::size_t a_step, const float* HWY_RESTRICT b,
                     std::size_t inner, float* HWY_RESTRICT out) {
   const D d;
@@ -55,13 +55,13 @@ void multiply_panel(const float* HWY_RESTRICT a, std::size_t a_step, const float
   }
 }
 
-/// Rows [first, first + inner) of b in panels of `panel_columns`, one after the other, filled up with zeros.
+/// Packs rows [first, first + inner) of b in contiguous panels of `panel_columns`, padded with zeros.
 void pack(const Block& block, std::size_t first, std::size_t inner, float* HWY_RESTRICT to) {
   for (std::size_t column = 0; column < block.columns; column += panel_columns, to += inner * panel_columns) {
     const std::size_t width = std::min(panel_columns, block.columns - column);
     if (width < panel_columns) std::fill(to, to + inner * panel_columns, 0.0f);
     if (block.transposed) {
-      // Sixteen at a time, so that the lines written stay in the first-level cache until they are full.
+      // Sixteen at a time: the written lines stay in the first-level cache until they are full.
       for (std::size_t p = 0; p < inner; p += 16)
         for (std::size_t j = 0; j < width; ++j) {
           const float* from = block.b + (column + j) * block.b_step + first;
@@ -128,7 +128,7 @@ void multiply(const Block& block) {
   }
 }
 
-/// Numbers of other types, as floats that are the same.
+/// Convert numbers of other types to floats, exactly.
 using Ints = hn::RebindToSigned<D>;
 V widened(D d, const half* from) {
   const hn::RebindToUnsigned<D> words;
@@ -136,7 +136,8 @@ V widened(D d, const half* from) {
       words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
   const auto size = hn::And(bits, hn::Set(words, 0x7fffu));
   const auto sign = hn::ShiftLeft<16>(hn::Xor(bits, size));
-  // Above 2^-14 another exponent, that of infinity and NaN another again, and below a multiple of 2^-24.
+  // Numbers above 2^-14 get another exponent, infinity and NaN the largest; smaller numbers are multiples of
+  // 2^-24.
   const auto finite = hn::Add(hn::ShiftLeft<13>(size), hn::Set(words, 0x3800'0000u));
   const auto all = hn::Or(hn::ShiftLeft<13>(size), hn::Set(words, 0x7f80'0000u));
   const V small = hn::Mul(hn::ConvertTo(d, hn::BitCast(Ints(), size)), hn::Set(d, 0x1p-24f));
@@ -198,8 +199,8 @@ HWY_EXPORT(widen_int8);
 
 void multiply_any(const Block& block) { multiply(block); }
 
-/// Makes floats of a stretch of the block's rows and columns, and multiplies those. Sums of 512 products of 8 bits each are below
-/// 2^24: float has them exactly.
+/// Converts a stretch of the block's rows and columns to floats and multiplies them. Sums of 512 products of
+/// 8 bits are below 2^24, so floats are exact.
 template <class T, class Sum>
 void multiply_any(const BlockOf<T, Sum>& block) {
   constexpr std::size_t stretch = 512, side = block_side;
@@ -241,7 +242,7 @@ void multiply_any(const BlockOf<T, Sum>& block) {
   }
 }
 
-/// Makes the blocks of c that `range` covers.
+/// Computes the blocks of c in `range`.
 template <class T, class Sum>
 void multiply_blocks(Range range, const T* a, const T* b, Sum* c, const Product& shape) {
   const std::uint64_t across = (shape.columns + block_side - 1) / block_side;

@@ -12,8 +12,8 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The sum of squares in double precision, where squares of floats neither overflow nor vanish. A row is read once from
-/// memory, which takes longer than the conversion.
+/// Returns the sum of squares in double precision. Squares of floats then neither overflow nor underflow. The
+/// row is read from memory once, which takes longer than the conversion.
 double sum_of_squares(const float* HWY_RESTRICT x, std::size_t n) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> f;
@@ -44,7 +44,7 @@ std::size_t scale_part(D d, float* HWY_RESTRICT x, std::size_t i, std::size_t n,
 }
 
 void make_unit(float* x, std::size_t n, Squares squares) {
-  float factor = 0x1p-80f, sum = squares.down;  // infinities and NaN land here, too
+  float factor = 0x1p-80f, sum = squares.down;  // infinities and NaN, too
   if (squares.plain <= 0x1p126f) {
     const bool small = squares.plain < 0x1p-80f;
     factor = small ? 0x1p100f : 1.0f;

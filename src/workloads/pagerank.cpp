@@ -25,7 +25,7 @@ const auto& clear_kernel() {
   return kernel;
 }
 
-/// One thread of the host does it: atomic additions to shared numbers take longer than all of it.
+/// One thread of the host executes it, because atomic additions by several threads take longer.
 const auto& count_kernel() {
   static const auto kernel = make_kernel<Read<Word>, ReadWrite<Word>, ReadWrite<PageRankSummary>, Word>(
       kernels::pagerank_count, {"sources", "degrees", "summary", "nodes"}, {},
@@ -73,7 +73,7 @@ const auto& start_kernel() {
   return kernel;
 }
 
-/// The host adds up long rows as they are.
+/// The host needs no blocks: it adds up long rows directly.
 const auto& blocks_kernel() {
   static const auto nothing = [](Range, std::span<const Word>, std::span<const Word>, std::span<const float>,
                                  std::span<float>, std::span<const PageRankSummary>, Word, Word) {};
@@ -106,7 +106,7 @@ constexpr Word most_iterations = 1000;
 constexpr Word nodes_per_group = 256;
 constexpr Word links_per_block = 2048;
 
-/// The position of the first number that is negative, NaN or infinite. Reads the memory of the host only.
+/// Returns the position of the first number that is negative, NaN or infinite. Reads only host memory.
 std::optional<std::size_t> first_unusable(const Read<float>& numbers) {
   const wye::detail::Operand& operand = numbers.operand();
   if (operand.kind != wye::detail::Operand::Kind::host) return std::nullopt;
@@ -120,19 +120,19 @@ float value_at(const Read<float>& numbers, std::size_t i) {
   return static_cast<const float*>(numbers.operand().data)[i];
 }
 
-/// Why these are no weights of links, or nothing.
+/// Returns the reason if these are not valid weights of links.
 std::optional<std::string> no_weights(const Read<float>& weights, std::uint64_t links) {
   if (weights.size() != links)
     return "Weights (" + std::to_string(weights.size()) +
-           " elements) of workload 'pagerank' are not as many as its links (" + std::to_string(links) +
+           " elements) of workload 'pagerank' differ in number from its links (" + std::to_string(links) +
            " elements).";
   if (const auto link = first_unusable(weights))
     return "Weight (" + std::to_string(value_at(weights, *link)) + " of link " + std::to_string(*link) +
-           ") of workload 'pagerank' is not finite and zero or more.";
+           ") of workload 'pagerank' is not finite and at least 0.";
   return std::nullopt;
 }
 
-/// Why these are no preferences of nodes, or nothing. Reads the memory of the host only.
+/// Returns the reason if these are not valid preferences of nodes. Reads only host memory.
 std::optional<std::string> no_personalization(const Read<float>& preferences, std::uint64_t nodes) {
   const std::string name = "Personalization (";
   if (preferences.size() != nodes)
@@ -143,7 +143,7 @@ std::optional<std::string> no_personalization(const Read<float>& preferences, st
   if (operand.kind != wye::detail::Operand::Kind::host || nodes == 0) return std::nullopt;
   if (const auto node = first_unusable(preferences))
     return name + std::to_string(value_at(preferences, *node)) + " for node " + std::to_string(*node) +
-           ") of workload 'pagerank' is not zero or more.";
+           ") of workload 'pagerank' is not at least 0.";
   double sum = 0;
   for (std::size_t node = 0; node < nodes; ++node) sum += double{value_at(preferences, node)};
   if (!(sum >= std::numeric_limits<float>::min() && sum <= std::numeric_limits<float>::max()))
@@ -160,11 +160,11 @@ Job pagerank(Read<Word> offsets, Read<Word> sources, Write<float> ranks, Write<P
              PageRankOptions options) {
   if (offsets.size() != ranks.size() + 1)
     return refuse("Offsets (" + std::to_string(offsets.size()) +
-                  " elements) of workload 'pagerank' are not one more than its ranks (" +
+                  " elements) of workload 'pagerank' must be one more than its ranks (" +
                   std::to_string(ranks.size()) + " elements).");
   if (summary.size() != 1)
     return refuse("Summary (" + std::to_string(summary.size()) +
-                  " elements) of workload 'pagerank' is not one.");
+                  " elements) of workload 'pagerank' must have one element.");
   if (ranks.size() >= largest_dimension)
     return refuse("Nodes (" + std::to_string(ranks.size()) + ") of workload 'pagerank' exceed the limit (" +
                   std::to_string(largest_dimension - 1) + ").");
@@ -176,7 +176,7 @@ Job pagerank(Read<Word> offsets, Read<Word> sources, Write<float> ranks, Write<P
                   ") of workload 'pagerank' is not between 0 and 1.");
   if (!(options.tolerance >= 0))
     return refuse("Tolerance (" + std::to_string(options.tolerance) +
-                  ") of workload 'pagerank' is not zero or more.");
+                  ") of workload 'pagerank' is not at least 0.");
   if (options.iterations < 1 || options.iterations > most_iterations)
     return refuse("Iterations (" + std::to_string(options.iterations) +
                   ") of workload 'pagerank' are not between 1 and " + std::to_string(most_iterations) + ".");

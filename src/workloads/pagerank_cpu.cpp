@@ -14,8 +14,8 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Adds up the shares that links carry. The shares are scattered in memory: the adder first fetches a batch of them, of
-/// one node or many, without a branch that depends on them. It then adds them up node by node.
+/// Adds up the shares that links carry. The shares are scattered in memory, so the adder first fetches a
+/// batch of them, without data-dependent branches. It then adds them up node by node.
 class Adder {
  public:
   /// `fractions` of links are null without weights.
@@ -31,7 +31,8 @@ class Adder {
         sums[i++] = add_many(begin, end);
         continue;
       }
-      // As many nodes as fit. Each begins at the end of the previous node, unless the offsets are invalid.
+      // A batch has as many nodes as fit. Each begins at the end of the previous node, unless the offsets are
+      // invalid.
       std::size_t last = i + 1;
       std::uint32_t reach = end;
       while (last < count && begin_of(first + last) == reach && end_of(first + last) - begin <= batch)
@@ -48,7 +49,7 @@ class Adder {
   std::uint32_t begin_of(std::uint64_t node) const {
     return std::min(offsets_[node], static_cast<std::uint32_t>(sources_.size()));
   }
-  /// Not before it begins.
+  /// Returns the end of a node's links, which is not before their beginning.
   std::uint32_t end_of(std::uint64_t node) const { return std::max(begin_of(node + 1), begin_of(node)); }
 
   void fetch(std::uint32_t begin, std::uint32_t end) {
@@ -71,7 +72,7 @@ class Adder {
     return hn::GetLane(hn::SumOfLanes(D(), sums(begin, end)));
   }
 
-  /// Adds up long rows by halves, so that the error grows with the logarithm of the length.
+  /// Adds up long rows by halves. The error grows with the logarithm of the length.
   hn::Vec<D> sums(std::uint32_t begin, std::uint32_t end) const {
     const D d;
     const auto lanes = static_cast<std::uint32_t>(hn::Lanes(d));
@@ -85,7 +86,7 @@ class Adder {
     return sum;
   }
 
-  /// Batches are added up in double precision, so that the error does not grow with them.
+  /// Adds up batches in double precision. The error is independent of their number.
   float add_many(std::uint32_t begin, std::uint32_t end) {
     double total = 0;
     while (begin < end) {
@@ -125,7 +126,8 @@ namespace {
 
 HWY_EXPORT(add_links);
 
-/// Nodes whose changes are added up together on any thread: the bits do not depend on the number of threads.
+/// The number of nodes whose changes are added up together, which makes the bits independent of the number of
+/// threads.
 constexpr std::uint64_t group = 256;
 
 bool has_preferences(std::span<const float> shares, std::uint32_t nodes) {
@@ -135,10 +137,11 @@ bool has_weights(std::span<const float> shares, std::uint32_t nodes) {
   return shares.size() > 5 * (std::size_t{nodes} + 1);
 }
 
-/// Negative numbers, NaN and infinity count as 0: only memory of the host is checked before.
+/// Returns 0 for negative numbers, NaN and infinity, because only host memory has been checked.
 float usable(float given) { return given > 0 && std::isfinite(given) ? given : 0.0f; }
 
-/// The sums, which devices have as integers, are float64 here: parts 1 and 2 of `degrees` hold their words.
+/// Returns a sum of weights. On devices, sums are integers; here they are float64, stored in parts 1 and 2 of
+/// `degrees`.
 double sum_of_weights(std::span<const std::uint32_t> degrees, std::uint32_t nodes, std::uint32_t node) {
   const std::uint64_t low = degrees[std::size_t{nodes} + node], high = degrees[2 * std::size_t{nodes} + node];
   return std::bit_cast<double>(high << 32 | low);

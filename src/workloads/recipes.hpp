@@ -1,5 +1,5 @@
 #pragma once
-/// The steps of workloads that others are made of.
+/// The steps of workloads that other workloads use.
 #include "product.hpp"
 #include "rows.hpp"
 #include "steps.hpp"
@@ -8,10 +8,10 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// Gives the rows of `matrix` the length 1.
+/// Normalizes the rows of `matrix` to length 1.
 void add_normalize(Steps& steps, const ReadWrite<float>& matrix, RowSplit split);
 
-/// Makes the rows of `matrix`, times `scale`, the weights of their softmax.
+/// Replaces the rows of `matrix` by the softmax of the rows times `scale`.
 void add_softmax(Steps& steps, const ReadWrite<float>& matrix, RowSplit split, float scale);
 
 /// Sets c to a b, or to a times the transpose of b. `shape` is without its stretch.

@@ -1,5 +1,5 @@
 #pragma once
-/// The distribution of the rows of a matrix over items, shared by row-wise workloads.
+/// The distribution of the rows of a matrix over items, for row-wise workloads.
 #include <wye/base/extent.hpp>
 
 #include <algorithm>
@@ -14,11 +14,11 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// The longest stretch of a row that one workgroup of 256 works on alone. A longer row is cut into pieces of this
-/// length, and the work done in two steps: sums of each piece, then the answer from the sums of the row.
+/// The longest stretch of a row that one workgroup of 256 works on alone. A longer row is cut into pieces of
+/// this length and processed in two steps: sums of each piece, then the result from the sums of the row.
 inline constexpr std::uint32_t longest_piece = 65536;
 
-/// A kernel parameter; `shaders/include/rows.glsl` reads it.
+/// A kernel parameter, also declared in `shaders/include/rows.glsl`.
 struct RowSplit {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
@@ -32,10 +32,10 @@ struct RowSplit {
 /// The fewest items of one call of a host function, for rows of one piece and for rows of several.
 inline constexpr Extent3 row_tile{1024}, piece_tile{256};
 
-/// Returns the reason why a matrix of `size` numbers has no rows of `columns`, for `workload`; nothing if it has.
+/// Returns the reason, for `workload`, if a matrix of `size` numbers cannot have rows of `columns`.
 std::optional<std::string> no_rows(std::string_view workload, std::uint64_t size, std::uint64_t columns);
 
-/// About four columns for an item, until 256 items share a piece. For a matrix that has such rows.
+/// Distributes valid rows: about four columns per item, until 256 items share a piece.
 inline RowSplit split_rows(std::uint64_t size, std::uint64_t columns) {
   const std::uint64_t rows = columns == 0 ? 0 : size / columns;
   RowSplit split{.rows = static_cast<std::uint32_t>(rows), .columns = static_cast<std::uint32_t>(columns)};
@@ -52,7 +52,7 @@ struct Piece {
   std::uint64_t size;
 };
 
-/// The numbers of the pieces that the items of `range` work on: runs of a multiple of 256 items have whole pieces.
+/// Returns the pieces that the items of `range` process. Ranges of a multiple of 256 items have whole pieces.
 inline Range pieces_of(Range range, RowSplit split) {
   const Range items = below(range, split.all_pieces() << split.lanes_log2);
   return {items.first >> split.lanes_log2, items.last >> split.lanes_log2, range.grid};

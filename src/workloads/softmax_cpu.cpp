@@ -34,7 +34,7 @@ std::size_t largest_part(D d, const float* x, std::size_t i, std::size_t n, floa
   return i;
 }
 
-/// The largest of x times `scale`, and not less than the lowest float: -infinity counts as that.
+/// Returns the largest of x times `scale`, at least the lowest float, which also replaces -infinity.
 float largest(const float* x, std::size_t n, float scale) {
   float most = std::numeric_limits<float>::lowest();
   const std::size_t done = largest_part(hn::ScalableTag<float>(), x, 0, n, scale, most);
@@ -64,8 +64,9 @@ std::size_t exponentials_part(D d, const float* x, float* out, std::size_t i, st
   return i;
 }
 
-/// The sum of exp(x scale - most); keeps them in `out`, which may be `x`. Adds 1024 at a time in single precision, so
-/// that the error does not grow with the row. Prefetches `ahead` meanwhile, since this loop does not wait for memory.
+/// Returns the sum of exp(x scale - most), and stores the exponentials in `out`, which may be `x`. Adds 1024
+/// at a time in single precision, which makes the error independent of the row's length. Prefetches `ahead`,
+/// because this loop does not wait for memory.
 template <bool keep>
 float exponentials(const float* x, float* out, std::size_t n, float scale, float most,
                    std::size_t ahead = 0) {
@@ -85,7 +86,7 @@ std::size_t multiply_part(D d, float* x, std::size_t i, std::size_t n, float fac
   return i;
 }
 
-/// Makes weights of the exponentials with this sum; NaN without any.
+/// Divides exponentials by their sum; gives NaN if there are none.
 void share(float* x, std::size_t n, float sum) {
   const float factor = sum == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f / sum;
   const std::size_t done = multiply_part(hn::ScalableTag<float>(), x, 0, n, factor);

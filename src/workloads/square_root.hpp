@@ -1,5 +1,5 @@
 #pragma once
-/// Whole square roots.
+/// Integer square roots.
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// The square root of a square number; nothing of others.
+/// Returns the square root of a square number; nothing for others.
 inline std::optional<std::uint64_t> square_root(std::uint64_t square) {
   auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<long double>(square)));
   while (root > 0 && root > square / root) --root;

@@ -15,10 +15,10 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// Calls that run in order, until they are made a job.
+/// Collects calls that execute in order, and makes a job of them.
 class Steps {
  public:
-  /// Adds one call. A kernel that could not be made makes the whole job fail.
+  /// Adds one call. If the kernel could not be made, the whole job fails.
   template <class... P>
   void add(const Result<Kernel<P...>>& kernel, Extent3 items, const std::type_identity_t<P>&... arguments) {
     if (kernel)
@@ -34,7 +34,7 @@ class Steps {
   std::optional<Error> error_;
 };
 
-/// The memory behind a parameter, for a step that uses it another way.
+/// The memory of a parameter, for a step with another access.
 class Memory {
  public:
   template <class T, Access access>
@@ -49,20 +49,21 @@ class Memory {
   wye::detail::Operand operand_;
 };
 
-/// A job that cannot mean anything, for the reason in `sentence`.
+/// Makes a failed job with the reason `sentence`.
 Job refused(std::string name, WorkloadType type, std::string sentence);
 
 /// Rows, columns and nodes are 32-bit numbers in kernels, and signed where drivers index with them.
 inline constexpr std::uint64_t largest_dimension = 0x7fff'ffff;
 
-/// Items in rows of 2^23, so that any number of them fits into 65,535 workgroups of 256 per dimension. The last row may
-/// have items beyond the end, which are ignored. `shaders/include/flat.glsl` and `flat.cuh` read it.
+/// Flat grids have rows of 2^23 items: any number of items fits into 65,535 workgroups of 256 per dimension.
+/// The last row may have items beyond the end, which are ignored. `shaders/include/flat.glsl` and `flat.cuh`
+/// have the same number.
 inline constexpr std::uint64_t flat_width = std::uint64_t{1} << 23;
 constexpr Extent3 flat(std::uint64_t items) {
   return items <= flat_width ? Extent3(items) : Extent3(flat_width, (items + flat_width - 1) / flat_width);
 }
 
-/// Those of the items of a flat grid that are below `items`.
+/// Returns the part of a flat grid's items that is below `items`.
 constexpr Range below(Range range, std::uint64_t items) {
   return {std::min(range.first, items), std::min(range.last, items), range.grid};
 }

@@ -31,8 +31,7 @@ Job timeline(Read<Evidence> evidence, Write<TimelinePoint> points, TimelineOptio
   if (!std::isfinite(options.now))
     return refuse("Now (" + std::to_string(options.now) + ") of workload 'timeline' is not finite.");
   if (!std::isfinite(options.decay) || options.decay < 0)
-    return refuse("Decay (" + std::to_string(options.decay) +
-                  ") of workload 'timeline' is not zero or more.");
+    return refuse("Decay (" + std::to_string(options.decay) + ") of workload 'timeline' is not at least 0.");
   Steps steps;
   steps.add(timeline_kernel(), flat(points.size()), evidence, points, options.now, options.decay);
   return std::move(steps).job("timeline", workload_types::timeline);

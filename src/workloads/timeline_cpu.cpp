@@ -11,7 +11,7 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Both structs are four floats to it: the category is moved, never calculated with.
+/// Treats both structs as four floats. The category is copied without arithmetic.
 template <class D>
 std::size_t place_part(D d, const float* from, float* to, std::size_t i, std::size_t n, float now,
                        float decay) {

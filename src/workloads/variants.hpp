@@ -1,6 +1,6 @@
 #pragma once
-/// Kernels of products and of attention, made of any of the texts that do the same: on CUDA there are some that multiply by
-/// tensor cores, and some called `<name>_plain` that do not.
+/// Kernels of products and of attention, made of equivalent texts. CUDA texts use tensor cores if possible;
+/// those named `<name>_plain` do not.
 #include <wye/device/parameter.hpp>
 
 #include <utility>
@@ -14,8 +14,8 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// `kernel`, or on CUDA, where it is quicker for as much work, `plain`. Builds without CUDA have no text for the second: it is then
-/// no kernel at all.
+/// Returns `kernel` with the variant `plain` for CUDA, between which autotuning chooses. Builds without CUDA
+/// have no text for `plain` and return `kernel`.
 template <class... P>
 Result<Kernel<P...>> with_plain(Result<Kernel<P...>> kernel, const Result<Kernel<P...>>& plain) {
   if (!kernel || !plain) return kernel;
@@ -25,8 +25,8 @@ Result<Kernel<P...>> with_plain(Result<Kernel<P...>> kernel, const Result<Kernel
 template <class T, class C>
 using ProductKernel = Kernel<Read<T>, Read<T>, C, Product>;
 
-/// Of `text` and `others`, in which a block of CUDA's makes 128 x 128 elements of c: four of the tiles that a workgroup of GLSL
-/// makes.
+/// Makes a product kernel of `text` and `others`. A CUDA block computes 128 x 128 elements of c, which are
+/// four tiles of a GLSL workgroup.
 template <class T, class C>
 Result<ProductKernel<T, C>> make_product_kernel(
     const KernelText& text, std::vector<typename ProductKernel<T, C>::Source> others = {}) {
@@ -37,7 +37,7 @@ Result<ProductKernel<T, C>> make_product_kernel(
 template <class T>
 using AttentionKernel = Kernel<Read<T>, Read<T>, Read<T>, Write<T>, ReadWrite<float>, AttentionStretch>;
 
-/// Of `text` and `others`, in which a block of CUDA's takes 64 queries.
+/// Makes an attention kernel of `text` and `others`. A CUDA block has 64 queries.
 template <class T>
 Result<AttentionKernel<T>> make_attention_kernel(
     const KernelText& text, std::vector<typename AttentionKernel<T>::Source> others = {}) {
@@ -50,7 +50,7 @@ template <class T>
 using MaskedAttentionKernel =
     Kernel<Read<T>, Read<T>, Read<T>, Write<T>, Read<float>, ReadWrite<float>, AttentionStretch>;
 
-/// The same with a mask. No text of it uses tensor cores.
+/// Makes an attention kernel with a mask. None of its texts uses tensor cores.
 template <class T>
 Result<MaskedAttentionKernel<T>> make_masked_attention_kernel(
     const KernelText& text, std::vector<typename MaskedAttentionKernel<T>::Source> others = {}) {

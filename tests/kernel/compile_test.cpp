@@ -14,12 +14,11 @@ TEST_CASE("a host function or an unknown target cannot be compiled", "[kernel]")
   const Kernel<float>::Source source = host([](Range, float) {});
   const auto refused = compile(source, {.name = "k"});
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().describe() ==
-        "unsupported: Kernel 'k' is a host function: there is nothing to compile.");
+  CHECK(refused.error().describe() == "unsupported: Kernel 'k' is a host function, which is not compiled.");
   CHECK(compile(SpirV{}, {.target = "ptx"}).error().sentence() ==
-        "Target 'ptx' is not known; 'spirv', 'sm_90' and 'compute_90' are some.");
+        "Target 'ptx' is unknown; valid targets are like 'spirv', 'sm_90' and 'compute_90'.");
   CHECK(compile(Glsl{.text = "x"}, {.name = "k", .target = "sm_90"}).error().sentence() ==
-        "The Glsl source of kernel 'k' cannot become 'sm_90'.");
+        "The Glsl source of kernel 'k' cannot be compiled for 'sm_90'.");
   CHECK(compile(SpirV{}).error() == Errc::invalid_argument);
   CHECK(compile(Glsl{}).error() == Errc::invalid_argument);
 }
@@ -38,7 +37,8 @@ TEST_CASE("PTX and cubins have a description of their parameters", "[kernel]") {
   CHECK(cubin->parameters.size() == 2);
   CHECK(compile(Cubin{.bytes = test::CubinMaker().make()}, {.name = "scale", .target = "sm_90"})
             .error()
-            .sentence() == "The Cubin source of kernel 'scale' is for 'sm_80', and cannot become 'sm_90'.");
+            .sentence() ==
+        "The Cubin source of kernel 'scale' is for 'sm_80' and cannot be compiled for 'sm_90'.");
   CHECK(compile(Ptx{.text = test::scale_ptx}, {.name = "gone"}).error() == Errc::invalid_argument);
 }
 

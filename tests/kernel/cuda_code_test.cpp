@@ -88,12 +88,12 @@ TEST_CASE("the parameters, block and architecture of PTX are read", "[kernel]") 
   CHECK(reflect_ptx(test::scale_ptx, "none")->interface.members.empty());
 }
 
-TEST_CASE("PTX that is cut short or lacks the kernel is refused", "[kernel]") {
+TEST_CASE("PTX that is truncated or lacks the kernel is refused", "[kernel]") {
   CHECK(reflect_ptx(test::scale_ptx, "other").error().sentence() ==
         "The code has no kernel 'other' (it has 'scale', 'many', 'none').");
   CHECK(reflect_ptx("", "k").error() == Errc::invalid_argument);
   CHECK(reflect_ptx(".target sm_80", "k").error().sentence() == "The code has no kernel.");
-  CHECK(reflect_ptx(".target tesla\n", "k").error().sentence().find("('tesla') is no architecture") !=
+  CHECK(reflect_ptx(".target tesla\n", "k").error().sentence().find("('tesla') is not an architecture") !=
         std::string::npos);
   CHECK(reflect_ptx(".target sm_80 .entry k(.param .texref t) { }", "k").error() == Errc::unsupported);
   const std::string text = test::scale_ptx;
@@ -133,13 +133,13 @@ TEST_CASE("an invalid, truncated or damaged cubin is refused", "[kernel]") {
   for (std::size_t length = 0; length < whole.size(); ++length)
     accepted += reflect_cubin(std::span(whole).first(length), "scale").has_value();
   CHECK(accepted == 0);
-  CHECK(reflect_cubin({}, "scale").error().sentence() == "The bytes are no cubin.");
+  CHECK(reflect_cubin({}, "scale").error().sentence() == "The bytes are not a cubin.");
   CHECK(reflect_cubin(std::span(whole).first(whole.size() - 1), "scale").error().sentence() ==
-        "The cubin is damaged: it is cut short, or its table of sections is elsewhere.");
+        "The cubin is damaged: it is truncated, or its section table is invalid.");
   CubinMaker maker;
   maker.parameters = {{0, 16}, {12, 4}};
   CHECK(reflect_cubin(maker.make(), "scale").error().sentence() ==
-        "The cubin is damaged: parameter 2 lies in the one before it.");
+        "The cubin is damaged: parameter 2 overlaps the previous parameter.");
   maker.parameters = {{0, 16}, {16, 0}};
   CHECK(reflect_cubin(maker.make(), "scale").error().sentence() ==
         "The cubin is damaged: it lacks parameter 2 of 2.");
@@ -184,7 +184,7 @@ TEST_CASE("of several cubins a device gets the newest that runs on it", "[kernel
   CHECK(gets("sm_87") == "sm_86");
   CHECK(gets("sm_89") == "sm_89");
   CHECK(gets("sm_90") == "sm_90");
-  CHECK(gets("sm_100").find("its Cubin is for sm_86, and the device is sm_100") != std::string::npos);
+  CHECK(gets("sm_100").find("its Cubin is for sm_86, but the device is sm_100") != std::string::npos);
   CHECK(scale({cubin_for(80), cubin_for(80)}).error().sentence() ==
         "Kernel 'scale' has two Cubin sources for sm_80.");
 }
@@ -199,7 +199,7 @@ TEST_CASE("a refusal lists the device's languages, the kernel's sources, and the
         "Kernel 'scale' has no source for 'cuda:0' (has Ptx; needs native, Cubin, CudaCpp, Slang or Ptx): "
         "its Ptx "
         "is for "
-        "sm_80, and the device is sm_75.");
+        "sm_80, but the device is sm_75.");
 }
 
 TEST_CASE("PTX and cubins that disagree with the parameters are refused when the kernel is made",
@@ -217,7 +217,7 @@ TEST_CASE("PTX and cubins that disagree with the parameters are refused when the
   CHECK(refused({.text = text, .entry = "many"}).code() == Errc::invalid_argument);
   CHECK(refused({.text = text, .entry = "none"}).sentence().find("no parameter for it") != std::string::npos);
   CHECK(refused({.text = text, .workgroup = Extent3(512)}).sentence() ==
-        "The workgroup of kernel 'scale' (512 x 1 x 1) exceeds what its code allows (256 threads).");
+        "The workgroup of kernel 'scale' (512 x 1 x 1) exceeds the limit of its code (256 threads).");
   CHECK(refused({.text = text, .workgroup = Extent3(0)}).code() == Errc::invalid_argument);
   CHECK(refused({.text = text, .workgroup = Extent3(64, 32)}).code() == Errc::invalid_argument);
   CHECK(refused({.text = " \n"}).sentence() == "The Ptx source of kernel 'scale' is empty.");
@@ -226,7 +226,8 @@ TEST_CASE("PTX and cubins that disagree with the parameters are refused when the
   CubinMaker maker;
   maker.required_threads = 64;
   CHECK(scale({Cubin{.bytes = maker.make(), .workgroup = Extent3(32)}}).error().sentence() ==
-        "The workgroup of kernel 'scale' (32 x 1 x 1) is not the one its code requires (64 x 1 x 1).");
+        "The workgroup of kernel 'scale' (32 x 1 x 1) is not the workgroup that its code requires (64 x 1 x "
+        "1).");
   CHECK(scale({Cubin{}}).error().sentence() == "The Cubin source of kernel 'scale' is empty.");
   maker.parameters = {{0, 8}, {8, 8}};
   CHECK(scale({Cubin{.bytes = maker.make()}}).error().sentence() ==
@@ -389,6 +390,6 @@ TEST_CASE("CUDA C++ that cannot mean anything is refused when the kernel is made
   CHECK(refused({.text = "x", .max_registers = 256}) ==
         "The registers of one thread of kernel 'scale' (256) exceed the limit (255).");
   CHECK(refused({.text = "x", .workgroup = Extent3(2048)}) ==
-        "The workgroup of kernel 'scale' (2048 x 1 x 1) is not within 1024 x 1024 x 64 and 1024 in all.");
+        "The workgroup of kernel 'scale' (2048 x 1 x 1) is not within 1024 x 1024 x 64 and 1024 in total.");
   CHECK(refused({.text = std::string("a\0b", 3)}) == "The CudaCpp source of kernel 'scale' has a zero byte.");
 }

@@ -85,7 +85,7 @@ TEST_CASE("parameters that cannot mean anything are refused by number and name",
   CHECK(refused("k", slot(SlotKind::buffer, Access::read, ElementType::opaque, 0), source).sentence() ==
         "Parameter 2 'b' of kernel 'k' has no size.");
   CHECK(refused("k", slot(SlotKind::scalar, Access::read, ElementType::opaque, 4), source).sentence() ==
-        "Parameter 2 'b' of kernel 'k' is a scalar of no type.");
+        "Parameter 2 'b' of kernel 'k' is a scalar without a type.");
   CHECK(refused("k", slot(SlotKind::buffer, Access::read, ElementType::float64, 4), source).sentence() ==
         "Parameter 2 'b' of kernel 'k' has 4 bytes, but is declared as float64.");
 }
@@ -93,23 +93,23 @@ TEST_CASE("parameters that cannot mean anything are refused by number and name",
 TEST_CASE("macros, constants and entry points are looked at when the kernel is made", "[kernel]") {
   const auto with = [](Glsl source) { return refused("k", {}, {AnySource(std::move(source))}).sentence(); };
   CHECK(with({.text = "x", .macros = {{"1N", "2"}}}) ==
-        "Macro '1N' of kernel 'k' is neither an identifier nor one with parameters.");
+        "Macro '1N' of kernel 'k' is not an identifier, with or without parameters.");
   CHECK(with({.text = "x", .macros = {{"f(a,)", "2"}}}) ==
-        "Macro 'f(a,)' of kernel 'k' is neither an identifier nor one with parameters.");
-  CHECK(with({.text = "x", .macros = {{"f(a)", "2"}, {"f", "3"}}}) == "Kernel 'k' gives macro 'f' twice.");
+        "Macro 'f(a,)' of kernel 'k' is not an identifier, with or without parameters.");
+  CHECK(with({.text = "x", .macros = {{"f(a)", "2"}, {"f", "3"}}}) == "Kernel 'k' defines macro 'f' twice.");
   CHECK(with({.text = "x", .macros = {{"N", "2"}, {"M", ""}, {"N", "3"}}}) ==
-        "Kernel 'k' gives macro 'N' twice.");
+        "Kernel 'k' defines macro 'N' twice.");
   CHECK(with({.text = "x", .macros = {{"N", "2\n#define M"}}}) ==
         "The value of macro 'N' of kernel 'k' has more than one line.");
   CHECK(with({.text = "x", .includes = {{"a", ""}, {"b", ""}, {"./c/../a", ""}}}) ==
-        "Kernel 'k' gives include './c/../a' twice.");
+        "Kernel 'k' has include './c/../a' twice.");
   CHECK(with({.text = "x", .includes = {{"./", ""}}}) == "Include './' of kernel 'k' has no name.");
   CHECK(with({.text = "x", .entry = "go", .macros = {{"go", "2"}}}) ==
         "Macro 'go' of kernel 'k' has the name of its entry point.");
   CHECK(with({.text = "x", .entry = "a b"}) == "The entry point 'a b' of kernel 'k' is not an identifier.");
   CHECK(with({.text = "x", .entry = ""}) == "The entry point '' of kernel 'k' is not an identifier.");
   CHECK(with({.text = "x", .constants = {{3, 1u}, {4, 2.0}, {3, 5u}}}) ==
-        "Kernel 'k' gives specialization constant 3 twice.");
+        "Kernel 'k' sets specialization constant 3 twice.");
 }
 
 TEST_CASE("programs have different ids, copies of a kernel the same", "[kernel]") {

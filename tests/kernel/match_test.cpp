@@ -120,24 +120,23 @@ TEST_CASE("a parameter the source does not have is named", "[kernel]") {
         "buffer for "
         "it.");
   CHECK(refused({{buffer("x", Access::read), buffer("y", Access::read)}}, bound(memory(Written::no))) ==
-        "Parameter 2 'y' of kernel 'k' is declared as read buffer of float32, but its source has 1 storage "
-        "buffer only.");
+        "Parameter 2 'y' of kernel 'k' is declared as read buffer of float32, but its source has only 1 "
+        "storage buffer.");
   CHECK(refused({{buffer("x", Access::read), scalar("s")}}, bound(memory(Written::no))) ==
         "Parameter 2 's' of kernel 'k' is declared as float32, but its source has no push constant for it.");
   CHECK(refused({{scalar("s"), scalar("t"), scalar("u")}},
                 {.bindings = {}, .members = {number("s", 0), number("t", 4)}, .push_bytes = 8}) ==
-        "Parameter 3 'u' of kernel 'k' is declared as float32, but its source has 2 push constants only.");
+        "Parameter 3 'u' of kernel 'k' is declared as float32, but its source has only 2 push constants.");
 }
 
 TEST_CASE("an undeclared parameter of the source is named", "[kernel]") {
   CHECK(refused({}, bound(memory(Written::no))) ==
-        "The source of kernel 'k' has a storage buffer at binding 0 ('x') for which no parameter is declared "
-        "(there are "
-        "0).");
+        "The source of kernel 'k' has a storage buffer at binding 0 ('x'), for which no parameter is "
+        "declared (0 declared).");
   CHECK(refused({{scalar("s")}},
                 {.bindings = {}, .members = {number("s", 0), number("t", 4)}, .push_bytes = 8}) ==
-        "The source of kernel 'k' has a push constant 't' (float32) for which no parameter is declared "
-        "(there is 1).");
+        "The source of kernel 'k' has a push constant 't' (float32), for which no parameter is declared "
+        "(1 declared).");
 }
 
 TEST_CASE("element types of buffers must agree", "[kernel]") {

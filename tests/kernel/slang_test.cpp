@@ -178,12 +178,12 @@ TEST_CASE("a missing import or include is reported with the searched places", "[
                                     .include_directories = {"/nowhere"},
                                     .find_include = [](const std::string&) { return std::nullopt; }});
   CHECK(import.sentence() ==
-        "Kernel 'k' does not compile: k.slang:2:8: 'gone.slang' cannot be included: it is not there "
-        "(looked for it among its includes, in '/nowhere', by its find_include).");
+        "Kernel 'k' does not compile: k.slang:2:8: 'gone.slang' cannot be included: it does not exist "
+        "(searched its includes, '/nowhere', its find_include).");
   const Error include = slang_error({.text = "#include \"gone.h\"\n" + slang_storing("1")});
   CHECK(include.sentence() ==
-        "Kernel 'k' does not compile: k.slang:1:10: 'gone.h' cannot be included: nothing can be "
-        "included, as the source names no place to look in.");
+        "Kernel 'k' does not compile: k.slang:1:10: 'gone.h' cannot be included: the source names "
+        "no place to search.");
 }
 
 TEST_CASE("imports and includes are found as those of GLSL are", "[kernel][slang]") {
@@ -251,7 +251,7 @@ TEST_CASE("link-time constants reach loops and the workgroup", "[kernel][slang]"
   const auto refused = [&](std::vector<LinkConstant> constants) {
     return slang_error({.text = text, .constants = std::move(constants)}).sentence();
   };
-  CHECK(refused({{"tile", 16u}, {"tile", 8u}}) == "Kernel 'k' gives link-time constant 'tile' twice.");
+  CHECK(refused({{"tile", 16u}, {"tile", 8u}}) == "Kernel 'k' sets link-time constant 'tile' twice.");
   CHECK(refused({{"a b", 16u}}) == "Link-time constant 'a b' of kernel 'k' is not an identifier.");
   CHECK(refused({{"tile", 16u}, {"twice", true}, {"tlie", 1u}}) ==
         "Kernel 'k' has no link-time constant 'tlie' in its Slang source.");
@@ -277,7 +277,7 @@ TEST_CASE("macros reach Slang", "[kernel][slang]") {
   CHECK(slang_made({.text = slang_storing("N"), .macros = {{"N", "4"}}}).spirv.words ==
         slang_made({.text = slang_storing("4")}).spirv.words);
   CHECK(slang_error({.text = slang_storing("N"), .macros = {{"N", "4"}, {"N", "5"}}}).sentence() ==
-        "Kernel 'k' gives macro 'N' twice.");
+        "Kernel 'k' defines macro 'N' twice.");
 }
 
 TEST_CASE("the entry point is the only function, or the named one", "[kernel][slang]") {
@@ -285,17 +285,18 @@ TEST_CASE("the entry point is the only function, or the named one", "[kernel][sl
   std::string two = slang_storing("1") + slang_storing("2");
   two.replace(two.rfind("void k("), 7, "void l(");
   CHECK(slang_error({.text = two}).sentence() ==
-        "Kernel 'k' does not compile: k.slang: 2 functions are entry points: name the one that is meant.");
+        "Kernel 'k' does not compile: k.slang: 2 functions are entry points; name the entry point of the "
+        "kernel.");
   CHECK(slang_made({.text = two, .entry = "k"}).spirv.words ==
         slang_made({.text = slang_storing("1")}).spirv.words);
   std::string other = slang_storing("2");
   other.replace(other.rfind("void k("), 7, "void l(");
   CHECK(slang_made({.text = two, .entry = "l"}).spirv.words == slang_made({.text = other}).spirv.words);
   CHECK(slang_error({.text = two, .entry = "m"}).sentence().find("'m'") != std::string::npos);
-  CHECK(slang_error({.text = "int k;"}).sentence() ==
-        "Kernel 'k' does not compile: k.slang: no function is marked [shader(\"compute\")]: mark one, or "
-        "name the entry "
-        "point.");
+  CHECK(
+      slang_error({.text = "int k;"}).sentence() ==
+      "Kernel 'k' does not compile: k.slang: no function is marked [shader(\"compute\")]; mark a function or "
+      "name the entry point.");
   CHECK(slang_expects(
             slang_made({.text = "[numthreads(32, 1, 1)] void g<T>(uint3 id : SV_DispatchThreadID, uniform "
                                 "RWStructuredBuffer<T> x) { x[id.x] = x[id.x + 1]; }",
@@ -310,7 +311,7 @@ TEST_CASE("parameters outside the entry point are refused by name", "[kernel][sl
     return error.sentence();
   };
   CHECK(refused("RWStructuredBuffer<float> g;\n") ==
-        "Kernel 'k' has a parameter ('g') outside its entry point; wye takes parameters of the entry point "
+        "Kernel 'k' has a parameter ('g') outside its entry point; wye accepts parameters of the entry point "
         "only.");
   CHECK(refused("uniform float g;\n").find("'g'") != std::string::npos);
   CHECK(refused("ConstantBuffer<float4> g;\n").find("'g'") != std::string::npos);
@@ -536,7 +537,7 @@ TEST_CASE("structs that CUDA lays out otherwise are refused there, with the padd
                     pointer = "uniform Q* q";
   const std::string first =
       "In the Slang source of kernel 'k', 'b' of struct 'Q' is at byte 4 on Vulkan and at byte 8 on "
-      "CUDA; 4 bytes of padding before it would mend it.";
+      "CUDA; add 4 bytes of padding before it.";
   CHECK(said("uint a; float2 b; uint c; float4 d;", buffer, "q[0].b.x") == first);
   CHECK(said("uint a; float2 b; uint c; float4 d;", by_value, "q.b.x") == first);
   CHECK(said("uint a; float2 b; uint c; float4 d;", pointer, "q[0].b.x") == first);
@@ -544,9 +545,8 @@ TEST_CASE("structs that CUDA lays out otherwise are refused there, with the padd
         std::string::npos);
   CHECK(said("uint a; uint pad; float2 b; uint c; uint pads[3]; float4 d;", buffer, "q[0].b.x") == "");
   CHECK(said("float2 a; uint b;", buffer, "q[0].a.x") ==
-        "In the Slang source of kernel 'k', struct 'Q' has 12 bytes on Vulkan and 16 bytes on CUDA; 4 bytes "
-        "of padding at "
-        "its end would mend it.");
+        "In the Slang source of kernel 'k', struct 'Q' has 12 bytes on Vulkan and 16 bytes on CUDA; add 4 "
+        "bytes of padding at its end.");
   CHECK(said("uint a; float3 b; double c; float d[3]; int64_t e;", buffer, "q[0].b.x") == "");
   CHECK(said("uint a; R r[2]; };\nstruct R { float2 b; float c;", buffer, "q[0].r[1].c")
             .find("'r' of struct 'Q'") != std::string::npos);

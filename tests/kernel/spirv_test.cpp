@@ -226,8 +226,7 @@ TEST_CASE("push constants are read with kinds, offsets and sizes", "[kernel]") {
 
 TEST_CASE("a push-constant block too large for any device is refused", "[kernel]") {
   CHECK(glsl_refused(compute_shader("layout(push_constant) uniform P { float list[20000]; };", ""))
-            .sentence() ==
-        "The push-constant block (80000 bytes) exceeds the largest that wye takes (65536 bytes).");
+            .sentence() == "The push-constant block (80000 bytes) exceeds the limit (65536 bytes).");
 }
 
 TEST_CASE("writes through addresses count for the member they came from", "[kernel]") {
@@ -272,12 +271,12 @@ TEST_CASE("the workgroup is read with its specialization constants", "[kernel]")
   CHECK(of_glsl(open).workgroup == Extent3(1, 4, 1));
   CHECK(of_glsl(open, {{3, 4, 64}, {5, 8, 0}, {6, 4, 0}}).workgroup == Extent3(64, 4, 1));
   CHECK(refused(test::compile(open), {{4, 4, 64}}).sentence() ==
-        "There is no specialization constant 4 in the source.");
+        "The source has no specialization constant 4.");
   CHECK(refused(test::compile(open), {{3, 8, 64}}).sentence() ==
-        "Specialization constant 3 is given 8 bytes, but has 4 in the source.");
+        "The value of specialization constant 3 has 8 bytes, but the constant has 4 bytes in the source.");
   CHECK(refused(test::compile(open), {{5, 4, 64}}).code() == Errc::invalid_argument);
   CHECK(refused(test::compile(open), {{3, 4, 0}}).sentence() ==
-        "The workgroup size (0 x 4 x 1) has a zero in it.");
+        "The workgroup size (0 x 4 x 1) has a zero dimension.");
 }
 
 TEST_CASE("a workgroup of ids is read too", "[kernel]") {
@@ -399,7 +398,7 @@ TEST_CASE("a resource other than a storage buffer of set 0 is refused by number 
     CHECK(error.code() == Errc::unsupported);
     return error.sentence();
   };
-  const std::string tail = "; wye takes storage buffers of set 0 only.";
+  const std::string tail = "; wye accepts only storage buffers of set 0.";
   CHECK(said("layout(set = 1, binding = 2) buffer X { float x[]; };", "x[i] = 1.0;") ==
         "Binding 2 ('x') of set 1 is a storage buffer of another set" + tail);
   CHECK(said("layout(set = 0, binding = 1) uniform U { float u; };\nlayout(set = 0, binding = 0) buffer X { "
@@ -415,7 +414,7 @@ TEST_CASE("a resource other than a storage buffer of set 0 is refused by number 
   CHECK(said("layout(set = 0, binding = 0) buffer X { float x[]; } list[3];", "list[1].x[i] = 1.0;") ==
         "Binding 0 ('list') of set 0 is an array of resources" + tail);
   CHECK(said("layout(set = 0, binding = 5000) buffer X { float x[]; };", "x[i] = 1.0;") ==
-        "Binding number 5000 ('x') exceeds the largest that wye takes (1023).");
+        "Binding number 5000 ('x') exceeds the limit (1023).");
 }
 
 TEST_CASE("capabilities become features, and unknown ones are refused by name", "[kernel]") {
@@ -541,12 +540,12 @@ TEST_CASE("an invalid SPIR-V file is refused with the reason", "[kernel]") {
   const auto words = test::compile(test::scale_glsl);
   const std::string good(reinterpret_cast<const char*>(words.data()), words.size() * 4);
   CHECK(said(good.substr(0, good.size() - 1)) == "The size of file 'F' (" + std::to_string(good.size() - 1) +
-                                                     " bytes) is not one of SPIR-V: a multiple of 4 that is "
-                                                     "at least 20.");
+                                                     " bytes) is not that of SPIR-V: a multiple of 4 of at "
+                                                     "least 20.");
   CHECK(said(good.substr(0, 16)).find("(16 bytes)") != std::string::npos);
   CHECK(said("\x07\x23\x02\x03" + good.substr(4)) ==
         "File 'F' is SPIR-V in the byte order of another machine.");
-  CHECK(said("#version 450") == "File 'F' is not SPIR-V: it does not begin as SPIR-V does.");
+  CHECK(said("#version 450") == "File 'F' is not SPIR-V: it lacks the magic number.");
   CHECK(SpirV::from_file(folder.put("b.spv", good)));
 }
 

@@ -113,6 +113,7 @@ const Names plain_rooms{
     "include/wye/data/",
     "include/wye/device/",
     "include/wye/interop/",
+    "include/wye/kernel/",
     "include/wye/pool/",
     "include/wye/runtime/",
     "include/wye/scheduler/",
@@ -121,15 +122,18 @@ const Names plain_rooms{
     "src/backend/cpu/",
     "src/backend/cuda/",
     "src/backend/null/",
+    "src/backend/vulkan/",
     "src/base/",
     "src/cache/",
     "src/data/",
     "src/device/",
     "src/interop/",
+    "src/kernel/",
     "src/pool/",
     "src/runtime/",
     "src/scheduler/",
     "src/spirv/",
+    "src/workloads/",
 };
 
 // Markdown has at most this many columns, except tables, code and lines without a space.

@@ -558,31 +558,26 @@ TEST_CASE("attention refuses sizes that do not match the shape", "[workloads][at
     return refusal(workloads::attention(q, k, v, out, shape, options));
   };
   CHECK(refused({2, 3, 5, 4}) == "not refused");
-  CHECK(refused({2, 3, 5, 0}) == "Head size (0) of workload 'attention' is below the least (1).");
+  CHECK(refused({2, 3, 5, 0}) == "Head size (0) of workload 'attention' is below the minimum (1).");
   CHECK(refused({1, 1, 1, 257}) == "Head size (257) of workload 'attention' exceeds the limit (256).");
   CHECK(refused({1, std::uint64_t{1} << 31, 1, 4}) ==
         "Dimension (2147483648) of workload 'attention' exceeds the limit (2147483647).");
   CHECK(refused({0x7fff'ffff, 3, 5, 4}) ==
         "Number of blocks of 64 queries (2147483647) of workload 'attention' exceeds the limit (268431360).");
-  CHECK(refused({3, 3, 5, 4}) ==
-        "Queries (24 elements) of workload 'attention' are not those of 3 heads of 3 x 4.");
-  CHECK(refused({2, 3, 4, 4}) ==
-        "Keys (40 elements) of workload 'attention' are not those of 2 heads of 4 x 4.");
+  CHECK(refused({3, 3, 5, 4}) == "Queries (24 elements) of workload 'attention' are not 3 heads of 3 x 4.");
+  CHECK(refused({2, 3, 4, 4}) == "Keys (40 elements) of workload 'attention' are not 2 heads of 4 x 4.");
   v.resize(41);
-  CHECK(refused({2, 3, 5, 4}) ==
-        "Values (41 elements) of workload 'attention' are not those of 2 heads of 5 x 4.");
+  CHECK(refused({2, 3, 5, 4}) == "Values (41 elements) of workload 'attention' are not 2 heads of 5 x 4.");
   v.resize(40);
   out.resize(23);
-  CHECK(refused({2, 3, 5, 4}) ==
-        "Results (23 elements) of workload 'attention' are not those of 2 heads of 3 x 4.");
+  CHECK(refused({2, 3, 5, 4}) == "Results (23 elements) of workload 'attention' are not 2 heads of 3 x 4.");
   out.resize(24);
   CHECK(refused({2, 3, 5, 4, 4}) == "not refused");
   CHECK(refused({2, 3, 5, 4, 257}) == "Value size (257) of workload 'attention' exceeds the limit (256).");
-  CHECK(refused({2, 3, 5, 4, 3}) ==
-        "Values (40 elements) of workload 'attention' are not those of 2 heads of 5 x 3.");
+  CHECK(refused({2, 3, 5, 4, 3}) == "Values (40 elements) of workload 'attention' are not 2 heads of 5 x 3.");
   v.resize(30);
   CHECK(refused({2, 3, 5, 4, 3}) ==
-        "Results (24 elements) of workload 'attention' are not those of 2 heads of 3 x 3.");
+        "Results (24 elements) of workload 'attention' are not 2 heads of 3 x 3.");
   v.resize(40);
   const std::vector<float> mask(31);
   const auto first = [&](std::size_t count) { return std::span(mask).first(count); };

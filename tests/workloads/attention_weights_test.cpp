@@ -45,9 +45,9 @@ TEST_CASE("attention weights of huge scores are not lost in rounding", "[workloa
 
 TEST_CASE("attention weights refuse scores that are no square", "[workloads][attention]") {
   std::vector<float> scores(15);
-  CHECK(
-      refusal(workloads::attention_weights(scores)) ==
-      "Scores (15 elements) of workload 'attention_weights' are no square, and their columns are not given.");
+  CHECK(refusal(workloads::attention_weights(scores)) ==
+        "Scores (15 elements) of workload 'attention_weights' are not square, and no number of columns is "
+        "given.");
   CHECK(refusal(workloads::attention_weights(scores, {.columns = 4})) ==
         "Matrix (15 elements) of workload 'attention_weights' has no whole number of rows of 4 columns.");
   CHECK(refusal(workloads::attention_weights(scores, {.columns = 5})) == "not refused");

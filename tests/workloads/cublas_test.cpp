@@ -172,15 +172,14 @@ TEST_CASE("if cuBLAS fails on a device, wye's own kernel multiplies there, with 
     const char* sentence;
   };
   for (const Refusal& refusal :
-       {Refusal{"cublasCreate_v2", 1, "cuBLAS does not multiply on device 'cuda:0': it was not initialized."},
-        Refusal{"cublasCreate_v2", 3,
-                "cuBLAS does not multiply on device 'cuda:0': it found no memory for itself."},
+       {Refusal{"cublasCreate_v2", 1, "cuBLAS cannot multiply on device 'cuda:0': it was not initialized."},
+        Refusal{"cublasCreate_v2", 3, "cuBLAS cannot multiply on device 'cuda:0': it has no memory left."},
         Refusal{"cublasCreate_v2", 8,
-                "cuBLAS does not multiply on device 'cuda:0': it does not support this device."},
+                "cuBLAS cannot multiply on device 'cuda:0': it does not support this device."},
         Refusal{"cublasSetStream_v2", 7,
-                "cuBLAS does not multiply on device 'cuda:0': it was given a value that it does not take."},
+                "cuBLAS cannot multiply on device 'cuda:0': an argument is invalid."},
         Refusal{"cublasSetMathMode", 14,
-                "cuBLAS does not multiply on device 'cuda:0': something in it failed."}}) {
+                "cuBLAS cannot multiply on device 'cuda:0': an internal operation failed."}}) {
     INFO(refusal.function << ": " << refusal.number);
     Runtime runtime = new_runtime();
     driver->fail(refusal.function, 1, refusal.number);

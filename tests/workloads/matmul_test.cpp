@@ -95,9 +95,8 @@ TEST_CASE("matmul refuses sizes that fit no product", "[workloads][matmul]") {
   std::vector<float> a(6), b(12), c(8), wrong(7), huge;
   CHECK(refusal(workloads::matmul(a, b, c)) == "not refused");
   CHECK(refusal(workloads::matmul(a, b, wrong)) ==
-        "Matrices a (6 elements), b (12 elements) and c (7 elements) of workload 'matmul' fit no shape, and "
-        "theirs is "
-        "not given.");
+        "Matrices a (6 elements), b (12 elements) and c (7 elements) of workload 'matmul' fit no unique "
+        "shape, and none is given.");
   CHECK(refusal(workloads::matmul(a, b, c, {3, 4, 2})) ==
         "Matrix b (12 elements) of workload 'matmul' is not 2 x 4.");
   CHECK(refusal(workloads::matmul(huge, huge, huge, {std::uint64_t{1} << 32, 0, 0})) ==

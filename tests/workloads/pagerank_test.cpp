@@ -417,14 +417,13 @@ TEST_CASE("PageRank refuses invalid arguments", "[workloads][pagerank]") {
     return workloads::pagerank(links.offsets, links.sources, ranks, summary, options);
   };
   CHECK(refusal(workloads::pagerank(links.offsets, links.sources, few, summary)) ==
-        "Offsets (11 elements) of workload 'pagerank' are not one more than its ranks (9 elements).");
+        "Offsets (11 elements) of workload 'pagerank' must be one more than its ranks (9 elements).");
   CHECK(refusal(workloads::pagerank(links.offsets, links.sources, ranks, two)) ==
-        "Summary (2 elements) of workload 'pagerank' is not one.");
+        "Summary (2 elements) of workload 'pagerank' must have one element.");
   CHECK(refusal(job({.damping = 1.5f})) ==
         "Damping (1.500000) of workload 'pagerank' is not between 0 and 1.");
   CHECK(refusal(job({.damping = NAN})).find("Damping (nan)") == 0);
-  CHECK(refusal(job({.tolerance = -1})) ==
-        "Tolerance (-1.000000) of workload 'pagerank' is not zero or more.");
+  CHECK(refusal(job({.tolerance = -1})) == "Tolerance (-1.000000) of workload 'pagerank' is not at least 0.");
   CHECK(refusal(job({.iterations = 0})) ==
         "Iterations (0) of workload 'pagerank' are not between 1 and 1000.");
   CHECK(refusal(job({.iterations = 1001})) ==
@@ -434,7 +433,7 @@ TEST_CASE("PageRank refuses invalid arguments", "[workloads][pagerank]") {
   CHECK(refusal(job({.personalization = few})) ==
         "Personalization (9 elements) of workload 'pagerank' is not as long as its ranks (10 elements).");
   CHECK(refusal(job({.personalization = negative})) ==
-        "Personalization (-1.000000 for node 3) of workload 'pagerank' is not zero or more.");
+        "Personalization (-1.000000 for node 3) of workload 'pagerank' is not at least 0.");
   CHECK(refusal(job({.personalization = unknown})).find("Personalization (nan for node 0)") == 0);
   CHECK(refusal(job({.personalization = none})) ==
         "Sum of the personalization (0.000000) of workload 'pagerank' is not between 2^-126 and 2^128.");
@@ -445,12 +444,12 @@ TEST_CASE("PageRank refuses invalid arguments", "[workloads][pagerank]") {
   const std::vector<float> too_few(count - 1, 1.0f);
   CHECK(refusal(job({.weights = too_few})) ==
         "Weights (" + std::to_string(count - 1) +
-            " elements) of workload 'pagerank' are not as many as its links (" + std::to_string(count) +
+            " elements) of workload 'pagerank' differ in number from its links (" + std::to_string(count) +
             " elements).");
   std::vector<float> weights(count, 1.0f);
   weights[4] = -2;
   CHECK(refusal(job({.weights = weights})) ==
-        "Weight (-2.000000 of link 4) of workload 'pagerank' is not finite and zero or more.");
+        "Weight (-2.000000 of link 4) of workload 'pagerank' is not finite and at least 0.");
   weights[3] = undefined;
   CHECK(refusal(job({.weights = weights})).find("Weight (nan of link 3)") == 0);
   weights[2] = infinity;

@@ -317,16 +317,16 @@ TEST_CASE("matmul refuses batches that cannot be", "[workloads][products]") {
     return refusal(workloads::matmul(a, b, d, shape, options));
   };
   CHECK(refused({2, 2, 3}, {.batch = 2}) == "not refused");
-  CHECK(refused({2, 2, 3}, {.batch = 0}) == "Batch (0) of workload 'matmul' is below the least (1).");
+  CHECK(refused({2, 2, 3}, {.batch = 0}) == "Batch (0) of workload 'matmul' is below the minimum (1).");
   CHECK(refused({}, {.batch = 2}) ==
-        "Batch (2) of workload 'matmul' has no shape: it is needed for more than (1).");
+        "Batch (2) of workload 'matmul' has no shape, which is required above (1).");
   CHECK(refused({2, 2, 3}, {.batch = 3}) == "Matrix a (12 elements) of workload 'matmul' is not 3 of 2 x 3.");
   CHECK(refused({2, 2, 3}, {.batch = 2, .b_step = 7}) ==
         "Matrix b (12 elements) of workload 'matmul' is not 2 of 3 x 2, 7 apart.");
   CHECK(refused({2, 2, 3}, {.batch = 2, .c_step = 3}) ==
         "Matrices c of workload 'matmul' overlap: their step (3) is below their size (4).");
   CHECK(refusal(workloads::matmul(a, b, c, {2, 1, 3}, {.batch = 2, .b_step = 3, .c_step = 6})) ==
-        "Matrices c of 16 bits of workload 'matmul' do not follow each other: their step (6) is not their "
+        "Matrices c of 16 bits of workload 'matmul' are not contiguous: their step (6) is not their "
         "size (2).");
   std::vector<float> one(1), none;
   CHECK(refusal(workloads::matmul(one, one, one, {1, 1, 1},

@@ -121,7 +121,7 @@ TEST_CASE("timeline refuses invalid arguments", "[workloads][timeline]") {
   CHECK(refusal(workloads::timeline(evidence, more)) ==
         "Evidence (3 elements) of workload 'timeline' is not as long as its points (4 elements).");
   CHECK(refusal(workloads::timeline(evidence, points, {.decay = -1})) ==
-        "Decay (-1.000000) of workload 'timeline' is not zero or more.");
+        "Decay (-1.000000) of workload 'timeline' is not at least 0.");
   CHECK(refusal(workloads::timeline(evidence, points, {.now = INFINITY})) ==
         "Now (inf) of workload 'timeline' is not finite.");
 }

@@ -83,7 +83,7 @@ TEST_CASE("invalid arguments give status 2 and a sentence, and have no effect", 
   CHECK(said({"compile", in, "-o", out, "--fast"}) == "wyec: Option '--fast' is not one of compile.");
   CHECK(said({"compile", in, "-o", out, "--as", "text"}) == "wyec: Option '--as' is not one of compile.");
   CHECK(said({"compile", in, "-o", out, "--target", "dxil"}) ==
-        "wyec: Target 'dxil' is not known; 'spirv', 'sm_90' and 'compute_90' are some.");
+        "wyec: Target 'dxil' is unknown; valid targets are like 'spirv', 'sm_90' and 'compute_90'.");
   CHECK(said({"compile", in, "-o", out, "--language", "hlsl"}) ==
         "wyec: The value of --language ('hlsl') is not 'glsl' or 'slang' or 'spirv' or 'cuda' or 'ptx' or "
         "'cubin'.");
@@ -194,7 +194,7 @@ TEST_CASE("wyec compiles with the NVRTC that it is given, for drivers as old as 
   CHECK(has(folder.get("out.ptx"), ".version 8.2\n"));
   const Ran newer = run({"compile", in, "-o", out, "--target", "compute_120", "--nvrtc", WYE_PTX_NVRTC});
   CHECK(newer.status == 1);
-  CHECK(has(newer.err, "NVRTC 12.2.140 knows sm_50 to sm_90"));
+  CHECK(has(newer.err, "NVRTC 12.2.140 supports sm_50 to sm_90"));
 #endif
 }
 
@@ -385,7 +385,7 @@ TEST_CASE("an embedded kernel is a header of words, or of text with its includes
       folder.put("both.comp", "#version 450\n#include \"lib/b.glsl\"\n#include <c.glsl>\nvoid main() {}\n");
   const Ran ran = run({"embed", both, "-I", folder / "far", "-o", out, "--as", "text"});
   CHECK(ran.status == 1);
-  CHECK(has(ran.err, "Different texts are included by one name"));
+  CHECK(has(ran.err, "Different texts are included under one name"));
 }
 
 TEST_CASE("a kernel of two million lines is refused soon, and so is a kernel that includes itself",

@@ -189,7 +189,7 @@ class Parser {
     for (const std::string& target : c.targets)
       if (!is_target(target))
         return fail("Target " + in_quotes(target) +
-                    " is not known; 'spirv', 'sm_90' and 'compute_90' are some.");
+                    " is unknown; valid targets are like 'spirv', 'sm_90' and 'compute_90'.");
     choose(language_, "--language", language,
            {{"glsl", Language::glsl},
             {"slang", Language::slang},

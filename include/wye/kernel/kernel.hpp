@@ -54,8 +54,8 @@ struct KernelDescription {
 
 }  // namespace detail
 
-/// A kernel with its arguments and its grid: the smallest piece of work.
-/// Threads: thread-compatible. Host memory among the arguments is borrowed until the job has completed.
+/// A kernel with its arguments and its grid: the smallest unit of work.
+/// Threads: thread-compatible. Borrows host memory among the arguments until the job completes.
 class WYE_API Call {
  public:
   Call(detail::Programs programs, Arguments arguments)
@@ -78,17 +78,17 @@ class WYE_API Call {
   Extent3 items_;
 };
 
-/// A kernel whose parameter types are known only at run time; `Kernel<P...>` is one.
+/// A kernel whose parameter types are known only at run time; the base class of `Kernel<P...>`.
 /// Threads: thread-safe; copies share one kernel.
 class WYE_API AnyKernel {
  public:
-  /// Makes a kernel from its sources: at most one per language, one `Cubin` per architecture, and one native function per
-  /// backend. Reads the files that GLSL, Slang and CUDA C++ include now; later changes have no effect, except with hot
-  /// reload. Compiles a source, and checks that it agrees with `schema`, when it is first needed. A missing include is an
+  /// Makes a kernel from its sources: at most one per language, one `Cubin` per architecture, and one native
+  /// function per backend. Reads included files immediately; later changes have no effect without hot reload.
+  /// Compiles a source on its first use, and then checks that it matches `schema`. A missing include is an
   /// error only then, because the compiler may never reach it.
   /// Errors: invalid_argument (no name, no sources, an empty source, one larger than 4 MiB, two of one
-  ///         language; SPIR-V, PTX or a cubin that is invalid or disagrees with `schema`, naming the
-  ///         parameter), unsupported (a source that uses a feature that wye does not offer, named).
+  ///         language; SPIR-V, PTX or a cubin that is invalid or does not match `schema`, naming the
+  ///         parameter), unsupported (a source uses a feature that wye does not offer, named).
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
   static Result<AnyKernel> make(detail::KernelDescription description) {
     return make(std::move(description.name), std::move(description.schema), std::move(description.sources));
@@ -117,8 +117,8 @@ class WYE_API AnyKernel {
 template <class... P>
 class Kernel : public AnyKernel {
  public:
-  /// A source of this kernel. A host function that cannot be called with the kernel's parameters does not compile; the
-  /// compiler's message names the first parameter that does not fit, and its type.
+  /// A source of this kernel. A host function that cannot be called with the kernel's parameters does not
+  /// compile; the compiler's message names the first parameter that does not fit, and its type.
   class Source : public AnySource {
    public:
     Source(Glsl source) : AnySource(std::move(source)) {}     // NOLINT
@@ -173,20 +173,22 @@ class Kernel : public AnyKernel {
   friend Kernel<Q...> fastest_of(const Kernel<Q...>& first, const std::vector<Kernel<Q...>>& others);
 };
 
-/// Returns a kernel with variants: equivalent kernels with the same parameters, for example with and without tensor cores. A
-/// scheduler autotunes them per device and size. The first jobs of a size time each variant three times; later jobs use the
-/// fastest variant. A variant that takes more than twice as long as another one is timed twice. Two sizes are equal if the grid
-/// and each operand lie in the same quarter of an octave. Jobs with `start_by` or a time limit of their own take part in no
-/// measurement. `Outcome::reason` has the choice and the times.
+/// Returns a kernel with variants: equivalent kernels with the same parameters, for example with and without
+/// tensor cores. A scheduler autotunes them per device and size. The first jobs of a size time each variant
+/// three times; later jobs use the fastest variant. A variant that takes more than twice as long as another
+/// one is timed twice. Two sizes are equal if the grid and each operand lie in the same quarter of an octave.
+/// Jobs with `start_by` or a time limit of their own are not measured. `Outcome::reason` reports the choice
+/// and the times.
 ///
-/// A variant without a source for the device is skipped, and so is a variant that does not compile for it, with a reason. The
-/// job that first times a variant waits for its build; `Job::build` and `ShaderCache::prewarm` build all variants.
+/// A variant is skipped, with a reason, if it has no source for the device or does not compile for it. The
+/// job that first times a variant waits for its build; `Job::build` and `ShaderCache::prewarm` build all
+/// variants.
 ///
 ///     const auto scan = wye::fastest_of(*by_subgroups, {*by_shared_memory});
 ///
-/// Leases and `ShaderCache::find_or_build` use `first`. A scheduler with `SchedulerOptions::measure_variants` off uses the
-/// first variant that has a source for the device: the result then has the same bits each time, even if variants round
-/// differently.
+/// Leases and `ShaderCache::find_or_build` use `first`. A scheduler with `SchedulerOptions::measure_variants`
+/// off uses the first variant that has a source for the device. Results are then bit-identical between runs,
+/// even if variants round differently.
 template <class... P>
 Kernel<P...> fastest_of(const Kernel<P...>& first, const std::vector<Kernel<P...>>& others) {
   std::vector<std::shared_ptr<const device::Program>> rest;

@@ -56,19 +56,21 @@ struct Include {
   friend bool operator==(const Include&, const Include&) = default;
 };
 
-/// Resolves an `#include`: returns the text of that name, nothing if there is none, or an error. An exception is an error.
-/// Called on the thread that makes a kernel; with hot reload again, on a thread of the runtime.
+/// Resolves an `#include`. Returns the text of that name, `std::nullopt` if there is none, or an error. An
+/// exception counts as an error. Called on the thread that makes the kernel. Hot reload calls it again on a
+/// thread of the runtime.
 using IncludeFinder = std::function<Result<std::optional<std::string>>(const std::string& name)>;
 
-/// A compute shader in GLSL, `#version 450` or `460`. Storage and uniform buffers have set 0 and bindings in the order of the
-/// kernel's buffer parameters. A uniform buffer is a `Read<T>` of any size. The other parameters are the members of the
-/// push-constant block, in order. A shader without bound buffers takes its buffers there too, as structs of
-/// {buffer_reference, uvec2 count} or as bare buffer_references. Such a shader may declare elements of 8 and 16 bits as uint,
-/// several per word, without a feature of the device; it must then handle addresses that are not aligned to words.
+/// A compute shader in GLSL, `#version 450` or `460`. Storage and uniform buffers belong to set 0. Their
+/// bindings follow the order of the kernel's buffer parameters. A uniform buffer is a `Read<T>` of any size.
+/// The other parameters are the members of the push-constant block, in order. A shader without bound buffers
+/// takes its buffers there too, as structs of {buffer_reference, uvec2 count} or as bare buffer_references.
+/// Such a shader may declare elements of 8 and 16 bits as uint, several per word. This requires no device
+/// feature, but the shader must then handle addresses that are not aligned to words.
 ///
-/// `#include "x"` is searched beside the including file. Then, as `#include <x>`, it is searched in `includes`, below each of
-/// `include_directories`, and by `find_include`, in this order. Included texts are read once, when a kernel is made, and are
-/// part of its key; their names and places are not.
+/// `#include "x"` is searched beside the including file. Then, as `#include <x>`, it is searched in
+/// `includes`, below each of `include_directories`, and by `find_include`, in this order. Included texts are
+/// read once, when the kernel is made. Their content is part of its key; their names and locations are not.
 struct Glsl {
   std::string text;
   std::string file = {};       ///< name in diagnostics
@@ -79,15 +81,15 @@ struct Glsl {
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
-  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, watched by `RuntimeOptions::hot_reload`
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
   WYE_API static Result<Glsl> from_file(const std::string& path);
 };
 
-/// The value of a Slang link-time constant: `{"tile", 16u}` sets `extern static const uint tile;`. Loop bounds and
-/// `numthreads` may depend on it.
+/// The value of a Slang link-time constant: `{"tile", 16u}` sets `extern static const uint tile;`. Loop
+/// bounds and `numthreads` may depend on it.
 struct LinkConstant {
   template <class T>
   requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
@@ -109,16 +111,17 @@ struct LinkConstant {
   friend bool operator==(const LinkConstant&, const LinkConstant&) = default;
 };
 
-/// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) at run time. If the machine does not have the
-/// library, devices that need it refuse the kernel with this reason. Slang generates SPIR-V, and CUDA C++ for NVRTC. The
-/// `uniform` parameters of the entry point are the kernel's parameters: `StructuredBuffer`, `RWStructuredBuffer` and
-/// `ConstantBuffer` are its buffer parameters in order, the others its other parameters in order. A kernel without such buffers
-/// may take pointers. Parameters outside the entry point are refused. Structs have the layout of C, matrices are row-major.
-/// CUDA aligns vectors of 2 and 4: a struct with another layout there is refused when it is compiled for CUDA, and the error
-/// names the padding to add.
+/// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) at run time. Without the
+/// library, devices that need it refuse the kernel and report the reason. Slang generates SPIR-V, and CUDA
+/// C++ for NVRTC. The `uniform` parameters of the entry point are the kernel's parameters:
+/// `StructuredBuffer`, `RWStructuredBuffer` and `ConstantBuffer` are its buffer parameters in order, the
+/// others its other parameters in order. A kernel without such buffers may take pointers. Parameters outside
+/// the entry point are refused. Structs have the layout of C; matrices are row-major. CUDA aligns 2- and
+/// 4-vectors to their size. A struct with a different layout in CUDA is refused when it is compiled for CUDA.
+/// The error names the padding to add.
 ///
-/// `#include "x"`, `import x` and `__include x` are searched like `#include "x"` of `Glsl`, and are part of the key together
-/// with their names. `import a.b` means "a/b.slang".
+/// `#include "x"`, `import x` and `__include x` are searched like `#include "x"` of `Glsl`. Their texts and
+/// names are part of the key. `import a.b` means "a/b.slang".
 struct Slang {
   std::string text = {};
   std::string file = {};   ///< name in diagnostics
@@ -129,9 +132,9 @@ struct Slang {
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
-  /// A module that the same release of Slang has written, without imports, instead of `text`.
+  /// Replaces `text`: a module without imports, written by the same release of Slang.
   std::vector<std::byte> module = {};
-  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, watched by `RuntimeOptions::hot_reload`
 
   /// Reads a source from a file; its folder is the first include directory.
   /// Errors: not_found, io, invalid_argument (empty, larger than 4 MiB, not UTF-8 text).
@@ -144,35 +147,36 @@ struct SpirV {
   std::string entry = "main";
   std::vector<SpecializationConstant> constants = {};
   std::optional<Extent3> tile = std::nullopt;
-  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, watched by `RuntimeOptions::hot_reload`
 
   /// Reads a module from a file.
   /// Errors: not_found, io, invalid_argument (not SPIR-V in this machine's byte order).
   WYE_API static Result<SpirV> from_file(const std::string& path);
 };
 
-/// A kernel in CUDA C++: an `extern "C" __global__` function with the kernel's parameters, in order. A buffer is a
-/// `wye_span<T>`, which is defined in every source as
+/// A kernel in CUDA C++: an `extern "C" __global__` function with the kernel's parameters, in order. A buffer is
+/// a `wye_span<T>` or a bare `T*`. Every source has this definition, with an operator []:
 ///
 ///     template <class T> struct wye_span { T* data; unsigned long long size; };
 ///
-/// with an operator [], or a bare `T*`. NVRTC compiles it for the device that needs it, if the machine has NVRTC. Includes
-/// are searched as for `Glsl`, then among the headers of NVRTC's CUDA Toolkit (<cuda_fp16.h>), if they are installed.
+/// NVRTC compiles the source for each device that needs it, if NVRTC is installed. Includes are searched as for
+/// `Glsl`, then among the headers of NVRTC's CUDA Toolkit (<cuda_fp16.h>), if they are installed.
 struct CudaCpp {
   std::string text;
   std::string file = {};   ///< name in diagnostics
   std::string entry = {};  ///< name of the function; empty: the name of the kernel
   std::vector<Macro> macros = {};
-  /// Threads per block. Unset: as `__block_size__` requires, otherwise 256, or fewer with `__launch_bounds__`.
+  /// Threads per block. Unset: as `__block_size__` requires, otherwise 256, or fewer with
+  /// `__launch_bounds__`.
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;  ///< items per block; unset: its number of threads
   Bytes dynamic_shared = {};                   ///< size of `extern __shared__`
   std::uint32_t max_registers = 0;             ///< per thread; 0: the compiler decides
-  bool fast_math = false;  ///< less exact division, roots and functions; flushes denormals to 0
+  bool fast_math = false;  ///< less accurate division, roots and functions; flushes denormals to 0
   std::vector<Include> includes = {};
   std::vector<std::string> include_directories = {};
   IncludeFinder find_include = {};
-  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, watched by `RuntimeOptions::hot_reload`
   LaunchOptions launch = {};
   std::uint32_t standard = 17;  ///< of C++: 11, 14, 17, 20, or a newer standard that NVRTC knows
 
@@ -181,15 +185,15 @@ struct CudaCpp {
   WYE_API static Result<CudaCpp> from_file(const std::string& path);
 };
 
-/// A kernel in PTX, with the interface of `CudaCpp`. A device takes PTX for its own or an older architecture; its driver
-/// compiles it.
+/// A kernel in PTX, with the interface of `CudaCpp`. A device takes PTX for its own or an older architecture;
+/// its driver compiles it.
 struct Ptx {
   std::string text;
   std::string entry = {};  ///< name of the function; empty: the name of the kernel
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
-  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, watched by `RuntimeOptions::hot_reload`
   LaunchOptions launch = {};
 
   /// Reads PTX from a file.
@@ -197,15 +201,15 @@ struct Ptx {
   WYE_API static Result<Ptx> from_file(const std::string& path);
 };
 
-/// A kernel as machine code of one architecture, with the interface of `CudaCpp`. A kernel may have one per architecture. A
-/// device takes the newest one of its generation that is not newer than the device.
+/// A kernel as machine code of one architecture, with the interface of `CudaCpp`. A kernel may have one cubin
+/// per architecture. A device uses the newest cubin of its generation that is not newer than the device.
 struct Cubin {
   std::vector<std::byte> bytes;
   std::string entry = {};  ///< name of the function; empty: the name of the kernel
   std::optional<Extent3> workgroup = std::nullopt;
   std::optional<Extent3> tile = std::nullopt;
   Bytes dynamic_shared = {};
-  std::string path = {};  ///< its file, which `RuntimeOptions::hot_reload` watches
+  std::string path = {};  ///< its file, watched by `RuntimeOptions::hot_reload`
   LaunchOptions launch = {};
 
   /// Reads a cubin from a file.
@@ -215,8 +219,8 @@ struct Cubin {
 
 /// Options of a host function.
 struct HostOptions {
-  /// Minimum of items per call; ranges are multiples of it. Zero in a dimension means all of the dimension: `{0, 16}` gives
-  /// whole rows, 16 at a time. Unset: chosen from the grid.
+  /// Minimum number of items per call; ranges are multiples of it. Zero means the whole dimension: `{0, 16}`
+  /// gives whole rows, 16 at a time. Unset: chosen from the grid.
   std::optional<Extent3> tile = std::nullopt;
 };
 
@@ -227,15 +231,15 @@ struct HostFunction {
   HostOptions options;
 };
 
-/// Makes a kernel source of a host function. Jobs call it as
-/// `f(wye::Range, <std::span or value per parameter>..., [wye::StopToken])`, from several threads with disjoint ranges. An
-/// exception fails the job.
+/// Makes a kernel source from a host function. Jobs call it as `f(wye::Range, <std::span or value per
+/// parameter>..., [wye::StopToken])`, from several threads with disjoint ranges. If it throws, the job fails.
 template <class F>
 HostFunction<std::decay_t<F>> host(F&& function, HostOptions options = {}) {
   return {std::forward<F>(function), options};
 }
 
-/// A function that submits work through a vendor's interface, as a kernel source. Made by `native(backend, f)`.
+/// A function that submits work through a vendor's interface, as a kernel source. Made by `native(backend,
+/// f)`.
 template <class F>
 struct NativeFunction {
   std::string backend;
@@ -243,14 +247,14 @@ struct NativeFunction {
   NativeProbe probe = nullptr;
 };
 
-/// Makes a kernel source for the devices of `backend` of a function that calls a vendor's library or launches kernels of the
-/// host. Jobs call it as `f(const wye::NativeLane&, <wye::DeviceSpan or value per parameter>...)`, or with the grid, a
-/// `wye::Extent3`, after the lane. The call is on the submitting thread, in the order of the lane. The function submits work to
-/// the lane and must not wait; this work runs in the order of the lane. It returns nothing or a `wye::Result<void>`. An
-/// exception fails the job.
+/// Makes a kernel source for the devices of `backend` from a function that calls a vendor's library or
+/// launches kernels of the application. Jobs call it as `f(const wye::NativeLane&, <wye::DeviceSpan or value
+/// per parameter>...)`, or with the grid, a `wye::Extent3`, after the lane. The submitting thread calls it,
+/// in the order of the lane. The function submits work to the lane and must not wait. That work executes in
+/// the order of the lane. The function returns nothing or a `wye::Result<void>`. If it throws, the job fails.
 ///
-/// `probe` is called once per device, before the first use of a function that names it. If it returns an error, the device uses
-/// the next source of the kernel, and `Outcome::reason` reports it.
+/// `probe` is called once per device, before the first use of a function that names it. If it returns an
+/// error, the device uses the next source of the kernel, and `Outcome::reason` reports it.
 template <class F>
 NativeFunction<std::decay_t<F>> native(std::string backend, F&& function, NativeProbe probe = nullptr) {
   return {std::move(backend), std::forward<F>(function), probe};
@@ -263,7 +267,7 @@ struct SourceData;
 /// A source of any language.
 class WYE_API AnySource {
  public:
-  AnySource(Glsl source);     // NOLINT: a source is a source
+  AnySource(Glsl source);     // NOLINT: implicit by design
   AnySource(Slang source);    // NOLINT
   AnySource(SpirV source);    // NOLINT
   AnySource(CudaCpp source);  // NOLINT
@@ -312,7 +316,7 @@ concept NativeKernel = std::invocable<const F&, const NativeLane&, typename Para
 template <class F, class... P>
 class NativeCodeOf final : public device::NativeCode {
  public:
-  NativeCodeOf(F function, NativeProbe asked_by) : function_(std::move(function)), probe_(asked_by) {}
+  NativeCodeOf(F function, NativeProbe probe_of) : function_(std::move(function)), probe_(probe_of) {}
   NativeProbe probe() const noexcept override { return probe_; }
   Result<void> enqueue(const NativeLane& lane, Extent3 grid,
                        std::span<const NativeArgument> arguments) const override {
@@ -340,20 +344,20 @@ class NativeCodeOf final : public device::NativeCode {
   NativeProbe probe_;
 };
 
-/// Parameter `Number` of a host function, counted from 1 after the range: the kernel's type, the type of the argument, and the
-/// type that the function takes. The compiler names this type in its message.
+/// Parameter `Number` of a host function, counted from 1 after the range: the kernel's type, the type of the
+/// argument, and the type that the function takes. The compiler names this type in its message.
 template <std::size_t Number, class KernelParameter, class ArrivesAs, class FunctionTakes>
 struct HostFunctionParameter {
   static_assert(std::is_convertible_v<ArrivesAs, FunctionTakes>,
-                "this parameter of the host function does not take what arrives: Read<T> arrives as "
-                "std::span<const T>, Write<T> and ReadWrite<T> arrive as std::span<T>, a value as itself");
+                "this parameter of the host function does not accept its argument: Read<T> is passed as "
+                "std::span<const T>, Write<T> and ReadWrite<T> as std::span<T>, a value as itself");
   static constexpr bool fits = true;
 };
 
 template <class FunctionTakes>
 struct HostFunctionRange {
   static_assert(std::is_convertible_v<Range, FunctionTakes>,
-                "the first parameter of a host function is a wye::Range: the items it is called for");
+                "the first parameter of a host function must be a wye::Range, the items of the call");
   static constexpr bool fits = true;
 };
 
@@ -361,7 +365,7 @@ template <class FunctionTakes>
 struct HostFunctionStop {
   static_assert(
       std::is_convertible_v<StopToken, FunctionTakes>,
-      "the last parameter of a host function is a wye::StopToken, or that of the kernel's last parameter");
+      "the last parameter of a host function must be a wye::StopToken or match the kernel's last parameter");
   static constexpr bool fits = true;
 };
 
@@ -369,14 +373,14 @@ template <std::size_t ParametersOfTheKernel, std::size_t ParametersOfTheFunction
 struct HostFunctionArity {
   static_assert(ParametersOfTheFunction == ParametersOfTheKernel + 1 ||
                     ParametersOfTheFunction == ParametersOfTheKernel + 2,
-                "a host function has a wye::Range, one parameter for each parameter of the kernel, and at "
-                "most a wye::StopToken after them");
+                "a host function must have a wye::Range, one parameter for each parameter of the kernel, and "
+                "optionally a wye::StopToken after them");
   static constexpr bool fits = ParametersOfTheFunction == ParametersOfTheKernel + 1 ||
                                ParametersOfTheFunction == ParametersOfTheKernel + 2;
 };
 
-/// \cond  Doxygen takes this for an endless recursion.
-/// What the parameters of a function are, if it has one signature.
+/// \cond  Doxygen reads this as an endless recursion.
+/// Lists the parameter types of a function that has a single signature.
 template <class F>
 struct SignatureOf : SignatureOf<decltype(&F::operator())> {};
 template <class R, class... A>

@@ -1,5 +1,5 @@
 #pragma once
-/// What the default orders of devices are told of this backend.
+/// Describes this backend to the default orders of devices.
 #include "device/backend.hpp"
 
 namespace wye {

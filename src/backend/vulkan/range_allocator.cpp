@@ -11,7 +11,7 @@ RangeAllocator::RangeAllocator(std::uint64_t size) {
   ranges_.emplace(0, Range{size, {}});
 }
 
-std::optional<std::uint64_t> RangeAllocator::take(std::uint64_t size, std::uint64_t alignment) {
+std::optional<std::uint64_t> RangeAllocator::allocate(std::uint64_t size, std::uint64_t alignment) {
   for (auto it = free_.lower_bound({size, 0}); it != free_.end(); ++it) {
     const auto [room, first] = *it;
     const std::uint64_t offset = (first + alignment - 1) & ~(alignment - 1);
@@ -26,7 +26,7 @@ std::optional<std::uint64_t> RangeAllocator::take(std::uint64_t size, std::uint6
   return std::nullopt;
 }
 
-void RangeAllocator::give(std::uint64_t offset) noexcept {
+void RangeAllocator::free(std::uint64_t offset) noexcept {
   auto range = ranges_.find(offset);
   if (range == ranges_.end() || !range->second.node) return;
   used_ -= range->second.size;
@@ -37,17 +37,17 @@ void RangeAllocator::give(std::uint64_t offset) noexcept {
     if (const auto before = std::prev(range); !before->second.node) join(before, range);
 }
 
-/// Makes two of a free range; the second begins at `at`.
+/// Splits a free range in two. The second range begins at `at`.
 RangeAllocator::Ranges::iterator RangeAllocator::split(Ranges::iterator range, std::uint64_t at) {
   const std::uint64_t end = range->first + range->second.size;
   Free one{{end - at, at}};
   const auto behind = ranges_.emplace_hint(std::next(range), at, Range{end - at, {}});
-  free_.insert(one.extract(one.begin()));  // from here on nothing throws
+  free_.insert(one.extract(one.begin()));  // nothing throws after this line
   resize(range, at - range->first);
   return behind;
 }
 
-/// Makes one of two free ranges that touch.
+/// Merges two adjacent free ranges.
 RangeAllocator::Ranges::iterator RangeAllocator::join(Ranges::iterator range,
                                                       Ranges::iterator next) noexcept {
   const std::uint64_t size = range->second.size + next->second.size;

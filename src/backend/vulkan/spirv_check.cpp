@@ -46,7 +46,7 @@ std::optional<bool> offers(Capability capability, const PhysicalDevice& physical
     case Capability::GroupNonUniformClustered: return subgroup(VK_SUBGROUP_FEATURE_CLUSTERED_BIT);
     case Capability::GroupNonUniformQuad: return subgroup(VK_SUBGROUP_FEATURE_QUAD_BIT);
     case Capability::StorageBuffer16BitAccess: return on.v11.storageBuffer16BitAccess;
-    case Capability::StoragePushConstant16:  // or spilled, see below
+    case Capability::StoragePushConstant16:  // otherwise the parameters spill, see below
       return on.v11.storagePushConstant16 || on.v11.storageBuffer16BitAccess;
     case Capability::StorageBuffer8BitAccess: return on.v12.storageBuffer8BitAccess;
     case Capability::StoragePushConstant8:
@@ -104,10 +104,10 @@ Result<void> check_descriptor(const Module& module, const Variable& variable,
       variable.storage == StorageClass::StorageBuffer ||
       (variable.storage == StorageClass::Uniform && module.decoration(pointee).buffer_block);
   if (!is_buffer || module.type(pointee).kind != Type::Kind::structure)
-    return refused("for something that is not one storage buffer");
+    return refused("for a resource that is not a storage buffer");
   for (const device::Passing& passing : artefact.passing)
     if (passing.kind == device::Passing::Kind::descriptor && passing.binding == binding) return {};
-  return refused("which none of its parameters is bound to");
+  return refused("which has no parameter");
 }
 
 /// Returns the largest offset of a member of the push-constant block.
@@ -124,12 +124,10 @@ Result<void> check_workgroup(const Module& module, const spirv::EntryPoint& entr
   const Extent3 size = module.workgroup(entry).size.value_or(artefact.workgroup);
   const Limits& limits = physical.info.limits;
   if (size != artefact.workgroup)
-    return Error(
-        Errc::compile_failed,
-        base::text(
-            "The workgroup of kernel '{}' ({} x {} x {}) is not the one its SPIR-V declares ({} x {} x {}).",
-            artefact.kernel, artefact.workgroup.x, artefact.workgroup.y, artefact.workgroup.z, size.x, size.y,
-            size.z));
+    return Error(Errc::compile_failed, base::text("The workgroup of kernel '{}' ({} x {} x {}) is not the "
+                                                  "workgroup that its SPIR-V declares ({} x {} x {}).",
+                                                  artefact.kernel, artefact.workgroup.x, artefact.workgroup.y,
+                                                  artefact.workgroup.z, size.x, size.y, size.z));
   const struct {
     const char* what;
     std::uint64_t wanted, limit;
@@ -153,14 +151,15 @@ Result<Module> read_spirv(const device::Artefact& artefact, const PhysicalDevice
     return Error(Errc::compile_failed, base::text("The SPIR-V of kernel '{}' {}", artefact.kernel, why));
   };
   if (artefact.code.size() % 4 != 0)
-    return refused(base::text("is cut short ({} bytes).", artefact.code.size()));
+    return refused(base::text("is truncated ({} bytes).", artefact.code.size()));
   spirv::Words words(artefact.code.size() / 4);
   std::ranges::copy(artefact.code, std::as_writable_bytes(std::span(words)).begin());
   auto module = Module::parse(std::move(words), artefact.specialization);
   if (!module) return refused(base::text("cannot be read: {}", module.error().sentence()));
   if (const std::uint32_t newest = physical.spirv_version; module->version > newest)
-    return refused(base::text("has version {}.{}, and the device takes up to {}.{}.", module->version >> 16,
-                              module->version >> 8 & 0xff, newest >> 16, newest >> 8 & 0xff));
+    return refused(base::text("has version {}.{}, but the device supports up to {}.{}.",
+                              module->version >> 16, module->version >> 8 & 0xff, newest >> 16,
+                              newest >> 8 & 0xff));
   return module;
 }
 

@@ -42,7 +42,7 @@ bool has(const Names& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Fills in what the driver says of itself and of the device's limits.
+/// Fills in the driver's description and the device's limits.
 void describe_properties(const InstanceTable& vk, std::uint32_t api, PhysicalDevice& physical) {
   VkPhysicalDeviceMaintenance4Properties v13{};
   v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES;
@@ -82,7 +82,7 @@ void describe_properties(const InstanceTable& vk, std::uint32_t api, PhysicalDev
       std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
   l.offset_alignment = static_cast<std::uint32_t>(limits.minStorageBufferOffsetAlignment);
   l.subgroup_size = v11.subgroupSize;
-  // A buffer of ours lies in one allocation.
+  // A buffer needs a single allocation.
   physical.largest_allocation = v11.maxMemoryAllocationSize;
   if (api >= VK_API_VERSION_1_3)
     physical.largest_allocation = std::min<std::uint64_t>(physical.largest_allocation, v13.maxBufferSize);
@@ -111,18 +111,18 @@ void describe_memory(const InstanceTable& vk, const VulkanOptions& options, Phys
 }
 
 std::string why_unusable(const PhysicalDevice& physical, const FeatureChain& offered,
-                         const std::vector<VkQueueFamilyProperties>& families, const Made& made) {
+                         const std::vector<VkQueueFamilyProperties>& families, const AdoptedDevice& adopted) {
   if (const std::string missing = missing_of(offered); !missing.empty())
-    return made.with
-               ? base::text("The host made its device of '{}' without {}, which wye needs.",
+    return adopted.created
+               ? base::text("The application created its device of '{}' without {}, which wye needs.",
                             physical.info.name, missing)
                : base::text("Device '{}' does not offer {}, which wye needs.", physical.info.name, missing);
-  if (made.with && (physical.queue_family >= families.size() ||
-                    (families[physical.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0))
-    return base::text("Queue family {} of '{}' ({} families) does not compute.", physical.queue_family,
-                      physical.info.name, families.size());
+  if (adopted.created && (physical.queue_family >= families.size() ||
+                          (families[physical.queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0))
+    return base::text("Queue family {} of '{}' ({} families) does not support compute.",
+                      physical.queue_family, physical.info.name, families.size());
   if (physical.queue_family == families.size())
-    return base::text("Device '{}' has no queue family that computes.", physical.info.name);
+    return base::text("Device '{}' has no queue family that supports compute.", physical.info.name);
   if (physical.types.device.empty() || physical.types.transfer.empty())
     return base::text("Device '{}' has no memory type that wye can use.", physical.info.name);
   return {};
@@ -142,7 +142,7 @@ std::uint32_t choose_queue_family(const VkQueueFamilyProperties* families, std::
 }
 
 PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::string id,
-                        const VulkanOptions& options, const Made& made) {
+                        const VulkanOptions& options, const AdoptedDevice& adopted) {
   PhysicalDevice physical;
   physical.handle = handle;
   AdapterInfo& info = physical.info;
@@ -152,9 +152,10 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
   VkPhysicalDeviceProperties2 properties{};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   vk.GetPhysicalDeviceProperties2(handle, &properties);
-  // The host may have made its instance for no more than what wye needs.
+  // The application may have created its instance for the minimum version only.
   const std::uint32_t offered_api = properties.properties.apiVersion;
-  const std::uint32_t api = made.with ? std::min(offered_api, VK_MAKE_API_VERSION(0, 1, 2, 0)) : offered_api;
+  const std::uint32_t api =
+      adopted.created ? std::min(offered_api, VK_MAKE_API_VERSION(0, 1, 2, 0)) : offered_api;
   info.name = properties.properties.deviceName;
   info.type = type_of(properties.properties.deviceType);
   info.api = base::text("Vulkan {}.{}.{}", VK_API_VERSION_MAJOR(offered_api),
@@ -167,16 +168,17 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
   describe_properties(vk, api, physical);
   describe_memory(vk, options, physical);
 
-  const Names extensions = made.with
-                               ? Names(made.with->ppEnabledExtensionNames,
-                                       made.with->ppEnabledExtensionNames + made.with->enabledExtensionCount)
-                               : extensions_of(vk, handle);
+  const Names extensions =
+      adopted.created
+          ? Names(adopted.created->ppEnabledExtensionNames,
+                  adopted.created->ppEnabledExtensionNames + adopted.created->enabledExtensionCount)
+          : extensions_of(vk, handle);
   physical.has_memory_budget = has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   physical.has_memory_files = has(extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
   physical.has_semaphore_files = has(extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   FeatureChain offered;
-  if (made.with) {
-    offered = enabled_in(*made.with);
+  if (adopted.created) {
+    offered = enabled_in(*adopted.created);
   } else {
     offered.has_atomic_float = has(extensions, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
     vk.GetPhysicalDeviceFeatures2(handle, offered.link());
@@ -188,9 +190,9 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
   vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, nullptr);
   std::vector<VkQueueFamilyProperties> list(families);
   vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, list.data());
-  physical.queue_family = made.with ? made.queue_family : choose_queue_family(list.data(), families);
+  physical.queue_family = adopted.created ? adopted.queue_family : choose_queue_family(list.data(), families);
 
-  info.reason = why_unusable(physical, offered, list, made);
+  info.reason = why_unusable(physical, offered, list, adopted);
   info.usable = info.reason.empty();
   return physical;
 }

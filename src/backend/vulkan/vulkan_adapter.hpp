@@ -1,5 +1,5 @@
 #pragma once
-/// A physical device: what its driver says of it, and the door to opening it.
+/// Physical devices: their properties, and how they are opened.
 #include <wye/device/adapter.hpp>
 
 #include <cstdint>
@@ -18,42 +18,43 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// What is known of a physical device.
+/// A physical device and its properties.
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   AdapterInfo info;
-  FeatureChain enabled;  ///< what is switched on when it is opened
+  FeatureChain enabled;  ///< the features that are enabled when it is opened
   VkSubgroupFeatureFlags subgroup_operations = 0;
-  std::uint32_t spirv_version = 0;  ///< newest it takes, as in a module's header
+  std::uint32_t spirv_version = 0;  ///< newest supported, as in a module's header
   std::uint32_t queue_family = 0;
   VkPhysicalDeviceMemoryProperties memory{};
   MemoryTypes types;
   bool unified = false;    ///< host and device share their memory
-  std::uint64_t atom = 1;  ///< ranges of memory that is not coherent are flushed in multiples of this
+  std::uint64_t atom = 1;  ///< non-coherent memory is flushed in multiples of this
   std::uint64_t largest_allocation = 0;
   std::uint32_t most_allocations = 0;
   bool has_memory_budget = false;
   bool has_memory_files = false;                ///< VK_KHR_external_memory_fd
   bool has_semaphore_files = false;             ///< VK_KHR_external_semaphore_fd
-  VkPipelineCacheHeaderVersionOne pipelines{};  ///< how what the driver stores of pipelines begins
+  VkPipelineCacheHeaderVersionOne pipelines{};  ///< the header of pipeline caches of the driver
 };
 
-/// Asks a driver about one of its devices. `info.usable` and `info.reason` say whether wye can use it.
-/// Of a device that a host has made already, what it made it with and the family of its queue narrow that down.
-struct Made {
-  const VkDeviceCreateInfo* with = nullptr;
+/// How the application created a device that wye adopts.
+struct AdoptedDevice {
+  const VkDeviceCreateInfo* created = nullptr;  ///< null: wye creates the device
   std::uint32_t queue_family = 0;
 };
+/// Queries a driver about one of its devices. `info.usable` and `info.reason` report whether wye can use it.
 PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::string id,
-                        const VulkanOptions& options, const Made& made = {});
+                        const VulkanOptions& options, const AdoptedDevice& adopted = {});
 
-/// A device that the host has made, with the adapter that gives it: the first lines of what can be wrong with it are here.
-/// Errors: invalid_argument (what is null, or does not belong together), unsupported (what it was made without).
+/// Adopts a device that the application has created. Checks its handles and features first.
+/// Errors: invalid_argument (a handle is null or belongs to another instance), unsupported (a required
+///         feature is off).
 Result<device::Discovered> adopt_device(const NativeDevice& native, std::string id,
                                         const VulkanOptions& options);
 
-/// A queue family that computes and does nothing else, if there is one, so that a desktop's drawing is not
-/// waited for; else any that computes. As many as there are families where none does.
+/// Returns a queue family with compute but without graphics, to avoid waits for a desktop's drawing. If there
+/// is none, returns any family with compute, otherwise `count`.
 std::uint32_t choose_queue_family(const VkQueueFamilyProperties* families, std::uint32_t count);
 
 /// Threads: thread-safe.

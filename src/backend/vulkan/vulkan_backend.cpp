@@ -12,8 +12,8 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// The entry of a backend that has no device.
-std::vector<device::Discovered> nothing(const Error& why) {
+/// Returns the entry of a backend without devices.
+std::vector<device::Discovered> no_devices(const Error& why) {
   device::Discovered entry;
   entry.info.id = "vulkan";
   entry.info.backend = "vulkan";
@@ -30,7 +30,7 @@ class VulkanBackend final : public device::Backend {
 
   std::vector<device::Discovered> discover(const device::BackendOptions& backend) override {
     auto opened = VulkanInstance::open(options_, backend);
-    if (!opened) return nothing(opened.error());
+    if (!opened) return no_devices(opened.error());
     const std::shared_ptr<VulkanInstance> instance = *std::move(opened);
     std::uint32_t count = 0;
     VkResult r = instance->vk.EnumeratePhysicalDevices(instance->handle, &count, nullptr);
@@ -38,10 +38,10 @@ class VulkanBackend final : public device::Backend {
     if (r == VK_SUCCESS && count != 0)
       r = instance->vk.EnumeratePhysicalDevices(instance->handle, &count, handles.data());
     if (r < VK_SUCCESS)
-      return nothing(
-          failure(r, "vkEnumeratePhysicalDevices", "The Vulkan drivers do not say which devices there are."));
+      return no_devices(
+          failure(r, "vkEnumeratePhysicalDevices", "The Vulkan drivers cannot list their devices."));
     handles.resize(count);
-    if (handles.empty()) return nothing(Error(Errc::unavailable, "The Vulkan drivers have no device."));
+    if (handles.empty()) return no_devices(Error(Errc::unavailable, "The Vulkan drivers have no device."));
 
     std::vector<device::Discovered> found;
     for (const VkPhysicalDevice handle : handles) {
@@ -49,11 +49,11 @@ class VulkanBackend final : public device::Backend {
           describe(instance->vk, handle, base::text("vulkan:{}", found.size()), options_);
       device::Discovered& entry = found.emplace_back();
       if (physical.info.usable && backend.isolation == Isolation::partition) {
-        // Own queues would be no part of a device either: it serves them by turns.
+        // Separate queues would not divide a device either: it serves them in turn.
         physical.info.usable = false;
-        physical.info.reason = base::text(
-            "Device '{}' ({}) cannot be divided: Vulkan has no way to use a part of a device only.",
-            physical.info.id, physical.info.name);
+        physical.info.reason =
+            base::text("Device '{}' ({}) cannot be divided: Vulkan cannot use only a part of a device.",
+                       physical.info.id, physical.info.name);
       }
       entry.info = physical.info;
       if (physical.info.usable)

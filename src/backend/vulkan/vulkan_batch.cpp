@@ -22,17 +22,17 @@ Result<void> Batch::write() {
   return {};
 }
 
-void Batch::promise(const std::shared_ptr<VulkanTimeline>& timeline) {
+void Batch::register_downloads(const std::shared_ptr<VulkanTimeline>& timeline) {
   for (const Download& d : downloads)
-    if (d.in_place) d.from->promise({this, d.offset, d.bytes, d.target, timeline, value});
+    if (d.in_place) d.from->add_read({this, d.offset, d.bytes, d.target, timeline, value});
 }
 
 Result<void> Batch::deliver() {
   for (const Download& d : downloads) {
     if (!d.in_place)
       std::memcpy(d.target, d.from->host() + d.offset, d.bytes);
-    else if (auto kept = d.from->keep(this); !kept)
-      return kept;
+    else if (auto completed = d.from->complete_reads(this); !completed)
+      return completed;
   }
   downloads.clear();
   return {};
@@ -40,20 +40,20 @@ Result<void> Batch::deliver() {
 
 void Batch::abandon() noexcept {
   for (const Download& d : downloads)
-    if (d.in_place) d.from->drop(this);
+    if (d.in_place) d.from->discard_reads(this);
   downloads.clear();
 }
 
 void Batch::retire(Staging& from) noexcept {
   abandon();
   uploads.clear();
-  // Releases what `deliver` read: who sees no use any more may write the memory.
+  // Release order: a thread that sees no use may write the memory that `deliver` has read.
   for (const auto& buffer : buffers) buffer->uses.fetch_sub(1, std::memory_order_release);
   buffers.clear();
   recording.reset();
-  waits.clear();  // until now: the driver may be at the semaphores of foreign timelines
+  waits.clear();  // completed until now, because the driver may use the semaphores of foreign timelines
   signals.clear();
-  from.give(staging);
+  from.release(staging);
   sets.reset();
 }
 

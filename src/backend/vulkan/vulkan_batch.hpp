@@ -1,5 +1,5 @@
 #pragma once
-/// One submission on its way: what it uses, and what is left to do when it arrives.
+/// One submission in flight: its resources, and the work that remains when it completes.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,21 +16,21 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// A command buffer and everything it needs until the device is done with it. A lane uses batches again.
+/// A command buffer and all its resources until the device has completed it. A lane reuses batches.
 /// Threads: one thread at a time, with its lane.
 struct Batch : device::PendingSubmission {
   explicit Batch(VulkanDevice& device) : sets(device) {}
 
-  /// A copy to the host that is outstanding.
+  /// A copy to the host that has not happened yet.
   struct Download {
     VulkanBuffer* from = nullptr;  ///< a staging chunk, or the buffer itself
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
     std::byte* target = nullptr;
-    bool in_place = false;  ///< straight out of the buffer
+    bool in_place = false;  ///< directly from the buffer
   };
 
-  /// A copy from the host that is done in place, before the batch is launched.
+  /// A copy from the host in place, before the batch is launched.
   struct Upload {
     VulkanBuffer* to = nullptr;
     std::uint64_t offset = 0;
@@ -38,22 +38,22 @@ struct Batch : device::PendingSubmission {
     const std::byte* source = nullptr;
   };
 
-  /// Counts this batch among the uses of a buffer, once, and keeps it.
+  /// Counts this batch once in the uses of a buffer, and keeps the buffer alive.
   void use(VulkanBuffer& buffer, const std::shared_ptr<device::Retained>& handle);
-  /// Does the uploads that are done in place.
+  /// Performs the uploads in place.
   Result<void> write();
-  /// Announces the downloads that are done in place.
-  void promise(const std::shared_ptr<VulkanTimeline>& timeline);
-  /// Does all downloads: `value` has been reached.
+  /// Registers the downloads in place with their buffers.
+  void register_downloads(const std::shared_ptr<VulkanTimeline>& timeline);
+  /// Performs all downloads. `value` has been reached.
   Result<void> deliver();
-  /// Gives up all downloads.
+  /// Discards all downloads.
   void abandon() noexcept;
-  /// Lets go of everything: the device is done, or never began.
+  /// Releases all resources. The device has completed the batch, or never began it.
   void retire(Staging& staging) noexcept;
 
   VkCommandBuffer commands = VK_NULL_HANDLE;
-  bool has_commands = false;  ///< else the device has nothing to do in it
-  std::uint64_t serial = 0;   ///< different for every submission of the device
+  bool has_commands = false;  ///< false: the device has no work in it
+  std::uint64_t serial = 0;   ///< unique among the submissions of the device
   std::shared_ptr<const device::Recording> recording;
   std::vector<std::shared_ptr<VulkanBuffer>> buffers;
   std::vector<device::TimelinePoint> signals;  ///< foreign timelines

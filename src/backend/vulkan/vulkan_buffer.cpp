@@ -27,8 +27,8 @@ VulkanBuffer::VulkanBuffer(std::shared_ptr<VulkanDevice> device, Bytes bytes, de
                            device::MemoryCharge charge)
     : BufferBase(std::move(device), bytes, std::move(charge)), use_(use) {}
 
-/// Makes a VkBuffer of this size, without memory.
-Result<void> VulkanBuffer::make() {
+/// Creates a VkBuffer of this size, without memory.
+Result<void> VulkanBuffer::create_handle() {
   VulkanDevice& device = vulkan();
   const VkExternalMemoryBufferCreateInfo external{
       .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
@@ -45,18 +45,18 @@ Result<void> VulkanBuffer::make() {
       .pQueueFamilyIndices = nullptr};
   VkBuffer made = VK_NULL_HANDLE;
   if (const VkResult r = device.vk.CreateBuffer(device.handle(), &info, nullptr, &made); r != VK_SUCCESS)
-    return not_made(r, "vkCreateBuffer");
+    return creation_error(r, "vkCreateBuffer");
   handle_ = made;
   return {};
 }
 
-Error VulkanBuffer::not_made(VkResult result, const char* api) {
+Error VulkanBuffer::creation_error(VkResult result, const char* api) {
   return vulkan().failed(
       result, api,
-      base::text("Device '{}' cannot make a buffer ({} bytes) now.", vulkan().info().id, bytes().count));
+      base::text("Device '{}' cannot create a buffer ({} bytes) now.", vulkan().info().id, bytes().count));
 }
 
-void VulkanBuffer::ask_address() {
+void VulkanBuffer::query_address() {
   const VkBufferDeviceAddressInfo address{
       .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .pNext = nullptr, .buffer = handle_};
   address_ = vulkan().vk.GetBufferDeviceAddress(vulkan().handle(), &address);
@@ -64,17 +64,17 @@ void VulkanBuffer::ask_address() {
 
 Result<void> VulkanBuffer::bind() {
   VulkanDevice& device = vulkan();
-  if (auto made = make(); !made) return made;
+  if (auto made = create_handle(); !made) return made;
   VkMemoryRequirements needs{};
   device.vk.GetBufferMemoryRequirements(device.handle(), handle_, &needs);
-  auto memory = device.heap().take(needs, use_);
+  auto memory = device.heap().allocate_range(needs, use_);
   if (!memory) return std::move(memory).error();
   memory_ = *memory;
   if (const VkResult r =
           device.vk.BindBufferMemory(device.handle(), handle_, memory_.block->memory, memory_.offset);
       r != VK_SUCCESS)
-    return not_made(r, "vkBindBufferMemory");
-  ask_address();
+    return creation_error(r, "vkBindBufferMemory");
+  query_address();
 
   const bool shared = use_ == device::MemoryUse::transfer || device.physical().unified;
   mapped_ = shared ? memory_.host() : nullptr;
@@ -87,10 +87,10 @@ Result<void> VulkanBuffer::bind() {
 
 VulkanBuffer::~VulkanBuffer() {
   VulkanDevice& device = vulkan();
-  if (handle_ != VK_NULL_HANDLE && hosts_.buffer == 0)
+  if (handle_ != VK_NULL_HANDLE && adopted_.buffer == 0)
     device.vk.DestroyBuffer(device.handle(), handle_, nullptr);
-  if (memory_.block) device.heap().give(memory_);
-  device.heap().give_alone(alone_);
+  if (memory_.block) device.heap().free_range(memory_);
+  device.heap().free_dedicated(dedicated_);
   if (release_) release_();
 }
 
@@ -113,18 +113,18 @@ Result<void> VulkanBuffer::sync(std::uint64_t offset, std::uint64_t bytes, bool 
       base::text("A copy ({} bytes) between host and device '{}' failed.", bytes, device.info().id));
 }
 
-void VulkanBuffer::promise(Read read) {
+void VulkanBuffer::add_read(Read read) {
   const std::lock_guard lock(reads_mutex_);
   reads_.push_back(std::move(read));
-  promised_.store(reads_.size(), std::memory_order_release);
+  pending_reads_.store(reads_.size(), std::memory_order_release);
 }
 
-Result<void> VulkanBuffer::keep(const void* owner) {
+Result<void> VulkanBuffer::complete_reads(const void* owner) {
   const std::lock_guard lock(reads_mutex_);
   return do_reads(owner);
 }
 
-/// Does the reads of `owner`, in order, and forgets them. Stops at one that fails.
+/// Performs and removes the reads of `owner`, in order. Stops at the first failure.
 Result<void> VulkanBuffer::do_reads(const void* owner) {
   for (auto read = reads_.begin(); read != reads_.end();) {
     if (read->owner != owner) {
@@ -134,31 +134,31 @@ Result<void> VulkanBuffer::do_reads(const void* owner) {
     if (auto seen = invalidate(read->offset, read->bytes); !seen) return seen;
     std::memcpy(read->target, mapped_ + read->offset, read->bytes);
     read = reads_.erase(read);
-    promised_.store(reads_.size(), std::memory_order_release);
+    pending_reads_.store(reads_.size(), std::memory_order_release);
   }
   return {};
 }
 
-void VulkanBuffer::drop(const void* owner) noexcept {
+void VulkanBuffer::discard_reads(const void* owner) noexcept {
   const std::lock_guard lock(reads_mutex_);
   reads_.erase(
       std::remove_if(reads_.begin(), reads_.end(), [&](const Read& read) { return read.owner == owner; }),
       reads_.end());
-  promised_.store(reads_.size(), std::memory_order_release);
+  pending_reads_.store(reads_.size(), std::memory_order_release);
 }
 
-Result<void> VulkanBuffer::settle() {
-  hurried_.store(true, std::memory_order_relaxed);
-  while (has_promises()) {
+Result<void> VulkanBuffer::complete_all_reads() {
+  prefers_staging_.store(true, std::memory_order_relaxed);
+  while (has_pending_reads()) {
     Read next;
     {
       const std::lock_guard lock(reads_mutex_);
       if (reads_.empty()) break;
       next = reads_.front();
     }
-    // Only what has been given to the driver is promised: this ends without anybody's help.
+    // Only submitted work has pending reads, so this wait ends without another call.
     if (auto reached = next.timeline->wait(next.value, Instant::max()); !reached) return reached;
-    if (auto kept = keep(next.owner); !kept) return kept;
+    if (auto completed = complete_reads(next.owner); !completed) return completed;
   }
   return {};
 }

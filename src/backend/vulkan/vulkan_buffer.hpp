@@ -1,5 +1,5 @@
 #pragma once
-/// Memory of one device.
+/// Buffers in the memory of one device.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,25 +17,26 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// A VkBuffer in a piece of a block. Where the host reaches its memory, uploads and downloads are plain
-/// copies; this class knows when they may be.
+/// A VkBuffer in a range of a memory block. If its memory is mapped, the host uploads and downloads in place.
+/// This class tracks when it may.
 class VulkanBuffer final : public device::BufferBase {
  public:
   /// Errors: out_of_memory, over_budget, device_lost.
   static Result<std::shared_ptr<VulkanBuffer>> create(std::shared_ptr<VulkanDevice> device,
                                                       const device::BufferRequest& request);
-  /// A buffer over the host's own VkBuffer, or memory. The host's address of it is not known: copies are staged.
+  /// Adopts a VkBuffer or memory of the application. Copies are staged, because its host address is not
+  /// known.
   /// Errors: invalid_argument, out_of_memory, device_lost.
   static Result<std::shared_ptr<VulkanBuffer>> adopt(std::shared_ptr<VulkanDevice> device,
                                                      const NativeMemory& memory, Release release);
-  /// A buffer in memory that another driver opens, or, where `opened` is given, has made. Copies are staged: the host does
-  /// not know what the other device does to it.
-  /// Errors: unsupported, out_of_memory, device_lost; then `opened` is as it was.
+  /// Creates a buffer in memory that another driver opens, or opens `opened`, which another driver has
+  /// created. Copies are staged, because the host cannot track accesses of the other device.
+  /// Errors: unsupported, out_of_memory, device_lost; `opened` is then unchanged.
   static Result<std::shared_ptr<VulkanBuffer>> share(std::shared_ptr<VulkanDevice> device, Bytes bytes,
                                                      device::SharedMemory* opened);
-  /// What another driver opens it by.
+  /// Returns the file by which another driver opens the memory.
   Result<device::SharedMemory> file();
-  /// What every one of them is for.
+  /// The usage of all buffers.
   static constexpr VkBufferUsageFlags usage =
       VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
       VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
@@ -46,23 +47,22 @@ class VulkanBuffer final : public device::BufferBase {
   std::uint64_t address() const noexcept override { return address_; }
   std::byte* host() const noexcept override { return coherent_ ? mapped_ : nullptr; }
   VkBuffer handle() const noexcept { return handle_; }
-  /// Where it lies.
+  /// Returns its handles and its location in memory.
   NativeMemory native() const;
-  /// Where the host may copy to and from, or null: then copies are staged.
+  /// Returns the mapped memory; null if copies are staged.
   std::byte* mapped() const noexcept { return mapped_; }
-  /// Makes what the host wrote there visible to the device; the other way round. Nothing to do for coherent
-  /// memory.
+  /// Makes writes of the host visible to the device (`flush`), or the reverse (`invalidate`). Does nothing
+  /// for coherent memory.
   Result<void> flush(std::uint64_t offset, std::uint64_t bytes) { return sync(offset, bytes, true); }
   Result<void> invalidate(std::uint64_t offset, std::uint64_t bytes) { return sync(offset, bytes, false); }
 
-  /// Submissions that use this buffer and have not been retired by their lane. While there is one, the host
-  /// must not write the memory itself.
+  /// The number of submissions that use this buffer and are not retired. While it is not 0, the host must not
+  /// write the memory.
   std::atomic<std::uint32_t> uses{0};
-  /// The submission that counted itself last, so that it does so once.
+  /// The last submission in `uses`. Each submission counts once.
   std::atomic<std::uint64_t> last_user{0};
 
-  /// A download that the host will do by itself, straight out of this memory, once `timeline` has reached
-  /// `value`.
+  /// A download that the host performs in place once `timeline` has reached `value`.
   struct Read {
     const void* owner = nullptr;
     std::uint64_t offset = 0;
@@ -71,33 +71,34 @@ class VulkanBuffer final : public device::BufferBase {
     std::shared_ptr<VulkanTimeline> timeline;
     std::uint64_t value = 0;
   };
-  void promise(Read read);
-  /// Whether there are any: then nothing may write the memory before `settle`.
-  bool has_promises() const noexcept { return promised_.load(std::memory_order_acquire) != 0; }
-  /// Whether somebody has written it before its downloads were waited for: then staging lets both go on.
-  bool is_hurried() const noexcept { return hurried_.load(std::memory_order_relaxed); }
-  /// Does those of `owner`, whose value has been reached; those that were done meanwhile stay done.
-  Result<void> keep(const void* owner);
-  /// Forgets those of `owner`; their targets are not written any more when this returns.
-  void drop(const void* owner) noexcept;
-  /// Waits for and does all of them, whoever's they are: for who is about to write the memory.
-  Result<void> settle();
+  void add_read(Read read);
+  /// Returns whether reads are pending. Nothing may then write the memory before `complete_all_reads`.
+  bool has_pending_reads() const noexcept { return pending_reads_.load(std::memory_order_acquire) != 0; }
+  /// Returns whether the buffer was ever written while reads were pending. Later downloads are then staged,
+  /// so that writes need not wait.
+  bool prefers_staging() const noexcept { return prefers_staging_.load(std::memory_order_relaxed); }
+  /// Performs the pending reads of `owner`, whose value has been reached.
+  Result<void> complete_reads(const void* owner);
+  /// Discards the pending reads of `owner`. Their targets are not written after this returns.
+  void discard_reads(const void* owner) noexcept;
+  /// Waits for all pending reads and performs them. Called before a write.
+  Result<void> complete_all_reads();
 
  private:
   Result<void> bind();
-  Result<void> make();
+  Result<void> create_handle();
   Result<void> use(const NativeMemory& memory);
   Result<void> bind_shared(device::SharedMemory* opened);
-  void ask_address();
-  Error not_made(VkResult result, const char* api);
+  void query_address();
+  Error creation_error(VkResult result, const char* api);
   Result<void> sync(std::uint64_t offset, std::uint64_t bytes, bool to_device);
   Result<void> do_reads(const void* owner);
   VulkanDevice& vulkan() const noexcept { return static_cast<VulkanDevice&>(*device()); }
 
   VkBuffer handle_ = VK_NULL_HANDLE;
-  MemoryRange memory_;            // without a block where the memory is the host's
-  NativeMemory hosts_;            // what the host brought
-  std::list<MemoryBlock> alone_;  // of one that is shared
+  MemoryRange memory_;                // without a block if the memory is adopted
+  NativeMemory adopted_;              // memory of the application
+  std::list<MemoryBlock> dedicated_;  // the block of a shared buffer
   bool is_shared_ = false;
   bool is_dedicated_ = false;
   Release release_;
@@ -105,10 +106,10 @@ class VulkanBuffer final : public device::BufferBase {
   std::byte* mapped_ = nullptr;
   bool coherent_ = true;
   device::MemoryUse use_;
-  std::mutex reads_mutex_;  // held during the copies too: who wants it wants them done
+  std::mutex reads_mutex_;  // held during the copies too: its users wait for them anyway
   std::vector<Read> reads_;
-  std::atomic<std::size_t> promised_{0};
-  std::atomic<bool> hurried_{false};
+  std::atomic<std::size_t> pending_reads_{0};
+  std::atomic<bool> prefers_staging_{false};
 };
 
 }  // namespace vulkan

@@ -19,7 +19,7 @@ DescriptorSets::~DescriptorSets() {
   for (const Pool& pool : pools_) device_.vk.DestroyDescriptorPool(device_.handle(), pool.handle, nullptr);
 }
 
-Result<VkDescriptorSet> DescriptorSets::take(const VulkanExecutable& executable) {
+Result<VkDescriptorSet> DescriptorSets::allocate(const VulkanExecutable& executable) {
   const auto count = static_cast<std::uint32_t>(executable.bindings().size());
   if (pools_.empty() || pools_.back().sets_left == 0 || pools_.back().descriptors_left < count)
     if (auto grown = grow(count); !grown) return std::move(grown).error();
@@ -33,7 +33,7 @@ Result<VkDescriptorSet> DescriptorSets::take(const VulkanExecutable& executable)
   VkDescriptorSet set = VK_NULL_HANDLE;
   if (const VkResult r = device_.vk.AllocateDescriptorSets(device_.handle(), &info, &set); r != VK_SUCCESS)
     return device_.failed(r, "vkAllocateDescriptorSets",
-                          base::text("Device '{}' gives no descriptor set.", device_.info().id));
+                          base::text("Device '{}' cannot allocate a descriptor set.", device_.info().id));
   --pool.sets_left;
   pool.descriptors_left -= count;
   return set;
@@ -57,14 +57,14 @@ Result<void> DescriptorSets::grow(std::uint32_t descriptors) {
   if (const VkResult r = device_.vk.CreateDescriptorPool(device_.handle(), &info, nullptr, &pool.handle);
       r != VK_SUCCESS)
     return device_.failed(r, "vkCreateDescriptorPool",
-                          base::text("Device '{}' gives no descriptor pool.", device_.info().id));
+                          base::text("Device '{}' cannot create a descriptor pool.", device_.info().id));
   pools_.push_back(pool);
   return {};
 }
 
 void DescriptorSets::reset() noexcept {
   if (pools_.empty()) return;
-  const auto last = pools_.end() - 1;  // the largest: enough for as much again
+  const auto last = pools_.end() - 1;  // the largest pool suffices for as many sets
   for (auto pool = pools_.begin(); pool != last; ++pool)
     device_.vk.DestroyDescriptorPool(device_.handle(), pool->handle, nullptr);
   pools_.erase(pools_.begin(), last);

@@ -9,7 +9,7 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Hands out descriptor sets until it is reset. Pools grow as sets are needed and are used again.
+/// Allocates descriptor sets until it is reset. Creates larger pools on demand and reuses them.
 /// Threads: one thread at a time.
 class DescriptorSets {
  public:
@@ -18,10 +18,10 @@ class DescriptorSets {
   DescriptorSets(const DescriptorSets&) = delete;
   DescriptorSets& operator=(const DescriptorSets&) = delete;
 
-  /// A set of the executable's layout, unwritten.
+  /// Returns an unwritten set with the executable's layout.
   /// Errors: out_of_memory, device_lost.
-  Result<VkDescriptorSet> take(const VulkanExecutable& executable);
-  /// Makes all sets free again: the device is done with them.
+  Result<VkDescriptorSet> allocate(const VulkanExecutable& executable);
+  /// Frees all sets. The device must have finished with them.
   void reset() noexcept;
 
  private:

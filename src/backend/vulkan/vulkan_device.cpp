@@ -57,11 +57,11 @@ Result<void> VulkanDevice::create() {
   VkDevice device = VK_NULL_HANDLE;
   if (const VkResult r = driver.CreateDevice(physical_.handle, &info, nullptr, &device); r != VK_SUCCESS) {
     const std::string sentence =
-        base::text("The driver of '{}' ({}) does not open the device.", this->info().id, this->info().name);
+        base::text("The driver of '{}' ({}) cannot open the device.", this->info().id, this->info().name);
     return r == VK_ERROR_DEVICE_LOST ? lose("vkCreateDevice") : failure(r, "vkCreateDevice", sentence);
   }
   if (auto used = use(device, VK_NULL_HANDLE, {}); !used) {
-    // Without its table the device can only be ended through the instance.
+    // The device has no function table yet, so vkDestroyDevice comes from the instance.
     if (const auto destroy = driver.GetDeviceProcAddr(device, "vkDestroyDevice"))
       reinterpret_cast<PFN_vkDestroyDevice>(destroy)(device, nullptr);
     return used;
@@ -69,7 +69,7 @@ Result<void> VulkanDevice::create() {
   return {};
 }
 
-/// Takes a VkDevice into use, with a queue of it or, where that is null, the first of its family.
+/// Begins to use a VkDevice, with `queue` or, if it is null, the first queue of its family.
 Result<void> VulkanDevice::use(VkDevice device, VkQueue queue, const NativeLock& lock) {
   auto table = load_device(instance_->vk, device, instance_->wrap);
   if (!table) return std::move(table).error();
@@ -84,11 +84,11 @@ Result<void> VulkanDevice::use(VkDevice device, VkQueue queue, const NativeLock&
 VulkanDevice::~VulkanDevice() {
   waiter_.end();
   if (handle_ == VK_NULL_HANDLE) return;
-  // Of the host's own, other queues are nobody's business here; the lanes have waited for what was theirs.
-  if (!lost() && !is_hosts_) vk.DeviceWaitIdle(handle_);
+  // An adopted device may have other queues in use. The lanes have waited for their own work.
+  if (!lost() && !is_adopted_) vk.DeviceWaitIdle(handle_);
   memory_.reset();
   if (const VkPipelineCache last = pipelines_) vk.DestroyPipelineCache(handle_, last, nullptr);
-  if (!is_hosts_) vk.DestroyDevice(handle_, nullptr);
+  if (!is_adopted_) vk.DestroyDevice(handle_, nullptr);
 }
 
 std::span<const std::string_view> VulkanDevice::languages() const noexcept {
@@ -111,7 +111,7 @@ MemoryInfo VulkanDevice::memory() {
     properties.pNext = &budget;
     instance_->vk.GetPhysicalDeviceMemoryProperties2(physical_.handle, &properties);
     const std::uint64_t all = budget.heapBudget[heap], gone = budget.heapUsage[heap];
-    // What the driver gave and nobody has taken is available too.
+    // Allocated blocks may have free ranges, which are available too.
     memory.available = Bytes{(all > gone ? all - gone : 0) + use.held - use.taken};
   }
   return memory;
@@ -122,7 +122,7 @@ Result<VkPipelineCache> VulkanDevice::pipelines() {
   return make_pipelines({});
 }
 
-/// Threads may come to it at once: one of them wins.
+/// Several threads may create the cache at the same time. The first cache stays.
 Result<VkPipelineCache> VulkanDevice::make_pipelines(std::span<const std::byte> code) {
   const VkPipelineCacheCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
                                        .pNext = nullptr,
@@ -144,7 +144,7 @@ Result<std::vector<std::byte>> VulkanDevice::driver_code() {
   const VkPipelineCache cache = pipelines_;
   if (cache == VK_NULL_HANDLE) return code;
   VkResult r = VK_INCOMPLETE;
-  // It may grow between the two calls.
+  // The cache may grow between the two calls.
   for (int tries = 0; r == VK_INCOMPLETE && tries < 4; ++tries) {
     if (const Error* gone = lost()) return *gone;
     std::size_t bytes = 0;
@@ -157,17 +157,17 @@ Result<std::vector<std::byte>> VulkanDevice::driver_code() {
   if (r == VK_SUCCESS) return code;
   if (r == VK_INCOMPLETE) return std::vector<std::byte>();
   return failed(r, "vkGetPipelineCacheData",
-                base::text("The driver of device '{}' does not say what it made of kernels.", info().id));
+                base::text("The driver of device '{}' cannot return its compiled kernels.", info().id));
 }
 
 Result<void> VulkanDevice::preload(std::span<const std::byte> code) {
   if (const Error* gone = lost()) return *gone;
-  // Drivers have crashed on data of others.
+  // Drivers have crashed on data of other drivers.
   if (code.size() < sizeof(physical_.pipelines) ||
       std::memcmp(code.data(), &physical_.pipelines, sizeof(physical_.pipelines)) != 0)
-    return Error(
-        Errc::corrupt,
-        base::text("What is stored for the driver of device '{}' was not written by it.", info().id));
+    return Error(Errc::corrupt,
+                 base::text("The data stored for the driver of device '{}' was not written by this driver.",
+                            info().id));
   if (pipelines_ != VK_NULL_HANDLE) return {};
   auto made = make_pipelines(code);
   if (!made) return std::move(made).error();
@@ -211,7 +211,7 @@ const Error& VulkanDevice::lose(const char* api, Place place) noexcept {
     if (!lost()) {
       try {
         lost_error_ = failure(VK_ERROR_DEVICE_LOST, api, lost_error_.sentence(), place);
-      } catch (...) {  // no memory for the details: it is lost all the same
+      } catch (...) {  // no memory for the details; the device is lost nevertheless
       }
       lost_.store(&lost_error_, std::memory_order_release);
     }

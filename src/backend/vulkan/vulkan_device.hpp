@@ -33,15 +33,15 @@ struct LaneWork;
 /// Threads: thread-safe.
 class VulkanDevice final : public device::DeviceBase, private device::NativeInterop {
  public:
-  /// Errors: unavailable, unsupported, out_of_memory: with what the driver said.
+  /// Errors: unavailable, unsupported, out_of_memory, with the driver's code.
   static Result<std::shared_ptr<VulkanDevice>> open(std::shared_ptr<VulkanInstance> instance,
                                                     const PhysicalDevice& physical,
                                                     const VulkanOptions& options);
-  /// The same of a VkDevice that the host has made and keeps.
+  /// Adopts a VkDevice of the application, which keeps it.
   static Result<std::shared_ptr<VulkanDevice>> adopt(std::shared_ptr<VulkanInstance> instance,
                                                      const PhysicalDevice& physical,
                                                      const VulkanOptions& options, const NativeDevice& host);
-  /// Lanes, buffers and executables have ended: each keeps its device alive.
+  /// Lanes, buffers and executables have ended, because each keeps its device alive.
   ~VulkanDevice() override;
 
   std::span<const std::string_view> languages() const noexcept override;
@@ -58,7 +58,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
 
   DeviceTable vk;
   VkDevice handle() const noexcept { return handle_; }
-  /// What the driver remembers of pipelines; null where it has no memory for that: it only saves time.
+  /// Returns the driver's pipeline cache; null if the driver has no memory for it. The cache only saves time.
   /// Errors: device_lost.
   Result<VkPipelineCache> pipelines();
   const PhysicalDevice& physical() const noexcept { return physical_; }
@@ -66,21 +66,22 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   VulkanQueue& queue() noexcept { return *queue_; }
   device::PendingSubmissions& pending() noexcept { return pending_; }
   VulkanMemory& heap() noexcept { return *memory_; }
-  /// Whether buffers that another driver has too must have their memory for themselves.
-  /// Errors: unsupported: what the driver cannot of `wanted`.
+  /// Returns whether shared buffers need dedicated memory.
+  /// Errors: unsupported (the driver lacks a feature of `wanted`).
   Result<bool> shares_buffers(VkExternalMemoryFeatureFlags wanted) const;
-  /// Errors: unsupported: why it gives no timeline to another driver.
+  /// Checks that timelines can be shared with another driver.
+  /// Errors: unsupported.
   Result<void> shares_timelines() const;
-  /// A number that no other submission of this device has; 1 at least.
+  /// Returns a number, at least 1, that no other submission of this device has.
   std::uint64_t next_serial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::shared_ptr<VulkanDevice> self() { return std::static_pointer_cast<VulkanDevice>(shared_from_this()); }
 
-  /// The work of lanes that have ended. It holds this device.
+  /// Returns the unfinished work of lanes that have ended. It keeps this device alive.
   device::UnfinishedWork<LaneWork>& unfinished() noexcept { return unfinished_; }
 
-  /// The error of a driver's call that failed. VK_ERROR_DEVICE_LOST ends the device.
+  /// Makes the error of a failed driver call. VK_ERROR_DEVICE_LOST ends the device.
   Error failed(VkResult result, const char* api, std::string sentence, Place place = Place::here());
-  /// Ends the device: from now on everything on it answers the error that this gives.
+  /// Marks the device as lost. All later calls return the error that this returns.
   const Error& lose(const char* api, Place place = Place::here()) noexcept;
 
  private:
@@ -105,7 +106,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   PhysicalDevice physical_;
   VulkanOptions options_;
   VkDevice handle_ = VK_NULL_HANDLE;
-  bool is_hosts_ = false;  // the host ends it
+  bool is_adopted_ = false;  // the application destroys it
   device::TimelineWaiter waiter_{"wye-vk-wait", device::TimelineWaiter::Sleep::in_driver};
   device::PendingSubmissions pending_{*this, waiter_};
   std::optional<VulkanQueue> queue_;
@@ -114,7 +115,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   std::atomic<VkPipelineCache> pipelines_{VK_NULL_HANDLE};
   device::UnfinishedWork<LaneWork> unfinished_;
   std::mutex lost_mutex_;
-  Error lost_error_;  // as it will be given; written once, under the mutex
+  Error lost_error_;  // written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};
 };
 

@@ -7,7 +7,7 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// Puts a function into its place in a table; false where there is none.
+/// Writes a function to a table. Returns false if the function is null.
 template <class Function>
 bool put(Function& place, const char* name, PFN_vkVoidFunction real, const Wrap& wrap) {
   if (real && wrap) real = wrap(name, real);

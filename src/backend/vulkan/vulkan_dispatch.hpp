@@ -1,5 +1,5 @@
 #pragma once
-/// The driver's functions, as tables of our own: no symbol of the loader is linked, none is global.
+/// The driver's functions, in tables. No symbol of the loader is linked or global.
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
 #endif
@@ -13,12 +13,12 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Gives the function that is called instead of `real`, the driver's function `name`. Tests make calls fail
-/// with it.
+/// Returns the function to call instead of `real`, the driver's function `name`. Tests use it to make calls
+/// fail.
 using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidFunction real)>;
 
 // clang-format off
-/// What the loader answers without an instance.
+/// The loader's functions that need no instance.
 #define WYE_VULKAN_LOADER_FUNCTIONS(X) \
   X(EnumerateInstanceVersion) X(EnumerateInstanceLayerProperties) X(EnumerateInstanceExtensionProperties) \
   X(CreateInstance)
@@ -29,7 +29,7 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
   X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceExternalBufferProperties) \
   X(GetPhysicalDeviceExternalSemaphoreProperties) X(CreateDevice) X(GetDeviceProcAddr)
 
-/// Present only where VK_EXT_debug_utils is enabled.
+/// Present only if VK_EXT_debug_utils is enabled.
 #define WYE_VULKAN_MESSAGE_FUNCTIONS(X) \
   X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
 
@@ -48,7 +48,7 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
   X(CmdDispatchBase) \
   X(CreateSemaphore) X(DestroySemaphore) X(GetSemaphoreCounterValue) X(WaitSemaphores) X(SignalSemaphore)
 
-/// Present only where VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd is enabled.
+/// Present only if VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd is enabled.
 #define WYE_VULKAN_SHARING_FUNCTIONS(X) \
   X(GetMemoryFdKHR) X(GetSemaphoreFdKHR)
 // clang-format on
@@ -68,7 +68,7 @@ struct DeviceTable {
 };
 #undef WYE_VULKAN_MEMBER
 
-/// Errors: unavailable, naming the function that is missing.
+/// Errors: unavailable, naming the missing function.
 Result<LoaderTable> load_loader(PFN_vkGetInstanceProcAddr get, const Wrap& wrap);
 Result<InstanceTable> load_instance(const LoaderTable& loader, VkInstance instance, const Wrap& wrap);
 Result<DeviceTable> load_device(const InstanceTable& instance, VkDevice device, const Wrap& wrap);

@@ -12,8 +12,8 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// Downloads at least this large are done in place even where the buffer has been written before its
-/// downloads were waited for: one copy more costs more than to wait for them then.
+/// Downloads of at least this size are always done in place, even if the buffer prefers staging. From this
+/// size, an additional copy costs more than a wait.
 constexpr std::uint64_t large_download = 1u << 20;
 
 constexpr VkPipelineStageFlags device_stages =
@@ -58,7 +58,7 @@ Result<void> Encoder::encode(const device::Command& command) {
   assert(first.bytes == second.bytes);
   const std::uint64_t bytes = first.bytes;
   if (bytes == 0) return {};
-  // An upload in place is over before the device begins; everything else is a use.
+  // An upload in place completes before the device begins. All other commands are uses of the buffer.
   if (command.kind == Kind::upload && ready_ && first.buffer->mapped() &&
       first.buffer->uses.load(std::memory_order_acquire) == 0) {
     batch_->uploads.push_back({first.buffer, first.offset, bytes, command.source});
@@ -84,16 +84,16 @@ Encoder::Range Encoder::range_of(const Operand& operand) const {
   return {static_cast<VulkanBuffer*>(view.buffer), view.offset, view.bytes};
 }
 
-/// An upload through staging memory, in pieces. What leads a recording goes ahead part by part, so that an
-/// upload of any size needs no more staging memory than the budget.
+/// Uploads through staging memory, in pieces. Uploads at the beginning of a recording are launched in parts,
+/// so any size fits the staging budget.
 Result<void> Encoder::upload(const std::byte* source, const Range& to, const Operand& operand) {
   if (auto settled = before_write(*to.buffer); !settled) return settled;
   for (std::uint64_t done = 0; done < to.bytes;) {
     if (leading_ && ready_ && lane_.staging_.is_enough(batch_->staging)) {
-      if (auto ahead = go_ahead(); !ahead) return ahead;
+      if (auto ahead = launch_part(); !ahead) return ahead;
       batch_->use(*to.buffer, operand.object);
     }
-    auto piece = lane_.staging_.take(batch_->staging, to.bytes - done, 16, false);
+    auto piece = lane_.staging_.allocate(batch_->staging, to.bytes - done, 16, false);
     if (!piece) return std::move(piece).error();
     std::memcpy(piece->host(), source + done, piece->bytes);
     if (auto begun = before_command(); !begun) return begun;
@@ -103,7 +103,7 @@ Result<void> Encoder::upload(const std::byte* source, const Range& to, const Ope
   return {};
 }
 
-Result<void> Encoder::go_ahead() {
+Result<void> Encoder::launch_part() {
   if (auto finished = finish(); !finished) return finished;
   begun_ = false;
   auto next = lane_.launch_part(*std::exchange(batch_, nullptr));
@@ -118,7 +118,7 @@ Result<void> Encoder::go_ahead() {
 Result<void> Encoder::download(const Range& from, std::byte* target) {
   const bool in_place =
       ready_ && from.buffer->mapped() &&
-      (submission_.caller_waits || !from.buffer->is_hurried() || from.bytes >= large_download);
+      (submission_.caller_waits || !from.buffer->prefers_staging() || from.bytes >= large_download);
   if (!in_place) return stage_download(from, target);
   batch_->downloads.push_back({from.buffer, from.offset, from.bytes, target, true});
   return {};
@@ -126,7 +126,7 @@ Result<void> Encoder::download(const Range& from, std::byte* target) {
 
 Result<void> Encoder::stage_download(const Range& from, std::byte* target) {
   for (std::uint64_t done = 0; done < from.bytes;) {
-    auto piece = lane_.staging_.take(batch_->staging, from.bytes - done, 16, false);
+    auto piece = lane_.staging_.allocate(batch_->staging, from.bytes - done, 16, false);
     if (!piece) return std::move(piece).error();
     if (auto begun = before_command(); !begun) return begun;
     copy_bytes(*from.buffer, from.offset + done, *piece->buffer, piece->offset, piece->bytes);
@@ -150,8 +150,8 @@ Result<void> Encoder::fill(std::uint32_t pattern, const Range& to) {
   return {};
 }
 
-/// Hands memory from one queue family to another, of which one is this queue's and the other means another driver. Each side does
-/// its half.
+/// Transfers memory between this queue's family and the family of other drivers. Each side executes half of
+/// the transfer.
 Result<void> Encoder::transfer(const Range& memory, std::uint32_t from, std::uint32_t to) {
   if (auto begun = before_command(); !begun) return begun;
   const bool is_release = to == VK_QUEUE_FAMILY_EXTERNAL;
@@ -196,8 +196,8 @@ Result<void> Encoder::dispatch(const device::Command& command) {
   return {};
 }
 
-/// Dispatches exactly `groups` workgroups: full rows of as many as x may have, and what is left as the beginning of one more.
-/// No barrier stands between the two: the workgroups of one grid are in no order either.
+/// Dispatches exactly `groups` workgroups: full rows of the largest size in x, then the rest as part of
+/// another row. Needs no barrier between them, because the workgroups of a grid are unordered.
 void Encoder::dispatch_rows(std::uint64_t groups) {
   const std::uint64_t width = device_.info().limits.groups.x;
   const auto rows = static_cast<std::uint32_t>(groups / width),
@@ -206,7 +206,7 @@ void Encoder::dispatch_rows(std::uint64_t groups) {
   if (rest != 0) device_.vk.CmdDispatchBase(batch_->commands, 0, rows, 0, rest, 1, 1);
 }
 
-/// Puts one argument where the kernel looks for it.
+/// Writes one argument to the parameter block or the descriptor set.
 Result<void> Encoder::pass(const VulkanExecutable& executable, std::size_t slot, const Operand& operand) {
   using Passing = device::Passing;
   const Passing& passing = executable.artefact().passing[slot];
@@ -224,7 +224,7 @@ Result<void> Encoder::pass(const VulkanExecutable& executable, std::size_t slot,
   if (passing.kind == Passing::Kind::descriptor) {
     const auto& bindings = executable.bindings();
     const auto at = std::lower_bound(bindings.begin(), bindings.end(), passing.binding) - bindings.begin();
-    // A range cannot be empty; one byte is less than any element wider than that.
+    // A descriptor range cannot be empty. One byte is less than any wider element.
     const bool empty = range.bytes == 0;
     lane_.set_[static_cast<std::size_t>(at)] = {range.buffer->handle(), empty ? 0 : range.offset,
                                                 empty ? 1 : range.bytes};
@@ -241,8 +241,8 @@ Result<void> Encoder::bind(const VulkanExecutable& executable, VkPipeline pipeli
   const VkCommandBuffer commands = batch_->commands;
   std::vector<std::byte>& parameters = lane_.parameters_;
   if (const auto binding = executable.spilled()) {
-    auto piece =
-        lane_.staging_.take(batch_->staging, parameters.size(), device_.info().limits.offset_alignment, true);
+    auto piece = lane_.staging_.allocate(batch_->staging, parameters.size(),
+                                         device_.info().limits.offset_alignment, true);
     if (!piece) return std::move(piece).error();
     std::memcpy(piece->host(), parameters.data(), parameters.size());
     const auto& bindings = executable.bindings();
@@ -262,7 +262,7 @@ Result<void> Encoder::bind(const VulkanExecutable& executable, VkPipeline pipeli
 }
 
 Result<void> Encoder::bind_set(const VulkanExecutable& executable) {
-  auto set = batch_->sets.take(executable);
+  auto set = batch_->sets.allocate(executable);
   if (!set) return std::move(set).error();
   std::vector<VkWriteDescriptorSet>& writes = lane_.writes_;
   writes.clear();
@@ -283,8 +283,8 @@ Result<void> Encoder::bind_set(const VulkanExecutable& executable) {
   return {};
 }
 
-/// Saves downloads in place from a write that comes after them: those of this recording by copying now,
-/// before the write; those of earlier submissions by doing them now.
+/// Protects pending downloads from a later write. Stages those of this recording before the write, and
+/// performs those of earlier submissions now.
 Result<void> Encoder::before_write(VulkanBuffer& buffer) {
   std::vector<Batch::Download>& downloads = batch_->downloads;
   for (std::size_t i = 0; i < downloads.size(); ++i) {
@@ -294,10 +294,10 @@ Result<void> Encoder::before_write(VulkanBuffer& buffer) {
     if (auto staged = stage_download({old.from, old.offset, old.bytes}, old.target); !staged) return staged;
     pending_ = true;
   }
-  return buffer.has_promises() ? buffer.settle() : Result<void>();
+  return buffer.has_pending_reads() ? buffer.complete_all_reads() : Result<void>();
 }
 
-/// Begins the command buffer, and puts the barrier before the next command where there has to be one.
+/// Begins the command buffer on the first call, and encodes a pending barrier.
 Result<void> Encoder::before_command() {
   if (!begun_) {
     const VkCommandBufferBeginInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
@@ -306,14 +306,14 @@ Result<void> Encoder::before_command() {
                                         .pInheritanceInfo = nullptr};
     if (const VkResult r = device_.vk.BeginCommandBuffer(batch_->commands, &info); r != VK_SUCCESS)
       return device_.failed(r, "vkBeginCommandBuffer",
-                            base::text("Device '{}' does not take commands.", device_.info().id));
+                            base::text("Device '{}' cannot record commands.", device_.info().id));
     begun_ = true;
   }
   if (std::exchange(pending_, false)) barrier(device_stages, device_reads | device_writes);
   return {};
 }
 
-/// Makes everything before visible to `access` in what comes after.
+/// Makes all earlier writes visible to `access` of later commands.
 void Encoder::barrier(VkPipelineStageFlags stages, VkAccessFlags access) {
   const VkMemoryBarrier all{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                             .pNext = nullptr,
@@ -328,16 +328,15 @@ void Encoder::copy_bytes(VulkanBuffer& from, std::uint64_t from_offset, VulkanBu
   device_.vk.CmdCopyBuffer(batch_->commands, from.handle(), to.handle(), 1, &region);
 }
 
-/// Ends the command buffer, and does what the host does in place: last, so that nothing was written where it
-/// fails.
+/// Ends the command buffer, then performs the uploads in place. They are last, so a failure writes nothing.
 Result<void> Encoder::finish() {
   batch_->has_commands = begun_;
   if (begun_) {
-    // The host may read what it can reach as soon as the timeline says so.
+    // The host may read mapped memory as soon as the timeline reaches the value.
     barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     if (const VkResult r = device_.vk.EndCommandBuffer(batch_->commands); r != VK_SUCCESS)
       return device_.failed(r, "vkEndCommandBuffer",
-                            base::text("Device '{}' does not take commands.", device_.info().id));
+                            base::text("Device '{}' cannot record commands.", device_.info().id));
   }
   return batch_->write();
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Turns a recording into a command buffer.
+/// Encodes a recording as a command buffer.
 #include <cstdint>
 #include <vector>
 
@@ -12,9 +12,9 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Encodes one submission. Barriers are those the recording has planned, each for all memory, and one before
-/// the first command, which orders the submission behind all that the queue was given before: that is cheaper
-/// than to wait for the lane's own last value, a round trip through the scheduler of a real driver.
+/// Encodes one submission. Its barriers are those of the recording, each for all memory. One more barrier
+/// before the first command orders the submission after all earlier submissions of the queue. This is cheaper
+/// than a wait for the lane's last value, which takes a round trip through the scheduler of a GPU driver.
 /// Threads: one thread at a time.
 class Encoder {
  public:
@@ -22,11 +22,11 @@ class Encoder {
 
   /// Errors: out_of_memory, device_lost, invalid_argument and unsupported, naming the slot.
   Result<void> encode();
-  /// The batch that the end of the recording went into; null where there is none any more.
+  /// Returns the batch with the end of the recording; null if there is none any more.
   Batch* batch() const noexcept { return batch_; }
 
  private:
-  /// Bytes [offset, offset + bytes) of a buffer.
+  /// The bytes [offset, offset + bytes) of a buffer.
   struct Range {
     VulkanBuffer* buffer = nullptr;
     std::uint64_t offset = 0;
@@ -44,7 +44,7 @@ class Encoder {
   Result<void> pass(const VulkanExecutable& executable, std::size_t slot, const Operand& operand);
   Result<void> bind(const VulkanExecutable& executable, VkPipeline pipeline);
   Result<void> bind_set(const VulkanExecutable& executable);
-  Result<void> go_ahead();
+  Result<void> launch_part();
   Result<void> finish();
 
   Range range_of(const Operand& operand) const;
@@ -58,12 +58,12 @@ class Encoder {
   VulkanDevice& device_;
   Batch* batch_;
   const device::Submission& submission_;
-  const bool ready_;     // every wait of this submission is given to the queue, or reached if it is foreign
-  bool leading_ = true;  // only uploads so far
+  const bool ready_;     // all waits are submitted, or reached if they are foreign
+  bool leading_ = true;  // all commands so far are uploads
   bool begun_ = false;
   bool pending_ = true;                      // a barrier goes before the next command
-  VkPipeline pipeline_ = VK_NULL_HANDLE;     // the bound one
-  const VulkanExecutable* bound_ = nullptr;  // whose it is, with `lane_.last_set_` where it has a set
+  VkPipeline pipeline_ = VK_NULL_HANDLE;     // the bound pipeline
+  const VulkanExecutable* bound_ = nullptr;  // its executable; `lane_.last_set_` has its set
 };
 
 }  // namespace vulkan

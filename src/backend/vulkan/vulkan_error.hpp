@@ -1,5 +1,5 @@
 #pragma once
-/// What the driver's result codes mean here.
+/// Translates the driver's result codes to errors.
 #include <wye/base/error.hpp>
 
 #include <string>
@@ -11,14 +11,14 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// A result code's place among wye's, and its name.
+/// The error code of a result code, and its name.
 struct ResultMeaning {
   Errc code;
   std::string_view name;
 };
 ResultMeaning meaning(VkResult result) noexcept;
 
-/// The error of a call of the driver that failed.
+/// Makes the error of a failed driver call.
 Error failure(VkResult result, std::string_view api, std::string sentence, Place place = Place::here());
 
 }  // namespace vulkan

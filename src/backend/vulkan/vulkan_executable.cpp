@@ -24,8 +24,9 @@ Result<std::shared_ptr<VulkanExecutable>> VulkanExecutable::create(std::shared_p
   if (const Error* lost = device->lost()) return *lost;
   const AdapterInfo& info = device->info();
   if (artefact.language != "spirv")
-    return Error(Errc::unsupported, base::text("Kernel '{}' is in language '{}'; device '{}' takes 'spirv'.",
-                                               artefact.kernel, artefact.language, info.id));
+    return Error(Errc::unsupported,
+                 base::text("Kernel '{}' is in language '{}'; device '{}' accepts 'spirv'.", artefact.kernel,
+                            artefact.language, info.id));
   if (!info.features.contains(artefact.needs))
     return Error(Errc::unsupported,
                  base::text("Kernel '{}' needs {}, which device '{}' does not offer.", artefact.kernel,
@@ -53,7 +54,7 @@ Result<void> VulkanExecutable::build(const device::Artefact& artefact) {
   std::sort(bindings_.begin(), bindings_.end());
   if (std::adjacent_find(bindings_.begin(), bindings_.end()) != bindings_.end())
     return Error(Errc::invalid_argument,
-                 base::text("Two parameters of kernel '{}' have one binding.", artefact.kernel));
+                 base::text("Two parameters of kernel '{}' have the same binding.", artefact.kernel));
   const std::uint64_t room =
       std::min(device.info().limits.parameter_bytes.count, device.options().parameter_bytes.count);
   if (parameter_bytes() > room ||
@@ -65,7 +66,7 @@ Result<void> VulkanExecutable::build(const device::Artefact& artefact) {
   }
   if (bindings_.size() > device.info().limits.bound_buffers)
     return Error(Errc::unsupported,
-                 base::text("Kernel '{}' binds {} buffers, and device '{}' allows {}.", artefact.kernel,
+                 base::text("Kernel '{}' binds {} buffers, but device '{}' allows {}.", artefact.kernel,
                             bindings_.size(), device.info().id, device.info().limits.bound_buffers));
   if (auto made = make_layout(); !made) return made;
   spirv::Words words = spilled_ ? spirv::spill_push_constants(*module, *spilled_) : module->words;
@@ -82,7 +83,7 @@ std::uint64_t VulkanExecutable::row_groups() const noexcept {
   return std::min(most.x * most.y, most_items / artefact().workgroup.x);
 }
 
-/// Threads may come to it at once: the pipeline that is made first stays.
+/// Several threads may create the pipeline at the same time. The first pipeline stays.
 Result<VkPipeline> VulkanExecutable::row_pipeline() const {
   if (const VkPipeline made = row_pipeline_) return made;
   VulkanDevice& device = vulkan();
@@ -152,7 +153,7 @@ Result<VkPipeline> VulkanExecutable::make_pipeline(std::span<const std::uint32_t
         {.constantID = constant.id, .offset = static_cast<std::uint32_t>(values.size()), .size = size});
     values.resize(values.size() + size);
     std::memcpy(values.data() + values.size() - size, &constant.bits,
-                size);  // little endian, as Vulkan's machines are
+                size);  // Vulkan hosts are little endian
   }
   const VkSpecializationInfo specialization{.mapEntryCount = static_cast<std::uint32_t>(entries.size()),
                                             .pMapEntries = entries.data(),
@@ -187,9 +188,9 @@ Result<VkPipeline> VulkanExecutable::make_pipeline(std::span<const std::uint32_t
 
 Error VulkanExecutable::failed(VkResult result, const char* api) const {
   VulkanDevice& device = vulkan();
-  std::string sentence = base::text("The driver of device '{}' does not make a pipeline of kernel '{}'.",
+  std::string sentence = base::text("The driver of device '{}' cannot create a pipeline of kernel '{}'.",
                                     device.info().id, artefact().kernel);
-  // A driver that gives no reason has most likely not liked the code.
+  // If the driver gives no reason, it has most likely rejected the code.
   if (result == VK_ERROR_UNKNOWN || result == VK_ERROR_INITIALIZATION_FAILED)
     return Error(Errc::compile_failed, std::move(sentence),
                  NativeError{api, result, std::string(meaning(result).name)});

@@ -1,5 +1,5 @@
 #pragma once
-/// A pipeline, its layout, and how arguments reach it.
+/// Pipelines, their layouts, and how arguments are passed.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,8 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Threads: thread-safe; only its second pipeline comes later.
+/// A pipeline of one kernel, and a second pipeline for long rows, which is created on demand.
+/// Threads: thread-safe.
 class VulkanExecutable final : public device::ExecutableBase {
  public:
   /// Errors: unsupported, compile_failed, out_of_memory, device_lost.
@@ -26,21 +27,22 @@ class VulkanExecutable final : public device::ExecutableBase {
       : ExecutableBase(std::move(device), artefact), code_(code) {}
 
   Bytes bytes() const noexcept override { return code_ + Bytes{words_.size() * sizeof(words_[0])}; }
-  /// All that rows of limits.groups.x workgroups can be, and GlobalInvocationId can count.
+  /// Returns the most workgroups in rows of limits.groups.x. GlobalInvocationId, a 32-bit number, limits it,
+  /// too.
   std::uint64_t row_groups() const noexcept override;
   VkPipeline pipeline() const noexcept { return pipeline_; }
-  /// Returns the pipeline for a grid of one row of workgroups that is dispatched as rows of limits.groups.x. The first call makes
-  /// it. It has the layout of the other one.
-  /// Errors: as `create`; unsupported: why the kernel cannot be dispatched so.
+  /// Returns the pipeline for a one-dimensional grid that is dispatched as rows of limits.groups.x
+  /// workgroups. The first call creates it. Both pipelines have the same layout.
+  /// Errors: as `create`; unsupported (the kernel cannot be dispatched in rows).
   Result<VkPipeline> row_pipeline() const;
   VkPipelineLayout layout() const noexcept { return layout_; }
 
-  /// Bindings of its descriptor set, ascending; the one that spilled parameters take is among them.
+  /// Returns the bindings of its descriptor set, ascending, including that of spilled parameters.
   const std::vector<std::uint32_t>& bindings() const noexcept { return bindings_; }
   VkDescriptorSetLayout set_layout() const noexcept { return set_layout_; }
-  /// The binding of the parameter block where it does not fit into push constants.
+  /// Returns the binding of the parameter block if it exceeds the push constants.
   std::optional<std::uint32_t> spilled() const noexcept { return spilled_; }
-  /// Size of the parameter block as it is passed: a multiple of 4.
+  /// Returns the size of the passed parameter block, a multiple of 4.
   std::uint32_t parameter_bytes() const noexcept { return (artefact().parameter_bytes + 3) & ~3u; }
 
  private:
@@ -56,7 +58,7 @@ class VulkanExecutable final : public device::ExecutableBase {
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipeline pipeline_ = VK_NULL_HANDLE;
-  std::vector<std::uint32_t> words_;  // what the row pipeline is made of; empty if there can be none
+  std::vector<std::uint32_t> words_;  // the code of the row pipeline; empty if there is none
   mutable std::atomic<VkPipeline> row_pipeline_{VK_NULL_HANDLE};
 };
 

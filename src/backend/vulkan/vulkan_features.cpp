@@ -33,7 +33,8 @@ FeatureChain wanted_of(const FeatureChain& offered) {
         &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress,
         &V12::vulkanMemoryModel, &V12::vulkanMemoryModelDeviceScope})
     take(&FeatureChain::v12, member);
-  // With the memory model and without its device scope, atomics of that scope are invalid in all modules. GLSL's have it.
+  // If only the memory model is enabled, atomics of device scope are invalid in all modules. GLSL generates
+  // such atomics.
   if (!wanted.v12.vulkanMemoryModelDeviceScope) wanted.v12.vulkanMemoryModel = VK_FALSE;
   using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
   for (const auto member :
@@ -44,7 +45,7 @@ FeatureChain wanted_of(const FeatureChain& offered) {
 
 namespace {
 
-/// The struct of `next` as a T, without what it points to.
+/// Returns the struct at `next` as a T, without its chain.
 template <class T>
 T copied(const VkBaseInStructure& next) {
   T copy = reinterpret_cast<const T&>(next);
@@ -57,7 +58,7 @@ T copied(const VkBaseInStructure& next) {
 FeatureChain enabled_in(const VkDeviceCreateInfo& created) {
   FeatureChain chain;
   if (created.pEnabledFeatures) chain.core.features = *created.pEnabledFeatures;
-  // What 1.1 and 1.2 put together may also be enabled one by one.
+  // The features of the 1.1 and 1.2 structs may also be enabled by separate structs.
   VkPhysicalDeviceVulkan11Features& v11 = chain.v11;
   VkPhysicalDeviceVulkan12Features& v12 = chain.v12;
   for (auto* next = static_cast<const VkBaseInStructure*>(created.pNext); next; next = next->pNext) {
@@ -154,7 +155,7 @@ Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_
       {Feature::atomics_float32,
        chain.has_atomic_float && chain.atomic_float.shaderBufferFloat32AtomicAdd != 0},
       {Feature::scalar_layout, chain.v12.scalarBlockLayout != 0},
-      // Without it in push constants, the parameters go into a storage buffer.
+      // Parameters spill to a storage buffer if push constants do not support the width.
       {Feature::parameters8, chain.v12.storagePushConstant8 != 0 || chain.v12.storageBuffer8BitAccess != 0},
       {Feature::parameters16,
        chain.v11.storagePushConstant16 != 0 || chain.v11.storageBuffer16BitAccess != 0},

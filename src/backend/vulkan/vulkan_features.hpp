@@ -1,5 +1,5 @@
 #pragma once
-/// Which of a driver's features are used, and what they mean to kernels.
+/// The driver's features that wye enables, and the features of kernels that they allow.
 #include <wye/device/adapter.hpp>
 
 #include <string>
@@ -16,23 +16,23 @@ struct FeatureChain {
   VkPhysicalDeviceVulkan11Features v11{};
   VkPhysicalDeviceVulkan12Features v12{};
   VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float{};
-  bool has_atomic_float = false;  ///< whether VK_EXT_shader_atomic_float is offered
+  bool has_atomic_float = false;  ///< whether VK_EXT_shader_atomic_float is available
 
-  /// Links the structs where they lie now, and gives the head: for the call that follows, no longer.
+  /// Links the structs and returns the head. The links are invalid after a copy or a move.
   VkPhysicalDeviceFeatures2* link() noexcept;
 };
 
-/// Of what is offered, what wye switches on: what its kernels can use, and nothing else. Drivers and other
-/// users of the process have been seen to suffer from "everything".
+/// Returns the features that wye enables: those that kernels can use, and no others. Enabling all features
+/// has broken drivers and other users in the process.
 FeatureChain wanted_of(const FeatureChain& offered);
 
-/// What a host enabled in a device that it made with `created`.
+/// Returns the features that the application enabled with `created`.
 FeatureChain enabled_in(const VkDeviceCreateInfo& created);
 
-/// What a device must have, and `chain` has not: "timelineSemaphore". Empty where it has all.
+/// Returns the required features that `chain` lacks: "timelineSemaphore". Empty if it lacks none.
 std::string missing_of(const FeatureChain& chain);
 
-/// What kernels may use of it.
+/// Returns the features that kernels may use.
 Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_operations);
 
 }  // namespace vulkan

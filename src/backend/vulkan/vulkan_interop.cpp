@@ -1,4 +1,4 @@
-// What the host brings of its own, and what it takes of ours.
+// Objects that the application lends to wye, and objects of wye that the application uses.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -15,18 +15,18 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// A device of the host's, opened as often as somebody wants it.
-class HostsAdapter final : public device::Adapter {
+/// The adapter of an adopted device. It can be opened several times.
+class AdoptedAdapter final : public device::Adapter {
  public:
-  HostsAdapter(std::shared_ptr<VulkanInstance> instance, PhysicalDevice physical, VulkanOptions options,
-               NativeDevice host)
+  AdoptedAdapter(std::shared_ptr<VulkanInstance> instance, PhysicalDevice physical, VulkanOptions options,
+                 NativeDevice host)
       : instance_(std::move(instance)),
         physical_(std::move(physical)),
         options_(std::move(options)),
-        host_(std::move(host)) {}
+        native_(std::move(host)) {}
   const AdapterInfo& info() const noexcept override { return physical_.info; }
   Result<std::shared_ptr<device::DeviceBase>> open() override {
-    auto device = VulkanDevice::adopt(instance_, physical_, options_, host_);
+    auto device = VulkanDevice::adopt(instance_, physical_, options_, native_);
     if (!device) return std::move(device).error();
     return std::shared_ptr<device::DeviceBase>(*std::move(device));
   }
@@ -35,7 +35,7 @@ class HostsAdapter final : public device::Adapter {
   std::shared_ptr<VulkanInstance> instance_;
   PhysicalDevice physical_;
   VulkanOptions options_;
-  NativeDevice host_;
+  NativeDevice native_;
 };
 
 }  // namespace
@@ -48,12 +48,11 @@ Result<device::Discovered> adopt_device(const NativeDevice& native, std::string 
   } parts[] = {{native.instance == 0, "instance"},
                {native.physical == 0, "physical device"},
                {native.device == 0, "device"},
-               {native.created == nullptr, "VkDeviceCreateInfo, which says what is enabled"}};
+               {native.created == nullptr, "VkDeviceCreateInfo, which lists the enabled features"}};
   for (const auto& part : parts)
     if (part.is_missing)
-      return Error(
-          Errc::invalid_argument,
-          base::text("The device that the host brings as '{}' comes without its {}.", id, part.name));
+      return Error(Errc::invalid_argument,
+                   base::text("The device adopted as '{}' comes without its {}.", id, part.name));
   auto opened = VulkanInstance::adopt(options, handle_of<VkInstance>(native.instance),
                                       reinterpret_cast<PFN_vkGetInstanceProcAddr>(native.entry_points));
   if (!opened) return std::move(opened).error();
@@ -69,24 +68,24 @@ Result<device::Discovered> adopt_device(const NativeDevice& native, std::string 
   if (std::find(all.begin(), all.end(), wanted) == all.end())
     return Error(
         Errc::invalid_argument,
-        base::text("The physical device that the host brings as '{}' is none of the {} of its instance.", id,
-                   count));
-  const Made made{.with = static_cast<const VkDeviceCreateInfo*>(native.created),
-                  .queue_family = native.queue_family};
-  const VkDeviceQueueCreateInfo* const queues = made.with->pQueueCreateInfos;
-  if (std::none_of(queues, queues + made.with->queueCreateInfoCount, [&](const VkDeviceQueueCreateInfo& q) {
-        return q.queueFamilyIndex == native.queue_family && q.queueCount != 0;
-      }))
+        base::text("The physical device adopted as '{}' is not one of the {} of its instance.", id, count));
+  const AdoptedDevice created{.created = static_cast<const VkDeviceCreateInfo*>(native.created),
+                              .queue_family = native.queue_family};
+  const VkDeviceQueueCreateInfo* const queues = created.created->pQueueCreateInfos;
+  if (std::none_of(queues, queues + created.created->queueCreateInfoCount,
+                   [&](const VkDeviceQueueCreateInfo& q) {
+                     return q.queueFamilyIndex == native.queue_family && q.queueCount != 0;
+                   }))
     return Error(Errc::invalid_argument,
-                 base::text("The device that the host brings as '{}' was made without a queue of family {}.",
-                            id, native.queue_family));
-  PhysicalDevice physical = describe(instance->vk, wanted, std::move(id), options, made);
+                 base::text("The device adopted as '{}' was created without a queue of family {}.", id,
+                            native.queue_family));
+  PhysicalDevice physical = describe(instance->vk, wanted, std::move(id), options, created);
   if (!physical.info.usable) return Error(Errc::unsupported, physical.info.reason);
   NativeDevice host = native;
-  host.created = nullptr;  // the host may let go of it now
+  host.created = nullptr;  // the application may free it now
   device::Discovered found;
   found.info = physical.info;
-  found.adapter = std::make_shared<HostsAdapter>(instance, std::move(physical), options, std::move(host));
+  found.adapter = std::make_shared<AdoptedAdapter>(instance, std::move(physical), options, std::move(host));
   return found;
 }
 
@@ -95,7 +94,7 @@ Result<std::shared_ptr<VulkanDevice>> VulkanDevice::adopt(std::shared_ptr<Vulkan
                                                           const VulkanOptions& options,
                                                           const NativeDevice& host) {
   auto device = base::own(new VulkanDevice(std::move(instance), physical, options));
-  device->is_hosts_ = true;
+  device->is_adopted_ = true;
   if (auto used = device->use(handle_of<VkDevice>(host.device), handle_of<VkQueue>(host.queue), host.lock);
       !used)
     return std::move(used).error();
@@ -109,7 +108,7 @@ NativeDevice VulkanDevice::native_device() {
   native.device = number_of(handle_);
   native.queue = number_of(queue_->handle());
   native.queue_family = physical_.queue_family;
-  native.lock = queue_->lock_for_others(is_hosts_);
+  native.lock = queue_->lock_for_others(is_adopted_);
   native.entry_points = reinterpret_cast<void (*)()>(instance_->entry_points);
   return native;
 }
@@ -119,7 +118,7 @@ NativeMemory VulkanDevice::native_memory(device::BufferBase& buffer) {
 }
 
 NativeMemory VulkanBuffer::native() const {
-  NativeMemory native = hosts_;
+  NativeMemory native = adopted_;
   native.backend = "vulkan";
   native.buffer = number_of(handle_);
   native.address = address_;
@@ -135,7 +134,7 @@ Result<NativePoint> VulkanDevice::native_point(device::Timeline& timeline, std::
   const VkSemaphore semaphore = static_cast<VulkanTimeline&>(timeline).semaphore();
   if (semaphore == VK_NULL_HANDLE)
     return Error(Errc::unsupported,
-                 base::text("A timeline of device '{}' that the host moves is no semaphore.", info().id));
+                 base::text("A timeline of device '{}' that the host signals has no semaphore.", info().id));
   NativePoint native{.backend = "vulkan"};
   native.object = number_of(semaphore);
   native.value = value;
@@ -145,7 +144,8 @@ Result<NativePoint> VulkanDevice::native_point(device::Timeline& timeline, std::
 Result<void> VulkanDevice::follow(std::uint64_t, device::Timeline&, std::uint64_t) {
   return Error(
       Errc::unsupported,
-      base::text("Submissions of the host wait for device '{}' by the semaphore of the point.", info().id));
+      base::text("Submissions of the application wait for device '{}' with the semaphore of the point.",
+                 info().id));
 }
 
 Result<std::shared_ptr<device::BufferBase>> VulkanDevice::adopt_memory(const NativeMemory& memory,
@@ -167,39 +167,38 @@ Result<void> VulkanBuffer::use(const NativeMemory& memory) {
   VulkanDevice& device = vulkan();
   const auto refused = [&](std::string what) {
     return Error(Errc::invalid_argument,
-                 base::text("Memory that the host brings to device '{}' {}.", device.info().id, what));
+                 base::text("Memory adopted by device '{}' {}.", device.info().id, what));
   };
   if (memory.buffer == 0 && memory.memory == 0) return refused("is neither a VkBuffer nor a VkDeviceMemory");
   if (memory.buffer != 0) {
-    hosts_ = memory;
+    adopted_ = memory;
     handle_ = handle_of<VkBuffer>(memory.buffer);
-  } else if (auto made = make(); !made) {
-    return made;
+  } else if (auto created = create_handle(); !created) {
+    return created;
   }
   VkMemoryRequirements needs{};
   device.vk.GetBufferMemoryRequirements(device.handle(), handle_, &needs);
   if (memory.buffer != 0 && needs.size < memory.bytes.count)
-    return refused(
-        base::text("({} bytes) is more than its VkBuffer takes ({} bytes)", memory.bytes.count, needs.size));
+    return refused(base::text("({} bytes) exceeds its VkBuffer ({} bytes)", memory.bytes.count, needs.size));
   if (memory.buffer == 0) {
     if (memory.offset % needs.alignment != 0)
       return refused(
-          base::text("begins at byte {}, which is no multiple of {}", memory.offset, needs.alignment));
-    hosts_.memory = memory.memory;
-    hosts_.offset = memory.offset;
+          base::text("begins at byte {}, which is not a multiple of {}", memory.offset, needs.alignment));
+    adopted_.memory = memory.memory;
+    adopted_.offset = memory.offset;
     if (const VkResult r = device.vk.BindBufferMemory(
             device.handle(), handle_, handle_of<VkDeviceMemory>(memory.memory), memory.offset);
         r != VK_SUCCESS)
-      return not_made(r, "vkBindBufferMemory");
+      return creation_error(r, "vkBindBufferMemory");
   }
-  ask_address();
+  query_address();
   return {};
 }
 
 Result<std::shared_ptr<device::Timeline>> VulkanDevice::adopt_timeline(const NativePoint& point) {
   if (point.object == 0)
     return Error(Errc::invalid_argument,
-                 base::text("A point that the host brings to device '{}' has no semaphore.", info().id));
+                 base::text("A point adopted by device '{}' has no semaphore.", info().id));
   return std::shared_ptr<device::Timeline>(
       VulkanTimeline::adopt(self(), handle_of<VkSemaphore>(point.object)));
 }

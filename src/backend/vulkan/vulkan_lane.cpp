@@ -30,13 +30,13 @@ Result<std::unique_ptr<VulkanLane>> VulkanLane::create(std::shared_ptr<VulkanDev
   VkCommandPool pool = VK_NULL_HANDLE;
   if (const VkResult r = owner.vk.CreateCommandPool(owner.handle(), &info, nullptr, &pool); r != VK_SUCCESS)
     return owner.failed(r, "vkCreateCommandPool",
-                        base::text("Device '{}' gives no command pool.", owner.info().id));
+                        base::text("Device '{}' cannot create a command pool.", owner.info().id));
   lane->work_->pool = pool;
   return lane;
 }
 
 LaneWork::~LaneWork() {
-  if (!timeline) return;  // it was not made
+  if (!timeline) return;  // its creation failed
   VulkanDevice& device = timeline->device();
   for (Batch* batch : batches.in_flight()) batch->retire(staging);
   batches.clear();
@@ -45,9 +45,9 @@ LaneWork::~LaneWork() {
 
 Result<void> LaneWork::submit_to_driver(device::PendingSubmission& submission) {
   const auto& batch = static_cast<const Batch&>(submission);
-  return timeline->device().queue().give(*timeline, batch.value,
-                                         batch.has_commands ? batch.commands : VK_NULL_HANDLE, batch.waits,
-                                         batch.signals);
+  return timeline->device().queue().submit(*timeline, batch.value,
+                                           batch.has_commands ? batch.commands : VK_NULL_HANDLE,
+                                           batch.waits, batch.signals);
 }
 
 bool LaneWork::has_ended() noexcept {
@@ -81,7 +81,7 @@ Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
   else if (encoder.batch())
     discard(*encoder.batch());
   if (done) return last_;
-  // Parts of large uploads may have gone ahead: nothing of this submission is left running.
+  // Parts of large uploads may be running already. No part of a failed submission may be left running.
   if (last_ != before) (void)timeline_->wait(last_, Instant::max());
   return std::move(done).error();
 }
@@ -100,7 +100,7 @@ Result<Batch*> VulkanLane::next_batch() {
     if (const VkResult r = device.vk.AllocateCommandBuffers(device.handle(), &info, &commands);
         r != VK_SUCCESS)
       return device.failed(r, "vkAllocateCommandBuffers",
-                           base::text("Device '{}' gives no command buffer.", device.info().id));
+                           base::text("Device '{}' cannot allocate a command buffer.", device.info().id));
     made->commands = commands;
     return made;
   });
@@ -113,7 +113,7 @@ Result<Batch*> VulkanLane::next_batch() {
 Result<void> VulkanLane::launch(Batch& batch, std::span<const device::TimelinePoint> waits,
                                 std::span<const device::TimelinePoint> signals) {
   batch.value = last_ + 1;
-  batch.promise(timeline_);
+  batch.register_downloads(timeline_);
   batch.waits.assign(waits.begin(), waits.end());
   batch.signals.assign(signals.begin(), signals.end());
   device::PendingSubmissions& pending = vulkan().pending();
@@ -129,7 +129,8 @@ Result<Batch*> VulkanLane::launch_part(Batch& batch) {
   auto recording = batch.recording;
   if (auto launched = launch(batch, {}, {}); !launched) return std::move(launched).error();
   if (staging_.is_full()) {
-    // This one at least will give back what it holds; others may have downloads that no caller has waited for yet.
+    // This batch releases its staging memory at its value. Other batches may have downloads that no caller
+    // has waited for.
     const std::uint64_t value = batches_.first_with_staging()->value;
     if (auto reached = timeline_->wait(value, Instant::max()); !reached) return std::move(reached).error();
     collect(value);

@@ -17,16 +17,16 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// All of a lane that the driver may be at work with. The device keeps it when a lane ends and the driver does not say that it
-/// is done.
+/// The resources of a lane that the driver may be using. If a lane ends and the driver does not report
+/// completion, the device keeps them.
 /// Threads: one thread at a time.
 struct LaneWork final : device::SubmittingLane {
   explicit LaneWork(VulkanDevice& device) : staging(device) {}
-  /// The device has reached all that the timeline was scheduled for, or is lost.
+  /// The timeline has reached its last scheduled value, or the device is lost.
   ~LaneWork() override;
   Result<void> submit_to_driver(device::PendingSubmission& submission) override;
   device::ScheduledTimeline& lane_timeline() const noexcept override { return *timeline; }
-  /// Whether the device has finished all of it. Never blocks.
+  /// Returns whether the device has completed all work. Never blocks.
   bool has_ended() noexcept;
 
   std::shared_ptr<VulkanTimeline> timeline;
@@ -37,7 +37,7 @@ struct LaneWork final : device::SubmittingLane {
 };
 
 /// Threads: one thread at a time.
-/// Cost:    a submission like one before it allocates nothing.
+/// Cost:   a submission like an earlier submission allocates nothing.
 class VulkanLane final : public device::LaneBase {
  public:
   static Result<std::unique_ptr<VulkanLane>> create(std::shared_ptr<VulkanDevice> device);
@@ -51,13 +51,13 @@ class VulkanLane final : public device::LaneBase {
  private:
   friend class Encoder;
   explicit VulkanLane(std::shared_ptr<VulkanDevice> device);
-  /// A batch to record the next submission into.
+  /// Returns a batch for the next submission.
   Result<Batch*> next_batch();
-  /// Hands a recorded batch to the queue, or keeps it pending. Retires it if that fails.
+  /// Submits a recorded batch to the queue, or keeps it pending. Retires it on failure.
   Result<void> launch(Batch& batch, std::span<const device::TimelinePoint> waits,
                       std::span<const device::TimelinePoint> signals);
-  /// Launches the beginning of a recording ahead of the rest and returns the batch to continue with, once there is staging
-  /// memory for it within the budget.
+  /// Launches the beginning of a recording before the rest. Waits until the staging budget allows more, and
+  /// returns the next batch.
   Result<Batch*> launch_part(Batch& batch);
   void discard(Batch& batch) noexcept;
   void collect(std::uint64_t reached) noexcept;
@@ -68,12 +68,12 @@ class VulkanLane final : public device::LaneBase {
   Staging& staging_ = work_->staging;
   device::Batches<Batch>& batches_ = work_->batches;
   std::shared_ptr<device::Timeline> timeline_base_;
-  std::uint64_t last_ = 0;  // value of the last submission
-  bool ready_ = false;      // the submission that is made can be given to the driver at once
-  // What an encoder works with; here so that it keeps its memory.
+  std::uint64_t last_ = 0;  // the value of the last submission
+  bool ready_ = false;      // the current submission can be given to the driver at once
+  // Scratch memory of encoders, kept between submissions.
   std::vector<std::byte> parameters_;
-  std::vector<VkDescriptorBufferInfo> set_;       // by binding, of the dispatch that is encoded
-  std::vector<VkDescriptorBufferInfo> last_set_;  // of the one before
+  std::vector<VkDescriptorBufferInfo> set_;       // by binding, of the current dispatch
+  std::vector<VkDescriptorBufferInfo> last_set_;  // of the previous dispatch
   std::vector<VkWriteDescriptorSet> writes_;
 };
 

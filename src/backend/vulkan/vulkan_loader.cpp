@@ -15,7 +15,7 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// More files than the loader and a driver have open at once while an instance is made.
+/// More files than the loader and a driver open at the same time while an instance is created.
 constexpr unsigned files_of_a_driver = 16;
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
@@ -24,7 +24,7 @@ struct SharedInstance {
   std::mutex mutex;
   std::weak_ptr<VulkanInstance> instance;
 };
-/// A child of `fork` has an instance of its own: the threads of its parent's driver are not there.
+/// A child of `fork` needs its own instance, because it lacks the threads of its parent's driver.
 constinit base::PerProcess<SharedInstance> shared_instance;
 
 Result<DynamicLibrary> open_loader(const std::vector<std::string>& names) {
@@ -55,9 +55,9 @@ VKAPI_ATTR VkBool32 VKAPI_CALL hear(VkDebugUtilsMessageSeverityFlagBitsEXT sever
                                     const VkDebugUtilsMessengerCallbackDataEXT* data, void* messages) {
   const bool is_error = severity >= VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
   try {
-    static_cast<Messages*>(messages)->say(is_error ? LogLevel::error : LogLevel::warning,
+    static_cast<Messages*>(messages)->log(is_error ? LogLevel::error : LogLevel::warning,
                                           data->pMessage ? data->pMessage : "");
-  } catch (...) {  // no memory for the text; the driver's frames are below
+  } catch (...) {  // no memory for the text; exceptions must not unwind the driver
   }
   return VK_FALSE;
 }
@@ -68,7 +68,7 @@ Result<std::shared_ptr<VulkanInstance>> VulkanInstance::open(const VulkanOptions
                                                              const device::BackendOptions& backend) {
   if (!options.shares_instance() || backend.validate) return make(options, backend);
   auto& [mutex, shared] = shared_instance.get();
-  // Held while the driver is asked: a second caller wants the same answer.
+  // Held during the driver's call: a second caller waits for the same result.
   const std::lock_guard lock(mutex);
   if (auto instance = shared.lock()) return instance;
   auto made = make(options, backend);
@@ -87,7 +87,7 @@ Result<std::shared_ptr<VulkanInstance>> VulkanInstance::make(const VulkanOptions
   if (!loader) return std::move(loader).error();
   std::uint32_t version = 0;
   if (const VkResult r = loader->EnumerateInstanceVersion(&version); r != VK_SUCCESS)
-    return failure(r, "vkEnumerateInstanceVersion", "The Vulkan loader does not say its version.");
+    return failure(r, "vkEnumerateInstanceVersion", "The Vulkan loader does not report its version.");
   if (version < VK_API_VERSION_1_2)
     return Error(Errc::unavailable, base::text("The Vulkan loader has version {}.{}; wye needs 1.2.",
                                                VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version)));
@@ -100,9 +100,9 @@ Result<std::shared_ptr<VulkanInstance>> VulkanInstance::make(const VulkanOptions
     instance->messages_.emplace(backend.log);
     validate = has_layer(*loader, validation_layer);
     if (!validate)
-      instance->messages_->say(
+      instance->messages_->log(
           LogLevel::warning,
-          base::text("Validation was asked for, and {} is not installed.", validation_layer));
+          base::text("Validation was requested, but {} is not installed.", validation_layer));
   }
   if (auto created = instance->create(*loader, validate); !created) return std::move(created).error();
   return instance;
@@ -166,17 +166,17 @@ Result<void> VulkanInstance::create(const LoaderTable& loader, bool validate) {
   }
   if (const VkResult r = loader.CreateInstance(&info, nullptr, &handle); r != VK_SUCCESS) {
     handle = VK_NULL_HANDLE;
-    // Then the loader finds no driver, though there are some.
+    // Without free file descriptors, the loader finds no installed driver.
     if (const auto shortage = base::descriptor_shortage(files_of_a_driver))
       return failure(r, "vkCreateInstance",
-                     base::text("The Vulkan loader cannot make an instance: {}.", *shortage));
+                     base::text("The Vulkan loader cannot create an instance: {}.", *shortage));
     return failure(r, "vkCreateInstance",
                    r == VK_ERROR_INCOMPATIBLE_DRIVER ? "No Vulkan driver is installed."
-                                                     : "The Vulkan loader cannot make an instance.");
+                                                     : "The Vulkan loader cannot create an instance.");
   }
   auto table = load_instance(loader, handle, wrap);
   if (!table) {
-    // Without its table the instance can only be ended through the loader.
+    // The instance has no function table yet, so vkDestroyInstance comes from the loader.
     if (const auto destroy = loader.GetInstanceProcAddr(handle, "vkDestroyInstance"))
       reinterpret_cast<PFN_vkDestroyInstance>(destroy)(handle, nullptr);
     handle = VK_NULL_HANDLE;
@@ -186,12 +186,13 @@ Result<void> VulkanInstance::create(const LoaderTable& loader, bool validate) {
   if (validate && vk.CreateDebugUtilsMessengerEXT && vk.DestroyDebugUtilsMessengerEXT)
     if (const VkResult r = vk.CreateDebugUtilsMessengerEXT(handle, &messenger, nullptr, &messenger_);
         r != VK_SUCCESS)
-      return failure(r, "vkCreateDebugUtilsMessengerEXT", "The validation messages cannot be heard.");
+      return failure(r, "vkCreateDebugUtilsMessengerEXT",
+                     "The driver cannot register for validation messages.");
   return {};
 }
 
 VulkanInstance::~VulkanInstance() {
-  if (handle == VK_NULL_HANDLE || is_hosts_) return;
+  if (handle == VK_NULL_HANDLE || is_adopted_) return;
   if (messenger_ != VK_NULL_HANDLE) vk.DestroyDebugUtilsMessengerEXT(handle, messenger_, nullptr);
   vk.DestroyInstance(handle, nullptr);
 }

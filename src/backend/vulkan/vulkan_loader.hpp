@@ -14,16 +14,17 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// An instance of Vulkan, with the library it came from.
+/// A VkInstance with its loader library.
 /// Threads: thread-safe.
 class VulkanInstance {
  public:
-  /// Opens the loader and makes an instance. Everybody who neither validates nor wraps shares one per
-  /// process, which ends with its last handle.
-  /// Errors: unavailable: no loader, a loader older than 1.2, no driver; out_of_memory.
+  /// Opens the loader and creates an instance. Backends without validation and wrappers share one instance
+  /// per process, which ends with its last handle.
+  /// Errors: unavailable (no loader, a loader older than 1.2, no driver), out_of_memory.
   static Result<std::shared_ptr<VulkanInstance>> open(const VulkanOptions& options,
                                                       const device::BackendOptions& backend);
-  /// An instance that the host has made, and ends. Its functions come from `get`, or, where that is null, the loader.
+  /// Adopts an instance of the application, which destroys it. Its functions come from `get`, or from the
+  /// loader if `get` is null.
   /// Errors: unavailable (no loader, or a function is missing).
   static Result<std::shared_ptr<VulkanInstance>> adopt(const VulkanOptions& options, VkInstance handle,
                                                        PFN_vkGetInstanceProcAddr get);
@@ -34,19 +35,19 @@ class VulkanInstance {
   InstanceTable vk;
   VkInstance handle = VK_NULL_HANDLE;
   Wrap wrap;
-  /// Null where nobody asked for messages.
-  /// Where its functions come from.
+  /// The source of its functions.
   PFN_vkGetInstanceProcAddr entry_points = nullptr;
+  /// Returns null if no messages are wanted.
   Messages* messages() { return messages_ ? &*messages_ : nullptr; }
 
  private:
-  VulkanInstance(std::optional<DynamicLibrary> library, bool is_hosts)
-      : library_(std::move(library)), is_hosts_(is_hosts) {}
+  VulkanInstance(std::optional<DynamicLibrary> library, bool is_adopted)
+      : library_(std::move(library)), is_adopted_(is_adopted) {}
   static Result<std::shared_ptr<VulkanInstance>> make(const VulkanOptions& options,
                                                       const device::BackendOptions& backend);
   Result<void> create(const LoaderTable& loader, bool validate);
   std::optional<DynamicLibrary> library_;
-  const bool is_hosts_;
+  const bool is_adopted_;
   std::optional<Messages> messages_;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
 };

@@ -12,15 +12,15 @@ inline namespace v0 {
 namespace vulkan {
 
 VulkanMemory::~VulkanMemory() {
-  for (Pool& pool : pools_) end(pool.blocks);
+  for (Pool& pool : pools_) free_blocks(pool.blocks);
 }
 
 std::uint32_t VulkanMemory::heap_of(std::uint32_t type) const {
   return device_.physical().memory.memoryTypes[type].heapIndex;
 }
 
-Result<MemoryRange> VulkanMemory::take(const VkMemoryRequirements& needs, device::MemoryUse use) {
-  // Ranges that are flushed must not share an atom with their neighbours.
+Result<MemoryRange> VulkanMemory::allocate_range(const VkMemoryRequirements& needs, device::MemoryUse use) {
+  // Flushed ranges must not share an atom with adjacent ranges.
   const std::uint64_t alignment = std::max<std::uint64_t>(needs.alignment, device_.physical().atom);
   if (needs.size > ~std::uint64_t{0} - alignment)
     return Error(Errc::out_of_memory,
@@ -29,26 +29,27 @@ Result<MemoryRange> VulkanMemory::take(const VkMemoryRequirements& needs, device
   std::optional<Error> first;
   for (const std::uint32_t type : device_.physical().types.of(use)) {
     if ((needs.memoryTypeBits & (1u << type)) == 0) continue;
-    auto range = take(size, alignment, type);
+    auto range = allocate_range(size, alignment, type);
     if (range || range.error() != Errc::out_of_memory) return range;
-    if (!first) first = std::move(range).error();  // the best type's answer is the one to tell
+    if (!first) first = std::move(range).error();  // the error of the preferred type
   }
   if (first) return *std::move(first);
   return Error(Errc::internal, base::text("Device '{}' has no memory type for buffers.", device_.info().id));
 }
 
-Result<MemoryRange> VulkanMemory::take(std::uint64_t size, std::uint64_t alignment, std::uint32_t type) {
+Result<MemoryRange> VulkanMemory::allocate_range(std::uint64_t size, std::uint64_t alignment,
+                                                 std::uint32_t type) {
   Pool& pool = pools_[type];
   std::uint64_t wanted = size;
   {
     const std::lock_guard lock(mutex_);
     for (MemoryBlock& block : pool.blocks)
-      if (const MemoryRange range = take_of(block, size, alignment); range.block) return range;
+      if (const MemoryRange range = allocate_from(block, size, alignment); range.block) return range;
     if (size <= largest_block / 2) wanted = std::max(size, pool.next_block);
   }
   auto made = allocate(type, wanted);
   while (!made && made.error() == Errc::out_of_memory) {
-    if (!end_spares(heap_of(type))) {
+    if (!free_spare_blocks(heap_of(type))) {
       if (wanted == size) break;
       wanted = std::max(size, wanted / 2);  // a smaller block may still fit
     }
@@ -58,18 +59,18 @@ Result<MemoryRange> VulkanMemory::take(std::uint64_t size, std::uint64_t alignme
   const std::lock_guard lock(mutex_);
   pool.blocks.splice(pool.blocks.begin(), *made);
   if (wanted != size) pool.next_block = std::min(largest_block, wanted * 2);
-  return take_of(pool.blocks.front(), size, alignment);
+  return allocate_from(pool.blocks.front(), size, alignment);
 }
 
-MemoryRange VulkanMemory::take_of(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment) {
+MemoryRange VulkanMemory::allocate_from(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment) {
   if (block.ranges.largest() < size) return {};
-  const auto offset = block.ranges.take(size, alignment);
+  const auto offset = block.ranges.allocate(size, alignment);
   if (!offset) return {};
   heaps_[heap_of(block.type)].taken += size;
   return {&block, *offset, size};
 }
 
-/// Counts an allocation that is about to be made.
+/// Counts an allocation before it is made.
 Result<void> VulkanMemory::reserve(std::uint32_t type, std::uint64_t size) {
   const PhysicalDevice& physical = device_.physical();
   const std::uint64_t heap = physical.memory.memoryHeaps[heap_of(type)].size;
@@ -77,13 +78,13 @@ Result<void> VulkanMemory::reserve(std::uint32_t type, std::uint64_t size) {
   Use& use = heaps_[heap_of(type)];
   if (size > physical.largest_allocation)
     return Error(Errc::out_of_memory,
-                 base::text("Allocation ({} bytes) exceeds the largest one of device '{}' ({} bytes).", size,
+                 base::text("Allocation ({} bytes) exceeds the limit of device '{}' ({} bytes).", size,
                             device_.info().id, physical.largest_allocation));
   if (size > heap || use.held > heap - size)
     return Error(
         Errc::out_of_memory,
         base::text(
-            "Allocation ({} bytes) does not fit now into the heap of device '{}' ({} of {} bytes taken).",
+            "Allocation ({} bytes) does not fit into the heap of device '{}' now ({} of {} bytes in use).",
             size, device_.info().id, use.held, heap));
   if (allocations_ >= physical.most_allocations)
     return Error(Errc::out_of_memory, base::text("Device '{}' allows no more allocations now ({} of {}).",
@@ -93,25 +94,26 @@ Result<void> VulkanMemory::reserve(std::uint32_t type, std::uint64_t size) {
   return {};
 }
 
-Result<std::list<MemoryBlock>> VulkanMemory::take_alone(const VkMemoryRequirements& needs, const void* next) {
+Result<std::list<MemoryBlock>> VulkanMemory::allocate_dedicated(const VkMemoryRequirements& needs,
+                                                                const void* next) {
   for (const std::uint32_t type : device_.physical().types.of(device::MemoryUse::device)) {
     if ((needs.memoryTypeBits & (1u << type)) == 0) continue;
     auto made = allocate(type, needs.size, next);
-    if (!made) return made;  // the other driver has to find the type that this one is of
+    if (!made) return made;  // both drivers must choose the same memory type
     const std::lock_guard lock(mutex_);
     heaps_[heap_of(type)].taken += needs.size;
     return made;
   }
   return Error(Errc::unsupported,
-               base::text("Device '{}' has no memory type for buffers that are shared.", device_.info().id));
+               base::text("Device '{}' has no memory type for shared buffers.", device_.info().id));
 }
 
-void VulkanMemory::give_alone(std::list<MemoryBlock>& block) noexcept {
+void VulkanMemory::free_dedicated(std::list<MemoryBlock>& block) noexcept {
   {
     const std::lock_guard lock(mutex_);
     for (const MemoryBlock& one : block) heaps_[heap_of(one.type)].taken -= one.size;
   }
-  end(block);
+  free_blocks(block);
 }
 
 Result<std::list<MemoryBlock>> VulkanMemory::allocate(std::uint32_t type, std::uint64_t size,
@@ -120,10 +122,10 @@ Result<std::list<MemoryBlock>> VulkanMemory::allocate(std::uint32_t type, std::u
   MemoryBlock& block = made.emplace_back(type, size);
   if (auto reserved = reserve(type, size); !reserved) return std::move(reserved).error();
   const auto give_up = [&](VkResult result, const char* api) {
-    end(made);
+    free_blocks(made);
     return device_.failed(
         result, api,
-        base::text("Device '{}' has no room now for an allocation ({} bytes, {} bytes taken).",
+        base::text("Device '{}' has no room for an allocation now ({} bytes, {} bytes in use).",
                    device_.info().id, size, use_of(heap_of(type)).held));
   };
   const VkMemoryAllocateFlagsInfo flags{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
@@ -150,16 +152,16 @@ Result<std::list<MemoryBlock>> VulkanMemory::allocate(std::uint32_t type, std::u
   return made;
 }
 
-void VulkanMemory::give(const MemoryRange& range) noexcept {
+void VulkanMemory::free_range(const MemoryRange& range) noexcept {
   std::list<MemoryBlock> empty;
   {
     const std::lock_guard lock(mutex_);
     MemoryBlock& block = *range.block;
     std::list<MemoryBlock>& blocks = pools_[block.type].blocks;
-    block.ranges.give(range.offset);
+    block.ranges.free(range.offset);
     heaps_[heap_of(block.type)].taken -= range.size;
     if (block.ranges.used() != 0) return;
-    // One empty block is kept for what comes next, unless it is large.
+    // Keeps one empty block for later allocations, unless it is large.
     const bool has_spare = std::any_of(blocks.begin(), blocks.end(), [&](const MemoryBlock& other) {
       return &other != &block && other.ranges.used() == 0;
     });
@@ -168,11 +170,11 @@ void VulkanMemory::give(const MemoryRange& range) noexcept {
                  std::find_if(blocks.begin(), blocks.end(),
                               [&](const MemoryBlock& other) { return &other == &block; }));
   }
-  end(empty);
+  free_blocks(empty);
 }
 
-/// Gives back to the driver what is kept for later; false where there is nothing.
-bool VulkanMemory::end_spares(std::uint32_t heap) noexcept {
+/// Frees the empty blocks of a heap. Returns false if there are none.
+bool VulkanMemory::free_spare_blocks(std::uint32_t heap) noexcept {
   std::list<MemoryBlock> empty;
   {
     const std::lock_guard lock(mutex_);
@@ -184,12 +186,12 @@ bool VulkanMemory::end_spares(std::uint32_t heap) noexcept {
       }
   }
   if (empty.empty()) return false;
-  end(empty);
+  free_blocks(empty);
   return true;
 }
 
-/// Gives blocks back to the driver.
-void VulkanMemory::end(std::list<MemoryBlock>& blocks) noexcept {
+/// Frees blocks.
+void VulkanMemory::free_blocks(std::list<MemoryBlock>& blocks) noexcept {
   for (MemoryBlock& block : blocks) {
     if (block.memory != VK_NULL_HANDLE) device_.vk.FreeMemory(device_.handle(), block.memory, nullptr);
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
 #pragma once
-/// The sub-allocator: many buffers in few allocations of the driver.
+/// The sub-allocator: places many buffers in few allocations of the driver.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 
@@ -17,18 +17,18 @@ namespace vulkan {
 
 class VulkanDevice;
 
-/// One allocation of the driver, and which of its bytes are taken.
+/// One allocation of the driver, and its allocated ranges.
 struct MemoryBlock {
   MemoryBlock(std::uint32_t memory_type, std::uint64_t bytes)
       : type(memory_type), size(bytes), ranges(bytes) {}
   VkDeviceMemory memory = VK_NULL_HANDLE;
-  std::byte* host = nullptr;  ///< its first byte, where the host can reach it
+  std::byte* host = nullptr;  ///< its first byte; null if it is not mapped
   std::uint32_t type;
   std::uint64_t size;
   RangeAllocator ranges;
 };
 
-/// A piece of a block.
+/// A range of a block.
 struct MemoryRange {
   MemoryBlock* block = nullptr;
   std::uint64_t offset = 0;
@@ -40,29 +40,29 @@ struct MemoryRange {
 /// Threads: thread-safe. The driver is called without a lock held.
 class VulkanMemory {
  public:
-  /// Blocks grow from the first to the second size; what is larger than half the second gets one of its own
-  /// size.
+  /// Blocks grow from the first to the second size. A range larger than half of the second gets its own
+  /// block.
   static constexpr std::uint64_t first_block = 4u << 20;
   static constexpr std::uint64_t largest_block = 64u << 20;
 
   explicit VulkanMemory(VulkanDevice& device) : device_(device) {}
-  /// Everything has been given back.
+  /// All ranges have been freed.
   ~VulkanMemory();
   VulkanMemory(const VulkanMemory&) = delete;
   VulkanMemory& operator=(const VulkanMemory&) = delete;
 
-  /// Memory for something with `needs`.
-  /// Errors: out_of_memory with the numbers, device_lost.
-  Result<MemoryRange> take(const VkMemoryRequirements& needs, device::MemoryUse use);
-  /// Gives it back; one empty block per type is kept, others go back to the driver.
-  void give(const MemoryRange& range) noexcept;
+  /// Allocates a range that satisfies `needs`.
+  /// Errors: out_of_memory with the sizes, device_lost.
+  Result<MemoryRange> allocate_range(const VkMemoryRequirements& needs, device::MemoryUse use);
+  /// Frees a range. Keeps one empty block per type and frees the others.
+  void free_range(const MemoryRange& range) noexcept;
 
-  /// An allocation for one thing alone, which is not mapped; `next` goes to the driver with it.
-  /// Errors: as above.
-  Result<std::list<MemoryBlock>> take_alone(const VkMemoryRequirements& needs, const void* next);
-  void give_alone(std::list<MemoryBlock>& block) noexcept;
+  /// Allocates an unmapped block for a single buffer. `next` extends the driver's allocate info.
+  /// Errors: as `allocate_range`.
+  Result<std::list<MemoryBlock>> allocate_dedicated(const VkMemoryRequirements& needs, const void* next);
+  void free_dedicated(std::list<MemoryBlock>& block) noexcept;
 
-  /// Of one heap: bytes in ranges that are taken, and bytes that the driver gave.
+  /// The bytes of one heap in allocated ranges, and in blocks.
   struct Use {
     std::uint64_t taken = 0;
     std::uint64_t held = 0;
@@ -74,12 +74,12 @@ class VulkanMemory {
     std::list<MemoryBlock> blocks;
     std::uint64_t next_block = first_block;
   };
-  Result<MemoryRange> take(std::uint64_t size, std::uint64_t alignment, std::uint32_t type);
-  MemoryRange take_of(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment);
+  Result<MemoryRange> allocate_range(std::uint64_t size, std::uint64_t alignment, std::uint32_t type);
+  MemoryRange allocate_from(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment);
   Result<std::list<MemoryBlock>> allocate(std::uint32_t type, std::uint64_t size, const void* next = nullptr);
   Result<void> reserve(std::uint32_t type, std::uint64_t size);
-  void end(std::list<MemoryBlock>& blocks) noexcept;
-  bool end_spares(std::uint32_t heap) noexcept;
+  void free_blocks(std::list<MemoryBlock>& blocks) noexcept;
+  bool free_spare_blocks(std::uint32_t heap) noexcept;
   std::uint32_t heap_of(std::uint32_t type) const;
 
   VulkanDevice& device_;

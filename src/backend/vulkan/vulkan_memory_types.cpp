@@ -14,8 +14,8 @@ constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 constexpr VkMemoryPropertyFlags ordinary = local | visible | coherent | cached;
 
-/// Types that `fits`, the best by `score` first; of equals the one with the larger heap, then the driver's
-/// own order.
+/// Returns the types that satisfy `fits`, by `score`, then by the size of the heap, then in the driver's
+/// order.
 std::vector<std::uint32_t> choose(const VkPhysicalDeviceMemoryProperties& memory,
                                   const std::function<bool(VkMemoryPropertyFlags)>& fits,
                                   const std::function<int(VkMemoryPropertyFlags)>& score) {

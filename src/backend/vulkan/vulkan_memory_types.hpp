@@ -1,5 +1,5 @@
 #pragma once
-/// Which of a driver's memory types wye uses for what.
+/// Chooses the driver's memory types for each use.
 #include <cstdint>
 #include <vector>
 
@@ -19,13 +19,14 @@ struct MemoryTypes {
   }
 };
 
-/// Chooses. Where host and device share their memory (`unified`), device memory is such that the host reads
-/// and writes in place; on a card it is the card's own, and staging goes between: reading over the bus
-/// through a mapping is slow. Transfer memory is always host coherent, and cached where that exists, for it
-/// is read too.
+/// Chooses memory types. If host and device share their memory (`unified`), the host reads and writes device
+/// memory in place. On a card, device memory is the card's own and copies are staged, because reading a
+/// mapping over the bus is slow. Transfer memory is always host coherent, and cached if possible, because the
+/// host reads it, too.
 MemoryTypes choose_memory_types(const VkPhysicalDeviceMemoryProperties& memory, bool unified);
 
-/// Whether the host reads a memory type at full speed: what it sees uncached is slower than a copy more.
+/// Returns whether the host reads a memory type at full speed. Uncached reads are slower than an additional
+/// copy.
 bool is_read_in_place(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t type);
 
 }  // namespace vulkan

@@ -9,12 +9,12 @@ thread_local MessageHold* current = nullptr;
 
 }  // namespace
 
-void Messages::say(LogLevel level, std::string text) noexcept try {
+void Messages::log(LogLevel level, std::string text) noexcept try {
   if (current && current->messages_ == this)
     current->kept_.emplace_back(level, std::move(text));
   else if (sink_)
     sink_(LogRecord{level, "vulkan", text});
-} catch (...) {  // the driver's frames are below: nothing may pass through them
+} catch (...) {  // exceptions must not unwind the driver
 }
 
 MessageHold::MessageHold(Messages* messages) : messages_(current ? nullptr : messages) {
@@ -24,7 +24,7 @@ MessageHold::MessageHold(Messages* messages) : messages_(current ? nullptr : mes
 MessageHold::~MessageHold() {
   if (!messages_) return;
   current = nullptr;
-  for (auto& [level, text] : kept_) messages_->say(level, std::move(text));
+  for (auto& [level, text] : kept_) messages_->log(level, std::move(text));
 }
 
 }  // namespace vulkan

@@ -1,5 +1,5 @@
 #pragma once
-/// What the driver's own checks say, on its way to the host's sink.
+/// Forwards messages of the driver's checks to the log sink.
 #include <wye/base/log.hpp>
 
 #include <string>
@@ -14,14 +14,14 @@ namespace vulkan {
 class Messages {
  public:
   explicit Messages(LogSink sink) : sink_(std::move(sink)) {}
-  void say(LogLevel level, std::string text) noexcept;
+  void log(LogLevel level, std::string text) noexcept;
 
  private:
   friend class MessageHold;
   LogSink sink_;
 };
 
-/// Keeps what is said on this thread until it ends: for as long as a lock is held.
+/// Defers the messages of this thread until it ends. Used while a lock is held.
 /// Threads: one thread at a time.
 class MessageHold {
  public:
@@ -32,7 +32,7 @@ class MessageHold {
 
  private:
   friend class Messages;
-  Messages* messages_;  // null: nothing is ever said
+  Messages* messages_;  // null: there are no messages to defer
   std::vector<std::pair<LogLevel, std::string>> kept_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// How the backend is made: what tests may change about it.
+/// Options of the backend, which tests change.
 #include <wye/base/bytes.hpp>
 
 #include <memory>
@@ -15,12 +15,12 @@ namespace vulkan {
 
 struct VulkanOptions {
   std::vector<std::string> loaders = {"libvulkan.so.1", "libvulkan.so"};  ///< tried in this order
-  Wrap wrap = nullptr;              ///< asked for every function of the driver
-  bool host_visible = true;         ///< false: device memory is treated as though the host could not reach it
-  bool host_coherent = true;        ///< false: writes and reads of the host are flushed and invalidated
-  Bytes staging_chunk{4u << 20};    ///< staging memory is taken in pieces of at most this
-  Bytes staging_budget{32u << 20};  ///< above it a lane waits for its own uploads before it takes more
-  Bytes parameter_bytes{~0ull};     ///< parameters above this spill, where the device's limit is not smaller
+  Wrap wrap = nullptr;              ///< called for every function of the driver
+  bool host_visible = true;         ///< false: device memory is treated as not mapped
+  bool host_coherent = true;        ///< false: the host flushes its writes and invalidates before its reads
+  Bytes staging_chunk{4u << 20};    ///< largest size of a staging chunk
+  Bytes staging_budget{32u << 20};  ///< above it, a lane waits for its uploads before it allocates more
+  Bytes parameter_bytes{~0ull};     ///< larger parameter blocks spill, if the device's limit is not smaller
 
   bool shares_instance() const { return !wrap && loaders == VulkanOptions().loaders; }
 };

@@ -14,12 +14,12 @@ VkSemaphore semaphore_of(const device::TimelinePoint& point) {
 
 }  // namespace
 
-Result<void> VulkanQueue::give(const VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands,
-                               std::span<const device::TimelinePoint> waits,
-                               std::span<const device::TimelinePoint> signals) {
+Result<void> VulkanQueue::submit(const VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands,
+                                 std::span<const device::TimelinePoint> waits,
+                                 std::span<const device::TimelinePoint> signals) {
   VkResult r = VK_SUCCESS;
   {
-    const MessageHold hold(messages_);  // messages of the driver are passed on after the lock
+    const MessageHold hold(messages_);  // the sink gets the driver's messages after the unlock
     const std::lock_guard lock(mutex_);
     if (const Error* lost = device_.lost()) return *lost;
     waited_.clear();
@@ -43,12 +43,12 @@ Result<void> VulkanQueue::give(const VulkanTimeline& own, std::uint64_t value, V
                             .pCommandBuffers = &commands,
                             .signalSemaphoreCount = signaled_.count(),
                             .pSignalSemaphores = signaled_.semaphores.data()};
-    const std::lock_guard hosts_lock(hosts_lock_);
+    const std::lock_guard adopted_lock(adopted_lock_);
     r = device_.vk.QueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
   }
   if (r == VK_SUCCESS) return {};
   return device_.failed(r, "vkQueueSubmit",
-                        base::text("Device '{}' does not take the submission.", device_.info().id));
+                        base::text("Device '{}' rejects the submission.", device_.info().id));
 }
 
 }  // namespace vulkan

@@ -17,34 +17,37 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Gives batches of all lanes to the driver's queue, which works in order. device::PendingSubmissions holds back a batch
-/// until the batches that it waits for were given. So the barrier that each batch begins with (see Encoder) is all the
-/// waiting there is, and the driver never waits for a semaphore of wye's. It does for a foreign one: wye does not know when
-/// that is signaled.
+/// Submits batches of all lanes to the driver's queue, which executes in order. `device::PendingSubmissions`
+/// delays a batch until the batches that it waits for are submitted. The barrier at the beginning of each
+/// batch (see Encoder) is therefore the only wait, and the driver never waits for a semaphore of wye. It does
+/// wait for foreign semaphores, because wye does not know when they are signaled.
 /// Threads: thread-safe. The lock that the driver demands for its queue is taken with nothing else held.
 class VulkanQueue {
  public:
-  /// A host that uses the queue too holds `lock` meanwhile.
+  /// An application that also uses the queue provides `lock`, and holds it during its own calls.
   VulkanQueue(VulkanDevice& device, VkQueue queue, Messages* messages, const NativeLock& lock)
-      : device_(device), queue_(queue), messages_(messages), hosts_lock_(lock) {}
+      : device_(device), queue_(queue), messages_(messages), adopted_lock_(lock) {}
   VkQueue handle() const noexcept { return queue_; }
-  /// Returns the lock that the host holds while it uses the queue: its own, or that of a queue of wye's.
-  NativeLock lock_for_others(bool is_hosts) noexcept { return is_hosts ? hosts_lock_ : NativeLock(mutex_); }
+  /// Returns the lock that the application holds while it uses the queue: its own for an adopted queue,
+  /// otherwise wye's.
+  NativeLock lock_for_others(bool is_adopted) noexcept {
+    return is_adopted ? adopted_lock_ : NativeLock(mutex_);
+  }
 
-  /// Gives the driver a batch. `commands` may be null. When it completes, `own` reaches `value`, and each of `signals` its
-  /// value.
+  /// Submits a batch to the driver. `commands` may be null. On completion, `own` reaches `value`, and each of
+  /// `signals` its value.
   /// Errors: those of the driver.
-  Result<void> give(const VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands,
-                    std::span<const device::TimelinePoint> waits,
-                    std::span<const device::TimelinePoint> signals);
+  Result<void> submit(const VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands,
+                      std::span<const device::TimelinePoint> waits,
+                      std::span<const device::TimelinePoint> signals);
 
  private:
   VulkanDevice& device_;
   VkQueue queue_;
   Messages* messages_;
-  NativeLock hosts_lock_;
+  NativeLock adopted_lock_;
   std::mutex mutex_;
-  /// Semaphores of a submission; here so that they keep their memory.
+  /// The semaphores of a submission. Members of the queue keep their memory between submissions.
   struct Semaphores {
     std::vector<VkSemaphore> semaphores;
     std::vector<std::uint64_t> values;

@@ -1,4 +1,4 @@
-// Memory and timelines that another driver of the same silicon has too: as opaque files.
+// Memory and timelines that are shared with another driver of the same silicon, as opaque files.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -41,7 +41,7 @@ Result<bool> VulkanDevice::shares_buffers(VkExternalMemoryFeatureFlags wanted) c
   if ((has & wanted) != wanted)
     return Error(Errc::unsupported,
                  base::text("The driver of device '{}' {} no buffers as opaque files.", this->info().id,
-                            wanted == VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT ? "gives" : "takes"));
+                            wanted == VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT ? "exports" : "imports"));
   return (has & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) != 0;
 }
 
@@ -53,7 +53,7 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::share(std::shared_ptr<Vulkan
   auto dedicated = device->shares_buffers(opened ? VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT
                                                  : VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT);
   if (!dedicated) return std::move(dedicated).error();
-  device::MemoryCharge charge;  // memory that another driver has made is charged there
+  device::MemoryCharge charge;  // the device that created the memory is charged
   if (!opened) {
     auto charged = device->charge(request);
     if (!charged) return std::move(charged).error();
@@ -69,14 +69,15 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::share(std::shared_ptr<Vulkan
 
 Result<void> VulkanBuffer::bind_shared(device::SharedMemory* opened) {
   VulkanDevice& device = vulkan();
-  if (auto made = make(); !made) return made;
+  if (auto made = create_handle(); !made) return made;
   VkMemoryRequirements needs{};
   device.vk.GetBufferMemoryRequirements(device.handle(), handle_, &needs);
   if (opened && opened->allocation.count < needs.size)
-    return Error(Errc::unsupported,
-                 base::text("Memory of another driver ({} bytes) is less than device '{}' needs for a buffer "
-                            "({} bytes).",
-                            opened->allocation.count, device.info().id, needs.size));
+    return Error(
+        Errc::unsupported,
+        base::text("Memory of another driver ({} bytes) is smaller than device '{}' needs for a buffer "
+                   "({} bytes).",
+                   opened->allocation.count, device.info().id, needs.size));
   const VkMemoryDedicatedAllocateInfo dedicated{.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO,
                                                 .pNext = nullptr,
                                                 .image = VK_NULL_HANDLE,
@@ -92,15 +93,16 @@ Result<void> VulkanBuffer::bind_shared(device::SharedMemory* opened) {
     taken.fd = opened->file.number();
     needs.size = opened->allocation.count;
   }
-  auto block = opened ? device.heap().take_alone(needs, &taken) : device.heap().take_alone(needs, &given);
+  auto block = opened ? device.heap().allocate_dedicated(needs, &taken)
+                      : device.heap().allocate_dedicated(needs, &given);
   if (!block) return std::move(block).error();
-  if (opened) opened->file.release();  // the driver's now
-  alone_.splice(alone_.end(), *block);
-  hosts_.memory = number_of(alone_.front().memory);
-  if (const VkResult r = device.vk.BindBufferMemory(device.handle(), handle_, alone_.front().memory, 0);
+  if (opened) opened->file.release();  // the driver owns it now
+  dedicated_.splice(dedicated_.end(), *block);
+  adopted_.memory = number_of(dedicated_.front().memory);
+  if (const VkResult r = device.vk.BindBufferMemory(device.handle(), handle_, dedicated_.front().memory, 0);
       r != VK_SUCCESS)
-    return not_made(r, "vkBindBufferMemory");
-  ask_address();
+    return creation_error(r, "vkBindBufferMemory");
+  query_address();
   return {};
 }
 
@@ -108,16 +110,16 @@ Result<device::SharedMemory> VulkanBuffer::file() {
   VulkanDevice& device = vulkan();
   const VkMemoryGetFdInfoKHR info{.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
                                   .pNext = nullptr,
-                                  .memory = alone_.front().memory,
+                                  .memory = dedicated_.front().memory,
                                   .handleType = memory_file};
   int number = -1;
   if (const VkResult r = device.vk.GetMemoryFdKHR(device.handle(), &info, &number); r != VK_SUCCESS)
     return device.failed(
         r, "vkGetMemoryFdKHR",
-        base::text("Device '{}' does not give a buffer ({} bytes) away.", device.info().id, bytes().count));
+        base::text("Device '{}' cannot export a buffer ({} bytes).", device.info().id, bytes().count));
   device::SharedMemory memory;
   memory.file = base::Descriptor(number);
-  memory.allocation = Bytes{alone_.front().size};
+  memory.allocation = Bytes{dedicated_.front().size};
   memory.dedicated = is_dedicated_;
   return memory;
 }
@@ -152,9 +154,9 @@ Result<void> VulkanDevice::shares_timelines() const {
   properties.sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES;
   instance_->vk.GetPhysicalDeviceExternalSemaphoreProperties(physical_.handle, &info, &properties);
   if ((properties.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT) != 0) return {};
-  return Error(
-      Errc::unsupported,
-      base::text("The driver of device '{}' gives no timeline semaphores as opaque files.", this->info().id));
+  return Error(Errc::unsupported,
+               base::text("The driver of device '{}' exports no timeline semaphores as opaque files.",
+                          this->info().id));
 }
 
 Result<std::shared_ptr<VulkanTimeline>> VulkanTimeline::share(std::shared_ptr<VulkanDevice> device) {
@@ -176,7 +178,7 @@ Result<base::Descriptor> VulkanTimeline::file() {
   int number = -1;
   if (const VkResult r = device().vk.GetSemaphoreFdKHR(device().handle(), &info, &number); r != VK_SUCCESS)
     return device().failed(r, "vkGetSemaphoreFdKHR",
-                           base::text("Device '{}' does not give a semaphore away.", device().info().id));
+                           base::text("Device '{}' cannot export a semaphore.", device().info().id));
   return base::Descriptor(number);
 }
 
@@ -190,9 +192,9 @@ Result<device::SharedTimeline> VulkanDevice::create_shared_timeline() {
 }
 
 Result<std::shared_ptr<device::Timeline>> VulkanDevice::open_shared_timeline(device::SharedTimeline&) {
-  return Error(
-      Errc::unsupported,
-      base::text("Device '{}' gives semaphores to other drivers and takes none of theirs.", this->info().id));
+  return Error(Errc::unsupported,
+               base::text("Device '{}' exports semaphores to other drivers, but does not import theirs.",
+                          this->info().id));
 }
 
 }  // namespace vulkan

@@ -14,8 +14,8 @@ std::uint64_t Staging::chunk_for(std::uint64_t wanted, bool whole) const {
   return whole ? std::max(rounded, wanted) : std::min(rounded, largest);
 }
 
-Result<StagingPiece> Staging::take(StagingUse& use, std::uint64_t wanted, std::uint64_t alignment,
-                                   bool whole) {
+Result<StagingPiece> Staging::allocate(StagingUse& use, std::uint64_t wanted, std::uint64_t alignment,
+                                       bool whole) {
   if (!use.chunks.empty()) {
     VulkanBuffer& last = *use.chunks.back();
     const std::uint64_t size = last.bytes().count;
@@ -37,9 +37,9 @@ Result<StagingPiece> Staging::take(StagingUse& use, std::uint64_t wanted, std::u
   } else {
     auto made = VulkanBuffer::create(
         device_.self(), {.bytes = Bytes{size}, .use = device::MemoryUse::transfer, .account = nullptr});
-    if (!made) return std::move(made).error().with_context("while taking staging memory");
+    if (!made) return std::move(made).error().with_context("while allocating staging memory");
     use.chunks.push_back(*std::move(made));
-    idle_.reserve(++chunks_);  // giving it back must not need memory
+    idle_.reserve(++chunks_);  // `release` must not allocate
   }
   VulkanBuffer& chunk = *use.chunks.back();
   busy_bytes_ += chunk.bytes().count;
@@ -53,10 +53,10 @@ bool Staging::is_enough(const StagingUse& use) const { return use.held >= part()
 
 bool Staging::is_full() const { return busy_bytes_ + part() > device_.options().staging_budget.count; }
 
-/// Parts small enough that the device copies one while the host fills the next.
+/// Returns the size of a part: the device copies one part while the host fills the next.
 std::uint64_t Staging::part() const { return device_.options().staging_budget.count / 4; }
 
-void Staging::give(StagingUse& use) noexcept {
+void Staging::release(StagingUse& use) noexcept {
   for (auto& chunk : use.chunks) {
     const std::uint64_t bytes = chunk->bytes().count;
     busy_bytes_ -= bytes;
@@ -65,7 +65,7 @@ void Staging::give(StagingUse& use) noexcept {
       continue;
     }
     idle_bytes_ += bytes;
-    // Smallest first, so that a small piece does not take a large chunk.
+    // Smallest chunk first: small pieces leave large chunks free.
     const auto place = std::find_if(idle_.begin(), idle_.end(),
                                     [&](const auto& other) { return other->bytes().count >= bytes; });
     idle_.insert(place, std::move(chunk));

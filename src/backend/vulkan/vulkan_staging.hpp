@@ -1,5 +1,5 @@
 #pragma once
-/// Memory of the host that copies go through where the host does not reach the device's own, or must not yet.
+/// Host memory for copies to and from buffers that the host cannot access, or must not access yet.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,14 +11,14 @@ namespace wye {
 inline namespace v0 {
 namespace vulkan {
 
-/// Pieces of staging memory that one submission uses until it is done.
+/// The staging memory that one submission uses until it completes.
 struct StagingUse {
   std::vector<std::shared_ptr<VulkanBuffer>> chunks;
   std::uint64_t used = 0;  ///< bytes of the last chunk
   std::uint64_t held = 0;  ///< bytes of all chunks
 };
 
-/// Bytes [offset, offset + bytes) of `buffer`.
+/// The bytes [offset, offset + bytes) of `buffer`.
 struct StagingPiece {
   VulkanBuffer* buffer = nullptr;
   std::uint64_t offset = 0;
@@ -26,7 +26,7 @@ struct StagingPiece {
   std::byte* host() const { return buffer->host() + offset; }
 };
 
-/// The staging memory of one lane: chunks that go round between its submissions.
+/// The staging memory of one lane. Its submissions reuse the chunks.
 /// Threads: one thread at a time.
 class Staging {
  public:
@@ -34,16 +34,16 @@ class Staging {
 
   explicit Staging(VulkanDevice& device) : device_(device) {}
 
-  /// Takes up to `wanted` bytes, all of them where `whole`; an upload larger than a chunk comes in several
+  /// Allocates up to `wanted` bytes, or all of them if `whole`. Uploads larger than a chunk need several
   /// pieces.
   /// Errors: out_of_memory, device_lost.
-  Result<StagingPiece> take(StagingUse& use, std::uint64_t wanted, std::uint64_t alignment, bool whole);
-  /// Whether `use` is so large a part of the budget that it should go ahead of what is still to come.
+  Result<StagingPiece> allocate(StagingUse& use, std::uint64_t wanted, std::uint64_t alignment, bool whole);
+  /// Returns whether `use` has reached the size at which a part of a submission is launched.
   bool is_enough(const StagingUse& use) const;
-  /// Whether another such part would go over the budget.
+  /// Returns whether another such part would exceed the budget.
   bool is_full() const;
-  /// Takes back what a submission used; what is more than the budget is freed.
-  void give(StagingUse& use) noexcept;
+  /// Releases the chunks of a submission. Frees chunks above the budget.
+  void release(StagingUse& use) noexcept;
 
  private:
   std::uint64_t chunk_for(std::uint64_t wanted, bool whole) const;

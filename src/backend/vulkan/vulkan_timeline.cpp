@@ -14,8 +14,8 @@ inline namespace v0 {
 namespace vulkan {
 namespace {
 
-/// What is left until `until`, as the driver wants it. Zero where it has passed, for ever where it never
-/// comes.
+/// Returns the time until `until` in the driver's unit: 0 if it has passed, the maximum if there is no
+/// deadline.
 std::uint64_t nanoseconds_until(Instant until) {
   if (until == Instant::max()) return std::numeric_limits<std::uint64_t>::max();
   const Instant now = Clock::steady().now();
@@ -50,7 +50,7 @@ Result<void> VulkanTimeline::create_semaphore(const void* next) {
   if (const VkResult r = owner.vk.CreateSemaphore(owner.handle(), &info, nullptr, &semaphore);
       r != VK_SUCCESS)
     return owner.failed(r, "vkCreateSemaphore",
-                        base::text("Device '{}' gives no semaphore.", owner.info().id));
+                        base::text("Device '{}' cannot create a semaphore.", owner.info().id));
   semaphore_ = semaphore;
   return {};
 }
@@ -59,18 +59,18 @@ std::shared_ptr<VulkanTimeline> VulkanTimeline::adopt(std::shared_ptr<VulkanDevi
                                                       VkSemaphore semaphore) {
   auto timeline = base::own(new VulkanTimeline(std::move(device), SignaledBy::others));
   timeline->semaphore_ = semaphore;
-  timeline->is_hosts_ = true;
+  timeline->is_adopted_ = true;
   return timeline;
 }
 
 VulkanTimeline::~VulkanTimeline() {
   call_seen();
-  if (is_hosts_ || semaphore_ == VK_NULL_HANDLE) return;
+  if (is_adopted_ || semaphore_ == VK_NULL_HANDLE) return;
   device().vk.DestroySemaphore(device().handle(), semaphore_, nullptr);
 }
 
-/// Asks the driver for the value.
-VkResult VulkanTimeline::ask() noexcept {
+/// Reads the counter from the driver.
+VkResult VulkanTimeline::poll() noexcept {
   VulkanDevice& owner = device();
   std::uint64_t value = 0;
   const VkResult r = owner.vk.GetSemaphoreCounterValue(owner.handle(), semaphore_, &value);
@@ -82,7 +82,7 @@ VkResult VulkanTimeline::ask() noexcept {
 }
 
 std::uint64_t VulkanTimeline::reached() noexcept {
-  if (signaled_by() != SignaledBy::host && !device_->lost() && seen() < scheduled()) (void)ask();
+  if (signaled_by() != SignaledBy::host && !device_->lost() && seen() < scheduled()) (void)poll();
   return seen();
 }
 
@@ -108,15 +108,15 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
     reached = r == VK_SUCCESS;
     if (r == VK_ERROR_DEVICE_LOST) owner.lose("vkWaitSemaphores");
     if (reached || owner.lost()) break;
-    // A wait that failed says nothing about the device; its counter does.
-    if (r != VK_TIMEOUT && ask() == VK_SUCCESS) {
+    // A failed wait tells nothing about the device; its counter does.
+    if (r != VK_TIMEOUT && poll() == VK_SUCCESS) {
       backoff.answered();
       reached = seen() >= value;
     }
-    if (nanoseconds_until(until) == 0) break;  // a driver may wake early
+    if (nanoseconds_until(until) == 0) break;  // a driver may return early
     if (!reached && r != VK_TIMEOUT) answers = backoff.sleep(until);
   }
-  // Another thread may have seen the device lost: then no result is to be trusted.
+  // Another thread may have found the device lost. No result is then reliable.
   if (const Error* lost = owner.lost()) return *lost;
   if (reached) {
     raise(value);
@@ -129,8 +129,8 @@ Result<void> VulkanTimeline::wait(std::uint64_t value, Instant until) {
                                              owner.info().id, value));
   return failure(
       r, "vkWaitSemaphores",
-      base::text("The driver of device '{}' has not said for {} s whether the value waited for ({}) is "
-                 "reached; the device may still be at work.",
+      base::text("The driver of device '{}' has not reported for {} s whether the value waited for ({}) is "
+                 "reached; the device may still be working.",
                  owner.info().id, base::Backoff::limit / std::chrono::seconds(1), value));
 }
 
@@ -141,10 +141,10 @@ Result<void> VulkanTimeline::signal(std::uint64_t value) {
                                    .pNext = nullptr,
                                    .semaphore = semaphore_,
                                    .value = value};
-  // Also of a lost device: lanes of the other device must not wait for ever.
+  // Signals on a lost device, too: lanes of the other device must not wait for ever.
   if (const VkResult r = owner.vk.SignalSemaphore(owner.handle(), &info); r != VK_SUCCESS)
     return owner.failed(r, "vkSignalSemaphore",
-                        base::text("Device '{}' does not raise a semaphore.", owner.info().id));
+                        base::text("Device '{}' cannot signal a semaphore.", owner.info().id));
   return {};
 }
 

@@ -11,7 +11,7 @@ namespace kernel {
 
 namespace {
 
-/// Errors of one compile that are lines of an error's description, and those that it has as data.
+/// Limits of an error: the messages in its description, and its diagnostics.
 constexpr std::size_t most_errors = 20;
 constexpr std::size_t most_diagnostics = 1000;
 

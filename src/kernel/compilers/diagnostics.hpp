@@ -12,13 +12,14 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// The first error is the sentence, the others are its context, all are its diagnostics. There must be one.
+/// Makes an error of a compiler's messages, of which there must be at least one. The first message becomes
+/// the sentence, the others become context, and all become diagnostics.
 Error compile_error(const std::string& kernel, std::vector<Diagnostic> errors);
 
-/// The number of a line, or of anything else that is small.
+/// Parses a small number, such as the number of a line.
 std::optional<std::uint32_t> small_number(std::string_view digits);
 
-/// `text` without the blanks around it.
+/// Returns `text` without surrounding blanks.
 std::string_view trimmed(std::string_view text);
 
 }  // namespace kernel

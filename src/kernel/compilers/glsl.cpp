@@ -111,20 +111,21 @@ GlslOutline outline(std::string_view text, std::string_view entry) {
 
 namespace {
 
-/// The names the compiler knows a source and its includes by: those shown to people, which differ between
-/// machines, must not get into what it makes.
+/// The names of a source and its includes for the compiler. The names shown in messages differ between
+/// machines and must not become part of the code.
 constexpr std::string_view source_name = "kernel.comp";
 constexpr std::string_view include_name = "kernel.include.";
-/// The line of the function that calls an entry point other than main: after those of any source.
+/// The line of the generated function that calls an entry point other than main. Greater than the lines of
+/// any source.
 constexpr std::uint32_t generated_line = 999'999'000;
 
-/// The column of the word in quotes that a message begins with, if its line has that word once: the compiler itself does not
-/// say columns. 0 otherwise, and if the source has numbers of its own for its lines.
-std::uint32_t column_of(const Diagnostic& said, std::string_view text) {
-  if (said.line == 0 || text.find("#line") != text.npos || !said.text.starts_with("'")) return 0;
-  const std::string_view word = word_at(said.text, 1);
-  if (!is_identifier(word) || std::string_view(said.text).substr(1 + word.size(), 1) != "'") return 0;
-  for (std::uint32_t line = 1; line < said.line; ++line) {
+/// Returns the column of the quoted word at the beginning of a message, because the compiler reports no
+/// columns. Returns 0 if the line does not have the word exactly once, or if the source has `#line`.
+std::uint32_t column_of(const Diagnostic& diagnostic, std::string_view text) {
+  if (diagnostic.line == 0 || text.find("#line") != text.npos || !diagnostic.text.starts_with("'")) return 0;
+  const std::string_view word = word_at(diagnostic.text, 1);
+  if (!is_identifier(word) || std::string_view(diagnostic.text).substr(1 + word.size(), 1) != "'") return 0;
+  for (std::uint32_t line = 1; line < diagnostic.line; ++line) {
     const std::size_t end = text.find('\n');
     if (end == text.npos) return 0;
     text.remove_prefix(end + 1);
@@ -139,14 +140,14 @@ std::uint32_t column_of(const Diagnostic& said, std::string_view text) {
   return column;
 }
 
-/// "kernel.comp:4: error: '' : text" as an entry; nothing for a line that is none.
+/// Parses "kernel.comp:4: error: '' : text"; returns nothing for other lines.
 std::optional<Diagnostic> parse_line(std::string_view line, std::string_view source,
                                      const std::vector<SourceText>& texts) {
-  Diagnostic said;
+  Diagnostic diagnostic;
   std::size_t length = 0;
   const auto find = [&](std::string_view mark, Diagnostic::Severity severity) {
     length = mark.size();
-    said.severity = severity;
+    diagnostic.severity = severity;
     return line.find(mark);
   };
   std::size_t found = find(": error: ", Diagnostic::Severity::error);
@@ -156,10 +157,10 @@ std::optional<Diagnostic> parse_line(std::string_view line, std::string_view sou
   std::string_view place = line.substr(0, found), what = line.substr(found + length);
   if (const std::size_t colon = place.rfind(':'); colon != place.npos)
     if (const auto value = small_number(place.substr(colon + 1))) {
-      said.line = *value;
+      diagnostic.line = *value;
       place = place.substr(0, colon);
     }
-  said.file = place;
+  diagnostic.file = place;
   std::optional<std::size_t> text;
   if (place == source_name) {
     text = 0;
@@ -167,17 +168,18 @@ std::optional<Diagnostic> parse_line(std::string_view line, std::string_view sou
     const auto index = small_number(place.substr(include_name.size()));
     if (index && *index < texts.size()) text = *index;
   }
-  if (text) said.file = texts[*text].shown;
+  if (text) diagnostic.file = texts[*text].shown;
 
   constexpr std::string_view nothing = "'' : ", include = "'#include' : ", header = " for header name: ";
   if (what.starts_with(nothing)) what.remove_prefix(nothing.size());
-  if (what.starts_with(include) && what.find(header) != what.npos) {  // a message of the includer below
+  if (what.starts_with(include) && what.find(header) != what.npos) {  // a message of `Includer`
     what.remove_prefix(include.size());
     what = what.substr(0, what.rfind(header));
   }
-  said.text = trimmed(what);
-  if (text) said.column = column_of(said, *text == 0 ? source : std::string_view(texts[*text].text));
-  return said;
+  diagnostic.text = trimmed(what);
+  if (text)
+    diagnostic.column = column_of(diagnostic, *text == 0 ? source : std::string_view(texts[*text].text));
+  return diagnostic;
 }
 
 std::vector<Diagnostic> parse(std::string_view messages, std::string_view source,
@@ -185,31 +187,32 @@ std::vector<Diagnostic> parse(std::string_view messages, std::string_view source
   std::vector<Diagnostic> list;
   for (std::size_t at = 0; at < messages.size();) {
     const std::size_t end = std::min(messages.find('\n', at), messages.size());
-    auto said = parse_line(messages.substr(at, end - at), source, texts);
-    if (said && said->severity == severity) list.push_back(std::move(*said));
+    auto diagnostic = parse_line(messages.substr(at, end - at), source, texts);
+    if (diagnostic && diagnostic->severity == severity) list.push_back(std::move(*diagnostic));
     at = end + 1;
   }
   return list;
 }
 
-/// The compiler's messages as one error: the first is the sentence, the others are its context.
+/// Makes one error of the compiler's messages.
 Error failure(std::string_view messages, const Glsl& source, const std::vector<SourceText>& texts,
-              const std::string& kernel, const std::string& ended) {
+              const std::string& kernel, const std::string& stop_reason) {
   std::vector<Diagnostic> errors = parse(messages, source.text, texts, Diagnostic::Severity::error);
-  for (Diagnostic& said : errors)
-    if (said.line >= generated_line)
-      said.line = 0, said.column = 0,
-      said.text = base::text("there is no function '{}' without parameters", source.entry);
-  if (!ended.empty()) {
-    const auto cause = std::find_if(errors.begin(), errors.end(),
-                                    [&](const Diagnostic& said) { return said.text == ended; });
+  for (Diagnostic& diagnostic : errors)
+    if (diagnostic.line >= generated_line)
+      diagnostic.line = 0, diagnostic.column = 0,
+      diagnostic.text = base::text("there is no function '{}' without parameters", source.entry);
+  if (!stop_reason.empty()) {
+    const auto cause = std::find_if(errors.begin(), errors.end(), [&](const Diagnostic& diagnostic) {
+      return diagnostic.text == stop_reason;
+    });
     if (cause != errors.end()) errors = {Diagnostic(*cause)};
   }
   if (errors.empty()) errors.push_back({.file = texts.front().shown, .text = std::string(messages)});
   return compile_error(kernel, std::move(errors));
 }
 
-/// Gives the compiler the texts that were read, and stops endless includes.
+/// Gives the compiler the texts that were read, and stops infinite recursion of includes.
 class Includer final : public shaderc::CompileOptions::IncluderInterface {
  public:
   explicit Includer(const std::vector<SourceText>& texts) : texts_(texts) {
@@ -219,41 +222,44 @@ class Includer final : public shaderc::CompileOptions::IncluderInterface {
   shaderc_include_result* GetInclude(const char* requested, shaderc_include_type type, const char* requesting,
                                      std::size_t depth) override {
     const bool angled = type == shaderc_include_type_standard;
-    auto answer = std::make_unique<Answer>();
-    if (angled) answer->why = std::move(refused_);  // the compiler asks for a refused "x" once more, as <x>
+    auto included = std::make_unique<IncludeResult>();
+    if (angled) included->why = std::move(refused_);  // the compiler requests a refused "x" again as <x>
     refused_.clear();
-    // After an error that ends it, everything is empty: there is no more to find.
-    const std::size_t text =
-        answer->why.empty() && ended_.empty() ? find(requested, angled, requesting, answer->why) : 0;
+    // After an error that stops the compile, all includes are empty.
+    const std::size_t text = included->why.empty() && stop_reason_.empty()
+                                 ? find(requested, angled, requesting, included->why)
+                                 : 0;
     if (text != 0) {
       chain_.resize(std::min(chain_.size(), depth - 1));
       chain_.push_back(text);
       bytes_ += texts_[text].text.size();
       if (depth > most_depth) {
-        answer->why = too_deep();
+        included->why = too_deep();
       } else if (++inclusions_ > most_inclusions || bytes_ > most_source.count) {
-        answer->why = base::text("the source includes more than {} or more often than {} times",
-                                 to_string(most_source), most_inclusions);
+        included->why = base::text("the source includes more than {} or more than {} texts",
+                                   to_string(most_source), most_inclusions);
       }
-      ended_ = answer->why;
+      stop_reason_ = included->why;
     }
-    if (!angled) refused_ = answer->why;
-    const std::string_view name = answer->why.empty() ? std::string_view(names_[text]) : "";
-    const std::string_view content = !answer->why.empty() ? answer->why : std::string_view(texts_[text].text);
-    answer->result = {name.data(), name.size(), content.data(), content.size(), answer.get()};
-    return &answer.release()->result;
+    if (!angled) refused_ = included->why;
+    const std::string_view name = included->why.empty() ? std::string_view(names_[text]) : "";
+    const std::string_view content =
+        !included->why.empty() ? included->why : std::string_view(texts_[text].text);
+    included->result = {name.data(), name.size(), content.data(), content.size(), included.get()};
+    return &included.release()->result;
   }
-  /// The reason why including was stopped; empty if it was not. Other errors may be those of a text without its end.
-  const std::string& ended() const { return ended_; }
+  /// Returns the reason why includes were stopped; empty if they were not. Other errors may result from the
+  /// missing texts.
+  const std::string& stop_reason() const { return stop_reason_; }
 
   void ReleaseInclude(shaderc_include_result* result) override {
-    delete static_cast<Answer*>(result->user_data);
+    delete static_cast<IncludeResult*>(result->user_data);
   }
 
  private:
-  struct Answer {
+  struct IncludeResult {
     shaderc_include_result result{};
-    std::string why;  ///< there is nothing to include
+    std::string why;  ///< the reason if nothing is included
   };
 
   std::size_t find(std::string_view name, bool angled, std::string_view from, std::string& why) const {
@@ -264,14 +270,13 @@ class Includer final : public shaderc::CompileOptions::IncluderInterface {
     const auto use = std::find_if(uses.begin(), uses.end(),
                                   [&](const IncludeUse& u) { return u.name == name && u.angled == angled; });
     if (use != uses.end() && use->text != 0) return use->text;
-    // Were this not an error, something could be compiled that the key does not know.
-    why =
-        base::text("'{}' cannot be included: {}", name,
-                   use == uses.end() ? "this #include is written in a way that is not understood" : use->why);
+    // Must be an error: the key does not contain the text of an unknown include.
+    why = base::text("'{}' cannot be included: {}", name,
+                     use == uses.end() ? "the form of this #include is not supported" : use->why);
     return 0;
   }
 
-  /// Includes that include themselves end by conditions, or do not.
+  /// Describes an include cycle or too deep nesting. Conditions may end a cycle, so only depth is limited.
   std::string too_deep() const {
     const auto back = chain_.rbegin();
     const auto again = std::find(back + 1, chain_.rend(), *back);
@@ -287,8 +292,8 @@ class Includer final : public shaderc::CompileOptions::IncluderInterface {
   std::vector<std::size_t> chain_;
   std::size_t inclusions_ = 0;
   std::uint64_t bytes_ = 0;
-  std::string refused_;  ///< why the last request was, where it is made again
-  std::string ended_;
+  std::string refused_;  ///< why the last request of the form "x" was refused
+  std::string stop_reason_;
 };
 
 class Shaderc final : public GlslCompiler {
@@ -302,8 +307,7 @@ class Shaderc final : public GlslCompiler {
     const auto refuse = [&](std::uint32_t line, std::string what) {
       return compile_error(kernel, {{.file = texts.front().shown, .line = line, .text = std::move(what)}});
     };
-    // Without a version that Vulkan knows, the compiler writes the text of its built-in functions to standard
-    // output.
+    // Refuses other versions first: for them the compiler writes its built-in functions to standard output.
     GlslOutline seen = outline(source.text, source.entry);
     if (seen.version != 450 && seen.version != 460)
       return refuse(1, "the source must begin with #version 450 or 460");
@@ -320,10 +324,11 @@ class Shaderc final : public GlslCompiler {
     options.SetForcedVersionProfile(seen.version, shaderc_profile_none);
     if (!warnings) options.SetSuppressWarnings();
     auto includer = std::make_unique<Includer>(texts);
-    const Includer& asked = *includer;
+    const Includer& used_includer = *includer;
     options.SetIncluder(std::move(includer));
     for (const Macro& macro : source.macros) options.AddMacroDefinition(macro.name, macro.value);
-    // GLSL has one entry point, main. For another function one is written that calls it; that of the source gets another name.
+    // The entry point of GLSL is always main. Another entry point is called by a generated main; the main of
+    // the source is renamed.
     std::string extended;
     if (source.entry != "main") {
       options.AddMacroDefinition("main", "wye_main_of_source");
@@ -332,13 +337,12 @@ class Shaderc final : public GlslCompiler {
     }
     const std::string& text = source.entry == "main" ? source.text : extended;
 
-    if (auto bearable = check_nesting(source.text, texts, kernel); !bearable)
-      return std::move(bearable).error();
+    if (auto nesting = check_nesting(source.text, texts, kernel); !nesting) return std::move(nesting).error();
     return run_compiler([&]() -> Result<std::vector<std::uint32_t>> {
       const auto result = compiler_.CompileGlslToSpv(text.data(), text.size(), shaderc_compute_shader,
                                                      source_name.data(), "main", options);
       if (result.GetCompilationStatus() != shaderc_compilation_status_success)
-        return failure(result.GetErrorMessage(), source, texts, kernel, asked.ended());
+        return failure(result.GetErrorMessage(), source, texts, kernel, used_includer.stop_reason());
       if (warnings)
         *warnings = parse(result.GetErrorMessage(), source.text, texts, Diagnostic::Severity::warning);
       return std::vector<std::uint32_t>(result.begin(), result.end());

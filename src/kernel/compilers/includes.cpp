@@ -16,14 +16,14 @@ namespace kernel {
 
 namespace {
 
-/// Names that the compiler cuts off.
+/// The longest name of an include. The compiler truncates longer names.
 constexpr std::size_t most_name = 1000;
-/// Texts of one source, and includes of one text.
+/// The most texts of one source, and the most includes of one text.
 constexpr std::size_t most_texts = 1000;
 /// The most bytes of blanks and comments between `#`, `include` and a name. The limit bounds the search.
 constexpr std::size_t most_gap = 256;
 
-/// Bytes of the UTF-8 sequence at `at`; 0 if none is.
+/// Returns the length of the UTF-8 sequence at `at`; 0 if it is invalid.
 std::size_t sequence(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
@@ -43,7 +43,7 @@ std::size_t sequence(std::string_view text, std::size_t at) {
   return 0;
 }
 
-/// Returns the reason why bytes are not text ("has a zero byte in line 3"); empty if they are.
+/// Returns the reason why bytes are not text ("has a zero byte in line 3"), or an empty string.
 std::string not_text(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = sequence(text, at);
@@ -61,12 +61,12 @@ void drop_byte_order_mark(std::string& text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
 }
 
-/// Bytes of the backslash and the end of line at `at`, which make two lines one; 0 if there are none.
+/// Returns the length of the line continuation (backslash and end of line) at `at`; 0 if there is none.
 std::size_t splice_at(std::string_view text, std::size_t at) {
   return text.substr(at, 2) == "\\\n" ? 2 : text.substr(at, 3) == "\\\r\n" ? 3 : 0;
 }
 
-/// `text` as the compiler sees it: lines that end in a backslash are one with the next.
+/// Returns `text` with continued lines joined, as the compiler reads it.
 std::string spliced(std::string_view text) {
   std::string result;
   result.reserve(text.size());
@@ -79,7 +79,7 @@ std::string spliced(std::string_view text) {
   return result;
 }
 
-/// As `skip_blank`, in a text that is not spliced yet.
+/// Like `skip_blank`, for a text with line continuations.
 std::size_t skip_spliced(std::string_view text, std::size_t at) {
   for (;;) {
     at = skip_blank(text, at);
@@ -89,7 +89,7 @@ std::size_t skip_spliced(std::string_view text, std::size_t at) {
   }
 }
 
-/// Where `word`, which may be spliced, ends that begins at `at`; npos if another does.
+/// Returns the end of `word` if it begins at `at`, otherwise npos. The word may have line continuations.
 std::size_t skip_word(std::string_view text, std::size_t at, std::string_view word) {
   for (const char c : word) {
     while (const std::size_t splice = splice_at(text, at)) at += splice;
@@ -105,7 +105,7 @@ void add_use(std::vector<IncludeUse>& uses, std::string_view name, bool angled) 
     uses.push_back({std::string(name), angled});
 }
 
-/// Every `#include` of a text, each once, those in comments too.
+/// Returns every `#include` of a text once, including those in comments.
 std::vector<IncludeUse> find_uses(std::string_view text) {
   std::string copy;
   if (text.find("\\\n") != text.npos || text.find("\\\r\n") != text.npos) text = copy = spliced(text);
@@ -118,7 +118,7 @@ std::vector<IncludeUse> find_uses(std::string_view text) {
     at = skip_blank(text.substr(0, at + word.size() + most_gap), at + word.size());
     if (at == text.size() || (text[at] != '"' && text[at] != '<')) continue;
     const bool angled = text[at] == '<';
-    // A name that its line cuts off is an error, for which the compiler asks all the same.
+    // A name without its closing quote is an error, but the compiler requests it nevertheless.
     std::string_view name = text.substr(at + 1, most_name + 1);
     name = name.substr(0, std::min(name.find(angled ? '>' : '"'), name.find('\n')));
     if (name.size() > most_name || name.find('\0') != name.npos) continue;
@@ -127,7 +127,7 @@ std::vector<IncludeUse> find_uses(std::string_view text) {
   return uses;
 }
 
-/// The files that Slang looks for at `import <name>`.
+/// Adds the files that Slang searches for `import <name>`.
 void add_module(std::vector<IncludeUse>& uses, std::string name) {
   if (name.empty() || name.size() > most_name || name.find('\0') != name.npos) return;
   if (!name.ends_with(".slang")) name += ".slang";
@@ -136,7 +136,7 @@ void add_module(std::vector<IncludeUse>& uses, std::string name) {
   add_use(uses, name, false);
 }
 
-/// "a.b" or "\"a/b\"" at `at` as "a/b"; empty if neither is.
+/// Returns "a/b" for "a.b" or "\"a/b\"" at `at`; empty for other text.
 std::string module_name(std::string_view text, std::size_t at) {
   if (at < text.size() && text[at] == '"') {
     const std::string_view name = text.substr(at + 1, most_name + 1);
@@ -155,7 +155,7 @@ std::string module_name(std::string_view text, std::size_t at) {
   return name;
 }
 
-/// Every `#include`, `import` and `__include` of a text, each once, those in comments too.
+/// Returns every `#include`, `import` and `__include` of a text once, including those in comments.
 std::vector<IncludeUse> find_slang_uses(std::string_view text) {
   std::vector<IncludeUse> uses;
   for (const IncludeUse& use : find_uses(text)) add_use(uses, use.name, false);  // <x> means "x" to Slang
@@ -201,8 +201,8 @@ std::string below(const std::string& directory, const std::string& name) {
   return directory.back() == '/' ? directory + name : directory + "/" + name;
 }
 
-/// Reads the texts of one source. A place is where texts are found: 0 is memory, then each directory, then
-/// the host; the source itself is at none.
+/// Reads the texts of one source. Texts are found in numbered places: 0 is memory, then each directory, then
+/// `find_include`. The source itself has no place.
 class Reader {
  public:
   Reader(const IncludePlaces& source, std::vector<std::string>* looked)
@@ -237,17 +237,17 @@ class Reader {
     if (use.name.empty()) return void(use.why = "it has no name");
     Found found;
     const std::size_t place = texts_[includer].place;
-    if (use.name.front() != '/') {  // the same on every machine
+    if (use.name.front() != '/') {  // absolute paths differ between machines
       if (!use.angled && place != places_) found = at(place, beside(texts_[includer].name, use.name));
       const std::string name = normal_path(use.name);
       for (std::size_t p = 0; p < places_ && found.nothing(); ++p) found = at(p, name);
     }
     use.text = found.text;
     use.why = found.nothing() ? searched(use) : std::move(found.why);
-    std::replace(use.why.begin(), use.why.end(), '\n', ' ');  // the compiler's messages are one for each line
+    std::replace(use.why.begin(), use.why.end(), '\n', ' ');  // a message of the compiler is one line
   }
 
-  /// The state of a name at a place.
+  /// Returns the result of looking up a name at a place.
   const Found& at(std::size_t place, const std::string& name) {
     const auto [known, is_new] = found_.try_emplace({place, name});
     if (is_new) known->second = look(place, name);
@@ -277,9 +277,9 @@ class Reader {
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& thrown) {
-      return {0, base::text("the host's find_include throws: {}", thrown.what())};
+      return {0, base::text("the application's find_include throws: {}", thrown.what())};
     } catch (...) {
-      return {0, "the host's find_include throws"};
+      return {0, "the application's find_include throws"};
     }
   }
 
@@ -287,8 +287,8 @@ class Reader {
             std::string text) {
     if (const std::string why = not_text(text); !why.empty()) return {0, base::text("'{}' {}", shown, why)};
     if (text.size() > left_ || texts_.size() > most_texts)
-      return {0, base::text("the source and what it includes come to more than {} or {} texts",
-                            to_string(most_source), most_texts)};
+      return {0, base::text("the source and its includes exceed {} or {} texts", to_string(most_source),
+                            most_texts)};
     left_ -= text.size();
     drop_byte_order_mark(text);
     auto uses = uses_of(text);
@@ -302,15 +302,15 @@ class Reader {
   }
 
   std::string searched(const IncludeUse& use) const {
-    if (use.name.front() == '/') return "a name that begins with '/' is not looked for";
+    if (use.name.front() == '/') return "absolute names are not searched";
     std::string where;
     const auto append = [&](std::string_view more) { where.append(where.empty() ? "" : ", ").append(more); };
-    if (!source_.includes.empty()) append("among its includes");
+    if (!source_.includes.empty()) append("its includes");
     for (const std::string& directory : source_.directories)
-      append(base::text("in '{}'", directory.empty() ? "." : directory));
-    if (source_.find_include) append("by its find_include");
-    if (where.empty()) return "nothing can be included, as the source names no place to look in";
-    return base::text("it is not there (looked for it {})", where);
+      append(base::text("'{}'", directory.empty() ? "." : directory));
+    if (source_.find_include) append("its find_include");
+    if (where.empty()) return "the source names no place to search";
+    return base::text("it does not exist (searched {})", where);
   }
 
   const IncludePlaces& source_;
@@ -332,7 +332,7 @@ Result<void> check_includes(const std::vector<Include>& includes, const std::str
                    base::text("Include '{}' of kernel '{}' has no name.", include.name, kernel));
     if (!names.insert(std::move(name)).second)
       return Error(Errc::invalid_argument,
-                   base::text("Kernel '{}' gives include '{}' twice.", kernel, include.name));
+                   base::text("Kernel '{}' has include '{}' twice.", kernel, include.name));
   }
   return {};
 }
@@ -349,7 +349,7 @@ std::string with_includes(std::string_view text, const std::vector<IncludeUse>& 
   std::size_t copied = 0;
   const auto replace = [&](std::size_t from, std::size_t to, std::string_view with) {
     result.append(text.substr(copied, from - copied)).append(with);
-    // A directive of several lines keeps its lines.
+    // Keeps the number of lines of a directive.
     result.append(static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(from),
                                                       text.begin() + static_cast<std::ptrdiff_t>(to), '\n')),
                   '\n');

@@ -13,13 +13,13 @@ inline namespace v0 {
 namespace kernel {
 namespace {
 
-constexpr std::size_t most_brackets = 1'000;  // in each other
+constexpr std::size_t most_brackets = 1'000;  // nested
 constexpr std::size_t most_tokens = 10'000;   // without a separator
 
 std::optional<Diagnostic> too_deep(std::string_view text, const std::string& shown) {
   std::size_t brackets = 0, tokens = 0;
   for (std::size_t at = skip_blank(text, 0); at < text.size(); at = skip_blank(text, at)) {
-    constexpr std::string_view separators = "([{#;,}])";  // a directive begins anew, too
+    constexpr std::string_view separators = "([{#;,}])";  // a directive separates, too
     const std::size_t kind = separators.find(text[at]);
     if (kind < 3) ++brackets;
     if (kind > 5 && kind != separators.npos && brackets > 0) --brackets;

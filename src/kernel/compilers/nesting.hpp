@@ -1,5 +1,5 @@
 #pragma once
-/// Sources that are nested deeper than their compilers can bear.
+/// Protects against stack overflow in compilers.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 
@@ -15,14 +15,14 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// Whether compilers can bear a source, `text` and what it includes. They call themselves for every bracket and operator within
-/// another: 8 MiB of stack are gone with 4,000 of either (NVRTC 13.0), 5,000 (Slang 2026.12), 10,000 (glslang 12). What macros
-/// make is not seen here.
+/// Checks the nesting of a source, `text` and its includes. Compilers recurse for every nested bracket and
+/// operator: 8 MiB of stack overflow at 4,000 of either (NVRTC 13.0), 5,000 (Slang 2026.12), 10,000 (glslang
+/// 12). Expanded macros are not checked.
 /// Errors: compile_failed.
 Result<void> check_nesting(std::string_view text, const std::vector<SourceText>& texts,
                            const std::string& kernel);
 
-/// Runs a compiler on a stack for ten times the depth that `check_nesting` allows, not on that of a host's thread.
+/// Runs a compiler on a thread whose stack suffices for ten times the depth that `check_nesting` allows.
 template <class Compiler>
 auto run_compiler(Compiler compiler) {
   return base::on_stack(Bytes{64ull << 20}, "wye-compile", std::move(compiler));

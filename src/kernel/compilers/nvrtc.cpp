@@ -56,8 +56,9 @@ constexpr std::string_view prelude = R"(template <class T> struct wye_span {
 };
 )";
 
-/// The names the compiler knows texts by: those shown to people, which differ between machines, must not get
-/// into what it makes. It looks for files beside the source, and there is nothing.
+/// The names of texts for the compiler. The names shown in messages differ between machines and must not
+/// become part of the code. The compiler searches this folder, which does not exist, for files beside the
+/// source.
 constexpr std::string_view cuda_source_name = "/wye.nowhere/kernel.cu";
 constexpr std::string_view cuda_prelude_name = "/wye.nowhere/prelude.cu";
 constexpr std::string_view cuda_include_name = "kernel.include.";
@@ -87,13 +88,13 @@ struct Functions {
 #undef X
 };
 
-struct Told {
+struct Output {
   nvrtcResult result = NVRTC_SUCCESS;
   std::vector<std::byte> code;
   std::string log;
 };
 
-/// A text the compiler may include.
+/// A text that the compiler may include.
 struct NamedText {
   std::string name;
   std::string text;
@@ -106,7 +107,7 @@ struct CudaTexts {
   std::vector<std::string> missing;
 };
 
-/// The compiler's log, line by line, as entries. An indented line belongs to the line before it.
+/// Parses the compiler's log line by line. An indented line belongs to the line before it.
 class Log {
  public:
   Log(const std::vector<SourceText>& texts, const std::vector<std::string>& missing,
@@ -117,16 +118,17 @@ class Log {
     std::vector<Diagnostic> list;
     for (std::size_t at = 0; at < log.size();) {
       const std::size_t end = std::min(log.find('\n', at), log.size());
-      auto said = parse_line(log.substr(at, end - at));
-      if (said && said->line != 0) said->column = column_of(log.substr(std::min(end + 1, log.size())));
-      if (said && said->severity == wanted) list.push_back(std::move(*said));
+      auto diagnostic = parse_line(log.substr(at, end - at));
+      if (diagnostic && diagnostic->line != 0)
+        diagnostic->column = column_of(log.substr(std::min(end + 1, log.size())));
+      if (diagnostic && diagnostic->severity == wanted) list.push_back(std::move(*diagnostic));
       at = end + 1;
     }
     return list;
   }
 
  private:
-  /// "a.cu(4): error: text", "a.cu(4): warning #177-D: text", "ptxas error   : text".
+  /// Parses "a.cu(4): error: text", "a.cu(4): warning #177-D: text", "ptxas error   : text".
   std::optional<Diagnostic> parse_line(std::string_view line) const {
     constexpr struct {
       std::string_view mark;
@@ -140,17 +142,17 @@ class Log {
     std::size_t first_at = line.npos;
     for (const auto& kind : kinds) {
       const auto [at, text] = find_mark(line, kind.mark);
-      if (at >= first_at) continue;  // it is part of the message
+      if (at >= first_at) continue;  // it is inside the message
       first_at = at;
       first = Diagnostic{.severity = kind.severity, .text = std::string(trimmed(line.substr(text)))};
     }
     if (!first) return std::nullopt;
     place(trimmed(line.substr(0, first_at)), *first);
-    explain(*first);
+    restore_include_error(*first);
     return first;
   }
 
-  /// The column that a mark below the quoted line shows; 0 if none follows.
+  /// Returns the column of the caret below the quoted line; 0 if there is none.
   static std::uint32_t column_of(std::string_view after) {
     constexpr std::size_t indent = 2;  // of the quoted line
     const std::size_t quoted_end = after.find('\n');
@@ -162,7 +164,8 @@ class Log {
     return static_cast<std::uint32_t>(caret - indent + 1);
   }
 
-  /// Where " mark:", " mark   :" or " mark #177-D:" is, and where what it says begins; npos if it is not.
+  /// Returns the position of " mark:", " mark   :" or " mark #177-D:" and the position of the text after it;
+  /// npos if absent.
   static std::pair<std::size_t, std::size_t> find_mark(std::string_view line, std::string_view mark) {
     for (std::size_t at = line.find(mark); at != line.npos; at = line.find(mark, at + 1)) {
       std::size_t colon = at + mark.size();
@@ -173,35 +176,35 @@ class Log {
     return {line.npos, 0};
   }
 
-  /// "a.cu(4):"; messages of the assembler have no place in the source.
-  void place(std::string_view text, Diagnostic& said) const {
+  /// Parses "a.cu(4):". Messages of the assembler have no position in the source.
+  void place(std::string_view text, Diagnostic& diagnostic) const {
     const std::size_t open = text.rfind('(');
     const bool in_file = text.ends_with("):") && open != text.npos;
     if (!in_file) {
-      said.file = texts_.front().shown;
-      if (text.starts_with("ptxas")) said.text = "ptxas: " + said.text;
+      diagnostic.file = texts_.front().shown;
+      if (text.starts_with("ptxas")) diagnostic.text = "ptxas: " + diagnostic.text;
       return;
     }
-    said.line = small_number(text.substr(open + 1, text.size() - 2 - (open + 1))).value_or(0);
+    diagnostic.line = small_number(text.substr(open + 1, text.size() - 2 - (open + 1))).value_or(0);
     const std::string_view name = text.substr(0, open);
     if (name.starts_with(cuda_include_name)) {
       const auto index = small_number(name.substr(cuda_include_name.size()));
-      if (index && *index < texts_.size()) return void(said.file = texts_[*index].shown);
+      if (index && *index < texts_.size()) return void(diagnostic.file = texts_[*index].shown);
     }
     if (name.starts_with(cuda_toolkit_name))
-      said.file = toolkit_ + "/" + std::string(name.substr(cuda_toolkit_name.size()));
+      diagnostic.file = toolkit_ + "/" + std::string(name.substr(cuda_toolkit_name.size()));
     else
-      said.file = texts_.front().shown;
-    if (name == cuda_prelude_name) said.line = 0;  // a macro of the source's
+      diagnostic.file = texts_.front().shown;
+    if (name == cuda_prelude_name) diagnostic.line = 0;  // a macro of the source
   }
 
-  /// A directive that was put in the place of an `#include`.
-  void explain(Diagnostic& said) const {
-    const std::size_t at = said.text.find(cuda_missing_name);
+  /// Restores the text of an error directive that replaced an `#include`.
+  void restore_include_error(Diagnostic& diagnostic) const {
+    const std::size_t at = diagnostic.text.find(cuda_missing_name);
     if (at == std::string::npos) return;
-    const std::string_view rest = std::string_view(said.text).substr(at + cuda_missing_name.size());
+    const std::string_view rest = std::string_view(diagnostic.text).substr(at + cuda_missing_name.size());
     const auto index = small_number(rest.substr(0, rest.find(' ')));
-    if (index && *index < missing_.size()) said.text = missing_[*index];
+    if (index && *index < missing_.size()) diagnostic.text = missing_[*index];
   }
 
   const std::vector<SourceText>& texts_;
@@ -216,7 +219,7 @@ class Nvrtc final : public CudaCompiler {
     if (!library)
       return Error(library.error().code(),
                    base::text("CUDA C++ cannot be compiled, because NVRTC {}: {}",
-                              library.error() == Errc::io ? "cannot be opened" : "is not there",
+                              library.error() == Errc::io ? "cannot be opened" : "is not installed",
                               library.error().sentence()));
     auto made = base::own(new Nvrtc(std::move(*library)));
     if (auto done = made->begin(); !done) return std::move(done).error();
@@ -244,7 +247,7 @@ class Nvrtc final : public CudaCompiler {
                                          std::vector<Diagnostic>* warnings) const override {
     if (!knows(target.architecture))
       return Error(Errc::unsupported,
-                   base::text("Kernel '{}' cannot be compiled for {}: {} knows sm_{} to sm_{}.", kernel,
+                   base::text("Kernel '{}' cannot be compiled for {}: {} supports sm_{} to sm_{}.", kernel,
                               to_string(target), name_, architectures_.front(), architectures_.back()));
     const CudaTexts prepared = prepare(source, texts, headers);
     std::vector<std::string> options{"--gpu-architecture=" + to_string(target),
@@ -252,70 +255,73 @@ class Nvrtc final : public CudaCompiler {
     if (source.max_registers != 0) options.push_back(base::text("--maxrregcount={}", source.max_registers));
     if (source.fast_math) options.push_back("--use_fast_math");
     if (!warnings) options.push_back("--disable-warnings");
-    if (auto bearable = check_nesting(source.text, texts, kernel); !bearable)
-      return std::move(bearable).error();
-    auto ran = run_compiler([&]() -> Result<Told> {
-      Told told;
+    if (auto nesting = check_nesting(source.text, texts, kernel); !nesting) return std::move(nesting).error();
+    auto ran = run_compiler([&]() -> Result<Output> {
+      Output output;
       if (has_minimal_) {
         options.push_back("--minimal");
-        told = run(prepared, options, target.ptx);
+        output = run(prepared, options, target.ptx);
         options.pop_back();
       }
-      // The few sources that use textures or functions of the runtime need all of the language.
-      if (!has_minimal_ || told.result == NVRTC_ERROR_COMPILATION) told = run(prepared, options, target.ptx);
-      return told;
+      // The few sources that use textures or runtime functions need the complete language.
+      if (!has_minimal_ || output.result == NVRTC_ERROR_COMPILATION)
+        output = run(prepared, options, target.ptx);
+      return output;
     });
     if (!ran) return std::move(ran).error();
-    Told& told = *ran;
+    Output& output = *ran;
 
     const Log log(texts, prepared.missing, toolkit_);
-    if (told.result == NVRTC_ERROR_OUT_OF_MEMORY)
-      return Error(Errc::out_of_memory, base::text("NVRTC has no memory left to compile '{}'.", kernel));
-    if (told.result != NVRTC_SUCCESS) {
-      std::vector<Diagnostic> errors = log.parse(told.log, Diagnostic::Severity::error);
+    if (output.result == NVRTC_ERROR_OUT_OF_MEMORY)
+      return Error(Errc::out_of_memory,
+                   base::text("NVRTC has no memory left to compile kernel '{}'.", kernel));
+    if (output.result != NVRTC_SUCCESS) {
+      std::vector<Diagnostic> errors = log.parse(output.log, Diagnostic::Severity::error);
       if (errors.empty()) {
-        const std::string_view said = trimmed(std::string_view(told.log).substr(0, told.log.find('\n')));
-        errors.push_back(
-            {.file = texts.front().shown,
-             .text = said.empty() ? functions_.nvrtcGetErrorString(told.result) : std::string(said)});
+        const std::string_view diagnostic =
+            trimmed(std::string_view(output.log).substr(0, output.log.find('\n')));
+        errors.push_back({.file = texts.front().shown,
+                          .text = diagnostic.empty() ? functions_.nvrtcGetErrorString(output.result)
+                                                     : std::string(diagnostic)});
       }
       return compile_error(kernel, std::move(errors));
     }
-    if (warnings) *warnings = log.parse(told.log, Diagnostic::Severity::warning);
-    return std::move(told.code);
+    if (warnings) *warnings = log.parse(output.log, Diagnostic::Severity::warning);
+    return std::move(output.code);
   }
 
  private:
   explicit Nvrtc(DynamicLibrary library) : library_(std::move(library)) {}
 
   Result<void> begin() {
-    const auto unfit = [&](const std::string& why) {
+    const auto unusable = [&](const std::string& why) {
       return Error(Errc::unavailable,
                    base::text("CUDA C++ cannot be compiled, because '{}' {}.", library_.name(), why));
     };
 #define X(name)                                                  \
   functions_.name = library_.function<decltype(&::name)>(#name); \
-  if (!functions_.name) return unfit(base::text("lacks {}", #name));
+  if (!functions_.name) return unusable(base::text("lacks {}", #name));
     WYE_FUNCTIONS(X)
 #undef X
     int count = 0;
     if (functions_.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0)
-      return unfit("does not say which architectures it knows");
+      return unusable("does not report its architectures");
     std::vector<int> numbers(static_cast<std::size_t>(count));
     if (functions_.nvrtcGetSupportedArchs(numbers.data()) != NVRTC_SUCCESS)
-      return unfit("does not say which architectures it knows");
+      return unusable("does not report its architectures");
     for (const int number : numbers) architectures_.push_back(static_cast<unsigned>(number));
     std::sort(architectures_.begin(), architectures_.end());
 
-    // Only the head of its PTX names the build: its version lacks the last number.
+    // Only the header of its PTX identifies the build: `nvrtcVersion` lacks the last number.
     const std::string architecture = base::text("--gpu-architecture=compute_{}", architectures_.front());
-    Told told = run({}, {architecture, "--minimal"}, true);
-    has_minimal_ = told.result == NVRTC_SUCCESS;
-    if (!has_minimal_) told = run({}, {architecture}, true);
-    if (told.result != NVRTC_SUCCESS)
-      return unfit(base::text("compiles nothing ({}{}{})", functions_.nvrtcGetErrorString(told.result),
-                              told.log.empty() ? "" : ": ", trimmed(told.log)));
-    const std::string_view text(reinterpret_cast<const char*>(told.code.data()), told.code.size());
+    Output output = run({}, {architecture, "--minimal"}, true);
+    has_minimal_ = output.result == NVRTC_SUCCESS;
+    if (!has_minimal_) output = run({}, {architecture}, true);
+    if (output.result != NVRTC_SUCCESS)
+      return unusable(base::text("cannot compile an empty source ({}{}{})",
+                                 functions_.nvrtcGetErrorString(output.result),
+                                 output.log.empty() ? "" : ": ", trimmed(output.log)));
+    const std::string_view text(reinterpret_cast<const char*>(output.code.data()), output.code.size());
     std::string head;
     for (std::size_t at = 0; at < text.size() && text.substr(at, 2) == "//";) {
       const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -324,7 +330,8 @@ class Nvrtc final : public CudaCompiler {
       at = end + 1;
     }
     int major = 0, minor = 0;
-    if (functions_.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS) return unfit("does not say which it is");
+    if (functions_.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS)
+      return unusable("does not report its version");
     version_ = static_cast<unsigned>(major) * 1000 + static_cast<unsigned>(minor) * 10;
     const std::size_t number = head.find(", V");
     name_ = number == head.npos ? base::text("NVRTC {}.{}", major, minor)
@@ -338,7 +345,7 @@ class Nvrtc final : public CudaCompiler {
     return {};
   }
 
-  /// A text of the toolkit as the compiler is given it; its name is where it lies there.
+  /// Returns the name of a toolkit header for the compiler: its path in the toolkit.
   std::string named(const SourceText& text) const { return std::string(cuda_toolkit_name).append(text.name); }
 
   std::shared_ptr<const ToolkitHeader> header(const std::string& wanted) const {
@@ -364,7 +371,7 @@ class Nvrtc final : public CudaCompiler {
       text.text = with_includes(text.text, text.uses, [&](const IncludeUse* use) -> std::string {
         if (use && use->text != 0) return '"' + named(made->texts[use->text]) + '"';
         return use ? base::text("error '{}' cannot be included: {}", use->name, use->why)
-                   : std::string("error this #include is written in a way that is not understood");
+                   : std::string("error the form of this #include is not supported");
       });
     }
     return made;
@@ -373,7 +380,7 @@ class Nvrtc final : public CudaCompiler {
   CudaTexts prepare(const CudaCpp& source, const std::vector<SourceText>& texts,
                     const ToolkitHeaders& headers) const {
     CudaTexts made;
-    std::map<std::string, const SourceText*> toolkit;  // by name: two headers may include one
+    std::map<std::string, const SourceText*> toolkit;  // by name: headers may share includes
     const auto rewritten = [&](std::string_view text, const std::vector<IncludeUse>& uses) {
       return with_includes(text, uses, [&](const IncludeUse* use) -> std::string {
         if (use && use->text != 0) return base::text("\"{}{}\"", cuda_include_name, use->text);
@@ -383,10 +390,8 @@ class Nvrtc final : public CudaCompiler {
             for (std::size_t i = 1; i < all.size(); ++i) toolkit.emplace(named(all[i]), &all[i]);
             return '"' + named(all[all.front().uses.front().text]) + '"';
           }
-        made.missing.push_back(
-            use ? base::text("'{}' cannot be included: {}", use->name, use->why)
-                : std::string(
-                      "this #include cannot be followed: it is written in a way that is not understood"));
+        made.missing.push_back(use ? base::text("'{}' cannot be included: {}", use->name, use->why)
+                                   : std::string("the form of this #include is not supported"));
         return base::text("error {}{}", cuda_missing_name, made.missing.size() - 1);
       });
     };
@@ -403,35 +408,35 @@ class Nvrtc final : public CudaCompiler {
     return made;
   }
 
-  Told run(const CudaTexts& prepared, const std::vector<std::string>& options, bool ptx) const {
+  Output run(const CudaTexts& prepared, const std::vector<std::string>& options, bool ptx) const {
     std::vector<const char*> texts, names, words;
     for (const NamedText& include : prepared.includes) {
       texts.push_back(include.text.c_str());
       names.push_back(include.name.c_str());
     }
     for (const std::string& option : options) words.push_back(option.c_str());
-    Told told;
+    Output output;
     nvrtcProgram program = nullptr;
-    told.result = functions_.nvrtcCreateProgram(&program, prepared.source.c_str(), cuda_prelude_name.data(),
-                                                static_cast<int>(texts.size()), texts.data(), names.data());
-    if (told.result != NVRTC_SUCCESS) return told;
+    output.result = functions_.nvrtcCreateProgram(&program, prepared.source.c_str(), cuda_prelude_name.data(),
+                                                  static_cast<int>(texts.size()), texts.data(), names.data());
+    if (output.result != NVRTC_SUCCESS) return output;
     const auto destroy = [this](nvrtcProgram p) { functions_.nvrtcDestroyProgram(&p); };
     const std::unique_ptr<_nvrtcProgram, decltype(destroy)> ended(program, destroy);
-    told.result = functions_.nvrtcCompileProgram(program, static_cast<int>(words.size()), words.data());
+    output.result = functions_.nvrtcCompileProgram(program, static_cast<int>(words.size()), words.data());
     std::size_t size = 0;
     if (functions_.nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS && size > 1) {
-      told.log.resize(size);
-      functions_.nvrtcGetProgramLog(program, told.log.data());
-      told.log.resize(told.log.find('\0'));
+      output.log.resize(size);
+      functions_.nvrtcGetProgramLog(program, output.log.data());
+      output.log.resize(output.log.find('\0'));
     }
-    if (told.result != NVRTC_SUCCESS) return told;
-    told.result =
+    if (output.result != NVRTC_SUCCESS) return output;
+    output.result =
         ptx ? functions_.nvrtcGetPTXSize(program, &size) : functions_.nvrtcGetCUBINSize(program, &size);
-    if (told.result != NVRTC_SUCCESS) return told;
-    told.code.resize(size);
-    const auto bytes = reinterpret_cast<char*>(told.code.data());
-    told.result = ptx ? functions_.nvrtcGetPTX(program, bytes) : functions_.nvrtcGetCUBIN(program, bytes);
-    return told;
+    if (output.result != NVRTC_SUCCESS) return output;
+    output.code.resize(size);
+    const auto bytes = reinterpret_cast<char*>(output.code.data());
+    output.result = ptx ? functions_.nvrtcGetPTX(program, bytes) : functions_.nvrtcGetCUBIN(program, bytes);
+    return output;
   }
 
   DynamicLibrary library_;
@@ -441,7 +446,7 @@ class Nvrtc final : public CudaCompiler {
   unsigned version_ = 0;
   std::string name_, build_id_, toolkit_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::shared_ptr<const ToolkitHeader>> known_;  // null: it is not there
+  mutable std::map<std::string, std::shared_ptr<const ToolkitHeader>> known_;  // null: it does not exist
 };
 
 }  // namespace

@@ -32,10 +32,10 @@ namespace kernel {
 namespace {
 
 constexpr std::string_view library_name = "libslang-compiler.so";
-/// The oldest release whose options have the numbers they have since.
+/// The oldest release with the numbering of options that later releases keep.
 const std::vector<unsigned> oldest_release{2026, 5};
 
-/// "v2026.12.1-7-g0ab" as 2026, 12, 1.
+/// Returns 2026, 12, 1 for "v2026.12.1-7-g0ab".
 std::vector<unsigned> numbers(std::string_view text) {
   std::vector<unsigned> result;
   if (text.starts_with('v')) text.remove_prefix(1);
@@ -53,12 +53,12 @@ std::vector<unsigned> numbers(std::string_view text) {
   return result;
 }
 
-/// The library, opened.
+/// The opened library.
 struct Library {
   DynamicLibrary library;
   std::string folder = {};
   std::string release = {};  ///< "2026.12"
-  bool optimizes = false;    ///< spirv-opt, in a library of its own, lies beside it
+  bool optimizes = false;    ///< the library of spirv-opt is in the same folder
 
   slang::Status (*create_global_session)(const slang::GlobalOptions*, slang::GlobalSession**) = nullptr;
   slang::Blob* (*create_blob)(const void* data, std::size_t size) = nullptr;
@@ -69,8 +69,7 @@ struct Library {
   SlangLayouts layouts = {};
 };
 
-/// What the loader finds by the library's name; a wheel's is called by its release only, of which the newest is
-/// taken.
+/// Opens the library by its name. The library of a wheel has its release in the name; the newest is taken.
 Result<DynamicLibrary> open_library() {
   std::vector<std::string> found = DynamicLibrary::find(library_name);
   const auto release = [](const std::string& path) {
@@ -106,28 +105,29 @@ Result<Library> find_library() {
   if (const char* const name = library.layouts.open(library.library); name && !missing) missing = name;
   if (missing)
     return Error(Errc::unavailable,
-                 base::text("Library '{}' is no Slang compiler that wye knows: it has no function '{}'.",
-                            path, missing));
+                 base::text("Library '{}' is not a supported Slang compiler: it has no function '{}'.", path,
+                            missing));
   library.release = tag();
   if (numbers(library.release) < oldest_release)
-    return Error(Errc::unavailable,
-                 base::text("The Slang compiler '{}' is of release '{}'; wye takes 2026.5 and newer ones.",
-                            path, library.release));
+    return Error(
+        Errc::unavailable,
+        base::text("The release of Slang compiler '{}' ('{}') is too old; wye requires 2026.5 or newer.",
+                   path, library.release));
   if (const auto beside = base::list_directory(library.folder))
     library.optimizes = std::any_of(beside->begin(), beside->end(),
                                     [](const auto& name) { return name.starts_with("libslang-glslang"); });
   return library;
 }
 
-/// The folder that stands for a place where texts are found. It lies so deep that "../x" does not leave it.
+/// Returns the virtual folder of a place. It is so deep that "../x" does not leave it.
 std::string folder_of(std::size_t place) { return base::text("{}/+/+/+/+/+/+/+/+", place); }
 
-/// The name Slang knows a text by: those shown to people differ between machines.
+/// Returns the name of a text for Slang. The names shown in messages differ between machines.
 std::string path_of(const SourceText& text) {
   return normal_path(folder_of(text.place) + "/" + (text.name.empty() ? "source.slang" : text.name));
 }
 
-/// The texts that were read, as the file system that Slang asks. There is nothing else in it.
+/// A virtual file system for Slang, which contains only the texts that were read.
 class Files : public slang::Object {
  public:
   Files(const Library& library, const std::vector<SourceText>& texts) : Object{functions}, library_(library) {
@@ -146,7 +146,7 @@ class Files : public slang::Object {
     try {
       const auto file = self->files_.find(normal_path(path));
       if (file == self->files_.end()) return slang::not_found;
-      const std::string_view text = file->second.empty() ? "\n" : file->second;  // there are no empty blobs
+      const std::string_view text = file->second.empty() ? "\n" : file->second;  // a blob cannot be empty
       *content = self->library_.create_blob(text.data(), text.size());
     } catch (const std::bad_alloc&) {
     }
@@ -162,7 +162,7 @@ void* const Files::functions[5] = {reinterpret_cast<void*>(&query), reinterpret_
                                    reinterpret_cast<void*>(&count), reinterpret_cast<void*>(&cast),
                                    reinterpret_cast<void*>(&load)};
 
-/// A link-time constant as Slang reads it.
+/// Returns a link-time constant as a literal of Slang.
 std::string literal(const LinkConstant& constant) {
   if (constant.type == "bool") return constant.bits != 0 ? "true" : "false";
   const auto as = [&](auto value) {
@@ -186,7 +186,7 @@ std::string exported(const std::vector<LinkConstant>& constants) {
 
 using Made = SlangCompiler::Made;
 
-/// One compile. The objects that Slang makes for it end with it, before the next begins.
+/// One compile. It destroys its Slang objects before the next compile begins.
 class Compile {
  public:
   Compile(const Library& library, slang::GlobalSession* global, const Slang& source,
@@ -205,18 +205,18 @@ class Compile {
   }
 
  private:
-  using Said = slang::Ref<slang::Blob>;
+  using Messages = slang::Ref<slang::Blob>;
 
   Result<Made> make(SlangCompiler::Target target) {
     if (auto known = check_constants(); !known) return std::move(known).error();
-    if (auto bearable = check_nesting(source_.text, texts_, kernel_); !bearable)
-      return std::move(bearable).error();
+    if (auto nesting = check_nesting(source_.text, texts_, kernel_); !nesting)
+      return std::move(nesting).error();
     slang::Ref<slang::Blob> code;
     if (target == SlangCompiler::Target::module) {
       slang::Ref<slang::Session> session;
       auto module = load(target, session);
       if (!module) return std::move(module).error();
-      if (slang::serialize(*module, code.out()) < 0 || !code) return fail("the module cannot be written");
+      if (slang::serialize(*module, code.out()) < 0 || !code) return fail("the module cannot be serialized");
       return Made{.code = std::string(slang::text_of(code))};
     }
     Linked linked;
@@ -225,10 +225,11 @@ class Compile {
     if (target == SlangCompiler::Target::cuda)
       if (auto same = check_layouts(linked.layout); !same) return std::move(same).error();
 
-    Said coding;
-    const slang::Status made = slang::entry_point_code(linked.program.get(), 0, 0, code.out(), coding.out());
-    hear(coding);
-    if (made < 0 || !code) return fail("no code can be made of it");
+    Messages code_messages;
+    const slang::Status made =
+        slang::entry_point_code(linked.program.get(), 0, 0, code.out(), code_messages.out());
+    append_messages(code_messages);
+    if (made < 0 || !code) return fail("no code can be generated");
     Made result{.code = std::string(slang::text_of(code))};
     if (slang::Entry* const launched = library_.layouts.entry(linked.layout, 0)) {
       result.entry = library_.entry_name(launched);
@@ -239,7 +240,7 @@ class Compile {
     return result;
   }
 
-  /// The program for a target, and its session.
+  /// The program linked for a target, and its session.
   struct Linked {
     slang::Ref<slang::Session> session = {};
     slang::Ref<slang::Component> program = {};
@@ -255,29 +256,29 @@ class Compile {
 
     std::vector<slang::Component*> parts{*module, entry.get()};
     if (!source_.constants.empty()) {
-      Said said;
+      Messages messages;
       parts.push_back(slang::load_text(session, "wye_link_constants", "link constants.slang",
-                                       exported(source_.constants).c_str(), said.out()));
-      hear(said);
+                                       exported(source_.constants).c_str(), messages.out()));
+      append_messages(messages);
       if (!parts.back()) return fail("the link-time constants cannot be read");
     }
     slang::Ref<slang::Component> composed;
-    Said composing, linking, laying;
+    Messages compose_messages, link_messages, layout_messages;
     const slang::Status whole = slang::compose(session, parts.data(), static_cast<std::int64_t>(parts.size()),
-                                               composed.out(), composing.out());
-    hear(composing);
-    if (whole < 0 || !composed) return fail("its parts do not fit together");
-    const slang::Status linkage = slang::link(composed.get(), result.program.out(), linking.out());
-    hear(linking);
+                                               composed.out(), compose_messages.out());
+    append_messages(compose_messages);
+    if (whole < 0 || !composed) return fail("its parts cannot be composed");
+    const slang::Status linkage = slang::link(composed.get(), result.program.out(), link_messages.out());
+    append_messages(link_messages);
     if (linkage < 0 || !result.program) return fail("it cannot be linked");
 
-    result.layout = slang::layout(result.program.get(), 0, laying.out());
-    hear(laying);
+    result.layout = slang::layout(result.program.get(), 0, layout_messages.out());
+    append_messages(layout_messages);
     if (!result.layout) return fail("its parameters have no layout");
     return {};
   }
 
-  /// Slang ignores an exported constant that no module declares.
+  /// Checks constants here, because Slang ignores an exported constant that no module declares.
   Result<void> check_constants() const {
     for (const LinkConstant& constant : source_.constants) {
       bool named = !source_.module.empty() || outline(source_.text, constant.name).has_entry;
@@ -294,7 +295,7 @@ class Compile {
     const slang::Option options[] = {
         {.name = slang::option_c_layout},
         {.name = slang::option_tabular},
-        // Buffers and scalars in one struct go to two places; that is intended.
+        // Warnings about structs with both buffers and scalars, which Slang splits.
         {.name = slang::option_disable_warnings, .kind = 1, .text = "31106,31107"},
     };
     std::vector<std::string> folders;
@@ -327,22 +328,22 @@ class Compile {
   Result<slang::Module*> load(SlangCompiler::Target target, slang::Ref<slang::Session>& made) {
     if (open(target, made) < 0) return fail("a session cannot be made");
     slang::Session* const session = made.get();
-    Said said;
+    Messages messages;
     slang::Module* module = nullptr;
     const std::string path = path_of(texts_.front());
     if (source_.module.empty()) {
-      // A session's macros have no parameters; those that have are lines of the text.
+      // A session accepts no macros with parameters; they become lines of the text.
       std::string text;
       for (const Macro& macro : source_.macros)
         if (!is_identifier(macro.name)) text += base::text("#define {} {}\n", macro.name, macro.value);
       if (!text.empty()) text += "#line 1\n";
       text += source_.text;
-      module = slang::load_text(session, "wye_kernel", path.c_str(), text.c_str(), said.out());
+      module = slang::load_text(session, "wye_kernel", path.c_str(), text.c_str(), messages.out());
     } else {
       const slang::Ref<slang::Blob> blob(library_.create_blob(source_.module.data(), source_.module.size()));
-      if (blob) module = slang::load_module(session, "wye_kernel", path.c_str(), blob.get(), said.out());
+      if (blob) module = slang::load_module(session, "wye_kernel", path.c_str(), blob.get(), messages.out());
     }
-    hear(said);
+    append_messages(messages);
     if (!module) return fail("the module cannot be read");
     return module;
   }
@@ -351,87 +352,88 @@ class Compile {
     if (source_.entry.empty()) {
       const std::int32_t count = slang::entry_point_count(module);
       if (count == 1 && slang::entry_point(module, 0, entry.out()) >= 0 && entry) return {};
-      return fail(count == 0
-                      ? "no function is marked [shader(\"compute\")]: mark one, or name the entry point"
-                      : base::text("{} functions are entry points: name the one that is meant", count));
+      return fail(
+          count == 0
+              ? "no function is marked [shader(\"compute\")]; mark a function or name the entry point"
+              : base::text("{} functions are entry points; name the entry point of the kernel", count));
     }
-    Said said;
-    const slang::Status found =
-        slang::find_entry_point(module, source_.entry.c_str(), slang::stage_compute, entry.out(), said.out());
-    hear(said);
+    Messages messages;
+    const slang::Status found = slang::find_entry_point(module, source_.entry.c_str(), slang::stage_compute,
+                                                        entry.out(), messages.out());
+    append_messages(messages);
     if (found < 0 || !entry) return fail(base::text("there is no entry point '{}'", source_.entry));
     return {};
   }
 
-  /// On CUDA they would be one constant of the module, which two streams that launch it fight for.
+  /// Refuses global parameters. On CUDA they would be one module constant, for which two streams would race.
   Error refuse_global(slang::Layout* layout) const {
     slang::Parameter* const first = library_.parameter(layout, 0);
     slang::Variable* const variable = first ? library_.layouts.variable(first) : nullptr;
     const char* const name = variable ? library_.layouts.variable_name(variable) : nullptr;
     return Error(
         Errc::unsupported,
-        base::text("Kernel '{}' has a parameter{} outside its entry point; wye takes parameters of the "
+        base::text("Kernel '{}' has a parameter{} outside its entry point; wye accepts parameters of the "
                    "entry point only.",
                    kernel_, base::parenthesized(name ? name : "")));
   }
 
-  /// Structs have the layout of C, but what CUDA's compiler makes of 2- and 4-vectors lies otherwise. What is for CUDA only
-  /// has nothing to agree with.
+  /// Compares struct layouts for Vulkan and CUDA. Structs have the layout of C, but CUDA aligns 2- and
+  /// 4-vectors differently. Passes a source that compiles only for CUDA.
   Result<void> check_layouts(slang::Layout* cuda) {
-    const std::string said = said_;
+    const std::string before = messages_;
     Linked vulkan;
     const bool linked = link(SlangCompiler::Target::spirv, vulkan).has_value();
-    said_ = said;
+    messages_ = before;
     if (!linked) return {};
     const std::string difference = library_.layouts.difference(vulkan.layout, cuda);
     if (difference.empty()) return {};
     return base::invalid(base::text("In the Slang source of kernel '{}', {}.", kernel_, difference));
   }
 
-  void hear(const Said& said) {
-    const std::string_view text = slang::text_of(said);
-    said_ += text;
-    if (!text.empty() && text.back() != '\n') said_ += '\n';
+  void append_messages(const Messages& messages) {
+    const std::string_view text = slang::text_of(messages);
+    messages_ += text;
+    if (!text.empty() && text.back() != '\n') messages_ += '\n';
   }
 
   /// Returns the diagnostics as an error, or `otherwise` if there are none.
   Error fail(std::string otherwise) const {
     std::vector<Diagnostic> errors = parse(Diagnostic::Severity::error);
-    // Lines about giving up and about the missing module add nothing to a cause.
-    const auto placed = [](const Diagnostic& said) { return said.line != 0; };
+    // Errors without a position (giving up, missing module) add nothing to those with a position.
+    const auto placed = [](const Diagnostic& diagnostic) { return diagnostic.line != 0; };
     if (std::any_of(errors.begin(), errors.end(), placed))
       errors.erase(std::remove_if(errors.begin(), errors.end(), std::not_fn(placed)), errors.end());
     if (errors.empty()) errors.push_back({.file = texts_.front().shown, .text = std::move(otherwise)});
     return compile_error(kernel_, std::move(errors));
   }
 
-  /// A line of Slang's diagnostics.
+  /// The fields of a line of Slang's diagnostics.
   struct Line {
     std::string_view code, kind, file, line, column, last_line, last_column, text;
   };
 
   std::vector<Diagnostic> parse(Diagnostic::Severity wanted) const {
     std::vector<Diagnostic> list;
-    std::string_view rest = said_, code;
-    bool more_of_it = false;  // the spans and notes that follow belong to a wanted line
+    std::string_view rest = messages_, code;
+    bool is_wanted = false;  // the following spans and notes belong to a wanted line
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
       const Line line = fields(rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));
       if (line.kind == "span" || line.kind == "note") {
-        if (more_of_it && line.code == code) add(line, list.back());
+        if (is_wanted && line.code == code) add(line, list.back());
         continue;
       }
       code = line.code;
       const bool error = line.kind == "error" || line.kind == "fatal error" || line.kind == "internal error";
-      more_of_it = wanted == Diagnostic::Severity::error ? error : line.kind == "warning";
-      if (more_of_it) list.push_back(begin(line, wanted));
+      is_wanted = wanted == Diagnostic::Severity::error ? error : line.kind == "warning";
+      if (is_wanted) list.push_back(begin(line, wanted));
     }
-    for (Diagnostic& said : list) said.text = base::clause(std::move(said.text));
+    for (Diagnostic& diagnostic : list) diagnostic.text = base::clause(std::move(diagnostic.text));
     return list;
   }
 
-  /// Splits at tabs; the last field may contain some.
+  /// Splits a line at tabs. The last field may contain tabs.
   static Line fields(std::string_view text) {
     Line line;
     for (std::string_view* field :
@@ -463,22 +465,23 @@ class Compile {
     return text == texts_.end() ? nullptr : &*text;
   }
 
-  /// The first line is the rule, spans are the case, notes are hints.
-  void add(const Line& line, Diagnostic& said) const {
+  /// Adds a span or a note to a message. The first line states the rule, spans state the case, notes give
+  /// hints.
+  void add(const Line& line, Diagnostic& diagnostic) const {
     if (line.text.empty()) return;
     if (line.kind == "note")
-      said.text =
-          base::text("{} ({})", base::clause(std::move(said.text)), base::clause(std::string(line.text)));
-    else if (line.text.starts_with(said.text))
-      said.text = line.text;
-    else if (!said.text.starts_with(line.text))
-      said.text = base::text("{}: {}", said.text, line.text);
+      diagnostic.text = base::text("{} ({})", base::clause(std::move(diagnostic.text)),
+                                   base::clause(std::string(line.text)));
+    else if (line.text.starts_with(diagnostic.text))
+      diagnostic.text = line.text;
+    else if (!diagnostic.text.starts_with(line.text))
+      diagnostic.text = base::text("{}: {}", diagnostic.text, line.text);
     constexpr std::string_view cannot_open = "E00001", no_include = "E15300";
     if (line.code != cannot_open && line.code != no_include) return;
     if (const SourceText* text = find(line.file))
-      for (const IncludeUse& use : text->uses)  // Slang does not say where it was looked for
+      for (const IncludeUse& use : text->uses)  // Slang does not report the searched paths
         if (use.text == 0 && line.text.find("'" + use.name + "'") != line.text.npos)
-          said.text = base::text("'{}' cannot be included: {}", use.name, use.why);
+          diagnostic.text = base::text("'{}' cannot be included: {}", use.name, use.why);
   }
 
   const Library& library_;
@@ -487,7 +490,7 @@ class Compile {
   const std::vector<SourceText>& texts_;
   const std::string& kernel_;
   Files files_;
-  std::string said_;
+  std::string messages_;
 };
 
 class OpenedSlang final : public SlangCompiler {
@@ -495,7 +498,7 @@ class OpenedSlang final : public SlangCompiler {
   Result<std::string> build_id(Target target) const override {
     const Result<Library>& library = opened();
     if (!library) return library.error();
-    // Without spirv-opt it makes other SPIR-V, and reports that only once.
+    // Without spirv-opt it generates different SPIR-V, and reports this only once.
     return base::text("Slang {}, C layout, row-major, {}", library->release,
                       target == Target::cuda ? "CUDA C++"
                       : library->optimizes   ? "SPIR-V, spirv-opt"
@@ -507,7 +510,7 @@ class OpenedSlang final : public SlangCompiler {
     const Result<Library>& library = opened();
     if (!library) return library.error();
     return run_compiler([&]() -> Result<Made> {
-      const std::lock_guard lock(compiling_);  // Slang asks for it: two sessions of one global session race
+      const std::lock_guard lock(compiling_);  // sessions of one global session race
       if (!global_)
         if (auto made = make_global(*library); !made) return std::move(made).error();
       auto made = Compile(*library, global_.get(), source, texts, kernel).run(target, warnings);
@@ -534,11 +537,11 @@ class OpenedSlang final : public SlangCompiler {
     for (const std::int32_t compiler : {slang::compiler_glslang, slang::compiler_spirv_opt})
       slang::set_compiler_path(global.get(), compiler, library.folder.c_str());
     if ((slang::check_compiler(global.get(), slang::compiler_spirv_opt) == slang::ok) != library.optimizes)
-      return Error(Errc::unavailable,
-                   base::text("The Slang compiler in '{}' {} spirv-opt, which {} beside it.", library.folder,
-                              library.optimizes ? "cannot open" : "opens",
-                              library.optimizes ? "lies" : "does not lie"));
-    // 300 KB that are the same for every kernel are not written into each.
+      return Error(
+          Errc::unavailable,
+          base::text("The Slang compiler in '{}' {} spirv-opt, which {} beside it.", library.folder,
+                     library.optimizes ? "cannot open" : "opens", library.optimizes ? "is" : "is not"));
+    // Includes the 300 KB prelude by name, so that not every kernel contains a copy.
     slang::Ref<slang::Blob> inlined;
     slang::prelude(global.get(), slang::language_cuda, inlined.out());
     prelude_ = slang::text_of(inlined);
@@ -597,7 +600,8 @@ Result<CudaCpp> SlangCompiler::cuda(const Slang& source, const std::vector<Sourc
                .entry = std::move(made->entry)};
   cuda.workgroup = made->workgroup;
   cuda.tile = source.tile;
-  // Slang declares no launch bounds: without this limit, a large block may find too few registers.
+  // Slang declares no launch bounds. Without this limit, a large block may exceed the registers of a
+  // multiprocessor.
   constexpr std::uint64_t registers = 65'536, most_of_a_thread = 255;
   if (const std::uint64_t threads = made->workgroup.count(); threads > registers / (most_of_a_thread + 1))
     cuda.max_registers = static_cast<std::uint32_t>(registers / threads);

@@ -1,5 +1,5 @@
 #pragma once
-/// From Slang to SPIR-V, and to CUDA C++.
+/// Compiles Slang to SPIR-V and to CUDA C++.
 #include <wye/base/result.hpp>
 #include <wye/kernel/source.hpp>
 
@@ -14,15 +14,15 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// Slang's compiler, libslang-compiler, opened when it is first needed (2 ms) and never closed. What it keeps
-/// between compiles (165 MiB, made in 200 ms by the first) ends with its last user. Not reentrant: compiles wait
+/// Slang's compiler, libslang-compiler. It is opened on first use (2 ms) and never closed. Its state (165
+/// MiB, created in 200 ms by the first compile) ends with its last user. It is not reentrant: compiles wait
 /// for each other.
 /// Threads: thread-safe.
 class SlangCompiler {
  public:
   enum class Target : std::uint8_t { spirv, cuda, module };
 
-  /// The target of a compile.
+  /// The result of a compile.
   struct Made {
     std::string code;
     std::string entry = {};
@@ -31,33 +31,33 @@ class SlangCompiler {
   };
   static constexpr char cuda_prelude[] = "slang-cuda-prelude.h";
 
-  /// The process's compiler; it may not be able to compile.
+  /// Returns the compiler of the process, which may be unable to compile.
   static std::shared_ptr<const SlangCompiler> share();
 
   virtual ~SlangCompiler() = default;
-  /// Names the release, the options it is used with and the target: part of every key.
-  /// Errors: unavailable (no library, one that is too old), unsupported (a build of wye without Slang).
+  /// Returns the release, the options and the target, which are part of every key.
+  /// Errors: unavailable (no library, or too old a library), unsupported (a build of wye without Slang).
   virtual Result<std::string> build_id(Target target) const = 0;
-  /// SPIR-V 1.5, whose entry point is named "main". Nothing but `texts`, what `read_imports` made of `source`, can
+  /// Compiles to SPIR-V 1.5 with an entry point named "main". Only `texts`, the result of `read_imports`, can
   /// be included.
-  /// Errors: those of `build_id`; compile_failed, "scale.slang:4:7: undefined identifier 'x'"; what else is wrong
-  ///         is its context, all of it its diagnostics.
+  /// Errors: those of `build_id`; compile_failed, "scale.slang:4:7: undefined identifier 'x'"; further errors
+  ///         are its context, and all are its diagnostics.
   Result<std::vector<std::uint32_t>> spirv(const Slang& source, const std::vector<SourceText>& texts,
                                            const std::string& kernel,
                                            std::vector<Diagnostic>* warnings = nullptr) const;
-  /// The same as CUDA C++, with all it needs but the toolkit's headers of `cuda_texts`. It is launched in blocks of
-  /// `numthreads`.
+  /// Compiles to CUDA C++, complete except for the toolkit's headers in `cuda_texts`. Blocks have
+  /// `numthreads` threads.
   Result<CudaCpp> cuda(const Slang& source, const std::vector<SourceText>& texts, const std::string& kernel,
                        std::vector<Diagnostic>* warnings = nullptr) const;
 
-  /// The same as a module, which `Slang::module` takes.
+  /// Compiles to a module for `Slang::module`.
   Result<std::vector<std::byte>> module(const Slang& source, const std::vector<SourceText>& texts,
                                         const std::string& kernel) const;
 
   /// Returns a text that includes the headers of the CUDA Toolkit that the result of `cuda` may include.
   static std::vector<SourceText> cuda_texts();
 
-  /// The name of a source in messages.
+  /// Returns the name of a source in messages.
   static std::string shown_name(const Slang& source, const std::string& kernel) {
     return source.file.empty() ? kernel + ".slang" : source.file;
   }

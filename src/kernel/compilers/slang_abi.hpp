@@ -1,7 +1,8 @@
 #pragma once
-/// As much of Slang's binary interface as wye calls, from slang.h: the library is opened at run time, and linking
-/// it would ask for one release of it. Its objects are COM's: their first word points at a table of functions.
-/// Tables and enumerations only grow at their ends; these entries are the same since 2026.5.
+/// Declares the part of Slang's binary interface that wye calls, from slang.h. The library is opened at run
+/// time; linking would require one release. Its objects are COM objects: their first word points at a table
+/// of functions. Tables and enumerations only grow at their ends; these entries have not changed since
+/// 2026.5.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -28,8 +29,8 @@ struct Entry;       // an entry point of a layout
 struct TypeLayout;  // of one target
 struct Type;
 
-/// One function of a table, by its place. They are called directly: an object of Slang's has no type of ours that
-/// a sanitizer could compare.
+/// Calls a function of an object's table by its index. Not a virtual call: Slang's objects lack the type
+/// information that sanitizers check.
 template <class Signature>
 class Method;
 template <class R, class Self, class... A>
@@ -134,7 +135,7 @@ inline constexpr Method<Status(Module*, Blob**)> serialize{20};
 inline constexpr Method<Status(Module*, const char* name, std::uint32_t stage, EntryPoint**, Blob** said)>
     find_entry_point{25};
 
-/// Owns one reference of an object.
+/// Owns one reference to an object.
 template <class T>
 class Ref {
  public:
@@ -150,7 +151,7 @@ class Ref {
   }
   T* get() const { return object_; }
   explicit operator bool() const { return object_ != nullptr; }
-  /// Where a call puts an object; nothing may be there yet.
+  /// Returns the address that a call writes an object to. The reference must be empty.
   T** out() { return &object_; }
 
  private:

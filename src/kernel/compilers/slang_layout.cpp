@@ -11,7 +11,7 @@ namespace kernel {
 
 namespace {
 
-/// The largest depth of structs and arrays: a struct that points at itself has no end.
+/// The largest depth of nested structs and arrays. Limits the recursion for a struct that points at itself.
 constexpr int most_deep = 32;
 
 std::string bytes_text(std::size_t n) { return base::text("{} byte{}", n, n == 1 ? "" : "s"); }
@@ -61,7 +61,8 @@ std::string SlangLayouts::name_of(slang::Parameter* parameter) const {
   return name ? name : "";
 }
 
-/// The element of an array, a buffer or a pointer. Slang gives the same layout of a pointee for every target, so the pointee is looked up again.
+/// Returns the element of an array, a buffer or a pointer. Slang reports one layout of a pointee for all
+/// targets, so this looks up the layout of the pointee again.
 SlangLayouts::Side SlangLayouts::element(Side of) const {
   slang::TypeLayout* const element = element_(of.type);
   if (!element || kind_(of.type) != slang::kind_pointer) return {of.layout, element};
@@ -80,7 +81,7 @@ std::string SlangLayouts::between(const std::string& name, Side vulkan, Side cud
   const std::size_t there = stride_(vulkan.type, slang::category_bytes),
                     here = stride_(cuda.type, slang::category_bytes);
   if (there == here) return {};
-  return base::text("'{}' has {} on Vulkan and {} on CUDA; numbers side by side would mend it", name,
+  return base::text("'{}' has {} on Vulkan and {} on CUDA; use scalars instead of the vector", name,
                     bytes_text(there), bytes_text(here));
 }
 
@@ -90,7 +91,7 @@ std::string SlangLayouts::between_structs(Side vulkan, Side cuda, int depth) con
   const std::uint32_t count = std::min(fields_(vulkan.type), fields_(cuda.type));
   for (std::uint32_t i = 0; i < count; ++i)
     if (kind_(type_(field_(vulkan.type, i))) == slang::kind_resource)
-      return {};  // it is no struct of bytes on Vulkan
+      return {};  // it is not plain bytes on Vulkan
   for (std::uint32_t i = 0; i < count; ++i) {
     slang::Parameter *const there = field_(vulkan.type, i), *const here = field_(cuda.type, i);
     const std::string field = name_of(there);
@@ -98,8 +99,7 @@ std::string SlangLayouts::between_structs(Side vulkan, Side cuda, int depth) con
                       on_cuda = offset_(here, slang::category_bytes);
     if (at < on_cuda)
       return base::text(
-          "'{}' of struct '{}' is at byte {} on Vulkan and at byte {} on CUDA; {} of padding before it would "
-          "mend it",
+          "'{}' of struct '{}' is at byte {} on Vulkan and at byte {} on CUDA; add {} of padding before it",
           field, name, at, on_cuda, bytes_text(on_cuda - at));
     if (at > on_cuda)
       return base::text("'{}' of struct '{}' is at byte {} on Vulkan and at byte {} on CUDA", field, name, at,
@@ -110,8 +110,8 @@ std::string SlangLayouts::between_structs(Side vulkan, Side cuda, int depth) con
   const std::size_t there = stride_(vulkan.type, slang::category_bytes),
                     here = stride_(cuda.type, slang::category_bytes);
   if (there == here) return {};
-  return base::text("struct '{}' has {} on Vulkan and {} on CUDA; {} of padding at its end would mend it",
-                    name, bytes_text(there), bytes_text(here),
+  return base::text("struct '{}' has {} on Vulkan and {} on CUDA; add {} of padding at its end", name,
+                    bytes_text(there), bytes_text(here),
                     bytes_text(here > there ? here - there : there - here));
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// How Slang lays structs out, for Vulkan and for CUDA.
+/// Compares the layouts of structs that Slang generates for Vulkan and for CUDA.
 #include <wye/base/dynamic_library.hpp>
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace wye {
 inline namespace v0 {
 namespace kernel {
 
-/// The functions of Slang's library that say it.
+/// The reflection functions of Slang's library.
 struct SlangLayouts {
-  /// The name of the first function that is missing, or null.
+  /// Finds the functions. Returns the name of the first missing function, or null.
   const char* open(DynamicLibrary& library);
 
-  /// What a struct among the parameters of an entry point has elsewhere for Vulkan than for CUDA, and what would mend it, as
-  /// a clause: "'b' of struct 'Q' is at byte 4 on Vulkan and at byte 8 on CUDA; 4 bytes of padding before it would mend it".
-  /// Empty if they agree.
+  /// Returns the first difference between the layouts of an entry point's parameters, with a remedy, as a
+  /// clause: "'b' of struct 'Q' is at byte 4 on Vulkan and at byte 8 on CUDA; add 4 bytes of padding before
+  /// it". Empty if the layouts agree.
   std::string difference(slang::Layout* vulkan, slang::Layout* cuda) const;
 
   slang::Entry* (*entry)(slang::Layout*, std::uint64_t index) = nullptr;
@@ -27,7 +27,7 @@ struct SlangLayouts {
   const char* (*variable_name)(slang::Variable*) = nullptr;
 
  private:
-  /// A type as one of the targets has it.
+  /// A type with its layout for one target.
   struct Side {
     slang::Layout* layout;
     slang::TypeLayout* type;

@@ -14,7 +14,7 @@ namespace kernel {
 
 namespace {
 
-/// Bytes of the parameters of one kernel: a launch takes 32,764 at most.
+/// The most bytes of a kernel's parameters. A launch accepts at most 32,764.
 constexpr std::uint64_t most_parameter_bytes = 1 << 16;
 
 std::optional<std::uint64_t> to_number(std::string_view digits) {
@@ -24,7 +24,7 @@ std::optional<std::uint64_t> to_number(std::string_view digits) {
   return value;
 }
 
-/// "(it has 'a' and 'b')", with the names that resemble the wanted one.
+/// Makes the error for a missing entry point: "The code has no kernel 'c' (it has 'a', 'b')."
 Error no_entry(std::string_view entry, const std::vector<std::string>& names) {
   constexpr std::size_t most_shown = 8;
   std::string others;
@@ -50,7 +50,7 @@ void end_block(Interface& interface) {
 struct PtxType {
   std::string_view name;
   std::uint32_t size;
-  ElementType element;  ///< opaque: bits that may be anything
+  ElementType element;  ///< opaque: untyped bits
 };
 
 constexpr PtxType ptx_types[] = {
@@ -62,8 +62,8 @@ constexpr PtxType ptx_types[] = {
     {".f64", 8, ElementType::float64},  {".f16x2", 4, ElementType::opaque}, {".bf16", 2, ElementType::opaque},
     {".bf16x2", 4, ElementType::opaque}};
 
-/// The words of PTX, one after the other: names with their dots, numbers, single signs; no comments, and of
-/// strings only that they are there.
+/// Iterates over the words of PTX: names with their dots, numbers, single punctuation characters. Skips
+/// comments; a string is one word without its content.
 class PtxWords {
  public:
   explicit PtxWords(std::string_view text) : text_(text) { advance(); }
@@ -99,7 +99,7 @@ class PtxWords {
     at_ = end;
   }
 
-  /// Past blanks and comments.
+  /// Returns the next position after blanks and comments.
   std::size_t skip(std::size_t at) const {
     while (at < text_.size()) {
       const std::string_view two = text_.substr(at, 2);
@@ -131,14 +131,14 @@ class PtxReader {
       if (word == "{") {
         ++open;
       } else if (word == "}") {
-        if (open-- == 0) return damaged("a '}' closes nothing");
+        if (open-- == 0) return damaged("a '}' has no '{'");
       } else if (word == ".target" && open == 0) {
         if (auto done = read_target(); !done) return std::move(done).error();
       } else if (word == ".entry" && open == 0) {
         if (auto done = read_entry(); !done) return std::move(done).error();
       }
     }
-    if (open != 0) return damaged("it ends within a '{'");
+    if (open != 0) return damaged("a '{' has no '}'");
     if (out_.architecture.number == 0) return damaged("it has no .target");
     if (!found_) return no_entry(entry_, names_);
     end_block(out_.interface);
@@ -147,14 +147,14 @@ class PtxReader {
 
  private:
   static Error damaged(std::string_view why) {
-    return base::invalid(base::text("The text is no whole PTX: {}.", why));
+    return base::invalid(base::text("The PTX is incomplete or damaged: {}.", why));
   }
 
   Result<void> read_target() {
     const std::string name(words_.take());
     const auto architecture = parse_architecture(name);
     if (!architecture)
-      return damaged(base::text("its .target ('{}') is no architecture", spirv::printable(name)));
+      return damaged(base::text("its .target ('{}') is not an architecture", spirv::printable(name)));
     out_.architecture = *architecture;
     return {};
   }
@@ -171,7 +171,7 @@ class PtxReader {
       do {
         if (auto done = read_parameter(code.interface, offset); !done) return done;
       } while (words_.take(","));
-      if (!words_.take(")")) return damaged("the list of parameters of a kernel does not end");
+      if (!words_.take(")")) return damaged("the parameter list of a kernel does not end");
     }
     for (;;) {
       if (words_.take(".maxntid")) {
@@ -183,7 +183,7 @@ class PtxReader {
         if (!exactly) return std::move(exactly).error();
         code.required = *exactly;
       } else if (words_.at_end()) {
-        return damaged("it ends within the head of a kernel");
+        return damaged("it ends within the declaration of a kernel");
       } else if (words_.word() == "{" || words_.word() == ";") {
         return {};
       } else {
@@ -193,7 +193,7 @@ class PtxReader {
   }
 
   Result<void> read_parameter(Interface& interface, std::uint64_t& offset) {
-    if (!words_.take(".param")) return damaged("a parameter of a kernel is none");
+    if (!words_.take(".param")) return damaged("a kernel has an invalid parameter");
     PushMember member;
     member.kind = PushMember::Kind::bytes;
     std::uint64_t size = 0, alignment = 0, count = 1;
@@ -201,12 +201,12 @@ class PtxReader {
     for (; words_.word().starts_with('.'); words_.take()) {
       const std::string_view word = words_.word();
       if (word == ".texref" || word == ".samplerref" || word == ".surfref")
-        return Error(Errc::unsupported, "The code takes a texture; wye offers none.");
+        return Error(Errc::unsupported, "The code has a texture parameter, which wye does not support.");
       if (word == ".ptr") points = true;
       if (word == ".align") {
         words_.take();
         const auto n = to_number(words_.word());
-        if (!n || *n == 0 || *n > 256) return damaged("an alignment is none");
+        if (!n || *n == 0 || *n > 256) return damaged("the alignment of a parameter is invalid");
         if (!points) alignment = *n;  // otherwise it is the alignment of the pointee
       }
       for (const PtxType& type : ptx_types)
@@ -218,7 +218,7 @@ class PtxReader {
     if (words_.take("[")) {
       const auto n = to_number(words_.take());
       if (!n || *n == 0 || *n > most_parameter_bytes || !words_.take("]"))
-        return damaged("the size of a parameter is no number");
+        return damaged("the size of a parameter is not a valid number");
       count = *n;
       member.element = ElementType::opaque;
     }
@@ -238,7 +238,7 @@ class PtxReader {
     do {
       const auto value = to_number(words_.take());
       if (i == 3 || !value || *value == 0 || *value > std::numeric_limits<std::uint32_t>::max())
-        return damaged("the block size of a kernel is none");
+        return damaged("the block size of a kernel is invalid");
       n[i++] = *value;
     } while (words_.take(","));
     return Extent3(n[0], n[1], n[2]);
@@ -257,7 +257,7 @@ Error damaged_cubin(std::string_view why) {
   return base::invalid(base::text("The cubin is damaged: {}.", why));
 }
 
-/// Bytes with a known end; reads beyond it give zero.
+/// Bytes with bounds checks: a read beyond the end returns zero.
 class CubinBytes {
  public:
   explicit CubinBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -276,7 +276,7 @@ class CubinBytes {
     if (!holds(at, n)) return CubinBytes({});
     return CubinBytes(bytes_.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(n)));
   }
-  /// Returns the text up to a zero; nothing without one.
+  /// Returns the text up to a terminating zero; nothing if there is no zero.
   std::optional<std::string_view> text(std::uint64_t at) const {
     if (at >= size()) return std::nullopt;
     const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + at,
@@ -297,11 +297,11 @@ class CubinReader {
   Result<Architecture> architecture() {
     if (bytes_.size() < header_bytes || bytes_.number32(0) != 0x464c457f || bytes_.number(4, 2) != 0x0102 ||
         bytes_.number(18, 2) != nvidia)
-      return base::invalid("The bytes are no cubin.");
+      return base::invalid("The bytes are not a cubin.");
     if (bytes_.number(16, 2) != executable)
-      return base::invalid("The cubin is not linked: it is to be part of another.");
+      return base::invalid("The cubin is relocatable: it has not been linked.");
     const std::uint32_t flags = bytes_.number32(48);
-    const bool newer = bytes_.number(8, 1) >= 8;  // of the ABI: 8 came with CUDA 13
+    const bool newer = bytes_.number(8, 1) >= 8;  // ABI version 8 was introduced by CUDA 13
     Architecture found;
     found.number = newer ? flags >> 8 & 0xff : flags & 0xff;
     if ((flags & (newer ? 0x8u : 0x800u)) != 0) found.only = 'a';
@@ -320,7 +320,8 @@ class CubinReader {
     const std::string info = base::text(".nv.info.{}", entry);
     const auto section =
         std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == info; });
-    if (section == sections_.end()) return damaged_cubin(base::text("it says nothing of kernel '{}'", entry));
+    if (section == sections_.end())
+      return damaged_cubin(base::text("it has no attributes of kernel '{}'", entry));
     if (auto done = read_info(section->bytes, code); !done) return std::move(done).error();
     return code;
   }
@@ -338,14 +339,14 @@ class CubinReader {
     const std::uint64_t names = bytes_.number(62, 2);
     if (bytes_.number(58, 2) != section_bytes || !bytes_.holds(table, count * section_bytes) ||
         names >= count)
-      return damaged_cubin("it is cut short, or its table of sections is elsewhere");
+      return damaged_cubin("it is truncated, or its section table is invalid");
     std::vector<std::uint32_t> name_at;
     for (std::uint64_t i = 0; i < count; ++i) {
       const CubinBytes header = bytes_.part(table + i * section_bytes, section_bytes);
       const std::uint32_t kind = header.number32(4);
       const std::uint64_t at = header.number(24, 8), size = header.number(32, 8);
       const bool there = kind != no_bytes && kind != 0;
-      if (there && !bytes_.holds(at, size)) return damaged_cubin("it is cut short: a section is not in it");
+      if (there && !bytes_.holds(at, size)) return damaged_cubin("it is truncated: a section is incomplete");
       name_at.push_back(header.number32(0));
       sections_.push_back({{}, kind, header.number32(40), there ? bytes_.part(at, size) : CubinBytes({})});
     }
@@ -376,23 +377,23 @@ class CubinReader {
     return {};
   }
 
-  /// A list of attributes, each with the form in which its value is stored.
+  /// Reads a list of attributes. Each begins with the form in which its value is stored.
   static Result<void> read_info(CubinBytes info, CudaCode& code) {
     constexpr std::uint64_t sized = 4;  // the form: the size and the value follow
     constexpr std::uint64_t max_threads = 0x05, required_threads = 0x10, parameter = 0x17;
     std::vector<std::optional<PushMember>> members;
     for (std::uint64_t at = 0; at < info.size();) {
-      if (!info.holds(at, 4)) return damaged_cubin("a list of attributes is cut short");
+      if (!info.holds(at, 4)) return damaged_cubin("a list of attributes is truncated");
       const std::uint64_t form = info.number(at, 1), attribute = info.number(at + 1, 1);
       const std::uint64_t size = form == sized ? info.number(at + 2, 2) : 0;
       at += 4;
-      if (!info.holds(at, size)) return damaged_cubin("an attribute is cut short");
+      if (!info.holds(at, size)) return damaged_cubin("an attribute is truncated");
       const CubinBytes value = info.part(at, size);
       at += size;
       if (form != sized) continue;
       if (attribute == max_threads || attribute == required_threads) {
         const Extent3 threads(value.number32(0), value.number32(4), value.number32(8));
-        if (size < 12 || threads.count() == 0) return damaged_cubin("a block size is none");
+        if (size < 12 || threads.count() == 0) return damaged_cubin("a block size is invalid");
         if (attribute == max_threads)
           code.most_threads = threads.count();
         else
@@ -401,7 +402,7 @@ class CubinReader {
       if (attribute != parameter) continue;
       const auto ordinal = static_cast<std::size_t>(value.number(4, 2));
       if (size < 12 || ordinal * 4 > most_parameter_bytes)
-        return damaged_cubin("a parameter has no place among the others");
+        return damaged_cubin("a parameter has an invalid number");
       members.resize(std::max(members.size(), ordinal + 1));
       PushMember member;
       member.kind = PushMember::Kind::bytes;
@@ -415,7 +416,7 @@ class CubinReader {
       if (!members[i] || members[i]->size == 0)
         return damaged_cubin(base::text("it lacks parameter {} of {}", i + 1, members.size()));
       if (members[i]->offset < end)
-        return damaged_cubin(base::text("parameter {} lies in the one before it", i + 1));
+        return damaged_cubin(base::text("parameter {} overlaps the previous parameter", i + 1));
       end = members[i]->offset + members[i]->size;
       code.interface.members.push_back(std::move(*members[i]));
     }
@@ -441,16 +442,17 @@ Result<void> check_launch(const std::optional<Extent3>& workgroup, Bytes dynamic
   if (workgroup && (workgroup->count() == 0 || workgroup->x > most.x || workgroup->y > most.y ||
                     workgroup->z > most.z || workgroup->count() > most.x))
     return base::invalid(base::text(
-        "The workgroup of kernel '{}' ({} x {} x {}) is not within 1024 x 1024 x 64 and 1024 in all.", kernel,
-        workgroup->x, workgroup->y, workgroup->z));
+        "The workgroup of kernel '{}' ({} x {} x {}) is not within 1024 x 1024 x 64 and 1024 in total.",
+        kernel, workgroup->x, workgroup->y, workgroup->z));
   if (dynamic_shared.count > std::numeric_limits<std::uint32_t>::max())
     return base::invalid(base::text("The dynamic shared memory of kernel '{}' ({}) exceeds 4 GiB.", kernel,
                                     to_string(dynamic_shared)));
   constexpr std::uint64_t most_of_cluster = 16;
   if (const auto& cluster = launch.cluster;
       cluster && (cluster->count() == 0 || cluster->count() > most_of_cluster))
-    return base::invalid(base::text("The cluster of kernel '{}' ({} x {} x {}) is not of 1 to {} workgroups.",
-                                    kernel, cluster->x, cluster->y, cluster->z, most_of_cluster));
+    return base::invalid(
+        base::text("The cluster of kernel '{}' ({} x {} x {}) does not have 1 to {} workgroups.", kernel,
+                   cluster->x, cluster->y, cluster->z, most_of_cluster));
   if (launch.shared_carveout > 100u)
     return base::invalid(
         base::text("The share of shared memory that kernel '{}' prefers ({} %) exceeds 100 %.", kernel,
@@ -465,15 +467,15 @@ Result<Extent3> block_of(const std::optional<Extent3>& declared, const CudaCode&
   if (code.required) {
     if (declared && *declared != *code.required)
       return base::invalid(
-          base::text("The workgroup of kernel '{}' ({}) is not the one its code requires ({}).", kernel,
-                     text(*declared), text(*code.required)));
+          base::text("The workgroup of kernel '{}' ({}) is not the workgroup that its code requires ({}).",
+                     kernel, text(*declared), text(*code.required)));
     return *code.required;
   }
   const std::uint64_t most = code.most_threads == 0 ? usual : code.most_threads;
   if (!declared) return Extent3(std::min(usual, most));
   if (code.most_threads != 0 && declared->count() > most)
     return base::invalid(
-        base::text("The workgroup of kernel '{}' ({}) exceeds what its code allows ({} threads).", kernel,
+        base::text("The workgroup of kernel '{}' ({}) exceeds the limit of its code ({} threads).", kernel,
                    text(*declared), most));
   return *declared;
 }

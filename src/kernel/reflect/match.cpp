@@ -15,13 +15,13 @@ std::string plural(std::size_t n, std::string_view what) {
   return base::text("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-/// "float32", or "struct of 12 bytes".
+/// Returns "float32", or "struct of 12 bytes".
 std::string type_text(ElementType type, std::uint32_t size) {
   return type == ElementType::opaque ? base::text("struct of {}", plural(size, "byte"))
                                      : std::string(name(type));
 }
 
-/// "read_write buffer of float32".
+/// Returns "read_write buffer of float32".
 std::string declared_text(const Slot& slot) {
   switch (slot.kind) {
     case SlotKind::buffer:
@@ -31,7 +31,7 @@ std::string declared_text(const Slot& slot) {
   }
 }
 
-/// "elements of float32 (4 bytes apart)".
+/// Returns "elements of float32, 4 bytes apart".
 std::string memory_text(const Memory& memory) {
   if (memory.component == ElementType::opaque) return base::text("elements {} bytes apart", memory.stride);
   return base::text("elements of {}, {} bytes apart", name(memory.component), memory.stride);
@@ -55,12 +55,12 @@ bool is_float(ElementType type) {
          type == ElementType::float64;
 }
 
-/// Whether both are whole numbers or both are not: PTX does not say which of the two kinds a whole number is.
+/// Returns whether both are integers or both are not. PTX does not distinguish signed and unsigned integers.
 bool same_class(ElementType a, ElementType b) {
   return a == ElementType::opaque || b == ElementType::opaque || is_float(a) == is_float(b);
 }
 
-/// "float32 at 0, 16, 20; uint32 at 24".
+/// Returns "float32 at 0, 16, 20; uint32 at 24".
 std::string layout_text(const std::vector<SlotMember>& members) {
   constexpr std::size_t most_shown = 24;
   std::string list;
@@ -78,7 +78,7 @@ std::string layout_text(const std::vector<SlotMember>& members) {
   return count < members.size() ? base::text("{} and {} more", list, members.size() - count) : list;
 }
 
-/// "; the declared struct has float32 at 0, 4; its source has float32 at 0, 16".
+/// Returns "; the declared struct has float32 at 0, 4; the struct of the source has float32 at 0, 16".
 std::string both_layouts(const std::vector<SlotMember>& declared, const std::vector<SlotMember>& there) {
   std::string both;
   if (!declared.empty()) both += base::text("; the declared struct has {}", layout_text(declared));
@@ -86,9 +86,9 @@ std::string both_layouts(const std::vector<SlotMember>& declared, const std::vec
   return both;
 }
 
-/// Whether a declared number may be read as `wanted`, which it overlaps. Floating-point numbers are themselves; those of 16
-/// bits may be declared as the integers that hold their bits. An integer may be part of a wider one, and a 32-bit word may
-/// hold several narrow numbers (packHalf2x16).
+/// Returns whether a source may read a declared number as `wanted`, which overlaps it. A floating-point
+/// number requires the same type, or with 16 bits an integer of that size. An integer may be part of a wider
+/// integer. A 32-bit word may hold several narrow numbers (packHalf2x16).
 bool may_be(const SlotMember& declared, const SlotMember& wanted) {
   if (declared.element == ElementType::opaque) return true;
   const bool same_place = declared.offset == wanted.offset && declared.size == wanted.size;
@@ -99,7 +99,8 @@ bool may_be(const SlotMember& declared, const SlotMember& wanted) {
   return wanted.element == ElementType::uint32 && declared.size < wanted.size;
 }
 
-/// Returns whether the declared struct has bytes at the offset of `wanted` that a source may read as that number.
+/// Returns whether the declared struct has bytes at the offset of `wanted` that a source may read as that
+/// number.
 bool holds(const std::vector<SlotMember>& declared, const SlotMember& wanted) {
   const std::uint64_t end = std::uint64_t{wanted.offset} + wanted.size;
   std::uint64_t covered = 0;
@@ -113,7 +114,8 @@ bool holds(const std::vector<SlotMember>& declared, const SlotMember& wanted) {
   return covered == wanted.size;
 }
 
-/// The first number of the source that the declared struct does not have; null if there is none, or nothing is known.
+/// Returns the first number of the source that the declared struct does not have; null if there is none or
+/// the members are unknown.
 const SlotMember* first_conflict(const std::vector<SlotMember>& declared,
                                  const std::vector<SlotMember>& there) {
   if (declared.empty()) return nullptr;
@@ -174,14 +176,14 @@ class Matcher {
   }
 
  private:
-  /// "Parameter 1 'x' of kernel 'scale' is declared as float32, but <rest>."
+  /// Makes "Parameter 1 'x' of kernel 'scale' is declared as float32, but <rest>."
   Error disagree(std::size_t index, const Slot& slot, const std::string& rest) const {
     return Error(Errc::invalid_argument,
                  base::text("Parameter {}{} of kernel '{}' is declared as {}, but {}.", index + 1,
                             quoted(slot.name), kernel_, declared_text(slot), rest));
   }
 
-  /// "push constant 's'", or "parameter 2" of a function.
+  /// Returns "push constant 's'", or "parameter 2" of a function.
   std::string place_of(std::size_t at) const {
     const PushMember& member = source_.members[at];
     return member.kind == PushMember::Kind::bytes ? base::text("parameter {}", at + 1)
@@ -195,14 +197,14 @@ class Matcher {
                                                                   : "push constant";
     return disagree(index, slot,
                     there == 0 ? base::text("its source has no {} for it", what)
-                               : base::text("its source has {} only", plural(there, what)));
+                               : base::text("its source has only {}", plural(there, what)));
   }
 
   Error left_over(const ParamSchema& declared, const std::string& what) const {
     return Error(
         Errc::invalid_argument,
-        base::text("The source of kernel '{}' has {} for which no parameter is declared (there {} {}).",
-                   kernel_, what, declared.slots.size() == 1 ? "is" : "are", declared.slots.size()));
+        base::text("The source of kernel '{}' has {}, for which no parameter is declared ({} declared).",
+                   kernel_, what, declared.slots.size()));
   }
 
   static device::Passing::Kind kind_of(const PushMember& member, const Slot& slot) {
@@ -238,8 +240,9 @@ class Matcher {
     return std::nullopt;
   }
 
-  /// Elements agree if their size and type do. Numbers may be read several at a time (a vec4 of float32), those of 8 and
-  /// 16 bits by their address in words of 32, which needs no feature of a device, and structs number by number.
+  /// Returns whether elements agree in size and type. A source may read several numbers at a time (a vec4 of
+  /// float32), and a struct number by number. Through an address, it may read numbers of 8 and 16 bits in
+  /// words of 32 bits, which requires no device feature.
   static bool same_elements(const Slot& slot, const Memory& memory, bool by_address) {
     if (memory.stride == 0) return true;
     const ElementType element = slot.element == ElementType::boolean ? ElementType::uint8 : slot.element;
@@ -300,15 +303,15 @@ class Matcher {
     return std::nullopt;
   }
 
-  /// A bool among the parameters of a shader is a 32-bit integer in GLSL, of which wye writes the first byte and zeroes the
-  /// rest, and an 8-bit one in Slang.
+  /// A bool parameter of a shader is a 32-bit integer in GLSL and an 8-bit integer in Slang. wye writes the
+  /// first byte and zeroes the rest.
   static bool same_number(ElementType declared, ElementType there) {
     if (declared != ElementType::boolean) return declared == there;
     return there == ElementType::uint32 || there == ElementType::int32 || there == ElementType::uint8 ||
            there == ElementType::int8;
   }
 
-  /// Of a parameter of a function, the size is known, and sometimes the type of number.
+  /// Checks a parameter of a function, of which only the size and sometimes the type of number is known.
   template <class Refuse>
   static std::optional<Error> check_bytes(const Slot& slot, const PushMember& member, const Refuse& refuse) {
     switch (slot.kind) {

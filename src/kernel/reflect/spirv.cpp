@@ -29,7 +29,7 @@ using spirv::Variable;
 
 constexpr std::uint32_t version_1_4 = 0x00010400;
 constexpr std::uint32_t most_push_bytes = 1 << 16;
-constexpr std::uint32_t bindings_end = 1024;  // drivers make tables as long as the largest number
+constexpr std::uint32_t bindings_end = 1024;  // drivers allocate tables for the largest number
 
 Error unsupported(std::string sentence) { return Error(Errc::unsupported, std::move(sentence)); }
 
@@ -41,7 +41,7 @@ std::uint32_t round_up(std::uint64_t size, std::uint32_t alignment) {
 struct Capability {
   spv::Capability number;
   const char* name;
-  bool known;  ///< to wye: every device has it, or it is a feature
+  bool known;  ///< supported by wye: all devices have it, or it is a feature
   std::optional<Feature> feature;
 };
 
@@ -142,15 +142,15 @@ class Reflection {
     if (!workgroup.is_declared) return base::invalid("The entry point has no workgroup size.");
     const auto& size = workgroup.size;
     if (!size)
-      return unsupported("The workgroup size is computed from constants in a way wye does not follow.");
+      return unsupported("The workgroup size is computed from constants in a way that wye does not support.");
     if (size->x == 0 || size->y == 0 || size->z == 0)
       return base::invalid(
-          base::text("The workgroup size ({} x {} x {}) has a zero in it.", size->x, size->y, size->z));
+          base::text("The workgroup size ({} x {} x {}) has a zero dimension.", size->x, size->y, size->z));
     out_.workgroup = *size;
     return {};
   }
 
-  /// The variables of the module that belong to the entry point.
+  /// Returns the variables of the module that the entry point uses.
   std::vector<const Variable*> used_variables() const {
     std::unordered_set<Id> used;
     const auto entries =
@@ -160,7 +160,7 @@ class Reflection {
     if (module_.version >= version_1_4) {
       used.insert(entry_->interface.begin(), entry_->interface.end());
     } else if (!all) {
-      // Older modules do not list them: a variable counts if any word of a function names it.
+      // Older modules do not list them. A variable is then used if any word of a reachable function names it.
       for (const Function* function : spirv::reachable(module_, entry_->function))
         for (const Instruction& in : function->body) used.insert(in.operands.begin(), in.operands.end());
     }
@@ -199,8 +199,9 @@ class Reflection {
     const std::uint32_t set = decorations.set.value_or(0);
     const std::string name = buffer_name(variable.id, pointer.element);
     const auto refuse = [&](std::string_view what) {
-      return unsupported(base::text("Binding {}{} of set {} is {}; wye takes storage buffers of set 0 only.",
-                                    binding, base::parenthesized(name), set, what));
+      return unsupported(
+          base::text("Binding {}{} of set {} is {}; wye accepts only storage buffers of set 0.", binding,
+                     base::parenthesized(name), set, what));
     };
     const bool buffer =
         variable.storage == StorageClass::StorageBuffer ||
@@ -212,24 +213,23 @@ class Reflection {
       case Type::Kind::sampler: return refuse("a sampler");
       case Type::Kind::acceleration_structure: return refuse("an acceleration structure");
       case Type::Kind::structure: break;
-      default: return refuse("of a kind that wye does not know");
+      default: return refuse("of an unknown kind");
     }
     if (!buffer)
-      return refuse(variable.storage == StorageClass::Uniform ? "a uniform buffer"
-                                                              : "of a kind that wye does not know");
+      return refuse(variable.storage == StorageClass::Uniform ? "a uniform buffer" : "of an unknown kind");
     if (set != 0) return refuse("a storage buffer of another set");
     if (!decorations.binding)
       return base::invalid(
           base::text("The storage buffer{} has no binding number.", base::parenthesized(name)));
     if (binding >= bindings_end)
-      return unsupported(base::text("Binding number {}{} exceeds the largest that wye takes ({}).", binding,
+      return unsupported(base::text("Binding number {}{} exceeds the limit ({}).", binding,
                                     base::parenthesized(name), bindings_end - 1));
 
     const Memory memory = memory_of(pointer.element, decorations);
     for (std::size_t i = 0; i < out_.bindings.size(); ++i) {
       Binding& there = out_.bindings[i];
       if (there.binding != binding) continue;
-      // Two views of one buffer: a property in which they differ is unknown.
+      // The variable is another view of a bound buffer. A property in which the views differ is unknown.
       variables_.push_back({variable.id, binding});
       there.memory.declared = static_cast<Access>(static_cast<unsigned>(there.memory.declared) |
                                                   static_cast<unsigned>(memory.declared));
@@ -243,7 +243,8 @@ class Reflection {
     return {};
   }
 
-  /// Returns the variable's name; without one, the name of the block's only member; without one, that of the block.
+  /// Returns the variable's name, otherwise the name of the block's only member, otherwise the name of the
+  /// block.
   std::string buffer_name(Id variable, Id block) const {
     if (std::string name = module_.name(variable); !name.empty())
       return name.substr(name.rfind('.') + 1);  // Slang's "entryPointParams.x"
@@ -252,7 +253,8 @@ class Reflection {
     return module_.name(block);
   }
 
-  /// Describes the memory behind a pointer to `pointee`: the elements of its only member, or its own if it is no block.
+  /// Describes the memory behind a pointer to `pointee`: the elements of a block's only member, otherwise
+  /// those of `pointee`.
   Memory memory_of(Id pointee, const Decorations& variable, std::uint32_t pointer_stride = 0) const {
     Memory memory;
     const Type* shown = &module_.type(pointee);
@@ -288,7 +290,7 @@ class Reflection {
   }
 
   Result<void> add_push(const Variable& variable, const Type& pointer) {
-    if (push_ != 0) return unsupported("The entry point has two push-constant blocks; wye takes one.");
+    if (push_ != 0) return unsupported("The entry point has two push-constant blocks; wye accepts one.");
     push_ = variable.id;
     const Id block = pointer.element;
     const Type& type = module_.type(block);
@@ -308,9 +310,8 @@ class Reflection {
       out_.members.push_back(std::move(one.member));
     }
     if (type.size > most_push_bytes)
-      return unsupported(
-          base::text("The push-constant block ({} bytes) exceeds the largest that wye takes ({} bytes).",
-                     type.size, most_push_bytes));
+      return unsupported(base::text("The push-constant block ({} bytes) exceeds the limit ({} bytes).",
+                                    type.size, most_push_bytes));
     out_.push_bytes = static_cast<std::uint32_t>(type.size);
     return {};
   }
@@ -376,7 +377,7 @@ class Reflection {
   const EntryPoint* entry_ = nullptr;
   Id push_ = 0;
   std::vector<std::pair<Id, std::uint32_t>> variables_;  // of storage buffers, with their bindings
-  std::vector<std::size_t> member_order_;  // place among `out_.members` of each member of the block
+  std::vector<std::size_t> member_order_;  // index in `out_.members` of each member of the block
   Interface out_;
 };
 
@@ -391,11 +392,12 @@ Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view
   for (const device::Specialization& given : constants) {
     const auto found = module->spec_sizes.find(given.id);
     if (found == module->spec_sizes.end())
-      return base::invalid(base::text("There is no specialization constant {} in the source.", given.id));
+      return base::invalid(base::text("The source has no specialization constant {}.", given.id));
     if (found->second != given.size)
       return base::invalid(
-          base::text("Specialization constant {} is given {} bytes, but has {} in the source.", given.id,
-                     given.size, found->second));
+          base::text("The value of specialization constant {} has {} bytes, but the constant has {} bytes in "
+                     "the source.",
+                     given.id, given.size, found->second));
   }
   return Reflection(*module).run(entry);
 }

@@ -40,7 +40,7 @@ Result<void> validate(std::span<const std::uint32_t> words, bool scalar_layout) 
   std::string_view rest = what.substr(first);
   what = what.substr(0, first);
   while (!what.empty() && (what.back() == '.' || what.back() == ' ')) what.remove_suffix(1);
-  // The validator counts instructions from the first of the module; without one it could not read the words.
+  // The validator counts instructions from 1. Index 0 means that it could not read the words.
   Error error(Errc::invalid_argument, diagnostic->position.index == 0
                                           ? base::text("The SPIR-V is not valid: {}.", what)
                                           : base::text("The SPIR-V is not valid at instruction {}: {}.",

@@ -150,7 +150,7 @@ TEST_CASE("code of a compiler that is newer than the driver is not given to it: 
   const auto refused = runtime.submit(of_text(x, Word{2})).wait();
   REQUIRE_FALSE(refused);
   says(refused.error().describe(),
-       {compiler->name() + " makes machine code that drivers for CUDA 12.8 do not take"});
+       {compiler->name() + " generates machine code that drivers for CUDA 12.8 do not accept"});
   const auto of_both = good(Add::make({.name = "add", .sources = {CudaCpp{.text = text}, *older.ptx}}));
   const auto done = runtime.submit(of_both(x, Word{2})).wait();
   if (!done) FAIL(done.error().describe());

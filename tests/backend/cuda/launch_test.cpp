@@ -177,7 +177,7 @@ TEST_CASE("options of a launch that cannot be meant are refused when the kernel 
     return made ? std::string("none") : made.error().describe();
   };
   says(refusal({.cluster = Extent3(8, 4)}),
-       {"The cluster of kernel 'k' (8 x 4 x 1) is not of 1 to 16 workgroups."});
+       {"The cluster of kernel 'k' (8 x 4 x 1) does not have 1 to 16 workgroups."});
   says(refusal({.cluster = Extent3(2, 0)}), {"(2 x 0 x 1)"});
   says(refusal({.shared_carveout = 101}),
        {"The share of shared memory that kernel 'k' prefers (101 %) exceeds 100 %."});

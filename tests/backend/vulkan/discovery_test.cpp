@@ -234,7 +234,7 @@ TEST_CASE("peers 10: a device without a queue that computes, or any, is listed w
     CHECK_FALSE(found.empty());
     for (const Discovered& one : found) {
       CHECK_FALSE(one.adapter);
-      CHECK(says(one.info, "no queue family that computes"));
+      CHECK(says(one.info, "no queue family that supports compute"));
     }
   }
 }

@@ -115,7 +115,7 @@ TEST_CASE("ways of passing that cannot be are refused, naming the slot", "[vulka
   a = artefact();
   a.schema.slots.push_back(buffer_slot("y", Access::read));
   a.passing.push_back({.kind = Passing::Kind::descriptor, .binding = 2, .offset = 0});
-  CHECK(says(refusal(rig, a), "one binding"));
+  CHECK(says(refusal(rig, a), "the same binding"));
 }
 
 TEST_CASE("more bound buffers than the device allows are refused with both numbers", "[vulkan]") {

@@ -22,7 +22,7 @@ TEST_CASE("ranges that are taken never overlap, are aligned, and all of it comes
       if (random() % 100 < 55 || taken.empty()) {
         const std::uint64_t wanted = 1 + random() % (random() % 8 == 0 ? 60000 : 700);
         const std::uint64_t alignment = std::uint64_t{1} << random() % 13;
-        const auto offset = ranges.take(wanted, alignment);
+        const auto offset = ranges.allocate(wanted, alignment);
         if (!offset) {
           ++refused;
           // A refused range really has no place: no free run between allocated ones is large enough.
@@ -47,39 +47,39 @@ TEST_CASE("ranges that are taken never overlap, are aligned, and all of it comes
         used += wanted;
       } else {
         const auto victim = std::next(taken.begin(), static_cast<std::ptrdiff_t>(random() % taken.size()));
-        ranges.give(victim->first);
+        ranges.free(victim->first);
         used -= victim->second;
         taken.erase(victim);
       }
       REQUIRE(ranges.used() == used);
     }
     CHECK(refused > 0);
-    for (const auto& [offset, bytes] : taken) ranges.give(offset);
+    for (const auto& [offset, bytes] : taken) ranges.free(offset);
     CHECK(ranges.used() == 0);
     CHECK(ranges.largest() == size);
-    CHECK(ranges.take(size, 4096) == 0);
+    CHECK(ranges.allocate(size, 4096) == 0);
   }
 }
 
 TEST_CASE("the smallest range that fits is taken", "[vulkan]") {
   RangeAllocator ranges(1000);
-  const auto a = ranges.take(300, 1), gap = ranges.take(1, 1), b = ranges.take(100, 1),
-             wall = ranges.take(1, 1);
+  const auto a = ranges.allocate(300, 1), gap = ranges.allocate(1, 1), b = ranges.allocate(100, 1),
+             wall = ranges.allocate(1, 1);
   REQUIRE((a && gap && b && wall));
-  ranges.give(*a);
-  ranges.give(*b);
-  CHECK(ranges.take(90, 1) == b);  // not from the 300, nor from the 598 at the end
-  CHECK(ranges.take(290, 1) == a);
+  ranges.free(*a);
+  ranges.free(*b);
+  CHECK(ranges.allocate(90, 1) == b);  // not from the 300, nor from the 598 at the end
+  CHECK(ranges.allocate(290, 1) == a);
   CHECK(ranges.largest() == 598);
 }
 
 TEST_CASE("freeing a range that is not allocated changes nothing", "[vulkan]") {
   RangeAllocator ranges(100);
-  const auto a = ranges.take(40, 1);
+  const auto a = ranges.allocate(40, 1);
   REQUIRE(a);
-  ranges.give(70);
-  ranges.give(*a);
-  ranges.give(*a);
+  ranges.free(70);
+  ranges.free(*a);
+  ranges.free(*a);
   CHECK(ranges.used() == 0);
   CHECK(ranges.largest() == 100);
 }
@@ -87,12 +87,12 @@ TEST_CASE("freeing a range that is not allocated changes nothing", "[vulkan]") {
 TEST_CASE("offsets beyond 4 GiB are counted in 64 bits", "[vulkan]") {
   constexpr std::uint64_t size = 1ull << 40;
   RangeAllocator ranges(size);
-  const auto low = ranges.take((1ull << 33) + 5, 256), high = ranges.take(1ull << 35, 1u << 16);
+  const auto low = ranges.allocate((1ull << 33) + 5, 256), high = ranges.allocate(1ull << 35, 1u << 16);
   REQUIRE((low && high));
   CHECK(*low == 0);
   CHECK(*high == (1ull << 33) + (1u << 16));
-  ranges.give(*low);
-  ranges.give(*high);
+  ranges.free(*low);
+  ranges.free(*high);
   CHECK(ranges.largest() == size);
 }
 
