@@ -41,7 +41,9 @@ class CudaTimeline final : public device::ScheduledTimeline {
   /// meanwhile.
   /// Errors:  those of the contract; the driver's after `base::Backoff::limit` of failures.
   Result<void> wait(std::uint64_t value, Instant until) override;
-  device::PendingSignals* pending_signals() noexcept override { return original_ ? original_->pending_signals() : nullptr; }
+  device::PendingSignals* pending_signals() noexcept override {
+    return original_ ? original_->pending_signals() : nullptr;
+  }
   /// Returns the semaphore for waits and signals if another driver moves the timeline, otherwise null.
   CUexternalSemaphore semaphore() const noexcept { return semaphore_; }
 

@@ -36,7 +36,9 @@ class VulkanTimeline final : public device::ScheduledTimeline {
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   VulkanDevice& device() const noexcept;
-  device::PendingSignals* pending_signals() noexcept override { return pending_signals_ ? &*pending_signals_ : nullptr; }
+  device::PendingSignals* pending_signals() noexcept override {
+    return pending_signals_ ? &*pending_signals_ : nullptr;
+  }
   /// Returns null if the host signals the timeline.
   VkSemaphore semaphore() const noexcept { return semaphore_; }
 
@@ -46,7 +48,7 @@ class VulkanTimeline final : public device::ScheduledTimeline {
   VkResult poll() noexcept;
 
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
-  bool is_adopted_ = false;             // the application destroys it
+  bool is_adopted_ = false;                                // the application destroys it
   std::optional<device::PendingSignals> pending_signals_;  // of a shared timeline
 };
 
