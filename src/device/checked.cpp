@@ -94,6 +94,15 @@ Result<void> check_copy(const Operand& source, const Operand& target, const Devi
   return {};
 }
 
+/// Returns the device that must own `source` of a copy in a lane of `device`: the owner of the buffer if `device` reaches
+/// it, otherwise `device`.
+const DeviceBase& source_device(const Operand& source, const DeviceBase& device) {
+  if (source.kind != Operand::Kind::buffer || !source.object) return device;
+  const DeviceBase& other = *buffer_of(source)->device();
+  // The check has a const device; `reaches` does not change it.
+  return &other != &device && reaches(const_cast<DeviceBase&>(device), other) ? other : device;
+}
+
 /// The checks of one dispatch.
 class DispatchCheck {
  public:

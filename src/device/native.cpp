@@ -14,13 +14,6 @@ bool reaches(DeviceBase& device, const DeviceBase& other) noexcept {
   return native && native->reaches(other);
 }
 
-const DeviceBase& source_device(const Operand& source, const DeviceBase& device) {
-  if (source.kind != Operand::Kind::buffer || !source.object) return device;
-  const DeviceBase& other = *buffer_of(source)->device();
-  // The check has a const device; `reaches` does not change it.
-  return &other != &device && reaches(const_cast<DeviceBase&>(device), other) ? other : device;
-}
-
 }  // namespace device
 }  // namespace v0
 }  // namespace wye

@@ -80,9 +80,6 @@ class NativeInterop {
 
 /// Returns whether lanes of `device` can copy from buffers of `other`, another device.
 bool reaches(DeviceBase& device, const DeviceBase& other) noexcept;
-/// Returns the device that must own `source` of a copy in a lane of `device`: the owner of the buffer if `device` reaches
-/// it, otherwise `device`.
-const DeviceBase& source_device(const Operand& source, const DeviceBase& device);
 
 }  // namespace device
 }  // namespace v0

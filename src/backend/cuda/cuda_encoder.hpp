@@ -10,8 +10,8 @@ namespace wye {
 inline namespace v0 {
 namespace cuda {
 
-/// Writes the steps of a recording into `plan`. Calls no function of the driver.
-/// Errors: invalid_argument, unsupported (a grid over the limit).
+/// Writes the steps of a checked recording into `plan`. Calls no function of the driver.
+/// Errors: invalid_argument, unsupported (the grid of a cluster or cooperative launch does not suit the function).
 Result<void> encode(const device::Recording& recording, device::DeviceBase& device, Plan& plan);
 
 }  // namespace cuda

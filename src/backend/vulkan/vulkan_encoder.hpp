@@ -20,7 +20,7 @@ class Encoder {
  public:
   Encoder(VulkanLane& lane, Batch& batch, const device::Submission& submission);
 
-  /// Errors: out_of_memory, device_lost, invalid_argument and unsupported, naming the slot.
+  /// Errors: out_of_memory, device_lost, and those of `VulkanExecutable::row_pipeline`.
   Result<void> encode();
   /// Returns the batch with the end of the recording; null if there is none any more.
   Batch* batch() const noexcept { return batch_; }
