@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "base/checksum.hpp"
@@ -41,14 +42,10 @@ void put(const std::vector<std::byte>& bytes) {
 }
 
 std::vector<std::byte> valid_bundle(const std::vector<device::Artefact>& kernels) {
-  std::vector<std::vector<std::byte>> records;
-  std::vector<Digest> keys;
-  for (const device::Artefact& one : kernels) {
-    records.push_back(cache::encode(one));
-    keys.push_back(one.key);
-  }
+  std::map<Digest, std::vector<std::byte>> records;
+  for (const device::Artefact& one : kernels) records.emplace(one.key, cache::encode(one));
   const std::string written = "/tmp/wye_bundle_fuzz." + std::to_string(getpid());
-  if (!cache::Bundle::write(written, records, keys)) std::abort();
+  if (!cache::Bundle::write(written, records)) std::abort();
   std::ifstream in(written, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(in), {}};
   unlink(written.c_str());

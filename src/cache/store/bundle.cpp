@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <numeric>
 #include <span>
 
 #include "base/checksum.hpp"
@@ -73,26 +71,22 @@ Result<Bundle> Bundle::open(const std::string& path) {
   return bundle;
 }
 
-Result<void> Bundle::write(const std::string& path, std::vector<std::vector<std::byte>> records,
-                           const std::vector<Digest>& keys) {
-  std::vector<std::size_t> order(records.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
+Result<void> Bundle::write(const std::string& path, const std::map<Digest, std::vector<std::byte>>& records) {
   ByteWriter head;
   head.bytes(std::as_bytes(std::span(bundle_magic)));
   head.number(bundle_version);
   head.number(records.size());
   std::uint64_t offset = title_bytes + records.size() * line_bytes + sizeof(base::Checksum);
-  for (const std::size_t i : order) {
-    head.bytes(keys[i].bytes);
+  for (const auto& [key, record] : records) {
+    head.bytes(key.bytes);
     head.number(offset);
-    head.number(records[i].size());
-    offset += records[i].size();
+    head.number(record.size());
+    offset += record.size();
   }
   std::vector<std::byte> content = head.take();
   const base::Checksum sum = base::checksum(content);
   content.insert(content.end(), sum.begin(), sum.end());
-  for (const std::size_t i : order) content.insert(content.end(), records[i].begin(), records[i].end());
+  for (const auto& [key, record] : records) content.insert(content.end(), record.begin(), record.end());
   return base::write_file(path, content);
 }
 

@@ -3,6 +3,7 @@
 #include <wye/base/result.hpp>
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,10 +29,9 @@ class Bundle {
 
   /// Errors: not_found, io; unsupported (a newer version); corrupt (truncated, damaged, or not a bundle). Each names the path.
   static Result<Bundle> open(const std::string& path);
-  /// Writes the file atomically.
+  /// Writes the file atomically. `records` are the output of `encode`.
   /// Errors: io.
-  static Result<void> write(const std::string& path, std::vector<std::vector<std::byte>> records,
-                            const std::vector<Digest>& keys);
+  static Result<void> write(const std::string& path, const std::map<Digest, std::vector<std::byte>>& records);
 
   Found find(const Digest& key) const;
   std::size_t size() const noexcept { return entries_.size(); }

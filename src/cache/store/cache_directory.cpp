@@ -118,29 +118,13 @@ Result<std::uint64_t> pack_bundle(const std::string& directory, const std::strin
     auto record = base::read_file(directory + "/" + listed.path, DirectoryStore::most_bytes);
     if (record && *record && decode(**record, listed.key)) kernels.emplace(listed.key, *std::move(*record));
   }
-  std::vector<Digest> keys;
-  std::vector<std::vector<std::byte>> records;
-  const auto pack = [&](std::map<Digest, std::vector<std::byte>>::iterator kernel) {
-    keys.push_back(kernel->first);
-    records.push_back(std::move(kernel->second));
-    kernels.erase(kernel);
-  };
-  if (!only) {
-    while (!kernels.empty()) pack(kernels.begin());
-  } else {
-    for (const ManifestEntry& entry : only->entries) {
-      if (std::find(keys.begin(), keys.end(), entry.key) != keys.end())
-        continue;  // an entry of another device
-      const auto kernel = kernels.find(entry.key);
-      if (kernel == kernels.end())
+  if (only)
+    for (const ManifestEntry& entry : only->entries)
+      if (!kernels.contains(entry.key))
         return Error(Errc::not_found, base::text("Kernel '{}' of the manifest is not in directory '{}'.",
                                                  entry.kernel, directory));
-      pack(kernel);
-    }
-  }
-  if (auto written = Bundle::write(path, std::move(records), keys); !written)
-    return std::move(written).error();
-  return std::uint64_t{keys.size()};
+  if (auto written = Bundle::write(path, kernels); !written) return std::move(written).error();
+  return std::uint64_t{kernels.size()};
 }
 
 }  // namespace
