@@ -175,7 +175,7 @@ TEST_CASE("wyec compiles CUDA C++ to machine code and PTX", "[wyec]") {
       run({"compile", folder.put("a.cu", "void f() { foo(); }\n"), "-o", out, "--target", "sm_90"});
   CHECK(wrong.status == 1);
   CHECK(has(wrong.err, "a.cu:1:12: error: identifier \"foo\" is undefined"));
-  CHECK(has(run({"compile", in, "-o", out, "--target", "spirv"}).err, "cannot become 'spirv'"));
+  CHECK(has(run({"compile", in, "-o", out, "--target", "spirv"}).err, "cannot be compiled for 'spirv'"));
 }
 
 TEST_CASE("wyec compiles with the NVRTC that it is given, for drivers as old as that", "[wyec]") {
@@ -186,7 +186,7 @@ TEST_CASE("wyec compiles with the NVRTC that it is given, for drivers as old as 
   const Ran none =
       run({"compile", in, "-o", out, "--target", "compute_75", "--nvrtc", folder / "libnvrtc.so.1"});
   CHECK(none.status == 1);
-  CHECK(has(none.err, "CUDA C++ cannot be compiled, because NVRTC is not there: "));
+  CHECK(has(none.err, "CUDA C++ cannot be compiled, because NVRTC is not installed: "));
   CHECK(has(none.err, folder / "libnvrtc.so.1"));
   CHECK(folder.get("out.ptx").empty());
 #ifdef WYE_PTX_NVRTC
@@ -275,9 +275,9 @@ TEST_CASE("errors have the format that editors read, one in each line", "[wyec]"
       folder.put("b.comp", "#version 450\n\n#include \"gone.glsl\"\nvoid main() {}\n");
   const Ran missing = run({"compile", lacking, "-I", "/nowhere", "-o", folder / "out"});
   CHECK(missing.status == 1);
-  CHECK(has(missing.err,
-            lacking + ":3: error: 'gone.glsl' cannot be included: it is not there (looked for it in '" +
-                folder.path().string() + "', in '/nowhere')\n"));
+  CHECK(has(missing.err, lacking +
+                             ":3: error: 'gone.glsl' cannot be included: it does not exist (searched '" +
+                             folder.path().string() + "', '/nowhere')\n"));
 }
 
 TEST_CASE("macros, folders and the entry point reach the compiler", "[wyec]") {
@@ -476,7 +476,7 @@ TEST_CASE("errors, imports, macros and depfiles of Slang are as those of GLSL", 
   CHECK(run({"compile", in, "-I", folder / "far", "-o", out}).err ==
         in + ":6:20: error: undefined identifier 'N'\n");
   CHECK(run({"compile", in, "-DN", "-o", out}).err ==
-        in + ":1:8: error: 'm.slang' cannot be included: it is not there (looked for it in '" +
+        in + ":1:8: error: 'm.slang' cannot be included: it does not exist (searched '" +
             folder.path().string() + "')\n");
   CHECK(has(run({"compile", in, "-I", folder / "far", "-DN", "-o", out, "--entry", "gone"}).err, "'gone'"));
 }
