@@ -23,7 +23,7 @@ struct Digest {
 };
 
 /// Storage for blobs under digests, for `CacheOptions::store`. A store may lose blobs, but must not confuse them: the cache
-/// checks the content of each blob.
+/// checks the content of each blob. An exception counts as an error.
 /// Threads: thread-safe; several processes may share one store.
 class WYE_API BlobStore {
  public:
