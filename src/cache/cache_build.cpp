@@ -22,8 +22,9 @@ bool is_lasting(const Error& error) {
   return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
 }
 
-/// Returns an empty operand of the kind that `slot` takes.
-Operand nothing_for(const Slot& slot, const std::shared_ptr<device::BufferBase>& memory) {
+/// Returns an empty operand of the kind that `slot` takes. An address operand refers to all of its buffer, so each has
+/// its own.
+Result<Operand> nothing_for(const Slot& slot, device::DeviceBase& device) {
   if (slot.kind == SlotKind::scalar || slot.kind == SlotKind::structure)
     return Operand::of_bytes(std::vector<std::byte>(slot.size));
   Operand operand;
@@ -31,24 +32,27 @@ Operand nothing_for(const Slot& slot, const std::shared_ptr<device::BufferBase>&
   operand.access = slot.access;
   operand.element = slot.element;
   operand.size = slot.size;
-  operand.object = memory;
+  auto memory =
+      device.create_buffer({.bytes = Bytes{256}, .use = device::MemoryUse::device, .account = nullptr});
+  if (!memory) return std::move(memory).error();
+  operand.object = *std::move(memory);
   return operand;
 }
 
 /// Makes the driver generate all code of `executable` now, by a dispatch over no items. Some drivers (lavapipe) generate
-/// it at the first dispatch only. Does nothing if the device cannot create a lane.
+/// it at the first dispatch only. Does nothing if the device cannot create a lane or memory.
 void make_all_code(const std::shared_ptr<device::ExecutableBase>& executable) {
-  const std::shared_ptr<device::DeviceBase>& device = executable->device();
-  auto memory =
-      device->create_buffer({.bytes = Bytes{256}, .use = device::MemoryUse::device, .account = nullptr});
-  auto base = device->create_lane();
-  if (!memory || !base) return;
-  device::Lane lane(*std::move(base));
+  device::DeviceBase& device = *executable->device();
+  auto lane = device::Lane::create(device);
+  if (!lane) return;
   Arguments arguments;
-  for (const Slot& slot : executable->artefact().schema.slots)
-    arguments.push_back(nothing_for(slot, *memory));
-  lane.dispatch(executable, arguments, Extent3(0));
-  (void)lane.wait(Instant::max()).has_value();
+  for (const Slot& slot : executable->artefact().schema.slots) {
+    auto operand = nothing_for(slot, device);
+    if (!operand) return;
+    arguments.push_back(*std::move(operand));
+  }
+  (*lane)->dispatch(executable, arguments, Extent3(0));
+  (void)(*lane)->wait(Instant::max()).has_value();
 }
 
 }  // namespace
