@@ -34,6 +34,9 @@ inline bool fails_now() noexcept {
   ++failed;
   return true;
 }
+
+/// Not inlined: otherwise GCC warns of `free` on the result of an operator new (-Wmismatched-new-delete).
+[[gnu::noinline]] inline void release(void* memory) noexcept { std::free(memory); }
 }  // namespace detail
 
 /// Lets `count` more allocations succeed.
@@ -62,9 +65,9 @@ void* operator new(std::size_t bytes) {
 }
 void* operator new[](std::size_t bytes) { return operator new(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t& no) noexcept { return operator new(bytes, no); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { wye::test::detail::release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { wye::test::detail::release(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { wye::test::detail::release(memory); }
+void operator delete[](void* memory) noexcept { wye::test::detail::release(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { wye::test::detail::release(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { wye::test::detail::release(memory); }
