@@ -27,7 +27,8 @@ using TimelineCallback = std::function<void(const Error* failure)>;
 /// Threads: thread-safe.
 class Timeline {
  public:
-  /// Calls the remaining callbacks with `closed`.
+  /// Calls the remaining callbacks with `closed`. The waiter thread of the device may run it, because it holds a timeline
+  /// while it polls: these calls may come after the host has dropped its last reference.
   virtual ~Timeline();
   Timeline(const Timeline&) = delete;
   /// Names the process that made the timeline. A child of `fork` must not use it.

@@ -225,7 +225,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool c
     Context& context = *waiter.given.load();
     context.lease.pool = shared_from_this();
     Lease lease = LeaseState::wrap(context.lease);  // from here on its destructor returns the context
-    auto created = create_lane(context);
+    auto created = open_lane(context);
     if (created) return lease;
     // Tries another lane, of this device or of the next.
     refusing.push_back(context.device);
@@ -269,7 +269,7 @@ void Pool::start_lease(Context& context) {
   last_leased_ = &context;
 }
 
-Result<void> Pool::create_lane(Context& context) {
+Result<void> Pool::open_lane(Context& context) {
   if (context.lane) return {};
   auto lane = device::Lane::create(*base::state_of(devices_[context.device]));
   if (!lane) {

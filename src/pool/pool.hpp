@@ -143,7 +143,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   bool any_has_lane(std::size_t device) const;
   void start_lease(Context& context);
   /// Creates the lane of a leased context that has none.
-  Result<void> create_lane(Context& context);
+  Result<void> open_lane(Context& context);
   Error no_context_free(const Wanted& wanted, Duration waited, bool waits) const;
   /// Removes the lanes whose work has completed from `unfinished_` and returns them.
   std::vector<std::unique_ptr<device::Lane>> collect_finished();

@@ -79,8 +79,8 @@ CONTRACT_CASE("a callback may be added before its value is submitted", {}) {
 }
 
 CONTRACT_CASE("a timeline of the host calls back in the order of its values", {}) {
-  Calls calls;  // the end of the timeline calls back for the value 9
-  const auto timeline = subject.timeline();
+  Calls calls;
+  auto timeline = subject.timeline();
   REQUIRE(timeline->when(3, calls.note(3)));
   REQUIRE(timeline->when(1, calls.note(1)));
   REQUIRE(timeline->when(2, calls.note(2)));
@@ -91,6 +91,10 @@ CONTRACT_CASE("a timeline of the host calls back in the order of its values", {}
   REQUIRE(timeline->signal(5));
   REQUIRE(calls.wait(3));
   CHECK(calls.names() == std::vector<int>{1, 2, 3});
+  timeline.reset();
+  REQUIRE(calls.wait(4));  // the waiter thread may run the destructor
+  CHECK(calls.names() == std::vector<int>{1, 2, 3, 9});
+  CHECK(calls.failures() == std::vector<Errc>{Errc::closed});
 }
 
 CONTRACT_CASE("callbacks for values that a lane has not submitted when it ends get the error closed", {}) {

@@ -123,7 +123,7 @@ TEST_CASE("a device brought with something missing or foreign is refused", "[int
   refused([](auto& d) { d.instance = VK_NULL_HANDLE; }, "instance");
   refused([](auto& d) { d.device = VK_NULL_HANDLE; }, "device");
   refused([](auto& d) { d.created = nullptr; }, "VkDeviceCreateInfo");
-  refused([&](auto& d) { d.physical = other.physical; }, "none of the");
+  refused([&](auto& d) { d.physical = other.physical; }, "is not one of the");
   refused([](auto& d) { d.queue_family = 77; }, "family 77");
   auto unknown = ContextPool::open({.backends = {"cpu"}, .adopt = {{.backend = "metal"}}});
   CHECK(unknown.error() == Errc::not_found);
@@ -193,12 +193,12 @@ TEST_CASE("memory that cannot be meant is refused, and not released", "[interop]
     CHECK(adopted.error().sentence().find(words) != std::string::npos);
   };
   refused(device, {.bytes = 64}, "neither");
-  refused(device, {.buffer = small}, "no bytes");
-  refused(device, {.buffer = small, .bytes = 1 << 20}, "more than its VkBuffer");
-  refused(device, {.memory = memory, .offset = 1, .bytes = 64}, "no multiple");
+  refused(device, {.buffer = small}, "a size of 0 bytes");
+  refused(device, {.buffer = small, .bytes = 1 << 20}, "exceeds its VkBuffer");
+  refused(device, {.memory = memory, .offset = 1, .bytes = 64}, "not a multiple");
   refused(device, {.buffer = small, .bytes = 62}, "not a multiple");
   refused(cpu.devices().front(), {.buffer = small, .bytes = 64}, "cpu:0");
-  refused({}, {.buffer = small, .bytes = 64}, "The handle is empty");
+  refused({}, {.buffer = small, .bytes = 64}, "handle is empty");
   CHECK(released == 0);
   CHECK(interop::vulkan_device(cpu.devices().front()).error() == Errc::invalid_argument);
   CHECK(interop::vulkan_buffer(Buffer()).error() == Errc::invalid_argument);

@@ -92,7 +92,7 @@ Result<void> Encoder::dispatch(const device::Command& command, std::span<const O
   } else {
     step.kind = Step::Kind::launch;
     step.grid = device::groups_for(artefact, command.items);
-    // Clusters and workgroups that all run at once are limited by what the driver says of the function.
+    // The driver states the limits of clusters and cooperative grids for each function.
     if (auto checked = executable.check_grid(step.grid); !checked) return checked;
     step.parameters = (plan_.parameters.size() + 15) & ~std::size_t{15};
     step.parameter_count = artefact.parameter_bytes;
