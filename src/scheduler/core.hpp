@@ -108,7 +108,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Instant first_expiry_locked() const noexcept;
   void begin_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
-  std::shared_ptr<Record> abandon_next();
+  std::shared_ptr<Record> abandon_next(std::shared_ptr<device::Timeline>& polled);
   std::string abandon(Record& record) noexcept;
   using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
   static Continuations publish(Record& record) noexcept;

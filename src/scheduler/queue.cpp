@@ -321,7 +321,7 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
     begin_locked(*record);
   } else if (record->advance(State::returned, State::running)) {
     --in_flight_;
-  } else {
+  } else if (record->state != State::abandoned || !record->attempt) {
     return;  // it has settled meanwhile
   }
   record->run_by = &jobs_on_this_thread;
@@ -362,7 +362,7 @@ std::shared_ptr<Record> Core::pop_locked() {
 
 void Core::work() noexcept {
   base::Lock lock = base::lock_soon(mutex_);
-  const auto is_closed = [&] { return closing_ && in_flight_ == 0; };
+  const auto is_closed = [&] { return closing_ && in_flight_ == 0 && !first_returned_; };
   const auto has_work = [&] { return is_closed() || waking_ || has_work_locked(); };
   for (;;) {
     if (!has_work()) {
@@ -411,7 +411,10 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   }
   const base::Lock lock = base::lock_soon(mutex_);
   record.self.reset();
-  if (!record.advance(State::in_flight, State::running)) return true;  // its time limit has passed
+  if (!record.advance(State::in_flight, State::running)) {  // its time limit has passed, or it was abandoned
+    if (std::exchange(record.is_unattended, false)) return_locked(keep);
+    return true;
+  }
   --in_flight_;
   record.run_by = &jobs_on_this_thread;
   return false;
@@ -423,8 +426,8 @@ void Core::on_return(Record* record) noexcept {
   Core& core = *record->core;
   // A worker may settle the record, and the core may end, as soon as the mutex is free.
   const base::Lock lock = base::lock_soon(core.mutex_);
-  if (!record->advance(State::in_flight, State::returned))
-    return;  // its time limit has passed, or it was abandoned
+  if (!record->advance(State::in_flight, State::returned) && !std::exchange(record->is_unattended, false))
+    return;  // its time limit has passed
   core.return_locked(std::move(keep));
   if (core.call_worker_locked()) core.work_.wake_one();
 }
@@ -606,7 +609,11 @@ Result<void> Core::close(Instant until) noexcept {
   }
   std::string names;
   bool are_all_named = true;
-  while (const std::shared_ptr<Record> record = abandon_next()) {
+  std::shared_ptr<device::Timeline> polled;
+  while (const std::shared_ptr<Record> record = abandon_next(polled)) {
+    // A worker waits for it instead of the waiter thread of the device: that polls the driver again and again, which it
+    // must not do while the process ends.
+    if (polled && polled->drop_callbacks()) on_return(record.get());
     const std::string name = abandon(*record);
     try {
       names += (names.empty() ? "" : ", ") + name;
@@ -622,16 +629,22 @@ Result<void> Core::close(Instant until) noexcept {
   });
 }
 
-/// Marks the next job that another thread runs as abandoned and returns it; null if there is none.
-std::shared_ptr<Record> Core::abandon_next() {
+/// Marks the next job that another thread runs as abandoned and returns it; null if there is none. Sets `polled` to the
+/// timeline of its lane if the job was in flight.
+std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& polled) {
+  polled.reset();
   const base::Lock lock = base::lock_soon(mutex_);
   for (Record* record = active_; record; record = record->active_next) {
     if (record->run_by == &jobs_on_this_thread) continue;  // its host function closes the scheduler
-    if (record->advance(State::in_flight, State::abandoned) ||
-        record->advance(State::returned, State::abandoned))
+    if (record->advance(State::in_flight, State::abandoned)) {
+      record->is_unattended = true;
+      polled = record->attempt->lane().timeline();
       --in_flight_;
-    else if (!record->advance(State::running, State::abandoned))
+    } else if (record->advance(State::returned, State::abandoned)) {
+      --in_flight_;
+    } else if (!record->advance(State::running, State::abandoned)) {
       continue;  // it has just settled
+    }
     unlist_locked(*record);
     --metrics_.running;
     ++metrics_.failed;

@@ -86,6 +86,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Record* active_next = nullptr;
   const void* run_by = nullptr;            ///< the thread that runs it
   Instant flight_until{};                  ///< in flight: when its time limit passes, of the steady clock
+  bool is_unattended = false;              ///< abandoned in flight, and no worker waits for it yet
   Record* next_returned = nullptr;         ///< the next in the core's list of returned jobs
   std::shared_ptr<Record> self_in_return;  ///< while it is in that list
   std::size_t queue = 0;                   ///< of the core, where it counts as committed while it runs

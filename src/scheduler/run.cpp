@@ -105,7 +105,8 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     } else {
       break;
     }
-    if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
+    if (!record.attempt && record.state == State::abandoned)
+      return spare_.abandoned;  // no other device is tried
     const std::size_t device = decision.device;
     auto attempted = attempt(record, device, detaches);
     if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
@@ -394,8 +395,11 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   const StopToken stop(&record.stop, record.attempt->until, clock_);
   Result<Progress> result = Progress::completed;
   try {
-    if (!has_returned)
+    if (!has_returned) {
       if (auto ok = record_steps(record, steps, stop); !ok) result = std::move(ok).error();
+    } else if (record.state == State::abandoned) {
+      record.attempt->lane().abandon();  // the caller may have freed its memory since
+    }
     if (result)
       result = await_device(record, stop, has_returned,
                             detaches && !device.info().features.has(Feature::host_memory));
