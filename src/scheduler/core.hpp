@@ -66,6 +66,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it; waits for its result.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
   Result<Outcome> wait(Record& record, Deadline deadline);
+  /// Settles a job that has not started although its `start_by` has passed.
+  void expire(Record& record) noexcept;
+  /// Implements `wye::wait_any` for one record or more, of any schedulers.
+  static Result<std::size_t> wait_any(std::span<const std::shared_ptr<Record>> records, Deadline deadline);
   void cancel(Record& record);
   /// Called by the destructor of a ticket.
   void release(const std::shared_ptr<Record>& record) noexcept;
@@ -74,6 +78,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Returns the process that opened it. A child of `fork` takes no lock of it and runs nothing.
   const base::Origin& origin() const noexcept { return origin_; }
   const pool::Pool& pool() const noexcept { return *pool_; }
+  const Clock& clock() const noexcept { return *clock_; }
   std::string reason(const Record& record) const;
 
   /// Keeps all numbers of this scheduler unchanged while the lock is held.
@@ -92,9 +97,12 @@ class Core : public std::enable_shared_from_this<Core> {
  private:
   // queue.cpp
   class YieldedSlot;
+  class AnyOf;
   std::shared_ptr<Record> make_record(Job job, const JobOptions& options);
   bool enter(const std::shared_ptr<Record>& record) noexcept;
   static void on_predecessors_complete(void* object) noexcept;
+  Result<void> follow_jobs(Record& record) const;
+  std::optional<Error> failure_before(Record& record) const noexcept;
   void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
   void make_ready(const std::shared_ptr<Record>& record) noexcept;
   void work() noexcept;

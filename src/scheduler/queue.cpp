@@ -20,7 +20,7 @@ namespace {
 /// `concurrent_jobs`: otherwise that many jobs that each wait for one more would deadlock.
 thread_local int jobs_on_this_thread = 0;
 /// Whose job this thread runs, if it counts against `concurrent_jobs`.
-thread_local const Core* core_of_this_thread = nullptr;
+thread_local Core* core_of_this_thread = nullptr;
 
 /// Returns the devices of a pool, as placement sees them.
 std::vector<Choice> choices_of(const pool::Pool& pool) {
@@ -85,14 +85,16 @@ std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
   record->time_limit = options.time_limit.value_or(options_.job_time_limit);
   record->has_own_limits = !options.start_by.is_never() || options.time_limit;
   record->size = size_of(job);
-  bool uses_arrays = false;
+  record->after.reserve(options.after.size());
+  for (const Dependency& before : options.after) record->after.push_back(before.record_);
+  record->after_failure = options.after_failure;
   for (std::size_t c = 0; c < job.size(); ++c) {
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       record->borrows |= job[c].arguments()[i].kind == Operand::Kind::host;
-      uses_arrays |= job[c].arguments()[i].kind == Operand::Kind::array;
+      record->uses_arrays |= job[c].arguments()[i].kind == Operand::Kind::array;
     }
   }
-  if (uses_arrays) record->completion = std::make_shared<data::Completion>();
+  if (record->uses_arrays) record->completion = std::make_shared<data::Completion>();
   record->job = std::move(job);
   return record;
 }
@@ -137,6 +139,36 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
 
 }  // namespace
 
+/// Makes a job follow those of `JobOptions::after`. If memory runs out, it may follow some of them only.
+/// Errors: invalid_argument (a moved-from ticket, a job of another runtime), out_of_memory.
+Result<void> Core::follow_jobs(Record& record) const try {
+  record.predecessors.reserve(record.after.size());
+  for (std::size_t i = 0; i < record.after.size(); ++i) {
+    const std::shared_ptr<Record>& before = record.after[i];
+    if (!before || before->core.get() != this)
+      return Error(Errc::invalid_argument,
+                   base::text("Dependency {} of {} is {}.", i + 1, record.object(),
+                              before ? "a job of another runtime" : "a ticket that was moved from"));
+    if (auto completion = before->followed()) record.predecessors.add(std::move(completion));
+  }
+  return {};
+} catch (const std::bad_alloc&) {
+  return spare_.out_of_memory;
+}
+
+/// Returns the failure of a job that a record follows, if the record fails with it. All of them have settled.
+std::optional<Error> Core::failure_before(Record& record) const noexcept {
+  const std::vector<std::shared_ptr<Record>> all = std::move(record.after);
+  if (record.after_failure == AfterFailure::run) return std::nullopt;
+  for (const std::shared_ptr<Record>& before : all)
+    if (before->error)
+      return error_or(spare_.cancelled, [&] {
+        return before->error->with_context(
+            base::text("while {} waited for {}", record.object(), before->object()));
+      });
+  return std::nullopt;
+}
+
 /// Accepts a record into the order of jobs. Returns whether it can run at once; otherwise it waits for predecessors or has
 /// settled.
 bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
@@ -146,6 +178,8 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }
+  if (!error && !record->after.empty())
+    if (auto ok = follow_jobs(*record); !ok) error = std::move(ok).error();
   try {
     record->queue = queue_of(*record);
   } catch (const std::bad_alloc&) {  // any queue serves: the devices are considered again when the job runs
@@ -169,10 +203,11 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
         return Error(Errc::closed,
                      base::text("{} was submitted after the scheduler was closed.", record->subject()));
       });
-    if (!error && record->completion)
+    if (!error && record->uses_arrays)
       if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
   }
   if (record->predecessors.empty()) {
+    if (!error) error = failure_before(*record);
     if (!error) return true;
     settle(*record, State::queued, std::move(error));
     return false;
@@ -198,13 +233,16 @@ void Core::on_predecessors_complete(void* object) noexcept {
     const std::shared_ptr<Record> record = std::move(first->self);
     Core& core = *record->core;
     record->predecessors.clear();
-    if (record->advance(State::waiting, State::queued))
-      core.make_ready(record);
-    else
+    std::optional<Error> error = core.failure_before(*record);
+    if (!record->advance(State::waiting, State::queued))
       core.complete_arrays(*record, error_or(core.spare_.cancelled, [&] {
         return Error(Errc::cancelled,
                      base::text("{} settled before it could write this array.", record->subject()));
       }));
+    else if (error)
+      core.settle(*record, State::queued, std::move(error));
+    else
+      core.make_ready(record);
     first = record->next_released;
   }
 }
@@ -214,7 +252,7 @@ void Core::complete_arrays(Record& record, const std::optional<Error>& error) no
   if (error)
     for (const auto& array : record.outputs) array->fail(*error);
   record.outputs.clear();
-  record.completion->complete();
+  if (record.completion) record.completion->complete();
 }
 
 void Core::submit(const std::shared_ptr<Record>& record) noexcept {
@@ -330,7 +368,7 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
   else
     lock.unlock();
   ++jobs_on_this_thread;
-  const Core* const outer = std::exchange(core_of_this_thread, queue == on_threads ? this : nullptr);
+  Core* const outer = std::exchange(core_of_this_thread, queue == on_threads ? this : nullptr);
   const Progress progress = run(*record, is_worker);
   core_of_this_thread = outer;
   record.reset();
@@ -472,9 +510,9 @@ bool Core::run_if_room(Record& record) {
     record.run_by = &jobs_on_this_thread;
   }
   ++jobs_on_this_thread;
-  const Core* const outer = std::exchange(core_of_this_thread, nested                ? core_of_this_thread
-                                                               : queue == on_threads ? this
-                                                                                     : nullptr);
+  Core* const outer = std::exchange(core_of_this_thread, nested                ? core_of_this_thread
+                                                         : queue == on_threads ? this
+                                                                               : nullptr);
   run(record, false);
   core_of_this_thread = outer;
   --jobs_on_this_thread;
@@ -486,10 +524,11 @@ bool Core::run_if_room(Record& record) {
   return true;
 }
 
-/// The slot of a job whose thread waits for another job, which may need it.
+/// The slot of the job that this thread runs, if it counts against `concurrent_jobs`. The thread waits for another job, which
+/// may need the slot.
 class Core::YieldedSlot {
  public:
-  explicit YieldedSlot(Core& core) noexcept : core_(core_of_this_thread == &core ? &core : nullptr) {
+  YieldedSlot() noexcept : core_(core_of_this_thread) {
     if (!core_) return;
     base::Lock lock = base::lock_soon(core_->mutex_);
     ++core_->blocked_;
@@ -506,6 +545,13 @@ class Core::YieldedSlot {
   Core* const core_;
 };
 
+void Core::expire(Record& record) noexcept {
+  for (State from : {State::queued, State::waiting})
+    settle(record, from, error_or(spare_.timed_out, [&] {
+             return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
+           }));
+}
+
 Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (const Error* inherited = origin_.error()) return *inherited;
   const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
@@ -515,16 +561,12 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   const auto is_settled = [&] { return record.is_settled.load(); };
   const Instant start_by = base::parked_until(*clock_, record.start_by);
   if (until > Clock::steady().now()) (void)base::seen_before_parking(is_settled);
-  const YieldedSlot slot(*this);
+  const YieldedSlot slot;
   base::Lock lock(record.mutex);
   if (!record.gate.wait(lock, std::min(until, start_by), is_settled)) {
     lock.unlock();
     if (start_by <= until) {
-      // A job that has just started continues.
-      for (State from : {State::queued, State::waiting})
-        settle(record, from, error_or(spare_.timed_out, [&] {
-                 return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
-               }));
+      expire(record);  // a job that has just started continues
       lock.lock();
       record.gate.wait(lock, until, is_settled);
     } else {
@@ -538,6 +580,63 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   }
   lock.unlock();
   return record.result();
+}
+
+/// The records that one call of `wait_any` waits for.
+class Core::AnyOf {
+ public:
+  explicit AnyOf(std::span<const std::shared_ptr<Record>> records) noexcept : records_(records) {}
+  AnyOf(const AnyOf&) = delete;
+  ~AnyOf() {
+    for (const auto& record : records_) {
+      const base::Lock lock(record->mutex);
+      std::erase(record->any_waits, &any_);
+    }
+  }
+  /// Has every record that settles notify this.
+  void watch() {
+    for (const auto& record : records_) {
+      const base::Lock lock(record->mutex);
+      if (record->is_settled) return any_.notify();
+      record->any_waits.push_back(&any_);
+    }
+  }
+  bool wait(Instant until) noexcept {
+    base::Lock lock(any_.mutex);
+    return any_.gate.wait(lock, until, [&] { return any_.any_settled; });
+  }
+
+ private:
+  std::span<const std::shared_ptr<Record>> records_;
+  AnyWait any_;
+};
+
+Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> records, Deadline deadline) {
+  for (const auto& record : records)
+    if (const Error* inherited = record->core->origin_.error()) return *inherited;
+  const Clock& clock = records.front()->core->clock();
+  const Instant until = base::parked_until(clock, deadline.at(clock));
+  AnyOf any(records);
+  any.watch();
+  const YieldedSlot slot;
+  for (bool any_settled = false; !any_settled;) {
+    Instant wake = until;
+    for (const auto& record : records)
+      if (record->state == State::queued || record->state == State::waiting)
+        wake = std::min(wake, base::parked_until(*record->core->clock_, record->start_by));
+    any_settled = any.wait(wake);
+    if (any_settled) break;
+    const Instant now = Clock::steady().now();
+    for (const auto& record : records)
+      if (base::parked_until(*record->core->clock_, record->start_by) <= now) record->core->expire(*record);
+    any_settled = any.wait(Instant::min());
+    if (!any_settled && until <= now)
+      return Error(Errc::timed_out,
+                   base::text("None of {} jobs has completed yet; they continue.", records.size()));
+  }
+  const auto first = std::find_if(records.begin(), records.end(),
+                                  [](const auto& record) { return record->is_settled.load(); });
+  return static_cast<std::size_t>(first - records.begin());
 }
 
 void Core::cancel(Record& record) {

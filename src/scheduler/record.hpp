@@ -51,6 +51,19 @@ struct Decision {
   std::optional<Error> error = std::nullopt;                  ///< device_lost, attempt_failed
 };
 
+/// One call of `wait_any`. Its lock is inside those of the records.
+struct AnyWait {
+  std::mutex mutex;
+  base::Gate gate;
+  bool any_settled = false;
+
+  void notify() noexcept {
+    const base::Lock lock(mutex);
+    any_settled = true;
+    gate.wake_all();
+  }
+};
+
 /// The state changes by compare-and-swap. The thread that moves it to `running` runs the job; the thread that moves it to
 /// `settled` settles it. A job that was in flight and returned runs again, on any worker.
 /// Threads: that thread writes the members below the state; other threads read them once the job has settled. Of an
@@ -76,8 +89,12 @@ struct Record : std::enable_shared_from_this<Record> {
   std::atomic<State> state{State::queued};
   std::atomic<bool> stop{false};
 
-  std::shared_ptr<data::Completion> completion;  ///< for the users that follow it; null if it uses no array
+  bool uses_arrays = false;
+  std::shared_ptr<data::Completion>
+      completion;  ///< for what follows it; set if it uses arrays, or by `followed`
   std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
+  std::vector<std::shared_ptr<Record>> after;              ///< `JobOptions::after`, until they have settled
+  AfterFailure after_failure = AfterFailure::fail;
   data::Predecessors predecessors;
   std::shared_ptr<Record> self;     ///< set until its predecessors are complete, and while it is in flight
   Record* next_released = nullptr;  ///< the next record without predecessors, on the thread that queues them
@@ -116,6 +133,7 @@ struct Record : std::enable_shared_from_this<Record> {
   mutable base::Gate gate;
   std::atomic<bool> is_settled{false};  ///< may be read without the mutex
   std::vector<std::function<void(const Result<Outcome>&)>> continuations;
+  std::vector<AnyWait*> any_waits;  ///< calls of `wait_any` that wait for it among others
 
   /// Returns "Job 'scale'" or "Job 'scale' (tag 'frame 7')", for the beginning of a sentence.
   std::string subject() const;
@@ -123,9 +141,15 @@ struct Record : std::enable_shared_from_this<Record> {
   std::string object() const;
 
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
+  /// Returns the completion of this record, which another one follows; null if this one has settled.
+  /// Throws: std::bad_alloc.
+  std::shared_ptr<data::Completion> followed();
   /// Returns the result of a settled job.
   Result<Outcome> result();
 };
+
+/// Returns the error of a ticket that was moved from, of several. `index` is from 0.
+Error moved_from(std::size_t index);
 
 }  // namespace scheduler
 }  // namespace v0

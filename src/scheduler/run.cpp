@@ -308,7 +308,7 @@ Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index)
   attempt->until = until;
   attempt->park = base::parked_until(*clock_, until);
   if (auto ok = attempt->binding.fetch(attempt->park); !ok) return std::move(ok).error();
-  if (record.completion) add_lap(record.transfer_time, lap);
+  if (record.uses_arrays) add_lap(record.transfer_time, lap);
   auto lease = pool_->lease_on(base::state_of(device)->ref());
   add_lap(record.lane_time, lap);
   if (!lease) {
@@ -477,6 +477,7 @@ Core::Continuations Core::publish(Record& record) noexcept {
   const base::Lock lock(record.mutex);
   record.is_settled = true;
   continuations.swap(record.continuations);
+  for (AnyWait* const any : record.any_waits) any->notify();
   record.gate.wake_all();
   return continuations;
 }
