@@ -25,7 +25,7 @@ struct Step {
   Trial::Selection selection;
 };
 
-/// What a job uses while it is on a device. It is kept while the job is in flight.
+/// The state of a job on a device. It is kept while the job is in flight.
 /// Threads: that of the thread that runs the job.
 struct Attempt {
   Attempt(const Job& job, const Device& on, std::size_t index) : device(index), binding(job, on) {}

@@ -156,17 +156,20 @@ Result<void> Core::follow_jobs(Record& record) const try {
   return spare_.out_of_memory;
 }
 
-/// Returns the failure of a job that a record follows, if the record fails with it. All of them have settled.
+/// Returns the failure of a job that a record follows, if the record fails with it. All of them have settled. In a chain the
+/// error names the job that failed, not each of its followers.
 std::optional<Error> Core::failure_before(Record& record) const noexcept {
   const std::vector<std::shared_ptr<Record>> all = std::move(record.after);
   if (record.after_failure == AfterFailure::run) return std::nullopt;
-  for (const std::shared_ptr<Record>& before : all)
-    if (before->error)
-      return error_or(spare_.cancelled, [&] {
-        return before->error->with_context(
-            base::text("while {} waited for {}", record.object(), before->object()));
-      });
-  return std::nullopt;
+  const auto failed = std::find_if(all.begin(), all.end(), [](const auto& before) { return before->error; });
+  if (failed == all.end()) return std::nullopt;
+  const Record& before = **failed;
+  record.failed_as_follower = true;
+  return error_or(spare_.cancelled, [&] {
+    return before.failed_as_follower
+               ? *before.error
+               : before.error->with_context(base::text("while other jobs waited for {}", before.object()));
+  });
 }
 
 /// Accepts a record into the order of jobs. Returns whether it can run at once; otherwise it waits for predecessors or has

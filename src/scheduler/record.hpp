@@ -91,10 +91,11 @@ struct Record : std::enable_shared_from_this<Record> {
 
   bool uses_arrays = false;
   std::shared_ptr<data::Completion>
-      completion;  ///< for what follows it; set if it uses arrays, or by `followed`
+      completion;  ///< for its followers; set if it uses arrays, or by `followed`
   std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
   std::vector<std::shared_ptr<Record>> after;              ///< `JobOptions::after`, until they have settled
   AfterFailure after_failure = AfterFailure::fail;
+  bool failed_as_follower = false;  ///< `error` is that of a job in `after`
   data::Predecessors predecessors;
   std::shared_ptr<Record> self;     ///< set until its predecessors are complete, and while it is in flight
   Record* next_released = nullptr;  ///< the next record without predecessors, on the thread that queues them
@@ -106,7 +107,7 @@ struct Record : std::enable_shared_from_this<Record> {
   bool is_unattended = false;              ///< abandoned in flight, and no worker waits for it yet
   Record* next_returned = nullptr;         ///< the next in the core's list of returned jobs
   std::shared_ptr<Record> self_in_return;  ///< while it is in that list
-  std::size_t queue = 0;                   ///< of the core, where it counts as committed while it runs
+  std::size_t queue = 0;                   ///< of the core; it counts as committed there while it runs
   TypeMetrics* type_metrics = nullptr;     ///< the row of its type; null: it is not counted
 
   Instant submitted{};

@@ -275,7 +275,7 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
   }
 }
 
-/// Prepares the steps of a job and what they use on a device. `record.attempt` is set unless the job only builds.
+/// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds.
 Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index) {
   const Device& device = pool_->devices()[index];
   const Job& job = *record.job;
@@ -322,7 +322,7 @@ Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index)
   return steps;
 }
 
-/// Binds the operands and records the steps; submits what is timed by itself.
+/// Binds the operands and records the steps; submits timed steps by themselves.
 Result<void> Core::record_steps(Record& record, const std::vector<Step>& steps, const StopToken& stop) {
   Attempt& attempt = *record.attempt;
   const Job& job = *record.job;
