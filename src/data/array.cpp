@@ -151,6 +151,7 @@ Result<void> ArrayState::fetch(const Replica& from, Instant until) {
   auto lease = pool_->lease_for(*from.buffer->device(), until);
   if (!lease) return std::move(lease).error();
   device::Lane& lane = base::state_of(*lease)->lane();
+  if (!from.is_filled()) lane.wait_for(from.filled);
   lane.download({from.buffer, Bytes{0}, bytes()}, std::span(host_, bytes().count));
   return lane.wait(until);
 }
@@ -177,6 +178,13 @@ Result<ArrayState::Replica> ArrayState::on_device(device::DeviceBase& device) {
   return replica;
 }
 
+Result<std::shared_ptr<device::BufferBase>> ArrayState::await(const Replica& replica, Instant until) {
+  if (!replica.is_filled())
+    if (auto ok = replica.filled.timeline->wait(replica.filled.value, until); !ok)
+      return std::move(ok).error();
+  return replica.buffer;
+}
+
 bool ArrayState::is_in_use() const {
   return fetching_ || abandoned_ || (writer_ && !writer_->is_complete()) ||
          std::any_of(readers_.begin(), readers_.end(),
@@ -197,14 +205,15 @@ Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
 }
 
 std::shared_ptr<device::BufferBase> ArrayState::source_for(device::DeviceBase& device) const {
-  std::vector<std::shared_ptr<device::BufferBase>> valid;
+  std::vector<Replica> valid;
   {
     const base::Lock lock(mutex_);
     for (const auto& [at, replica] : replicas_)
-      if (at != device.ref() && replica.valid) valid.push_back(replica.buffer);
+      if (at != device.ref() && replica.valid) valid.push_back(replica);
   }
-  for (auto& buffer : valid)
-    if (device::reaches(device, *buffer->device())) return std::move(buffer);
+  for (Replica& replica : valid)  // a device cannot wait for a copy in flight on another one
+    if (replica.is_filled() && device::reaches(device, *replica.buffer->device()))
+      return std::move(replica.buffer);
   return nullptr;
 }
 
@@ -212,13 +221,17 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::transfer_to(device::Devi
                                                                     Instant until) {
   auto replica = on_device(device);
   if (!replica) return std::move(replica).error();
-  if (replica->valid) return replica->buffer;
+  if (replica->valid) return await(*replica, until);
   const std::shared_ptr<device::BufferBase> source = failure() ? nullptr : source_for(device);
   if (!source)
     if (auto bytes = on_host(until); !bytes) return std::move(bytes).error();
   auto mine = begin_fill(device, until);
   if (!mine) return std::move(mine).error();
-  if (!*mine) return replica->buffer;  // another reader has filled it
+  if (!*mine) {  // another reader has filled it meanwhile
+    replica = on_device(device);
+    if (!replica) return std::move(replica).error();
+    return await(*replica, until);
+  }
   Result<void> done;
   if (auto lease = pool_->lease_for(device, until)) {
     device::Lane& lane = base::state_of(*lease)->lane();
@@ -248,11 +261,14 @@ Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant un
   return replica.filling = true;
 }
 
-void ArrayState::end_fill(const device::DeviceBase& device, bool valid) noexcept {
+void ArrayState::end_fill(const device::DeviceBase& device, bool valid,
+                          device::TimelinePoint filled) noexcept {
+  device::TimelinePoint ended;  // ends after the lock: a driver frees it
   const base::Lock lock(mutex_);
   Replica& replica = replicas_.find(device.ref())->second;
   replica.filling = false;
   replica.valid = valid;
+  ended = std::exchange(replica.filled, std::move(filled));
   copied_.wake_all();
 }
 

@@ -15,6 +15,7 @@
 #include "data/completion.hpp"
 #include "device/buffer.hpp"
 #include "device/device.hpp"
+#include "device/timeline.hpp"
 #include "pool/pool.hpp"
 
 namespace wye {
@@ -79,7 +80,10 @@ class ArrayState final : public device::Retained,
   struct Replica {
     std::shared_ptr<device::BufferBase> buffer;
     bool valid = false;
-    bool filling = false;  ///< a user is copying the contents to it
+    bool filling = false;               ///< a user is about to submit a copy of the contents to it
+    device::TimelinePoint filled = {};  ///< reached by a copy in flight to it; empty: there is none
+
+    bool is_filled() const noexcept { return !filled.timeline || filled.timeline->reached() >= filled.value; }
   };
   /// Returns the replica on `device`; creates it if there is none.
   Result<Replica> on_device(device::DeviceBase& device);
@@ -93,7 +97,9 @@ class ArrayState final : public device::Retained,
   /// of their addresses.
   /// Errors: timed_out.
   Result<bool> begin_fill(const device::DeviceBase& device, Instant until);
-  void end_fill(const device::DeviceBase& device, bool valid) noexcept;
+  /// Ends a fill. If its copy is in flight, the contents are valid for lanes that wait for `filled`; the caller calls this
+  /// again when the copy has completed or failed.
+  void end_fill(const device::DeviceBase& device, bool valid, device::TimelinePoint filled = {}) noexcept;
   /// Marks the copy on `device`, or the host's if it is null, as the only valid one.
   void mark_written_on(const device::DeviceBase* device);
   /// Marks the copy on `device`, or the host's if it is null, as not valid.
@@ -106,6 +112,8 @@ class ArrayState final : public device::Retained,
  private:
   ArrayState() = default;
   Result<void> fetch(const Replica& from, Instant until);
+  /// Waits for the copy in flight to `replica`.
+  static Result<std::shared_ptr<device::BufferBase>> await(const Replica& replica, Instant until);
   /// Returns whether a user has the array or waits for it. Requires the mutex.
   bool is_in_use() const;
   /// Implements `valid_elsewhere`. Requires the mutex.

@@ -56,6 +56,7 @@ class Lane {
   Result<void> wait(Instant until, const StopToken& stop = {});
   /// Returns whether all submissions have completed. Waits for that until `until`; by default it does not wait.
   bool idle(Instant until = Instant::min()) noexcept;
+  const std::shared_ptr<Timeline>& timeline() const noexcept { return base_->timeline(); }
   void abandon() noexcept { base_->abandon(); }  ///< pending downloads are no longer written
 
   const std::optional<Error>& failure() const noexcept { return failure_; }

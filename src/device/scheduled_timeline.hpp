@@ -48,6 +48,7 @@ class ScheduledTimeline : public Timeline, public std::enable_shared_from_this<S
   friend class TimelineWaiter;
   Result<void> prepare_callbacks() override;
   void arrange_callbacks() noexcept override;
+  void end_callbacks() noexcept override;
   /// Calls callbacks whose values are reached or cannot be reached. Returns whether there were any.
   bool call_known() noexcept;
   bool call_foreign() noexcept;

@@ -65,6 +65,17 @@ bool Timeline::call_back(std::uint64_t value, const Error* failure) noexcept {
   return any;
 }
 
+bool Timeline::drop_callbacks() noexcept {
+  std::vector<Pending> dropped;
+  {
+    const std::lock_guard lock(callbacks_mutex_);
+    dropped.swap(callbacks_);
+    first_callback_.store(no_value);
+  }
+  end_callbacks();
+  return !dropped.empty();
+}
+
 Error not_larger(std::uint64_t value, std::uint64_t reached) {
   return Error(Errc::invalid_argument,
                base::text("A timeline only increases: the new value ({}) is not larger than its value ({}).",

@@ -49,6 +49,9 @@ class Timeline {
   /// Errors: unavailable (the system gives no thread); then `callback` is never called.
   /// Cost:   no allocation of its own once as many callbacks have been pending before.
   Result<void> when(std::uint64_t value, TimelineCallback callback);
+  /// Drops all callbacks without calling them, and returns whether there were any. Once this has returned, no thread of
+  /// wye polls the timeline for callbacks. A callback must not call it.
+  bool drop_callbacks() noexcept;
   /// Raises the value from the host.
   /// Errors: invalid_argument (`value` is not larger than the value reached, or a lane signals this timeline), device_lost.
   virtual Result<void> signal(std::uint64_t value) = 0;
@@ -75,6 +78,8 @@ class Timeline {
   virtual Result<void> prepare_callbacks() { return {}; }
   /// Calls callbacks whose values are reached, and arranges the calls of the others. Follows the addition of a callback.
   virtual void arrange_callbacks() noexcept { call_back(reached(), nullptr); }
+  /// Ends the polling for callbacks. Follows the removal of all of them.
+  virtual void end_callbacks() noexcept {}
 
   struct Pending {
     std::uint64_t value = 0;

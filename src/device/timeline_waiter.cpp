@@ -26,6 +26,8 @@ struct TimelineWaiter::Shared {
   ScheduledTimeline* first = nullptr;
   ScheduledTimeline* last = nullptr;
   std::size_t count = 0;
+  const ScheduledTimeline* polled = nullptr;  // the thread uses it without the lock
+  base::Gate unused;
 
   void append(ScheduledTimeline& timeline) noexcept {
     timeline.is_listed_ = true;
@@ -44,6 +46,16 @@ struct TimelineWaiter::Shared {
   /// Polls every timeline once, without the lock. Returns whether a callback was called.
   bool poll(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept;
   void run() noexcept;
+  /// Calls `f`, which uses a timeline, without the lock.
+  template <class F>
+  void unlocked(base::Lock& lock, const ScheduledTimeline& timeline, F f) noexcept {
+    polled = &timeline;
+    lock.unlock();
+    f();
+    lock.lock();
+    polled = nullptr;
+    unused.wake_all();
+  }
 };
 
 bool TimelineWaiter::Shared::poll(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept {
@@ -55,9 +67,7 @@ bool TimelineWaiter::Shared::poll(base::Lock& lock, std::shared_ptr<ScheduledTim
     // Null if another thread runs its destructor, which waits for the lock.
     std::shared_ptr<ScheduledTimeline> timeline = listed.weak_from_this().lock();
     if (!timeline) continue;
-    lock.unlock();
-    called |= timeline->call_known();
-    lock.lock();
+    unlocked(lock, *timeline, [&] { called |= timeline->call_known(); });
     const std::uint64_t value = timeline->first_callback();
     if (value == ScheduledTimeline::no_value) {
       if (timeline->is_listed_) take_out(*timeline);
@@ -92,13 +102,13 @@ void TimelineWaiter::Shared::run() noexcept {
     const std::uint64_t value = in_flight->first_callback();
     bool has_slept = woken();
     if (!has_slept && sleep == Sleep::in_driver && !in_flight->is_foreign()) {
-      lock.unlock();
-      try {
-        const auto waited = in_flight->wait(value, until);
-        has_slept = waited || Clock::steady().now() >= until;
-      } catch (...) {  // no memory for the answer
-      }
-      lock.lock();
+      unlocked(lock, *in_flight, [&] {
+        try {
+          const auto waited = in_flight->wait(value, until);
+          has_slept = waited || Clock::steady().now() >= until;
+        } catch (...) {  // no memory for the answer
+        }
+      });
     }
     if (!has_slept) notified.wait(lock, until, woken);
     lock.unlock();
@@ -131,6 +141,12 @@ void TimelineWaiter::add(ScheduledTimeline& timeline) noexcept {
 void TimelineWaiter::remove(ScheduledTimeline& timeline) noexcept {
   const base::Lock lock(shared_->mutex);
   if (timeline.is_listed_) shared_->take_out(timeline);
+}
+
+void TimelineWaiter::remove_unused(ScheduledTimeline& timeline) noexcept {
+  base::Lock lock(shared_->mutex);
+  if (timeline.is_listed_) shared_->take_out(timeline);
+  shared_->unused.wait(lock, Instant::max(), [&] { return shared_->polled != &timeline; });
 }
 
 void TimelineWaiter::notify() noexcept {

@@ -70,6 +70,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Returns the process that opened it. A child of `fork` takes no lock of it and leases nothing.
   const base::Origin& origin() const noexcept { return origin_; }
   Duration lease_timeout() const noexcept { return options_.lease_timeout; }
+  std::uint32_t lanes_per_device() const noexcept { return options_.lanes_per_device; }
 
   /// Leases a context, waiting until `until`; `Instant::min()` does not wait.
   Result<Lease> lease(const LeaseRequest& request, Instant until);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/internals.hpp"
 #include "base/text.hpp"
@@ -167,21 +168,30 @@ Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
       {.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
 }
 
-Binding::~Binding() { end_fills(false); }
+Binding::~Binding() { end_fills(); }
 
-/// Copies arrays to the device. Only one job at a time copies an array.
+/// Copies arrays to the device. One job at a time does so for an array. Other readers follow the submitted copy on the
+/// device: none of them waits for this job.
 Result<void> Binding::fill(device::Lane& lane, Instant until) {
   const device::DeviceBase& device = *base::state_of(device_);
   std::sort(arrays_.begin(), arrays_.end(),
             [](const Use& a, const Use& b) { return std::less<>()(a.array, b.array); });
+  bool fills = false;
   for (Use& use : arrays_) {
     if (!use.needed) continue;
     auto mine = use.array->begin_fill(device, until);
     if (!mine) return std::move(mine).error();
-    if (!*mine) continue;
-    use.filling = true;
+    use.filling = *mine;
+    fills |= *mine;
     auto replica = use.array->on_device(*base::state_of(device_));
     if (!replica) return std::move(replica).error();
+    if (!*mine) {
+      if (!replica->is_filled()) lane.wait_for(replica->filled);
+      continue;
+    }
+    if (!use.source && !use.array->valid_on_host())  // `fetch` saw a copy in flight, which has failed since
+      return Error(Errc::unavailable,
+                   base::text("An array's copy to '{}' by another job has failed.", device.info().id));
     const Bytes bytes = use.array->bytes();
     if (use.source)
       lane.copy({use.source, Bytes{0}, bytes}, {replica->buffer, Bytes{0}, bytes});
@@ -189,12 +199,25 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
       lane.upload({use.array->host_memory(), bytes.count}, {replica->buffer, Bytes{0}, bytes});
     transferred_ += bytes;
   }
+  if (!fills) return {};
+  const device::TimelinePoint filled = lane.submit();
+  if (const auto& failure = lane.failure()) return *failure;
+  for (Use& use : arrays_) {
+    if (!std::exchange(use.filling, false)) continue;
+    use.filled = filled;
+    use.array->end_fill(device, true, filled);
+  }
   return {};
 }
 
-void Binding::end_fills(bool valid) noexcept {
-  for (Use& use : arrays_)
-    if (std::exchange(use.filling, false)) use.array->end_fill(*base::state_of(device_), valid);
+/// Ends the fills of this job. A copy that has completed stays valid even if the job has failed.
+void Binding::end_fills() noexcept {
+  for (Use& use : arrays_) {
+    const device::TimelinePoint filled = std::exchange(use.filled, {});
+    if (!std::exchange(use.filling, false) && !filled.timeline) continue;
+    use.array->end_fill(*base::state_of(device_),
+                        filled.timeline && filled.timeline->reached() >= filled.value);
+  }
 }
 
 Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account,
@@ -307,13 +330,13 @@ void Binding::downloads(device::Lane& lane) {
 }
 
 void Binding::publish() {
-  end_fills(true);
+  end_fills();
   for (const Use& use : arrays_)
     if (writes(use.access)) use.array->mark_written_on(in_place_ ? nullptr : base::state_of(device_).get());
 }
 
 void Binding::invalidate(const Error& error, bool began) {
-  end_fills(false);
+  end_fills();
   const device::DeviceBase* here = in_place_ ? nullptr : base::state_of(device_).get();
   for (const Use& use : arrays_) {
     if (!began || !writes(use.access)) continue;

@@ -31,7 +31,7 @@ class Binding {
   /// Makes the arrays that the job reads available for the copies of `bind`. Holds no lane yet, because this
   /// may lease a lane of another device.
   Result<void> fetch(Instant until);
-  /// Allocates buffers, charged to `account`, and records the uploads.
+  /// Allocates buffers, charged to `account`, records the uploads, and submits copies of arrays.
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device), device_lost.
   Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account, Instant until);
   /// Returns the arguments of one step.
@@ -60,12 +60,13 @@ class Binding {
     Access access = Access::none;                          ///< of all operands together
     bool needed = false;                                   ///< the job reads its contents
     std::shared_ptr<device::BufferBase> source = nullptr;  ///< the copy's source, on another device
-    bool filling = false;                                  ///< this job is copying it to the device
+    bool filling = false;                                  ///< this job is about to copy it to the device
+    device::TimelinePoint filled = {};                     ///< reached by the copy of this job
   };
   void find_regions();
   void find_arrays();
   Result<void> fill(device::Lane& lane, Instant until);
-  void end_fills(bool valid) noexcept;
+  void end_fills() noexcept;
   Result<void> bind_operand(Operand& operand);
   Result<std::shared_ptr<device::BufferBase>> allocate(Bytes bytes);
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/gate.hpp"
@@ -17,6 +18,7 @@
 #include "base/worker.hpp"
 #include "device/provider.hpp"
 #include "pool/pool.hpp"
+#include "scheduler/attempt.hpp"
 #include "scheduler/placement.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/trials.hpp"
@@ -47,8 +49,9 @@ Error error_or(const Error& spare, F make) noexcept {
   }
 }
 
-/// Runs jobs. A thread that waits for its ticket runs the job itself; otherwise one of at most `concurrent_jobs` workers
-/// runs it. Workers are started when first needed and park when the queue is empty.
+/// Runs jobs. A thread that waits for its ticket runs the job itself; otherwise a worker runs it. At most
+/// `concurrent_jobs` workers run host functions, the CPU's kernels and builds; one further worker is left for the jobs of
+/// other devices, which it submits and completes. Workers are started when first needed and park when there is nothing to do.
 /// Threads: thread-safe. The mutex is a leaf: no driver call, no code of the application, no other room's lock under it.
 class Core : public std::enable_shared_from_this<Core> {
  public:
@@ -63,6 +66,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it; waits for its result.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
   Result<Outcome> wait(Record& record, Deadline deadline);
+  /// Settles a job that has not started although its `start_by` has passed.
+  void expire(Record& record) noexcept;
+  /// Implements `wye::wait_any` for one record or more, of any schedulers.
+  static Result<std::size_t> wait_any(std::span<const std::shared_ptr<Record>> records, Deadline deadline);
   void cancel(Record& record);
   /// Called by the destructor of a ticket.
   void release(const std::shared_ptr<Record>& record) noexcept;
@@ -71,6 +78,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Returns the process that opened it. A child of `fork` takes no lock of it and runs nothing.
   const base::Origin& origin() const noexcept { return origin_; }
   const pool::Pool& pool() const noexcept { return *pool_; }
+  const Clock& clock() const noexcept { return *clock_; }
   std::string reason(const Record& record) const;
 
   /// Keeps all numbers of this scheduler unchanged while the lock is held.
@@ -88,41 +96,62 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   // queue.cpp
+  class YieldedSlot;
+  class AnyOf;
   std::shared_ptr<Record> make_record(Job job, const JobOptions& options);
   bool enter(const std::shared_ptr<Record>& record) noexcept;
   static void on_predecessors_complete(void* object) noexcept;
+  Result<void> follow_jobs(Record& record) const;
+  std::optional<Error> failure_before(Record& record) const noexcept;
   void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
   void make_ready(const std::shared_ptr<Record>& record) noexcept;
   void work() noexcept;
   void wake_worker(base::Lock lock) noexcept;
+  bool call_worker_locked() noexcept;
   bool run_if_room(Record& record);
+  bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
+  static void on_return(Record* record) noexcept;
+  void return_locked(std::shared_ptr<Record> record) noexcept;
+  void return_expired_locked() noexcept;
+  Instant first_expiry_locked() const noexcept;
   void begin_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
-  std::shared_ptr<Record> abandon_next();
+  std::shared_ptr<Record> abandon_next(std::shared_ptr<device::Timeline>& polled);
   std::string abandon(Record& record) noexcept;
   using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
   static Continuations publish(Record& record) noexcept;
   static void call(const Continuations& continuations, Record& record) noexcept;
-  void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool wakes_next) noexcept;
+  void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker) noexcept;
+  std::size_t queue_of(const Record& record) const;
+  bool has_room_locked(std::size_t queue) const noexcept;
+  bool has_work_locked() const noexcept;
+  std::uint32_t committed_locked() const noexcept;
   std::shared_ptr<Record> pop_locked();
 
   // run.cpp
-  /// One step of a job, ready for one device.
-  struct Step {
-    Executable executable;
-    std::shared_ptr<Trial> trial;  ///< of its variants; null if it has one only
-    Trial::Selection selection;
-  };
-  void run(Record& record) noexcept;
-  std::optional<Error> place(Record& record);
+  enum class Progress : std::uint8_t { completed, in_flight };
+  Progress run(Record& record, bool detaches) noexcept;
+  Result<Progress> place(Record& record, bool detaches);
   std::optional<Error> target_error(std::string_view on) const;
+  const std::vector<std::size_t>& candidates(const Record& record) const noexcept {
+    return orders_.of(preferences_.row(record.type, record.size));
+  }
+  std::optional<Decision> next_device(Record& record) const;
   Decision consider(const Record& record, std::size_t device) const;
   void consider_rest(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,
                              const std::shared_ptr<const device::Program>& program, Instant ready_by);
   Result<Step> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
-  Result<void> attempt(Record& record, std::size_t device);
+  Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
+  Result<std::vector<Step>> begin_attempt(Record& record, std::size_t device);
+  Result<void> record_steps(Record& record, const std::vector<Step>& steps, const StopToken& stop);
+  Result<Progress> await_device(Record& record, const StopToken& stop, bool is_submitted, bool detaches);
+  /// Adds the time since `lap` to one of a job's times.
+  void add_lap(Duration& sum, Instant& lap) const noexcept {
+    const Instant now = clock_->now();
+    sum += now - std::exchange(lap, now);
+  }
   void settle(Record& record, State from, std::optional<Error> error) noexcept;
 
   // explain.cpp
@@ -136,7 +165,8 @@ class Core : public std::enable_shared_from_this<Core> {
   const Clock* clock_;
   base::Logger log_;
   Preferences preferences_;
-  std::vector<Choice> choices_;  // the devices of the pool
+  const std::vector<Choice> choices_;  // the devices of the pool
+  const Orders orders_;
   Trials trials_;
 
   mutable std::mutex mutex_;
@@ -147,15 +177,26 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint64_t sequence;
     std::shared_ptr<Record> record;
   };
-  std::vector<Ready> queue_;           // a heap: highest priority, then first submitted
-  std::atomic<std::size_t> ready_{0};  // its size, for threads that spin
+  /// Jobs that prefer the same device. They may still run on another one.
+  struct Queue {
+    std::vector<Ready> ready;     // a heap: highest priority, then first submitted
+    std::uint32_t committed = 0;  // jobs that were taken from it and have not settled
+    std::uint32_t limit = 0;      // of `committed`
+  };
+  static constexpr std::size_t on_threads = 0;  // the queue of jobs that run on wye's threads
+  std::vector<Queue> queues_;                   // then one for each device
+  std::atomic<std::size_t> ready_{0};           // jobs for workers, for threads that spin
+  Record* first_returned_ = nullptr;            // jobs that a worker is to complete
+  Record** last_returned_ = &first_returned_;
+  std::uint32_t in_flight_ = 0;             // jobs that are in flight or have returned
+  Instant watched_until_ = Instant::max();  // until when a parked worker waits for jobs to run out of time
+  std::uint32_t blocked_ = 0;               // jobs whose threads wait for other jobs
   std::vector<base::Worker> workers_;
   std::uint32_t parked_ = 0;    // workers that wait
   bool waking_ = false;         // a worker has been woken and has not started yet
   std::uint32_t spinning_ = 0;  // workers that spin before they park
-  std::uint32_t running_ = 0;   // jobs that count against `concurrent_jobs`
   std::uint64_t sequence_ = 0;
-  Record* active_ = nullptr;  // the first of the running jobs, nested ones too
+  Record* active_ = nullptr;  // the first of the running jobs, also of those in flight and nested ones
   bool closing_ = false;
   bool has_abandoned_ = false;
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned

@@ -71,6 +71,17 @@ std::vector<std::size_t> order(std::span<const Choice> devices, const Preference
   return indices;
 }
 
+Orders::Orders(std::span<const Choice> devices, const Preferences& preferences)
+    : as_found_(order(devices, Preference{workload_types::custom, Bytes{0}, {}})) {
+  for (const Preference& row : preferences.rows()) rows_.emplace_back(&row, order(devices, row));
+}
+
+const std::vector<std::size_t>& Orders::of(const Preference& row) const noexcept {
+  for (const auto& [known, devices] : rows_)
+    if (known == &row) return devices;
+  return as_found_;
+}
+
 }  // namespace scheduler
 }  // namespace v0
 }  // namespace wye

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace wye {
@@ -34,6 +35,17 @@ class Preferences {
 /// Returns the indices of `devices` in the order of `row`. Devices that it does not name keep their order and
 /// come last.
 std::vector<std::size_t> order(std::span<const Choice> devices, const Preference& row);
+
+/// The orders of all rows of a preference table, made once.
+class Orders {
+ public:
+  Orders(std::span<const Choice> devices, const Preferences& preferences);
+  const std::vector<std::size_t>& of(const Preference& row) const noexcept;
+
+ private:
+  std::vector<std::pair<const Preference*, std::vector<std::size_t>>> rows_;
+  std::vector<std::size_t> as_found_;  ///< for a row that is not in the table
+};
 
 }  // namespace scheduler
 }  // namespace v0

@@ -26,13 +26,16 @@ namespace scheduler {
 
 class Core;
 class Trial;
+struct Attempt;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 enum class State : std::uint8_t {
-  waiting,  ///< for its predecessors: the users of its arrays that it follows
-  queued,   ///< ready to run
-  running,
+  waiting,    ///< for its predecessors: the users of its arrays that it follows
+  queued,     ///< ready to run
+  running,    ///< on a thread, which prepares, runs or completes it
+  in_flight,  ///< submitted to a device; it holds no thread
+  returned,   ///< its submission has completed, failed or run out of time; a worker runs it next
   settled,
   abandoned,  ///< settled while it runs: see `Core::close`
 };
@@ -48,11 +51,27 @@ struct Decision {
   std::optional<Error> error = std::nullopt;                  ///< device_lost, attempt_failed
 };
 
-/// The state moves forward only, by compare-and-swap. The thread that moves it to `running` runs the job; the thread that
-/// moves it to `settled` settles it.
+/// One call of `wait_any`. Its lock is inside those of the records.
+struct AnyWait {
+  std::mutex mutex;
+  base::Gate gate;
+  bool any_settled = false;
+
+  void notify() noexcept {
+    const base::Lock lock(mutex);
+    any_settled = true;
+    gate.wake_all();
+  }
+};
+
+/// The state changes by compare-and-swap. The thread that moves it to `running` runs the job; the thread that moves it to
+/// `settled` settles it. A job that was in flight and returned runs again, on any worker.
 /// Threads: that thread writes the members below the state; other threads read them once the job has settled. Of an
 ///          abandoned record, other threads read the name, the tag and the error only.
 struct Record : std::enable_shared_from_this<Record> {
+  Record();
+  ~Record();
+
   std::shared_ptr<Core> core;
   std::optional<Job> job;  ///< destroyed when the job settles: it holds the caller's arrays and buffers
   std::string name;
@@ -70,16 +89,26 @@ struct Record : std::enable_shared_from_this<Record> {
   std::atomic<State> state{State::queued};
   std::atomic<bool> stop{false};
 
-  std::shared_ptr<data::Completion> completion;  ///< for the users that follow it; null if it uses no array
+  bool uses_arrays = false;
+  std::shared_ptr<data::Completion>
+      completion;  ///< for its followers; set if it uses arrays, or by `followed`
   std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
+  std::vector<std::shared_ptr<Record>> after;              ///< `JobOptions::after`, until they have settled
+  AfterFailure after_failure = AfterFailure::fail;
+  bool failed_as_follower = false;  ///< `error` is that of a job in `after`
   data::Predecessors predecessors;
-  std::shared_ptr<Record> self;     ///< set until its predecessors are complete
+  std::shared_ptr<Record> self;     ///< set until its predecessors are complete, and while it is in flight
   Record* next_released = nullptr;  ///< the next record without predecessors, on the thread that queues them
   Record* active_previous =
       nullptr;  ///< neighbours in the core's list of running jobs, under the core's mutex
   Record* active_next = nullptr;
-  const void* run_by = nullptr;         ///< the thread that runs it
-  TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
+  const void* run_by = nullptr;            ///< the thread that runs it
+  Instant flight_until{};                  ///< in flight: when its time limit passes, of the steady clock
+  bool is_unattended = false;              ///< abandoned in flight, and no worker waits for it yet
+  Record* next_returned = nullptr;         ///< the next in the core's list of returned jobs
+  std::shared_ptr<Record> self_in_return;  ///< while it is in that list
+  std::size_t queue = 0;                   ///< of the core; it counts as committed there while it runs
+  TypeMetrics* type_metrics = nullptr;     ///< the row of its type; null: it is not counted
 
   Instant submitted{};
   Instant started{};
@@ -87,6 +116,9 @@ struct Record : std::enable_shared_from_this<Record> {
   Duration lane_time{};                                ///< failed attempts, and the wait for a lane
   Duration build_time{};                               ///< the builds of its kernels
   Duration transfer_time{};                            ///< the transfers of its operands
+  std::size_t next_candidate = 0;                      ///< an index into `Core::candidates`
+  bool has_failed = false;                             ///< on a device; a further device is a fallback
+  std::unique_ptr<Attempt> attempt;                    ///< on the device that it is being tried on
   std::size_t device = 0;                              ///< index of the device that ran it
   std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on
   CacheTier tier = CacheTier::none;
@@ -102,6 +134,7 @@ struct Record : std::enable_shared_from_this<Record> {
   mutable base::Gate gate;
   std::atomic<bool> is_settled{false};  ///< may be read without the mutex
   std::vector<std::function<void(const Result<Outcome>&)>> continuations;
+  std::vector<AnyWait*> any_waits;  ///< calls of `wait_any` that wait for it among others
 
   /// Returns "Job 'scale'" or "Job 'scale' (tag 'frame 7')", for the beginning of a sentence.
   std::string subject() const;
@@ -109,9 +142,15 @@ struct Record : std::enable_shared_from_this<Record> {
   std::string object() const;
 
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
+  /// Returns the completion of this record, which another one follows; null if this one has settled.
+  /// Throws: std::bad_alloc.
+  std::shared_ptr<data::Completion> followed();
   /// Returns the result of a settled job.
   Result<Outcome> result();
 };
+
+/// Returns the error of a ticket that was moved from, of several. `index` is from 0.
+Error moved_from(std::size_t index);
 
 }  // namespace scheduler
 }  // namespace v0

@@ -48,16 +48,23 @@ bool is_refused(const detail::Programs& programs, const device::DeviceBase& devi
 
 }  // namespace
 
-void Core::run(Record& record) noexcept {
-  record.started = clock_->now();
+Record::Record() = default;
+Record::~Record() = default;
+
+/// Runs a record until it settles or is in flight. In flight it may have settled, and may be gone, when this returns.
+Core::Progress Core::run(Record& record, bool detaches) noexcept {
   std::optional<Error> error;
   try {
-    if (record.started >= record.start_by)
+    if (!record.attempt) record.started = clock_->now();
+    if (!record.attempt && record.started >= record.start_by) {
       error = Error(Errc::timed_out,
                     base::text("{} did not start in time: it was queued for {:.3g} ms.", record.subject(),
                                milliseconds(record.started - record.submitted)));
-    else
-      error = place(record);
+    } else {
+      auto placed = place(record, detaches);
+      if (placed && *placed == Progress::in_flight) return Progress::in_flight;
+      if (!placed) error = std::move(placed).error();
+    }
     if (!error && record.stop)
       error = Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
   } catch (const std::bad_alloc&) {
@@ -65,35 +72,55 @@ void Core::run(Record& record) noexcept {
   } catch (...) {
     error = spare_.internal;
   }
+  record.attempt.reset();
   settle(record, State::running, std::move(error));
+  return Progress::completed;
 }
 
-std::optional<Error> Core::place(Record& record) {
-  if (auto error = target_error(record.on)) return error;
-  const Preference& row = preferences_.row(record.type, record.size);
-  const std::vector<std::size_t> devices = order(choices_, row);
-  record.decisions.reserve(devices.size());
-  bool fell_back = false;
-  for (std::size_t device : devices) {
-    Decision decision = consider(record, device);
-    if (decision.verdict != Candidate::Verdict::refused && fell_back && record.fallback == Fallback::forbid)
+/// Returns the next device that may run a record, and keeps the decision about each device that may not.
+std::optional<Decision> Core::next_device(Record& record) const {
+  const std::vector<std::size_t>& devices = candidates(record);
+  while (record.next_candidate < devices.size()) {
+    Decision decision = consider(record, devices[record.next_candidate++]);
+    if (decision.verdict != Candidate::Verdict::refused && record.has_failed &&
+        record.fallback == Fallback::forbid)
       decision.code = RefusalCode::fallback_forbidden;
-    if (decision.code != RefusalCode::none) {
-      record.decisions.push_back(std::move(decision));
-      continue;
+    if (decision.code == RefusalCode::none) return decision;
+    record.decisions.push_back(std::move(decision));
+  }
+  return std::nullopt;
+}
+
+Result<Core::Progress> Core::place(Record& record, bool detaches) {
+  if (!record.attempt) {
+    if (auto nowhere = target_error(record.on)) return *std::move(nowhere);
+    record.decisions.reserve(pool_->devices().size());
+  }
+  for (;;) {
+    Decision decision;
+    if (record.attempt) {
+      decision.device = record.attempt->device;
+    } else if (auto next = next_device(record)) {
+      decision = *std::move(next);
+    } else {
+      break;
     }
-    if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
-    auto attempted = attempt(record, device);
+    if (!record.attempt && record.state == State::abandoned)
+      return spare_.abandoned;  // no other device is tried
+    const std::size_t device = decision.device;
+    auto attempted = attempt(record, device, detaches);
+    if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
+    record.attempt.reset();
     record.device = device;
     if (attempted) {
       decision.verdict = Candidate::Verdict::ran;
       record.decisions.push_back(std::move(decision));
-      for (std::size_t rest : devices) consider_rest(record, rest);
-      if (fell_back) {
+      for (std::size_t rest : candidates(record)) consider_rest(record, rest);
+      if (record.has_failed) {
         const base::Lock lock = base::lock_soon(mutex_);
         ++metrics_.fallbacks;
       }
-      return std::nullopt;
+      return Progress::completed;
     }
     const Error& why = attempted.error();
     decision.verdict = Candidate::Verdict::failed;
@@ -101,7 +128,7 @@ std::optional<Error> Core::place(Record& record) {
     decision.error = why;
     record.decisions.push_back(std::move(decision));
     if (!may_succeed_elsewhere(why.code())) return why;
-    fell_back = true;
+    record.has_failed = true;
     if (record.fallback == Fallback::warn)
       log_.write(LogLevel::warning, "scheduler",
                  base::text("{} falls back from '{}': {}", record.subject(), pool_->devices()[device].id(),
@@ -208,7 +235,7 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
 }
 
 /// Builds all variants of a call. If variants are not measured, builds only the first possible variant.
-Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
+Result<Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   std::optional<Step> built;
   std::optional<Error> why;
   for (std::size_t i = 0; i < base::programs_of(call).size() && (!built || options_.measure_variants); ++i) {
@@ -225,7 +252,7 @@ Result<Core::Step> Core::build(Record& record, std::size_t index, const Call& ca
 }
 
 /// Selects a variant of a call and returns its executable.
-Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
+Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   const detail::Programs& programs = base::programs_of(call);
   if (programs.size() == 1) {
     auto executable = provide(record, index, programs[0], ready_by);
@@ -248,13 +275,14 @@ Result<Core::Step> Core::prepare(Record& record, std::size_t index, const Call& 
   }
 }
 
-Result<void> Core::attempt(Record& record, std::size_t index) {
+/// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds.
+Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index) {
   const Device& device = pool_->devices()[index];
   const Job& job = *record.job;
   record.tried_on.store(index, std::memory_order_relaxed);
-  Instant until = record.time_limit >= Instant::max() - record.started ? Instant::max()
-                                                                       : record.started + record.time_limit;
-  const Instant park = base::parked_until(*clock_, until);
+  const Instant until = record.time_limit >= Instant::max() - record.started
+                            ? Instant::max()
+                            : record.started + record.time_limit;
   const Instant ready_by = until == Instant::max() || &provider_->clock() == clock_
                                ? until
                                : Deadline(until - clock_->now()).at(provider_->clock());
@@ -262,11 +290,6 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
   Instant lap = clock_->now();
   record.lane_time = lap - record.started;  // devices that failed before this one
   record.build_time = record.transfer_time = Duration::zero();
-  // Adds the time since the last call to one of the job's times.
-  const auto add_lap = [&](Duration& sum) {
-    const Instant now = clock_->now();
-    sum += now - std::exchange(lap, now);
-  };
   std::vector<Step> steps;
   steps.reserve(job.size());
   record.tier = CacheTier::none;
@@ -278,70 +301,121 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
     if (!step) return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
     steps.push_back(std::move(*step));
   }
-  add_lap(record.build_time);
-  if (job.is_build()) return {};
+  add_lap(record.build_time, lap);
+  if (job.is_build()) return steps;
 
-  Binding binding(job, device);
-  if (auto ok = binding.fetch(park); !ok) return std::move(ok).error();
-  if (record.completion) add_lap(record.transfer_time);
+  auto attempt = std::make_unique<Attempt>(job, device, index);
+  attempt->until = until;
+  attempt->park = base::parked_until(*clock_, until);
+  if (auto ok = attempt->binding.fetch(attempt->park); !ok) return std::move(ok).error();
+  if (record.uses_arrays) add_lap(record.transfer_time, lap);
   auto lease = pool_->lease_on(base::state_of(device)->ref());
-  add_lap(record.lane_time);
+  add_lap(record.lane_time, lap);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free
       return Error(Errc::unavailable, lease.error().sentence());
     return std::move(lease).error();
   }
-  pool::Context& context = *base::state_of(*lease)->context;
-  device::Lane& lane = base::state_of(*lease)->lane();
+  attempt->lap = lap;
+  attempt->lease.emplace(*std::move(lease));
+  record.attempt = std::move(attempt);
+  return steps;
+}
 
-  bool began = false;
-  auto run_steps = [&]() -> Result<void> {
-    if (auto ok = binding.bind(lane, context.account, park); !ok) return ok;
-    const StopToken stop(&record.stop, until, clock_);
-    const auto submit_and_wait = [&] {
-      lane.submit(stop, true);
-      began |= !lane.failure();
-      return lane.wait(park, stop);
-    };
-    if (binding.transferred() >= least_measured) (void)lane.submit(stop, false);
-    if (binding.transferred() != Bytes{0}) add_lap(record.transfer_time);
-    for (std::size_t c = 0; c < job.size(); ++c) {
-      const Trial::Selection& selection = steps[c].selection;
-      // A timed dispatch is submitted alone.
-      if (selection.timed)
-        if (auto ok = submit_and_wait(); !ok) return ok;
-      const Instant from = selection.timed ? clock_->now() : Instant();
-      lane.dispatch(base::state_of(steps[c].executable), binding.arguments(c), job[c].items());
-      if (!selection.timed) continue;
-      if (auto ok = submit_and_wait(); !ok) return ok;
-      steps[c].trial->record(selection.program, clock_->now() - from);
-    }
-    context.dispatches.fetch_add(job.size(), std::memory_order_relaxed);
-    const bool returns_much = binding.returning() >= least_measured;
-    if (returns_much) {
-      if (auto ok = submit_and_wait(); !ok) return ok;
-      lap = clock_->now();
-    }
-    binding.downloads(lane);
-    auto finished = submit_and_wait();
-    if (returns_much) add_lap(record.transfer_time);
-    // A host function that returned after the time limit may have stopped early.
-    if (finished && clock_->now() >= until) return Error(Errc::timed_out, "The time limit passed.");
-    return finished;
+/// Binds the operands and records the steps; submits timed steps by themselves.
+Result<void> Core::record_steps(Record& record, const std::vector<Step>& steps, const StopToken& stop) {
+  Attempt& attempt = *record.attempt;
+  const Job& job = *record.job;
+  Binding& binding = attempt.binding;
+  pool::Context& context = attempt.context();
+  device::Lane& lane = attempt.lane();
+  if (auto ok = binding.bind(lane, context.account, attempt.park); !ok) return ok;
+  const auto submit_and_wait = [&] {
+    lane.submit(stop, true);
+    attempt.began |= !lane.failure();
+    return lane.wait(attempt.park, stop);
   };
-  Result<void> result;
+  if (binding.transferred() >= least_measured) (void)lane.submit(stop, false);
+  if (binding.transferred() != Bytes{0}) add_lap(record.transfer_time, attempt.lap);
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    const Trial::Selection& selection = steps[c].selection;
+    // A timed dispatch is submitted alone.
+    if (selection.timed)
+      if (auto ok = submit_and_wait(); !ok) return ok;
+    const Instant from = selection.timed ? clock_->now() : Instant();
+    lane.dispatch(base::state_of(steps[c].executable), binding.arguments(c), job[c].items());
+    if (!selection.timed) continue;
+    if (auto ok = submit_and_wait(); !ok) return ok;
+    steps[c].trial->record(selection.program, clock_->now() - from);
+  }
+  context.dispatches.fetch_add(job.size(), std::memory_order_relaxed);
+  if (binding.returning() >= least_measured) return {};
+  binding.downloads(lane);
+  attempt.has_downloads = true;
+  return {};
+}
+
+/// Submits the recorded commands and waits for them. Large downloads follow in a submission of their own, so that their
+/// time is known. `is_submitted`: the commands have returned from the device.
+Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop, bool is_submitted,
+                                          bool detaches) {
+  Attempt& attempt = *record.attempt;
+  device::Lane& lane = attempt.lane();
+  const bool returns_much = attempt.binding.returning() >= least_measured;
+  for (;; is_submitted = false) {
+    if (!is_submitted) {
+      const device::TimelinePoint point = lane.submit(stop, !detaches);
+      attempt.began |= !lane.failure();
+      if (detaches && !lane.failure() && !lane.idle() && detach(record, point, attempt.park))
+        return Progress::in_flight;
+    }
+    if (auto ok = lane.wait(attempt.park, stop); !ok) return std::move(ok).error();
+    if (attempt.has_downloads) break;
+    attempt.lap = clock_->now();
+    attempt.binding.downloads(lane);
+    attempt.has_downloads = true;
+  }
+  if (returns_much) add_lap(record.transfer_time, attempt.lap);
+  // A host function that returned after the time limit may have stopped early.
+  if (clock_->now() >= attempt.until) return Error(Errc::timed_out, "The time limit passed.");
+  return Progress::completed;
+}
+
+/// Tries a record on a device, or continues its attempt that has returned from there.
+Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool detaches) {
+  const Device& device = pool_->devices()[index];
+  const bool has_returned = record.attempt != nullptr;
+  std::vector<Step> steps;
+  if (!has_returned) {
+    auto begun = begin_attempt(record, index);
+    if (!begun) return std::move(begun).error();
+    if (!record.attempt) return Progress::completed;
+    steps = *std::move(begun);
+  }
+  const StopToken stop(&record.stop, record.attempt->until, clock_);
+  Result<Progress> result = Progress::completed;
   try {
-    result = run_steps();
+    if (!has_returned) {
+      if (auto ok = record_steps(record, steps, stop); !ok) result = std::move(ok).error();
+    } else if (record.state == State::abandoned) {
+      record.attempt->lane().abandon();  // the caller may have freed its memory since
+    }
+    if (result)
+      result = await_device(record, stop, has_returned,
+                            detaches && !device.info().features.has(Feature::host_memory));
+    if (result && *result == Progress::in_flight) return result;
   } catch (const std::bad_alloc&) {
     result = spare_.out_of_memory;
-    began = true;  // it may have begun
+    Attempt& attempt = *record.attempt;
+    attempt.began = true;  // it may have
     // Work submitted before may still use the caller's memory.
-    if (!lane.idle()) (void)lane.wait(park, StopToken(&record.stop, until, clock_)).has_value();
+    if (!attempt.lane().idle()) (void)attempt.lane().wait(attempt.park, stop).has_value();
   }
-  record.bytes_transferred = binding.transferred();
+  Attempt& attempt = *record.attempt;
+  record.bytes_transferred = attempt.binding.transferred();
   if (result) {
-    binding.publish();
-    return {};
+    attempt.binding.publish();
+    return result;
   }
   Error error = std::move(result).error();
   if (error == Errc::timed_out)
@@ -349,8 +423,8 @@ Result<void> Core::attempt(Record& record, std::size_t index) {
                   base::text("{} did not complete on '{}' within its time limit ({:.3g} s).",
                              record.subject(), device.id(), milliseconds(record.time_limit) / 1e3));
   error = error.with_context(base::text("while running {} on '{}'", record.object(), device.id()));
-  context.work = record.object();
-  binding.invalidate(error, began);
+  attempt.context().work = record.object();
+  attempt.binding.invalidate(error, attempt.began);
   return error;
 }
 
@@ -403,6 +477,7 @@ Core::Continuations Core::publish(Record& record) noexcept {
   const base::Lock lock(record.mutex);
   record.is_settled = true;
   continuations.swap(record.continuations);
+  for (AnyWait* const any : record.any_waits) any->notify();
   record.gate.wake_all();
   return continuations;
 }

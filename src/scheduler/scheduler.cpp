@@ -26,6 +26,17 @@ std::string Record::subject() const {
   return text;
 }
 
+std::shared_ptr<data::Completion> Record::followed() {
+  const base::Lock lock(mutex);
+  if (is_settled) return nullptr;
+  if (!completion) completion = std::make_shared<data::Completion>();
+  return completion;
+}
+
+Error moved_from(std::size_t index) {
+  return Error(Errc::invalid_argument, base::text("Ticket {} was moved from.", index + 1));
+}
+
 Result<Outcome> Record::result() {
   if (error) return *error;
   return Outcome(shared_from_this());
@@ -127,16 +138,51 @@ bool Ticket::ready() const noexcept {
 }
 
 void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
-  if (const Error* inherited = record_->core->origin().error()) return then(*inherited);
-  {
+  const Error* const inherited = record_->core->origin().error();
+  if (!inherited) {
     const base::Lock lock(record_->mutex);
     if (!record_->is_settled) return record_->continuations.push_back(std::move(then));
   }
-  then(record_->result());
+  try {
+    then(inherited ? Result<Outcome>(*inherited) : record_->result());
+  } catch (...) {  // as when another thread calls it
+  }
+}
+
+void Ticket::then(std::function<void(const Result<Outcome>&)> then, const Executor& executor) {
+  this->then([then = std::move(then), executor](const Result<Outcome>& result) {
+    executor([then, result] { then(result); });
+  });
 }
 
 void Ticket::cancel() { record_->core->cancel(*record_); }
 Explanation Ticket::explain() const { return record_->core->explain(*record_); }
+
+Result<void> wait_all(std::span<Ticket> tickets, Deadline deadline) {
+  for (std::size_t i = 0; i < tickets.size(); ++i)
+    if (!tickets[i].record_) return scheduler::moved_from(i);
+  std::optional<Error> first;
+  const Clock& clock = tickets.empty() ? Clock::steady() : tickets[0].record_->core->clock();
+  const Instant until = deadline.at(clock);
+  for (Ticket& ticket : tickets) {
+    auto result = ticket.wait(deadline.is_never() ? deadline : Deadline(until - clock.now()));
+    if (!result && !ticket.ready()) return std::move(result).error();
+    if (!result && !first) first = std::move(result).error();
+  }
+  if (first) return *std::move(first);
+  return {};
+}
+
+Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline) {
+  if (tickets.empty()) return Error(Errc::invalid_argument, "There is no ticket to wait for.");
+  std::vector<std::shared_ptr<scheduler::Record>> records;
+  records.reserve(tickets.size());
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    if (!tickets[i].record_) return scheduler::moved_from(i);
+    records.push_back(tickets[i].record_);
+  }
+  return scheduler::Core::wait_any(records, deadline);
+}
 
 const AdapterInfo& Outcome::device() const { return record_->core->pool().devices()[record_->device].info(); }
 Duration Outcome::queue_time() const { return record_->started - record_->submitted + record_->lane_time; }

@@ -142,6 +142,25 @@ CONTRACT_CASE("the end of a timeline of the host calls its pending callbacks wit
   CHECK(calls.failures() == std::vector<Errc>{Errc::closed});
 }
 
+CONTRACT_CASE("dropped callbacks are not called; later ones are", {Ability::order}) {
+  auto lane = subject.lane();
+  const auto gate = subject.timeline();
+  lane->wait_for({gate, 1});
+  const TimelinePoint point = submit_fill(*lane, subject.words(usual_length));
+  Calls calls;
+  REQUIRE(point.timeline->when(point.value, calls.note(1)));
+  REQUIRE(point.timeline->when(point.value + 1, calls.note(2)));
+  CHECK(point.timeline->drop_callbacks());
+  CHECK_FALSE(point.timeline->drop_callbacks());
+  REQUIRE(point.timeline->when(point.value, calls.note(3)));
+  REQUIRE(gate->signal(1));
+  REQUIRE(calls.wait(1));
+  submit_fill(*lane, subject.words(usual_length));
+  subject.settle(*lane);
+  CHECK(calls.names() == std::vector<int>{3});
+  CHECK(calls.failures().empty());
+}
+
 CONTRACT_CASE("a thousand pending callbacks need one thread at most", {Ability::order}) {
   std::vector<std::unique_ptr<Lane>> lanes;
   for (int i = 0; i < 10; ++i) lanes.push_back(subject.lane());

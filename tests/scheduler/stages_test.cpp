@@ -176,11 +176,11 @@ TEST_CASE("jobs of random priorities run by priority and then in order of submis
     const Scripted device = scripted("cuda:0");
     StopAt stop;
     device->set_script(stop.script(Step::submit));
-    Scheduler scheduler = test::scheduler_of({device}, {.concurrent_jobs = 1});
+    Scheduler scheduler = test::scheduler_of({device}, {}, {.lanes_per_device = 1});
     std::vector<float> x(1, 1.0f);
     auto blocker = scheduler.submit(test::host_scale()(x, 2.0f));
     stop.reached.get_future().wait();
-    std::vector<int> ran;  // by the only worker
+    std::vector<int> ran;  // on the only lane
     std::vector<std::pair<Priority, int>> expected;
     std::vector<Ticket> tickets;
     std::vector<float> y(300, 1.0f);
@@ -266,7 +266,7 @@ TEST_CASE("closing settles queued jobs and waits for a job at any step", "[sched
     const Scripted device = scripted("cuda:0");
     StopAt stop;
     device->set_script(stop.script(step));
-    Scheduler scheduler = test::scheduler_of({device}, {.concurrent_jobs = 1});
+    Scheduler scheduler = test::scheduler_of({device}, {}, {.lanes_per_device = 1});
     std::vector<float> x(1, 1.0f), y(1, 1.0f);
     auto running = scheduler.submit(test::host_scale()(x, 2.0f));
     stop.reached.get_future().wait();

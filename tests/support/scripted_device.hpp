@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,7 +47,36 @@ class ScriptedDevice final : public device::DeviceBase {
       return Error(code, "The script fails this step.");
     });
   }
-  void lose() { is_lost_ = true; }
+  /// From now on submissions stay in flight until `release`. Commands run when they are submitted, as before.
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    holds_ = true;
+  }
+  /// Completes the submissions in flight, in their order, on this thread, and holds no further one.
+  void release() {
+    std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held;
+    {
+      const std::lock_guard lock(mutex_);
+      holds_ = false;
+      held.swap(held_);
+    }
+    for (const auto& [timeline, value] : held) (void)timeline->reach(value).has_value();
+  }
+  /// Returns how many submissions are in flight.
+  std::size_t held() const {
+    const std::lock_guard lock(mutex_);
+    return held_.size();
+  }
+  /// Loses the device. Submissions in flight fail.
+  void lose() {
+    is_lost_ = true;
+    std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held;
+    {
+      const std::lock_guard lock(mutex_);
+      held.swap(held_);
+    }
+    for (const auto& [timeline, value] : held) timeline->fail(lost_);
+  }
   /// Returns how often a step was made.
   int count(Step step) const { return counts_[static_cast<std::size_t>(step)]; }
   int steps_made() const {
@@ -126,17 +156,22 @@ class ScriptedDevice final : public device::DeviceBase {
       for (const device::Command& command : submission.recording->commands())
         run(command, submission.recording->operands(command), submission.stop);
       pending_ = submission.recording;
+      {
+        const std::lock_guard lock(device_.mutex_);
+        if (device_.holds_) return device_.held_.emplace_back(reached_, ++last_).second;
+      }
       if (auto moved = reached_->reach(++last_); !moved) return std::move(moved).error();
       return last_;
     }
     Result<void> wait(std::uint64_t value, Instant until) override {
       if (auto failed = device_.make(Step::wait)) return *failed;
+      if (auto reached = reached_->wait(value, until); !reached) return reached;
       if (pending_)
         for (const device::Command& command : pending_->commands())
           if (command.kind == device::Command::Kind::download)
             move(command.target, start_of(pending_->operands(command)[0]), command.host_bytes.count);
       pending_.reset();
-      return reached_->wait(value, until);
+      return {};
     }
     void abandon() noexcept override { pending_.reset(); }
     const std::shared_ptr<device::Timeline>& timeline() const noexcept override { return timeline_; }
@@ -203,6 +238,9 @@ class ScriptedDevice final : public device::DeviceBase {
   Script script_;
   const Error lost_;
   std::atomic<bool> is_lost_{false};
+  mutable std::mutex mutex_;
+  bool holds_ = false;
+  std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held_;
   std::array<std::atomic<int>, steps.size()> counts_{};
   std::atomic<int> buffers_alive_{0}, lanes_alive_{0};
 };

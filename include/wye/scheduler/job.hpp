@@ -2,6 +2,7 @@
 /// Jobs: the work that a Scheduler places and runs.
 #include <wye/base/clock.hpp>
 #include <wye/kernel/kernel.hpp>
+#include <wye/scheduler/ticket.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -41,6 +42,12 @@ enum class Fallback : std::uint8_t {
   allow,   ///< the next device runs the job; `Ticket::explain` has the reason
   warn,    ///< as `allow`, with a warning in the log
   forbid,  ///< the job fails
+};
+
+/// Selects the behaviour of a job if a job that it follows fails or is cancelled.
+enum class AfterFailure : std::uint8_t {
+  fail,  ///< the job fails with the same error, which names the other job
+  run,   ///< the job runs as if the other one had succeeded
 };
 
 /// One kernel call, or several calls that run in order on one device. The scheduler places whole jobs.
@@ -103,6 +110,9 @@ struct JobOptions {
   std::string_view on = {};  ///< restricts to an adapter ("vulkan:0") or a backend ("vulkan")
   std::optional<WorkloadType> type = std::nullopt;  ///< replaces the type of the job
   std::string_view tag = {};                        ///< shown in errors, explanations and the log
+  /// The job starts after these jobs of the same runtime have completed, in addition to those that it follows by arrays.
+  std::vector<Dependency> after = {};
+  AfterFailure after_failure = AfterFailure::fail;  ///< of a job in `after`
 };
 
 }  // namespace v0

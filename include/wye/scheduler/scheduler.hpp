@@ -48,8 +48,8 @@ WYE_API std::vector<Preference> default_preferences();
 /// | clock            | steady clock | -                    |                                      |
 /// | close_timeout    | no limit     | -                    | see RuntimeOptions                   |
 struct SchedulerOptions {
-  /// Limit of the jobs that run at the same time. A job that runs on the thread that waits for it counts, too. A job that
-  /// another job waits for, and runs on top of itself, does not count.
+  /// Limit of the host functions, CPU kernels and builds that run at the same time. A job on a GPU holds no thread once it
+  /// is submitted: `PoolOptions::lanes_per_device` limits these. A host function that waits for a job makes room for one.
   std::uint32_t concurrent_jobs = 4;
   Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
   Fallback fallback = Fallback::allow;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,9 @@ namespace wye {
 inline namespace v0 {
 
 namespace scheduler {
+class Core;
 struct Record;
-}
+}  // namespace scheduler
 
 /// Describes a job that has completed successfully. Copies share it.
 /// Threads: thread-safe.
@@ -89,6 +91,9 @@ struct Explanation {
   WYE_API std::string text() const;
 };
 
+/// Has a thread of the application call a function.
+using Executor = std::function<void(std::function<void()>)>;
+
 /// Waits for and cancels one job. The destructor of the ticket of a job that borrows host memory cancels a queued job and
 /// waits for a running one. A job that uses arrays alone continues without its ticket.
 /// Threads: one thread at a time; the job itself runs on other threads.
@@ -108,6 +113,9 @@ class WYE_API Ticket {
   /// Calls `then` once with the result, on the thread that completes the job; at once if the job has completed. `then` must
   /// not block. Exceptions are dropped. Each call adds a function.
   void then(std::function<void(const Result<Outcome>&)> then);
+  /// Passes `executor` a function that calls `then` with the result, once the job has completed. `executor` is called as the
+  /// `then` above is, and returns without waiting; the function may be called on any thread, at any time.
+  void then(std::function<void(const Result<Outcome>&)> then, const Executor& executor);
   /// Requests a stop. A queued job stops at once, a host function at its next check of its StopToken. Otherwise the result
   /// of the job is dropped. The ticket then returns `cancelled`, unless the job had completed.
   void cancel();
@@ -117,8 +125,31 @@ class WYE_API Ticket {
   explicit Ticket(std::shared_ptr<scheduler::Record> record);
 
  private:
+  friend class Dependency;
+  friend WYE_API Result<void> wait_all(std::span<Ticket> tickets, Deadline deadline);
+  friend WYE_API Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline);
   std::shared_ptr<scheduler::Record> record_;
 };
+
+/// Names a job that other jobs follow: `JobOptions::after`. The ticket may end before its followers.
+/// Threads: thread-compatible.
+class WYE_API Dependency {
+ public:
+  Dependency(const Ticket& ticket) : record_(ticket.record_) {}  // NOLINT: a ticket is a dependency
+
+ private:
+  friend class scheduler::Core;
+  std::shared_ptr<scheduler::Record> record_;
+};
+
+/// Waits until every job has completed or `deadline` passes. The tickets may be of several runtimes.
+/// Errors: timed_out (this wait; the jobs continue); the failure of the first of `tickets` that failed, once all have
+///         completed; invalid_argument (a moved-from ticket).
+WYE_API Result<void> wait_all(std::span<Ticket> tickets, Deadline deadline = {});
+/// Waits until at least one job has completed or `deadline` passes, and returns the index of the first of `tickets` that
+/// has. The calling thread runs no job.
+/// Errors: timed_out (this wait; the jobs continue); invalid_argument (no tickets, a moved-from ticket).
+WYE_API Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline = {});
 
 }  // namespace v0
 }  // namespace wye

@@ -1,0 +1,48 @@
+#pragma once
+/// One try of a job on one device.
+#include <wye/base/clock.hpp>
+#include <wye/pool/lease.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/internals.hpp"
+#include "device/executable.hpp"
+#include "pool/pool.hpp"
+#include "scheduler/binding.hpp"
+#include "scheduler/trials.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+/// One step of a job, ready for one device.
+struct Step {
+  Executable executable;
+  std::shared_ptr<Trial> trial;  ///< of its variants; null if it has one only
+  Trial::Selection selection;
+};
+
+/// The state of a job on a device. It is kept while the job is in flight.
+/// Threads: that of the thread that runs the job.
+struct Attempt {
+  Attempt(const Job& job, const Device& on, std::size_t index) : device(index), binding(job, on) {}
+
+  pool::Context& context() const noexcept { return *base::state_of(*lease)->context; }
+  device::Lane& lane() const noexcept { return base::state_of(*lease)->lane(); }
+
+  std::size_t device;              ///< an index into the pool's devices
+  Instant until = Instant::max();  ///< when the time limit passes, of the scheduler's clock
+  Instant park = Instant::max();   ///< the same instant, of the steady clock
+  Instant lap{};                   ///< up to here the job's times are known
+  bool began = false;              ///< a command may have run
+  bool has_downloads = false;      ///< the downloads are recorded
+  Binding binding;
+  std::optional<Lease> lease;  ///< ends before the binding
+};
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye
