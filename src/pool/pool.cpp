@@ -285,10 +285,10 @@ Result<void> Pool::open_lane(Context& context) {
 void Pool::give_back(Context& context) noexcept {
   if (origin_.is_inherited()) return;
   std::unique_ptr<device::Lane> retired;
+  if (context.lane) context.lane->discard();  // the next user of the lane must not run or write any of it
   // A failed lane returns its failure for ever, and a lane with work in flight is not idle. The next lease
   // gets a new lane.
   if (context.lane && (context.lane->failure() || !context.lane->idle())) retired = std::move(context.lane);
-  if (retired) retired->abandon();
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   {
     base::Lock lock = base::lock_soon(mutex_);
