@@ -69,6 +69,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Returns the process that opened it. A child of `fork` takes no lock of it and leases nothing.
   const base::Origin& origin() const noexcept { return origin_; }
   Duration lease_timeout() const noexcept { return options_.lease_timeout; }
+  /// Returns the error of a lease without memory of the host. It was constructed in advance.
+  const Error& no_memory() const noexcept { return no_memory_; }
 
   /// Leases a context, waiting until `until`; `Instant::min()` does not wait.
   Result<Lease> lease(const LeaseRequest& request, Instant until);
@@ -171,7 +173,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::uint64_t timeouts_ = 0;
   bool closed_ = false;
   bool has_abandoned_ = false;
-  const Error no_memory_{Errc::out_of_memory, "The host has no memory to lease a context."};
+  const Error no_memory_{Errc::out_of_memory, "The host has no memory left for a lease."};
   const Error close_timed_out_{
       Errc::timed_out, "Work was still in flight when the deadline of closing passed, and is abandoned."};
 };
