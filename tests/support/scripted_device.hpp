@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,8 +35,9 @@ class ScriptedDevice final : public device::DeviceBase {
   using Script = std::function<std::optional<Error>(Step)>;
 
   /// `id` is "vulkan:0": the backend is the part before the colon.
-  explicit ScriptedDevice(const std::string& id, AdapterType type = AdapterType::discrete)
-      : DeviceBase(adapter(id, type)), lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
+  explicit ScriptedDevice(const std::string& id, AdapterType type = AdapterType::discrete,
+                          Features features = {})
+      : DeviceBase(adapter(id, type, features)), lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
 
   /// Sets what each step does first, on the thread that makes it; an error fails the step. Set before the device is used.
   void set_script(Script script) { script_ = std::move(script); }
@@ -47,6 +49,21 @@ class ScriptedDevice final : public device::DeviceBase {
     });
   }
   void lose() { is_lost_ = true; }
+  /// Keeps submissions in flight, from now on until `complete`.
+  void hold() {
+    const std::lock_guard lock(held_mutex_);
+    holds_ = true;
+  }
+  /// Completes all submissions, and later ones at once.
+  void complete() {
+    decltype(held_) held;
+    {
+      const std::lock_guard lock(held_mutex_);
+      holds_ = false;
+      held.swap(held_);
+    }
+    for (const auto& [timeline, value] : held) (void)timeline->reach(value);
+  }
   /// Returns how often a step was made.
   int count(Step step) const { return counts_[static_cast<std::size_t>(step)]; }
   int steps_made() const {
@@ -56,6 +73,8 @@ class ScriptedDevice final : public device::DeviceBase {
   }
   int buffers_alive() const { return buffers_alive_; }
   int lanes_alive() const { return lanes_alive_; }
+  /// Returns how many lanes were destroyed with work in flight.
+  int lanes_cut_off() const { return lanes_cut_off_; }
 
   std::span<const std::string_view> languages() const noexcept override {
     static constexpr std::array<std::string_view, 1> host = {"host"};
@@ -118,6 +137,7 @@ class ScriptedDevice final : public device::DeviceBase {
       ++device_.lanes_alive_;
     }
     ~Lane() override {
+      device_.lanes_cut_off_ += reached_->reached() < last_;
       reached_->fail(Error(Errc::closed, "A lane of a scripted device has ended."));
       --device_.lanes_alive_;
     }
@@ -126,17 +146,19 @@ class ScriptedDevice final : public device::DeviceBase {
       for (const device::Command& command : submission.recording->commands())
         run(command, submission.recording->operands(command), submission.stop);
       pending_ = submission.recording;
-      if (auto moved = reached_->reach(++last_); !moved) return std::move(moved).error();
+      if (device_.held(reached_, ++last_)) return last_;
+      if (auto moved = reached_->reach(last_); !moved) return std::move(moved).error();
       return last_;
     }
     Result<void> wait(std::uint64_t value, Instant until) override {
       if (auto failed = device_.make(Step::wait)) return *failed;
+      if (auto done = reached_->wait(value, until); !done) return done;
       if (pending_)
         for (const device::Command& command : pending_->commands())
           if (command.kind == device::Command::Kind::download)
             move(command.target, start_of(pending_->operands(command)[0]), command.host_bytes.count);
       pending_.reset();
-      return reached_->wait(value, until);
+      return {};
     }
     void abandon() noexcept override { pending_.reset(); }
     const std::shared_ptr<device::Timeline>& timeline() const noexcept override { return timeline_; }
@@ -173,7 +195,7 @@ class ScriptedDevice final : public device::DeviceBase {
     std::uint64_t last_ = 0;
   };
 
-  static AdapterInfo adapter(const std::string& id, AdapterType type) {
+  static AdapterInfo adapter(const std::string& id, AdapterType type, Features features) {
     constexpr std::uint64_t any = ~std::uint64_t{0};
     AdapterInfo info;
     info.id = id;
@@ -190,6 +212,7 @@ class ScriptedDevice final : public device::DeviceBase {
                    .bound_buffers = ~std::uint32_t{0},
                    .offset_alignment = 1,
                    .subgroup_size = 1};
+    info.features = features;
     info.usable = true;
     return info;
   }
@@ -200,11 +223,21 @@ class ScriptedDevice final : public device::DeviceBase {
     return script_ ? script_(step) : std::nullopt;
   }
 
+  /// Returns whether `value` is held. It is reached in `complete` then.
+  bool held(const std::shared_ptr<device::HostTimeline>& timeline, std::uint64_t value) {
+    const std::lock_guard lock(held_mutex_);
+    if (holds_) held_.emplace_back(timeline, value);
+    return holds_;
+  }
+
   Script script_;
   const Error lost_;
   std::atomic<bool> is_lost_{false};
   std::array<std::atomic<int>, steps.size()> counts_{};
-  std::atomic<int> buffers_alive_{0}, lanes_alive_{0};
+  std::atomic<int> buffers_alive_{0}, lanes_alive_{0}, lanes_cut_off_{0};
+  std::mutex held_mutex_;
+  std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held_;
+  bool holds_ = false;
 };
 
 }  // namespace wye::test
