@@ -146,7 +146,10 @@ Result<void> Lane::wait(Instant until, const StopToken& stop) {
   if (last_ != 0) {
     auto waited = base_->wait(last_, until);
     if (!waited && waited.error() == Errc::timed_out) return waited;
-    if (!waited) fail(waited.error());
+    if (waited)
+      waited_ = last_;
+    else
+      fail(waited.error());
   }
   if (waits_.empty()) {  // otherwise no submission has made these waits yet
     for (const TimelinePoint& point : foreign_waits_)
@@ -159,10 +162,28 @@ Result<void> Lane::wait(Instant until, const StopToken& stop) {
   return {};
 }
 
+void Lane::discard() noexcept {
+  if (open_) open_->clear();
+  waits_.clear();
+  foreign_waits_.clear();
+  if (waited_ == last_) return;
+  base_->abandon();
+  if (!idle()) return;
+  try {  // releases the buffers of completed submissions
+    if (base_->wait(last_, Instant::min())) waited_ = last_;
+    collect();
+  } catch (const std::bad_alloc&) {  // then the next submission releases them
+  }
+}
+
 bool Lane::idle(Instant until) noexcept {
   if (last_ == 0 || base_->timeline()->reached() >= last_) return true;
-  const auto now = base_->timeline()->wait(last_, until);
-  return now || now.error() != Errc::timed_out;  // a failed timeline has no work in flight
+  try {
+    const auto now = base_->timeline()->wait(last_, until);
+    return now || now.error() != Errc::timed_out;  // a failed timeline has no work in flight
+  } catch (const std::bad_alloc&) {
+    return false;  // the memory was for the error of a value that is not reached
+  }
 }
 
 }  // namespace device

@@ -57,7 +57,9 @@ class Lane {
   /// Returns whether all submissions have completed. Waits for that until `until`; by default it does not wait.
   bool idle(Instant until = Instant::min()) noexcept;
   const std::shared_ptr<Timeline>& timeline() const noexcept { return base_->timeline(); }
-  void abandon() noexcept { base_->abandon(); }  ///< pending downloads are no longer written
+  /// Drops all that its user has left behind: commands and waits that were not submitted, and downloads that no successful
+  /// `wait` followed. Work in flight continues. Buffers of completed submissions are released.
+  void discard() noexcept;
 
   const std::optional<Error>& failure() const noexcept { return failure_; }
   const std::shared_ptr<DeviceBase>& device() const noexcept { return base_->device(); }
@@ -79,6 +81,7 @@ class Lane {
   std::vector<TimelinePoint> waits_;
   std::vector<TimelinePoint> foreign_waits_;  // points that other devices signal, since the last wait
   std::uint64_t last_ = 0;                    // value of the last submission
+  std::uint64_t waited_ = 0;                  // value of the last submission at the last successful wait
   std::optional<Error> failure_;
   const Error no_memory_{Errc::out_of_memory,
                          "The host has no memory left for a submission."};  // constructed in advance

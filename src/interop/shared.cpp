@@ -159,7 +159,7 @@ Result<void> copy(SharedState& state, Lease& from, Lease& to, const Buffer& sour
   state.copy.resize(source.bytes().count);
   base::state_of(from)->lane().download(whole_source, state.copy);
   if (auto done = from.wait(deadline); !done) {
-    base::state_of(from)->lane().abandon();  // later commands do not write to `copy`
+    base::state_of(from)->lane().discard();  // later commands do not write to `copy`
     return done;
   }
   lane.upload(state.copy, whole_target);

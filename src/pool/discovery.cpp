@@ -77,9 +77,10 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
   std::vector<device::Discovered> found;
   for (const std::string& name : backends)
     if (!device::find_backend(name)) return Error(Errc::not_found, absent(name).reason);
-  const std::vector<std::string_view> order =
-      backends.empty() ? device::backend_order(device::BackendKind::gpu)
-                       : std::vector<std::string_view>(backends.begin(), backends.end());
+  std::vector<std::string_view> order;
+  if (backends.empty()) order = device::backend_order(device::BackendKind::gpu);
+  for (const std::string& name : backends)  // a repeated name would open its devices twice
+    if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
   for (const std::string_view name : order) {
     // A backend that this build leaves out is listed with its reason.
     const device::BackendEntry* const entry = device::find_backend(name);

@@ -17,6 +17,16 @@ device::BufferRange range_of(const Buffer& buffer, Bytes offset, Bytes size) {
   return {base::state_of(buffer), offset, size};
 }
 
+/// Calls `command` with the lane of `state`. Without memory of the host the lane fails.
+template <class Command>
+void on_lane(pool::LeaseState& state, Command command) {
+  try {
+    command(state.lane());
+  } catch (const std::bad_alloc&) {
+    state.lane().fail(state.pool->no_memory());
+  }
+}
+
 }  // namespace
 
 void Lease::End::operator()(pool::LeaseState* state) const noexcept {
@@ -37,20 +47,24 @@ Result<Buffer> Lease::allocate(std::uint64_t count, ElementType element, std::ui
 }
 
 void Lease::upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset) {
-  state_->lane().upload(source, range_of(target, offset, Bytes{source.size()}));
-  state_->lane().submit();  // the caller may change the source when this returns
+  on_lane(*state_, [&](device::Lane& lane) {
+    lane.upload(source, range_of(target, offset, Bytes{source.size()}));
+    lane.submit();  // the caller may change the source when this returns
+  });
 }
 
 void Lease::download_bytes(const Buffer& source, std::span<std::byte> target, Bytes offset) {
-  state_->lane().download(range_of(source, offset, Bytes{target.size()}), target);
+  on_lane(*state_,
+          [&](device::Lane& lane) { lane.download(range_of(source, offset, Bytes{target.size()}), target); });
 }
 
 void Lease::copy(const Buffer& source, const Buffer& target, Bytes bytes) {
-  state_->lane().copy(range_of(source, {}, bytes), range_of(target, {}, bytes));
+  on_lane(*state_,
+          [&](device::Lane& lane) { lane.copy(range_of(source, {}, bytes), range_of(target, {}, bytes)); });
 }
 
 void Lease::fill(const Buffer& target, std::uint32_t pattern) {
-  state_->lane().fill(range_of(target, {}, target.bytes()), pattern);
+  on_lane(*state_, [&](device::Lane& lane) { lane.fill(range_of(target, {}, target.bytes()), pattern); });
 }
 
 void Lease::dispatch(const Executable& executable, const Arguments& arguments) {
@@ -59,31 +73,47 @@ void Lease::dispatch(const Executable& executable, const Arguments& arguments) {
 
 void Lease::dispatch(const Executable& executable, const Arguments& arguments, Extent3 items) {
   state_->context->dispatches.fetch_add(1, std::memory_order_relaxed);
-  state_->lane().dispatch(base::state_of(executable), arguments, items);
+  on_lane(*state_, [&](device::Lane& lane) { lane.dispatch(base::state_of(executable), arguments, items); });
 }
 
-void Lease::submit() { state_->lane().submit(); }
+void Lease::submit() {
+  on_lane(*state_, [](device::Lane& lane) { lane.submit(); });
+}
 
 void Lease::submit(Sequence& sequence) {
   state_->context->dispatches.fetch_add(sequence.size(), std::memory_order_relaxed);
-  state_->lane().submit(*base::state_of(sequence));
+  on_lane(*state_, [&](device::Lane& lane) { lane.submit(*base::state_of(sequence)); });
 }
 
 SyncPoint Lease::point() {
-  device::TimelinePoint point = state_->lane().submit();
+  submit();
+  device::TimelinePoint point = state_->lane().submit();  // nothing is left to submit
   return SyncPoint(std::move(point.timeline), point.value);
 }
 
 void Lease::wait_for(const SyncPoint& point) {
-  if (base::state_of(point)) state_->lane().wait_for({base::state_of(point), base::value_of(point)});
+  if (!base::state_of(point)) return;
+  on_lane(*state_, [&](device::Lane& lane) {
+    lane.wait_for({base::state_of(point), base::value_of(point)});
+  });
 }
 
 void Lease::signal(const SyncPoint& point) {
-  state_->lane().signal({base::state_of(point), base::value_of(point)});
+  on_lane(*state_, [&](device::Lane& lane) { lane.signal({base::state_of(point), base::value_of(point)}); });
 }
 
 Result<void> Lease::wait(Deadline deadline) {
-  return state_->lane().wait(base::parked_until(state_->pool->clock(), deadline.at(state_->pool->clock())));
+  const Clock& clock = state_->pool->clock();
+  const Instant until = base::parked_until(clock, deadline.at(clock));
+  device::Lane& lane = state_->lane();
+  try {
+    return lane.wait(until);
+  } catch (const std::bad_alloc&) {
+    lane.fail(state_->pool->no_memory());
+    (void)lane.idle(until);
+    lane.discard();  // the caller may free the targets of its downloads
+    return state_->pool->no_memory();
+  }
 }
 
 Result<ContextPool> ContextPool::open(PoolOptions options, Version header) {

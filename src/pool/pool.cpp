@@ -188,8 +188,8 @@ Result<Lease> Pool::lease_any(const Wanted& wanted, Instant until, bool closed_t
 Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool closed_too) {
   std::vector<std::size_t> refusing;  // devices that refused a lane in this call
   std::optional<Error> refusal;
+  Waiter waiter(wanted);
   for (;;) {
-    Waiter waiter(wanted);
     std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
     {
       base::Lock lock = base::lock_soon(mutex_);
@@ -208,15 +208,17 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool c
         };
         const Instant start = clock_->now();
         if (until <= start) return busy(Duration::zero(), until != Instant::min());
-        waiters_.push_back(&waiter);
+        queue(waiter);
         (void)base::seen_before_parking(
             lock, [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
-        waiter.answered.wait(lock, base::parked_until(*clock_, until),
-                             [&] { return waiter.given || (closed_ && !closed_too); });
+        waiter.answered.wait(lock, base::parked_until(*clock_, until), [&] {
+          return waiter.given || (closed_ && !closed_too) || !has_candidate(wanted);
+        });
         if (!waiter.given) {
           waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
           if (closed_ && !closed_too)
             return Error(Errc::closed, "The context pool was closed during the wait for a lease.");
+          if (!has_candidate(wanted)) return no_candidate(wanted);
           ++timeouts_;
           return busy(until - start, true);
         }
@@ -231,6 +233,14 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool c
     refusing.push_back(context.device);
     refusal = std::move(created).error();
   }
+}
+
+void Pool::queue(Waiter& waiter) {
+  // A waiter whose context got no lane waits again, and keeps its place.
+  if (waiter.arrival == 0) waiter.arrival = ++arrivals_;
+  const auto later = std::find_if(waiters_.begin(), waiters_.end(),
+                                  [&](const Waiter* w) { return w->arrival > waiter.arrival; });
+  waiters_.insert(later, &waiter);
 }
 
 Context* Pool::take_idle(const Wanted& wanted, const std::vector<std::size_t>& refusing) {
@@ -262,9 +272,12 @@ bool Pool::any_has_lane(std::size_t device) const {
 
 void Pool::start_lease(Context& context) {
   context.leased = true;
-  context.since = context.last_used_at = clock_->now();
-  context.last_used = ++tick_;
-  ++leases_;
+  context.since = clock_->now();
+  if (context.has_lane) count_lease(context);
+}
+
+void Pool::count_lease(Context& context) {
+  context.last_used = ++leases_;
   if (last_leased_ != &context) ++switches_;
   last_leased_ = &context;
 }
@@ -279,16 +292,17 @@ Result<void> Pool::open_lane(Context& context) {
   context.lane = *std::move(lane);
   const base::Lock lock = base::lock_soon(mutex_);
   context.has_lane = true;
+  count_lease(context);
   return {};
 }
 
 void Pool::give_back(Context& context) noexcept {
   if (origin_.is_inherited()) return;
   std::unique_ptr<device::Lane> retired;
+  if (context.lane) context.lane->discard();  // the next user of the lane must not run or write any of it
   // A failed lane returns its failure for ever, and a lane with work in flight is not idle. The next lease
   // gets a new lane.
   if (context.lane && (context.lane->failure() || !context.lane->idle())) retired = std::move(context.lane);
-  if (retired) retired->abandon();
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   {
     base::Lock lock = base::lock_soon(mutex_);
@@ -307,13 +321,16 @@ void Pool::give_back(Context& context) noexcept {
     // If the device refused this context a lane, a waiter gets it only if there is no other context to wait
     // for.
     const bool idles = std::exchange(context.refused, false) && any_has_lane(context.device);
-    auto waiter = std::find_if(waiters_.begin(), waiters_.end(),
-                               [&](const Waiter* w) { return !idles && is_able(context.device, w->wanted); });
+    auto waiter = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
+      return !idles && is_candidate(context.device, w->wanted);
+    });
     if (waiter != waiters_.end()) {
       start_lease(context);
       (*waiter)->given = &context;
       (*waiter)->answered.wake_one();  // under the lock: the waiter's thread destroys it
       waiters_.erase(waiter);
+    } else if (base::state_of(devices_[context.device])->lost()) {
+      wake_all();  // waiters without another device
     }
   }
 }
@@ -360,7 +377,7 @@ std::vector<ContextInfo> Pool::contexts_locked() const {
                       .device = info.id,
                       .backend = info.backend,
                       .active = context->leased,
-                      .last_used = now - context->last_used_at,
+                      .last_used = now - context->since,
                       .bytes = context->account->held(),
                       .kernels = context->dispatches.load(std::memory_order_relaxed)});
     }
@@ -372,7 +389,8 @@ PoolMetrics Pool::metrics_locked() const {
   PoolMetrics metrics;
   for (const auto& of_device : contexts_) {
     for (const auto& context : of_device) {
-      metrics.contexts += context->last_used != 0;
+      if (context->last_used == 0) continue;
+      ++metrics.contexts;
       metrics.active += context->leased;
     }
   }
@@ -392,6 +410,10 @@ void Pool::close() {
   if (origin_.is_inherited()) return;
   base::Lock lock = base::lock_soon(mutex_);
   closed_ = true;
+  wake_all();
+}
+
+void Pool::wake_all() noexcept {
   for (Waiter* const waiter : waiters_) waiter->answered.wake_one();
 }
 

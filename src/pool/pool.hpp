@@ -49,14 +49,13 @@ struct Context {
   bool leased = false;
   bool has_lane = false;        ///< changed under the pool's mutex
   bool refused = false;         ///< the device refused a lane for the current lease
-  Instant since{};              ///< start of the current lease
-  std::uint64_t last_used = 0;  ///< tick of the last lease; 0: never
-  Instant last_used_at{};
-  std::string work;  ///< the job that failed on the lane, for the error of `Pool::close`
+  Instant since{};              ///< start of the last lease
+  std::uint64_t last_used = 0;  ///< number of the last lease; 0: never leased with a lane
+  std::string work;             ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
 };
 
-/// Threads: thread-safe. No driver is called while the mutex is held.
+/// Threads: thread-safe. While the mutex is held, a driver is called only to ask whether an unfinished lane has completed.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   static Result<std::shared_ptr<Pool>> open(PoolOptions options);
@@ -71,6 +70,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const base::Origin& origin() const noexcept { return origin_; }
   Duration lease_timeout() const noexcept { return options_.lease_timeout; }
   std::uint32_t lanes_per_device() const noexcept { return options_.lanes_per_device; }
+  /// Returns the error of a lease without memory of the host. It was constructed in advance.
+  const Error& no_memory() const noexcept { return no_memory_; }
 
   /// Leases a context, waiting until `until`; `Instant::min()` does not wait.
   Result<Lease> lease(const LeaseRequest& request, Instant until);
@@ -114,6 +115,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   struct Waiter {
     explicit Waiter(const Wanted& of) : wanted(of) {}
     const Wanted& wanted;
+    std::uint64_t arrival = 0;             ///< order of the waiters; 0: it has not waited yet
     std::atomic<Context*> given{nullptr};  ///< changed under the mutex
     base::Gate answered;
   };
@@ -141,7 +143,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Returns whether a candidate has a lane, leased or not.
   bool any_has_lane(const Wanted& wanted) const;
   bool any_has_lane(std::size_t device) const;
+  /// Adds `waiter` in order of arrival.
+  void queue(Waiter& waiter);
   void start_lease(Context& context);
+  /// Counts a lease of a context that has a lane.
+  void count_lease(Context& context);
+  /// Lets every waiter check its conditions.
+  void wake_all() noexcept;
   /// Creates the lane of a leased context that has none.
   Result<void> open_lane(Context& context);
   Error no_context_free(const Wanted& wanted, Duration waited, bool waits) const;
@@ -160,13 +168,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::deque<Waiter*> waiters_;                                  // first come, first served
   std::vector<Unfinished> unfinished_;
   Context* last_leased_ = nullptr;
-  std::uint64_t tick_ = 0;
+  std::uint64_t arrivals_ = 0;
   std::uint64_t leases_ = 0;
   std::uint64_t switches_ = 0;
   std::uint64_t timeouts_ = 0;
   bool closed_ = false;
   bool has_abandoned_ = false;
-  const Error no_memory_{Errc::out_of_memory, "The host has no memory to lease a context."};
+  const Error no_memory_{Errc::out_of_memory, "The host has no memory left for a lease."};
   const Error close_timed_out_{
       Errc::timed_out, "Work was still in flight when the deadline of closing passed, and is abandoned."};
 };

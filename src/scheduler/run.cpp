@@ -398,7 +398,7 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
     if (!has_returned) {
       if (auto ok = record_steps(record, steps, stop); !ok) result = std::move(ok).error();
     } else if (record.state == State::abandoned) {
-      record.attempt->lane().abandon();  // the caller may have freed its memory since
+      record.attempt->lane().discard();  // the caller may have freed its memory since
     }
     if (result)
       result = await_device(record, stop, has_returned,

@@ -134,10 +134,25 @@ TEST_CASE("a lane with a failure still waits for its work in flight", "[device]"
   CHECK(f.lane.wait(Instant::max()).error() == Errc::io);
 }
 
-TEST_CASE("a lane abandons downloads on request", "[device]") {
+TEST_CASE("a lane discards what its user has left behind, and keeps its work in flight", "[device]") {
   LaneFixture f;
-  f.lane.abandon();
+  f.lane.fill(range(f.buffer), 1);
+  f.lane.discard();
+  CHECK(f.base->abandoned == 0);  // nothing was submitted
+  f.lane.submit();
+  CHECK(f.base->given.empty());
+  f.lane.fill(range(f.buffer), 2);
+  f.lane.submit();
+  f.lane.wait_for({f.base->timeline(), 1});
+  f.lane.discard();
   CHECK(f.base->abandoned == 1);
+  CHECK_FALSE(f.lane.idle());
+  f.lane.fill(range(f.buffer), 3);
+  CHECK(f.lane.wait(Instant::max()));
+  REQUIRE(f.base->given.size() == 2);
+  CHECK(f.base->given[1].waits.empty());
+  f.lane.discard();
+  CHECK(f.base->abandoned == 1);  // a successful wait has written all downloads
 }
 
 }  // namespace wye::test

@@ -16,35 +16,17 @@
 
 #include "support/catch.hpp"
 #include "support/scripted_pool.hpp"
+#include "waiting.hpp"
 
 using namespace wye;
 using namespace wye::literals;
 using namespace std::chrono_literals;
+using test::await_waiter;
+using test::CountingClock;
 using test::pool_of;
 using test::Scripted;
 using test::scripted;
 using Step = test::ScriptedDevice::Step;
-
-namespace {
-
-/// A clock that counts its readings. A lease that has to wait reads it for its deadline, and then under the pool's lock,
-/// under which it is queued.
-class CountingClock final : public Clock {
- public:
-  Instant now() const noexcept override {
-    ++readings;
-    return Clock::steady().now();
-  }
-  mutable std::atomic<int> readings{0};
-};
-
-/// Waits until a thread that began to lease after `before` readings of the clock is queued in `pool`.
-void await_waiter(const ContextPool& pool, const CountingClock& clock, int before) {
-  while (clock.readings < before + 2) std::this_thread::yield();
-  (void)pool.metrics();  // takes the lock that the waiter held while it read the clock
-}
-
-}  // namespace
 
 TEST_CASE("a pool makes a lane when one is first needed, and at most lanes_per_device", "[pool]") {
   for (const std::uint32_t most : {1u, 2u, 5u}) {

@@ -3,10 +3,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/internals.hpp"
 #include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 #include "support/catch.hpp"
@@ -103,6 +108,164 @@ TEST_CASE("a device that makes no lane leaves the lease to the next one", "[pool
   const auto fresh = open({.lanes_per_device = 1}, {a, b});
   CHECK(fresh->lease({}, Instant::min()).error() == Errc::out_of_memory);
   CHECK(fresh->metrics_locked().active == 0);
+}
+
+TEST_CASE("an allocation of a context is counted on every level above it", "[pool]") {
+  const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_GiB, 31);
+  const auto same_card = std::make_shared<test::MemoryDevice>("vulkan:0", 1_GiB, 31);
+  const auto pool = open({.lanes_per_device = 2}, {card, same_card});
+  Lease a = pool->lease({.on = "cuda"}, Instant::min()).value(),
+        b = pool->lease({.on = "cuda"}, Instant::min()).value(),
+        c = pool->lease({.on = "vulkan"}, Instant::min()).value();
+  const auto account_of = [](const Lease& lease) { return base::state_of(lease)->context->account; };
+  const auto runtime = pool->account_on(*card), silicon = card->silicon()->account();
+  for (const Lease* lease : {&a, &b, &c}) {
+    CHECK(account_of(*lease)->level() == device::AccountLevel::context);
+    CHECK(account_of(*lease)->parent() == runtime);
+  }
+  CHECK(runtime->level() == device::AccountLevel::runtime);
+  CHECK(runtime->parent() == silicon);
+  const auto tag =
+      std::make_shared<device::MemoryAccount>("weights", 1_MiB, device::AccountLevel::tag, account_of(a));
+  std::vector<Buffer> buffers;
+  buffers.push_back(a.buffer<std::byte>(1).value());
+  buffers.push_back(b.buffer<std::byte>(20).value());
+  buffers.push_back(c.buffer<std::byte>(300).value());
+  buffers.push_back(Device(card).buffer<std::byte>(4000).value());
+  auto tagged = card->create_buffer({.bytes = 50'000_B, .account = tag}).value();
+  const auto held = [&] {
+    return std::vector<std::uint64_t>{tag->held().count,           account_of(a)->held().count,
+                                      account_of(b)->held().count, account_of(c)->held().count,
+                                      runtime->held().count,       silicon->held().count};
+  };
+  CHECK(held() == std::vector<std::uint64_t>{50'000, 50'001, 20, 300, 50'321, 54'321});
+  CHECK(pool->metrics_locked().bytes == 50'321_B);
+  tagged.reset();
+  CHECK(held() == std::vector<std::uint64_t>{0, 1, 20, 300, 321, 4321});
+  buffers.clear();
+  CHECK(held() == std::vector<std::uint64_t>(6, 0));
+}
+
+TEST_CASE("a context can be filled to its last byte, and freed memory is available again", "[pool]") {
+  const auto card = std::make_shared<test::MemoryDevice>("scripted:0");
+  const auto pool = open({.lanes_per_device = 1, .lane_memory = 1000_B}, {card});
+  Lease lease = pool->lease({}, Instant::min()).value();
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 10; ++i) buffers.push_back(lease.buffer<std::byte>(100).value());
+  CHECK(lease.buffer<std::byte>(1).error() == Errc::over_budget);
+  CHECK(lease.buffer<std::byte>(0));
+  buffers.pop_back();
+  CHECK(lease.buffer<std::byte>(101).error().sentence().find("(900 bytes held of 1000 bytes)") !=
+        std::string::npos);
+  CHECK(lease.buffer<std::byte>(100));
+  CHECK(lease.buffer<std::uint64_t>(~0ull).error() == Errc::invalid_argument);  // the size overflows
+}
+
+TEST_CASE("a buffer that outlives its lease is charged to its context until it is freed", "[pool]") {
+  const auto card = std::make_shared<test::MemoryDevice>("scripted:0");
+  auto pool = open({.lanes_per_device = 1, .lane_memory = 1000_B}, {card});
+  std::optional<Buffer> kept = pool->lease({}, Instant::min())->buffer<std::byte>(700).value();
+  {
+    Lease next = pool->lease({}, Instant::min()).value();
+    CHECK(next.buffer<std::byte>(301).error() == Errc::over_budget);
+    CHECK(next.buffer<std::byte>(300));
+  }
+  Buffer copy = *kept;
+  kept.reset();
+  CHECK(pool->metrics_locked().bytes == 700_B);  // the copy holds it
+  pool.reset();
+  CHECK(card->memory().in_use == 700_B);
+  copy = Buffer();
+  CHECK(card->memory().in_use == 0_B);
+}
+
+TEST_CASE("memory that the application takes from a device counts for no context", "[pool]") {
+  const auto card = std::make_shared<test::MemoryDevice>("scripted:0");
+  const auto pool = open({.lanes_per_device = 1, .lane_memory = 1000_B}, {card});
+  Lease lease = pool->lease({}, Instant::min()).value();
+  const Buffer buffer = lease.device().buffer<std::byte>(5000).value();
+  CHECK(pool->metrics_locked().bytes == 0_B);
+  CHECK(card->memory().in_use == 5000_B);
+  CHECK(lease.buffer<std::byte>(1000));
+}
+
+namespace {
+
+/// Runs `work` when an allocation needs memory, and gives `gives` back.
+class WorkingReclaimable final : public device::Reclaimable {
+ public:
+  explicit WorkingReclaimable(std::function<Bytes(Bytes)> work) : work_(std::move(work)) {}
+  Bytes reclaim(const device::DeviceBase&, Bytes wanted) override { return work_(wanted); }
+
+ private:
+  std::function<Bytes(Bytes)> work_;
+};
+
+}  // namespace
+
+TEST_CASE("owners of idle memory are asked in order, on the thread that allocates, for the rest", "[pool]") {
+  const auto card = std::make_shared<test::MemoryDevice>("scripted:0");
+  const auto pool = open({.lanes_per_device = 1}, {card});
+  Lease lease = pool->lease({}, Instant::min()).value();
+  std::vector<std::pair<int, Bytes>> asked;
+  int elsewhere = 0;
+  std::vector<std::shared_ptr<WorkingReclaimable>> owners;
+  for (int i = 0; i < 4; ++i) {
+    const auto owner = owners.emplace_back(
+        std::make_shared<WorkingReclaimable>([&, i, thread = std::this_thread::get_id()](Bytes wanted) {
+          elsewhere += std::this_thread::get_id() != thread;
+          asked.emplace_back(i, wanted);
+          return Bytes{std::uint64_t{300} * static_cast<std::uint64_t>(i + 1)};
+        }));
+    card->add_reclaimable(owner);
+  }
+  card->refuse_buffers = 1;
+  CHECK(lease.buffer<std::byte>(1000));
+  CHECK(asked == std::vector<std::pair<int, Bytes>>{{0, 1000_B}, {1, 700_B}, {2, 100_B}});
+  CHECK(elsewhere == 0);
+  asked.clear();
+  owners.erase(owners.begin());  // it ended
+  card->refuse_buffers = 1;
+  CHECK(lease.buffer<std::byte>(500));
+  CHECK(asked == std::vector<std::pair<int, Bytes>>{{1, 500_B}});
+}
+
+TEST_CASE("an owner of idle memory may use the pool while it gives memory back", "[pool]") {
+  const auto card = std::make_shared<test::MemoryDevice>("scripted:0");
+  const auto pool = open({.lanes_per_device = 2}, {card});
+  Lease lease = pool->lease({}, Instant::min()).value();
+  std::optional<Lease> idle = pool->lease({}, Instant::min()).value();
+  std::optional<Buffer> spare = idle->buffer<std::byte>(800).value();
+  const auto owner = std::make_shared<WorkingReclaimable>([&](Bytes) {
+    CHECK(pool->metrics_locked().bytes == 800_B);
+    CHECK(pool->lease({}, Instant::min()).error() == Errc::unavailable);
+    spare.reset();
+    idle.reset();
+    CHECK(pool->lease({}, Instant::min())->buffer<std::byte>(10));
+    return 800_B;
+  });
+  card->add_reclaimable(owner);
+  card->refuse_buffers = 1;
+  CHECK(lease.buffer<std::byte>(400));
+  CHECK(pool->metrics_locked().active == 1);
+  CHECK(pool->metrics_locked().bytes == 0_B);
+}
+
+TEST_CASE("if no memory can be given back, an allocation fails with the device's error, uncharged",
+          "[pool]") {
+  const auto card = std::make_shared<test::MemoryDevice>("scripted:0");
+  const auto pool = open({.lanes_per_device = 1}, {card});
+  Lease lease = pool->lease({}, Instant::min()).value();
+  const auto nothing = std::make_shared<WorkingReclaimable>([](Bytes) { return 0_B; });
+  card->add_reclaimable(nothing);
+  card->refuse_buffers = 1;
+  const auto none = lease.buffer<std::byte>(100);
+  CHECK(none.error() == Errc::out_of_memory);
+  CHECK(none.error().sentence() == "The script has no memory now.");
+  CHECK(pool->metrics_locked().bytes == 0_B);
+  CHECK(card->memory().in_use == 0_B);
+  CHECK(lease.buffer<std::byte>(100));  // the lease has not failed
+  CHECK(lease.wait());
 }
 
 TEST_CASE("eight threads lease and allocate while devices refuse; bytes and leases balance", "[pool]") {

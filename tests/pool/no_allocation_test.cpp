@@ -1,15 +1,24 @@
 // Leases in a process that counts its allocations, and fails them.
 #include <wye/pool/context_pool.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
+#include "all_devices.hpp"
 #include "base/internals.hpp"
+#include "device/timeline.hpp"
 #include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 #include "support/catch.hpp"
 #include "support/device/memory_device.hpp"
 #include "support/failing_new.hpp"
+#include "support/scripted_pool.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -93,4 +102,167 @@ TEST_CASE("whichever allocation of a lease fails, it is an error, and the pool i
     CHECK(failures > 0);
     CHECK(failures < 199);
   }
+}
+
+TEST_CASE("a lease of an idle context allocates nothing on any device", "[pool]") {
+  ContextPool pool = test::all_devices();
+  for (const Device& device : pool.devices()) {
+    CAPTURE(device.id());
+    const LeaseRequest request{.on = device.id()};
+    const Buffer buffer = device.buffer<float>(1000).value();
+    {  // creates both lanes, and uses them
+      auto a = pool.lease(request).value(), b = pool.lease(request).value();
+      for (Lease* lease : {&a, &b}) {
+        lease->fill(buffer, 0);
+        CHECK(lease->wait());
+      }
+    }
+    bool is_leased = true;
+    CHECK(count([&] {
+            for (int i = 0; i < 10; ++i) is_leased &= pool.lease(request).has_value();
+            for (int i = 0; i < 10; ++i) is_leased &= pool.try_lease(request).has_value();
+          }) == 0);
+    CHECK(is_leased);
+  }
+}
+
+TEST_CASE("the metrics of a pool are read without an allocation", "[pool]") {
+  ContextPool pool = ContextPool::open({.backends = {"cpu", "null"}}).value();
+  const auto lease = pool.lease();
+  CHECK(count([&] { CHECK(pool.metrics().active == 1); }) <= count([&] { CHECK(true); }));
+}
+
+namespace {
+
+/// Calls `life(n)` with allocation number `n` of this thread failing, and then without memory from that allocation on.
+/// `life` returns whether an allocation failed.
+template <class Life>
+void at_every_allocation(Life life) {
+  for (const test::Failing failing : {test::Failing::one, test::Failing::all_of_thread}) {
+    long n = 0;
+    for (; n < 5000; ++n) {
+      INFO("allocation " << n << (failing == test::Failing::one ? "" : " and all that follow"));
+      if (!life(n, failing)) break;
+    }
+    CHECK(n > 0);
+    CHECK(n < 5000);
+  }
+}
+
+/// Ends the failures. Returns whether there was one.
+bool one_failed() {
+  test::fail_no_allocations();
+  return test::failed_allocations() > 0;
+}
+
+}  // namespace
+
+TEST_CASE("whichever allocation of opening a pool fails, it is an error, and the next pool opens", "[pool]") {
+  long n = 0;
+  for (bool failed = true; failed; ++n) {
+    INFO("allocation " << n);
+    PoolOptions options{.backends = {"null", "cpu"}, .lanes_per_device = 2};
+    test::fail_allocations(n, test::Failing::one);
+    std::optional<Result<ContextPool>> pool = ContextPool::open(std::move(options));
+    failed = one_failed();
+    // A device that cannot be opened is left out, with its reason.
+    if (!*pool) CHECK((pool->error() == Errc::out_of_memory || pool->error() == Errc::unavailable));
+    if (!failed) CHECK((*pool)->devices().size() == 2);
+    if (*pool) CHECK((*pool)->lease());
+    REQUIRE(n < 5000);
+  }
+  CHECK(n > 1);
+  CHECK(ContextPool::open({.backends = {"null", "cpu"}})->devices().size() == 2);
+}
+
+TEST_CASE("whichever allocation of a lease's commands fails, the lease fails with out_of_memory", "[pool]") {
+  const std::string on = GENERATE("cpu", "null");
+  CAPTURE(on);
+  ContextPool pool = ContextPool::open({.backends = {on}, .lanes_per_device = 1}).value();
+  const Buffer from = pool.devices()[0].buffer<std::uint32_t>(100).value(),
+               to = pool.devices()[0].buffer<std::uint32_t>(100).value();
+  const std::vector<std::uint32_t> values(100, 3);
+  at_every_allocation([&](long n, test::Failing failing) {
+    {
+      Sequence sequence(pool.devices()[0]);
+      sequence.fill(to, 0);
+      std::vector<std::uint32_t> out(100);
+      Lease lease = pool.lease().value();
+      base::state_of(lease)->lane().fail(Error(Errc::internal, "The next lease has a new lane."));
+      { const Lease ends = std::move(lease); }
+      lease = pool.lease().value();
+      test::fail_allocations(n, failing);
+      lease.upload(values, from);
+      lease.submit(sequence);
+      lease.copy(from, to, from.bytes());
+      const SyncPoint point = lease.point();
+      lease.wait_for(point);
+      lease.download(to, out);
+      Result<void> done = lease.wait();
+      const bool failed = one_failed();
+      if (done && on == "cpu") CHECK(out == values);
+      if (!done) CHECK(done.error() == Errc::out_of_memory);
+      if (!done) CHECK(lease.wait().error() == Errc::out_of_memory);  // it stays
+      CHECK((done || failed));
+      if (!failed) return false;
+    }
+    CHECK(pool.lease()->wait());
+    CHECK(pool.metrics().active == 0);
+    return true;
+  });
+}
+
+TEST_CASE("a lease with work in flight ends without memory, and its lane completes its work", "[pool]") {
+  ContextPool pool = ContextPool::open({.backends = {"cpu"}, .lanes_per_device = 1}).value();
+  const Device device = pool.devices()[0];
+  const Buffer buffer = device.buffer<std::uint32_t>(4).value();
+  long n = 0;
+  for (bool failed = true; failed; ++n) {
+    INFO("allocation " << n);
+    const auto gate = base::state_of(device)->create_timeline().value();
+    std::optional<Lease> lease = pool.lease().value();
+    lease->wait_for(SyncPoint(gate, 1));
+    lease->fill(buffer, 7);
+    const SyncPoint filled = lease->point();
+    std::atomic<bool> has_ended{false};
+    std::thread signals([&] {  // a pool without memory to keep the lane waits for the work
+      for (int i = 0; i < 20 && !has_ended; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      (void)gate->signal(1);
+    });
+    test::fail_allocations(n, test::Failing::all_of_thread);
+    lease.reset();
+    failed = one_failed();
+    has_ended = true;
+    signals.join();
+    CHECK(filled.wait(std::chrono::seconds(10)));
+    CHECK(pool.lease()->wait());
+    CHECK(pool.metrics().active == 0);
+    REQUIRE(n < 100);
+  }
+  CHECK(n > 1);
+  CHECK(pool.close(Deadline::never()));
+}
+
+TEST_CASE("closing names the abandoned work if there is memory, and always reports it", "[pool]") {
+  long n = 0;
+  for (bool failed = true; failed; ++n) {
+    INFO("allocation " << n);
+    const auto device = test::scripted("cuda:0");
+    ContextPool pool = test::pool_of({device}, {.lanes_per_device = 1});
+    device->hold();
+    {
+      Lease lease = pool.lease().value();
+      lease.fill(lease.buffer<float>(4).value(), 0);
+      lease.submit();
+    }
+    test::fail_allocations(n, test::Failing::all_of_thread);
+    const auto closed = pool.close(Deadline(Duration::zero()));
+    failed = one_failed();
+    CHECK(closed.error() == Errc::timed_out);
+    if (!failed) CHECK(closed.error().sentence().find("context 'cuda:0#0'") != std::string::npos);
+    CHECK(device->lanes_cut_off() == 0);
+    device->release();
+    REQUIRE(n < 100);
+  }
+  CHECK(n > 1);
 }

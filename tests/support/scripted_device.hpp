@@ -35,8 +35,9 @@ class ScriptedDevice final : public device::DeviceBase {
   using Script = std::function<std::optional<Error>(Step)>;
 
   /// `id` is "vulkan:0": the backend is the part before the colon.
-  explicit ScriptedDevice(const std::string& id, AdapterType type = AdapterType::discrete)
-      : DeviceBase(adapter(id, type)), lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
+  explicit ScriptedDevice(const std::string& id, AdapterType type = AdapterType::discrete,
+                          Features features = {})
+      : DeviceBase(adapter(id, type, features)), lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
 
   /// Sets what each step does first, on the thread that makes it; an error fails the step. Set before the device is used.
   void set_script(Script script) { script_ = std::move(script); }
@@ -86,6 +87,8 @@ class ScriptedDevice final : public device::DeviceBase {
   }
   int buffers_alive() const { return buffers_alive_; }
   int lanes_alive() const { return lanes_alive_; }
+  /// Returns how many lanes were destroyed with work in flight.
+  int lanes_cut_off() const { return lanes_cut_off_; }
 
   std::span<const std::string_view> languages() const noexcept override {
     static constexpr std::array<std::string_view, 1> host = {"host"};
@@ -148,6 +151,7 @@ class ScriptedDevice final : public device::DeviceBase {
       ++device_.lanes_alive_;
     }
     ~Lane() override {
+      device_.lanes_cut_off_ += reached_->reached() < last_;
       reached_->fail(Error(Errc::closed, "A lane of a scripted device has ended."));
       --device_.lanes_alive_;
     }
@@ -208,7 +212,7 @@ class ScriptedDevice final : public device::DeviceBase {
     std::uint64_t last_ = 0;
   };
 
-  static AdapterInfo adapter(const std::string& id, AdapterType type) {
+  static AdapterInfo adapter(const std::string& id, AdapterType type, Features features) {
     constexpr std::uint64_t any = ~std::uint64_t{0};
     AdapterInfo info;
     info.id = id;
@@ -225,6 +229,7 @@ class ScriptedDevice final : public device::DeviceBase {
                    .bound_buffers = ~std::uint32_t{0},
                    .offset_alignment = 1,
                    .subgroup_size = 1};
+    info.features = features;
     info.usable = true;
     return info;
   }
@@ -242,7 +247,7 @@ class ScriptedDevice final : public device::DeviceBase {
   bool holds_ = false;
   std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held_;
   std::array<std::atomic<int>, steps.size()> counts_{};
-  std::atomic<int> buffers_alive_{0}, lanes_alive_{0};
+  std::atomic<int> buffers_alive_{0}, lanes_alive_{0}, lanes_cut_off_{0};
 };
 
 }  // namespace wye::test

@@ -16,8 +16,9 @@ namespace wye::test {
 
 using Scripted = std::shared_ptr<ScriptedDevice>;
 
-inline Scripted scripted(const std::string& id, AdapterType type = AdapterType::discrete) {
-  return std::make_shared<ScriptedDevice>(id, type);
+inline Scripted scripted(const std::string& id, AdapterType type = AdapterType::discrete,
+                         Features features = {}) {
+  return std::make_shared<ScriptedDevice>(id, type, features);
 }
 
 inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {}) {
@@ -26,7 +27,8 @@ inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions opt
     inventory.adapters.push_back(device->info());
     inventory.devices.push_back(device);
   }
-  return detail::Internals::make<ContextPool>(pool::Pool::open(std::move(options), std::move(inventory)));
+  return wye::detail::Internals::make<ContextPool>(
+      pool::Pool::open(std::move(options), std::move(inventory)));
 }
 
 }  // namespace wye::test

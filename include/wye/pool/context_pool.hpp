@@ -43,7 +43,8 @@ class Pool;
 /// | clock            | steady clock  | -                 |                                                 |
 /// | close_timeout    | see below     | -                 | see RuntimeOptions                              |
 struct PoolOptions {
-  /// Backends to look for devices in, preferred first. Empty: every backend of this build, in its order of preference.
+  /// Backends to look for devices in, preferred first; a repeated name counts once. Empty: every backend of this build, in
+  /// its order of preference.
   std::vector<std::string> backends = {};
   std::uint32_t lanes_per_device = 2;       ///< contexts per device, created when first needed
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
@@ -82,16 +83,16 @@ struct ContextInfo {
   bool active = false;        ///< leased
   Duration last_used{};       ///< time since its last lease began
   Bytes bytes;                ///< held by its buffers
-  std::uint64_t kernels = 0;  ///< dispatches so far
+  std::uint64_t kernels = 0;  ///< dispatches, and steps of sequences, so far
 };
 
 /// Counts since the pool was opened, all read at one moment.
 struct PoolMetrics {
-  std::uint32_t contexts = 0;  ///< created so far
+  std::uint32_t contexts = 0;  ///< leased so far
   std::uint32_t active = 0;    ///< of `contexts`: leased now
   std::uint64_t leases = 0;
   std::uint64_t switches = 0;  ///< leases that began on another context than the one leased before
-  std::uint64_t timeouts = 0;  ///< requests whose deadline passed
+  std::uint64_t timeouts = 0;  ///< requests that waited until their deadline
   Bytes bytes;                 ///< allocated by contexts, and for replicas of arrays
 };
 

@@ -20,7 +20,8 @@ namespace pool {
 struct LeaseState;
 }
 
-/// Holds one context (an ordered lane of a device). The destructor returns the context to its pool.
+/// Holds one context (an ordered lane of a device). The destructor returns the context to its pool. It drops commands that
+/// were not submitted, and downloads that no successful `wait` followed are not written any more.
 /// Commands execute in submission order. Calls return nothing: the first failure sticks, and `wait` returns it.
 /// Threads: one thread at a time; may move between threads.
 class WYE_API Lease {
