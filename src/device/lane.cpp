@@ -159,6 +159,12 @@ Result<void> Lane::wait(Instant until, const StopToken& stop) {
   return {};
 }
 
+void Lane::drop_recorded() noexcept {
+  if (open_) open_->clear();
+  waits_.clear();
+  foreign_waits_.clear();
+}
+
 bool Lane::idle(Instant until) noexcept {
   if (last_ == 0 || base_->timeline()->reached() >= last_) return true;
   const auto now = base_->timeline()->wait(last_, until);

@@ -54,6 +54,8 @@ class Lane {
   /// Submits the recorded commands, and waits for all submissions.
   /// Errors: timed_out (the lane stays usable); or the first failure of this lane.
   Result<void> wait(Instant until, const StopToken& stop = {});
+  /// Drops the commands and waits that were not submitted.
+  void drop_recorded() noexcept;
   /// Returns whether all submissions have completed. Waits for that until `until`; by default it does not wait.
   bool idle(Instant until = Instant::min()) noexcept;
   void abandon() noexcept { base_->abandon(); }  ///< pending downloads are no longer written

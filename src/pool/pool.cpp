@@ -289,6 +289,8 @@ void Pool::give_back(Context& context) noexcept {
   // gets a new lane.
   if (context.lane && (context.lane->failure() || !context.lane->idle())) retired = std::move(context.lane);
   if (retired) retired->abandon();
+  // Otherwise the next lease would submit commands of this one, which may use memory that is freed by then.
+  if (context.lane) context.lane->drop_recorded();
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   {
     base::Lock lock = base::lock_soon(mutex_);
