@@ -284,13 +284,16 @@ Result<void> Pool::open_lane(Context& context) {
 
 void Pool::give_back(Context& context) noexcept {
   if (origin_.is_inherited()) return;
+  if (context.lane) {
+    // Otherwise the next lease would submit commands of this one, and its `wait` would write downloads of
+    // this one: both may use memory that is freed by then.
+    context.lane->drop_recorded();
+    context.lane->abandon();
+  }
   std::unique_ptr<device::Lane> retired;
   // A failed lane returns its failure for ever, and a lane with work in flight is not idle. The next lease
   // gets a new lane.
   if (context.lane && (context.lane->failure() || !context.lane->idle())) retired = std::move(context.lane);
-  if (retired) retired->abandon();
-  // Otherwise the next lease would submit commands of this one, which may use memory that is freed by then.
-  if (context.lane) context.lane->drop_recorded();
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   {
     base::Lock lock = base::lock_soon(mutex_);

@@ -1,4 +1,4 @@
-// Commands that a lease records and does not submit.
+// Commands that a lease records and does not submit, or does not wait for.
 #include <wye/pool/context_pool.hpp>
 
 #include <vector>
@@ -26,5 +26,21 @@ TEST_CASE("commands that a lease has not submitted are dropped when it ends", "[
   lease.download(other, late);
   REQUIRE(lease.wait());
   CHECK(late == values);
+  CHECK(early == std::vector<float>(4));
+}
+
+TEST_CASE("downloads that a lease has not waited for are not written when it has ended", "[pool]") {
+  const auto device = test::scripted("cuda:0");
+  ContextPool pool = test::pool_of({device}, {.lanes_per_device = 1});
+  std::vector<float> values(4, 1.0f), early(4);
+  {
+    Lease lease = pool.lease().value();
+    Buffer source = lease.buffer<float>(4).value();
+    lease.upload(values, source);
+    lease.download(source, early);
+    lease.submit();
+  }
+  Lease lease = pool.lease().value();
+  REQUIRE(lease.wait());
   CHECK(early == std::vector<float>(4));
 }

@@ -20,7 +20,7 @@
 
 namespace wye::test {
 
-/// Returns `plain`, or a twentieth of it under the thread sanitizer.
+/// Returns `plain`, or a tenth of it under the thread sanitizer.
 constexpr int rounds(int plain) {
 #if defined(__SANITIZE_THREAD__)
   constexpr bool tsan = true;
@@ -29,7 +29,7 @@ constexpr int rounds(int plain) {
 #else
   constexpr bool tsan = false;
 #endif
-  return tsan ? plain / 20 : plain;
+  return tsan ? plain / 10 : plain;
 }
 
 /// Waits until a job has settled, without running it on this thread as `Ticket::wait` may. Returns the code of its error;
