@@ -21,7 +21,7 @@ constexpr std::array retried_codes{Errc::unsupported, Errc::unavailable, Errc::o
                                    Errc::over_budget, Errc::device_lost, Errc::compile_failed,
                                    Errc::io,          Errc::internal};
 
-/// The record of a pool with a device that cannot be opened.
+/// A pool with a device that cannot be opened.
 ContextPool pool_with_missing(const Scripted& device) {
   pool::Inventory inventory;
   AdapterInfo missing;

@@ -177,7 +177,7 @@ struct Operation {
   Values seen = {};                             ///< by the host
 };
 
-/// What the interpreter knows of one array.
+/// The interpreter's state of one array.
 struct Model {
   Values values;
   std::optional<Errc> failure = std::nullopt;

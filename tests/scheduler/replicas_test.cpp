@@ -157,10 +157,12 @@ TEST_CASE("a job that fails before it is submitted leaves nothing behind on its 
   ContextPool pool = test::pool_of({device}, {.lanes_per_device = 1});
   Scheduler scheduler = scheduler::open(pool, std::make_shared<test::Builder>(Clock::steady())).value();
   {
-    std::vector<float> x(float_count, 1.0f), y(float_count);
-    CHECK(scheduler.run(test::copy()(x, y)).error() == Errc::out_of_memory);
+    std::vector<float> x(float_count, 1.0f), y(float_count, 1.0f);
+    const auto scale = test::host_scale();
+    CHECK(scheduler.run(Job::sequence("two", workload_types::custom, scale(x, 2.0f), {scale(y, 2.0f)}))
+              .error() == Errc::out_of_memory);
   }
-  CHECK(device->buffers_alive() == 0);  // the recorded copy of x holds no memory, and is not made later
+  CHECK(device->buffers_alive() == 0);  // the recorded copy holds no memory, and is not made later
   std::vector<float> z(float_count, 1.0f);
   CHECK(scheduler.run(test::host_scale()(z, 2.0f)));
   CHECK(z == std::vector<float>(float_count, 2.0f));

@@ -32,8 +32,8 @@ constexpr int rounds(int plain) {
   return tsan ? plain / 10 : plain;
 }
 
-/// Waits until a job has settled, without running it on this thread as `Ticket::wait` may. Returns the code of its error;
-/// nothing if it completed.
+/// Waits until a job has settled, without running it on this thread as `Ticket::wait` may. Returns the code of
+/// its error; nothing if it completed.
 inline std::optional<Errc> settled(Ticket& ticket) {
   const auto promise = std::make_shared<std::promise<std::optional<Errc>>>();
   auto result = promise->get_future();
@@ -70,8 +70,8 @@ struct Busy {
   }
 };
 
-/// A scheduler on scripted devices, and arrays of its pool. Jobs of `workload_types::custom` try the devices in their
-/// order.
+/// A scheduler on scripted devices, and arrays of its pool. Jobs of `workload_types::custom` try the devices in
+/// their order.
 struct Machine {
   explicit Machine(const std::vector<Scripted>& devices, SchedulerOptions options = {})
       : pool(pool_of(devices, {.lanes_per_device = 8, .clock = options.clock})),

@@ -40,7 +40,7 @@ struct Settlements {
   std::atomic<bool> completed{false};
 };
 
-/// Submits jobs from several threads, cancels some and drops some tickets early. Returns how often each has settled.
+/// Submits jobs from several threads, cancels some and drops some tickets early. Counts how often each settles.
 class Storm {
  public:
   Storm(test::Machine& machine, int threads, int jobs_each)

@@ -1,4 +1,4 @@
-// Tickets: who owns them, and what outlives what.
+// Tickets: ownership, and lifetime beside jobs, runtimes and memory.
 #include <wye/wye.hpp>
 
 #include <atomic>

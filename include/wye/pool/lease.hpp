@@ -20,7 +20,8 @@ namespace pool {
 struct LeaseState;
 }
 
-/// Holds one context (an ordered lane of a device). The destructor returns the context to its pool.
+/// Holds one context (an ordered lane of a device). The destructor returns the context to its pool. Then, commands that
+/// were not submitted are dropped, and downloads without a `wait` are not written.
 /// Commands execute in submission order. Calls return nothing: the first failure sticks, and `wait` returns it.
 /// Threads: one thread at a time; may move between threads.
 class WYE_API Lease {
