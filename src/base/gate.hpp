@@ -66,7 +66,7 @@ inline Lock lock_soon(std::mutex& mutex) {
 /// application's clock parks until then.
 inline Instant parked_until(const Clock& clock, Instant until) noexcept {
   if (until == Instant::max() || &clock == &Clock::steady()) return until;
-  return Deadline(until - clock.now()).at(Clock::steady());
+  return Deadline(until - std::min(until, clock.now())).at(Clock::steady());
 }
 
 /// Parks threads until a condition under the caller's mutex holds. Parked threads cost nothing.

@@ -42,6 +42,7 @@ std::optional<std::string> operand_error(const Operand& operand) {
     case Operand::Kind::scratch: break;
     default: return base::text(" has an unknown kind ({}).", static_cast<unsigned>(operand.kind));
   }
+  if (operand.kind == Operand::Kind::array && !operand.object) return " is an empty array handle.";
   if (operand.size == 0) return " has an element size of 0 bytes; expected at least 1.";
   std::uint64_t first = 0, bytes = 0, last = 0;
   const std::uint64_t begin = operand.kind == Operand::Kind::host
@@ -55,7 +56,7 @@ std::optional<std::string> operand_error(const Operand& operand) {
                       operand.size, operand.offset);
   if (operand.kind == Operand::Kind::host && !operand.data && operand.count != 0)
     return base::text(" ({} elements of host memory) is a null pointer.", operand.count);
-  if (operand.kind != Operand::Kind::array || !operand.object) return std::nullopt;
+  if (operand.kind != Operand::Kind::array) return std::nullopt;
   const auto& array = static_cast<const data::ArrayState&>(*operand.object);
   if (operand.size != array.element_size())
     return base::text(" has an element size of {} bytes; the elements of its array have {}.", operand.size,

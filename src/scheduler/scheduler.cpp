@@ -137,16 +137,25 @@ bool Ticket::ready() const noexcept {
   return record_->is_settled;
 }
 
+namespace {
+
+/// Calls a function of the application, and drops its exceptions as the thread that completes a job does.
+void call(const std::function<void(const Result<Outcome>&)>& then, const Result<Outcome>& result) noexcept {
+  try {
+    then(result);
+  } catch (...) {
+  }
+}
+
+}  // namespace
+
 void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
-  const Error* const inherited = record_->core->origin().error();
-  if (!inherited) {
+  if (const Error* inherited = record_->core->origin().error()) return call(then, *inherited);
+  {
     const base::Lock lock(record_->mutex);
     if (!record_->is_settled) return record_->continuations.push_back(std::move(then));
   }
-  try {
-    then(inherited ? Result<Outcome>(*inherited) : record_->result());
-  } catch (...) {  // as when another thread calls it
-  }
+  call(then, record_->result());
 }
 
 void Ticket::then(std::function<void(const Result<Outcome>&)> then, const Executor& executor) {
