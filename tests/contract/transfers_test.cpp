@@ -120,7 +120,7 @@ CONTRACT_CASE("downloads that were given up are not written", {Ability::data, Ab
   lane->wait_for({gate, 1});
   lane->download(range(buffer), writable_bytes_of(target));
   lane->submit();
-  lane->abandon();
+  lane->discard();
   lane->download(range(buffer), writable_bytes_of(later));
   REQUIRE(gate->signal(1));
   subject.settle(*lane);

@@ -81,7 +81,7 @@ TEST_CASE("eight threads lease, submit, fail, lose devices and end each other's 
         auto lease = random() % 2 == 0 ? pool->lease(request) : pool->try_lease(request);
         if (t == 0 && i == 120) devices[1]->lose();
         if (random() % 40 == 0) devices[random() % 3]->hold();
-        if (random() % 8 == 0) devices[random() % 3]->complete();
+        if (random() % 8 == 0) devices[random() % 3]->release();
         if (random() % 4 == 0) (void)left.take();  // ends the lease of another thread
         if (!lease) {
           wrong += !is_expected(lease.error());
