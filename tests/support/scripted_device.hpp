@@ -151,7 +151,7 @@ class ScriptedDevice final : public device::DeviceBase {
       ++device_.lanes_alive_;
     }
     ~Lane() override {
-      device_.lanes_cut_off_ += reached_->reached() < last_;
+      device_.lanes_cut_off_ += !device_.is_lost_ && reached_->reached() < last_;
       reached_->fail(Error(Errc::closed, "A lane of a scripted device has ended."));
       --device_.lanes_alive_;
     }
