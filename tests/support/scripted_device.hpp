@@ -87,7 +87,7 @@ class ScriptedDevice final : public device::DeviceBase {
   }
   int buffers_alive() const { return buffers_alive_; }
   int lanes_alive() const { return lanes_alive_; }
-  /// Returns how many lanes were destroyed with work in flight.
+  /// Returns how many lanes were destroyed with work in flight on a device that was not lost.
   int lanes_cut_off() const { return lanes_cut_off_; }
 
   std::span<const std::string_view> languages() const noexcept override {
