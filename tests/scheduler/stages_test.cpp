@@ -153,7 +153,7 @@ TEST_CASE("a job starts until its start_by and not at it", "[scheduler]") {
     const Scripted device = scripted("cuda:0");
     StopAt stop;
     device->set_script(stop.script(Step::submit));
-    Scheduler scheduler = test::scheduler_of({device}, {.concurrent_jobs = 1, .clock = &clock});
+    Scheduler scheduler = test::scheduler_of({device}, {.clock = &clock}, {.lanes_per_device = 1});
     std::vector<float> x(1, 1.0f), y(1, 1.0f);
     auto blocker = scheduler.submit(test::host_scale()(x, 2.0f));
     stop.reached.get_future().wait();
