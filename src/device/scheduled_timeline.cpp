@@ -45,7 +45,7 @@ void ScheduledTimeline::arrange_callbacks() noexcept {
   if (first_callback() != no_value) pending_.waiter().add(*this);
 }
 
-void ScheduledTimeline::end_callbacks() noexcept { pending_.waiter().remove_unused(*this); }
+void ScheduledTimeline::end_callbacks() noexcept { pending_.waiter().remove(*this); }
 
 bool ScheduledTimeline::call_known() noexcept {
   if (is_foreign() && !device_->lost()) return call_foreign();

@@ -139,11 +139,6 @@ void TimelineWaiter::add(ScheduledTimeline& timeline) noexcept {
 }
 
 void TimelineWaiter::remove(ScheduledTimeline& timeline) noexcept {
-  const base::Lock lock(shared_->mutex);
-  if (timeline.is_listed_) shared_->take_out(timeline);
-}
-
-void TimelineWaiter::remove_unused(ScheduledTimeline& timeline) noexcept {
   base::Lock lock(shared_->mutex);
   if (timeline.is_listed_) shared_->take_out(timeline);
   shared_->unused.wait(lock, Instant::max(), [&] { return shared_->polled != &timeline; });

@@ -33,9 +33,8 @@ class TimelineWaiter {
   Result<void> start();
   /// Adds a timeline that has a callback. It is removed after its last callback.
   void add(ScheduledTimeline& timeline) noexcept;
+  /// Removes a timeline, and waits until the thread is not polling it. A callback of the timeline must not call this.
   void remove(ScheduledTimeline& timeline) noexcept;
-  /// Removes a timeline, and waits until the thread is not polling it. A callback must not call this.
-  void remove_unused(ScheduledTimeline& timeline) noexcept;
   /// Wakes the thread: a value was submitted, or a timeline or the device has failed.
   void notify() noexcept;
   /// Joins the thread. All timelines of the device have ended.

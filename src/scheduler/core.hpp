@@ -66,8 +66,6 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it; waits for its result.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
   Result<Outcome> wait(Record& record, Deadline deadline);
-  /// Settles a job that has not started although its `start_by` has passed.
-  void expire(Record& record) noexcept;
   /// Implements `wye::wait_any` for one record or more, of any schedulers.
   static Result<std::size_t> wait_any(std::span<const std::shared_ptr<Record>> records, Deadline deadline);
   void cancel(Record& record);
@@ -95,38 +93,47 @@ class Core : public std::enable_shared_from_this<Core> {
   }
 
  private:
-  // queue.cpp
-  class YieldedSlot;
-  class AnyOf;
+  // accept.cpp
   std::shared_ptr<Record> make_record(Job job, const JobOptions& options);
-  bool enter(const std::shared_ptr<Record>& record) noexcept;
-  static void on_predecessors_complete(void* object) noexcept;
   Result<void> follow_jobs(Record& record) const;
   std::optional<Error> failure_before(Record& record) const noexcept;
+  bool enter(const std::shared_ptr<Record>& record) noexcept;
+  static void on_predecessors_complete(void* object) noexcept;
   void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
+
+  // queue.cpp
+  /// The jobs that the calling thread runs. A job that waits for another job runs it on top of itself without counting
+  /// against `concurrent_jobs`: otherwise that many jobs that each wait for one more would deadlock.
+  static constinit thread_local int jobs_on_this_thread;
+  /// The scheduler whose job the calling thread runs, if the job counts against `concurrent_jobs`.
+  static constinit thread_local Core* slot_of_this_thread;
   void make_ready(const std::shared_ptr<Record>& record) noexcept;
-  void work() noexcept;
+  std::size_t queue_of(const Record& record) const;
+  bool has_room_locked(std::size_t queue) const noexcept;
+  bool has_work_locked() const noexcept;
+  std::uint32_t committed_locked() const noexcept;
   void wake_worker(base::Lock lock) noexcept;
   bool call_worker_locked() noexcept;
-  bool run_if_room(Record& record);
+  void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker) noexcept;
+  std::shared_ptr<Record> pop_locked();
+  void work() noexcept;
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
   static void on_return(Record* record) noexcept;
   void return_locked(std::shared_ptr<Record> record) noexcept;
   void return_expired_locked() noexcept;
   Instant first_expiry_locked() const noexcept;
+  bool run_if_room(Record& record);
   void begin_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
+
+  // wait.cpp
+  class YieldedSlot;
+  /// Settles a job that has not started although its `start_by` has passed.
+  void expire(Record& record) noexcept;
+
+  // close.cpp
   std::shared_ptr<Record> abandon_next(std::shared_ptr<device::Timeline>& polled);
   std::string abandon(Record& record) noexcept;
-  using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
-  static Continuations publish(Record& record) noexcept;
-  static void call(const Continuations& continuations, Record& record) noexcept;
-  void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker) noexcept;
-  std::size_t queue_of(const Record& record) const;
-  bool has_room_locked(std::size_t queue) const noexcept;
-  bool has_work_locked() const noexcept;
-  std::uint32_t committed_locked() const noexcept;
-  std::shared_ptr<Record> pop_locked();
 
   // run.cpp
   enum class Progress : std::uint8_t { completed, in_flight };
@@ -153,6 +160,9 @@ class Core : public std::enable_shared_from_this<Core> {
     sum += now - std::exchange(lap, now);
   }
   void settle(Record& record, State from, std::optional<Error> error) noexcept;
+  using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
+  static Continuations publish(Record& record) noexcept;
+  static void call(const Continuations& continuations, Record& record) noexcept;
 
   // explain.cpp
   std::string describe(const Record& record, const Decision& decision) const;

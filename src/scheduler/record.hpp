@@ -90,8 +90,7 @@ struct Record : std::enable_shared_from_this<Record> {
   std::atomic<bool> stop{false};
 
   bool uses_arrays = false;
-  std::shared_ptr<data::Completion>
-      completion;  ///< for its followers; set if it uses arrays, or by `followed`
+  std::shared_ptr<data::Completion> completion;  ///< for its followers; null if it has none and uses no array
   std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
   std::vector<std::shared_ptr<Record>> after;              ///< `JobOptions::after`, until they have settled
   AfterFailure after_failure = AfterFailure::fail;
@@ -148,9 +147,6 @@ struct Record : std::enable_shared_from_this<Record> {
   /// Returns the result of a settled job.
   Result<Outcome> result();
 };
-
-/// Returns the error of a ticket that was moved from, of several. `index` is from 0.
-Error moved_from(std::size_t index);
 
 }  // namespace scheduler
 }  // namespace v0

@@ -491,35 +491,6 @@ void Core::call(const Continuations& continuations, Record& record) noexcept {
   }
 }
 
-/// Settles a job that still runs, and returns its name and device. The job's objects stay: its thread still uses them.
-std::string Core::abandon(Record& record) noexcept {
-  const std::size_t index = record.tried_on.load(std::memory_order_relaxed);
-  const std::string_view device =
-      index < pool_->devices().size() ? std::string_view(pool_->devices()[index].id()) : "no device yet";
-  record.stop = true;
-  record.settled_at = clock_->now();
-  record.error = error_or(spare_.abandoned, [&] {
-    return Error(Errc::closed,
-                 base::text("{} was abandoned: it still ran on '{}' when the deadline of closing passed.",
-                            record.subject(), device));
-  });
-  const Job& job = *record.job;
-  for (std::size_t c = 0; c < job.size(); ++c)
-    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
-      const Operand& operand = job[c].arguments()[i];
-      if (operand.kind == Operand::Kind::array)
-        static_cast<data::ArrayState*>(operand.object.get())->abandon(*record.error, operand.access);
-    }
-  const Continuations continuations = publish(record);
-  if (record.completion) record.completion->complete();  // its followers settle: the scheduler is closed
-  call(continuations, record);
-  try {
-    return base::text("{} on '{}'", record.object(), device);
-  } catch (const std::bad_alloc&) {
-    return {};
-  }
-}
-
 }  // namespace scheduler
 }  // namespace v0
 }  // namespace wye

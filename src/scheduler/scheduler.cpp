@@ -33,10 +33,6 @@ std::shared_ptr<data::Completion> Record::followed() {
   return completion;
 }
 
-Error moved_from(std::size_t index) {
-  return Error(Errc::invalid_argument, base::text("Ticket {} was moved from.", index + 1));
-}
-
 Result<Outcome> Record::result() {
   if (error) return *error;
   return Outcome(shared_from_this());
@@ -167,9 +163,18 @@ void Ticket::then(std::function<void(const Result<Outcome>&)> then, const Execut
 void Ticket::cancel() { record_->core->cancel(*record_); }
 Explanation Ticket::explain() const { return record_->core->explain(*record_); }
 
+namespace {
+
+/// Returns the error of one of several tickets. `index` is from 0.
+Error moved_from(std::size_t index) {
+  return Error(Errc::invalid_argument, base::text("Ticket {} was moved from.", index + 1));
+}
+
+}  // namespace
+
 Result<void> wait_all(std::span<Ticket> tickets, Deadline deadline) {
   for (std::size_t i = 0; i < tickets.size(); ++i)
-    if (!tickets[i].record_) return scheduler::moved_from(i);
+    if (!tickets[i].record_) return moved_from(i);
   std::optional<Error> first;
   const Clock& clock = tickets.empty() ? Clock::steady() : tickets[0].record_->core->clock();
   const Instant until = deadline.at(clock);
@@ -187,7 +192,7 @@ Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline) {
   std::vector<std::shared_ptr<scheduler::Record>> records;
   records.reserve(tickets.size());
   for (std::size_t i = 0; i < tickets.size(); ++i) {
-    if (!tickets[i].record_) return scheduler::moved_from(i);
+    if (!tickets[i].record_) return moved_from(i);
     records.push_back(tickets[i].record_);
   }
   return scheduler::Core::wait_any(records, deadline);

@@ -13,16 +13,10 @@
 
 using namespace wye;
 using namespace std::chrono_literals;
+using test::fail;
 using test::pool_of;
 using test::scripted;
 using Step = test::ScriptedDevice::Step;
-
-namespace {
-
-/// Fails the lane of `lease`, as a failed submission does. Its context has no lane when the lease has ended.
-void fail(Lease& lease) { base::state_of(lease)->lane().fail(Error(Errc::internal, "no more")); }
-
-}  // namespace
 
 TEST_CASE("the first device is leased while it has an idle context, then the next", "[pool]") {
   ContextPool pool = pool_of({scripted("cuda:0"), scripted("vulkan:0")}, {.lanes_per_device = 2});

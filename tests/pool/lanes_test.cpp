@@ -208,6 +208,43 @@ TEST_CASE("a lease that ends between a download and its wait leaves nothing for 
   CHECK(recorded == std::vector<std::uint32_t>(1000, 2));
 }
 
+TEST_CASE("commands that a lease has not submitted are dropped when it ends", "[pool]") {
+  const auto device = scripted("cuda:0");
+  ContextPool pool = pool_of({device}, {.lanes_per_device = 1});
+  std::vector<float> values(4, 1.0f), early(4), late(4);
+  {
+    Lease lease = pool.lease().value();
+    Buffer source = lease.buffer<float>(4).value();
+    lease.upload(values, source);
+    REQUIRE(lease.wait());
+    lease.download(source, early);
+  }
+  CHECK(device->buffers_alive() == 0);  // the recorded copy does not hold it
+  Lease lease = pool.lease().value();
+  auto other = lease.buffer<float>(4).value();
+  lease.upload(values, other);
+  lease.download(other, late);
+  REQUIRE(lease.wait());
+  CHECK(late == values);
+  CHECK(early == std::vector<float>(4));
+}
+
+TEST_CASE("downloads that a lease has not waited for are not written when it has ended", "[pool]") {
+  const auto device = scripted("cuda:0");
+  ContextPool pool = pool_of({device}, {.lanes_per_device = 1});
+  std::vector<float> values(4, 1.0f), early(4);
+  {
+    Lease lease = pool.lease().value();
+    Buffer source = lease.buffer<float>(4).value();
+    lease.upload(values, source);
+    lease.download(source, early);
+    lease.submit();
+  }
+  Lease lease = pool.lease().value();
+  REQUIRE(lease.wait());
+  CHECK(early == std::vector<float>(4));
+}
+
 TEST_CASE("memory is freed when its lease ends, if the work on it has completed", "[pool]") {
   const std::string on = GENERATE("cpu", "vulkan", "cuda");
   CAPTURE(on);

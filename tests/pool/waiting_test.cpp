@@ -17,16 +17,11 @@
 using namespace wye;
 using namespace std::chrono_literals;
 using test::CountingClock;
+using test::fail;
 using test::pool_of;
 using test::scripted;
 using test::Waiting;
 using Step = test::ScriptedDevice::Step;
-
-namespace {
-
-void fail(Lease& lease) { base::state_of(lease)->lane().fail(Error(Errc::internal, "no more")); }
-
-}  // namespace
 
 TEST_CASE("a returned context goes to the first waiter that may use its device", "[pool]") {
   const CountingClock clock;

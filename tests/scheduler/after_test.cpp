@@ -16,22 +16,15 @@
 #include <utility>
 #include <vector>
 
-#include "latch.hpp"
-#include "scripted.hpp"
-#include "support/catch.hpp"
-#include "support/kernels.hpp"
+#include "rig.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
+using test::cpu_runtime;
 using test::Latch;
 using test::on_host;
 
 namespace {
-
-Runtime cpu_runtime(std::uint32_t concurrent_jobs = 4) {
-  return Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = concurrent_jobs}})
-      .value();
-}
 
 /// The order in which jobs ran.
 class Order {

@@ -17,20 +17,12 @@
 #include "scripted.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
+#include "support/sanitizers.hpp"
 
 namespace wye::test {
 
 /// Returns `plain`, or a tenth of it under the thread sanitizer.
-constexpr int rounds(int plain) {
-#if defined(__SANITIZE_THREAD__)
-  constexpr bool tsan = true;
-#elif defined(__has_feature)
-  constexpr bool tsan = __has_feature(thread_sanitizer);
-#else
-  constexpr bool tsan = false;
-#endif
-  return tsan ? plain / 10 : plain;
-}
+constexpr int rounds(int plain) { return under_tsan ? plain / 10 : plain; }
 
 /// Waits until a job has settled, without running it on this thread as `Ticket::wait` may. Returns the code of
 /// its error; nothing if it completed.
@@ -75,7 +67,7 @@ struct Busy {
 struct Machine {
   explicit Machine(const std::vector<Scripted>& devices, SchedulerOptions options = {})
       : pool(pool_of(devices, {.lanes_per_device = 8, .clock = options.clock})),
-        scheduler(open(pool, devices, std::move(options))) {}
+        scheduler(scheduler_on(pool, devices, std::move(options))) {}
 
   template <class T>
   Array<T> array(const std::vector<T>& values) const {
@@ -85,18 +77,6 @@ struct Machine {
 
   ContextPool pool;
   Scheduler scheduler;
-
- private:
-  static Scheduler open(const ContextPool& pool, const std::vector<Scripted>& devices,
-                        SchedulerOptions options) {
-    if (options.preferences.empty()) {
-      Preference row{workload_types::custom, Bytes{0}, {}};
-      for (const Scripted& device : devices) row.backends.push_back(device->info().backend);
-      options.preferences.push_back(row);
-    }
-    const Clock& clock = options.clock ? *options.clock : Clock::steady();
-    return scheduler::open(pool, std::make_shared<Builder>(clock), std::move(options)).value();
-  }
 };
 
 /// Returns the contents of an array.

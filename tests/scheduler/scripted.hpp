@@ -39,19 +39,23 @@ class Builder final : public device::ExecutableProvider {
   const Clock& clock_;
 };
 
-/// Opens a scheduler; jobs of `workload_types::custom` try `devices` in their order.
-inline Scheduler scheduler_of(const std::vector<Scripted>& devices, SchedulerOptions options = {},
-                              PoolOptions pool_options = {}) {
-  const Clock& clock = options.clock ? *options.clock : Clock::steady();
-  pool_options.clock = &clock;
+/// Opens a scheduler on `pool`; jobs of `workload_types::custom` try `devices` in their order.
+inline Scheduler scheduler_on(const ContextPool& pool, const std::vector<Scripted>& devices,
+                              SchedulerOptions options) {
   if (options.preferences.empty()) {
     Preference row{workload_types::custom, Bytes{0}, {}};
     for (const Scripted& device : devices) row.backends.push_back(device->info().backend);
     options.preferences.push_back(row);
   }
-  return scheduler::open(pool_of(devices, std::move(pool_options)), std::make_shared<Builder>(clock),
-                         std::move(options))
-      .value();
+  const Clock& clock = options.clock ? *options.clock : Clock::steady();
+  return scheduler::open(pool, std::make_shared<Builder>(clock), std::move(options)).value();
+}
+
+/// The same, on a pool of these devices.
+inline Scheduler scheduler_of(const std::vector<Scripted>& devices, SchedulerOptions options = {},
+                              PoolOptions pool_options = {}) {
+  pool_options.clock = options.clock;
+  return scheduler_on(pool_of(devices, std::move(pool_options)), devices, std::move(options));
 }
 
 }  // namespace wye::test

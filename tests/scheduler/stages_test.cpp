@@ -12,14 +12,12 @@
 #include <thread>
 #include <vector>
 
-#include "latch.hpp"
-#include "scripted.hpp"
-#include "support/catch.hpp"
-#include "support/kernels.hpp"
+#include "rig.hpp"
 
 using namespace wye;
 using namespace wye::literals;
 using namespace std::chrono_literals;
+using test::check_counts;
 using test::Scripted;
 using test::scripted;
 using Step = test::ScriptedDevice::Step;
@@ -39,23 +37,6 @@ struct StopAt {
     };
   }
 };
-
-void check_agreement(const SchedulerMetrics& m) {
-  std::uint64_t completed = 0, failed = 0, cancelled = 0, timed_out = 0, by_backend = 0;
-  for (const auto& [type, row] : m.by_type) {
-    completed += row.completed;
-    failed += row.failed;
-    cancelled += row.cancelled;
-    timed_out += row.timed_out;
-  }
-  for (const auto& [backend, jobs] : m.completed_by_backend) by_backend += jobs;
-  CHECK(m.submitted == m.completed + m.failed + m.cancelled + m.timed_out + m.queued + m.running);
-  CHECK(m.completed == completed);
-  CHECK(m.completed == by_backend);
-  CHECK(m.failed == failed);
-  CHECK(m.cancelled == cancelled);
-  CHECK(m.timed_out == timed_out);
-}
 
 }  // namespace
 
@@ -77,7 +58,7 @@ TEST_CASE("a running job that is cancelled at any step settles as cancelled and 
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error() == Errc::cancelled);
     CHECK(scheduler.metrics().cancelled == 1);
-    check_agreement(scheduler.metrics());
+    check_counts(scheduler.metrics());
     CHECK(second->steps_made() == 0);
     CHECK(first->buffers_alive() == 0);
     std::vector<float> y(10, 1.0f);
@@ -140,7 +121,7 @@ TEST_CASE("a job whose time limit passes at any step settles as timed out, and n
     CHECK(outcome.error() == Errc::timed_out);
     CHECK(second->steps_made() == 0);
     CHECK(scheduler.metrics().timed_out == 1);
-    check_agreement(scheduler.metrics());
+    check_counts(scheduler.metrics());
     // A limit that the same delay does not reach.
     CHECK(scheduler.run(test::host_scale()(x, 2.0f), {.time_limit = 1min}));
   }
@@ -243,12 +224,12 @@ TEST_CASE("metrics agree at every moment while jobs complete, fail, fall back an
       --running;
     });
   while (running > 0) {
-    check_agreement(scheduler.metrics());
+    check_counts(scheduler.metrics());
     std::this_thread::yield();
   }
   for (auto& thread : submitting) thread.join();
   const SchedulerMetrics m = scheduler.metrics();
-  check_agreement(m);
+  check_counts(m);
   CHECK(m.submitted == threads * jobs);
   CHECK(m.queued == 0);
   CHECK(m.running == 0);

@@ -31,4 +31,7 @@ inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions opt
       pool::Pool::open(std::move(options), std::move(inventory)));
 }
 
+/// Fails the lane of `lease`, as a failed submission does. Its context has no lane when the lease has ended.
+inline void fail(Lease& lease) { base::state_of(lease)->lane().fail(Error(Errc::internal, "no more")); }
+
 }  // namespace wye::test

@@ -6,20 +6,14 @@
 #include <shaderc/shaderc.hpp>
 #include <utility>
 
+#include "support/sanitizers.hpp"
 #include "support/skip.hpp"
 
 namespace wye::test {
 
 bool validates() {
-#if defined(__SANITIZE_THREAD__)
-  constexpr bool tsan = true;
-#elif defined(__has_feature)
-  constexpr bool tsan = __has_feature(thread_sanitizer);
-#else
-  constexpr bool tsan = false;
-#endif
-  if (tsan) skip("the validation layer is off under the thread sanitizer");
-  return !tsan;
+  if (under_tsan) skip("the validation layer is off under the thread sanitizer");
+  return !under_tsan;
 }
 
 std::vector<Discovered> discover(const VulkanOptions& options, const BackendOptions& backend) {

@@ -1,0 +1,230 @@
+// Accepts jobs, and orders each after the jobs that it follows.
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/process.hpp"
+#include "base/text.hpp"
+#include "data/array_state.hpp"
+#include "scheduler/binding.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) noexcept {
+  try {
+    return make_record(std::move(job), options);
+  } catch (const std::bad_alloc&) {
+    const base::Lock lock = base::lock_soon(mutex_);
+    ++metrics_.submitted;
+    ++metrics_.failed;
+    return std::shared_ptr<Record>(shared_from_this(), &refused_);
+  }
+}
+
+std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
+  auto record = base::make_own<Record>();
+  record->core = shared_from_this();
+  record->submitted = clock_->now();
+  record->name = job.name();
+  record->tag = options.tag;
+  record->on = options.on;
+  record->type = options.type.value_or(job.type());
+  record->priority = options.priority;
+  record->fallback = options.fallback.value_or(options_.fallback);
+  record->start_by = options.start_by.at(record->submitted);
+  record->time_limit = options.time_limit.value_or(options_.job_time_limit);
+  record->has_own_limits = !options.start_by.is_never() || options.time_limit;
+  record->size = size_of(job);
+  record->after.reserve(options.after.size());
+  for (const Dependency& before : options.after) record->after.push_back(before.record_);
+  record->after_failure = options.after_failure;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
+      record->borrows |= job[c].arguments()[i].kind == Operand::Kind::host;
+      record->uses_arrays |= job[c].arguments()[i].kind == Operand::Kind::array;
+    }
+  }
+  if (record->uses_arrays) record->completion = std::make_shared<data::Completion>();
+  record->job = std::move(job);
+  return record;
+}
+
+namespace {
+
+/// Makes a job follow the users of its arrays. If memory runs out, it may follow the users of some arrays
+/// only.
+/// Errors: invalid_argument (an empty handle, an array of another runtime), out_of_memory.
+Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareErrors& spare) try {
+  std::vector<std::pair<std::shared_ptr<data::ArrayState>, Access>> uses;
+  const Job& job = *record.job;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
+      const Operand& operand = job[c].arguments()[i];
+      if (operand.kind != Operand::Kind::array) continue;
+      const auto array = std::static_pointer_cast<data::ArrayState>(operand.object);
+      if (!array || array->pool().get() != &pool)
+        return Error(Errc::invalid_argument,
+                     base::text("Argument {} of '{}' is {}.", i + 1, job[c].name(),
+                                array ? "an array of another runtime" : "an empty array handle"));
+      if (writes(operand.access) && array->is_read_only())
+        return data::ArrayState::read_only_error().with_context(
+            base::text("as argument {} of '{}'", i + 1, job[c].name()));
+      const auto use =
+          std::find_if(uses.begin(), uses.end(), [&](const auto& u) { return u.first == array; });
+      if (use == uses.end())
+        uses.emplace_back(array, operand.access);
+      else if (writes(operand.access))
+        use->second = Access::read_write;
+    }
+  }
+  record.outputs.reserve(uses.size());
+  for (const auto& [array, access] : uses) {
+    array->follow(access, record.completion, record.predecessors);
+    if (writes(access)) record.outputs.push_back(array);
+  }
+  return {};
+} catch (const std::bad_alloc&) {
+  return spare.out_of_memory;
+}
+
+}  // namespace
+
+/// Makes a job follow those of `JobOptions::after`. If memory runs out, it may follow some of them only.
+/// Errors: invalid_argument (a moved-from ticket, a job of another runtime), out_of_memory.
+Result<void> Core::follow_jobs(Record& record) const try {
+  record.predecessors.reserve(record.after.size());
+  for (std::size_t i = 0; i < record.after.size(); ++i) {
+    const std::shared_ptr<Record>& before = record.after[i];
+    if (!before || before->core.get() != this)
+      return Error(Errc::invalid_argument,
+                   base::text("Dependency {} of {} is {}.", i + 1, record.object(),
+                              before ? "a job of another runtime" : "a ticket that was moved from"));
+    if (auto completion = before->followed()) record.predecessors.add(std::move(completion));
+  }
+  return {};
+} catch (const std::bad_alloc&) {
+  return spare_.out_of_memory;
+}
+
+/// Returns the failure of a job that a record follows, if the record fails with it. All of them have settled. In a chain the
+/// error names the job that failed, not each of its followers.
+std::optional<Error> Core::failure_before(Record& record) const noexcept {
+  const std::vector<std::shared_ptr<Record>> all = std::move(record.after);
+  if (record.after_failure == AfterFailure::run) return std::nullopt;
+  const auto failed = std::find_if(all.begin(), all.end(), [](const auto& before) { return before->error; });
+  if (failed == all.end()) return std::nullopt;
+  const Record& before = **failed;
+  record.failed_as_follower = true;
+  return error_or(spare_.cancelled, [&] {
+    return before.failed_as_follower
+               ? *before.error
+               : before.error->with_context(base::text("while other jobs waited for {}", before.object()));
+  });
+}
+
+/// Accepts a record into the order of jobs. Returns whether it can run at once; otherwise it waits for predecessors or has
+/// settled.
+bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
+  std::optional<Error> error = record->job->error();
+  try {
+    if (auto checked = check_operands(*record->job); !checked && !error) error = std::move(checked).error();
+  } catch (const std::bad_alloc&) {
+    error = spare_.out_of_memory;
+  }
+  if (!error && !record->after.empty())
+    if (auto ok = follow_jobs(*record); !ok) error = std::move(ok).error();
+  try {
+    record->queue = queue_of(*record);
+  } catch (const std::bad_alloc&) {  // any queue serves: the devices are considered again when the job runs
+  }
+  {
+    // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
+    const base::Lock lock = base::lock_soon(mutex_);
+    record->sequence = ++sequence_;
+    ++metrics_.submitted;
+    ++metrics_.queued;
+    try {
+      auto row = metrics_.by_type.find(record->type.name);
+      if (row == metrics_.by_type.end())
+        row = metrics_.by_type.try_emplace(std::string(record->type.name)).first;
+      record->type_metrics = &row->second;
+    } catch (const std::bad_alloc&) {
+      error = spare_.out_of_memory;
+    }
+    if (closing_)
+      error = error_or(spare_.closed, [&] {
+        return Error(Errc::closed,
+                     base::text("{} was submitted after the scheduler was closed.", record->subject()));
+      });
+    if (!error && record->uses_arrays)
+      if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
+  }
+  if (record->predecessors.empty()) {
+    if (!error) error = failure_before(*record);
+    if (!error) return true;
+    settle(*record, State::queued, std::move(error));
+    return false;
+  }
+  record->self = record;
+  record->state = State::waiting;
+  if (error) settle(*record, State::waiting, std::move(error));
+  record->predecessors.when_all_complete(&Core::on_predecessors_complete, record.get());
+  return false;
+}
+
+/// Queues a record whose predecessors are complete. In a chain of records that settle without running, each completion
+/// releases the next record: the loop keeps the stack flat.
+void Core::on_predecessors_complete(void* object) noexcept {
+  thread_local Record* first = nullptr;
+  thread_local Record* last = nullptr;
+  auto* const released = static_cast<Record*>(object);
+  if (first) {
+    last = last->next_released = released;
+    return;
+  }
+  for (first = last = released; first;) {
+    const std::shared_ptr<Record> record = std::move(first->self);
+    Core& core = *record->core;
+    record->predecessors.clear();
+    std::optional<Error> error = core.failure_before(*record);
+    if (!record->advance(State::waiting, State::queued))
+      core.complete_arrays(*record, error_or(core.spare_.cancelled, [&] {
+        return Error(Errc::cancelled,
+                     base::text("{} settled before it could write this array.", record->subject()));
+      }));
+    else if (error)
+      core.settle(*record, State::queued, std::move(error));
+    else
+      core.make_ready(record);
+    first = record->next_released;
+  }
+}
+
+/// Completes a record as a user of its arrays, which releases its followers. With an error, its outputs fail.
+void Core::complete_arrays(Record& record, const std::optional<Error>& error) noexcept {
+  if (error)
+    for (const auto& array : record.outputs) array->fail(*error);
+  record.outputs.clear();
+  if (record.completion) record.completion->complete();
+}
+
+void Core::submit(const std::shared_ptr<Record>& record) noexcept {
+  if (origin_.is_inherited()) return;  // every call on the ticket returns this error
+  if (!record->is_settled && enter(record)) make_ready(record);
+}
+
+Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
+  if (const Error* inherited = origin_.error()) return *inherited;
+  if (record->is_settled) return record->result();
+  if (enter(record) && !run_if_room(*record)) make_ready(record);
+  return wait(*record, Deadline::never());
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

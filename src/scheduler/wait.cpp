@@ -1,0 +1,150 @@
+// Waits for jobs, and cancels them.
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+namespace {
+
+/// The records that one call of `wait_any` waits for.
+class AnyOf {
+ public:
+  explicit AnyOf(std::span<const std::shared_ptr<Record>> records) noexcept : records_(records) {}
+  AnyOf(const AnyOf&) = delete;
+  ~AnyOf() {
+    for (const auto& record : records_) {
+      const base::Lock lock(record->mutex);
+      std::erase(record->any_waits, &any_);
+    }
+  }
+  /// Has every record that settles notify this.
+  void watch() {
+    for (const auto& record : records_) {
+      const base::Lock lock(record->mutex);
+      if (record->is_settled) return any_.notify();
+      record->any_waits.push_back(&any_);
+    }
+  }
+  bool wait(Instant until) noexcept {
+    base::Lock lock(any_.mutex);
+    return any_.gate.wait(lock, until, [&] { return any_.any_settled; });
+  }
+
+ private:
+  std::span<const std::shared_ptr<Record>> records_;
+  AnyWait any_;
+};
+
+}  // namespace
+
+/// The slot of the job that this thread runs, if it counts against `concurrent_jobs`. The thread waits for another job, which
+/// may need the slot.
+class Core::YieldedSlot {
+ public:
+  YieldedSlot() noexcept : core_(slot_of_this_thread) {
+    if (!core_) return;
+    base::Lock lock = base::lock_soon(core_->mutex_);
+    ++core_->blocked_;
+    core_->wake_worker(std::move(lock));
+  }
+  ~YieldedSlot() {
+    if (!core_) return;
+    const base::Lock lock = base::lock_soon(core_->mutex_);
+    --core_->blocked_;
+  }
+  YieldedSlot(const YieldedSlot&) = delete;
+
+ private:
+  Core* const core_;
+};
+
+void Core::expire(Record& record) noexcept {
+  for (State from : {State::queued, State::waiting})
+    settle(record, from, error_or(spare_.timed_out, [&] {
+             return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
+           }));
+}
+
+Result<Outcome> Core::wait(Record& record, Deadline deadline) {
+  if (const Error* inherited = origin_.error()) return *inherited;
+  const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
+  // A thread without a deadline runs the job itself.
+  if (deadline.is_never()) run_if_room(record);
+  if (record.is_settled) return record.result();
+  const auto is_settled = [&] { return record.is_settled.load(); };
+  const Instant start_by = base::parked_until(*clock_, record.start_by);
+  if (until > Clock::steady().now()) (void)base::seen_before_parking(is_settled);
+  const YieldedSlot slot;
+  base::Lock lock(record.mutex);
+  if (!record.gate.wait(lock, std::min(until, start_by), is_settled)) {
+    lock.unlock();
+    if (start_by <= until) {
+      expire(record);  // a job that has just started continues
+      lock.lock();
+      record.gate.wait(lock, until, is_settled);
+    } else {
+      lock.lock();
+    }
+    if (!record.is_settled)
+      return error_or(spare_.timed_out, [&] {
+        return Error(Errc::timed_out,
+                     base::text("{} has not completed yet; it continues.", record.subject()));
+      });
+  }
+  lock.unlock();
+  return record.result();
+}
+
+Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> records, Deadline deadline) {
+  for (const auto& record : records)
+    if (const Error* inherited = record->core->origin_.error()) return *inherited;
+  const Clock& clock = records.front()->core->clock();
+  const Instant until = base::parked_until(clock, deadline.at(clock));
+  AnyOf any(records);
+  any.watch();
+  const YieldedSlot slot;
+  for (;;) {
+    Instant wake = until;
+    for (const auto& record : records)
+      if (record->state == State::queued || record->state == State::waiting)
+        wake = std::min(wake, base::parked_until(*record->core->clock_, record->start_by));
+    if (any.wait(wake)) break;
+    const Instant now = Clock::steady().now();
+    for (const auto& record : records)
+      if (base::parked_until(*record->core->clock_, record->start_by) <= now) record->core->expire(*record);
+    if (any.wait(Instant::min())) break;
+    if (until <= now)
+      return Error(Errc::timed_out,
+                   base::text("None of {} jobs has completed yet; they continue.", records.size()));
+  }
+  const auto first = std::find_if(records.begin(), records.end(),
+                                  [](const auto& record) { return record->is_settled.load(); });
+  return static_cast<std::size_t>(first - records.begin());
+}
+
+void Core::cancel(Record& record) {
+  if (origin_.is_inherited()) return;
+  record.stop = true;
+  for (State from : {State::queued, State::waiting})
+    settle(record, from, error_or(spare_.cancelled, [&] {
+             return Error(Errc::cancelled,
+                          base::text("{} was cancelled before it started.", record.subject()));
+           }));
+}
+
+void Core::release(const std::shared_ptr<Record>& record) noexcept {
+  if (!record->borrows) return;  // it continues, and owns its operands
+  if (origin_.is_inherited()) return;
+  cancel(*record);
+  base::Lock lock(record->mutex);
+  record->gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,14 @@
+#pragma once
+/// The sanitizer that a test program is built with.
+
+namespace wye::test {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool under_tsan = true;
+#elif defined(__has_feature)
+constexpr bool under_tsan = __has_feature(thread_sanitizer);
+#else
+constexpr bool under_tsan = false;
+#endif
+
+}  // namespace wye::test
