@@ -48,11 +48,9 @@ const std::vector<Discovered>& discovered() {
       const std::size_t before = all.size();
       look(entry, {});
       if (entry.name != "cuda") continue;
-#if WYE_WITH_CUDA
       BackendOptions options;
-      options.cuda_driver = WYE_STAND_IN_CUDA;
+      options.cuda_driver = stand_in_cuda();
       look(entry, options);
-#endif
       if (const std::string why = no_cuda_kernels(); !why.empty()) {
         std::printf("contract: cuda is left out, for there are no kernels for it: %s\n", why.c_str());
         for (std::size_t i = before; i < all.size(); ++i) {

@@ -4,13 +4,13 @@
 
 #include <utility>
 
+#include "support/device/test_kernels.hpp"
+
 namespace wye::test {
 
 /// Opens a pool of every device of this machine. Its CUDA device is the stand-in's.
 inline ContextPool all_devices(PoolOptions options = {}) {
-#ifdef WYE_STAND_IN_CUDA
-  options.cuda_driver = WYE_STAND_IN_CUDA;
-#endif
+  options.cuda_driver = test::stand_in_cuda();
   return ContextPool::open(std::move(options)).value();
 }
 

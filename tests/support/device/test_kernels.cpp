@@ -265,6 +265,14 @@ std::string no_cuda_kernels() {
 #endif
 }
 
+std::string stand_in_cuda() {
+#if WYE_WITH_CUDA
+  return WYE_STAND_IN_CUDA;
+#else
+  return "";
+#endif
+}
+
 std::vector<Twin> twins(const DeviceBase& device) {
   const std::string_view language = device.languages().front();
   if (language == "host" || language == "native") return {Twin::addresses};

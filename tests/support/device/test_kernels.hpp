@@ -35,6 +35,9 @@ Result<device::Artefact> test_kernel(std::string_view name, const device::Device
 /// Returns why there are no test kernels for CUDA devices; empty if there are.
 std::string no_cuda_kernels();
 
+/// Returns the path of the stand-in for CUDA's driver; empty if this build is without CUDA.
+std::string stand_in_cuda();
+
 /// The passings that differ on a device.
 std::vector<Twin> twins(const device::DeviceBase& device);
 
