@@ -105,8 +105,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The jobs that the calling thread runs. A job that waits for another job runs it on top of itself without counting
   /// against `concurrent_jobs`: otherwise that many jobs that each wait for one more would deadlock.
   static constinit thread_local int jobs_on_this_thread;
-  /// The scheduler whose job the calling thread runs, if the job counts against `concurrent_jobs`.
-  static constinit thread_local Core* slot_of_this_thread;
+  /// Returns whether the calling thread runs a job, or a part of one as a thread of the CPU team.
+  static bool runs_job() noexcept;
   void make_ready(const std::shared_ptr<Record>& record) noexcept;
   std::size_t queue_of(const Record& record) const;
   bool has_room_locked(std::size_t queue) const noexcept;

@@ -53,7 +53,8 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
 }
 
 constinit thread_local int Core::jobs_on_this_thread = 0;
-constinit thread_local Core* Core::slot_of_this_thread = nullptr;
+
+bool Core::runs_job() noexcept { return jobs_on_this_thread > 0 || base::Team::inside(); }
 
 Core::~Core() = default;
 
@@ -158,9 +159,7 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
   else
     lock.unlock();
   ++jobs_on_this_thread;
-  Core* const outer = std::exchange(slot_of_this_thread, queue == on_threads ? this : nullptr);
   const Progress progress = run(*record, is_worker);
-  slot_of_this_thread = outer;
   record.reset();
   --jobs_on_this_thread;
   lock = base::lock_soon(mutex_);
@@ -289,7 +288,7 @@ Instant Core::first_expiry_locked() const noexcept {
 
 /// Runs a queued job on the calling thread if there is room. Returns whether it did.
 bool Core::run_if_room(Record& record) {
-  const bool nested = jobs_on_this_thread > 0 || base::Team::inside();
+  const bool nested = runs_job();
   const std::size_t queue = record.queue;
   {
     const base::Lock lock = base::lock_soon(mutex_);
@@ -300,11 +299,7 @@ bool Core::run_if_room(Record& record) {
     record.run_by = &jobs_on_this_thread;
   }
   ++jobs_on_this_thread;
-  Core* const outer = std::exchange(slot_of_this_thread, nested                ? slot_of_this_thread
-                                                         : queue == on_threads ? this
-                                                                               : nullptr);
   run(record, false);
-  slot_of_this_thread = outer;
   --jobs_on_this_thread;
   if (nested) return true;
   base::Lock lock = base::lock_soon(mutex_);

@@ -1,5 +1,6 @@
 // Waits for jobs, and cancels them.
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "base/text.hpp"
@@ -42,11 +43,11 @@ class AnyOf {
 
 }  // namespace
 
-/// The slot of the job that this thread runs, if it counts against `concurrent_jobs`. The thread waits for another job, which
-/// may need the slot.
+/// Makes room for one more job of a scheduler while a job, on a thread of a scheduler or of the CPU team, waits for one of its
+/// jobs. That job may need the slot of the job that waits.
 class Core::YieldedSlot {
  public:
-  YieldedSlot() noexcept : core_(slot_of_this_thread) {
+  explicit YieldedSlot(Core& awaited) noexcept : core_(runs_job() ? &awaited : nullptr) {
     if (!core_) return;
     base::Lock lock = base::lock_soon(core_->mutex_);
     ++core_->blocked_;
@@ -79,7 +80,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   const auto is_settled = [&] { return record.is_settled.load(); };
   const Instant start_by = base::parked_until(*clock_, record.start_by);
   if (until > Clock::steady().now()) (void)base::seen_before_parking(is_settled);
-  const YieldedSlot slot;
+  const YieldedSlot slot(*this);
   base::Lock lock(record.mutex);
   if (!record.gate.wait(lock, std::min(until, start_by), is_settled)) {
     lock.unlock();
@@ -107,7 +108,11 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
   const Instant until = base::parked_until(clock, deadline.at(clock));
   AnyOf any(records);
   any.watch();
-  const YieldedSlot slot;
+  std::deque<YieldedSlot> slots;  // of each scheduler
+  for (auto record = records.begin(); record != records.end(); ++record)
+    if (std::none_of(records.begin(), record,
+                     [&](const auto& other) { return other->core == (*record)->core; }))
+      slots.emplace_back(*(*record)->core);
   for (;;) {
     Instant wake = until;
     for (const auto& record : records)

@@ -235,6 +235,42 @@ TEST_CASE("a host function may wait for a job that follows another one, with one
   CHECK(x == std::vector<float>{1.0f, 2.0f, 2.0f});
 }
 
+TEST_CASE("threads of the CPU team may wait for jobs of two runtimes, with one job at a time",
+          "[scheduler][after]") {
+  const auto open = [] {
+    return Runtime::open({.pool = {.backends = {"cpu"}, .lanes_per_device = 16, .cpu_threads = 4},
+                          .scheduler = {.concurrent_jobs = 1}})
+        .value();
+  };
+  Runtime runtime = open(), other = open();
+  constexpr std::size_t items = 16;
+  std::vector<float> x(items, 1.0f), y(items, 1.0f);
+  const auto kernel = Kernel<ReadWrite<float>>::make(
+                          {.name = "waits",
+                           .sources = {host(
+                               [&](Range range, std::span<float> all) {
+                                 for (std::uint64_t i = range.first; i < range.last; ++i) {
+                                   Runtime& on = i % 2 == 0 ? runtime : other;
+                                   const auto one = std::span(y).subspan(i, 1);
+                                   auto before = on.submit(test::host_scale()(one, 2.0f));
+                                   auto after = on.submit(test::host_scale()(one, 3.0f), {.after = {before}});
+                                   if (i % 4 < 2)
+                                     after.wait().value();
+                                   else
+                                     after.wait(Deadline(60s)).value();
+                                   all[i] = 7.0f;
+                                 }
+                               },
+                               {.tile = Extent3{1, 1, 1}})}})
+                          .value();
+  auto ticket = runtime.submit(kernel(x));
+  const auto result = ticket.wait(Deadline(60s));
+  INFO((result ? std::string() : result.error().describe()));
+  CHECK(result);
+  CHECK(x == std::vector<float>(items, 7.0f));
+  CHECK(y == std::vector<float>(items, 6.0f));
+}
+
 TEST_CASE("closing settles jobs that follow others", "[scheduler][after]") {
   Runtime runtime = cpu_runtime();
   Latch latch;
