@@ -157,14 +157,14 @@ std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
 Result<Lease> Pool::lease(const LeaseRequest& request, Instant until) {
   if (const Error* inherited = origin_.error()) return *inherited;
   const Wanted wanted{.on = request.on, .needs = request.needs};
-  return lease_any(wanted, until);
+  return lease_any(wanted, clock_->now(), until);
 }
 
-Result<Lease> Pool::lease_on(device::DeviceRef device) {
+Result<Lease> Pool::lease_on(device::DeviceRef device, Instant now) {
   const auto d = find(device);
   if (!d) return Error(Errc::invalid_argument, "The device does not belong to this pool.");
   if (const Error* lost = base::state_of(devices_[*d])->lost()) return *lost;  // also in a child of fork
-  return lease_any({.only = *d}, Deadline(options_.lease_timeout).at(*clock_));
+  return lease_any({.only = *d}, now, Deadline(options_.lease_timeout).at(now));
 }
 
 Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
@@ -173,19 +173,20 @@ Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
   if (!d)
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' does not belong to this pool.", device.info().id));
-  if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(*clock_));
-  return lease_any({.only = *d}, until, true);
+  const Instant now = clock_->now();
+  if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(now));
+  return lease_any({.only = *d}, now, until, true);
 }
 
-Result<Lease> Pool::lease_any(const Wanted& wanted, Instant until, bool closed_too) {
+Result<Lease> Pool::lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too) {
   try {
-    return wait_for_context(wanted, until, closed_too);
+    return wait_for_context(wanted, now, until, closed_too);
   } catch (const std::bad_alloc&) {
     return no_memory_;
   }
 }
 
-Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool closed_too) {
+Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant until, bool closed_too) {
   std::vector<std::size_t> refusing;  // devices that refused a lane in this call
   std::optional<Error> refusal;
   Waiter waiter(wanted);
@@ -196,7 +197,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant until, bool c
       finished = collect_finished();
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
       // Fair: a returned context goes to a waiter directly, so no thread waits while a context is idle.
-      waiter.given = take_idle(wanted, refusing);
+      waiter.given = take_idle(wanted, now, refusing);
       if (!waiter.given) {
         if (!has_candidate(wanted)) return no_candidate(wanted);
         if (refusal && !any_has_lane(wanted)) return *std::move(refusal);
@@ -243,7 +244,7 @@ void Pool::queue(Waiter& waiter) {
   waiters_.insert(later, &waiter);
 }
 
-Context* Pool::take_idle(const Wanted& wanted, const std::vector<std::size_t>& refusing) {
+Context* Pool::take_idle(const Wanted& wanted, Instant now, const std::vector<std::size_t>& refusing) {
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!is_candidate(d, wanted)) continue;
     const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
@@ -254,7 +255,7 @@ Context* Pool::take_idle(const Wanted& wanted, const std::vector<std::size_t>& r
           std::pair(!context->has_lane, context->last_used) < std::pair(!idle->has_lane, idle->last_used))
         idle = context.get();
     }
-    if (idle) return start_lease(*idle), idle;
+    if (idle) return start_lease(*idle, now), idle;
   }
   return nullptr;
 }
@@ -270,9 +271,9 @@ bool Pool::any_has_lane(std::size_t device) const {
                      [](const auto& context) { return context->has_lane; });
 }
 
-void Pool::start_lease(Context& context) {
+void Pool::start_lease(Context& context, Instant now) {
   context.leased = true;
-  context.since = clock_->now();
+  context.since = now;
   if (context.has_lane) count_lease(context);
 }
 
@@ -325,7 +326,7 @@ void Pool::give_back(Context& context) noexcept {
       return !idles && is_candidate(context.device, w->wanted);
     });
     if (waiter != waiters_.end()) {
-      start_lease(context);
+      start_lease(context, clock_->now());
       (*waiter)->given = &context;
       (*waiter)->answered.wake_one();  // under the lock: the waiter's thread destroys it
       waiters_.erase(waiter);

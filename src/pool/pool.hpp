@@ -75,8 +75,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   /// Leases a context, waiting until `until`; `Instant::min()` does not wait.
   Result<Lease> lease(const LeaseRequest& request, Instant until);
-  /// Leases a context of one device, within the pool's own timeout.
-  Result<Lease> lease_on(device::DeviceRef device);
+  /// Leases a context of one device, within the pool's own timeout. `now` is the time of the pool's clock.
+  Result<Lease> lease_on(device::DeviceRef device, Instant now);
   /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be read after
   /// the end, but waits for its own timeout at most.
   Result<Lease> lease_for(const device::DeviceBase& device, Instant until);
@@ -133,19 +133,19 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Returns why no device is a candidate.
   Error no_candidate(const Wanted& wanted) const;
   std::optional<std::size_t> find(device::DeviceRef device) const noexcept;
-  /// Leases a context of a candidate. Allocates nothing if a context with a lane is idle.
-  Result<Lease> lease_any(const Wanted& wanted, Instant until, bool closed_too = false);
-  Result<Lease> wait_for_context(const Wanted& wanted, Instant until, bool closed_too);
+  /// Leases a context of a candidate at the time `now`. Allocates nothing if a context with a lane is idle.
+  Result<Lease> lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too = false);
+  Result<Lease> wait_for_context(const Wanted& wanted, Instant now, Instant until, bool closed_too);
   /// Returns the idle context to lease, or null. It belongs to the first device with an idle context. A
   /// context with a lane comes before a context without one. Skips contexts without a lane on the devices in
   /// `refusing`.
-  Context* take_idle(const Wanted& wanted, const std::vector<std::size_t>& refusing);
+  Context* take_idle(const Wanted& wanted, Instant now, const std::vector<std::size_t>& refusing);
   /// Returns whether a candidate has a lane, leased or not.
   bool any_has_lane(const Wanted& wanted) const;
   bool any_has_lane(std::size_t device) const;
   /// Adds `waiter` in order of arrival.
   void queue(Waiter& waiter);
-  void start_lease(Context& context);
+  void start_lease(Context& context, Instant now);
   /// Counts a lease of a context that has a lane.
   void count_lease(Context& context);
   /// Lets every waiter check its conditions.

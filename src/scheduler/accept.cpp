@@ -127,9 +127,9 @@ std::optional<Error> Core::failure_before(Record& record) const noexcept {
   });
 }
 
-/// Accepts a record into the order of jobs. Returns whether it can run at once; otherwise it waits for predecessors or has
-/// settled.
-bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
+/// Accepts a record into the order of jobs. Returns the lock of this scheduler if the record can run at once; otherwise no
+/// lock: it waits for predecessors or has settled.
+base::Lock Core::enter(const std::shared_ptr<Record>& record) noexcept {
   std::optional<Error> error = record->job->error();
   try {
     if (auto checked = check_operands(*record->job); !checked && !error) error = std::move(checked).error();
@@ -142,39 +142,40 @@ bool Core::enter(const std::shared_ptr<Record>& record) noexcept {
     record->queue = queue_of(*record);
   } catch (const std::bad_alloc&) {  // any queue serves: the devices are considered again when the job runs
   }
-  {
-    // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
-    const base::Lock lock = base::lock_soon(mutex_);
-    record->sequence = ++sequence_;
-    ++metrics_.submitted;
-    ++metrics_.queued;
-    try {
-      auto row = metrics_.by_type.find(record->type.name);
-      if (row == metrics_.by_type.end())
-        row = metrics_.by_type.try_emplace(std::string(record->type.name)).first;
-      record->type_metrics = &row->second;
-    } catch (const std::bad_alloc&) {
-      error = spare_.out_of_memory;
-    }
-    if (closing_)
-      error = error_or(spare_.closed, [&] {
-        return Error(Errc::closed,
-                     base::text("{} was submitted after the scheduler was closed.", record->subject()));
-      });
-    if (!error && record->uses_arrays)
-      if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
+  // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
+  base::Lock lock = base::lock_soon(mutex_);
+  record->sequence = ++sequence_;
+  ++metrics_.submitted;
+  ++metrics_.queued;
+  try {
+    auto row = metrics_.by_type.find(record->type.name);
+    if (row == metrics_.by_type.end())
+      row = metrics_.by_type.try_emplace(std::string(record->type.name)).first;
+    record->type_metrics = &row->second;
+  } catch (const std::bad_alloc&) {
+    error = spare_.out_of_memory;
   }
+  if (closing_)
+    error = error_or(spare_.closed, [&] {
+      return Error(Errc::closed,
+                   base::text("{} was submitted after the scheduler was closed.", record->subject()));
+    });
+  if (!error && record->uses_arrays)
+    if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
   if (record->predecessors.empty()) {
+    if (!error && record->after.empty()) return lock;
+    lock.unlock();
     if (!error) error = failure_before(*record);
-    if (!error) return true;
+    if (!error) return base::lock_soon(mutex_);
     settle(*record, State::queued, std::move(error));
-    return false;
+    return {};
   }
+  lock.unlock();
   record->self = record;
   record->state = State::waiting;
   if (error) settle(*record, State::waiting, std::move(error));
   record->predecessors.when_all_complete(&Core::on_predecessors_complete, record.get());
-  return false;
+  return {};
 }
 
 /// Queues a record whose predecessors are complete. In a chain of records that settle without running, each completion
@@ -200,7 +201,7 @@ void Core::on_predecessors_complete(void* object) noexcept {
     else if (error)
       core.settle(*record, State::queued, std::move(error));
     else
-      core.make_ready(record);
+      core.make_ready(base::lock_soon(core.mutex_), record);
     first = record->next_released;
   }
 }
@@ -215,13 +216,20 @@ void Core::complete_arrays(Record& record, const std::optional<Error>& error) no
 
 void Core::submit(const std::shared_ptr<Record>& record) noexcept {
   if (origin_.is_inherited()) return;  // every call on the ticket returns this error
-  if (!record->is_settled && enter(record)) make_ready(record);
+  if (record->is_settled) return;
+  if (base::Lock lock = enter(record)) make_ready(std::move(lock), record);
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
   if (const Error* inherited = origin_.error()) return *inherited;
   if (record->is_settled) return record->result();
-  if (enter(record) && !run_if_room(*record)) make_ready(record);
+  if (base::Lock lock = enter(record)) {
+    record->started = record->submitted;  // one reading of the clock for both
+    if (!run_if_room(lock, *record)) {
+      record->started = {};
+      make_ready(std::move(lock), record);
+    }
+  }
   return wait(*record, Deadline::never());
 }
 

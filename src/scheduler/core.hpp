@@ -97,7 +97,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Record> make_record(Job job, const JobOptions& options);
   Result<void> follow_jobs(Record& record) const;
   std::optional<Error> failure_before(Record& record) const noexcept;
-  bool enter(const std::shared_ptr<Record>& record) noexcept;
+  base::Lock enter(const std::shared_ptr<Record>& record) noexcept;
   static void on_predecessors_complete(void* object) noexcept;
   void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
 
@@ -107,7 +107,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static constinit thread_local int jobs_on_this_thread;
   /// Returns whether the calling thread runs a job, or a part of one as a thread of the CPU team.
   static bool runs_job() noexcept;
-  void make_ready(const std::shared_ptr<Record>& record) noexcept;
+  void make_ready(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
   std::size_t queue_of(const Record& record) const;
   bool has_room_locked(std::size_t queue) const noexcept;
   bool has_work_locked() const noexcept;
@@ -122,12 +122,14 @@ class Core : public std::enable_shared_from_this<Core> {
   void return_locked(std::shared_ptr<Record> record) noexcept;
   void return_expired_locked() noexcept;
   Instant first_expiry_locked() const noexcept;
-  bool run_if_room(Record& record);
+  bool run_if_room(base::Lock& lock, Record& record);
   void begin_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
 
   // wait.cpp
   class YieldedSlot;
+  template <class F>
+  void settle_unstarted(Record& record, const Error& spare, F make) noexcept;
   /// Settles a job that has not started although its `start_by` has passed.
   void expire(Record& record) noexcept;
 

@@ -58,8 +58,8 @@ bool Core::runs_job() noexcept { return jobs_on_this_thread > 0 || base::Team::i
 
 Core::~Core() = default;
 
-void Core::make_ready(const std::shared_ptr<Record>& record) noexcept {
-  base::Lock lock = base::lock_soon(mutex_);
+/// Queues a record, under `lock`, and releases the lock.
+void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) noexcept {
   std::optional<Error> error;
   if (closing_) {
     error = error_or(spare_.closed, [&] {
@@ -286,23 +286,21 @@ Instant Core::first_expiry_locked() const noexcept {
   return first;
 }
 
-/// Runs a queued job on the calling thread if there is room. Returns whether it did.
-bool Core::run_if_room(Record& record) {
+/// Runs a queued job on the calling thread if there is room. Returns whether it did, without `lock` then.
+bool Core::run_if_room(base::Lock& lock, Record& record) {
   const bool nested = runs_job();
   const std::size_t queue = record.queue;
-  {
-    const base::Lock lock = base::lock_soon(mutex_);
-    if (!nested && !has_room_locked(queue)) return false;
-    if (!record.advance(State::queued, State::running)) return false;
-    queues_[queue].committed += nested ? 0 : 1;
-    begin_locked(record);
-    record.run_by = &jobs_on_this_thread;
-  }
+  if (!nested && !has_room_locked(queue)) return false;
+  if (!record.advance(State::queued, State::running)) return false;
+  queues_[queue].committed += nested ? 0 : 1;
+  begin_locked(record);
+  record.run_by = &jobs_on_this_thread;
+  lock.unlock();
   ++jobs_on_this_thread;
   run(record, false);
   --jobs_on_this_thread;
   if (nested) return true;
-  base::Lock lock = base::lock_soon(mutex_);
+  lock = base::lock_soon(mutex_);
   --queues_[queue].committed;
   job_stopped_.wake_all();
   wake_worker(std::move(lock));

@@ -55,7 +55,7 @@ Record::~Record() = default;
 Core::Progress Core::run(Record& record, bool detaches) noexcept {
   std::optional<Error> error;
   try {
-    if (!record.attempt) record.started = clock_->now();
+    if (!record.attempt && record.started == Instant()) record.started = clock_->now();
     if (!record.attempt && record.started >= record.start_by) {
       error = Error(Errc::timed_out,
                     base::text("{} did not start in time: it was queued for {:.3g} ms.", record.subject(),
@@ -287,7 +287,7 @@ Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index)
                                ? until
                                : Deadline(until - clock_->now()).at(provider_->clock());
 
-  Instant lap = clock_->now();
+  Instant lap = record.has_failed ? clock_->now() : record.started;
   record.lane_time = lap - record.started;  // devices that failed before this one
   record.build_time = record.transfer_time = Duration::zero();
   std::vector<Step> steps;
@@ -301,7 +301,7 @@ Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index)
     if (!step) return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
     steps.push_back(std::move(*step));
   }
-  add_lap(record.build_time, lap);
+  if (record.tier != CacheTier::memory) add_lap(record.build_time, lap);  // a hit is not worth a reading
   if (job.is_build()) return steps;
 
   auto attempt = std::make_unique<Attempt>(job, device, index);
@@ -309,15 +309,17 @@ Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index)
   attempt->park = base::parked_until(*clock_, until);
   if (auto ok = attempt->binding.fetch(attempt->park); !ok) return std::move(ok).error();
   if (record.uses_arrays) add_lap(record.transfer_time, lap);
-  auto lease = pool_->lease_on(base::state_of(device)->ref());
-  add_lap(record.lane_time, lap);
+  const Instant asked = clock_ == &pool_->clock() ? lap : pool_->clock().now();
+  auto lease = pool_->lease_on(base::state_of(device)->ref(), asked);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free
       return Error(Errc::unavailable, lease.error().sentence());
     return std::move(lease).error();
   }
-  attempt->lap = lap;
   attempt->lease.emplace(*std::move(lease));
+  const Duration waited = attempt->context().since - asked;
+  record.lane_time += waited;
+  attempt->lap = lap + waited;
   record.attempt = std::move(attempt);
   return steps;
 }
@@ -377,7 +379,8 @@ Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop,
   }
   if (returns_much) add_lap(record.transfer_time, attempt.lap);
   // A host function that returned after the time limit may have stopped early.
-  if (clock_->now() >= attempt.until) return Error(Errc::timed_out, "The time limit passed.");
+  record.settled_at = clock_->now();
+  if (record.settled_at >= attempt.until) return Error(Errc::timed_out, "The time limit passed.");
   return Progress::completed;
 }
 
@@ -433,7 +436,7 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
 void Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return;
   const auto keep = record.shared_from_this();
-  record.settled_at = clock_->now();
+  if (error || record.settled_at == Instant()) record.settled_at = clock_->now();
   record.error = std::move(error);
   {
     const base::Lock lock = base::lock_soon(mutex_);

@@ -64,18 +64,28 @@ class Core::YieldedSlot {
   Core* const core_;
 };
 
+/// Settles a record that has not started, with the error that `make` returns. Its state only moves forward.
+template <class F>
+void Core::settle_unstarted(Record& record, const Error& spare, F make) noexcept {
+  for (State from : {State::waiting, State::queued})
+    if (record.state == from) settle(record, from, error_or(spare, make));
+}
+
 void Core::expire(Record& record) noexcept {
-  for (State from : {State::queued, State::waiting})
-    settle(record, from, error_or(spare_.timed_out, [&] {
-             return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
-           }));
+  settle_unstarted(record, spare_.timed_out, [&] {
+    return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
+  });
 }
 
 Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (const Error* inherited = origin_.error()) return *inherited;
+  if (record.is_settled) return record.result();
   const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
   // A thread without a deadline runs the job itself.
-  if (deadline.is_never()) run_if_room(record);
+  if (deadline.is_never() && record.state == State::queued) {
+    base::Lock lock = base::lock_soon(mutex_);
+    run_if_room(lock, record);
+  }
   if (record.is_settled) return record.result();
   const auto is_settled = [&] { return record.is_settled.load(); };
   const Instant start_by = base::parked_until(*clock_, record.start_by);
@@ -135,15 +145,13 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
 void Core::cancel(Record& record) {
   if (origin_.is_inherited()) return;
   record.stop = true;
-  for (State from : {State::queued, State::waiting})
-    settle(record, from, error_or(spare_.cancelled, [&] {
-             return Error(Errc::cancelled,
-                          base::text("{} was cancelled before it started.", record.subject()));
-           }));
+  settle_unstarted(record, spare_.cancelled, [&] {
+    return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
+  });
 }
 
 void Core::release(const std::shared_ptr<Record>& record) noexcept {
-  if (!record->borrows) return;  // it continues, and owns its operands
+  if (!record->borrows || record->is_settled) return;  // it owns its operands, or uses none any more
   if (origin_.is_inherited()) return;
   cancel(*record);
   base::Lock lock(record->mutex);
