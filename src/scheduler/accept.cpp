@@ -127,9 +127,68 @@ std::optional<Error> Core::failure_before(Record& record) const noexcept {
   });
 }
 
-/// Accepts a record into the order of jobs. Returns the lock of this scheduler if the record can run at once; otherwise no
+/// Keeps the number of waiting jobs below its limit: waits, refuses `record` or drops another job, as `when_full` says.
+/// Releases `lock` meanwhile. Returns the error of a job that is refused.
+std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noexcept {
+  const auto has_room = [&] { return closing_ || metrics_.queued < options_.max_queued; };
+  if (options_.when_full == WhenFull::wait && !has_room()) {
+    ++waiting_for_room_;
+    const bool in_time = room_.wait(lock, base::parked_until(*clock_, record.start_by), has_room);
+    --waiting_for_room_;
+    if (in_time) return std::nullopt;
+    return error_or(spare_.timed_out, [&] {
+      return Error(
+          Errc::timed_out,
+          base::text("{} did not start in time: the limit of waiting jobs was reached (max_queued = {}).",
+                     record.subject(), options_.max_queued));
+    });
+  }
+  while (!has_room()) {
+    const std::shared_ptr<Record> last =
+        options_.when_full == WhenFull::drop_lowest ? take_last_locked(record) : nullptr;
+    if (!last)
+      return error_or(spare_.full, [&] {
+        return Error(Errc::over_budget,
+                     base::text("{} was refused: the limit of waiting jobs is reached (max_queued = {}).",
+                                record.subject(), options_.max_queued));
+      });
+    lock.unlock();
+    settle(*last, State::queued, error_or(spare_.full, [&] {
+      return Error(
+          Errc::over_budget,
+          base::text("{} was dropped for {}: the limit of waiting jobs is reached (max_queued = {}).",
+                     last->subject(), record.object(), options_.max_queued));
+    }));
+    lock.lock();
+  }
+  return std::nullopt;
+}
+
+/// Takes the job that would run last out of its queue, if `record` would run before it.
+std::shared_ptr<Record> Core::take_last_locked(const Record& record) noexcept {
+  const std::size_t own = level_of(record);
+  for (std::size_t level = levels; level-- > own;) {
+    Heap* heap = nullptr;
+    Heap::iterator last;
+    for (Queue& queue : queues_) {
+      const auto there = std::min_element(queue.ready[level].begin(), queue.ready[level].end(), later);
+      if (there == queue.ready[level].end() || (heap && later(*last, *there))) continue;
+      heap = &queue.ready[level];
+      last = there;
+    }
+    if (!heap || (level == own && due_of(record) >= last->due)) continue;
+    std::shared_ptr<Record> taken = std::move(last->record);
+    heap->erase(last);
+    std::make_heap(heap->begin(), heap->end(), later);
+    ready_.fetch_sub(1, std::memory_order_relaxed);
+    return taken;
+  }
+  return nullptr;
+}
+
+/// Accepts a record into the order of jobs; if `is_bounded`, it takes part in the limit of waiting jobs. Returns the lock of this scheduler if the record can run at once; otherwise no
 /// lock: it waits for predecessors or has settled.
-base::Lock Core::enter(const std::shared_ptr<Record>& record) noexcept {
+base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
   std::optional<Error> error = record->job->error();
   try {
     if (auto checked = check_operands(*record->job); !checked && !error) error = std::move(checked).error();
@@ -144,6 +203,7 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record) noexcept {
   }
   // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
   base::Lock lock = base::lock_soon(mutex_);
+  if (is_bounded && !error) error = make_room(lock, *record);
   record->sequence = ++sequence_;
   ++metrics_.submitted;
   ++metrics_.queued;
@@ -217,14 +277,15 @@ void Core::complete_arrays(Record& record, const std::optional<Error>& error) no
 void Core::submit(const std::shared_ptr<Record>& record) noexcept {
   if (origin_.is_inherited()) return;  // every call on the ticket returns this error
   if (record->is_settled) return;
-  if (base::Lock lock = enter(record)) make_ready(std::move(lock), record);
+  // A job must not wait for the jobs that wait for it.
+  if (base::Lock lock = enter(record, !runs_job())) make_ready(std::move(lock), record);
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
   if (const Error* inherited = origin_.error()) return *inherited;
   if (record->is_settled) return record->result();
-  if (base::Lock lock = enter(record)) {
-    record->started = record->submitted;  // one reading of the clock for both
+  if (base::Lock lock = enter(record, false)) {  // its caller waits anyway
+    record->started = record->submitted;         // one reading of the clock for both
     if (!run_if_room(lock, *record)) {
       record->started = {};
       make_ready(std::move(lock), record);

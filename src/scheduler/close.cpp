@@ -21,19 +21,22 @@ Result<void> Core::close(Instant until) noexcept {
     const base::Lock lock = base::lock_soon(mutex_);
     closing_ = true;
     work_.wake_all();
+    room_.wake_all();
   }
   for (Queue& queue : queues_) {
-    std::vector<Ready> waiting;
-    {
-      const base::Lock lock = base::lock_soon(mutex_);
-      waiting.swap(queue.ready);
-      ready_.fetch_sub(waiting.size(), std::memory_order_relaxed);
+    for (Heap& heap : queue.ready) {
+      Heap waiting;
+      {
+        const base::Lock lock = base::lock_soon(mutex_);
+        waiting.swap(heap);
+        ready_.fetch_sub(waiting.size(), std::memory_order_relaxed);
+      }
+      for (const Ready& one : waiting)
+        settle(*one.record, State::queued, error_or(spare_.closed, [&] {
+          return Error(Errc::closed, base::text("{} had not started when the scheduler was closed.",
+                                                one.record->subject()));
+        }));
     }
-    for (const Ready& one : waiting)
-      settle(*one.record, State::queued, error_or(spare_.closed, [&] {
-        return Error(Errc::closed,
-                     base::text("{} had not started when the scheduler was closed.", one.record->subject()));
-      }));
   }
   {
     base::Lock lock = base::lock_soon(mutex_);

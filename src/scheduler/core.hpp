@@ -2,6 +2,7 @@
 /// The state behind a Scheduler: the queue, the threads that serve it, and how one job is placed and run.
 #include <wye/scheduler/scheduler.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +37,7 @@ struct SpareErrors {
   Error abandoned{Errc::closed, "The job was abandoned: it still ran when the deadline of closing passed."};
   Error close_timed_out{Errc::timed_out,
                         "Jobs still ran when the deadline of closing passed, and are abandoned."};
+  Error full{Errc::over_budget, "The job was refused: too many jobs wait already."};
   Error internal{Errc::internal, "Running the job threw an exception that is not an allocation failure."};
 };
 
@@ -93,11 +95,39 @@ class Core : public std::enable_shared_from_this<Core> {
   }
 
  private:
+  /// A job that waits in a queue, with its keys, because records are scattered over memory.
+  struct Ready {
+    Instant due;   // its `start_by`, if that decides the order within a priority
+    Instant rank;  // when it was submitted, later by `aging` for each priority below the highest
+    std::uint64_t sequence;
+    std::shared_ptr<Record> record;
+  };
+  /// Orders a heap of jobs of one priority: the next one to run is on top.
+  static constexpr auto later = [](const Ready& a, const Ready& b) {
+    return a.due != b.due ? a.due > b.due : a.sequence > b.sequence;
+  };
+  using Heap = std::vector<Ready>;
+  static constexpr std::size_t levels = 3;  // of priority, the highest first
+  static std::size_t level_of(const Record& record) noexcept {
+    return levels - 1 - static_cast<std::size_t>(record.priority);
+  }
+  Instant due_of(const Record& record) const noexcept {
+    return options_.order == JobOrder::earliest_deadline ? record.start_by : Instant();
+  }
+  /// Jobs that prefer the same device. They may still run on another one.
+  struct Queue {
+    std::array<Heap, levels> ready;
+    std::uint32_t committed = 0;  // jobs that were taken from it and have not settled
+    std::uint32_t limit = 0;      // of `committed`
+  };
+
   // accept.cpp
   std::shared_ptr<Record> make_record(Job job, const JobOptions& options);
   Result<void> follow_jobs(Record& record) const;
   std::optional<Error> failure_before(Record& record) const noexcept;
-  base::Lock enter(const std::shared_ptr<Record>& record) noexcept;
+  std::optional<Error> make_room(base::Lock& lock, const Record& record) noexcept;
+  std::shared_ptr<Record> take_last_locked(const Record& record) noexcept;
+  base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
   static void on_predecessors_complete(void* object) noexcept;
   void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
 
@@ -115,6 +145,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void wake_worker(base::Lock lock) noexcept;
   bool call_worker_locked() noexcept;
   void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker) noexcept;
+  Heap* next_heap_locked() noexcept;
   std::shared_ptr<Record> pop_locked();
   void work() noexcept;
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
@@ -124,6 +155,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Instant first_expiry_locked() const noexcept;
   bool run_if_room(base::Lock& lock, Record& record);
   void begin_locked(Record& record) noexcept;
+  void leave_queue_locked() noexcept;
   void unlist_locked(Record& record) noexcept;
 
   // wait.cpp
@@ -179,26 +211,18 @@ class Core : public std::enable_shared_from_this<Core> {
   Preferences preferences_;
   const std::vector<Choice> choices_;  // the devices of the pool
   const Orders orders_;
+  const Duration aging_;  // a hundred years at most, so that no rank overflows
   Trials trials_;
 
   mutable std::mutex mutex_;
   base::Gate work_;
   base::Gate job_stopped_;
-  struct Ready {
-    Priority priority;
-    std::uint64_t sequence;
-    std::shared_ptr<Record> record;
-  };
-  /// Jobs that prefer the same device. They may still run on another one.
-  struct Queue {
-    std::vector<Ready> ready;     // a heap: highest priority, then first submitted
-    std::uint32_t committed = 0;  // jobs that were taken from it and have not settled
-    std::uint32_t limit = 0;      // of `committed`
-  };
   static constexpr std::size_t on_threads = 0;  // the queue of jobs that run on wye's threads
   std::vector<Queue> queues_;                   // then one for each device
-  std::atomic<std::size_t> ready_{0};           // jobs for workers, for threads that spin
-  Record* first_returned_ = nullptr;            // jobs that a worker is to complete
+  base::Gate room_;                             // for callers of `submit` that wait for room in the queues
+  std::uint32_t waiting_for_room_ = 0;
+  std::atomic<std::size_t> ready_{0};  // jobs for workers, for threads that spin
+  Record* first_returned_ = nullptr;   // jobs that a worker is to complete
   Record** last_returned_ = &first_returned_;
   std::uint32_t in_flight_ = 0;             // jobs that are in flight or have returned
   Instant watched_until_ = Instant::max();  // until when a parked worker waits for jobs to run out of time

@@ -24,11 +24,6 @@ std::vector<Choice> choices_of(const pool::Pool& pool) {
   return choices;
 }
 
-/// Orders queue entries. Entries contain their keys, because records are scattered over memory.
-constexpr auto later = [](const auto& a, const auto& b) {
-  return a.priority != b.priority ? a.priority < b.priority : a.sequence > b.sequence;
-};
-
 }  // namespace
 
 Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
@@ -41,6 +36,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       preferences_(options_.preferences),
       choices_(choices_of(*pool_)),
       orders_(choices_, preferences_),
+      aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       completed_on_(pool_->devices().size()) {
   queues_.resize(1 + pool_->devices().size());
   queues_[on_threads].limit = options_.concurrent_jobs;
@@ -67,8 +63,14 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
                    base::text("{} was not ready when the scheduler closed.", record->subject()));
     });
   } else {
+    const std::size_t level = level_of(*record);
+    Heap& heap = queues_[record->queue].ready[level];
     try {
-      queues_[record->queue].ready.push_back({record->priority, record->sequence, record});
+      heap.push_back({.due = due_of(*record),
+                      .rank = record->submitted + static_cast<std::int64_t>(level) * aging_,
+                      .sequence = record->sequence,
+                      .record = record});
+      std::push_heap(heap.begin(), heap.end(), later);
     } catch (const std::bad_alloc&) {
       error = spare_.out_of_memory;
     }
@@ -77,8 +79,6 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
     lock.unlock();
     return settle(*record, State::queued, std::move(error));
   }
-  std::vector<Ready>& ready = queues_[record->queue].ready;
-  std::push_heap(ready.begin(), ready.end(), later);
   ready_.fetch_add(1, std::memory_order_relaxed);
   wake_worker(std::move(lock));
 }
@@ -101,7 +101,9 @@ bool Core::has_room_locked(std::size_t queue) const noexcept {
 bool Core::has_work_locked() const noexcept {
   if (first_returned_) return true;
   for (std::size_t q = 0; q < queues_.size(); ++q)
-    if (!queues_[q].ready.empty() && has_room_locked(q)) return true;
+    if (has_room_locked(q))
+      for (const Heap& heap : queues_[q].ready)
+        if (!heap.empty()) return true;
   return false;
 }
 
@@ -169,22 +171,32 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
   if (closing_) work_.wake_all();  // workers end with the last job in flight
 }
 
+/// Returns the heap with the next job to run; null if no job may run. Of jobs with the same rank, the one of the higher
+/// priority is next.
+Core::Heap* Core::next_heap_locked() noexcept {
+  Heap* next = nullptr;
+  for (std::size_t level = 0; level < levels; ++level) {
+    Heap* first = nullptr;
+    for (std::size_t q = 0; q < queues_.size(); ++q) {
+      Heap& heap = queues_[q].ready[level];
+      if (heap.empty() || !has_room_locked(q)) continue;
+      if (!first || later(first->front(), heap.front())) first = &heap;
+    }
+    if (first && (!next || first->front().rank < next->front().rank)) next = first;
+  }
+  return next;
+}
+
 /// Takes the next job of a queue that has room; null if there is none.
 std::shared_ptr<Record> Core::pop_locked() {
-  for (;;) {
-    Queue* next = nullptr;
-    for (std::size_t q = 0; q < queues_.size(); ++q) {
-      Queue& queue = queues_[q];
-      if (queue.ready.empty() || !has_room_locked(q)) continue;
-      if (!next || later(next->ready.front(), queue.ready.front())) next = &queue;
-    }
-    if (!next) return nullptr;
-    std::pop_heap(next->ready.begin(), next->ready.end(), later);
-    auto record = std::move(next->ready.back().record);
-    next->ready.pop_back();
+  while (Heap* const next = next_heap_locked()) {
+    std::pop_heap(next->begin(), next->end(), later);
+    auto record = std::move(next->back().record);
+    next->pop_back();
     ready_.fetch_sub(1, std::memory_order_relaxed);
     if (record->state == State::queued) return record;  // otherwise another thread has run or cancelled it
   }
+  return nullptr;
 }
 
 void Core::work() noexcept {
@@ -309,11 +321,17 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
 
 /// Counts and lists a job that this thread runs next.
 void Core::begin_locked(Record& record) noexcept {
-  --metrics_.queued;
+  leave_queue_locked();
   ++metrics_.running;
   record.active_next = active_;
   if (active_) active_->active_previous = &record;
   active_ = &record;
+}
+
+/// Counts a job that waits no longer.
+void Core::leave_queue_locked() noexcept {
+  --metrics_.queued;
+  if (waiting_for_room_ > 0 && metrics_.queued < options_.max_queued) room_.wake_one();
 }
 
 /// Takes a job off the list. Called by the thread that settles it.

@@ -111,6 +111,7 @@ struct Record : std::enable_shared_from_this<Record> {
 
   Instant submitted{};
   Instant started{};
+  Instant ended{};  ///< of its last command, if it completed
   Instant settled_at{};
   Duration lane_time{};                                ///< failed attempts, and the wait for a lane
   Duration build_time{};                               ///< the builds of its kernels

@@ -379,8 +379,8 @@ Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop,
   }
   if (returns_much) add_lap(record.transfer_time, attempt.lap);
   // A host function that returned after the time limit may have stopped early.
-  record.settled_at = clock_->now();
-  if (record.settled_at >= attempt.until) return Error(Errc::timed_out, "The time limit passed.");
+  record.ended = clock_->now();
+  if (record.ended >= attempt.until) return Error(Errc::timed_out, "The time limit passed.");
   return Progress::completed;
 }
 
@@ -436,12 +436,16 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
 void Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return;
   const auto keep = record.shared_from_this();
-  if (error || record.settled_at == Instant()) record.settled_at = clock_->now();
+  record.settled_at = error || record.ended == Instant() ? clock_->now() : record.ended;
   record.error = std::move(error);
   {
     const base::Lock lock = base::lock_soon(mutex_);
-    --(from == State::running ? metrics_.running : metrics_.queued);
-    if (from == State::running) unlist_locked(record);
+    if (from == State::running) {
+      --metrics_.running;
+      unlist_locked(record);
+    } else {
+      leave_queue_locked();
+    }
     TypeMetrics none;
     TypeMetrics& type = record.type_metrics ? *record.type_metrics : none;
     if (from == State::running) {

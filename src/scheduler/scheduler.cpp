@@ -49,6 +49,11 @@ Result<void> check(const SchedulerOptions& options) {
     return Error(Errc::invalid_argument,
                  base::text("The close timeout ({} s) is negative.",
                             std::chrono::duration<double>(*options.close_timeout).count()));
+  if (options.max_queued < 1)
+    return Error(Errc::invalid_argument, "The limit of waiting jobs (max_queued) is 0; it is at least 1.");
+  if (options.aging <= Duration::zero())
+    return Error(Errc::invalid_argument, base::text("The aging of jobs ({} s) is not positive.",
+                                                    std::chrono::duration<double>(options.aging).count()));
   if (options.job_time_limit <= Duration::zero())
     return Error(Errc::invalid_argument, "The time limit of jobs is not positive.");
   for (const Preference& row : options.preferences) {

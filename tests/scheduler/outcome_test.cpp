@@ -245,7 +245,9 @@ TEST_CASE("a job that has started in time is not affected by start_by", "[schedu
 TEST_CASE("100,000 jobs that follow each other settle when their runtime closes", "[scheduler][no_tsan]") {
   std::vector<Ticket> tickets;
   {
-    Runtime runtime = one_job_at_a_time();
+    Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}},
+                                     .scheduler = {.concurrent_jobs = 1, .max_queued = 200'000}})
+                          .value();
     auto x = runtime.array<float>(1);
     test::Latch latch;
     const auto scale = test::host_scale();

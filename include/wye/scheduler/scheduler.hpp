@@ -35,12 +35,29 @@ struct Preference {
 /// Returns the default table: small work runs on the CPU, large work on a GPU.
 WYE_API std::vector<Preference> default_preferences();
 
+/// Selects the order of jobs of the same priority.
+enum class JobOrder : std::uint8_t {
+  first_submitted,
+  earliest_deadline,  ///< by `JobOptions::start_by`, then first submitted
+};
+
+/// Selects the behaviour of `Scheduler::submit` if `SchedulerOptions::max_queued` jobs wait.
+enum class WhenFull : std::uint8_t {
+  wait,    ///< until one of them starts; the new job times out at its `start_by`
+  refuse,  ///< the new job fails as over_budget
+  drop_lowest,  ///< the job that would run last fails as over_budget. Looks at every waiting job of the lowest priority
+};
+
 /// Options of `Scheduler::open`. Only `RuntimeOptions::from_environment` reads the variables.
 ///
 /// | option           | default      | environment          | unit, range                          |
 /// |------------------|--------------|----------------------|--------------------------------------|
 /// | concurrent_jobs  | 4            | WYE_JOBS             | jobs, 1 to 1024                      |
 /// | job_time_limit   | 30 s         | WYE_JOB_TIME_LIMIT   | seconds, or with ms, s               |
+/// | order            | first_submitted | -                 | see JobOrder                            |
+/// | aging            | 10 s         | -                    | more than 0; Duration::max(): never  |
+/// | max_queued       | 65,536       | -                    | jobs, at least 1                     |
+/// | when_full        | wait         | -                    | see WhenFull                         |
 /// | fallback         | allow        | WYE_FALLBACK         | allow, warn, forbid                  |
 /// | preferences      | none         | -                    | rows of `default_preferences` to replace |
 /// | measure_variants | true         | WYE_MEASURE_VARIANTS | 0, 1: see `fastest_of`               |
@@ -52,6 +69,15 @@ struct SchedulerOptions {
   /// is submitted: `PoolOptions::lanes_per_device` limits these. A host function that waits for a job makes room for one.
   std::uint32_t concurrent_jobs = 4;
   Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
+  JobOrder order = JobOrder::first_submitted;                ///< of jobs of the same priority
+  /// A job is overtaken only by jobs of the next higher priority that are submitted at most this much later than it; by
+  /// jobs two priorities higher, at most twice as much later. In `JobOrder::earliest_deadline` this holds for the first job of
+  /// each priority.
+  Duration aging = std::chrono::seconds(10);
+  /// Limit of the jobs that have been submitted and have not started. Jobs of `Scheduler::run`, and jobs that a job
+  /// submits, count, but are accepted at once.
+  std::uint32_t max_queued = 65'536;
+  WhenFull when_full = WhenFull::wait;
   Fallback fallback = Fallback::allow;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
   bool measure_variants = true;  ///< false: uses the first variant that has a source for the device
@@ -97,8 +123,9 @@ class WYE_API Scheduler {
   static Result<Scheduler> open(ContextPool pool, const ShaderCache& cache, SchedulerOptions options = {},
                                 Version header = header_version);
 
-  /// Queues a job. Never fails and never blocks on a device: the ticket returns the error of a job that cannot run. If the
-  /// system gives the scheduler no thread, the calling thread runs the job.
+  /// Queues a job. Never fails and never blocks on a device: the ticket returns the error of a job that cannot run. If
+  /// `max_queued` jobs wait, it waits unless `when_full` says otherwise. If the system gives the scheduler no thread, the
+  /// calling thread runs the job.
   [[nodiscard]] Ticket submit(Job job, const JobOptions& options = {});
   /// Runs a job on the calling thread and returns its result.
   Result<Outcome> run(Job job, const JobOptions& options = {});
