@@ -186,8 +186,8 @@ std::shared_ptr<Record> Core::take_last_locked(const Record& record) noexcept {
   return nullptr;
 }
 
-/// Accepts a record into the order of jobs; if `is_bounded`, it takes part in the limit of waiting jobs. Returns the lock of this scheduler if the record can run at once; otherwise no
-/// lock: it waits for predecessors or has settled.
+/// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`. Returns the lock of this
+/// scheduler if the record can run at once; otherwise no lock: it waits for predecessors or has settled.
 base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
   std::optional<Error> error = record->job->error();
   try {

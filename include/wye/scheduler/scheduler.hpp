@@ -54,7 +54,7 @@ enum class WhenFull : std::uint8_t {
 /// |------------------|--------------|----------------------|--------------------------------------|
 /// | concurrent_jobs  | 4            | WYE_JOBS             | jobs, 1 to 1024                      |
 /// | job_time_limit   | 30 s         | WYE_JOB_TIME_LIMIT   | seconds, or with ms, s               |
-/// | order            | first_submitted | -                 | see JobOrder                            |
+/// | order            | first_submitted | -                 | see JobOrder                         |
 /// | aging            | 10 s         | -                    | more than 0; Duration::max(): never  |
 /// | max_queued       | 65,536       | -                    | jobs, at least 1                     |
 /// | when_full        | wait         | -                    | see WhenFull                         |
@@ -69,7 +69,7 @@ struct SchedulerOptions {
   /// is submitted: `PoolOptions::lanes_per_device` limits these. A host function that waits for a job makes room for one.
   std::uint32_t concurrent_jobs = 4;
   Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
-  JobOrder order = JobOrder::first_submitted;                ///< of jobs of the same priority
+  JobOrder order = JobOrder::first_submitted;          ///< of jobs of the same priority
   /// A job is overtaken only by jobs of the next higher priority that are submitted at most this much later than it; by
   /// jobs two priorities higher, at most twice as much later. In `JobOrder::earliest_deadline` this holds for the first job of
   /// each priority.
