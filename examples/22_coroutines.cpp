@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <wye/interop/coroutine.hpp>
-#include <wye/interop/future.hpp>
+#include <wye/scheduler/coroutine.hpp>
+#include <wye/scheduler/future.hpp>
 #include <wye/workloads/axpy.hpp>
 #include <wye/wye.hpp>
 

@@ -59,7 +59,7 @@ const std::vector<Words>& vocabulary() {
            R"(std::(jthread|thread|this_thread|condition_variable\w*|\w+_semaphore|latch|barrier|async)(::.*)?)"
            R"(|std::(future|shared_future|promise|packaged_task|call_once)|notify_(one|all)|pthread_\w+)"
            R"(|syscall|SYS_futex|<(thread|condition_variable|semaphore|latch|barrier|future|pthread\.h)>)"),
-       {"src/base/"}},
+       {"src/base/", "include/wye/scheduler/future.hpp"}},
       {"files",
        std::regex(R"(std::(\w*fstream|filesystem(::.*)?|FILE|fopen)|fopen|fdopen|FILE|mmap|munmap)"
                   R"(|::(open|openat|read|write|close|unlink|rename|mkdir|stat|fstat|flock|mmap))"

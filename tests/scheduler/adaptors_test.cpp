@@ -1,6 +1,6 @@
 // Tickets as awaitables of coroutines and as futures.
-#include <wye/interop/coroutine.hpp>
-#include <wye/interop/future.hpp>
+#include <wye/scheduler/coroutine.hpp>
+#include <wye/scheduler/future.hpp>
 #include <wye/wye.hpp>
 
 #include <atomic>
@@ -97,7 +97,7 @@ class Loop {
 
 }  // namespace
 
-TEST_CASE("a coroutine receives the result of a job", "[interop][coroutine]") {
+TEST_CASE("a coroutine receives the result of a job", "[scheduler][coroutine]") {
   Runtime runtime = cpu_runtime();
   std::vector<float> x = {1.0f, 2.0f, 3.0f};
   std::promise<std::vector<std::string>> done;
@@ -118,7 +118,7 @@ TEST_CASE("a coroutine receives the result of a job", "[interop][coroutine]") {
   CHECK(x == std::vector<float>{6.0f, 12.0f, 18.0f});
 }
 
-TEST_CASE("a coroutine continues at once if the job has completed", "[interop][coroutine]") {
+TEST_CASE("a coroutine continues at once if the job has completed", "[scheduler][coroutine]") {
   Runtime runtime = cpu_runtime();
   std::vector<float> x = {1.0f};
   std::thread::id id;
@@ -133,7 +133,7 @@ TEST_CASE("a coroutine continues at once if the job has completed", "[interop][c
   CHECK(id == std::this_thread::get_id());
 }
 
-TEST_CASE("a coroutine continues on the executor that it names", "[interop][coroutine]") {
+TEST_CASE("a coroutine continues on the executor that it names", "[scheduler][coroutine]") {
   Runtime runtime = cpu_runtime();
   std::vector<float> x = {1.0f};
   Loop loop;
@@ -152,7 +152,7 @@ TEST_CASE("a coroutine continues on the executor that it names", "[interop][coro
   CHECK(get(result) == std::pair(loop.id(), loop.id()));
 }
 
-TEST_CASE("10,000 jobs that a coroutine awaits one by one use no stack per job", "[interop][coroutine]") {
+TEST_CASE("10,000 jobs that a coroutine awaits one by one use no stack per job", "[scheduler][coroutine]") {
   Runtime runtime = cpu_runtime();
   std::vector<float> x = {0.0f};
   const auto add = test::on_host("add", [](Range, std::span<float> y) { y[0] += 1.0f; });
@@ -168,7 +168,7 @@ TEST_CASE("10,000 jobs that a coroutine awaits one by one use no stack per job",
   CHECK(x[0] == 10'000.0f);
 }
 
-TEST_CASE("many coroutines on several threads each receive their result once", "[interop][coroutine]") {
+TEST_CASE("many coroutines on several threads each receive their result once", "[scheduler][coroutine]") {
   constexpr std::size_t threads = 4, each = 200;
   Runtime runtime = cpu_runtime();
   std::vector<float> x(threads * each, 1.0f);
@@ -189,7 +189,7 @@ TEST_CASE("many coroutines on several threads each receive their result once", "
   CHECK(x == std::vector<float>(threads * each, 2.0f));
 }
 
-TEST_CASE("a coroutine that is destroyed while it waits is not resumed", "[interop][coroutine]") {
+TEST_CASE("a coroutine that is destroyed while it waits is not resumed", "[scheduler][coroutine]") {
   Runtime runtime = cpu_runtime();
   Held held;
   auto x = runtime.array(std::vector<float>{1.0f});
@@ -208,7 +208,7 @@ TEST_CASE("a coroutine that is destroyed while it waits is not resumed", "[inter
   CHECK_FALSE(resumed);
 }
 
-TEST_CASE("a future has the result of a job", "[interop][future]") {
+TEST_CASE("a future has the result of a job", "[scheduler][future]") {
   Runtime runtime = cpu_runtime();
   std::vector<float> x = {1.0f, 2.0f};
   auto done = to_future(runtime.submit(test::host_scale()(x, 2.0f)));
@@ -220,7 +220,7 @@ TEST_CASE("a future has the result of a job", "[interop][future]") {
   CHECK(get(failed).error() == Errc::kernel_failed);
 }
 
-TEST_CASE("a future that is dropped neither waits for its job nor cancels it", "[interop][future]") {
+TEST_CASE("a future that is dropped neither waits for its job nor cancels it", "[scheduler][future]") {
   std::vector<float> x = {1.0f};
   Held held;
   {
@@ -232,7 +232,7 @@ TEST_CASE("a future that is dropped neither waits for its job nor cancels it", "
   CHECK(x[0] == 2.0f);
 }
 
-TEST_CASE("a closed runtime completes its futures and coroutines", "[interop][future][coroutine]") {
+TEST_CASE("a closed runtime completes its futures and coroutines", "[scheduler][future][coroutine]") {
   std::vector<float> x = {1.0f}, y = {1.0f}, z = {1.0f};
   std::optional<Errc> awaited;
   Held held;
