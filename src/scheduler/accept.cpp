@@ -176,7 +176,7 @@ std::shared_ptr<Record> Core::take_last_locked(const Record& record) noexcept {
       heap = &queue.ready[level];
       last = there;
     }
-    if (!heap || (level == own && due_of(record) >= last->due)) continue;
+    if (!heap || (level == own && next_due(record) >= last->due)) continue;
     std::shared_ptr<Record> taken = std::move(last->record);
     heap->erase(last);
     std::make_heap(heap->begin(), heap->end(), later);
@@ -203,6 +203,11 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   }
   // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
   base::Lock lock = base::lock_soon(mutex_);
+  try {
+    record->tag_state = tags_.enter(record->tag);
+  } catch (const std::bad_alloc&) {
+    error = spare_.out_of_memory;
+  }
   if (is_bounded && !error) error = make_room(lock, *record);
   record->sequence = ++sequence_;
   ++metrics_.submitted;

@@ -23,6 +23,12 @@ Result<void> Core::close(Instant until) noexcept {
     work_.wake_all();
     room_.wake_all();
   }
+  const auto refuse = [&](Record& record) {
+    settle(record, State::queued, error_or(spare_.closed, [&] {
+             return Error(Errc::closed,
+                          base::text("{} had not started when the scheduler was closed.", record.subject()));
+           }));
+  };
   for (Queue& queue : queues_) {
     for (Heap& heap : queue.ready) {
       Heap waiting;
@@ -31,13 +37,10 @@ Result<void> Core::close(Instant until) noexcept {
         waiting.swap(heap);
         ready_.fetch_sub(waiting.size(), std::memory_order_relaxed);
       }
-      for (const Ready& one : waiting)
-        settle(*one.record, State::queued, error_or(spare_.closed, [&] {
-          return Error(Errc::closed, base::text("{} had not started when the scheduler was closed.",
-                                                one.record->subject()));
-        }));
+      for (const Ready& one : waiting) refuse(*one.record);
     }
   }
+  while (const std::shared_ptr<Record> held = take_any_held()) refuse(*held);
   {
     base::Lock lock = base::lock_soon(mutex_);
     const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
@@ -70,6 +73,13 @@ Result<void> Core::close(Instant until) noexcept {
         Errc::timed_out,
         base::text("Jobs still ran when the deadline of closing passed, and are abandoned: {}.", names));
   });
+}
+
+/// Takes a record that was set aside for its tag's limit; null if there is none.
+std::shared_ptr<Record> Core::take_any_held() noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  TagState* const tag = tags_.with_held();
+  return tag ? take_held_locked(*tag) : nullptr;
 }
 
 /// Marks the next job that another thread runs as abandoned and returns it; null if there is none. Sets `polled` to the

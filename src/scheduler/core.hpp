@@ -22,6 +22,7 @@
 #include "scheduler/attempt.hpp"
 #include "scheduler/placement.hpp"
 #include "scheduler/record.hpp"
+#include "scheduler/tags.hpp"
 #include "scheduler/trials.hpp"
 
 namespace wye {
@@ -111,14 +112,13 @@ class Core : public std::enable_shared_from_this<Core> {
   static std::size_t level_of(const Record& record) noexcept {
     return levels - 1 - static_cast<std::size_t>(record.priority);
   }
-  Instant due_of(const Record& record) const noexcept {
-    return options_.order == JobOrder::earliest_deadline ? record.start_by : Instant();
-  }
+  Instant next_due(const Record& record) const noexcept;
   /// Jobs that prefer the same device. They may still run on another one.
   struct Queue {
     std::array<Heap, levels> ready;
     std::uint32_t committed = 0;  // jobs that were taken from it and have not settled
     std::uint32_t limit = 0;      // of `committed`
+    std::size_t held = 0;         // jobs that left it and return once fewer jobs of their tag run
   };
 
   // accept.cpp
@@ -138,6 +138,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Returns whether the calling thread runs a job, or a part of one as a thread of the CPU team.
   static bool runs_job() noexcept;
   void make_ready(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
+  void push_locked(std::shared_ptr<Record> record);
   std::size_t queue_of(const Record& record) const;
   bool has_room_locked(std::size_t queue) const noexcept;
   bool has_work_locked() const noexcept;
@@ -154,7 +155,10 @@ class Core : public std::enable_shared_from_this<Core> {
   void return_expired_locked() noexcept;
   Instant first_expiry_locked() const noexcept;
   bool run_if_room(base::Lock& lock, Record& record);
-  void begin_locked(Record& record) noexcept;
+  void hold_locked(std::shared_ptr<Record> record) noexcept;
+  std::shared_ptr<Record> take_held_locked(TagState& tag) noexcept;
+  void release_held_locked(TagState& tag) noexcept;
+  void begin_locked(Record& record, bool is_nested) noexcept;
   void leave_queue_locked() noexcept;
   void unlist_locked(Record& record) noexcept;
 
@@ -166,6 +170,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void expire(Record& record) noexcept;
 
   // close.cpp
+  std::shared_ptr<Record> take_any_held() noexcept;
   std::shared_ptr<Record> abandon_next(std::shared_ptr<device::Timeline>& polled);
   std::string abandon(Record& record) noexcept;
 
@@ -219,7 +224,8 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Gate job_stopped_;
   static constexpr std::size_t on_threads = 0;  // the queue of jobs that run on wye's threads
   std::vector<Queue> queues_;                   // then one for each device
-  base::Gate room_;                             // for callers of `submit` that wait for room in the queues
+  Tags tags_;
+  base::Gate room_;  // for callers of `submit` that wait for room in the queues
   std::uint32_t waiting_for_room_ = 0;
   std::atomic<std::size_t> ready_{0};  // jobs for workers, for threads that spin
   Record* first_returned_ = nullptr;   // jobs that a worker is to complete

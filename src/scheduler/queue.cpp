@@ -37,6 +37,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       choices_(choices_of(*pool_)),
       orders_(choices_, preferences_),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
+      tags_(options_.tags, options_.order == JobOrder::fair_shares),
       completed_on_(pool_->devices().size()) {
   queues_.resize(1 + pool_->devices().size());
   queues_[on_threads].limit = options_.concurrent_jobs;
@@ -63,14 +64,10 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
                    base::text("{} was not ready when the scheduler closed.", record->subject()));
     });
   } else {
-    const std::size_t level = level_of(*record);
-    Heap& heap = queues_[record->queue].ready[level];
     try {
-      heap.push_back({.due = due_of(*record),
-                      .rank = record->submitted + static_cast<std::int64_t>(level) * aging_,
-                      .sequence = record->sequence,
-                      .record = record});
-      std::push_heap(heap.begin(), heap.end(), later);
+      record->due = tags_.has_shares() ? tags_.ready(*record->tag_state) : next_due(*record);
+      push_locked(record);
+      ready_.fetch_add(1, std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {
       error = spare_.out_of_memory;
     }
@@ -79,8 +76,30 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
     lock.unlock();
     return settle(*record, State::queued, std::move(error));
   }
-  ready_.fetch_add(1, std::memory_order_relaxed);
   wake_worker(std::move(lock));
+}
+
+/// Returns where a record would be in the order within its priority, if it were ready now.
+Instant Core::next_due(const Record& record) const noexcept {
+  switch (options_.order) {
+    case JobOrder::earliest_deadline: return record.start_by;
+    case JobOrder::fair_shares: return record.tag_state ? tags_.next_start(*record.tag_state) : Instant();
+    case JobOrder::first_submitted: break;
+  }
+  return Instant();
+}
+
+/// Adds a record to its queue. Throws std::bad_alloc, but not if the record returns from `hold_locked`.
+void Core::push_locked(std::shared_ptr<Record> record) {
+  Queue& queue = queues_[record->queue];
+  const std::size_t level = level_of(*record);
+  Heap& heap = queue.ready[level];
+  if (const std::size_t all = heap.size() + queue.held + 1; heap.capacity() < all) heap.reserve(2 * all);
+  heap.push_back({.due = record->due,
+                  .rank = record->submitted + static_cast<std::int64_t>(level) * aging_,
+                  .sequence = record->sequence,
+                  .record = std::move(record)});
+  std::push_heap(heap.begin(), heap.end(), later);
 }
 
 /// Returns the queue of the first device that may run a record; that of the threads if the job holds one while it runs.
@@ -149,7 +168,7 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
   const std::size_t queue = record->queue;
   if (record->advance(State::queued, State::running)) {
     ++queues_[queue].committed;
-    begin_locked(*record);
+    begin_locked(*record, false);
   } else if (record->advance(State::returned, State::running)) {
     --in_flight_;
   } else if (record->state != State::abandoned || !record->attempt) {
@@ -194,9 +213,49 @@ std::shared_ptr<Record> Core::pop_locked() {
     auto record = std::move(next->back().record);
     next->pop_back();
     ready_.fetch_sub(1, std::memory_order_relaxed);
-    if (record->state == State::queued) return record;  // otherwise another thread has run or cancelled it
+    TagState* const tag = record->tag_state;
+    if (record->state != State::queued) {  // another thread has run or cancelled it
+      if (tag) release_held_locked(*tag);
+      continue;
+    }
+    if (tag && tag->is_full()) {
+      hold_locked(std::move(record));
+      continue;
+    }
+    if (tags_.has_shares()) tags_.started(record->due);
+    return record;
   }
   return nullptr;
+}
+
+/// Sets a record aside until fewer jobs of its tag run.
+void Core::hold_locked(std::shared_ptr<Record> record) noexcept {
+  TagState& tag = *record->tag_state;
+  ++queues_[record->queue].held;
+  Record* const last = record.get();
+  last->self_held = std::move(record);
+  last->next_held = nullptr;
+  *tag.last_held = last;
+  tag.last_held = &last->next_held;
+}
+
+/// Takes the first record of a tag that was set aside; null if there is none.
+std::shared_ptr<Record> Core::take_held_locked(TagState& tag) noexcept {
+  Record* const first = tag.first_held;
+  if (!first) return nullptr;
+  tag.first_held = first->next_held;
+  if (!tag.first_held) tag.last_held = &tag.first_held;
+  --queues_[first->queue].held;
+  return std::move(first->self_held);
+}
+
+/// Returns the next record that was set aside to its queue, if its tag has room.
+void Core::release_held_locked(TagState& tag) noexcept {
+  if (closing_ || tag.is_full()) return;
+  if (auto record = take_held_locked(tag)) {
+    push_locked(std::move(record));
+    ready_.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 void Core::work() noexcept {
@@ -302,10 +361,10 @@ Instant Core::first_expiry_locked() const noexcept {
 bool Core::run_if_room(base::Lock& lock, Record& record) {
   const bool nested = runs_job();
   const std::size_t queue = record.queue;
-  if (!nested && !has_room_locked(queue)) return false;
+  if (!nested && (!has_room_locked(queue) || (record.tag_state && record.tag_state->is_full()))) return false;
   if (!record.advance(State::queued, State::running)) return false;
   queues_[queue].committed += nested ? 0 : 1;
-  begin_locked(record);
+  begin_locked(record, nested);
   record.run_by = &jobs_on_this_thread;
   lock.unlock();
   ++jobs_on_this_thread;
@@ -320,8 +379,10 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
 }
 
 /// Counts and lists a job that this thread runs next.
-void Core::begin_locked(Record& record) noexcept {
+void Core::begin_locked(Record& record, bool is_nested) noexcept {
   leave_queue_locked();
+  record.counts_for_tag = record.tag_state && !is_nested;
+  if (record.counts_for_tag) ++record.tag_state->running;
   ++metrics_.running;
   record.active_next = active_;
   if (active_) active_->active_previous = &record;

@@ -27,6 +27,7 @@ namespace scheduler {
 class Core;
 class Trial;
 struct Attempt;
+struct TagState;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -108,6 +109,11 @@ struct Record : std::enable_shared_from_this<Record> {
   std::shared_ptr<Record> self_in_return;  ///< while it is in that list
   std::size_t queue = 0;                   ///< of the core; it counts as committed there while it runs
   TypeMetrics* type_metrics = nullptr;     ///< the row of its type; null: it is not counted
+  TagState* tag_state = nullptr;           ///< null: nothing depends on its tag
+  bool counts_for_tag = false;             ///< as one of the running jobs of its tag
+  Instant due{};                           ///< its place in the order within its priority
+  Record* next_held = nullptr;             ///< the next job of its tag that waits for the tag's limit
+  std::shared_ptr<Record> self_held;       ///< while it waits for that
 
   Instant submitted{};
   Instant started{};

@@ -446,6 +446,11 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
     } else {
       leave_queue_locked();
     }
+    if (TagState* const tag = record.tag_state) {
+      tag->running -= record.counts_for_tag ? 1 : 0;
+      tags_.leave(*tag, from == State::running ? record.settled_at - record.started : Duration::zero());
+      release_held_locked(*tag);
+    }
     TypeMetrics none;
     TypeMetrics& type = record.type_metrics ? *record.type_metrics : none;
     if (from == State::running) {

@@ -1,6 +1,7 @@
 #include <wye/cache/shader_cache.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -54,6 +55,18 @@ Result<void> check(const SchedulerOptions& options) {
   if (options.aging <= Duration::zero())
     return Error(Errc::invalid_argument, base::text("The aging of jobs ({} s) is not positive.",
                                                     std::chrono::duration<double>(options.aging).count()));
+  for (auto tag = options.tags.begin(); tag != options.tags.end(); ++tag) {
+    if (!(tag->share >= 0.001 && tag->share <= 1000))
+      return Error(
+          Errc::invalid_argument,
+          base::text("The share of tag '{}' ({}) is not in the range 0.001 to 1000.", tag->tag, tag->share));
+    if (tag->concurrent < 1)
+      return Error(Errc::invalid_argument,
+                   base::text("The limit of concurrent jobs of tag '{}' is 0.", tag->tag));
+    if (std::any_of(options.tags.begin(), tag,
+                    [&](const TagOptions& other) { return other.tag == tag->tag; }))
+      return Error(Errc::invalid_argument, base::text("The options name tag '{}' twice.", tag->tag));
+  }
   if (options.job_time_limit <= Duration::zero())
     return Error(Errc::invalid_argument, "The time limit of jobs is not positive.");
   for (const Preference& row : options.preferences) {

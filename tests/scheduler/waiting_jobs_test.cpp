@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <deque>
+#include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "rig.hpp"
+#include "scheduler/tags.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -262,11 +266,161 @@ TEST_CASE("jobs that a job submits and jobs that their caller runs are accepted 
   }
 }
 
+TEST_CASE("of the jobs of a tag, at most its limit run at the same time", "[scheduler][tags]") {
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}, .lanes_per_device = 8},
+                                   .scheduler = {.tags = {{.tag = "io", .concurrent = 2}}}})
+                        .value();
+  test::Latch first, second, third, other;
+  std::vector<float> x(4, 1.0f);
+  const auto place = [&](std::size_t i) { return std::span(x).subspan(i, 1); };
+  const JobOptions io{.tag = "io"};
+  auto a = runtime.submit(first.kernel(place(0)), io), b = runtime.submit(second.kernel(place(1)), io);
+  first.await();
+  second.await();
+  auto c = runtime.submit(third.kernel(place(2)), io);
+  auto d = runtime.submit(other.kernel(place(3)), {.tag = "other"});
+  other.await();  // the limit of one tag holds back no other tag
+  CHECK(runtime.metrics().jobs.queued == 1);
+  second.open = true;
+  third.await();
+  for (test::Latch* latch : {&first, &third, &other}) latch->open = true;
+  for (Ticket* ticket : {&a, &b, &c, &d}) CHECK_FALSE(settled(*ticket));
+  test::check_counts(runtime.metrics().jobs);
+}
+
+TEST_CASE("jobs that wait for the limit of their tag keep their order, and can be cancelled",
+          "[scheduler][tags]") {
+  Line line({.tags = {{.tag = "one", .concurrent = 1}}});
+  const JobOptions one{.tag = "one"};
+  line.submit('a', one);
+  line.submit('b', {.priority = Priority::low, .tag = "one"});
+  line.submit('c', one).cancel();
+  line.submit('d', {.priority = Priority::high, .tag = "one"});
+  line.submit('e', one);
+  CHECK(line.run() == "daeb");
+}
+
+TEST_CASE("a job runs a job of its own tag that it waits for, beyond the limit", "[scheduler][tags]") {
+  Runtime runtime =
+      Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.tags = {{.tag = "one", .concurrent = 1}}}})
+          .value();
+  std::vector<float> x = {1.0f}, y = {1.0f};
+  const auto outer = test::on_host("outer", [&](Range, std::span<float> all) {
+    all[0] = runtime.submit(test::host_scale()(y, 3.0f), {.tag = "one"}).wait() ? 2.0f : -1.0f;
+  });
+  for (int i = 0; i < 3; ++i) {
+    auto ticket = runtime.submit(outer(x), {.tag = "one"});
+    CHECK_FALSE(settled(ticket));
+  }
+  CHECK(x[0] == 2.0f);
+  CHECK(y[0] == 27.0f);
+}
+
+TEST_CASE("closing settles the jobs that wait for the limit of their tag", "[scheduler][tags]") {
+  Runtime runtime =
+      Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.tags = {{.tag = "one", .concurrent = 1}}}})
+          .value();
+  test::Latch latch;
+  std::vector<float> x(101, 1.0f);
+  auto running = runtime.submit(latch.kernel(std::span(x).subspan(100, 1)), {.tag = "one"});
+  latch.await();
+  std::deque<Ticket> waiting;
+  for (std::size_t i = 0; i < 100; ++i)
+    waiting.push_back(runtime.submit(test::host_scale()(std::span(x).subspan(i, 1), 2.0f), {.tag = "one"}));
+  std::vector<float> other = {1.0f};
+  auto passes = runtime.submit(test::host_scale()(other, 2.0f));  // the workers have seen all of them
+  CHECK_FALSE(settled(passes));
+  auto closes = std::async(std::launch::async, [&] { runtime.close(); });
+  for (Ticket& ticket : waiting) CHECK(settled(ticket) == Errc::closed);
+  latch.open = true;
+  closes.get();
+  CHECK(running.wait());
+  test::check_counts(runtime.metrics().jobs);
+}
+
+TEST_CASE("each tag gets its share", "[scheduler][tags]") {
+  Line line({.order = JobOrder::fair_shares, .tags = {{.tag = "a", .share = 3.0}}});
+  for (int i = 0; i < 40; ++i) line.submit('a', {.tag = "a"});
+  for (int i = 0; i < 40; ++i) line.submit('b', {.tag = "b"});
+  line.submit('h', {.priority = Priority::high, .tag = "b"});
+  const std::string order = line.run();
+  CHECK(order.front() == 'h');
+  const std::string both = order.substr(1, 40);
+  CHECK(std::abs(std::count(both.begin(), both.end(), 'a') - 30) <= 1);
+  CHECK(std::count(order.begin(), order.end(), 'b') == 40);
+}
+
+TEST_CASE("a tag that had no jobs for a while gains nothing by that", "[scheduler][tags]") {
+  Line line({.order = JobOrder::fair_shares});
+  for (int i = 0; i < 200; ++i) line.submit('a', {.tag = "a"});
+  line.latch.open = true;
+  for (int i = 0; i < 100; ++i) (void)settled(line.tickets[static_cast<std::size_t>(i)]);
+  line.latch.open = false;
+  line.latch.entered = 0;
+  std::vector<float> held = {1.0f};
+  auto blocker = line.runtime.submit(line.latch.kernel(held), {.priority = Priority::high});
+  line.latch.await();
+  const std::size_t before = line.text.size();
+  for (int i = 0; i < 20; ++i) line.submit('b', {.tag = "b"});
+  const std::string order = line.run().substr(before);
+  CHECK_FALSE(settled(blocker));
+  REQUIRE(before < 160);
+  const std::string both = order.substr(0, 40);
+  CHECK(std::abs(std::count(both.begin(), both.end(), 'b') - 20) <= 2);
+  CHECK(both.find("bbb") == std::string::npos);
+}
+
+TEST_CASE("shares are of the time that jobs run, not of their number", "[scheduler][tags]") {
+  Line line({.order = JobOrder::fair_shares});
+  std::map<char, Duration> time;
+  int left = 400;
+  std::function<void(char, Duration)> next = [&](char letter, Duration length) {
+    line.places.push_back(std::make_unique<float>(1.0f));
+    const auto kernel = test::on_host("note", [&, letter, length](Range, std::span<float>) {
+      line.clock.advance(length);
+      time[letter] += length;
+    });
+    auto ticket = std::make_shared<Ticket>(line.runtime.submit(kernel(std::span(line.places.back().get(), 1)),
+                                                               {.tag = std::string_view(&letter, 1)}));
+    ticket->then([&, ticket, letter, length](const Result<Outcome>&) {
+      if (--left > 0) next(letter, length);
+    });
+  };
+  for (int i = 0; i < 4; ++i) {
+    next('l', 4ms);
+    next('s', 1ms);
+  }
+  line.latch.open = true;
+  while (line.runtime.metrics().jobs.queued + line.runtime.metrics().jobs.running > 0)
+    std::this_thread::sleep_for(1ms);
+  const double ratio = std::chrono::duration<double>(time['l']) / std::chrono::duration<double>(time['s']);
+  CHECK(ratio > 0.8);
+  CHECK(ratio < 1.25);
+}
+
+TEST_CASE("tags that come and go are forgotten", "[scheduler][tags]") {
+  scheduler::Tags tags({{.tag = "listed"}}, true);
+  for (int i = 0; i < 10'000; ++i) {
+    scheduler::TagState& tag = *tags.enter("frame " + std::to_string(i));
+    tags.started(tags.ready(tag));
+    tags.leave(tag, 1ms);
+    tags.started(tags.next_start(tag));
+  }
+  CHECK(tags.size() <= 128);
+  CHECK(tags.enter("listed")->is_listed);
+}
+
 TEST_CASE("options of the order of jobs are checked", "[scheduler][order]") {
   const auto error = [](SchedulerOptions options) {
     return Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = std::move(options)}).error().sentence();
   };
   CHECK(error({.max_queued = 0}) == "The limit of waiting jobs (max_queued) is 0; it is at least 1.");
   CHECK(error({.aging = 0s}) == "The aging of jobs (0 s) is not positive.");
+  CHECK(error({.tags = {{.tag = "a", .share = 0.0}}}) ==
+        "The share of tag 'a' (0) is not in the range 0.001 to 1000.");
+  CHECK(error({.tags = {{.tag = "a", .share = std::nan("")}}}) ==
+        "The share of tag 'a' (nan) is not in the range 0.001 to 1000.");
+  CHECK(error({.tags = {{.tag = "a", .concurrent = 0}}}) == "The limit of concurrent jobs of tag 'a' is 0.");
+  CHECK(error({.tags = {{.tag = "a"}, {.tag = "b"}, {.tag = "a"}}}) == "The options name tag 'a' twice.");
   CHECK(error({.aging = -1s}) == "The aging of jobs (-1 s) is not positive.");
 }

@@ -9,6 +9,7 @@
 #include <wye/scheduler/ticket.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +40,17 @@ WYE_API std::vector<Preference> default_preferences();
 enum class JobOrder : std::uint8_t {
   first_submitted,
   earliest_deadline,  ///< by `JobOptions::start_by`, then first submitted
+  fair_shares,        ///< each tag gets its `TagOptions::share` of the time that jobs run
+};
+
+/// Limits of the jobs with one tag (`JobOptions::tag`).
+struct TagOptions {
+  std::string tag;
+  /// Weight of its part of the run time in `JobOrder::fair_shares`, among the tags whose jobs wait. Tags that are not
+  /// listed have 1. 0.001 to 1000.
+  double share = 1.0;
+  /// Limit of its jobs that run at the same time, at least 1. A job that a job waits for without a deadline runs beyond it.
+  std::uint32_t concurrent = std::numeric_limits<std::uint32_t>::max();
 };
 
 /// Selects the behaviour of `Scheduler::submit` if `SchedulerOptions::max_queued` jobs wait.
@@ -58,6 +70,7 @@ enum class WhenFull : std::uint8_t {
 /// | aging            | 10 s         | -                    | more than 0; Duration::max(): never  |
 /// | max_queued       | 65,536       | -                    | jobs, at least 1                     |
 /// | when_full        | wait         | -                    | see WhenFull                         |
+/// | tags             | none         | -                    | see TagOptions                       |
 /// | fallback         | allow        | WYE_FALLBACK         | allow, warn, forbid                  |
 /// | preferences      | none         | -                    | rows of `default_preferences` to replace |
 /// | measure_variants | true         | WYE_MEASURE_VARIANTS | 0, 1: see `fastest_of`               |
@@ -78,6 +91,7 @@ struct SchedulerOptions {
   /// submits, count, but are accepted at once.
   std::uint32_t max_queued = 65'536;
   WhenFull when_full = WhenFull::wait;
+  std::vector<TagOptions> tags = {};
   Fallback fallback = Fallback::allow;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
   bool measure_variants = true;  ///< false: uses the first variant that has a source for the device
