@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "support/catch.hpp"
-#include "support/kernels.hpp"
+#include "rig.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
+using test::cpu_runtime;
 
 namespace {
 
@@ -35,11 +35,7 @@ struct Task {
   std::coroutine_handle<promise_type> handle;
 };
 
-Runtime cpu_runtime() {
-  return Runtime::open({.pool = {.backends = {"cpu"}}, .cache = {.disk = Bytes{0}}}).value();
-}
-
-Kernel<ReadWrite<float>> failing() {
+Kernel<ReadWrite<float>> throwing() {
   return test::on_host("fails", [](Range, std::span<float>) { throw std::runtime_error("no"); });
 }
 
@@ -109,7 +105,7 @@ TEST_CASE("a coroutine receives the result of a job", "[scheduler][coroutine]") 
     Ticket ticket = runtime.submit(test::host_scale()(x, 3.0f));
     auto second = co_await ticket;
     seen.push_back(second ? second->device().id : second.error().sentence());
-    auto third = co_await runtime.submit(failing()(x));
+    auto third = co_await runtime.submit(throwing()(x));
     seen.push_back(third ? "no error" : third.error() == Errc::kernel_failed ? "failed" : "another error");
     done.set_value(seen);
   };
@@ -216,7 +212,7 @@ TEST_CASE("a future has the result of a job", "[scheduler][future]") {
   REQUIRE(result);
   CHECK(result->backend() == "cpu");
   CHECK(x == std::vector<float>{2.0f, 4.0f});
-  auto failed = to_future(runtime.submit(failing()(x)));
+  auto failed = to_future(runtime.submit(throwing()(x)));
   CHECK(get(failed).error() == Errc::kernel_failed);
 }
 
