@@ -23,7 +23,7 @@ using test::cpu_runtime;
 
 namespace {
 
-/// A coroutine that starts at once and ends by itself. `done` is fulfilled at its end.
+/// A coroutine that starts at once and ends by itself.
 struct Task {
   struct promise_type {
     Task get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }

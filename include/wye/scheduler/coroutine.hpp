@@ -39,7 +39,7 @@ class TicketAwaiter {
       ticket_->then(complete, executor_);
     else
       ticket_->then(complete);
-    // Suspends, unless the job has completed meanwhile. From here on this object may be gone.
+    // Suspends, unless the job has completed meanwhile. Once it is suspended, this object may be gone.
     Stage stage = Stage::running;
     return wait->stage.compare_exchange_strong(stage, Stage::suspended);
   }
