@@ -151,10 +151,12 @@ void Recording::close() {
   static std::atomic<std::uint64_t> last{0};
   if (closed_) return;
   planner_.clear();
-  for (Command& command : commands_) {
-    touches_.clear();
-    for (const Operand& operand : operands(command)) touch(operand, touches_);
-    command.barrier = planner_.next(touches_);
+  if (commands_.size() > 1) {  // nothing comes before a single command
+    for (Command& command : commands_) {
+      touches_.clear();
+      for (const Operand& operand : operands(command)) touch(operand, touches_);
+      command.barrier = planner_.next(touches_);
+    }
   }
   revision_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
   closed_ = true;

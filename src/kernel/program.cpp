@@ -540,7 +540,8 @@ std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) co
 }
 
 bool KernelProgram::runs_on(const device::DeviceBase& device) const {
-  if (!find_route(device) && has_native_probe(device)) return !make_route(device, Probe::no).refusal;
+  if (const Route* known = find_route(device)) return !known->refusal;
+  if (has_native_probe(device)) return !make_route(device, Probe::no).refusal;
   return !route(device).refusal;
 }
 

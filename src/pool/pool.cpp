@@ -189,16 +189,17 @@ Result<Lease> Pool::lease_any(const Wanted& wanted, Instant now, Instant until, 
 Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant until, bool closed_too) {
   std::vector<std::size_t> refusing;  // devices that refused a lane in this call
   std::optional<Error> refusal;
-  Waiter waiter(wanted);
+  std::optional<Waiter> waiter;
   for (;;) {
     std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
+    Context* taken = nullptr;
     {
       base::Lock lock = base::lock_soon(mutex_);
       finished = collect_finished();
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
       // Fair: a returned context goes to a waiter directly, so no thread waits while a context is idle.
-      waiter.given = take_idle(wanted, now, refusing);
-      if (!waiter.given) {
+      taken = take_idle(wanted, now, refusing);
+      if (!taken) {
         if (!has_candidate(wanted)) return no_candidate(wanted);
         if (refusal && !any_has_lane(wanted)) return *std::move(refusal);
         const auto busy = [&](Duration waited, bool waits) {
@@ -209,14 +210,17 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         };
         const Instant start = clock_->now();
         if (until <= start) return busy(Duration::zero(), until != Instant::min());
-        queue(waiter);
+        if (!waiter) waiter.emplace(wanted);
+        waiter->given = nullptr;
+        queue(*waiter);
         (void)base::seen_before_parking(
-            lock, [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
-        waiter.answered.wait(lock, base::parked_until(*clock_, until), [&] {
-          return waiter.given || (closed_ && !closed_too) || !has_candidate(wanted);
+            lock, [&] { return waiter->given.load(std::memory_order_relaxed) != nullptr; });
+        waiter->answered.wait(lock, base::parked_until(*clock_, until), [&] {
+          return waiter->given || (closed_ && !closed_too) || !has_candidate(wanted);
         });
-        if (!waiter.given) {
-          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+        taken = waiter->given;
+        if (!taken) {
+          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
           if (closed_ && !closed_too)
             return Error(Errc::closed, "The context pool was closed during the wait for a lease.");
           if (!has_candidate(wanted)) return no_candidate(wanted);
@@ -225,7 +229,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         }
       }
     }
-    Context& context = *waiter.given.load();
+    Context& context = *taken;
     context.lease.pool = shared_from_this();
     Lease lease = LeaseState::wrap(context.lease);  // from here on its destructor returns the context
     auto created = open_lane(context);
@@ -338,6 +342,7 @@ void Pool::give_back(Context& context) noexcept {
 
 std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   std::vector<std::unique_ptr<device::Lane>> finished;
+  if (unfinished_.empty()) return finished;
   const auto first = std::partition(unfinished_.begin(), unfinished_.end(),
                                     [](const Unfinished& one) { return !one.lane->idle(); });
   finished.reserve(static_cast<std::size_t>(unfinished_.end() - first));

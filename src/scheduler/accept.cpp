@@ -15,7 +15,7 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
-std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) noexcept {
+std::shared_ptr<Record> Core::accept(Job&& job, const JobOptions& options) noexcept {
   try {
     return make_record(std::move(job), options);
   } catch (const std::bad_alloc&) {
@@ -26,8 +26,8 @@ std::shared_ptr<Record> Core::accept(Job job, const JobOptions& options) noexcep
   }
 }
 
-std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
-  auto record = base::make_own<Record>();
+std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) {
+  auto record = std::allocate_shared<Record>(base::BlockAllocator<Record>(*records_));
   record->core = shared_from_this();
   record->submitted = clock_->now();
   record->name = job.name();
@@ -40,13 +40,14 @@ std::shared_ptr<Record> Core::make_record(Job job, const JobOptions& options) {
   record->time_limit = options.time_limit.value_or(options_.job_time_limit);
   record->has_own_limits = !options.start_by.is_never() || options.time_limit;
   record->size = size_of(job);
+  record->row = &preferences_.row(record->type, record->size);
   record->after.reserve(options.after.size());
   for (const Dependency& before : options.after) record->after.push_back(before.record_);
   record->after_failure = options.after_failure;
   for (std::size_t c = 0; c < job.size(); ++c) {
-    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
-      record->borrows |= job[c].arguments()[i].kind == Operand::Kind::host;
-      record->uses_arrays |= job[c].arguments()[i].kind == Operand::Kind::array;
+    for (const Operand& operand : job[c].arguments()) {
+      record->borrows |= operand.kind == Operand::Kind::host;
+      record->uses_arrays |= operand.kind == Operand::Kind::array;
     }
   }
   if (record->uses_arrays) record->completion = std::make_shared<data::Completion>();

@@ -24,6 +24,7 @@ struct Step {
   std::shared_ptr<Trial> trial;  ///< of its variants; null if it has one only
   Trial::Selection selection;
 };
+using Steps = detail::InlineList<Step, 1>;
 
 /// The state of a job on a device. It is kept while the job is in flight.
 /// Threads: that of the thread that runs the job.

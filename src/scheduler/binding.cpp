@@ -20,7 +20,16 @@ namespace {
 template <class F>
 void each_operand(const Job& job, F f) {
   for (std::size_t c = 0; c < job.size(); ++c)
-    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) f(job[c].arguments()[i]);
+    for (const Operand& operand : job[c].arguments()) f(operand);
+}
+
+/// Returns the first operand of a job with `is_wanted`, or null.
+template <class F>
+const Operand* find_operand(const Job& job, F is_wanted) {
+  for (std::size_t c = 0; c < job.size(); ++c)
+    for (const Operand& operand : job[c].arguments())
+      if (is_wanted(operand)) return &operand;
+  return nullptr;
 }
 
 std::byte* begin_of(const Operand& operand) { return static_cast<std::byte*>(operand.data); }
@@ -78,18 +87,17 @@ Result<void> check_operands(const Job& job) {
 }
 
 Bytes size_of(const Job& job) {
-  // Jobs have few operands: comparing each with those before it is cheaper than a set.
   Bytes sum;
-  std::vector<const Operand*> seen;
   each_operand(job, [&](const Operand& operand) {
     const bool host = operand.kind == Operand::Kind::host;
     if (!host && operand.kind != Operand::Kind::array && operand.kind != Operand::Kind::buffer) return;
-    for (const Operand* other : seen)
-      if (other->kind == operand.kind &&
-          (host ? other->data == operand.data : other->object == operand.object))
-        return;
-    seen.push_back(&operand);
-    if (__builtin_add_overflow(sum.count, operand.bytes().count, &sum.count)) sum.count = ~std::uint64_t{0};
+    // Jobs have few operands: comparing each with those before it is cheaper than a set.
+    const bool is_first = &operand == find_operand(job, [&](const Operand& other) {
+      return other.kind == operand.kind &&
+             (host ? other.data == operand.data : other.object == operand.object);
+    });
+    if (is_first && __builtin_add_overflow(sum.count, operand.bytes().count, &sum.count))
+      sum.count = ~std::uint64_t{0};
   });
   return sum;
 }
@@ -235,6 +243,11 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
     lane.upload(bytes, {region.buffer, Bytes{0}, Bytes{bytes.size()}});
     transferred_ += Bytes{bytes.size()};
   }
+  const bool binds = find_operand(job_, [&](const Operand& operand) {
+    return operand.kind == Operand::Kind::array || operand.kind == Operand::Kind::scratch ||
+           (operand.kind == Operand::Kind::host && !in_place_);
+  });
+  if (!binds) return {};
   bound_.reserve(job_.size());
   for (std::size_t c = 0; c < job_.size(); ++c) {
     bound_.push_back(job_[c].arguments());

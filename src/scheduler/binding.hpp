@@ -35,7 +35,9 @@ class Binding {
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device), device_lost.
   Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account, Instant until);
   /// Returns the arguments of one step.
-  const Arguments& arguments(std::size_t call) const { return bound_[call]; }
+  const Arguments& arguments(std::size_t call) const {
+    return bound_.empty() ? job_[call].arguments() : bound_[call];
+  }
   /// Records the downloads of the host memory that the job writes.
   void downloads(device::Lane& lane);
   /// Called after success: marks the copies that the job wrote as the only valid copies.
@@ -74,7 +76,7 @@ class Binding {
   const Device& device_;
   std::shared_ptr<device::MemoryAccount> account_;
   bool in_place_;
-  std::vector<Arguments> bound_;
+  std::vector<Arguments> bound_;  // empty if the arguments of the job are used as they are
   std::vector<Region> regions_;
   std::vector<Use> arrays_;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<device::BufferBase>>> scratch_;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/block_pool.hpp"
 #include "base/gate.hpp"
 #include "base/logger.hpp"
 #include "base/worker.hpp"
@@ -63,7 +64,7 @@ class Core : public std::enable_shared_from_this<Core> {
   ~Core();
 
   /// Returns the record of a job. If memory runs out, the record has settled as out_of_memory.
-  std::shared_ptr<Record> accept(Job job, const JobOptions& options) noexcept;
+  std::shared_ptr<Record> accept(Job&& job, const JobOptions& options) noexcept;
   /// Queues an accepted record. Settles it if it cannot be queued.
   void submit(const std::shared_ptr<Record>& record) noexcept;
   /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it; waits for its result.
@@ -122,7 +123,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
 
   // accept.cpp
-  std::shared_ptr<Record> make_record(Job job, const JobOptions& options);
+  std::shared_ptr<Record> make_record(Job&& job, const JobOptions& options);
   Result<void> follow_jobs(Record& record) const;
   std::optional<Error> failure_before(Record& record) const noexcept;
   std::optional<Error> make_room(base::Lock& lock, const Record& record) noexcept;
@@ -139,7 +140,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static bool runs_job() noexcept;
   void make_ready(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
   void push_locked(std::shared_ptr<Record> record);
-  std::size_t queue_of(const Record& record) const;
+  std::size_t queue_of(Record& record) const;
   bool has_room_locked(std::size_t queue) const noexcept;
   bool has_work_locked() const noexcept;
   std::uint32_t committed_locked() const noexcept;
@@ -179,19 +180,18 @@ class Core : public std::enable_shared_from_this<Core> {
   Progress run(Record& record, bool detaches) noexcept;
   Result<Progress> place(Record& record, bool detaches);
   std::optional<Error> target_error(std::string_view on) const;
-  const std::vector<std::size_t>& candidates(const Record& record) const noexcept {
-    return orders_.of(preferences_.row(record.type, record.size));
-  }
-  std::optional<Decision> next_device(Record& record) const;
-  Decision consider(const Record& record, std::size_t device) const;
-  void consider_rest(Record& record, std::size_t device) const noexcept;
+  Decision* next_device(Record& record) const;
+  bool is_lost(Decision& decision) const noexcept;
+  void consider(const Record& record, Decision& decision) const;
+  void pass(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,
                              const std::shared_ptr<const device::Program>& program, Instant ready_by);
   Result<Step> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
+  Result<Progress> proceed(Record& record, const Steps& steps, bool has_returned, bool detaches);
   Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
-  Result<std::vector<Step>> begin_attempt(Record& record, std::size_t device);
-  Result<void> record_steps(Record& record, const std::vector<Step>& steps, const StopToken& stop);
+  Result<Steps> begin_attempt(Record& record, std::size_t device);
+  Result<void> record_steps(Record& record, const Steps& steps, const StopToken& stop);
   Result<Progress> await_device(Record& record, const StopToken& stop, bool is_submitted, bool detaches);
   /// Adds the time since `lap` to one of a job's times.
   void add_lap(Duration& sum, Instant& lap) const noexcept {
@@ -208,14 +208,15 @@ class Core : public std::enable_shared_from_this<Core> {
   std::string placement_reason(const Record& record) const;
 
   const base::Origin origin_;
+  const std::unique_ptr<base::BlockPool, base::BlockPool::Leave>
+      records_;  // memory of records that have ended
   std::shared_ptr<pool::Pool> pool_;
   std::shared_ptr<device::ExecutableProvider> provider_;
   SchedulerOptions options_;
   const Clock* clock_;
   base::Logger log_;
-  Preferences preferences_;
   const std::vector<Choice> choices_;  // the devices of the pool
-  const Orders orders_;
+  const Preferences preferences_;
   const Duration aging_;  // a hundred years at most, so that no rank overflows
   Trials trials_;
 

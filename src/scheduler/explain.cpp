@@ -28,7 +28,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
     case RefusalCode::unusable_adapter: return info.reason;
     case RefusalCode::not_requested: return base::text("The job requests '{}'.", record.on);
     case RefusalCode::device_lost:
-    case RefusalCode::attempt_failed: return decision.error->sentence();
+    case RefusalCode::attempt_failed: return (decision.error ? decision.error : record.error)->sentence();
     case RefusalCode::kernel_unsupported: {
       const auto why =
           decision.program->current().refusal(*base::state_of(pool_->devices()[decision.device]));
@@ -45,7 +45,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
     case RefusalCode::lower_preference: {
       if (choices_[decision.device].backend == choices_[record.device].backend)
         return base::text("'{}' has the same backend and comes first.", ran_on);
-      const Preference& row = preferences_.row(record.type, record.size);
+      const Preference& row = *record.row;
       return base::text("'{}' comes first for {} work of {} and more.", ran_on, row.type.name,
                         to_string(row.at_least));
     }
@@ -76,7 +76,7 @@ Explanation Core::explain(const Record& record) const {
   for (const Decision& decision : record.decisions)
     if (decision.verdict == Candidate::Verdict::ran) add(decision);
   for (const Decision& decision : record.decisions)
-    if (decision.verdict != Candidate::Verdict::ran) add(decision);
+    if (decision.verdict != Candidate::Verdict::ran && !decision.is_open()) add(decision);
   for (const AdapterInfo& info : pool_->adapters())
     if (!info.usable)
       explanation.candidates.push_back(
@@ -109,7 +109,7 @@ std::string Core::placement_reason(const Record& record) const {
     if (decision.verdict == Candidate::Verdict::ran) break;
     text += base::text("{} refused: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
   }
-  const Preference& row = preferences_.row(record.type, record.size);
+  const Preference& row = *record.row;
   const std::string work = base::text("{} work of {}", record.type.name, to_string(record.size));
   // Backends that the row names before this one, and why none of their devices ran the job.
   std::string absent;

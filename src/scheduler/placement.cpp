@@ -43,22 +43,6 @@ std::vector<Preference> default_preferences() {
 
 namespace scheduler {
 
-Preferences::Preferences(std::vector<Preference> replacing) : rows_(default_preferences()) {
-  for (const Preference& row : replacing)
-    std::erase_if(rows_, [&](const Preference& old) { return old.type == row.type; });
-  std::move(replacing.begin(), replacing.end(), std::back_inserter(rows_));
-}
-
-const Preference& Preferences::row(WorkloadType type, Bytes bytes) const {
-  const Preference* best = nullptr;
-  for (const Preference& row : rows_)
-    if (row.type == type && row.at_least <= bytes && (!best || row.at_least >= best->at_least)) best = &row;
-  if (best) return *best;
-  if (type != workload_types::custom) return row(workload_types::custom, bytes);
-  static const Preference as_found{workload_types::custom, Bytes{0}, {}};
-  return as_found;
-}
-
 std::vector<std::size_t> order(std::span<const Choice> devices, const Preference& row) {
   const auto rank = [&](std::size_t d) {
     const auto named = std::find(row.backends.begin(), row.backends.end(), devices[d].backend);
@@ -71,15 +55,25 @@ std::vector<std::size_t> order(std::span<const Choice> devices, const Preference
   return indices;
 }
 
-Orders::Orders(std::span<const Choice> devices, const Preferences& preferences)
-    : as_found_(order(devices, Preference{workload_types::custom, Bytes{0}, {}})) {
-  for (const Preference& row : preferences.rows()) rows_.emplace_back(&row, order(devices, row));
+Preferences::Preferences(const std::vector<Preference>& replacing, std::span<const Choice> devices) {
+  std::vector<Preference> rows = default_preferences();
+  for (const Preference& row : replacing)
+    std::erase_if(rows, [&](const Preference& old) { return old.type == row.type; });
+  rows.insert(rows.end(), replacing.begin(), replacing.end());
+  for (Preference& row : rows) {
+    std::vector<std::size_t> ordered = order(devices, row);
+    rows_.push_back({std::move(row), std::move(ordered)});
+  }
+  as_found_.type = workload_types::custom;
+  as_found_.devices = order(devices, as_found_);
 }
 
-const std::vector<std::size_t>& Orders::of(const Preference& row) const noexcept {
-  for (const auto& [known, devices] : rows_)
-    if (known == &row) return devices;
-  return as_found_;
+const Row& Preferences::row(WorkloadType type, Bytes bytes) const noexcept {
+  const Row* best = nullptr;
+  for (const Row& row : rows_)
+    if (row.type == type && row.at_least <= bytes && (!best || row.at_least >= best->at_least)) best = &row;
+  if (best) return *best;
+  return type == workload_types::custom ? as_found_ : row(workload_types::custom, bytes);
 }
 
 }  // namespace scheduler

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace wye {
@@ -20,31 +19,25 @@ struct Choice {
   bool emulated = false;  ///< a GPU driver that runs on the CPU: comes last
 };
 
-/// The preference table: the default rows, replaced by the application's rows of the same type.
-class Preferences {
- public:
-  explicit Preferences(std::vector<Preference> replacing);
-  /// Returns the row for `bytes` of `type`. A type without rows has those of `custom`.
-  const Preference& row(WorkloadType type, Bytes bytes) const;
-  const std::vector<Preference>& rows() const noexcept { return rows_; }
-
- private:
-  std::vector<Preference> rows_;
-};
-
 /// Returns the indices of `devices` in the order of `row`. Devices that it does not name keep their order and
 /// come last.
 std::vector<std::size_t> order(std::span<const Choice> devices, const Preference& row);
 
-/// The orders of all rows of a preference table, made once.
-class Orders {
+/// A row of the preference table, and the order of devices that follows from it.
+struct Row : Preference {
+  std::vector<std::size_t> devices = {};
+};
+
+/// The preference table for some devices: the default rows, replaced by the application's rows of the same type.
+class Preferences {
  public:
-  Orders(std::span<const Choice> devices, const Preferences& preferences);
-  const std::vector<std::size_t>& of(const Preference& row) const noexcept;
+  explicit Preferences(const std::vector<Preference>& replacing, std::span<const Choice> devices = {});
+  /// Returns the row for `bytes` of `type`. A type without rows has those of `custom`.
+  const Row& row(WorkloadType type, Bytes bytes) const noexcept;
 
  private:
-  std::vector<std::pair<const Preference*, std::vector<std::size_t>>> rows_;
-  std::vector<std::size_t> as_found_;  ///< for a row that is not in the table
+  std::vector<Row> rows_;
+  Row as_found_;  // if the table has no row for `custom`
 };
 
 }  // namespace scheduler

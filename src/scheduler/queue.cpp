@@ -16,6 +16,8 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
+constexpr std::size_t most_kept_records = 1024;
+
 /// Returns the devices of a pool, as placement sees them.
 std::vector<Choice> choices_of(const pool::Pool& pool) {
   std::vector<Choice> choices;
@@ -28,14 +30,14 @@ std::vector<Choice> choices_of(const pool::Pool& pool) {
 
 Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
            SchedulerOptions options)
-    : pool_(std::move(pool)),
+    : records_(new base::BlockPool(most_kept_records)),
+      pool_(std::move(pool)),
       provider_(std::move(provider)),
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &pool_->clock()),
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
-      preferences_(options_.preferences),
       choices_(choices_of(*pool_)),
-      orders_(choices_, preferences_),
+      preferences_(options_.preferences, choices_),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       tags_(options_.tags, options_.order == JobOrder::fair_shares),
       completed_on_(pool_->devices().size()) {
@@ -103,12 +105,10 @@ void Core::push_locked(std::shared_ptr<Record> record) {
 }
 
 /// Returns the queue of the first device that may run a record; that of the threads if the job holds one while it runs.
-std::size_t Core::queue_of(const Record& record) const {
-  if (record.job->is_build()) return on_threads;
-  for (std::size_t device : candidates(record))
-    if (consider(record, device).code == RefusalCode::none)
-      return pool_->devices()[device].info().features.has(Feature::host_memory) ? on_threads : 1 + device;
-  return on_threads;
+std::size_t Core::queue_of(Record& record) const {
+  const Decision* const first = record.job->is_build() ? nullptr : next_device(record);
+  if (!first || pool_->devices()[first->device].info().features.has(Feature::host_memory)) return on_threads;
+  return 1 + first->device;
 }
 
 /// Returns whether a further job of a queue may run. A job that waits for a job makes room for one.

@@ -27,6 +27,7 @@ namespace scheduler {
 class Core;
 class Trial;
 struct Attempt;
+struct Row;
 struct TagState;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
@@ -49,7 +50,15 @@ struct Decision {
   std::uint32_t argument = 0;                                 ///< foreign_buffer: its number, from 1
   std::shared_ptr<const device::Program> program = nullptr;   ///< kernel_unsupported, foreign_buffer
   std::shared_ptr<const device::DeviceBase> owner = nullptr;  ///< foreign_buffer: the device of the buffer
-  std::optional<Error> error = std::nullopt;                  ///< device_lost, attempt_failed
+  /// device_lost, attempt_failed. If there is none, the attempt ended with the error of the job.
+  std::optional<Error> error = std::nullopt;
+
+  /// Returns whether the device may run the job and has not been tried.
+  bool is_open() const noexcept { return verdict == Candidate::Verdict::passed && code == RefusalCode::none; }
+  void refuse(RefusalCode why) noexcept {
+    verdict = Candidate::Verdict::refused;
+    code = why;
+  }
 };
 
 /// One call of `wait_any`. Its lock is inside those of the records.
@@ -122,15 +131,16 @@ struct Record : std::enable_shared_from_this<Record> {
   Duration lane_time{};                                ///< failed attempts, and the wait for a lane
   Duration build_time{};                               ///< the builds of its kernels
   Duration transfer_time{};                            ///< the transfers of its operands
-  std::size_t next_candidate = 0;                      ///< an index into `Core::candidates`
+  std::size_t next_candidate = 0;                      ///< an index into `Row::devices`
   bool has_failed = false;                             ///< on a device; a further device is a fallback
   std::unique_ptr<Attempt> attempt;                    ///< on the device that it is being tried on
   std::size_t device = 0;                              ///< index of the device that ran it
   std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on
   CacheTier tier = CacheTier::none;
   Bytes bytes_transferred;
-  Bytes size;  ///< of its operands, for the preference table
-  std::vector<Decision> decisions;
+  Bytes size;                ///< of its operands, for the preference table
+  const Row* row = nullptr;  ///< of the preference table
+  detail::InlineList<Decision, 3> decisions;
   std::vector<std::pair<std::shared_ptr<const Trial>, std::size_t>> variants;  ///< the variants that it ran
   /// Programs with a source that comes before the one in use and that the device refuses.
   std::vector<std::shared_ptr<const device::Program>> passed_over;

@@ -77,45 +77,42 @@ Core::Progress Core::run(Record& record, bool detaches) noexcept {
   return Progress::completed;
 }
 
-/// Returns the next device that may run a record, and keeps the decision about each device that may not.
-std::optional<Decision> Core::next_device(Record& record) const {
-  const std::vector<std::size_t>& devices = candidates(record);
-  while (record.next_candidate < devices.size()) {
-    Decision decision = consider(record, devices[record.next_candidate++]);
-    if (decision.verdict != Candidate::Verdict::refused && record.has_failed &&
-        record.fallback == Fallback::forbid)
-      decision.code = RefusalCode::fallback_forbidden;
-    if (decision.code == RefusalCode::none) return decision;
-    record.decisions.push_back(std::move(decision));
+/// Returns the decision about the next device to try, or null. Keeps the decision about each device that cannot run the job.
+Decision* Core::next_device(Record& record) const {
+  if (!record.decisions.empty() && record.decisions.back().is_open()) {  // chosen when the job was submitted
+    Decision& chosen = record.decisions.back();
+    if (!is_lost(chosen)) return &chosen;
   }
-  return std::nullopt;
+  const std::vector<std::size_t>& devices = record.row->devices;
+  while (record.next_candidate < devices.size()) {
+    Decision& decision = record.decisions.emplace_back();
+    decision.device = devices[record.next_candidate++];
+    consider(record, decision);
+    if (decision.is_open() && record.has_failed && record.fallback == Fallback::forbid)
+      decision.code = RefusalCode::fallback_forbidden;
+    if (decision.is_open()) return &decision;
+  }
+  return nullptr;
 }
 
 Result<Core::Progress> Core::place(Record& record, bool detaches) {
-  if (!record.attempt) {
+  if (!record.attempt)
     if (auto nowhere = target_error(record.on)) return *std::move(nowhere);
-    record.decisions.reserve(pool_->devices().size());
-  }
-  for (;;) {
-    Decision decision;
-    if (record.attempt) {
-      decision.device = record.attempt->device;
-    } else if (auto next = next_device(record)) {
-      decision = *std::move(next);
-    } else {
-      break;
-    }
+  // A job that returns from a device was on the device of its last decision.
+  while (Decision* const decision = record.attempt ? &record.decisions.back() : next_device(record)) {
     if (!record.attempt && record.state == State::abandoned)
       return spare_.abandoned;  // no other device is tried
-    const std::size_t device = decision.device;
-    auto attempted = attempt(record, device, detaches);
+    decision->verdict = Candidate::Verdict::failed;
+    decision->code = RefusalCode::attempt_failed;
+    auto attempted = attempt(record, decision->device, detaches);
     if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
     record.attempt.reset();
-    record.device = device;
+    record.device = decision->device;
     if (attempted) {
-      decision.verdict = Candidate::Verdict::ran;
-      record.decisions.push_back(std::move(decision));
-      for (std::size_t rest : candidates(record)) consider_rest(record, rest);
+      decision->verdict = Candidate::Verdict::ran;
+      decision->code = RefusalCode::none;
+      for (; record.next_candidate < record.row->devices.size(); ++record.next_candidate)
+        pass(record, record.row->devices[record.next_candidate]);
       if (record.has_failed) {
         const base::Lock lock = base::lock_soon(mutex_);
         ++metrics_.fallbacks;
@@ -123,16 +120,13 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       return Progress::completed;
     }
     const Error& why = attempted.error();
-    decision.verdict = Candidate::Verdict::failed;
-    decision.code = RefusalCode::attempt_failed;
-    decision.error = why;
-    record.decisions.push_back(std::move(decision));
+    decision->error = why;
     if (!may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
     if (record.fallback == Fallback::warn)
       log_.write(LogLevel::warning, "scheduler",
-                 base::text("{} falls back from '{}': {}", record.subject(), pool_->devices()[device].id(),
-                            why.sentence()));
+                 base::text("{} falls back from '{}': {}", record.subject(),
+                            pool_->devices()[decision->device].id(), why.sentence()));
   }
   // The first failure is more informative than refusals.
   for (const Decision& decision : record.decisions) {
@@ -147,7 +141,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     reasons += base::text(" {}: {}", pool_->devices()[decision.device].id(), describe(record, decision));
     lost |= decision.code == RefusalCode::device_lost;
   }
-  const RefusalCode only = record.decisions.size() == 1 ? record.decisions.front().code : RefusalCode::none;
+  const RefusalCode only = record.decisions.size() == 1 ? record.decisions[0].code : RefusalCode::none;
   const Errc code = only == RefusalCode::foreign_buffer ? Errc::invalid_argument
                     : lost                              ? Errc::device_lost
                                                         : Errc::unsupported;
@@ -169,57 +163,54 @@ std::optional<Error> Core::target_error(std::string_view on) const {
   return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", on, there));
 }
 
-/// Returns whether a device can run a job: `refused` with its code, or `passed` without one.
-Decision Core::consider(const Record& record, std::size_t index) const {
-  const Device& device = pool_->devices()[index];
-  const AdapterInfo& info = device.info();
-  const auto refused = [&](RefusalCode code) {
-    return Decision{.device = index, .verdict = Candidate::Verdict::refused, .code = code};
-  };
-  if (!record.on.empty() && record.on != info.id && record.on != info.backend)
-    return refused(RefusalCode::not_requested);
-  if (const Error* lost = base::state_of(device)->lost()) {
-    Decision decision = refused(RefusalCode::device_lost);
-    decision.error = *lost;
-    return decision;
-  }
-  const Job& job = *record.job;
-  for (std::size_t c = 0; c < job.size(); ++c) {
-    if (is_refused(base::programs_of(job[c]), *base::state_of(device))) {
-      Decision decision = refused(RefusalCode::kernel_unsupported);
-      decision.program = base::programs_of(job[c])[0];
-      return decision;
-    }
-    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
-      const Operand& operand = job[c].arguments()[i];
-      if (operand.kind != Operand::Kind::buffer && operand.kind != Operand::Kind::address) continue;
-      const auto* buffer = device::buffer_of(operand);
-      if (!buffer || buffer->device() == base::state_of(device)) continue;
-      Decision decision = refused(RefusalCode::foreign_buffer);
-      decision.program = base::programs_of(job[c])[0];
-      decision.argument = static_cast<std::uint32_t>(i + 1);
-      decision.owner = buffer->device();
-      return decision;
-    }
-  }
-  return {.device = index};
+/// Refuses a device that is lost. Returns whether it did.
+bool Core::is_lost(Decision& decision) const noexcept {
+  const Error* lost = base::state_of(pool_->devices()[decision.device])->lost();
+  if (!lost) return false;
+  decision.refuse(RefusalCode::device_lost);
+  decision.error = *lost;
+  return true;
 }
 
-/// Adds a decision about a device that was not tried, because another one has run the job.
-void Core::consider_rest(Record& record, std::size_t index) const noexcept {
-  const bool is_considered = std::any_of(record.decisions.begin(), record.decisions.end(),
-                                         [&](const Decision& d) { return d.device == index; });
-  if (is_considered) return;
-  Decision decision{.device = index};
-  try {
-    decision = consider(record, index);
-  } catch (const std::bad_alloc&) {  // the reason is then the order of preference
+/// Decides whether the device of `decision` can run a job: refuses it with a code, or leaves the decision open.
+void Core::consider(const Record& record, Decision& decision) const {
+  const Device& device = pool_->devices()[decision.device];
+  if (!record.on.empty() && record.on != device.info().id && record.on != device.info().backend)
+    return decision.refuse(RefusalCode::not_requested);
+  if (is_lost(decision)) return;
+  const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
+  const Job& job = *record.job;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    const auto& programs = base::programs_of(job[c]);
+    if (is_refused(programs, *state)) {
+      decision.program = programs[0];
+      return decision.refuse(RefusalCode::kernel_unsupported);
+    }
+    const Arguments& arguments = job[c].arguments();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].kind != Operand::Kind::buffer && arguments[i].kind != Operand::Kind::address) continue;
+      const auto* buffer = device::buffer_of(arguments[i]);
+      if (!buffer || buffer->device() == state) continue;
+      decision.program = programs[0];
+      decision.argument = static_cast<std::uint32_t>(i + 1);
+      decision.owner = buffer->device();
+      return decision.refuse(RefusalCode::foreign_buffer);
+    }
   }
-  if (decision.code == RefusalCode::none)
-    decision.code = choices_[index].emulated && !choices_[record.device].emulated
-                        ? RefusalCode::emulated
-                        : RefusalCode::lower_preference;
-  record.decisions.push_back(std::move(decision));  // `place` has reserved memory for every device
+}
+
+/// Adds the decision about a device that was not tried, because another one has run the job.
+void Core::pass(Record& record, std::size_t device) const noexcept {
+  try {
+    Decision& decision = record.decisions.emplace_back();
+    decision.device = device;
+    consider(record, decision);
+    if (decision.is_open())
+      decision.code = choices_[device].emulated && !choices_[record.device].emulated
+                          ? RefusalCode::emulated
+                          : RefusalCode::lower_preference;
+  } catch (const std::bad_alloc&) {  // the explanation says less
+  }
 }
 
 /// Returns the executable of one program of a call.
@@ -276,7 +267,7 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
 }
 
 /// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds.
-Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index) {
+Result<Steps> Core::begin_attempt(Record& record, std::size_t index) {
   const Device& device = pool_->devices()[index];
   const Job& job = *record.job;
   record.tried_on.store(index, std::memory_order_relaxed);
@@ -290,8 +281,7 @@ Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index)
   Instant lap = record.has_failed ? clock_->now() : record.started;
   record.lane_time = lap - record.started;  // devices that failed before this one
   record.build_time = record.transfer_time = Duration::zero();
-  std::vector<Step> steps;
-  steps.reserve(job.size());
+  Steps steps;
   record.tier = CacheTier::none;
   record.passed_over.clear();
   record.variants.clear();
@@ -325,7 +315,7 @@ Result<std::vector<Step>> Core::begin_attempt(Record& record, std::size_t index)
 }
 
 /// Binds the operands and records the steps; submits timed steps by themselves.
-Result<void> Core::record_steps(Record& record, const std::vector<Step>& steps, const StopToken& stop) {
+Result<void> Core::record_steps(Record& record, const Steps& steps, const StopToken& stop) {
   Attempt& attempt = *record.attempt;
   const Job& job = *record.job;
   Binding& binding = attempt.binding;
@@ -384,36 +374,40 @@ Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop,
   return Progress::completed;
 }
 
+/// Submits the steps of a record, or continues its attempt that `has_returned` from its device, until it completes or is in
+/// flight.
+Result<Core::Progress> Core::proceed(Record& record, const Steps& steps, bool has_returned, bool detaches) {
+  const StopToken stop(&record.stop, record.attempt->until, clock_);
+  try {
+    if (!has_returned) {
+      if (auto ok = record_steps(record, steps, stop); !ok) return std::move(ok).error();
+    } else if (record.state == State::abandoned) {
+      record.attempt->lane().discard();  // the caller may have freed its memory since
+    }
+    return await_device(record, stop, has_returned, detaches);
+  } catch (const std::bad_alloc&) {
+    Attempt& attempt = *record.attempt;
+    attempt.began = true;  // it may have
+    // Work submitted before may still use the caller's memory.
+    if (!attempt.lane().idle()) (void)attempt.lane().wait(attempt.park, stop).has_value();
+    return spare_.out_of_memory;
+  }
+}
+
 /// Tries a record on a device, or continues its attempt that has returned from there.
 Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool detaches) {
   const Device& device = pool_->devices()[index];
   const bool has_returned = record.attempt != nullptr;
-  std::vector<Step> steps;
+  Steps steps;
   if (!has_returned) {
     auto begun = begin_attempt(record, index);
     if (!begun) return std::move(begun).error();
     if (!record.attempt) return Progress::completed;
     steps = *std::move(begun);
   }
-  const StopToken stop(&record.stop, record.attempt->until, clock_);
-  Result<Progress> result = Progress::completed;
-  try {
-    if (!has_returned) {
-      if (auto ok = record_steps(record, steps, stop); !ok) result = std::move(ok).error();
-    } else if (record.state == State::abandoned) {
-      record.attempt->lane().discard();  // the caller may have freed its memory since
-    }
-    if (result)
-      result = await_device(record, stop, has_returned,
-                            detaches && !device.info().features.has(Feature::host_memory));
-    if (result && *result == Progress::in_flight) return result;
-  } catch (const std::bad_alloc&) {
-    result = spare_.out_of_memory;
-    Attempt& attempt = *record.attempt;
-    attempt.began = true;  // it may have
-    // Work submitted before may still use the caller's memory.
-    if (!attempt.lane().idle()) (void)attempt.lane().wait(attempt.park, stop).has_value();
-  }
+  auto result =
+      proceed(record, steps, has_returned, detaches && !device.info().features.has(Feature::host_memory));
+  if (result && *result == Progress::in_flight) return result;
   Attempt& attempt = *record.attempt;
   record.bytes_transferred = attempt.binding.transferred();
   if (result) {

@@ -145,6 +145,12 @@ TEST_CASE("jobs in flight on a device that is lost run on the next one, each onc
     REQUIRE(outcome);
     CHECK(outcome->device().id == "vulkan:0");
   }
+  // A job that waited for a lane of the lost device was not tried there.
+  const Explanation last = tickets.back().explain();
+  REQUIRE(last.candidates.size() == 2);
+  CHECK(last.candidates[1].device == "cuda:0");
+  CHECK(last.candidates[1].verdict == Candidate::Verdict::refused);
+  CHECK(last.candidates[1].code == RefusalCode::device_lost);
   await([&] { return settled >= static_cast<int>(jobs); });
   scheduler.close();
   CHECK(settled == static_cast<int>(jobs));

@@ -124,6 +124,9 @@ TEST_CASE("a job that has not settled has a name and no candidates in its explan
   Busy busy;
   std::vector<float> x(1, 1.0f);
   auto queued = busy.runtime.submit(test::host_scale()(x, 2.0f), {.tag = "frame 7"});
+  auto cancelled = busy.runtime.submit(test::host_scale()(x, 2.0f));
+  cancelled.cancel();
+  CHECK(cancelled.explain().candidates.empty());
   for (const Ticket* ticket : {&queued, &busy.blocker}) CHECK(ticket->explain().candidates.empty());
   CHECK(queued.explain().job == "host_scale");
   CHECK(queued.explain().tag == "frame 7");

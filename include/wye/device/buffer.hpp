@@ -2,17 +2,16 @@
 /// Memory of devices, and the arguments of dispatches.
 #include <wye/base/bytes.hpp>
 #include <wye/base/extent.hpp>
+#include <wye/device/detail/inline_list.hpp>
 #include <wye/device/detail/operand.hpp>
 #include <wye/device/schema.hpp>
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace wye {
 inline namespace v0 {
@@ -85,23 +84,15 @@ std::uint64_t Scratch<T>::detail_next() {
 /// The arguments of one dispatch, in the order of the schema. Up to eight need no allocation.
 class Arguments {
  public:
-  void push_back(detail::Operand operand) {
-    if (count_ < few_.size())
-      few_[count_] = std::move(operand);
-    else
-      more_.push_back(std::move(operand));
-    ++count_;
-  }
-  std::size_t size() const { return count_; }
-  detail::Operand& operator[](std::size_t i) { return i < few_.size() ? few_[i] : more_[i - few_.size()]; }
-  const detail::Operand& operator[](std::size_t i) const {
-    return i < few_.size() ? few_[i] : more_[i - few_.size()];
-  }
+  void push_back(detail::Operand operand) { all_.push_back(std::move(operand)); }
+  std::size_t size() const { return all_.size(); }
+  detail::Operand& operator[](std::size_t i) { return all_[i]; }
+  const detail::Operand& operator[](std::size_t i) const { return all_[i]; }
+  const detail::Operand* begin() const { return all_.begin(); }
+  const detail::Operand* end() const { return all_.end(); }
 
  private:
-  std::array<detail::Operand, 8> few_;
-  std::size_t count_ = 0;
-  std::vector<detail::Operand> more_;
+  detail::InlineList<detail::Operand, 8> all_;
 };
 
 namespace detail {
