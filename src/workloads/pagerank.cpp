@@ -107,17 +107,17 @@ constexpr Word nodes_per_group = 256;
 constexpr Word links_per_block = 2048;
 
 /// Returns the position of the first number that is negative, NaN or infinite. Reads only host memory.
-std::optional<std::size_t> first_unusable(const Read<float>& numbers) {
-  const wye::detail::Operand& operand = numbers.operand();
+std::optional<std::size_t> first_unusable(const Read<float>& input) {
+  const wye::detail::Operand& operand = input.operand();
   if (operand.kind != wye::detail::Operand::Kind::host) return std::nullopt;
   const auto* const values = static_cast<const float*>(operand.data);
-  for (std::size_t i = 0; i < numbers.size(); ++i)
+  for (std::size_t i = 0; i < input.size(); ++i)
     if (!(values[i] >= 0) || !std::isfinite(values[i])) return i;
   return std::nullopt;
 }
 
-float value_at(const Read<float>& numbers, std::size_t i) {
-  return static_cast<const float*>(numbers.operand().data)[i];
+float value_at(const Read<float>& input, std::size_t i) {
+  return static_cast<const float*>(input.operand().data)[i];
 }
 
 /// Returns the reason if these are not valid weights of links.
