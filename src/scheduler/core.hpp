@@ -182,7 +182,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Error> target_error(std::string_view on) const;
   Decision* next_device(Record& record) const;
   bool is_lost(Decision& decision) const noexcept;
-  void consider(const Record& record, Decision& decision) const;
+  Decision consider(const Record& record, std::size_t device) const;
   void pass(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,
                              const std::shared_ptr<const device::Program>& program, Instant ready_by);

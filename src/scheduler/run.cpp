@@ -85,9 +85,8 @@ Decision* Core::next_device(Record& record) const {
   }
   const std::vector<std::size_t>& devices = record.row->devices;
   while (record.next_candidate < devices.size()) {
-    Decision& decision = record.decisions.emplace_back();
-    decision.device = devices[record.next_candidate++];
-    consider(record, decision);
+    Decision& decision = record.decisions.emplace_back(consider(record, devices[record.next_candidate]));
+    ++record.next_candidate;
     if (decision.is_open() && record.has_failed && record.fallback == Fallback::forbid)
       decision.code = RefusalCode::fallback_forbidden;
     if (decision.is_open()) return &decision;
@@ -172,19 +171,23 @@ bool Core::is_lost(Decision& decision) const noexcept {
   return true;
 }
 
-/// Decides whether the device of `decision` can run a job: refuses it with a code, or leaves the decision open.
-void Core::consider(const Record& record, Decision& decision) const {
-  const Device& device = pool_->devices()[decision.device];
-  if (!record.on.empty() && record.on != device.info().id && record.on != device.info().backend)
-    return decision.refuse(RefusalCode::not_requested);
-  if (is_lost(decision)) return;
+/// Returns whether a device can run a job: `refused` with its code, or open.
+Decision Core::consider(const Record& record, std::size_t index) const {
+  Decision decision{.device = index};
+  const Device& device = pool_->devices()[index];
+  if (!record.on.empty() && record.on != device.info().id && record.on != device.info().backend) {
+    decision.refuse(RefusalCode::not_requested);
+    return decision;
+  }
+  if (is_lost(decision)) return decision;
   const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
     const auto& programs = base::programs_of(job[c]);
     if (is_refused(programs, *state)) {
       decision.program = programs[0];
-      return decision.refuse(RefusalCode::kernel_unsupported);
+      decision.refuse(RefusalCode::kernel_unsupported);
+      return decision;
     }
     const Arguments& arguments = job[c].arguments();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -194,22 +197,23 @@ void Core::consider(const Record& record, Decision& decision) const {
       decision.program = programs[0];
       decision.argument = static_cast<std::uint32_t>(i + 1);
       decision.owner = buffer->device();
-      return decision.refuse(RefusalCode::foreign_buffer);
+      decision.refuse(RefusalCode::foreign_buffer);
+      return decision;
     }
   }
+  return decision;
 }
 
 /// Adds the decision about a device that was not tried, because another one has run the job.
 void Core::pass(Record& record, std::size_t device) const noexcept {
   try {
-    Decision& decision = record.decisions.emplace_back();
-    decision.device = device;
-    consider(record, decision);
-    if (decision.is_open())
-      decision.code = choices_[device].emulated && !choices_[record.device].emulated
-                          ? RefusalCode::emulated
-                          : RefusalCode::lower_preference;
-  } catch (const std::bad_alloc&) {  // the explanation says less
+    Decision& passed = record.decisions.emplace_back();
+    passed.device = device;
+    passed.code = choices_[device].emulated && !choices_[record.device].emulated
+                      ? RefusalCode::emulated
+                      : RefusalCode::lower_preference;
+    if (Decision considered = consider(record, device); !considered.is_open()) passed = std::move(considered);
+  } catch (const std::bad_alloc&) {  // the reason is then the order of preference
   }
 }
 

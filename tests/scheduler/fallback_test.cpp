@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ std::vector<RefusalCode> codes_of(const Explanation& explanation) {
   return codes;
 }
 
-/// A program that counts the sentences it is asked for.
+/// A program that counts the sentences it is asked for. The first `without_memory` times it has no memory to decide.
 class Counting final : public device::Program {
  public:
   Counting(const AnyKernel& kernel, std::string refused)
@@ -41,7 +42,10 @@ class Counting final : public device::Program {
   std::string_view name() const noexcept override { return inner_->name(); }
   const ParamSchema& schema() const noexcept override { return inner_->schema(); }
   std::uint64_t id() const noexcept override { return inner_->id(); }
-  bool runs_on(const device::DeviceBase& device) const override { return device.info().id != refused_; }
+  bool runs_on(const device::DeviceBase& device) const override {
+    if (without_memory-- > 0) throw std::bad_alloc();
+    return device.info().id != refused_;
+  }
   std::optional<Error> refusal(const device::DeviceBase& device) const override {
     ++sentences;
     if (runs_on(device)) return std::nullopt;
@@ -58,6 +62,7 @@ class Counting final : public device::Program {
     return inner_->build(device);
   }
   mutable std::atomic<int> sentences{0};
+  mutable std::atomic<int> without_memory{0};
 
  private:
   std::shared_ptr<const device::Program> inner_;
@@ -274,6 +279,25 @@ TEST_CASE("a buffer binds a job to its device", "[scheduler]") {
   const Explanation explanation = ticket.explain();
   CHECK(codes_of(explanation) == std::vector{RefusalCode::none, RefusalCode::foreign_buffer});
   CHECK(explanation.candidates[1].reason == "Argument 1 of 'host_scale' is a buffer of device 'vulkan:0'.");
+}
+
+TEST_CASE(
+    "a device that could not be considered at submission, without memory, is considered when the job runs",
+    "[scheduler]") {
+  const Scripted first = scripted("cuda:0"), second = scripted("vulkan:0");
+  Scheduler scheduler = test::scheduler_of({first, second});
+  const auto program = std::make_shared<Counting>(test::host_scale(), "cuda:0");
+  program->without_memory = 1;
+  std::vector<float> x(10, 1.0f);
+  Arguments arguments;
+  arguments.push_back(wye::detail::Operand::host_span(std::span<float>(x), Access::read_write));
+  arguments.push_back(wye::detail::Operand::of_value(2.0f));
+  auto ticket = scheduler.submit(Call(std::shared_ptr<const device::Program>(program), std::move(arguments)));
+  const auto outcome = ticket.wait();
+  REQUIRE(outcome);
+  CHECK(outcome->device().id == "vulkan:0");
+  CHECK(codes_of(ticket.explain()) == std::vector{RefusalCode::none, RefusalCode::kernel_unsupported});
+  CHECK(first->steps_made() == 0);
 }
 
 TEST_CASE("a job that completes makes no sentence before a caller asks for one", "[scheduler]") {
