@@ -179,6 +179,7 @@ class Core : public std::enable_shared_from_this<Core> {
   enum class Progress : std::uint8_t { completed, in_flight };
   Progress run(Record& record, bool detaches) noexcept;
   Result<Progress> place(Record& record, bool detaches);
+  void warn_of_fallback(const Record& record, std::size_t device);
   std::optional<Error> target_error(std::string_view on) const;
   Decision* next_device(Record& record) const;
   bool is_lost(Decision& decision) const noexcept;

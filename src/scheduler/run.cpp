@@ -99,8 +99,10 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     if (auto nowhere = target_error(record.on)) return *std::move(nowhere);
   // A job that returns from a device was on the device of its last decision.
   while (Decision* const decision = record.attempt ? &record.decisions.back() : next_device(record)) {
-    if (!record.attempt && record.state == State::abandoned)
-      return spare_.abandoned;  // no other device is tried
+    if (!record.attempt) {
+      if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
+      if (record.has_failed && record.fallback == Fallback::warn) warn_of_fallback(record, decision->device);
+    }
     decision->verdict = Candidate::Verdict::failed;
     decision->code = RefusalCode::attempt_failed;
     auto attempted = attempt(record, decision->device, detaches);
@@ -122,10 +124,6 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     decision->error = why;
     if (!may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
-    if (record.fallback == Fallback::warn)
-      log_.write(LogLevel::warning, "scheduler",
-                 base::text("{} falls back from '{}': {}", record.subject(),
-                            pool_->devices()[decision->device].id(), why.sentence()));
   }
   // The first failure is more informative than refusals.
   for (const Decision& decision : record.decisions) {
@@ -145,6 +143,17 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
                     : lost                              ? Errc::device_lost
                                                         : Errc::unsupported;
   return Error(code, base::text("No device can run {}.{}", record.object(), reasons));
+}
+
+/// Logs that a job is tried on a device because it failed on the one before.
+void Core::warn_of_fallback(const Record& record, std::size_t device) {
+  const Decision* failed = nullptr;
+  for (const Decision& decision : record.decisions)
+    if (decision.verdict == Candidate::Verdict::failed) failed = &decision;
+  log_.write(LogLevel::warning, "scheduler",
+             base::text("{} falls back from '{}' to '{}': {}", record.subject(),
+                        pool_->devices()[failed->device].id(), pool_->devices()[device].id(),
+                        failed->error->sentence()));
 }
 
 /// Returns why no device of the pool is named `on`, or nothing.

@@ -182,7 +182,8 @@ TEST_CASE("each mode of fallback holds for every code that another device may no
         CHECK((b->steps_made() == 0) == (mode == Fallback::forbid));
         CHECK(machine.scheduler.metrics().fallbacks == (mode == Fallback::forbid ? 0u : 1u));
         const std::vector<std::string> warning{
-            "Job 'host_scale' (tag 'frame 7') falls back from 'cuda:0': The script fails this step."};
+            "Job 'host_scale' (tag 'frame 7') falls back from 'cuda:0' to 'vulkan:0': The script fails this "
+            "step."};
         CHECK(lines == (mode == Fallback::warn ? warning : std::vector<std::string>()));
       }
     }
