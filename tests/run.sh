@@ -1,13 +1,13 @@
 #!/bin/sh
 # Builds wye with its tests and examples and runs all of them; installs the packages that are missing.
-# tests/run.sh [ARGUMENT...]: arguments are ctest's, such as -R pool.
+# tests/run.sh [ARGUMENT...]: arguments are ctest's, such as -R pool. WYE_TEST_TARGETS names the targets to build; all by default.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/cmake/packages.sh" build run tools examples tests
 "$root/cmake/wheels.sh" cuda ptx slang
 cd "$root"
 cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF
-cmake --build --preset dev
+cmake --build --preset dev ${WYE_TEST_TARGETS:+--target $WYE_TEST_TARGETS}
 # A backend that should be here and is not fails the run, and so does one that ran no test. Where its compiler is here, CUDA is,
 # on the stand-in for its driver.
 [ -f build/wheels/cuda/fetched.txt ] && cuda=,cuda || cuda=
