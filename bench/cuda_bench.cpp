@@ -13,7 +13,6 @@
 #include <cmath>
 #include <fstream>
 #include <memory>
-#include <regex>
 
 #include "lane.hpp"
 #include "peers/raw_cuda.hpp"
@@ -381,29 +380,31 @@ bool is_near(const wye::Array<T>& array, const std::vector<double>& expected, do
   return error <= bound * largest;
 }
 
-/// Where a job had kernels to choose from: the one it took is the label, and what each took at least are counters.
-void show_choice(benchmark::State& state, const std::string& reason) {
-  static const std::regex taken("Kernel '(\\w+)' was selected"), time("'(\\w+)' ([0-9.e+-]+) ms");
-  std::smatch found;
-  if (!std::regex_search(reason, found, taken)) return;
-  state.SetLabel(found[1]);
-  for (std::sregex_iterator one(reason.begin(), reason.end(), time), end; one != end; ++one)
-    state.counters["ms_" + (*one)[1].str()] = std::stod((*one)[2]);
+/// Labels a row with the variant that its job selected, and counts the least time of each.
+void show_choices(benchmark::State& state, const std::vector<wye::VariantChoice>& choices) {
+  for (const wye::VariantChoice& choice : choices) {
+    for (const wye::Variant& variant : choice.variants) {
+      if (variant.selected) state.SetLabel(variant.kernel);
+      if (variant.least_time)
+        state.counters["ms_" + variant.kernel] =
+            std::chrono::duration<double, std::milli>(*variant.least_time).count();
+    }
+  }
 }
 
 /// Runs a job once, looks at `result`, and runs it over and over. Where there are kernels to choose from, that is over by then.
 template <class T>
 void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const wye::Array<T>& result,
              const std::vector<double>& expected, double bound) {
-  std::string reason;
-  for (int i = 0; i == 0 || (i < 7 && reason.find(" was selected from ") != reason.npos); ++i) {
+  std::vector<wye::VariantChoice> choices;
+  for (int i = 0; i == 0 || (i < 7 && !choices.empty()); ++i) {
     const auto done = runtime.run(job);
     if (!done) return state.SkipWithError(done.error().sentence().c_str());
     if (i == 0 && !is_near(result, expected, bound))
       return state.SkipWithError("the result is something else");
-    reason = done->reason();
+    choices = done->variants();
   }
-  show_choice(state, reason);
+  show_choices(state, choices);
   for (auto _ : state)
     if (!runtime.run(job)) state.SkipWithError("failed");
 }

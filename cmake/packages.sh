@@ -5,13 +5,13 @@ set -eu
 
 packages() {
   case $1 in
-    build) echo g++ cmake ninja-build pkg-config libfmt-dev libsodium-dev libxxhash-dev libvulkan-dev \
+    build) echo g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libsodium-dev libxxhash-dev libvulkan-dev \
       libhwy-dev libshaderc-dev glslang-dev spirv-tools spirv-headers ;;
     run) echo libvulkan1 mesa-vulkan-drivers ;;
-    tools) echo libcli11-dev nlohmann-json3-dev ;;
-    examples) echo libcairo2-dev libcli11-dev nlohmann-json3-dev ;;
+    tools) echo libcli11-dev ;;
+    examples) echo libcairo2-dev libcli11-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
-    bench) echo libbenchmark-dev libopenblas0-serial libcli11-dev nlohmann-json3-dev ;;
+    bench) echo libbenchmark-dev libopenblas0-serial libcli11-dev ;;
     ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils debootstrap doxygen ;;
     wheels) echo python3-pip ;;
     *) echo "packages.sh: no purpose is called '$1' (build, run, tools, examples, tests, bench, ci, wheels)." >&2

@@ -22,6 +22,7 @@
 #include "pool/pool.hpp"
 #include "scheduler/attempt.hpp"
 #include "scheduler/placement.hpp"
+#include "scheduler/recent.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/tags.hpp"
 #include "scheduler/trials.hpp"
@@ -82,6 +83,8 @@ class Core : public std::enable_shared_from_this<Core> {
   const pool::Pool& pool() const noexcept { return *pool_; }
   const Clock& clock() const noexcept { return *clock_; }
   std::string reason(const Record& record) const;
+  std::vector<VariantChoice> variants(const Record& record) const;
+  std::vector<Placement> recent() const;
 
   /// Keeps all numbers of this scheduler unchanged while the lock is held.
   base::Lock freeze() const { return base::Lock(mutex_); }
@@ -246,6 +249,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned
   SchedulerMetrics metrics_;
   std::vector<std::uint64_t> completed_on_;  // completed jobs per device
+  RecentJobs recent_;
   const SpareErrors spare_;
   Record refused_;  // the record of jobs for which memory ran out
 };

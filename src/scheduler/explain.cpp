@@ -77,6 +77,7 @@ Explanation Core::explain(const Record& record) const {
     if (decision.verdict == Candidate::Verdict::ran) add(decision);
   for (const Decision& decision : record.decisions)
     if (decision.verdict != Candidate::Verdict::ran && !decision.is_open()) add(decision);
+  explanation.variants = variants(record);
   for (const AdapterInfo& info : pool_->adapters())
     if (!info.usable)
       explanation.candidates.push_back(
@@ -90,8 +91,15 @@ std::string Core::reason(const Record& record) const {
   for (const auto& program : record.passed_over)
     if (const auto why = program->current().passed_over(*base::state_of(pool_->devices()[record.device])))
       append_once(text, " " + why->sentence());
-  for (const auto& [trial, variant] : record.variants) append_once(text, trial->text(variant));
+  for (const VariantChoice& choice : variants(record)) append_once(text, scheduler::text(choice));
   return text;
+}
+
+std::vector<VariantChoice> Core::variants(const Record& record) const {
+  std::vector<VariantChoice> choices;
+  if (origin_.is_inherited()) return choices;  // a thread of the parent may hold a lock
+  for (const auto& [trial, program] : record.variants) choices.push_back(trial->choice(program));
+  return choices;
 }
 
 /// Returns why the device of a completed job was chosen.
@@ -130,6 +138,32 @@ std::string Core::placement_reason(const Record& record) const {
 }
 
 }  // namespace scheduler
+
+std::string_view name(Candidate::Verdict verdict) noexcept {
+  switch (verdict) {
+    case Candidate::Verdict::ran: return "ran";
+    case Candidate::Verdict::refused: return "refused";
+    case Candidate::Verdict::failed: return "failed";
+    case Candidate::Verdict::passed: return "passed";
+  }
+  return "unknown";
+}
+
+std::string_view name(RefusalCode code) noexcept {
+  switch (code) {
+    case RefusalCode::none: return "none";
+    case RefusalCode::unusable_adapter: return "unusable_adapter";
+    case RefusalCode::not_requested: return "not_requested";
+    case RefusalCode::device_lost: return "device_lost";
+    case RefusalCode::kernel_unsupported: return "kernel_unsupported";
+    case RefusalCode::foreign_buffer: return "foreign_buffer";
+    case RefusalCode::attempt_failed: return "attempt_failed";
+    case RefusalCode::fallback_forbidden: return "fallback_forbidden";
+    case RefusalCode::lower_preference: return "lower_preference";
+    case RefusalCode::emulated: return "emulated";
+  }
+  return "unknown";
+}
 
 std::string Explanation::text() const {
   static constexpr std::string_view verdicts[] = {"ran on ", "refused", "failed", "passed over"};

@@ -40,7 +40,8 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       preferences_(options_.preferences, choices_),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       tags_(options_.tags, options_.order == JobOrder::fair_shares),
-      completed_on_(pool_->devices().size()) {
+      completed_on_(pool_->devices().size()),
+      recent_(options_.recent) {
   queues_.resize(1 + pool_->devices().size());
   queues_[on_threads].limit = options_.concurrent_jobs;
   for (std::size_t d = 0; d < pool_->devices().size(); ++d) queues_[1 + d].limit = pool_->lanes_per_device();

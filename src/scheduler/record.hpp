@@ -157,6 +157,8 @@ struct Record : std::enable_shared_from_this<Record> {
   /// Returns the same for the middle of a sentence.
   std::string object() const;
 
+  Duration queue_time() const noexcept { return started - submitted + lane_time; }
+  Duration run_time() const noexcept { return settled_at - started - lane_time - build_time - transfer_time; }
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
   /// Returns the completion of this record, which another one follows; null if this one has settled.
   /// Throws: std::bad_alloc.

@@ -458,12 +458,12 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
       tags_.leave(*tag, from == State::running ? record.settled_at - record.started : Duration::zero());
       release_held_locked(*tag);
     }
+    recent_.add(record, from == State::running);
     TypeMetrics none;
     TypeMetrics& type = record.type_metrics ? *record.type_metrics : none;
     if (from == State::running) {
       type.build_time += record.build_time;
-      type.run_time +=
-          record.settled_at - record.started - record.lane_time - record.build_time - record.transfer_time;
+      type.run_time += record.run_time();
     }
     if (!record.error) {
       ++metrics_.completed, ++type.completed;

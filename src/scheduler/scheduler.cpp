@@ -41,6 +41,8 @@ Result<Outcome> Record::result() {
 
 namespace {
 
+constexpr std::uint32_t most_recent = 1u << 20;
+
 Result<void> check(const SchedulerOptions& options) {
   if (options.concurrent_jobs < 1 || options.concurrent_jobs > 1024)
     return Error(Errc::invalid_argument,
@@ -52,6 +54,10 @@ Result<void> check(const SchedulerOptions& options) {
                             std::chrono::duration<double>(*options.close_timeout).count()));
   if (options.max_queued < 1)
     return Error(Errc::invalid_argument, "The limit of waiting jobs (max_queued) is 0; it is at least 1.");
+  if (options.recent > most_recent)
+    return Error(Errc::invalid_argument,
+                 base::text("The number of recent jobs to keep ({}) is not in the range 0 to {}.",
+                            options.recent, most_recent));
   if (options.aging <= Duration::zero())
     return Error(Errc::invalid_argument, base::text("The aging of jobs ({} s) is not positive.",
                                                     std::chrono::duration<double>(options.aging).count()));
@@ -122,6 +128,8 @@ SchedulerMetrics Scheduler::metrics() const {
   const base::Lock still = state_->freeze();
   return state_->metrics_locked();
 }
+
+std::vector<Placement> Scheduler::recent() const { return state_->recent(); }
 
 void Scheduler::close() { (void)state_->close(Instant::max()).has_value(); }
 
@@ -217,15 +225,13 @@ Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline) {
 }
 
 const AdapterInfo& Outcome::device() const { return record_->core->pool().devices()[record_->device].info(); }
-Duration Outcome::queue_time() const { return record_->started - record_->submitted + record_->lane_time; }
+Duration Outcome::queue_time() const { return record_->queue_time(); }
 Duration Outcome::build_time() const { return record_->build_time; }
 Duration Outcome::transfer_time() const { return record_->transfer_time; }
-Duration Outcome::run_time() const {
-  return record_->settled_at - record_->started - record_->lane_time - record_->build_time -
-         record_->transfer_time;
-}
+Duration Outcome::run_time() const { return record_->run_time(); }
 Bytes Outcome::bytes_transferred() const { return record_->bytes_transferred; }
 CacheTier Outcome::cache_tier() const { return record_->tier; }
+std::vector<VariantChoice> Outcome::variants() const { return record_->core->variants(*record_); }
 std::string Outcome::reason() const { return record_->core->reason(*record_); }
 
 }  // namespace v0

@@ -36,21 +36,21 @@ Trial::Trial(const detail::Programs& programs, const device::DeviceBase& device)
   if (variants_.empty()) variants_.push_back({.program = 0, .name = std::string(programs[0]->name())});
 }
 
-Trial::Variant& Trial::variant_of(std::size_t program) {
+Trial::Measured& Trial::variant_of(std::size_t program) {
   return *std::find_if(variants_.begin(), variants_.end(),
-                       [&](const Variant& variant) { return variant.program == program; });
+                       [&](const Measured& variant) { return variant.program == program; });
 }
 
 std::size_t Trial::usable() const {
   return static_cast<std::size_t>(
-      std::count_if(variants_.begin(), variants_.end(), [](const Variant& v) { return !v.why; }));
+      std::count_if(variants_.begin(), variants_.end(), [](const Measured& v) { return !v.why; }));
 }
 
 /// Returns whether a variant that is not excluded has a run left.
-bool Trial::has_run_left(const Variant& variant) const {
+bool Trial::has_run_left(const Measured& variant) const {
   if (variant.selected >= runs_each) return false;
   if (variant.runs < runs_to_compare) return true;
-  return std::none_of(variants_.begin(), variants_.end(), [&](const Variant& other) {
+  return std::none_of(variants_.begin(), variants_.end(), [&](const Measured& other) {
     return !other.why && other.runs >= runs_to_compare && other.best < variant.best / 2;
   });
 }
@@ -58,16 +58,16 @@ bool Trial::has_run_left(const Variant& variant) const {
 /// Returns whether a variant has a run left.
 bool Trial::is_open() const {
   return usable() > 1 && std::any_of(variants_.begin(), variants_.end(),
-                                     [&](const Variant& v) { return !v.why && has_run_left(v); });
+                                     [&](const Measured& v) { return !v.why && has_run_left(v); });
 }
 
 Trial::Selection Trial::select(bool may_try) {
   const std::lock_guard lock(mutex_);
   if (usable() == 0)
-    for (Variant& variant : variants_) variant.why.reset();
+    for (Measured& variant : variants_) variant.why.reset();
   const bool tries = may_try && is_open();
-  Variant* next = nullptr;
-  for (Variant& variant : variants_) {
+  Measured* next = nullptr;
+  for (Measured& variant : variants_) {
     if (variant.why || (tries && !has_run_left(variant))) continue;
     const bool before = !next || (tries ? variant.selected < next->selected : variant.best < next->best);
     if (before) next = &variant;
@@ -78,7 +78,7 @@ Trial::Selection Trial::select(bool may_try) {
 
 void Trial::record(std::size_t program, Duration time) {
   const std::lock_guard lock(mutex_);
-  Variant& variant = variant_of(program);
+  Measured& variant = variant_of(program);
   ++variant.runs;
   variant.best = std::min(variant.best, time);
 }
@@ -88,20 +88,34 @@ void Trial::exclude(std::size_t program, Error why) {
   variant_of(program).why = std::move(why);
 }
 
-std::string Trial::text(std::size_t program) const {
+VariantChoice Trial::choice(std::size_t program) const {
   const std::lock_guard lock(mutex_);
+  VariantChoice choice;
+  choice.is_measuring = is_open();
+  for (const Measured& variant : variants_)
+    choice.variants.push_back({.kernel = variant.name,
+                               .selected = variant.program == program,
+                               .runs = variant.runs,
+                               .least_time = variant.runs > 0 ? std::optional(variant.best) : std::nullopt,
+                               .excluded = variant.why});
+  return choice;
+}
+
+std::string text(const VariantChoice& choice) {
   std::string taken, times, excluded;
-  for (const Variant& variant : variants_) {
-    if (variant.program == program) taken = variant.name;
-    if (variant.why)
-      excluded += base::text(" Kernel '{}' is not used: {}", variant.name, variant.why->sentence());
-    else if (variant.runs > 0)
-      times +=
-          base::text("{}'{}' {}", times.empty() ? "" : ", ", variant.name, in_milliseconds(variant.best));
+  std::size_t usable = 0;
+  for (const Variant& variant : choice.variants) {
+    if (variant.selected) taken = variant.kernel;
+    usable += variant.excluded ? 0u : 1u;
+    if (variant.excluded)
+      excluded += base::text(" Kernel '{}' is not used: {}", variant.kernel, variant.excluded->sentence());
+    else if (variant.least_time)
+      times += base::text("{}'{}' {}", times.empty() ? "" : ", ", variant.kernel,
+                          in_milliseconds(*variant.least_time));
   }
-  if (usable() < 2) return excluded;
-  return base::text(" Kernel '{}' was selected from {} variants{}: {}.", taken, usable(),
-                    is_open() ? ", which are still being measured" : "",
+  if (usable < 2) return excluded;
+  return base::text(" Kernel '{}' was selected from {} variants{}: {}.", taken, usable,
+                    choice.is_measuring ? ", which are still being measured" : "",
                     times.empty() ? "none was measured yet" : "minimum times are " + times) +
          excluded;
 }

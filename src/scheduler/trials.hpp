@@ -3,6 +3,7 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
 #include <wye/kernel/kernel.hpp>
+#include <wye/scheduler/ticket.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -38,11 +39,11 @@ class Trial {
   void record(std::size_t program, Duration time);
   /// Excludes a variant that cannot be built.
   void exclude(std::size_t program, Error why);
-  /// Returns sentences about the variants for a job that ran `program`; nothing if there is only one variant.
-  std::string text(std::size_t program) const;
+  /// Returns the choice of a job that ran `program`, with the measurements so far.
+  VariantChoice choice(std::size_t program) const;
 
  private:
-  struct Variant {
+  struct Measured {
     std::size_t program;
     std::string name;
     std::uint32_t selected = 0;  // times selected for a timed run, failed jobs included
@@ -50,13 +51,13 @@ class Trial {
     Duration best = Duration::max();
     std::optional<Error> why = std::nullopt;  // set if it is excluded
   };
-  Variant& variant_of(std::size_t program);
+  Measured& variant_of(std::size_t program);
   std::size_t usable() const;
-  bool has_run_left(const Variant& variant) const;
+  bool has_run_left(const Measured& variant) const;
   bool is_open() const;
 
   mutable std::mutex mutex_;
-  std::vector<Variant> variants_;
+  std::vector<Measured> variants_;
 };
 
 /// All trials of a scheduler. Trials of destroyed kernels stay until there are 4096 trials; then all are
@@ -73,6 +74,9 @@ class Trials {
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<Trial>> trials_;
 };
+
+/// Returns sentences about a choice; nothing if there is only one variant.
+std::string text(const VariantChoice& choice);
 
 /// Returns the quarter octave of `n`: 0 for 0 and 1, 4 for 2, 6 for 3, 8 to 11 for 4 to 7.
 std::uint32_t size_class(std::uint64_t n) noexcept;

@@ -74,6 +74,7 @@ enum class WhenFull : std::uint8_t {
 /// | fallback         | allow        | WYE_FALLBACK         | allow, warn, forbid                  |
 /// | preferences      | none         | -                    | rows of `default_preferences` to replace |
 /// | measure_variants | true         | WYE_MEASURE_VARIANTS | 0, 1: see `fastest_of`               |
+/// | recent           | 1,024        | -                    | jobs, 0 to 1,048,576                 |
 /// | log              | none         | -                    | see RuntimeOptions                   |
 /// | clock            | steady clock | -                    |                                      |
 /// | close_timeout    | no limit     | -                    | see RuntimeOptions                   |
@@ -95,6 +96,7 @@ struct SchedulerOptions {
   Fallback fallback = Fallback::allow;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
   bool measure_variants = true;  ///< false: uses the first variant that has a source for the device
+  std::uint32_t recent = 1024;   ///< settled jobs that `Scheduler::recent` returns
   LogSink log = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
   /// Limits how long the destructor of the scheduler waits for running jobs, which are then abandoned as by
@@ -127,6 +129,32 @@ struct SchedulerMetrics {
   std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not completed within their time limit
 };
 
+/// The placement of one job that has settled, as data.
+struct Placement {
+  /// The decision about one device, in order of consideration.
+  struct Decision {
+    std::string device;  ///< "vulkan:0"
+    Candidate::Verdict verdict = Candidate::Verdict::passed;
+    RefusalCode code = RefusalCode::none;
+  };
+  std::uint64_t number = 0;  ///< of the job, in the order of submission, from 1
+  std::string job;           ///< its name; the first 47 bytes
+  std::string tag;           ///< the first 31 bytes
+  WorkloadType type;
+  Bytes size;                       ///< of its operands
+  std::vector<Decision> decisions;  ///< the first eight; none if the job did not start
+  std::optional<Errc> error;        ///< unset: it completed
+  Duration queue_time{};            ///< these four as those of `Outcome`; zero if the job did not start
+  Duration build_time{};
+  Duration transfer_time{};
+  Duration run_time{};
+  Bytes bytes_transferred;
+  /// Returns the device that ran the job; empty if none did.
+  WYE_API std::string_view device() const noexcept;
+  /// Returns it as one JSON object on one line, with the names of the members. Times are in milliseconds.
+  WYE_API std::string json() const;
+};
+
 /// Places jobs on the devices of a pool. Copies share one scheduler.
 /// Threads: thread-safe.
 class WYE_API Scheduler {
@@ -145,6 +173,8 @@ class WYE_API Scheduler {
   Result<Outcome> run(Job job, const JobOptions& options = {});
 
   SchedulerMetrics metrics() const;
+  /// Returns the placements of the last jobs that settled, the oldest first: at most `SchedulerOptions::recent`.
+  std::vector<Placement> recent() const;
   /// Completes queued jobs as `closed`, waits for running jobs, and refuses new ones.
   void close();
   /// Closes as `close()`, and waits for running jobs until `deadline`. Jobs that still run then are

@@ -23,6 +23,21 @@ class Core;
 struct Record;
 }  // namespace scheduler
 
+/// One kernel of those that `fastest_of` chooses from, on one device and for work of one size.
+struct Variant {
+  std::string kernel;
+  bool selected = false;                              ///< the job ran it
+  std::uint32_t runs = 0;                             ///< timed runs
+  std::optional<Duration> least_time = std::nullopt;  ///< of the timed runs
+  std::optional<Error> excluded = std::nullopt;       ///< why it is not used
+};
+
+/// A choice of a job among the variants of a kernel.
+struct VariantChoice {
+  std::vector<Variant> variants;
+  bool is_measuring = false;  ///< variants have timed runs left: later jobs may choose otherwise
+};
+
 /// Describes a job that has completed successfully. Copies share it.
 /// Threads: thread-safe.
 class WYE_API Outcome {
@@ -44,6 +59,8 @@ class WYE_API Outcome {
   Bytes bytes_transferred() const;
   /// Returns the tier where its kernel was found; of several kernels, the tier of the slowest.
   CacheTier cache_tier() const;
+  /// Returns the choice for each of its kernels that has variants, with the measurements so far.
+  std::vector<VariantChoice> variants() const;
   /// Returns one sentence: the reason for the device.
   std::string reason() const;
 
@@ -65,6 +82,9 @@ enum class RefusalCode : std::uint8_t {
   emulated,            ///< it is a GPU driver that runs on the CPU: it comes after all other devices
 };
 
+/// Returns "lower_preference".
+WYE_API std::string_view name(RefusalCode code) noexcept;
+
 /// The decision about one device.
 struct Candidate {
   enum class Verdict : std::uint8_t {
@@ -81,14 +101,21 @@ struct Candidate {
   std::optional<Error> error = std::nullopt;  ///< the failure of the device or of the attempt, if it was one
 };
 
+/// Returns "refused".
+WYE_API std::string_view name(Candidate::Verdict verdict) noexcept;
+
 /// Explains the placement of a job, device by device in order of consideration.
 struct Explanation {
   std::string job;
   std::vector<Candidate> candidates;
-  std::string tag = {};  ///< `JobOptions::tag`
+  std::string tag = {};                      ///< `JobOptions::tag`
+  std::vector<VariantChoice> variants = {};  ///< `Outcome::variants`
   /// Returns the job and its tag, if it has one, then one line per candidate, starting with the device that ran the job. No
   /// trailing newline.
   WYE_API std::string text() const;
+  /// Returns all of it as one JSON object: {"job", "tag", "candidates": [{"device", "name", "verdict", "code", "reason",
+  /// "error": {"code", "sentence"}}], "variants": [...]}. Times are in milliseconds. Absent values are left out.
+  WYE_API std::string json() const;
 };
 
 /// Has a thread of the application call a function.

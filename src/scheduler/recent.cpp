@@ -1,0 +1,86 @@
+#include "scheduler/recent.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+namespace {
+
+/// Copies the beginning of a text, and ends it with a zero.
+template <std::size_t N>
+void assign(std::array<char, N>& to, std::string_view from) noexcept {
+  const std::size_t length = std::min(from.size(), N - 1);
+  std::copy_n(from.data(), length, to.data());
+  to[length] = '\0';
+}
+
+}  // namespace
+
+void RecentJobs::add(const Record& record, bool has_run) noexcept {
+  if (most_ == 0) return;
+  const bool is_full = ring_.size() == most_;
+  Entry& entry = is_full ? ring_[oldest_] : ring_.emplace_back();  // within the memory that is reserved
+  if (is_full) oldest_ = (oldest_ + 1) % most_;
+  entry.number = record.sequence;
+  entry.type = record.type;
+  entry.size = record.size;
+  entry.bytes_transferred = record.bytes_transferred;
+  entry.queue_time = has_run ? record.queue_time() : Duration::zero();
+  entry.build_time = record.build_time;
+  entry.transfer_time = record.transfer_time;
+  entry.run_time = has_run ? record.run_time() : Duration::zero();
+  entry.tried_count = 0;
+  for (const Decision& decision : record.decisions) {
+    if (decision.is_open() || entry.tried_count == entry.tried.size()) continue;
+    entry.tried[entry.tried_count++] = {static_cast<std::uint16_t>(decision.device), decision.verdict,
+                                        decision.code};
+  }
+  entry.error = record.error ? record.error->code() : Errc{};
+  assign(entry.job, record.name);
+  assign(entry.tag, record.tag);
+}
+
+std::vector<Placement> RecentJobs::list(std::span<const Device> devices) const {
+  std::vector<Placement> placements;
+  placements.reserve(ring_.size());
+  for (std::size_t i = 0; i < ring_.size(); ++i) {
+    const Entry& entry = ring_[(oldest_ + i) % ring_.size()];
+    Placement& placement = placements.emplace_back();
+    placement.number = entry.number;
+    placement.job = entry.job.data();
+    placement.tag = entry.tag.data();
+    placement.type = entry.type;
+    placement.size = entry.size;
+    placement.bytes_transferred = entry.bytes_transferred;
+    placement.queue_time = entry.queue_time;
+    placement.build_time = entry.build_time;
+    placement.transfer_time = entry.transfer_time;
+    placement.run_time = entry.run_time;
+    if (entry.error != Errc{}) placement.error = entry.error;
+    for (const Tried& tried : std::span(entry.tried).first(entry.tried_count))
+      placement.decisions.push_back({devices[tried.device].info().id, tried.verdict, tried.code});
+  }
+  return placements;
+}
+
+std::vector<Placement> Core::recent() const {
+  if (origin_.is_inherited()) return {};
+  const base::Lock lock = freeze();
+  return recent_.list(pool_->devices());
+}
+
+}  // namespace scheduler
+
+std::string_view Placement::device() const noexcept {
+  for (const Decision& decision : decisions)
+    if (decision.verdict == Candidate::Verdict::ran) return decision.device;
+  return {};
+}
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,57 @@
+#pragma once
+/// The last settled jobs, as data.
+#include <wye/scheduler/scheduler.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+struct Record;
+
+/// A ring of the last settled jobs. Adding one allocates nothing: the memory of all entries is reserved at once.
+/// Threads: under the lock of its scheduler.
+class RecentJobs {
+ public:
+  /// Throws: std::bad_alloc.
+  explicit RecentJobs(std::size_t most) : most_(most) { ring_.reserve(most); }
+  /// Adds a record that settles. `has_run`: it had started.
+  void add(const Record& record, bool has_run) noexcept;
+  /// Returns the jobs, the oldest first.
+  std::vector<Placement> list(std::span<const Device> devices) const;
+
+ private:
+  struct Tried {
+    std::uint16_t device = 0;
+    Candidate::Verdict verdict = Candidate::Verdict::passed;
+    RefusalCode code = RefusalCode::none;
+  };
+  struct Entry {
+    std::uint64_t number = 0;
+    WorkloadType type;
+    Bytes size;
+    Bytes bytes_transferred;
+    Duration queue_time{};
+    Duration build_time{};
+    Duration transfer_time{};
+    Duration run_time{};
+    std::array<Tried, 8> tried;
+    std::uint8_t tried_count = 0;
+    Errc error{};  // zero: none
+    std::array<char, 48> job;
+    std::array<char, 32> tag;
+  };
+
+  const std::size_t most_;
+  std::vector<Entry> ring_;
+  std::size_t oldest_ = 0;
+};
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye
