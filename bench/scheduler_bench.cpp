@@ -28,8 +28,8 @@ const Scale& one_of_two() {
   return both;
 }
 
-wye::Runtime open(const char* backend) {
-  return wye::Runtime::open({.pool = {.backends = {backend}}}).value();
+wye::Runtime open(const char* backend, std::size_t recent = wye::SchedulerOptions{}.recent) {
+  return wye::Runtime::open({.pool = {.backends = {backend}}, .scheduler = {.recent = recent}}).value();
 }
 
 void job_independent_null(benchmark::State& state) {
@@ -62,6 +62,20 @@ BENCHMARK_CAPTURE(run_null, one_of_two, one_of_two)
     ->MeasureProcessCPUTime();
 BENCHMARK_CAPTURE(run_null, one, kernel)
     ->Name("job_run_null_of_2_variants/one_kernel")
+    ->MeasureProcessCPUTime();
+
+// The cost of keeping the last 1,024 decisions.
+void run_null_keeping(benchmark::State& state, std::size_t recent) {
+  wye::Runtime runtime = open("null", recent);
+  auto x = values(64);
+  for (auto _ : state)
+    if (!runtime.run(kernel()(x, 1.5f))) state.SkipWithError("failed");
+}
+BENCHMARK_CAPTURE(run_null_keeping, recent, 1024)
+    ->Name("job_run_null_keeping_decisions/wye")
+    ->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(run_null_keeping, none, 0)
+    ->Name("job_run_null_keeping_decisions/none_kept")
     ->MeasureProcessCPUTime();
 
 void submit_and_wait_cpu(benchmark::State& state) {
