@@ -1,7 +1,7 @@
 # cmake -D WORK=<folder> -P rehearse.cmake
 # Rehearses the vcpkg port without vcpkg: look-alikes of the functions the portfile calls run our real configure, build
 # and install with the options it chose, for no feature, each feature and all; the build for none only, because wye
-# without features has to be of use by itself.
+# without features has to be of use by itself. How well it is optimized is the triplet's business: here, it is not.
 cmake_minimum_required(VERSION 3.25)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/../../.. ABSOLUTE)
 set(port_folder ${root}/cmake/vcpkg/ports/wye)
@@ -42,7 +42,8 @@ function(vcpkg_cmake_configure)
       string(APPEND prefix /debug)
     endif()
     run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${CURRENT_BUILDTREES_DIR}/${type} -G Ninja
-      ${arg_OPTIONS} -DCMAKE_BUILD_TYPE=${type} -DCMAKE_UNITY_BUILD=ON -DBUILD_SHARED_LIBS=OFF -DCMAKE_INSTALL_PREFIX=${prefix}
+      ${arg_OPTIONS} -DCMAKE_BUILD_TYPE=${type} -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_CXX_FLAGS_RELEASE=-O0
+      -DCMAKE_UNITY_BUILD=ON -DBUILD_SHARED_LIBS=OFF -DCMAKE_INSTALL_PREFIX=${prefix}
       -DCMAKE_INSTALL_LIBDIR:STRING=lib -DCMAKE_INSTALL_BINDIR:STRING=bin
       -DCMAKE_ERROR_ON_ABSOLUTE_INSTALL_DESTINATION=ON -DCMAKE_DISABLE_SOURCE_CHANGES=ON
       -DFETCHCONTENT_FULLY_DISCONNECTED=ON -DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON)
