@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -28,7 +29,7 @@ const Scale& one_of_two() {
   return both;
 }
 
-wye::Runtime open(const char* backend, std::size_t recent = wye::SchedulerOptions{}.recent) {
+wye::Runtime open(const char* backend, std::uint32_t recent = wye::SchedulerOptions{}.recent) {
   return wye::Runtime::open({.pool = {.backends = {backend}}, .scheduler = {.recent = recent}}).value();
 }
 
@@ -65,7 +66,7 @@ BENCHMARK_CAPTURE(run_null, one, kernel)
     ->MeasureProcessCPUTime();
 
 // The cost of keeping the last 1,024 decisions.
-void run_null_keeping(benchmark::State& state, std::size_t recent) {
+void run_null_keeping(benchmark::State& state, std::uint32_t recent) {
   wye::Runtime runtime = open("null", recent);
   auto x = values(64);
   for (auto _ : state)
