@@ -12,6 +12,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -127,6 +128,7 @@ bool waits_for_block(State state) {
 struct Thread {
   State state = State::runs;
   int line = 0;
+  uint3 at{};
   std::unique_ptr<Fiber> fiber;
   // The warp operation in which the thread waits.
   Combine combine = nullptr;
@@ -173,14 +175,22 @@ class Engine {
     waits_ = State::runs;
     if (block.waits != State::runs) threads_.swap(block.threads);
     threads_.resize(count_);
-    for (Thread& thread : threads_) thread.state = State::runs;
+    uint3 at{};
+    for (Thread& thread : threads_) {
+      thread.state = State::runs;
+      thread.at = at;
+      if (++at.x == launch.block.x) at = {0, at.y + 1, at.z};
+      if (at.y == launch.block.y) at = {0, 0, at.z + 1};
+    }
+    at_warp_.assign((count_ + warp_size - 1) / warp_size, 0);
     release(&begin_);
     release(&others_);
     while (ended_ != count_ && waits_ == State::runs) {
       const std::uint64_t phase = block.phase++;
-      const Order warps =
-                      order_of((count_ + warp_size - 1) / warp_size, launch.order, block.number * 31 + phase),
-                  lanes = order_of(warp_size, launch.order, block.number * 37 + phase);
+      const Order warps = order_of(at_warp_.size(), launch.order, block.number * 31 + phase),
+                  order = order_of(warp_size, launch.order, block.number * 37 + phase);
+      unsigned lanes[warp_size];
+      for (unsigned i = 0; i < warp_size; ++i) lanes[i] = static_cast<unsigned>(order.at(i));
       for (std::uint64_t w = 0; w < warps.count; ++w) run_warp(static_cast<unsigned>(warps.at(w)), lanes);
       if (failure_.empty() && ended_ != count_) look_at_waiting();
       if (!failure_.empty()) {
@@ -246,20 +256,21 @@ class Engine {
   /// The stack on which new fibers begin.
   static void main();
 
-  void run_warp(unsigned warp, const Order& lanes) {
+  void run_warp(unsigned warp, std::span<const unsigned, warp_size> lanes) {
     ready_from_ = ready_to_ = 0;
-    for (std::uint64_t i = 0; i < warp_size; ++i)
-      if (const unsigned thread = warp * warp_size + static_cast<unsigned>(lanes.at(i)); thread < count_)
-        make_ready(thread);
+    for (const unsigned lane : lanes)
+      if (const unsigned thread = warp * warp_size + lane; thread < count_) make_ready(thread);
     while (ready_from_ != ready_to_ && failure_.empty()) run_thread(ready_[ready_from_++ % warp_size]);
   }
-  void make_ready(unsigned thread) { ready_[ready_to_++ % warp_size] = thread; }
+  void make_ready(unsigned thread) {
+    at_warp_[thread / warp_size] &= ~(1u << thread % warp_size);
+    ready_[ready_to_++ % warp_size] = thread;
+  }
 
   void run_thread(unsigned index) {
     Thread& thread = threads_[index];
     running_ = index;
-    const dim3& dim = launch_->block;
-    self.thread = {index % dim.x, index / dim.x % dim.y, index / dim.x / dim.y};
+    self_.thread = thread.at;
     if (!thread.fiber) thread.fiber = take_fiber(index);
     enter(*thread.fiber);
     if (thread.state == State::ended) idle_[has_tsan() ? index : ready_fiber_++] = std::move(thread.fiber);
@@ -305,6 +316,7 @@ class Engine {
     Thread& thread = threads_[running_];
     thread.state = state;
     thread.line = line;
+    if (state == State::at_warp) at_warp_[running_ / warp_size] |= 1u << running_ % warp_size;
     if (token) release(token);
     release(&end_);  // it may never resume
     leave();
@@ -312,6 +324,7 @@ class Engine {
   }
 
   bool completes(unsigned base, unsigned lane, unsigned mask, Combine combine) const {
+    if (mask & ~(at_warp_[base / warp_size] | 1u << lane)) return false;
     for (unsigned i = 0; i < warp_size; ++i) {
       if ((mask >> i & 1u) == 0 || i == lane) continue;
       if (base + i >= count_) return false;
@@ -368,9 +381,11 @@ class Engine {
   }
   void fail(std::string sentence) { failure_ = std::move(sentence); }
 
+  Self& self_ = self;
   const Launch* launch_ = nullptr;
   unsigned count_ = 0, ended_ = 0, running_ = 0;
   std::vector<Thread> threads_;
+  std::vector<unsigned> at_warp_;  // the lanes of each warp that wait at an operation of it
   /// The threads of the warp that can run, in turn: each is there once at most. In no memory that grows, for it is a thread of the
   /// kernel that fills it, as a sanitizer sees it.
   unsigned ready_[warp_size] = {};
@@ -389,8 +404,13 @@ class Engine {
 };
 
 Engine& engine() {
-  static thread_local Engine the_engine;
-  return the_engine;
+  // Found without a call, at each operation of a warp: it takes 8 bytes of the memory that this needs, not the whole engine.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Engine* mine = nullptr;
+  if (!mine) {
+    static thread_local Engine the_engine;
+    mine = &the_engine;
+  }
+  return *mine;
 }
 
 void Engine::main() {
