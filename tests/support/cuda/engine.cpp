@@ -327,9 +327,8 @@ class Engine {
     if (mask & ~(at_warp_[base / warp_size] | 1u << lane)) return false;
     for (unsigned i = 0; i < warp_size; ++i) {
       if ((mask >> i & 1u) == 0 || i == lane) continue;
-      if (base + i >= count_) return false;
       const Thread& other = threads_[base + i];
-      if (other.state != State::at_warp || other.mask != mask || other.combine != combine) return false;
+      if (other.mask != mask || other.combine != combine) return false;
     }
     return true;
   }
