@@ -29,7 +29,8 @@ const Scale& one_of_two() {
   return both;
 }
 
-wye::Runtime open(const char* backend, std::uint32_t recent = wye::SchedulerOptions{}.recent) {
+const std::uint32_t kept = wye::SchedulerOptions{}.recent;  // decisions
+wye::Runtime open(const char* backend, std::uint32_t recent = kept) {
   return wye::Runtime::open({.pool = {.backends = {backend}}, .scheduler = {.recent = recent}}).value();
 }
 
@@ -49,33 +50,27 @@ void job_independent_null(benchmark::State& state) {
 }
 BENCHMARK(job_independent_null)->Name("job_independent_null_x1000/wye")->MeasureProcessCPUTime();
 
-void run_null(benchmark::State& state, const Scale& (*scale)()) {
-  wye::Runtime runtime = open("null");
+void run_null(benchmark::State& state, const Scale& (*scale)(), std::uint32_t recent) {
+  wye::Runtime runtime = open("null", recent);
   auto x = values(64);
   for (auto _ : state)
     if (!runtime.run(scale()(x, 1.5f))) state.SkipWithError("failed");
 }
-BENCHMARK_CAPTURE(run_null, kernel, kernel)->Name("job_run_null/wye")->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(run_null, kernel, kernel, kept)->Name("job_run_null/wye")->MeasureProcessCPUTime();
 
 // The cost of choosing the quicker of two kernels after autotuning.
-BENCHMARK_CAPTURE(run_null, one_of_two, one_of_two)
+BENCHMARK_CAPTURE(run_null, one_of_two, one_of_two, kept)
     ->Name("job_run_null_of_2_variants/wye")
     ->MeasureProcessCPUTime();
-BENCHMARK_CAPTURE(run_null, one, kernel)
+BENCHMARK_CAPTURE(run_null, one, kernel, kept)
     ->Name("job_run_null_of_2_variants/one_kernel")
     ->MeasureProcessCPUTime();
 
 // The cost of keeping the last 1,024 decisions.
-void run_null_keeping(benchmark::State& state, std::uint32_t recent) {
-  wye::Runtime runtime = open("null", recent);
-  auto x = values(64);
-  for (auto _ : state)
-    if (!runtime.run(kernel()(x, 1.5f))) state.SkipWithError("failed");
-}
-BENCHMARK_CAPTURE(run_null_keeping, recent, 1024)
+BENCHMARK_CAPTURE(run_null, recent, kernel, kept)
     ->Name("job_run_null_keeping_decisions/wye")
     ->MeasureProcessCPUTime();
-BENCHMARK_CAPTURE(run_null_keeping, none, 0)
+BENCHMARK_CAPTURE(run_null, none, kernel, 0)
     ->Name("job_run_null_keeping_decisions/none_kept")
     ->MeasureProcessCPUTime();
 
