@@ -8,6 +8,7 @@
 
 #include "base/worker.hpp"
 #include "latch.hpp"
+#include "rig.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
@@ -18,11 +19,6 @@ using namespace std::chrono_literals;
 using test::Latch;
 
 namespace {
-
-Runtime cpu_runtime(std::uint32_t concurrent_jobs = 4) {
-  return Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = concurrent_jobs}})
-      .value();
-}
 
 bool has(const Runtime& runtime, std::string_view backend) {
   return std::any_of(runtime.devices().begin(), runtime.devices().end(),
@@ -88,7 +84,7 @@ TEST_CASE("a job over the budget of the only device that it requests fails and c
 }
 
 TEST_CASE("a device that does not exist is an error that lists the devices", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = test::cpu_runtime();
   std::vector<float> x(4, 1.0f);
   auto nowhere = runtime.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait();
   CHECK(nowhere.error() == Errc::not_found);
@@ -103,7 +99,7 @@ TEST_CASE("a device that does not exist is an error that lists the devices", "[s
 }
 
 TEST_CASE("jobs start by priority, then in order of submission", "[scheduler]") {
-  Runtime runtime = cpu_runtime(1);
+  Runtime runtime = test::cpu_runtime(1);
   Latch latch;
   std::vector<float> x(1, 1.0f);
   auto blocker = runtime.submit(latch.kernel(x));
@@ -130,7 +126,7 @@ TEST_CASE("jobs start by priority, then in order of submission", "[scheduler]") 
 }
 
 TEST_CASE("a job that has not started by its start_by times out, and the others continue", "[scheduler]") {
-  Runtime runtime = cpu_runtime(1);
+  Runtime runtime = test::cpu_runtime(1);
   Latch latch;
   std::vector<float> x(1, 1.0f), y(1, 1.0f);
   auto blocker = runtime.submit(latch.kernel(x));
@@ -145,7 +141,7 @@ TEST_CASE("a job that has not started by its start_by times out, and the others 
 }
 
 TEST_CASE("a host function over its time limit sees its StopToken, and the job times out", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = test::cpu_runtime();
   const auto endless = Kernel<ReadWrite<float>>::make(
       {.name = "endless", .sources = {host([](Range, std::span<float>, StopToken stop) {
                             while (!stop.stop_requested()) std::this_thread::sleep_for(1ms);
@@ -159,7 +155,7 @@ TEST_CASE("a host function over its time limit sees its StopToken, and the job t
 
 TEST_CASE("cancelling settles a queued job at once and a running one when its function returns",
           "[scheduler]") {
-  Runtime runtime = cpu_runtime(1);
+  Runtime runtime = test::cpu_runtime(1);
   std::atomic<bool> entered{false};
   const auto endless = Kernel<ReadWrite<float>>::make(
       {.name = "endless", .sources = {host([&](Range, std::span<float>, StopToken stop) {
@@ -180,7 +176,7 @@ TEST_CASE("cancelling settles a queued job at once and a running one when its fu
 }
 
 TEST_CASE("the destructor of a ticket cancels a queued job and waits for a running one", "[scheduler]") {
-  Runtime runtime = cpu_runtime(1);
+  Runtime runtime = test::cpu_runtime(1);
   Latch latch;
   std::vector<float> x(1, 1.0f);
   auto blocker = std::make_optional(runtime.submit(latch.kernel(x)));
@@ -203,7 +199,7 @@ TEST_CASE("the destructor of a ticket cancels a queued job and waits for a runni
 
 TEST_CASE("then calls once with the result, also after the job has settled, and its function may throw",
           "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = test::cpu_runtime();
   std::vector<float> x(10, 1.0f);
   Latch latch;
   std::atomic<int> called{0};
@@ -221,7 +217,7 @@ TEST_CASE("then calls once with the result, also after the job has settled, and 
 }
 
 TEST_CASE("an exception of a host function fails its job and no other", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = test::cpu_runtime();
   std::vector<float> x(10, 1.0f), y(10, 1.0f);
   const auto throws =
       test::on_host("throws", [](Range, std::span<float>) { throw std::runtime_error("out of ink"); });
@@ -313,7 +309,7 @@ TEST_CASE("a job runs on the device of its buffer; a buffer of another runtime i
   REQUIRE(lease.wait());
   CHECK(out == std::vector<float>(100, 3.0f));
 
-  Runtime other = cpu_runtime();
+  Runtime other = test::cpu_runtime();
   auto refused = other.submit(test::scale()(buffer, 2.0f)).wait();
   CHECK(refused.error() == Errc::invalid_argument);
   CHECK(refused.error().sentence().find("is a buffer of device '") != std::string::npos);
@@ -324,7 +320,7 @@ TEST_CASE("a runtime closes while jobs are in flight, and they settle", "[schedu
   std::vector<Ticket> tickets;
   Latch latch;
   {
-    Runtime runtime = cpu_runtime(1);
+    Runtime runtime = test::cpu_runtime(1);
     for (int i = 0; i < 20; ++i) tickets.push_back(runtime.submit(latch.kernel(x)));
     latch.await();
     latch.open = true;
@@ -340,7 +336,7 @@ TEST_CASE("a runtime closes while jobs are in flight, and they settle", "[schedu
 }
 
 TEST_CASE("a closed runtime refuses jobs and leases", "[scheduler]") {
-  Runtime runtime = cpu_runtime();
+  Runtime runtime = test::cpu_runtime();
   runtime.close();
   runtime.close();
   std::vector<float> x(4, 1.0f);
@@ -350,7 +346,7 @@ TEST_CASE("a closed runtime refuses jobs and leases", "[scheduler]") {
 }
 
 TEST_CASE("eight threads submit and every job settles exactly once", "[scheduler]") {
-  Runtime runtime = cpu_runtime(3);
+  Runtime runtime = test::cpu_runtime(3);
   const auto scale = test::host_scale();
   std::atomic<int> settled{0};
   std::vector<std::thread> threads;
@@ -380,7 +376,7 @@ TEST_CASE("eight threads submit and every job settles exactly once", "[scheduler
 TEST_CASE("several runtimes coexist, and all their threads are joined", "[scheduler]") {
   {
     std::vector<Runtime> runtimes;
-    for (int i = 0; i < 3; ++i) runtimes.push_back(cpu_runtime());
+    for (int i = 0; i < 3; ++i) runtimes.push_back(test::cpu_runtime());
     std::vector<float> x(100'000, 1.0f);
     for (Runtime& runtime : runtimes) CHECK(runtime.submit(test::host_scale()(x, 2.0f)).wait());
     CHECK(x[99'999] == 8.0f);
