@@ -5,7 +5,8 @@ export WYE_CACHE_DIR=none
 steps_passed=0
 steps_failed=0
 
-# step NAME COMMAND...: runs a command, prints its result and time, and the end of its log if it failed.
+# step NAME COMMAND...: runs a command, prints its result and time; if it failed also the lines of its log that name
+# an error, with those after them, and its end.
 step() {
   step_name=$1
   shift
@@ -19,7 +20,13 @@ step() {
     step_result=FAILED
   fi
   printf '%-7s %5d s  %s\n' "$step_result" $(($(date +%s) - step_begin)) "$step_name"
-  if [ "$step_result" = FAILED ]; then tail -n 60 "$step_log" | sed 's/^/    | /'; fi
+  if [ "$step_result" = FAILED ]; then
+    {
+      grep -nE -A 6 'FAILED|WARNING: .*Sanitizer|ERROR: .*Sanitizer|error:' "$step_log" | head -n 60
+      echo ...
+      tail -n 40 "$step_log"
+    } | sed 's/^/    | /'
+  fi
 }
 
 # finish: prints the last line; fails if a step failed.
