@@ -234,7 +234,7 @@ TEST_CASE("a second start builds nothing", "[document_network]") {
   };
   const auto first = start(), second = start();
   ::setenv("WYE_CACHE_DIR", before.c_str(), 1);
-  if (first.empty()) return;
+  if (first.empty()) return wye::test::skip("there is no Vulkan device");
   CHECK(first.contains("built"));
   CHECK(second.contains("disk"));
   CHECK_FALSE(second.contains("built"));

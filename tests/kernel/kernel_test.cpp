@@ -10,6 +10,7 @@
 #include "shaders.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
+#include "support/skip.hpp"
 
 using namespace wye;
 using test::DoubleDevice;
@@ -146,7 +147,7 @@ TEST_CASE("a device without a source is refused with the sources and the device'
 }
 
 TEST_CASE("without a GLSL compiler, a kernel with only GLSL reports that", "[kernel]") {
-  if (kernel::GlslCompiler::share()) return;
+  if (kernel::GlslCompiler::share()) return test::skip("there is a compiler of GLSL");
   const auto kernel = Kernel<ReadWrite<float>, float>::make(
       {.name = "scale", .sources = {Glsl{.text = test::scale_glsl}, nothing}});
   DoubleDevice gpu("vulkan:0", {"spirv"}), cpu("cpu:0", {"host"});

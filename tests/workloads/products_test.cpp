@@ -9,6 +9,7 @@
 
 #include "matmul_kernels.hpp"
 #include "steps.hpp"
+#include "support/skip.hpp"
 #include "variants.hpp"
 #include "workloads/legs.hpp"
 
@@ -342,7 +343,8 @@ TEST_CASE("small products on several threads at once do not disturb each other",
 
 TEST_CASE("without cuBLAS, products of 16 bits are autotuned with and without tensor cores",
           "[workloads][products]") {
-  if (!has_leg("cuda") || workloads::matmul_on_cuda() == "cuBLAS") return;
+  if (!has_leg("cuda")) return;
+  if (workloads::matmul_on_cuda() == "cuBLAS") return test::skip("there is cuBLAS");
   const MatmulShape shape{130, 70, 45};
   const auto a = of<half>(numbers(130 * 45, 5)), b = of<half>(numbers(45 * 70, 6));
   const auto exact = workloads::reference::matmul(a, b, shape);
