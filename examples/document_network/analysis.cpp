@@ -141,7 +141,7 @@ wye::Result<void> date(const std::vector<Document>& documents, Runner& runner, A
   auto placed = runner.run(
       "timeline", std::span(points),
       [&](std::span<workloads::TimelinePoint> result) {
-        return workloads::timeline(evidence, result, {.now = 1.0f, .decay = decay});
+        return workloads::timeline(evidence, result, {.now = 1.0f, .decay = importance_decay});
       },
       [](const workloads::TimelinePoint& point) { return point.importance; });
   if (!placed) return placed;

@@ -21,7 +21,7 @@ struct Analysis {
 };
 
 /// The power of e by which importance decays from the oldest document to the newest.
-inline constexpr float decay = 2.0f;
+inline constexpr float importance_decay = 2.0f;
 
 /// Normalizes, compares, weighs, ranks and dates documents, given their vectors.
 /// Errors: those of the jobs.

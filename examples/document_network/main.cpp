@@ -95,7 +95,7 @@ int run(const Options& options) {
                    draw_network(corpus.documents, analysis->neighbours, analysis->groups, analysis->rank)});
   progress.show("drawing", 2, 3);
   files.push_back({place("timeline.png"), draw_timeline(corpus.documents, analysis->moments, analysis->groups,
-                                                        analysis->rank, decay)});
+                                                        analysis->rank, importance_decay)});
   watch.lap("draw");
   progress.clear();
   for (const File& file : files) {

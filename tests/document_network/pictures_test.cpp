@@ -1,7 +1,10 @@
 #include "pictures.hpp"
 
+#include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "canvas.hpp"
 #include "labels.hpp"
@@ -49,8 +52,14 @@ bool is_png(const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("there are three pictures of any number of documents, of any age", "[document_network]") {
-  const auto count = static_cast<std::size_t>(GENERATE(1, 2, 3, 60, 500));
-  const std::int64_t span = GENERATE(0, 30, 90000, 8640000, 1728000000);
+  using Size = std::pair<std::size_t, std::int64_t>;  // documents, and seconds between the first and the last
+  const auto [count, span] = GENERATE(from_range([] {
+    std::vector<Size> sizes{{500, 8'640'000}};
+    for (const std::size_t documents : {1u, 2u, 3u, 60u})
+      for (const std::int64_t seconds : {0, 30, 90'000, 8'640'000, 1'728'000'000})
+        sizes.emplace_back(documents, seconds);
+    return sizes;
+  }()));
   CAPTURE(count, span);
   const Scene s = scene(count, span);
   CHECK(is_png(draw_heatmap(s.documents, s.map, s.groups, s.rank)));

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Foreign projects against an installed wye: tests/package/run.sh [FOLDER]
 # Installs it static (Debug) and shared (Release), moves the installation, hides the source and build trees, and builds
-# foreign projects with it. FOLDER is emptied; it keeps a log of each step.
+# foreign projects with it. FOLDER is emptied; it keeps a log of each step. WYE_INSTALLED_STATIC names a static installation
+# of this source to use; by default, one is made.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -31,7 +32,7 @@ foreign_program() { foreign "$@" && "$build/program"; }
 install_flavour() { # static|shared TYPE
   cmake -S "$work/source" -B "$work/build-$1" -G Ninja -DCMAKE_BUILD_TYPE="$2" \
     -DBUILD_SHARED_LIBS="$([ "$1" = shared ] && echo ON || echo OFF)" -DCMAKE_INSTALL_PREFIX="$work/first-$1" \
-    -DCMAKE_UNITY_BUILD=ON \
+    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 \
     -DWYE_TESTS=OFF -DWYE_EXAMPLES=OFF -DWYE_BENCHMARKS=OFF &&
     cmake --build "$work/build-$1" && cmake --install "$work/build-$1" &&
     mkdir -p "$work/moved/far" && mv "$work/first-$1" "$work/moved/far/$1"
@@ -40,7 +41,11 @@ install_flavour() { # static|shared TYPE
 mkdir "$work/source"
 (cd "$root" && git ls-files -z --cached --others --exclude-standard | xargs -0 tar -cf - --ignore-failed-read) |
   tar -xf - -C "$work/source"
-step "static Debug installs" install_flavour static Debug
+if [ -n "${WYE_INSTALLED_STATIC:-}" ]; then
+  mkdir -p "$work/moved/far" && mv "$WYE_INSTALLED_STATIC" "$work/moved/far/static" || exit
+else
+  step "static Debug installs" install_flavour static Debug
+fi
 step "shared Release installs" install_flavour shared Release
 finish >/dev/null || { finish; exit 1; }
 mv "$work/source" "$work/source-is-away"
@@ -181,7 +186,7 @@ step "the shared library exports what exported_symbols.txt lists" \
 mv "$work/source-is-away" "$work/source"
 add_subdirectory() { # without what can be left out: that too has to build and run
   foreign add_subdirectory "$work/add_subdirectory" -DWYE_SOURCE="$work/source" \
-    -DCMAKE_UNITY_BUILD=ON -DWYE_VULKAN=OFF -DWYE_GLSL=OFF &&
+    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -DWYE_VULKAN=OFF -DWYE_GLSL=OFF &&
     (cd "$work/add_subdirectory" && ctest --output-on-failure && ! ctest -N | grep "Test *#.*wye") &&
     cmake --install "$work/add_subdirectory" --prefix "$work/host" &&
     [ "$(find "$work/host" -type f)" = "$work/host/bin/program" ]

@@ -164,13 +164,15 @@ TEST_CASE("every call of the driver may fail at every use: on shared memory", "[
   sweep({}, always);
 }
 
-TEST_CASE("every call of the driver may fail at every use: on memory that is flushed", "[vulkan][faults]") {
+TEST_CASE("every call of the driver may fail at every use: on memory that is flushed",
+          "[vulkan][faults][no_tsan]") {
   auto calls = always;
   calls.insert(calls.end(), {"vkFlushMappedMemoryRanges", "vkInvalidateMappedMemoryRanges"});
   sweep({.host_coherent = false}, calls);
 }
 
-TEST_CASE("every call of the driver may fail at every use: through staging memory", "[vulkan][faults]") {
+TEST_CASE("every call of the driver may fail at every use: through staging memory",
+          "[vulkan][faults][no_tsan]") {
   sweep({.host_visible = false}, always);
 }
 

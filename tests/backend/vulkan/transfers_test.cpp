@@ -61,8 +61,8 @@ TEST_CASE("a buffer in use is not written by the host", "[vulkan]") {
 }
 
 TEST_CASE("a download has the contents at its place in the order, not later ones", "[vulkan]") {
-  for (const bool visible : {true, false}) {
-    Rig rig({.host_visible = visible});
+  for (const bool host_visible : {true, false}) {
+    Rig rig({.host_visible = host_visible});
     const auto x = rig.buffer(random_words(1, count));
     const auto add = rig.kernel("add");
     const auto later = random_words(2, count);
@@ -108,8 +108,8 @@ TEST_CASE("a download without a wait keeps its contents when another lane writes
 }
 
 TEST_CASE("downloads that are abandoned do not touch their targets", "[vulkan]") {
-  for (const bool visible : {true, false}) {
-    Rig rig({.host_visible = visible});
+  for (const bool host_visible : {true, false}) {
+    Rig rig({.host_visible = host_visible});
     const auto x = rig.buffer(random_words(1, count));
     std::vector<Word> out(count, 5);
     auto lane = good(rig.device().create_lane({}));
@@ -145,7 +145,7 @@ TEST_CASE("an upload of any size goes through a bounded piece of staging memory"
                                      real(device, memory, callbacks);
                                    });
   Rig rig({.wrap = driver.wrap(), .host_visible = false, .staging_chunk = 1_MiB, .staging_budget = 4_MiB});
-  constexpr std::size_t large = (150u << 20) / 4 + 3;
+  constexpr std::size_t large = (50u << 20) / 4 + 3;
   const auto x = rig.buffer(4 * large), y = rig.buffer(4 * 1000);
   const auto words = random_words(1, large), small = random_words(2, 1000);
   const std::uint64_t before = now;
