@@ -15,6 +15,12 @@
 namespace wye {
 inline namespace v0 {
 namespace data {
+namespace {
+
+/// The elements of a failure of an array of any size.
+constexpr Interval whole{0, ~std::uint64_t{0}};
+
+}  // namespace
 
 std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
                                              std::span<const std::byte> values, std::uint64_t count,
@@ -24,22 +30,21 @@ std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
   array->count_ = count;
   array->element_ = element;
   array->size_ = size;
+  const auto refuse = [&](Error error) {
+    array->count_ = 0;
+    array->failures_.push_back({whole, std::move(error)});
+    return array;
+  };
   std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(count, std::uint64_t{size}, &bytes)) {
-    array->count_ = 0;
-    array->failure_ =
-        Error(Errc::invalid_argument,
-              base::text("Array size ({} elements of {} bytes) overflows 64 bits.", count, size));
-    return array;
-  }
+  if (__builtin_mul_overflow(count, std::uint64_t{size}, &bytes))
+    return refuse(Error(Errc::invalid_argument,
+                        base::text("Array size ({} elements of {} bytes) overflows 64 bits.", count, size)));
   array->owned_.reset(new (std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)]);
-  if (!array->owned_) {
-    array->count_ = 0;
-    array->failure_ = Error(Errc::out_of_memory, base::text("The host has no memory for an array of {}.",
-                                                            to_string(Bytes{bytes})));
-    return array;
-  }
+  if (!array->owned_)
+    return refuse(Error(Errc::out_of_memory,
+                        base::text("The host has no memory for an array of {}.", to_string(Bytes{bytes}))));
   array->host_ = array->owned_.get();
+  array->host_valid_.add(array->all());
   if (!values.empty()) std::memcpy(array->host_, values.data(), values.size());
   return array;
 }
@@ -52,6 +57,7 @@ std::shared_ptr<ArrayState> ArrayState::borrow(std::shared_ptr<pool::Pool> pool,
   array->element_ = element;
   array->size_ = size;
   array->host_ = memory.data();
+  array->host_valid_.add(array->all());
   return array;
 }
 
@@ -60,8 +66,8 @@ std::shared_ptr<ArrayState> ArrayState::over(std::shared_ptr<pool::Pool> pool,
                                              ElementType element, std::uint32_t size) {
   std::shared_ptr<ArrayState> array = make(std::move(pool), {}, count, element, size);
   const device::DeviceRef device = buffer->device()->ref();
-  array->replicas_.emplace(device, Replica{std::move(buffer), true});
-  array->host_valid_ = false;
+  array->replicas_[device] = {std::move(buffer), IntervalSet(array->all()), {}};
+  array->host_valid_.clear();
   return array;
 }
 
@@ -80,33 +86,87 @@ Error ArrayState::read_only_error() {
                "The array is read-only, because the owner of its memory allows no writes.");
 }
 
-void ArrayState::follow(Access access, const std::shared_ptr<Completion>& user, Predecessors& before) {
+void ArrayState::follow(Access access, Interval elements, const std::shared_ptr<Completion>& user,
+                        Predecessors& before) {
+  // Users of no elements are ordered as if they used the first one there.
+  const Interval used{elements.first, std::max(elements.last, elements.first + 1)};
   const base::Lock lock(mutex_);
-  std::erase_if(readers_, [](const auto& reader) { return reader->is_complete(); });
-  before.reserve(1 + (writes(access) ? readers_.size() : 0));
-  if (!writes(access)) readers_.push_back(user);
+  std::erase_if(users_, [](const User& other) { return other.completion->is_complete(); });
+  before.reserve(users_.size());
+  users_.push_back({used, writes(access), user});
+  try {
+    reserve(users_);
+  } catch (...) {
+    users_.pop_back();
+    throw;
+  }
   // Nothing fails from here on.
-  if (writer_ && !writer_->is_complete()) before.add(writer_);
-  if (!writes(access)) return;
-  for (auto& reader : readers_) before.add(std::move(reader));
-  readers_.clear();
-  writer_ = user;
+  for (const User& other : users_)
+    if ((writes(access) || other.writes) && other.elements.overlaps(used) && other.completion != user)
+      before.add(other.completion);
+  if (writes(access))  // followers of this user follow those
+    std::erase_if(
+        users_, [&](const User& other) { return used.contains(other.elements) && other.completion != user; });
 }
 
-std::optional<Error> ArrayState::failure() const {
-  const base::Lock lock(mutex_);
-  return failure_;
+void ArrayState::reserve(std::span<const User> users) {
+  // A user of some elements leaves at most one interval more, and one while it works; one of all elements at most one in all.
+  const bool is_partial = std::any_of(users.begin(), users.end(),
+                                      [&](const User& user) { return !user.elements.contains(all()); });
+  const std::size_t more = is_partial ? 2 * users.size() : 1;
+  host_valid_.reserve(host_valid_.size() + more);
+  failures_.reserve(failures_.size() + more);
+  for (auto& [device, replica] : replicas_) {
+    std::size_t again = 0;  // intervals that a failed copy brings back
+    for (const Fill& fill : replica.fills) again += fill.elements.size();
+    replica.valid.reserve(replica.valid.size() + again + more);
+    replica.fills.reserve(replica.fills.size() + users.size());
+  }
 }
 
-void ArrayState::fail(Error error) {
+const Error* ArrayState::failure_of(const IntervalSet& elements) const noexcept {
+  for (const Failure& failure : failures_)
+    if (elements.empty() || elements.overlaps(failure.elements)) return &failure.error;
+  return nullptr;
+}
+
+std::optional<Error> ArrayState::failure(const IntervalSet& elements) const {
   const base::Lock lock(mutex_);
-  if (!abandoned_) failure_ = std::move(error);
+  const Error* const error = failure_of(elements);
+  return error ? std::optional(*error) : std::nullopt;
+}
+
+void ArrayState::fail(const Error& error, const IntervalSet& elements) noexcept {
+  const base::Lock lock(mutex_);
+  if (abandoned_) return;
+  clear_failures(elements);
+  if (elements.contains(all())) {
+    failures_.push_back({whole, error});
+    return;
+  }
+  for (const Interval& one : elements) failures_.push_back({one, error});
+}
+
+void ArrayState::clear_failures(const IntervalSet& elements) noexcept {
+  if (elements.contains(all())) return failures_.clear();
+  for (const Interval& one : elements) {
+    for (std::size_t i = failures_.size(); i-- > 0;) {
+      const Interval failed = failures_[i].elements;
+      if (!failed.overlaps(one)) continue;
+      const Interval before{failed.first, one.first}, after{one.last, failed.last};
+      if (!before.empty() && !after.empty()) failures_.push_back({after, failures_[i].error});
+      failures_[i].elements = before.empty() ? after : before;
+      if (!failures_[i].elements.empty()) continue;
+      std::swap(failures_[i], failures_.back());
+      failures_.truncate(failures_.size() - 1);
+    }
+  }
 }
 
 void ArrayState::abandon(const Error& error, Access access) noexcept {
   const base::Lock lock(mutex_);
   if (!abandoned_) abandoned_ = error;
-  if (writes(access) && !failure_) failure_ = error;
+  if (writes(access) && failures_.empty()) failures_.push_back({whole, error});
   copied_.wake_all();  // the user may be in the middle of a copy
 }
 
@@ -115,80 +175,97 @@ std::optional<Error> ArrayState::abandoned() const {
   return abandoned_;
 }
 
-bool ArrayState::valid_on_host() const {
+IntervalSet ArrayState::missing_on_host(const IntervalSet& elements) const {
   const base::Lock lock(mutex_);
-  return host_valid_;
+  return elements.without(host_valid_);
 }
 
-Result<std::byte*> ArrayState::on_host(Instant until) {
-  Replica from;
-  {
-    base::Lock lock(mutex_);
-    // Several readers may have the array at the same time; one of them fetches.
-    if (!copied_.wait(lock, until, [&] { return !fetching_ || abandoned_; }))
-      return Error(Errc::timed_out,
-                   "The transfer of the array to the host did not complete before the deadline.");
-    if (fetching_)
-      return abandoned_->with_context("while reading an array that the abandoned job was copying");
-    if (failure_)
-      return failure_->with_context("while reading an array that the failed job should have written");
-    if (host_valid_) return host_;
-    for (const auto& [device, replica] : replicas_)
-      if (replica.valid) from = replica;
-    if (!from.valid) return Error(Errc::internal, "An array has no valid copy and no failure.");
-    fetching_ = true;
+std::vector<device::TimelinePoint> ArrayState::fills_of(const Replica& replica, const IntervalSet& elements) {
+  std::vector<device::TimelinePoint> points;
+  for (const Fill& fill : replica.fills)
+    if (fill.elements.overlaps(elements) && fill.point.timeline->reached() < fill.point.value)
+      points.push_back(fill.point);
+  return points;
+}
+
+Result<std::byte*> ArrayState::on_host(const IntervalSet& elements, Instant until) {
+  for (;;) {
+    IntervalSet wanted;
+    std::shared_ptr<device::BufferBase> from;
+    std::vector<device::TimelinePoint> fills;
+    {
+      base::Lock lock(mutex_);
+      // Several readers may have the array at the same time; one of them fetches.
+      if (!copied_.wait(lock, until, [&] { return !fetching_ || abandoned_; }))
+        return Error(Errc::timed_out,
+                     "The transfer of the array to the host did not complete before the deadline.");
+      if (fetching_)
+        return abandoned_->with_context("while reading an array that the abandoned job was copying");
+      if (const Error* const failure = failure_of(elements))
+        return failure->with_context("while reading an array that the failed job should have written");
+      const IntervalSet missing = elements.without(host_valid_);
+      if (missing.empty()) return host_;
+      for (const auto& [device, replica] : replicas_) {
+        wanted = missing.common(replica.valid);
+        if (wanted.empty()) continue;
+        from = replica.buffer;
+        fills = fills_of(replica, wanted);
+        break;
+      }
+      if (!from) return Error(Errc::internal, "An array has no valid copy and no failure.");
+      host_valid_.reserve(host_valid_.size() + wanted.size());
+      fetching_ = true;
+    }
+    auto done = fetch(from, wanted, fills, until);
+    const base::Lock lock(mutex_);
+    fetching_ = false;
+    copied_.wake_all();
+    if (!done) return std::move(done).error();
+    host_valid_.add(wanted);
   }
-  auto done = fetch(from, until);
-  const base::Lock lock(mutex_);
-  fetching_ = false;
-  copied_.wake_all();
-  if (!done) return std::move(done).error();
-  host_valid_ = true;
-  return host_;
 }
 
-Result<void> ArrayState::fetch(const Replica& from, Instant until) {
-  auto lease = pool_->lease_for(*from.buffer->device(), until);
+Result<void> ArrayState::fetch(const std::shared_ptr<device::BufferBase>& from, const IntervalSet& elements,
+                               const std::vector<device::TimelinePoint>& fills, Instant until) {
+  auto lease = pool_->lease_for(*from->device(), until);
   if (!lease) return std::move(lease).error();
   device::Lane& lane = base::state_of(*lease)->lane();
-  if (!from.is_filled()) lane.wait_for(from.filled);
-  lane.download({from.buffer, Bytes{0}, bytes()}, std::span(host_, bytes().count));
+  for (const device::TimelinePoint& fill : fills) lane.wait_for(fill);
+  for (const Interval& one : elements)
+    lane.download({from, offset_of(one), bytes_of(one)},
+                  std::span(host_ + offset_of(one).count, bytes_of(one).count));
   return lane.wait(until);
 }
 
-Result<ArrayState::Replica> ArrayState::on_device(device::DeviceBase& device) {
+Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, const IntervalSet& elements) {
   {
     const base::Lock lock(mutex_);
     if (auto found = replicas_.find(device.ref()); found != replicas_.end() && found->second.buffer)
-      return found->second;
+      return Placed{found->second.buffer, elements.without(found->second.valid),
+                    fills_of(found->second, elements)};
   }
   auto buffer = device.allocate(
       {.bytes = bytes(), .use = device::MemoryUse::device, .account = pool_->account_on(device)});
   if (!buffer) return std::move(buffer).error();
   bool is_new = false;
-  Replica replica;
+  Placed placed;
   {
     const base::Lock lock(mutex_);
     const auto [place, added] = replicas_.try_emplace(device.ref());
-    if (!place->second.buffer) place->second.buffer = *std::move(buffer);
+    Replica& replica = place->second;
+    if (!replica.buffer) replica.buffer = *std::move(buffer);
     is_new = added;
-    replica = place->second;
+    reserve(users_);
+    placed = {replica.buffer, elements.without(replica.valid), fills_of(replica, elements)};
   }
   if (is_new) device.add_reclaimable(weak_from_this());
-  return replica;
+  return placed;
 }
 
-Result<std::shared_ptr<device::BufferBase>> ArrayState::await(const Replica& replica, Instant until) {
-  if (!replica.is_filled())
-    if (auto ok = replica.filled.timeline->wait(replica.filled.value, until); !ok)
-      return std::move(ok).error();
-  return replica.buffer;
-}
-
-bool ArrayState::is_in_use() const {
-  return fetching_ || abandoned_ || (writer_ && !writer_->is_complete()) ||
-         std::any_of(readers_.begin(), readers_.end(),
-                     [](const auto& reader) { return !reader->is_complete(); });
+bool ArrayState::is_in_use() const noexcept {
+  return fetching_ || abandoned_ || std::any_of(users_.begin(), users_.end(), [](const User& user) {
+           return !user.completion->is_complete();
+         });
 }
 
 Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
@@ -198,105 +275,147 @@ Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
   if (found == replicas_.end() || is_in_use()) return {};
   Replica& replica = found->second;
   // A buffer with other holders, such as a recording in flight, would not be freed now.
-  if (replica.buffer.use_count() != 1 || (replica.valid && !is_valid_elsewhere(device.ref()))) return {};
-  replica.valid = false;
+  if (replica.buffer.use_count() != 1 || !only_on(device.ref(), replica.valid).empty()) return {};
+  replica.valid.clear();
   freed = std::move(replica.buffer);
   return bytes();
 }
 
-std::shared_ptr<device::BufferBase> ArrayState::source_for(device::DeviceBase& device) const {
-  std::vector<Replica> valid;
+std::shared_ptr<device::BufferBase> ArrayState::source_for(device::DeviceBase& device,
+                                                           const IntervalSet& elements) const {
+  std::vector<std::shared_ptr<device::BufferBase>> valid;
   {
     const base::Lock lock(mutex_);
-    for (const auto& [at, replica] : replicas_)
-      if (at != device.ref() && replica.valid) valid.push_back(replica);
+    for (const auto& [at, replica] : replicas_)  // a device cannot wait for a copy in flight on another one
+      if (at != device.ref() && replica.buffer && replica.valid.contains(elements) &&
+          fills_of(replica, elements).empty())
+        valid.push_back(replica.buffer);
   }
-  for (Replica& replica : valid)  // a device cannot wait for a copy in flight on another one
-    if (replica.is_filled() && device::reaches(device, *replica.buffer->device()))
-      return std::move(replica.buffer);
+  for (std::shared_ptr<device::BufferBase>& buffer : valid)
+    if (device::reaches(device, *buffer->device())) return std::move(buffer);
   return nullptr;
 }
 
 Result<std::shared_ptr<device::BufferBase>> ArrayState::transfer_to(device::DeviceBase& device,
+                                                                    const IntervalSet& elements,
                                                                     Instant until) {
-  auto replica = on_device(device);
-  if (!replica) return std::move(replica).error();
-  if (replica->valid) return await(*replica, until);
-  const std::shared_ptr<device::BufferBase> source = failure() ? nullptr : source_for(device);
-  if (!source)
-    if (auto bytes = on_host(until); !bytes) return std::move(bytes).error();
-  auto mine = begin_fill(device, until);
-  if (!mine) return std::move(mine).error();
-  if (!*mine) {  // another reader has filled it meanwhile
-    replica = on_device(device);
-    if (!replica) return std::move(replica).error();
-    return await(*replica, until);
+  auto placed = on_device(device, elements);
+  if (!placed) return std::move(placed).error();
+  if (!placed->missing.empty()) {
+    std::shared_ptr<device::BufferBase> source;
+    if (!failure(elements)) source = source_for(device, placed->missing);
+    if (!source)
+      if (auto bytes = on_host(placed->missing, until); !bytes) return std::move(bytes).error();
+    auto mine = begin_fill(device, elements, until);
+    if (!mine) return std::move(mine).error();
+    if (!mine->empty()) {
+      Result<void> done;
+      if (!placed->missing.contains(*mine)) {
+        end_fill(device, *mine, false);
+        return Error(Errc::unavailable,
+                     base::text("An array's copy to '{}' by another job has failed.", device.info().id));
+      }
+      if (auto lease = pool_->lease_for(device, until)) {
+        device::Lane& lane = base::state_of(*lease)->lane();
+        for (const Interval& one : *mine)
+          if (source)
+            lane.copy({source, offset_of(one), bytes_of(one)},
+                      {placed->buffer, offset_of(one), bytes_of(one)});
+          else
+            lane.upload(std::span(host_ + offset_of(one).count, bytes_of(one).count),
+                        {placed->buffer, offset_of(one), bytes_of(one)});
+        done = lane.wait(until);
+      } else {
+        done = std::move(lease).error();
+      }
+      end_fill(device, *mine, done.has_value());
+      if (!done) return std::move(done).error();
+    }
+    placed = on_device(device, elements);  // other readers may have filled some of them
+    if (!placed) return std::move(placed).error();
   }
-  Result<void> done;
-  if (auto lease = pool_->lease_for(device, until)) {
-    device::Lane& lane = base::state_of(*lease)->lane();
-    if (source)
-      lane.copy({source, Bytes{0}, bytes()}, {replica->buffer, Bytes{0}, bytes()});
-    else
-      lane.upload(std::span(host_, bytes().count), {replica->buffer, Bytes{0}, bytes()});
-    done = lane.wait(until);
-  } else {
-    done = std::move(lease).error();
-  }
-  end_fill(device, done.has_value());
-  if (!done) return std::move(done).error();
-  return replica->buffer;
+  for (const device::TimelinePoint& fill : placed->fills)
+    if (auto ok = fill.timeline->wait(fill.value, until); !ok) return std::move(ok).error();
+  return std::move(placed->buffer);
 }
 
-Result<bool> ArrayState::begin_fill(const device::DeviceBase& device, Instant until) {
+Result<IntervalSet> ArrayState::begin_fill(const device::DeviceBase& device, const IntervalSet& elements,
+                                           Instant until) {
   base::Lock lock(mutex_);
   Replica& replica = replicas_.find(device.ref())->second;
   if (!copied_.wait(lock, until, [&] { return !replica.filling || abandoned_; }))
     return Error(Errc::timed_out,
                  base::text("The transfer of the array to '{}' did not complete before the deadline.",
                             device.info().id));
-  if (replica.valid) return false;
+  IntervalSet missing = elements.without(replica.valid);
+  if (missing.empty()) return missing;
   if (replica.filling)
     return abandoned_->with_context("while using an array that the abandoned job was copying");
-  return replica.filling = true;
+  replica.valid.reserve(replica.valid.size() + missing.size());
+  replica.fills.reserve(replica.fills.size() + 1);
+  replica.filling = true;
+  return missing;
 }
 
-void ArrayState::end_fill(const device::DeviceBase& device, bool valid,
+void ArrayState::end_fill(const device::DeviceBase& device, const IntervalSet& elements, bool valid,
                           device::TimelinePoint filled) noexcept {
-  device::TimelinePoint ended;  // ends after the lock: a driver frees it
   const base::Lock lock(mutex_);
   Replica& replica = replicas_.find(device.ref())->second;
   replica.filling = false;
-  replica.valid = valid;
-  ended = std::exchange(replica.filled, std::move(filled));
+  if (valid) replica.valid.add(elements);
+  if (filled.timeline) replica.fills.push_back({elements, std::move(filled)});
   copied_.wake_all();
 }
 
-void ArrayState::mark_written_on(const device::DeviceBase* device) {
+void ArrayState::settle_fill(const device::DeviceBase& device, const IntervalSet& elements, bool valid,
+                             const device::TimelinePoint& filled) noexcept {
+  Fill ended;  // destroyed after the lock: a driver frees it
+  const base::Lock lock(mutex_);
+  Replica& replica = replicas_.find(device.ref())->second;
+  const auto found = std::find_if(replica.fills.begin(), replica.fills.end(), [&](const Fill& fill) {
+    return fill.point.timeline == filled.timeline && fill.point.value == filled.value;
+  });
+  if (found != replica.fills.end()) {
+    ended = std::move(*found);
+    replica.fills.erase(found);
+  }
+  if (!valid) replica.valid.remove(elements);
+  copied_.wake_all();
+}
+
+void ArrayState::mark_written_on(const device::DeviceBase* device, const IntervalSet& elements) noexcept {
   const base::Lock lock(mutex_);
   if (abandoned_) return;  // an abandoned job has completed; its followers have its error already
-  host_valid_ = device == nullptr;
-  for (auto& [at, replica] : replicas_) replica.valid = device && at == device->ref();
-  failure_.reset();
+  const auto mark = [&](IntervalSet& valid, bool written) {
+    if (written)
+      valid.add(elements);
+    else
+      valid.remove(elements);
+  };
+  mark(host_valid_, device == nullptr);
+  for (auto& [at, replica] : replicas_) mark(replica.valid, device && at == device->ref());
+  clear_failures(elements);
 }
 
-void ArrayState::invalidate_on(const device::DeviceBase* device) {
+void ArrayState::invalidate_on(const device::DeviceBase* device, const IntervalSet& elements) noexcept {
   const base::Lock lock(mutex_);
   if (!device)
-    host_valid_ = false;
+    host_valid_.remove(elements);
   else if (auto found = replicas_.find(device->ref()); found != replicas_.end())
-    found->second.valid = false;
+    found->second.valid.remove(elements);
 }
 
-bool ArrayState::valid_elsewhere(const device::DeviceBase* device) const {
+bool ArrayState::valid_elsewhere(const device::DeviceBase* device, const IntervalSet& elements) const {
   const base::Lock lock(mutex_);
-  return is_valid_elsewhere(device ? std::optional(device->ref()) : std::nullopt);
+  return only_on(device ? std::optional(device->ref()) : std::nullopt, elements).empty();
 }
 
-bool ArrayState::is_valid_elsewhere(std::optional<device::DeviceRef> device) const {
-  if (device && host_valid_) return true;
-  return std::any_of(replicas_.begin(), replicas_.end(),
-                     [&](const auto& entry) { return entry.first != device && entry.second.valid; });
+IntervalSet ArrayState::only_on(std::optional<device::DeviceRef> device, const IntervalSet& elements) const {
+  IntervalSet only = elements;
+  if (device) only.remove(host_valid_);
+  for (const auto& [at, replica] : replicas_)
+    if (at != device) only.remove(replica.valid);
+  return only;
 }
 
 Result<void> HostAccess::wait(Instant until) {
@@ -308,29 +427,35 @@ Result<void> HostAccess::wait(Instant until) {
 
 namespace {
 
-/// Gives the host access to an array, once the users before it are complete.
-Result<View> access(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
+/// Gives the host access to elements of an array, once the users before it are complete.
+Result<View> access(const std::shared_ptr<ArrayState>& array, Interval elements, Access mode,
+                    Deadline deadline) {
   if (writes(mode) && array->is_read_only()) return ArrayState::read_only_error();
   const Clock& clock = array->pool()->clock();
   const Instant until = base::parked_until(clock, deadline.at(clock));
-  auto holder = base::make_own<HostAccess>(array, mode);
+  auto holder = base::make_own<HostAccess>(array, mode, elements);
   if (auto waited = holder->wait(until); !waited) return std::move(waited).error();
   if (writes(mode))
     if (auto error = array->abandoned())
       return error->with_context("while writing an array that the abandoned job may still use");
+  const IntervalSet part(elements);
   // The host overwrites the contents of a failed array.
-  if (writes(mode) && array->failure()) array->mark_written_on(nullptr);
-  auto bytes = array->on_host(until);
+  if (writes(mode) && array->failure(part)) array->mark_written_on(nullptr, part);
+  auto bytes = array->on_host(part, until);
   if (!bytes) return std::move(bytes).error();
-  if (writes(mode)) array->mark_written_on(nullptr);
-  return View{std::move(holder), *bytes, array->count()};
+  if (writes(mode)) array->mark_written_on(nullptr, part);
+  return View{std::move(holder), *bytes + array->offset_of(elements).count, elements.last - elements.first};
 }
 
-Result<View> checked_access(const std::shared_ptr<ArrayState>& array, Access mode, Deadline deadline) {
+Result<View> checked_access(const std::shared_ptr<ArrayState>& array, std::uint64_t first,
+                            std::uint64_t count, Access mode, Deadline deadline) {
   if (!array) return Error(Errc::invalid_argument, "The array handle is empty.");
   if (const Error* inherited = array->pool()->origin().error()) return *inherited;
+  if (count == AnyArray::beyond)
+    return Error(Errc::invalid_argument,
+                 base::text("A slice of the array ends beyond its {} elements.", array->count()));
   try {
-    return access(array, mode, deadline);
+    return access(array, {first, first + count}, mode, deadline);
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory to read an array.");
   }
@@ -339,7 +464,18 @@ Result<View> checked_access(const std::shared_ptr<ArrayState>& array, Access mod
 }  // namespace
 }  // namespace data
 
-std::uint64_t AnyArray::size() const noexcept { return state_ ? state_->count() : 0; }
+AnyArray::AnyArray(std::shared_ptr<data::ArrayState> state)
+    : state_(std::move(state)), count_(state_ ? state_->count() : 0) {}
+
+void AnyArray::narrow(std::uint64_t first, std::uint64_t count) noexcept {
+  if (count_ == beyond) return;
+  if (first > count_ || count > count_ - first) {
+    count_ = beyond;
+    return;
+  }
+  first_ += first;
+  count_ = count;
+}
 
 Operand AnyArray::operand(Access access) const {
   Operand operand;
@@ -348,18 +484,19 @@ Operand AnyArray::operand(Access access) const {
   if (state_) {
     operand.element = state_->element();
     operand.size = state_->element_size();
-    operand.count = state_->count();
+    operand.offset = first_;
+    operand.count = count_;
     operand.object = state_;
   }
   return operand;
 }
 
 Result<data::View> AnyArray::read_bytes(Deadline deadline) const {
-  return data::checked_access(state_, Access::read, deadline);
+  return data::checked_access(state_, first_, count_, Access::read, deadline);
 }
 
 Result<data::View> AnyArray::write_bytes(Deadline deadline) {
-  return data::checked_access(state_, Access::read_write, deadline);
+  return data::checked_access(state_, first_, count_, Access::read_write, deadline);
 }
 
 }  // namespace v0

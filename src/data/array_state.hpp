@@ -13,6 +13,7 @@
 
 #include "base/gate.hpp"
 #include "data/completion.hpp"
+#include "data/intervals.hpp"
 #include "device/buffer.hpp"
 #include "device/device.hpp"
 #include "device/timeline.hpp"
@@ -22,9 +23,9 @@ namespace wye {
 inline namespace v0 {
 namespace data {
 
-/// The contents of one array: the host's copy and at most one replica per device, each valid or not. At least one is valid
-/// unless the array has failed. Users follow each other by `follow`: while a user has the array, no other user changes
-/// the contents that it reads.
+/// The contents of one array: the host's copy and at most one replica per device. Each element is valid in at least one of
+/// them unless it has failed. Users follow each other by `follow`: while a user has elements of the array, no other user
+/// changes those that it reads.
 /// Threads: thread-safe.
 class ArrayState final : public device::Retained,
                          public device::Reclaimable,
@@ -54,70 +55,115 @@ class ArrayState final : public device::Retained,
   ElementType element() const noexcept { return element_; }
   std::uint32_t element_size() const noexcept { return size_; }
   Bytes bytes() const noexcept { return Bytes{count_ * size_}; }
+  Interval all() const noexcept { return {0, count_}; }
+  /// Returns where elements are in each copy, in bytes.
+  Bytes offset_of(Interval elements) const noexcept { return Bytes{elements.first * size_}; }
+  Bytes bytes_of(Interval elements) const noexcept { return Bytes{(elements.last - elements.first) * size_}; }
   const std::shared_ptr<pool::Pool>& pool() const noexcept { return pool_; }
 
-  /// Makes `user` follow the users before it and adds those to `before`: a reader follows the last writer; a writer
-  /// follows the last writer and its readers. Changes nothing if it throws.
-  void follow(Access access, const std::shared_ptr<Completion>& user, Predecessors& before);
+  /// Makes `user` of `elements` follow the users before it and adds those to `before`: a reader follows the writers of its
+  /// elements; a writer follows their writers and readers. A user follows itself never. Changes nothing if it throws.
+  void follow(Access access, Interval elements, const std::shared_ptr<Completion>& user,
+              Predecessors& before);
 
-  /// Returns the failure of the last user that should have written the array, if it failed.
-  std::optional<Error> failure() const;
-  void fail(Error error);
+  /// Returns the failure of a user that should have written some of `elements`, if it was the last one of these and failed.
+  std::optional<Error> failure(const IntervalSet& elements) const;
+  std::optional<Error> failure() const { return failure(IntervalSet(all())); }
+  /// The contents of `elements` are not valid anywhere: reading them returns `error`.
+  void fail(const Error& error, const IntervalSet& elements) noexcept;
   /// Abandons a user that may never complete. The array cannot be written any more, because that user or its
-  /// device may still use the memory. If the user writes the array, the failure is permanent.
+  /// device may still use the memory. If the user writes the array, the failure of the whole array is permanent.
   void abandon(const Error& error, Access access) noexcept;
   /// Returns the error of the abandoned user, if there is one.
   std::optional<Error> abandoned() const;
 
-  // The functions below are for the user that has the array.
+  // The functions below are for the user that has the elements.
 
-  /// Transfers the contents to the host and returns them.
-  /// Errors: device_lost, out_of_memory, timed_out, closed; the failure of the array.
-  Result<std::byte*> on_host(Instant until);
-  /// Returns the host's memory, valid or not. For users that overwrite it.
+  /// Transfers elements to the host and returns the host's copy of the array.
+  /// Errors: device_lost, out_of_memory, timed_out, closed; the failure of the elements.
+  Result<std::byte*> on_host(const IntervalSet& elements, Instant until);
+  Result<std::byte*> on_host(Instant until) { return on_host(IntervalSet(all()), until); }
+  /// Returns the host's copy of the array, valid or not. For users that overwrite it.
   std::byte* host_memory() noexcept { return host_; }
-  bool valid_on_host() const;
-  struct Replica {
-    std::shared_ptr<device::BufferBase> buffer;
-    bool valid = false;
-    bool filling = false;               ///< a user is about to submit a copy of the contents to it
-    device::TimelinePoint filled = {};  ///< reached by a copy in flight to it; empty: there is none
-
-    bool is_filled() const noexcept { return !filled.timeline || filled.timeline->reached() >= filled.value; }
+  /// Returns those of `elements` that are not valid on the host.
+  IntervalSet missing_on_host(const IntervalSet& elements) const;
+  /// Elements on a device.
+  struct Placed {
+    std::shared_ptr<device::BufferBase> buffer;  ///< the replica of the whole array
+    IntervalSet missing = {};                    ///< the elements that are not valid there
+    std::vector<device::TimelinePoint> fills =
+        {};  ///< reached by copies of the others that are in flight to it
   };
-  /// Returns the replica on `device`; creates it if there is none.
-  Result<Replica> on_device(device::DeviceBase& device);
-  /// Returns a valid replica on another device that `device` can access; null if there is none.
-  std::shared_ptr<device::BufferBase> source_for(device::DeviceBase& device) const;
-  /// Transfers the contents to the replica on `device` and returns it.
+  /// Returns where `elements` are on `device`; creates its replica if there is none.
+  Result<Placed> on_device(device::DeviceBase& device, const IntervalSet& elements);
+  /// Returns a replica on another device that `device` can access and that has all of `elements`; null if there is none.
+  std::shared_ptr<device::BufferBase> source_for(device::DeviceBase& device,
+                                                 const IntervalSet& elements) const;
+  /// Transfers elements to the replica on `device` and returns it.
   /// Errors: those of `on_host` and `on_device`.
-  Result<std::shared_ptr<device::BufferBase>> transfer_to(device::DeviceBase& device, Instant until);
-  /// Returns whether the caller has to copy the contents to the replica on `device`. One of several readers
-  /// copies; the others wait for its `end_fill`. A caller that fills several arrays fills them in the order
-  /// of their addresses.
+  Result<std::shared_ptr<device::BufferBase>> transfer_to(device::DeviceBase& device,
+                                                          const IntervalSet& elements, Instant until);
+  Result<std::shared_ptr<device::BufferBase>> transfer_to(device::DeviceBase& device, Instant until) {
+    return transfer_to(device, IntervalSet(all()), until);
+  }
+  /// Returns those of `elements` that the caller has to copy to the replica on `device`. One of several readers copies;
+  /// the others wait for its `end_fill`. A caller that fills several arrays fills them in the order of their
+  /// addresses.
   /// Errors: timed_out.
-  Result<bool> begin_fill(const device::DeviceBase& device, Instant until);
-  /// Ends a fill. If its copy is in flight, the contents are valid for lanes that wait for `filled`; the caller calls this
-  /// again when the copy has completed or failed.
-  void end_fill(const device::DeviceBase& device, bool valid, device::TimelinePoint filled = {}) noexcept;
-  /// Marks the copy on `device`, or the host's if it is null, as the only valid one.
-  void mark_written_on(const device::DeviceBase* device);
-  /// Marks the copy on `device`, or the host's if it is null, as not valid.
-  void invalidate_on(const device::DeviceBase* device);
-  /// Returns whether a copy other than that on `device` is valid; other than the host's if it is null.
-  bool valid_elsewhere(const device::DeviceBase* device) const;
-  /// Frees the replica on `device` if no user has the array or waits for it, and another copy is valid.
+  Result<IntervalSet> begin_fill(const device::DeviceBase& device, const IntervalSet& elements,
+                                 Instant until);
+  /// Ends a fill of `elements`. If the copies are in flight, the contents are valid for lanes that wait for `filled`; the
+  /// caller calls `settle_fill` when they have completed or failed.
+  void end_fill(const device::DeviceBase& device, const IntervalSet& elements, bool valid,
+                device::TimelinePoint filled = {}) noexcept;
+  /// Follows an `end_fill` with copies in flight up to `filled`, once they are `valid` or have failed.
+  void settle_fill(const device::DeviceBase& device, const IntervalSet& elements, bool valid,
+                   const device::TimelinePoint& filled) noexcept;
+  /// Marks the copy of `elements` on `device`, or the host's if it is null, as the only valid one.
+  void mark_written_on(const device::DeviceBase* device, const IntervalSet& elements) noexcept;
+  void mark_written_on(const device::DeviceBase* device) noexcept {
+    mark_written_on(device, IntervalSet(all()));
+  }
+  /// Marks the copy of `elements` on `device`, or the host's if it is null, as not valid.
+  void invalidate_on(const device::DeviceBase* device, const IntervalSet& elements) noexcept;
+  /// Returns whether each of `elements` is valid in a copy other than that on `device`; other than the host's if it is null.
+  bool valid_elsewhere(const device::DeviceBase* device, const IntervalSet& elements) const;
+  /// Frees the replica on `device` if no user has the array or waits for it, and all that is valid there is valid
+  /// elsewhere.
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
 
  private:
   ArrayState() = default;
-  Result<void> fetch(const Replica& from, Instant until);
-  /// Waits for the copy in flight to `replica`.
-  static Result<std::shared_ptr<device::BufferBase>> await(const Replica& replica, Instant until);
-  /// Returns whether a user has the array or waits for it. Requires the mutex.
-  bool is_in_use() const;
-  /// Implements `valid_elsewhere`. Requires the mutex.
-  bool is_valid_elsewhere(std::optional<device::DeviceRef> device) const;
+  struct User {
+    Interval elements;
+    bool writes = false;
+    std::shared_ptr<Completion> completion;
+  };
+  struct Failure {
+    Interval elements;
+    Error error;
+  };
+  struct Fill {  // copies in flight
+    IntervalSet elements;
+    device::TimelinePoint point;
+  };
+  struct Replica {
+    std::shared_ptr<device::BufferBase> buffer;  // null once it is reclaimed
+    IntervalSet valid;
+    std::vector<Fill> fills;  // of valid elements
+    bool filling = false;     // a user is about to submit copies to it
+  };
+  Result<void> fetch(const std::shared_ptr<device::BufferBase>& from, const IntervalSet& elements,
+                     const std::vector<device::TimelinePoint>& fills, Instant until);
+  // The functions below require the mutex.
+  static std::vector<device::TimelinePoint> fills_of(const Replica& replica, const IntervalSet& elements);
+  const Error* failure_of(const IntervalSet& elements) const noexcept;
+  void clear_failures(const IntervalSet& elements) noexcept;
+  bool is_in_use() const noexcept;
+  /// Returns those of `elements` that are valid in no copy but that on `device`, or the host's if it is unset.
+  IntervalSet only_on(std::optional<device::DeviceRef> device, const IntervalSet& elements) const;
+  /// Reserves memory for all changes that users with the array may still make: nothing throws then.
+  void reserve(std::span<const User> users);
 
   std::shared_ptr<pool::Pool> pool_;
   std::uint64_t count_ = 0;
@@ -131,20 +177,20 @@ class ArrayState final : public device::Retained,
   mutable std::mutex mutex_;
   base::Gate copied_;  // a copy to the host or to a device has ended
   bool fetching_ = false;
-  bool host_valid_ = true;
-  std::map<device::DeviceRef, Replica> replicas_;  // a reclaimed replica has no buffer
-  std::optional<Error> failure_;
+  IntervalSet host_valid_;
+  std::map<device::DeviceRef, Replica> replicas_;
+  wye::detail::InlineList<Failure, 1> failures_;
   std::optional<Error> abandoned_;
-  std::shared_ptr<Completion> writer_;
-  std::vector<std::shared_ptr<Completion>> readers_;
+  std::vector<User> users_;  // those that others must follow
 };
 
 /// The host as a user of an array, from `read` or `write` until the view is destroyed. The array holds the completion
 /// and not this object: otherwise neither would be destroyed.
 class HostAccess {
  public:
-  HostAccess(const std::shared_ptr<ArrayState>& array, Access access) : state_(std::make_unique<State>()) {
-    array->follow(access, state_->completion, state_->before);
+  HostAccess(const std::shared_ptr<ArrayState>& array, Access access, Interval elements)
+      : state_(std::make_unique<State>()) {
+    array->follow(access, elements, state_->completion, state_->before);
   }
   /// Completes when the predecessors are complete, because the followers of an access that timed out still
   /// follow them.

@@ -229,8 +229,14 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
 
   auto out = std::make_unique<Exported<Managed>>();
   out->array = array;
+  const Operand operand = handle.operand(Access::read);  // a slice, maybe
+  if (operand.count == AnyArray::beyond)
+    return Error(Errc::invalid_argument,
+                 base::text("A slice of the array ends beyond its {} elements.", array->count()));
+  const data::Interval elements{operand.offset, operand.offset + operand.count};
+  const data::IntervalSet part(elements);
   out->shape =
-      how.shape.empty() ? std::vector<std::int64_t>{static_cast<std::int64_t>(array->count())} : how.shape;
+      how.shape.empty() ? std::vector<std::int64_t>{static_cast<std::int64_t>(operand.count)} : how.shape;
   out->strides.resize(out->shape.size());
   DLTensor& tensor = out->tensor.dl_tensor;
   tensor.device = *place;
@@ -239,26 +245,27 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
   tensor.shape = out->shape.data();
   tensor.strides = out->strides.data();
   auto count = count_of({nullptr, *place, tensor.ndim, tensor.dtype, tensor.shape, nullptr, 0});
-  if (!count || *count != array->count())
+  if (!count || *count != operand.count)
     return Error(
         Errc::invalid_argument,
         base::text("The product of the shape ({} dimensions) is not the size of the array ({} elements).",
-                   tensor.ndim, array->count()));
+                   tensor.ndim, operand.count));
   std::int64_t dense = 1;
   for (std::size_t d = out->shape.size(); d-- > 0; dense *= std::max<std::int64_t>(out->shape[d], 1))
     out->strides[d] = dense;
 
   const Clock& clock = array->pool()->clock();
   const Instant until = base::parked_until(clock, how.deadline.at(clock));
-  out->access = std::make_shared<data::HostAccess>(array, how.writable ? Access::read_write : Access::read);
+  out->access =
+      std::make_shared<data::HostAccess>(array, how.writable ? Access::read_write : Access::read, elements);
   if (auto waited = out->access->wait(until); !waited) return std::move(waited).error();
   if (!how.on) {
-    auto bytes = array->on_host(until);
+    auto bytes = array->on_host(part, until);
     if (!bytes) return std::move(bytes).error();
-    tensor.data = *bytes;
-    if (how.writable) array->mark_written_on(nullptr);
+    tensor.data = *bytes + array->offset_of(elements).count;
+    if (how.writable) array->mark_written_on(nullptr, part);
   } else {
-    auto buffer = array->transfer_to(*base::state_of(how.on), until);
+    auto buffer = array->transfer_to(*base::state_of(how.on), part, until);
     if (!buffer) return std::move(buffer).error();
     out->buffer = *std::move(buffer);
     auto memory = detail::native_memory(how.on.info().backend,
@@ -266,7 +273,8 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
     if (!memory) return std::move(memory).error();
     tensor.data =
         detail::handle_of<void*>(place->device_type == dl::vulkan ? memory->buffer : memory->address);
-    if (how.writable) array->mark_written_on(base::state_of(how.on).get());
+    tensor.byte_offset = array->offset_of(elements).count;
+    if (how.writable) array->mark_written_on(base::state_of(how.on).get(), part);
   }
   out->tensor.manager_ctx = out.get();
   out->tensor.deleter = [](Managed* last) { delete static_cast<Exported<Managed>*>(last->manager_ctx); };

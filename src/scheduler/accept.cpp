@@ -61,7 +61,12 @@ namespace {
 /// only.
 /// Errors: invalid_argument (an empty handle, an array of another runtime), out_of_memory.
 Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareErrors& spare) try {
-  std::vector<std::pair<std::shared_ptr<data::ArrayState>, Access>> uses;
+  struct Use {
+    std::shared_ptr<data::ArrayState> array;
+    data::Interval elements;
+    Access access = Access::none;
+  };
+  std::vector<Use> uses;
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
@@ -75,18 +80,24 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
       if (writes(operand.access) && array->is_read_only())
         return data::ArrayState::read_only_error().with_context(
             base::text("as argument {} of '{}'", i + 1, job[c].name()));
-      const auto use =
-          std::find_if(uses.begin(), uses.end(), [&](const auto& u) { return u.first == array; });
+      const data::Interval elements{operand.offset, operand.offset + operand.count};
+      const auto use = std::find_if(uses.begin(), uses.end(), [&](const Use& other) {
+        return other.array == array && other.elements == elements;
+      });
       if (use == uses.end())
-        uses.emplace_back(array, operand.access);
+        uses.push_back({array, elements, operand.access});
       else if (writes(operand.access))
-        use->second = Access::read_write;
+        use->access = Access::read_write;
     }
   }
   record.outputs.reserve(uses.size());
-  for (const auto& [array, access] : uses) {
-    array->follow(access, record.completion, record.predecessors);
-    if (writes(access)) record.outputs.push_back(array);
+  for (const Use& use : uses) {
+    use.array->follow(use.access, use.elements, record.completion, record.predecessors);
+    if (!writes(use.access)) continue;
+    auto output = std::find_if(record.outputs.begin(), record.outputs.end(),
+                               [&](const Record::Output& other) { return other.array == use.array; });
+    if (output == record.outputs.end()) output = record.outputs.insert(output, {use.array});
+    output->elements.add(use.elements);
   }
   return {};
 } catch (const std::bad_alloc&) {
@@ -275,7 +286,7 @@ void Core::on_predecessors_complete(void* object) noexcept {
 /// Completes a record as a user of its arrays, which releases its followers. With an error, its outputs fail.
 void Core::complete_arrays(Record& record, const std::optional<Error>& error) noexcept {
   if (error)
-    for (const auto& array : record.outputs) array->fail(*error);
+    for (const Record::Output& output : record.outputs) output.array->fail(*error, output.elements);
   record.outputs.clear();
   if (record.completion) record.completion->complete();
 }

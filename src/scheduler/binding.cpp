@@ -52,6 +52,9 @@ std::optional<std::string> operand_error(const Operand& operand) {
     default: return base::text(" has an unknown kind ({}).", static_cast<unsigned>(operand.kind));
   }
   if (operand.kind == Operand::Kind::array && !operand.object) return " is an empty array handle.";
+  if (operand.kind == Operand::Kind::array && operand.count == AnyArray::beyond)
+    return base::text(" is a slice that ends beyond its array ({} elements).",
+                      static_cast<const data::ArrayState&>(*operand.object).count());
   if (operand.size == 0) return " has an element size of 0 bytes; expected at least 1.";
   std::uint64_t first = 0, bytes = 0, last = 0;
   const std::uint64_t begin = operand.kind == Operand::Kind::host
@@ -94,7 +97,8 @@ Bytes size_of(const Job& job) {
     // Jobs have few operands: comparing each with those before it is cheaper than a set.
     const bool is_first = &operand == find_operand(job, [&](const Operand& other) {
       return other.kind == operand.kind &&
-             (host ? other.data == operand.data : other.object == operand.object);
+             (host ? other.data == operand.data
+                   : other.object == operand.object && other.offset == operand.offset);
     });
     if (is_first && __builtin_add_overflow(sum.count, operand.bytes().count, &sum.count))
       sum.count = ~std::uint64_t{0};
@@ -144,30 +148,35 @@ void Binding::find_arrays() {
     if (operand.kind != Operand::Kind::array) return;
     auto* array = static_cast<data::ArrayState*>(operand.object.get());
     auto use = std::find_if(arrays_.begin(), arrays_.end(), [&](const Use& u) { return u.array == array; });
-    if (use == arrays_.end()) {
-      const bool overwrites = operand.access == Access::write && operand.count == array->count();
-      arrays_.push_back({array, operand.access, !overwrites});
-    } else {
-      use->access =
-          static_cast<Access>(static_cast<unsigned>(use->access) | static_cast<unsigned>(operand.access));
+    if (use == arrays_.end()) use = arrays_.insert(use, {array});
+    const data::IntervalSet elements(data::Interval{operand.offset, operand.offset + operand.count});
+    // Contents that an operand before this one has overwritten are not needed.
+    if (operand.access != Access::write) {
+      const data::IntervalSet needed = elements.without(use->written);
+      use->reads |= operand.count == 0 || !needed.empty();
+      use->needed.add(needed);
     }
+    if (writes(operand.access)) use->written.add(elements);
   });
 }
 
 Result<void> Binding::fetch(Instant until) {
   for (Use& use : arrays_) {
-    if (!use.needed) continue;
-    if (auto failure = use.array->failure())
+    if (!use.reads) continue;
+    if (auto failure = use.array->failure(use.needed))
       return failure->with_context(base::text("while job '{}' read an array that has failed", job_.name()));
+    use.missing = use.needed;
     if (!in_place_) {
-      auto replica = use.array->on_device(*base::state_of(device_));
-      if (!replica) return std::move(replica).error();
-      if (replica->valid) continue;
-      use.source = use.array->source_for(*base::state_of(device_));
+      auto placed = use.array->on_device(*base::state_of(device_), use.needed);
+      if (!placed) return std::move(placed).error();
+      use.missing = std::move(placed->missing);
+      if (use.missing.empty()) continue;
+      use.source = use.array->source_for(*base::state_of(device_), use.missing);
       if (use.source) continue;
     }
-    if (!use.array->valid_on_host()) transferred_ += use.array->bytes();
-    if (auto bytes = use.array->on_host(until); !bytes) return std::move(bytes).error();
+    for (const data::Interval& one : use.array->missing_on_host(use.missing))
+      transferred_ += use.array->bytes_of(one);
+    if (auto bytes = use.array->on_host(use.missing, until); !bytes) return std::move(bytes).error();
   }
   return {};
 }
@@ -187,34 +196,33 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
             [](const Use& a, const Use& b) { return std::less<>()(a.array, b.array); });
   bool fills = false;
   for (Use& use : arrays_) {
-    if (!use.needed) continue;
-    auto mine = use.array->begin_fill(device, until);
+    if (use.needed.empty()) continue;
+    auto mine = use.array->begin_fill(device, use.needed, until);
     if (!mine) return std::move(mine).error();
-    use.filling = *mine;
-    fills |= *mine;
-    auto replica = use.array->on_device(*base::state_of(device_));
-    if (!replica) return std::move(replica).error();
-    if (!*mine) {
-      if (!replica->is_filled()) lane.wait_for(replica->filled);
-      continue;
-    }
-    if (!use.source && !use.array->valid_on_host())  // `fetch` saw a copy in flight, which has failed since
+    use.filling = *std::move(mine);
+    fills |= !use.filling.empty();
+    auto placed = use.array->on_device(*base::state_of(device_), use.needed);
+    if (!placed) return std::move(placed).error();
+    for (const device::TimelinePoint& filled : placed->fills) lane.wait_for(filled);
+    if (!use.missing.contains(use.filling))  // `fetch` saw a copy in flight, which has failed since
       return Error(Errc::unavailable,
                    base::text("An array's copy to '{}' by another job has failed.", device.info().id));
-    const Bytes bytes = use.array->bytes();
-    if (use.source)
-      lane.copy({use.source, Bytes{0}, bytes}, {replica->buffer, Bytes{0}, bytes});
-    else
-      lane.upload({use.array->host_memory(), bytes.count}, {replica->buffer, Bytes{0}, bytes});
-    transferred_ += bytes;
+    for (const data::Interval& one : use.filling) {
+      const Bytes offset = use.array->offset_of(one), bytes = use.array->bytes_of(one);
+      if (use.source)
+        lane.copy({use.source, offset, bytes}, {placed->buffer, offset, bytes});
+      else
+        lane.upload({use.array->host_memory() + offset.count, bytes.count}, {placed->buffer, offset, bytes});
+      transferred_ += bytes;
+    }
   }
   if (!fills) return {};
   const device::TimelinePoint filled = lane.submit();
   if (const auto& failure = lane.failure()) return *failure;
   for (Use& use : arrays_) {
-    if (!std::exchange(use.filling, false)) continue;
+    if (use.filling.empty()) continue;
     use.filled = filled;
-    use.array->end_fill(device, true, filled);
+    use.array->end_fill(device, use.filling, true, filled);
   }
   return {};
 }
@@ -222,10 +230,14 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
 /// Ends the fills of this job. A copy that has completed stays valid even if the job has failed.
 void Binding::end_fills() noexcept {
   for (Use& use : arrays_) {
+    if (use.filling.empty()) continue;
+    const device::DeviceBase& device = *base::state_of(device_);
     const device::TimelinePoint filled = std::exchange(use.filled, {});
-    if (!std::exchange(use.filling, false) && !filled.timeline) continue;
-    use.array->end_fill(*base::state_of(device_),
-                        filled.timeline && filled.timeline->reached() >= filled.value);
+    if (filled.timeline)
+      use.array->settle_fill(device, use.filling, filled.timeline->reached() >= filled.value, filled);
+    else
+      use.array->end_fill(device, use.filling, false);
+    use.filling.clear();
   }
 }
 
@@ -314,9 +326,9 @@ Result<void> Binding::bind_operand(Operand& operand) {
         operand.object.reset();
         return {};
       }
-      auto replica = array.on_device(*base::state_of(device_));
-      if (!replica) return std::move(replica).error();
-      to_buffer(replica->buffer, operand.offset);
+      auto placed = array.on_device(*base::state_of(device_), {});
+      if (!placed) return std::move(placed).error();
+      to_buffer(std::move(placed->buffer), operand.offset);
       return {};
     }
     case Operand::Kind::buffer:
@@ -346,18 +358,19 @@ void Binding::downloads(device::Lane& lane) {
 void Binding::publish() {
   end_fills();
   for (const Use& use : arrays_)
-    if (writes(use.access)) use.array->mark_written_on(in_place_ ? nullptr : base::state_of(device_).get());
+    if (!use.written.empty())
+      use.array->mark_written_on(in_place_ ? nullptr : base::state_of(device_).get(), use.written);
 }
 
 void Binding::invalidate(const Error& error, bool began) {
   end_fills();
   const device::DeviceBase* here = in_place_ ? nullptr : base::state_of(device_).get();
   for (const Use& use : arrays_) {
-    if (!began || !writes(use.access)) continue;
-    if (use.array->valid_elsewhere(here))
-      use.array->invalidate_on(here);
+    if (!began || use.written.empty()) continue;
+    if (use.array->valid_elsewhere(here, use.written))
+      use.array->invalidate_on(here, use.written);
     else
-      use.array->fail(error);
+      use.array->fail(error, use.written);
   }
 }
 

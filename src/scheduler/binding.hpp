@@ -59,11 +59,13 @@ class Binding {
   };
   struct Use {  // of one array by the job
     data::ArrayState* array = nullptr;
-    Access access = Access::none;                          ///< of all operands together
-    bool needed = false;                                   ///< the job reads its contents
-    std::shared_ptr<device::BufferBase> source = nullptr;  ///< the copy's source, on another device
-    bool filling = false;                                  ///< this job is about to copy it to the device
-    device::TimelinePoint filled = {};                     ///< reached by the copy of this job
+    bool reads = false;                                    ///< contents from before the job
+    data::IntervalSet needed = {};                         ///< the elements whose contents the job uses
+    data::IntervalSet written = {};                        ///< the elements that it writes
+    data::IntervalSet missing = {};                        ///< needed, not on the device when `fetch` looked
+    std::shared_ptr<device::BufferBase> source = nullptr;  ///< of the copies, on another device
+    data::IntervalSet filling = {};     ///< the elements that this job copies to the device
+    device::TimelinePoint filled = {};  ///< reached by these copies, once they are in flight
   };
   void find_regions();
   void find_arrays();

@@ -101,8 +101,13 @@ struct Record : std::enable_shared_from_this<Record> {
 
   bool uses_arrays = false;
   std::shared_ptr<data::Completion> completion;  ///< for its followers; null if it has none and uses no array
-  std::vector<std::shared_ptr<data::ArrayState>> outputs;  ///< arrays that fail if it does
-  std::vector<std::shared_ptr<Record>> after;              ///< `JobOptions::after`, until they have settled
+  /// Elements that it writes, which fail if it does.
+  struct Output {
+    std::shared_ptr<data::ArrayState> array;
+    data::IntervalSet elements = {};
+  };
+  std::vector<Output> outputs;
+  std::vector<std::shared_ptr<Record>> after;  ///< `JobOptions::after`, until they have settled
   AfterFailure after_failure = AfterFailure::fail;
   bool failed_as_follower = false;  ///< `error` is that of a job in `after`
   data::Predecessors predecessors;

@@ -480,8 +480,8 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
   // complete fail when these are.
   record.job.reset();
   if (from != State::waiting) {
-    for (const auto& array : record.outputs)
-      if (record.error) array->fail(*record.error);
+    for (const Record::Output& output : record.outputs)
+      if (record.error) output.array->fail(*record.error, output.elements);
     record.outputs.clear();
   }
   const Continuations continuations = publish(record);

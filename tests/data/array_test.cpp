@@ -168,9 +168,9 @@ TEST_CASE("an access that times out does not let its followers overtake its pred
   Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   Array<float> a = runtime.array<float>(random_floats(10, 6));
   std::atomic<bool> go{false};
-  const auto slow = test::on_host("slow", [&](Range, std::span<float> x) {
+  const auto slow = test::on_host("slow", [&](Range range, std::span<float> x) {
     while (!go) std::this_thread::sleep_for(1ms);
-    x[0] = 42;
+    for (const std::uint64_t i : range) x[i] = 42;
   });
   auto running = runtime.submit(slow(a));
   CHECK(a.write(10ms).error() == Errc::timed_out);

@@ -40,7 +40,7 @@ struct Scene {
 
 /// A job's turn with an array.
 struct Turn {
-  Turn(data::ArrayState& array, Access access) { array.follow(access, completion, before); }
+  Turn(data::ArrayState& array, Access access) { array.follow(access, array.all(), completion, before); }
   ~Turn() { completion->complete(); }
   std::shared_ptr<data::Completion> completion = std::make_shared<data::Completion>();
   data::Predecessors before;

@@ -195,9 +195,10 @@ TEST_CASE("an array that an abandoned user was copying answers its error and doe
   const std::vector<float> values(4, 1.0f);
   const auto array = data::ArrayState::make(base::state_of(runtime.pool()), std::as_bytes(std::span(values)),
                                             4, ElementType::float32, sizeof(float));
-  REQUIRE(array->on_device(device));
-  REQUIRE(array->begin_fill(device, Instant::max()).value());  // and no `end_fill`
-  std::thread waits([&] { CHECK(array->begin_fill(device, Instant::max()).error() == Errc::closed); });
+  const data::IntervalSet all(array->all());
+  REQUIRE(array->on_device(device, all));
+  REQUIRE_FALSE(array->begin_fill(device, all, Instant::max())->empty());  // and no `end_fill`
+  std::thread waits([&] { CHECK(array->begin_fill(device, all, Instant::max()).error() == Errc::closed); });
   std::this_thread::sleep_for(10ms);
   array->abandon(Error(Errc::closed, "The user was abandoned."), Access::read);
   waits.join();

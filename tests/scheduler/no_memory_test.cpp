@@ -52,6 +52,35 @@ Runtime runtime_of(std::uint32_t concurrent_jobs) {
 
 }  // namespace
 
+TEST_CASE("jobs on slices leave each element old, new or failed, whichever allocation fails",
+          "[scheduler][no_tsan]") {
+  Runtime runtime = runtime_of(2);
+  const auto scale = test::host_scale();
+  Array<float> array = runtime.array(std::vector<float>(12, 1.0f));
+  at_every_allocation([&](long n, bool for_good) {
+    for (float& value : array.write().value()) value = 1.0f;
+    std::vector<Ticket> tickets;
+    tickets.reserve(4);
+    fail_after(n, for_good);
+    for (std::uint64_t first = 0; first < 10; first += 3)
+      tickets.push_back(runtime.submit(scale(array.slice(first, 2), 2.0f)));
+    bool are_of_memory = true;
+    for (Ticket& ticket : tickets) are_of_memory = is_of_memory(ticket.wait()) && are_of_memory;
+    const bool failed = one_failed();
+    CHECK(are_of_memory);
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      const auto view = array.slice(i, 1).read();
+      if (!view)
+        CHECK(view.error() == Errc::out_of_memory);
+      else if (i % 3 == 2)
+        CHECK((*view)[0] == 1.0f);
+      else
+        CHECK(((*view)[0] == 2.0f || ((*view)[0] == 1.0f && failed)));
+    }
+    return failed;
+  });
+}
+
 TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][no_tsan]") {
   Runtime runtime = runtime_of(2);
   const auto scale = test::host_scale();

@@ -66,17 +66,23 @@ class WriteView {
 /// Threads: thread-safe; copies share one array.
 class WYE_API AnyArray {
  public:
+  /// The size of a slice that ends beyond its array.
+  static constexpr std::uint64_t beyond = ~std::uint64_t{0};
+
   AnyArray() = default;
-  explicit AnyArray(std::shared_ptr<data::ArrayState> state) : state_(std::move(state)) {}
-  /// Returns the number of elements.
-  std::uint64_t size() const noexcept;
+  explicit AnyArray(std::shared_ptr<data::ArrayState> state);
+  /// Returns the number of elements; `beyond` for a slice that ends beyond its array.
+  std::uint64_t size() const noexcept { return count_; }
   detail::Operand operand(Access access) const;
 
  protected:
   friend struct detail::Internals;
+  void narrow(std::uint64_t first, std::uint64_t count) noexcept;
   Result<data::View> read_bytes(Deadline deadline) const;
   Result<data::View> write_bytes(Deadline deadline);
   std::shared_ptr<data::ArrayState> state_;
+  std::uint64_t first_ = 0;
+  std::uint64_t count_ = 0;
 };
 
 /// Elements that may live on the host and on devices. A reader sees the last write before it in order of submission.
@@ -93,6 +99,15 @@ class Array : public AnyArray {
  public:
   using value_type = T;
   using AnyArray::AnyArray;
+  /// Returns a handle of elements [first, first + count). Jobs and views of it use only these: jobs on slices that do not
+  /// overlap run at the same time, and only the elements of a slice are transferred. Memory on a device is that of
+  /// the whole array. A device binds slices that begin at a multiple of `Limits::offset_alignment` bytes, and refuses
+  /// others as unsupported. Jobs, `read` and `write` of a slice that ends beyond this one return invalid_argument.
+  Array slice(std::uint64_t first, std::uint64_t count) const {
+    Array part = *this;
+    part.narrow(first, count);
+    return part;
+  }
   /// Waits for the last writer, and copies the contents to the host if they are not valid there. The contents
   /// do not change while the view exists.
   /// Errors: timed_out; the failure of the job that should have written it.

@@ -48,6 +48,18 @@ class InlineList {
     return added;
   }
   void push_back(T element) { emplace_back(std::move(element)); }
+  /// Allocates memory for `n` elements in all: adding up to these does not throw.
+  void reserve(std::size_t n) {
+    if (n > N) more_.reserve(std::max(n, 2 * N));
+  }
+  /// Removes all elements after the first `n`. Keeps the memory.
+  void truncate(std::size_t n) noexcept {
+    if (more_.empty())
+      std::destroy(few_ + n, few_ + size_);
+    else
+      more_.erase(more_.begin() + static_cast<std::ptrdiff_t>(n), more_.end());
+    size_ = n;
+  }
   /// Keeps the memory.
   void clear() noexcept {
     if (more_.empty()) std::destroy_n(few_, size_);
