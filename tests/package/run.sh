@@ -29,10 +29,10 @@ foreign() { # foreign PROJECT BUILD OPTION...: configures and builds one of the 
 }
 foreign_program() { foreign "$@" && "$build/program"; }
 
-install_flavour() { # static|shared TYPE
+install_flavour() { # static|shared TYPE; no step depends on how well a release is optimized
   cmake -S "$work/source" -B "$work/build-$1" -G Ninja -DCMAKE_BUILD_TYPE="$2" \
     -DBUILD_SHARED_LIBS="$([ "$1" = shared ] && echo ON || echo OFF)" -DCMAKE_INSTALL_PREFIX="$work/first-$1" \
-    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 \
+    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" \
     -DWYE_TESTS=OFF -DWYE_EXAMPLES=OFF -DWYE_BENCHMARKS=OFF &&
     cmake --build "$work/build-$1" && cmake --install "$work/build-$1" &&
     mkdir -p "$work/moved/far" && mv "$work/first-$1" "$work/moved/far/$1"
