@@ -86,6 +86,11 @@ Error ArrayState::read_only_error() {
                "The array is read-only, because the owner of its memory allows no writes.");
 }
 
+Error ArrayState::beyond_error() const {
+  return Error(Errc::invalid_argument,
+               base::text("A slice of the array ends beyond its {} elements.", count_));
+}
+
 void ArrayState::follow(Access access, Interval elements, const std::shared_ptr<Completion>& user,
                         Predecessors& before) {
   // Users of no elements are ordered as if they used the first one there.
@@ -306,15 +311,10 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::transfer_to(device::Devi
     if (!failure(elements)) source = source_for(device, placed->missing);
     if (!source)
       if (auto bytes = on_host(placed->missing, until); !bytes) return std::move(bytes).error();
-    auto mine = begin_fill(device, elements, until);
+    auto mine = begin_fill(device, elements, placed->missing, until);
     if (!mine) return std::move(mine).error();
     if (!mine->empty()) {
       Result<void> done;
-      if (!placed->missing.contains(*mine)) {
-        end_fill(device, *mine, false);
-        return Error(Errc::unavailable,
-                     base::text("An array's copy to '{}' by another job has failed.", device.info().id));
-      }
       if (auto lease = pool_->lease_for(device, until)) {
         device::Lane& lane = base::state_of(*lease)->lane();
         for (const Interval& one : *mine)
@@ -340,7 +340,7 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::transfer_to(device::Devi
 }
 
 Result<IntervalSet> ArrayState::begin_fill(const device::DeviceBase& device, const IntervalSet& elements,
-                                           Instant until) {
+                                           const IntervalSet& ready, Instant until) {
   base::Lock lock(mutex_);
   Replica& replica = replicas_.find(device.ref())->second;
   if (!copied_.wait(lock, until, [&] { return !replica.filling || abandoned_; }))
@@ -351,6 +351,9 @@ Result<IntervalSet> ArrayState::begin_fill(const device::DeviceBase& device, con
   if (missing.empty()) return missing;
   if (replica.filling)
     return abandoned_->with_context("while using an array that the abandoned job was copying");
+  if (!ready.contains(missing))
+    return Error(Errc::unavailable,
+                 base::text("An array's copy to '{}' by another job has failed.", device.info().id));
   replica.valid.reserve(replica.valid.size() + missing.size());
   replica.fills.reserve(replica.fills.size() + 1);
   replica.filling = true;
@@ -451,9 +454,7 @@ Result<View> checked_access(const std::shared_ptr<ArrayState>& array, std::uint6
                             std::uint64_t count, Access mode, Deadline deadline) {
   if (!array) return Error(Errc::invalid_argument, "The array handle is empty.");
   if (const Error* inherited = array->pool()->origin().error()) return *inherited;
-  if (count == AnyArray::beyond)
-    return Error(Errc::invalid_argument,
-                 base::text("A slice of the array ends beyond its {} elements.", array->count()));
+  if (count == AnyArray::beyond) return array->beyond_error();
   try {
     return access(array, {first, first + count}, mode, deadline);
   } catch (const std::bad_alloc&) {

@@ -50,6 +50,8 @@ class ArrayState final : public device::Retained,
   bool is_read_only() const noexcept { return read_only_; }
   /// Returns the error of writing a read-only array.
   static Error read_only_error();
+  /// Returns the error of a slice with `AnyArray::beyond` elements.
+  Error beyond_error() const;
 
   std::uint64_t count() const noexcept { return count_; }
   ElementType element() const noexcept { return element_; }
@@ -108,10 +110,10 @@ class ArrayState final : public device::Retained,
   }
   /// Returns those of `elements` that the caller has to copy to the replica on `device`. One of several readers copies;
   /// the others wait for its `end_fill`. A caller that fills several arrays fills them in the order of their
-  /// addresses.
-  /// Errors: timed_out.
+  /// addresses. `ready`: the elements that the caller has a source of.
+  /// Errors: timed_out; unavailable (others are missing, because a copy in flight has failed).
   Result<IntervalSet> begin_fill(const device::DeviceBase& device, const IntervalSet& elements,
-                                 Instant until);
+                                 const IntervalSet& ready, Instant until);
   /// Ends a fill of `elements`. If the copies are in flight, the contents are valid for lanes that wait for `filled`; the
   /// caller calls `settle_fill` when they have completed or failed.
   void end_fill(const device::DeviceBase& device, const IntervalSet& elements, bool valid,

@@ -95,9 +95,6 @@ class IntervalSet {
   }
   /// Returns the elements that are in both sets.
   IntervalSet common(const IntervalSet& other) const { return without(without(other)); }
-  friend bool operator==(const IntervalSet& a, const IntervalSet& b) noexcept {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
-  }
 
  private:
   void insert(std::size_t at, Interval interval) {

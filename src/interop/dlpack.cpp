@@ -230,9 +230,7 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
   auto out = std::make_unique<Exported<Managed>>();
   out->array = array;
   const Operand operand = handle.operand(Access::read);  // a slice, maybe
-  if (operand.count == AnyArray::beyond)
-    return Error(Errc::invalid_argument,
-                 base::text("A slice of the array ends beyond its {} elements.", array->count()));
+  if (operand.count == AnyArray::beyond) return array->beyond_error();
   const data::Interval elements{operand.offset, operand.offset + operand.count};
   const data::IntervalSet part(elements);
   out->shape =

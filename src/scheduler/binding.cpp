@@ -174,8 +174,7 @@ Result<void> Binding::fetch(Instant until) {
       use.source = use.array->source_for(*base::state_of(device_), use.missing);
       if (use.source) continue;
     }
-    for (const data::Interval& one : use.array->missing_on_host(use.missing))
-      transferred_ += use.array->bytes_of(one);
+    transferred_ += Bytes{use.array->missing_on_host(use.missing).count() * use.array->element_size()};
     if (auto bytes = use.array->on_host(use.missing, until); !bytes) return std::move(bytes).error();
   }
   return {};
@@ -197,16 +196,13 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
   bool fills = false;
   for (Use& use : arrays_) {
     if (use.needed.empty()) continue;
-    auto mine = use.array->begin_fill(device, use.needed, until);
+    auto mine = use.array->begin_fill(device, use.needed, use.missing, until);
     if (!mine) return std::move(mine).error();
     use.filling = *std::move(mine);
     fills |= !use.filling.empty();
     auto placed = use.array->on_device(*base::state_of(device_), use.needed);
     if (!placed) return std::move(placed).error();
     for (const device::TimelinePoint& filled : placed->fills) lane.wait_for(filled);
-    if (!use.missing.contains(use.filling))  // `fetch` saw a copy in flight, which has failed since
-      return Error(Errc::unavailable,
-                   base::text("An array's copy to '{}' by another job has failed.", device.info().id));
     for (const data::Interval& one : use.filling) {
       const Bytes offset = use.array->offset_of(one), bytes = use.array->bytes_of(one);
       if (use.source)

@@ -197,8 +197,9 @@ TEST_CASE("an array that an abandoned user was copying answers its error and doe
                                             4, ElementType::float32, sizeof(float));
   const data::IntervalSet all(array->all());
   REQUIRE(array->on_device(device, all));
-  REQUIRE_FALSE(array->begin_fill(device, all, Instant::max())->empty());  // and no `end_fill`
-  std::thread waits([&] { CHECK(array->begin_fill(device, all, Instant::max()).error() == Errc::closed); });
+  REQUIRE_FALSE(array->begin_fill(device, all, all, Instant::max())->empty());  // and no `end_fill`
+  std::thread waits(
+      [&] { CHECK(array->begin_fill(device, all, all, Instant::max()).error() == Errc::closed); });
   std::this_thread::sleep_for(10ms);
   array->abandon(Error(Errc::closed, "The user was abandoned."), Access::read);
   waits.join();

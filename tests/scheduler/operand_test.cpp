@@ -52,8 +52,13 @@ TEST_CASE("operands whose numbers mean nothing are refused with those numbers", 
       CHECK(refused([](Operand& o) { o.size = 0; }) ==
             "Argument 1 of 'scale' has an element size of 0 bytes; expected at least 1.");
       for (const std::uint64_t count :
-           {std::uint64_t{1} << 62, (std::uint64_t{1} << 62) + 1, most / 4 + 1, most - 1})
-        CHECK(refused([&](Operand& o) { o.count = count; }).find(std::to_string(count)) != std::string::npos);
+           {std::uint64_t{1} << 62, (std::uint64_t{1} << 62) + 1, most / 4 + 1, most - 1, most}) {
+        const bool is_beyond = right.kind == Operand::Kind::array && count == AnyArray::beyond;
+        CHECK(refused([&](Operand& o) {
+                o.count = count;
+              }).find(is_beyond ? "ends beyond its array (16 elements)" : std::to_string(count)) !=
+              std::string::npos);
+      }
       if (right.kind == Operand::Kind::host) {
         refused([](Operand& o) { o.data = nullptr; });
         refused([](Operand& o) { o.count = std::uint64_t{1} << 61; });  // larger than any object
