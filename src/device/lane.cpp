@@ -23,6 +23,7 @@ Lane::~Lane() { base_.reset(); }
 
 /// Clears the recordings of completed submissions, which releases their buffers.
 void Lane::collect() {
+  if (in_flight_.empty()) return;
   for (; collected_ < in_flight_.size() && unused(in_flight_[collected_]); ++collected_) {
     in_flight_[collected_]->clear();
     if (idle_.size() < 16) idle_.push_back(std::move(in_flight_[collected_]));

@@ -79,6 +79,7 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   pool->adapters_ = std::move(inventory.adapters);
   for (auto& device : inventory.devices) pool->devices_.emplace_back(std::move(device));
   pool->contexts_.resize(pool->devices_.size());
+  pool->warm_.resize(pool->devices_.size());
   for (std::size_t d = 0; d < pool->devices_.size(); ++d) {
     const device::DeviceBase& device = *base::state_of(pool->devices_[d]);
     std::shared_ptr<device::MemoryAccount> account = pool->account_on(device);
@@ -164,6 +165,7 @@ Result<Lease> Pool::lease_on(device::DeviceRef device, Instant now) {
   const auto d = find(device);
   if (!d) return Error(Errc::invalid_argument, "The device does not belong to this pool.");
   if (const Error* lost = base::state_of(devices_[*d])->lost()) return *lost;  // also in a child of fork
+  if (Context* const warm = take_warm(*d, now)) return handle(*warm);
   return lease_any({.only = *d}, now, Deadline(options_.lease_timeout).at(now));
 }
 
@@ -230,8 +232,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
       }
     }
     Context& context = *taken;
-    context.lease.pool = shared_from_this();
-    Lease lease = LeaseState::wrap(context.lease);  // from here on its destructor returns the context
+    Lease lease = handle(context);  // from here on its destructor returns the context
     auto created = open_lane(context);
     if (created) return lease;
     // Tries another lane, of this device or of the next.
@@ -262,6 +263,14 @@ Context* Pool::take_idle(const Wanted& wanted, Instant now, const std::vector<st
     if (idle) return start_lease(*idle, now), idle;
   }
   return nullptr;
+}
+
+Context* Pool::take_warm(std::size_t device, Instant now) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  Context* const warm = warm_[device];
+  if (!warm || warm->leased || !warm->has_lane || closed_ || !unfinished_.empty()) return nullptr;
+  start_lease(*warm, now);
+  return warm;
 }
 
 bool Pool::any_has_lane(const Wanted& wanted) const {
@@ -323,9 +332,12 @@ void Pool::give_back(Context& context) noexcept {
     }
     context.leased = false;
     context.has_lane = context.lane != nullptr;
+    warm_[context.device] = &context;
+    const bool was_refused = std::exchange(context.refused, false);
+    if (waiters_.empty()) return;
     // If the device refused this context a lane, a waiter gets it only if there is no other context to wait
     // for.
-    const bool idles = std::exchange(context.refused, false) && any_has_lane(context.device);
+    const bool idles = was_refused && any_has_lane(context.device);
     auto waiter = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
       return !idles && is_candidate(context.device, w->wanted);
     });

@@ -140,6 +140,14 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// context with a lane comes before a context without one. Skips contexts without a lane on the devices in
   /// `refusing`.
   Context* take_idle(const Wanted& wanted, Instant now, const std::vector<std::size_t>& refusing);
+  /// Leases the context of a device that was returned last, whose memory is in the caches of the processor; null if that
+  /// context is leased or has no lane.
+  Context* take_warm(std::size_t device, Instant now) noexcept;
+  /// Returns the handle of a context that has just been leased.
+  Lease handle(Context& context) noexcept {
+    context.lease.pool = shared_from_this();
+    return LeaseState::wrap(context.lease);
+  }
   /// Returns whether a candidate has a lane, leased or not.
   bool any_has_lane(const Wanted& wanted) const;
   bool any_has_lane(std::size_t device) const;
@@ -165,7 +173,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   mutable std::mutex mutex_;
   std::vector<std::vector<std::unique_ptr<Context>>> contexts_;  // per device
-  std::deque<Waiter*> waiters_;                                  // first come, first served
+  std::vector<Context*> warm_;   // per device: returned last; null if none was
+  std::deque<Waiter*> waiters_;  // first come, first served
   std::vector<Unfinished> unfinished_;
   Context* last_leased_ = nullptr;
   std::uint64_t arrivals_ = 0;

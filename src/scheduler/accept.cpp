@@ -31,8 +31,8 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   record->core = shared_from_this();
   record->submitted = clock_->now();
   record->name = job.name();
-  record->tag = options.tag;
-  record->on = options.on;
+  if (!options.tag.empty()) record->tag = options.tag;
+  if (!options.on.empty()) record->on = options.on;
   record->type = options.type.value_or(job.type());
   record->priority = options.priority;
   record->fallback = options.fallback.value_or(options_.fallback);
@@ -198,6 +198,17 @@ std::shared_ptr<Record> Core::take_last_locked(const Record& record) noexcept {
   return nullptr;
 }
 
+/// Returns the numbers of a type of jobs. Throws: std::bad_alloc.
+TypeMetrics& Core::metrics_of_locked(WorkloadType type) {
+  // Types are few, and most jobs name theirs by the same object.
+  for (const auto& [name, metrics] : types_)
+    if (name.data() == type.name.data() && name.size() == type.name.size()) return *metrics;
+  auto row = metrics_.by_type.find(type.name);
+  if (row == metrics_.by_type.end()) row = metrics_.by_type.try_emplace(std::string(type.name)).first;
+  if (types_.size() < most_types) types_.emplace_back(type.name, &row->second);
+  return row->second;
+}
+
 /// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`. Returns the lock of this
 /// scheduler if the record can run at once; otherwise no lock: it waits for predecessors or has settled.
 base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
@@ -225,10 +236,7 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   ++metrics_.submitted;
   ++metrics_.queued;
   try {
-    auto row = metrics_.by_type.find(record->type.name);
-    if (row == metrics_.by_type.end())
-      row = metrics_.by_type.try_emplace(std::string(record->type.name)).first;
-    record->type_metrics = &row->second;
+    record->type_metrics = &metrics_of_locked(record->type);
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }

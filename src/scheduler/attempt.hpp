@@ -35,6 +35,7 @@ struct Attempt {
   device::Lane& lane() const noexcept { return base::state_of(*lease)->lane(); }
 
   std::size_t device;              ///< an index into the pool's devices
+  Steps steps;                     ///< until they are recorded
   Instant until = Instant::max();  ///< when the time limit passes, of the scheduler's clock
   Instant park = Instant::max();   ///< the same instant, of the steady clock
   Instant lap{};                   ///< up to here the job's times are known

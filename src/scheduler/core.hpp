@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -132,6 +133,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Error> make_room(base::Lock& lock, const Record& record) noexcept;
   std::shared_ptr<Record> take_last_locked(const Record& record) noexcept;
   base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
+  TypeMetrics& metrics_of_locked(WorkloadType type);
   static void on_predecessors_complete(void* object) noexcept;
   void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
 
@@ -149,7 +151,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::uint32_t committed_locked() const noexcept;
   void wake_worker(base::Lock lock) noexcept;
   bool call_worker_locked() noexcept;
-  void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker) noexcept;
+  void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
   Heap* next_heap_locked() noexcept;
   std::shared_ptr<Record> pop_locked();
   void work() noexcept;
@@ -180,7 +182,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // run.cpp
   enum class Progress : std::uint8_t { completed, in_flight };
-  Progress run(Record& record, bool detaches) noexcept;
+  Progress run(Record& record, bool detaches, Instant& now) noexcept;
   Result<Progress> place(Record& record, bool detaches);
   void warn_of_fallback(const Record& record, std::size_t device);
   std::optional<Error> target_error(std::string_view on) const;
@@ -192,17 +194,18 @@ class Core : public std::enable_shared_from_this<Core> {
                              const std::shared_ptr<const device::Program>& program, Instant ready_by);
   Result<Step> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
-  Result<Progress> proceed(Record& record, const Steps& steps, bool has_returned, bool detaches);
+  Result<Progress> proceed(Record& record, bool has_returned, bool detaches);
   Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
-  Result<Steps> begin_attempt(Record& record, std::size_t device);
-  Result<void> record_steps(Record& record, const Steps& steps, const StopToken& stop);
+  AttemptPointer make_attempt(const Job& job, std::size_t device);
+  Result<void> begin_attempt(Record& record, std::size_t device);
+  Result<void> record_steps(Record& record, const StopToken& stop);
   Result<Progress> await_device(Record& record, const StopToken& stop, bool is_submitted, bool detaches);
   /// Adds the time since `lap` to one of a job's times.
   void add_lap(Duration& sum, Instant& lap) const noexcept {
     const Instant now = clock_->now();
     sum += now - std::exchange(lap, now);
   }
-  void settle(Record& record, State from, std::optional<Error> error) noexcept;
+  Instant settle(Record& record, State from, std::optional<Error> error) noexcept;
   using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
   static Continuations publish(Record& record) noexcept;
   static void call(const Continuations& continuations, Record& record) noexcept;
@@ -212,8 +215,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::string placement_reason(const Record& record) const;
 
   const base::Origin origin_;
-  const std::unique_ptr<base::BlockPool, base::BlockPool::Leave>
-      records_;  // memory of records that have ended
+  using Blocks = std::unique_ptr<base::BlockPool, base::BlockPool::Leave>;
+  const Blocks records_;   // memory of records that have ended
+  const Blocks attempts_;  // memory of attempts that have ended
   std::shared_ptr<pool::Pool> pool_;
   std::shared_ptr<device::ExecutableProvider> provider_;
   SchedulerOptions options_;
@@ -248,7 +252,9 @@ class Core : public std::enable_shared_from_this<Core> {
   bool has_abandoned_ = false;
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned
   SchedulerMetrics metrics_;
-  std::vector<std::uint64_t> completed_on_;  // completed jobs per device
+  static constexpr std::size_t most_types = 32;
+  std::vector<std::pair<std::string_view, TypeMetrics*>> types_;  // some rows of `metrics_.by_type`
+  std::vector<std::uint64_t> completed_on_;                       // completed jobs per device
   RecentJobs recent_;
   const SpareErrors spare_;
   Record refused_;  // the record of jobs for which memory ran out

@@ -59,10 +59,7 @@ Explanation Core::explain(const Record& record) const {
   if (origin_.is_inherited()) return explanation;
   explanation.tag = record.tag;
   if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
-  {
-    const base::Lock lock(record.mutex);
-    if (!record.is_settled) return explanation;
-  }
+  if (!record.is_settled) return explanation;
   const auto add = [&](const Decision& decision) {
     const AdapterInfo& info = pool_->devices()[decision.device].info();
     explanation.candidates.push_back(

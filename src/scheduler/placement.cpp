@@ -61,18 +61,32 @@ Preferences::Preferences(const std::vector<Preference>& replacing, std::span<con
     std::erase_if(rows, [&](const Preference& old) { return old.type == row.type; });
   rows.insert(rows.end(), replacing.begin(), replacing.end());
   for (Preference& row : rows) {
+    auto of_type =
+        std::find_if(types_.begin(), types_.end(), [&](const Rows& other) { return other.type == row.type; });
+    if (of_type == types_.end()) of_type = types_.insert(of_type, {row.type, {}});
+    // Of two rows for the same size, the later one applies.
+    const auto smaller = std::find_if(of_type->rows.begin(), of_type->rows.end(),
+                                      [&](const Row& other) { return other.at_least <= row.at_least; });
     std::vector<std::size_t> ordered = order(devices, row);
-    rows_.push_back({std::move(row), std::move(ordered)});
+    of_type->rows.insert(smaller, {std::move(row), std::move(ordered)});
   }
   as_found_.type = workload_types::custom;
   as_found_.devices = order(devices, as_found_);
 }
 
+const Preferences::Rows* Preferences::rows_of(WorkloadType type) const noexcept {
+  // Most callers pass a constant of the library, whose name is the same object.
+  for (const Rows& of : types_)
+    if (of.type.name.data() == type.name.data() && of.type.name.size() == type.name.size()) return &of;
+  for (const Rows& of : types_)
+    if (of.type == type) return &of;
+  return nullptr;
+}
+
 const Row& Preferences::row(WorkloadType type, Bytes bytes) const noexcept {
-  const Row* best = nullptr;
-  for (const Row& row : rows_)
-    if (row.type == type && row.at_least <= bytes && (!best || row.at_least >= best->at_least)) best = &row;
-  if (best) return *best;
+  if (const Rows* const of = rows_of(type))
+    for (const Row& row : of->rows)
+      if (row.at_least <= bytes) return row;
   return type == workload_types::custom ? as_found_ : row(workload_types::custom, bytes);
 }
 

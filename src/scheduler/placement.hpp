@@ -36,7 +36,12 @@ class Preferences {
   const Row& row(WorkloadType type, Bytes bytes) const noexcept;
 
  private:
-  std::vector<Row> rows_;
+  struct Rows {  // of one type, those for larger sizes first
+    WorkloadType type;
+    std::vector<Row> rows;
+  };
+  const Rows* rows_of(WorkloadType type) const noexcept;
+  std::vector<Rows> types_;
   Row as_found_;  // if the table has no row for `custom`
 };
 

@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
-constexpr std::size_t most_kept_records = 1024;
+constexpr std::size_t most_kept_records = 1024, most_kept_attempts = 64;
 
 /// Returns the devices of a pool, as placement sees them.
 std::vector<Choice> choices_of(const pool::Pool& pool) {
@@ -31,6 +31,7 @@ std::vector<Choice> choices_of(const pool::Pool& pool) {
 Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
            SchedulerOptions options)
     : records_(new base::BlockPool(most_kept_records)),
+      attempts_(new base::BlockPool(most_kept_attempts)),
       pool_(std::move(pool)),
       provider_(std::move(provider)),
       options_(std::move(options)),
@@ -77,7 +78,8 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
   }
   if (error) {
     lock.unlock();
-    return settle(*record, State::queued, std::move(error));
+    settle(*record, State::queued, std::move(error));
+    return;
   }
   wake_worker(std::move(lock));
 }
@@ -120,6 +122,7 @@ bool Core::has_room_locked(std::size_t queue) const noexcept {
 
 bool Core::has_work_locked() const noexcept {
   if (first_returned_) return true;
+  if (ready_.load(std::memory_order_relaxed) == 0) return false;
   for (std::size_t q = 0; q < queues_.size(); ++q)
     if (has_room_locked(q))
       for (const Heap& heap : queues_[q].ready)
@@ -141,10 +144,11 @@ void Core::wake_worker(base::Lock lock) noexcept {
   }
   if (!workers_.empty() || committed_locked() > 0) return;  // a thread that runs a job takes the next one
   // The system refuses a thread. The calling thread runs all queued jobs, and jobs that become ready meanwhile.
+  Instant now;
   while (!closing_) {
     auto record = pop_locked();
     if (!record) return;
-    run_popped(lock, std::move(record), false);
+    run_popped(lock, std::move(record), false, now);
   }
 }
 
@@ -165,7 +169,9 @@ bool Core::call_worker_locked() noexcept {
 }
 
 /// Runs a job that was taken from a queue, or that has returned, on this thread. `lock` is held before and after.
-void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker) noexcept {
+/// `now`: the time, if the thread knows it; set to the time afterwards, if the thread has read it.
+void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
+                      Instant& now) noexcept {
   const std::size_t queue = record->queue;
   if (record->advance(State::queued, State::running)) {
     ++queues_[queue].committed;
@@ -181,7 +187,7 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
   else
     lock.unlock();
   ++jobs_on_this_thread;
-  const Progress progress = run(*record, is_worker);
+  const Progress progress = run(*record, is_worker, now);
   record.reset();
   --jobs_on_this_thread;
   lock = base::lock_soon(mutex_);
@@ -195,6 +201,7 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
 /// priority is next.
 Core::Heap* Core::next_heap_locked() noexcept {
   Heap* next = nullptr;
+  if (ready_.load(std::memory_order_relaxed) == 0) return next;
   for (std::size_t level = 0; level < levels; ++level) {
     Heap* first = nullptr;
     for (std::size_t q = 0; q < queues_.size(); ++q) {
@@ -263,8 +270,10 @@ void Core::work() noexcept {
   base::Lock lock = base::lock_soon(mutex_);
   const auto is_closed = [&] { return closing_ && in_flight_ == 0 && !first_returned_; };
   const auto has_work = [&] { return is_closed() || waking_ || has_work_locked(); };
+  Instant now;  // when the job before ended, unless the thread has waited since
   for (;;) {
     if (!has_work()) {
+      now = {};
       ++spinning_;
       (void)base::seen_before_parking(lock, [&] { return ready_.load(std::memory_order_relaxed) > 0; });
       --spinning_;
@@ -282,9 +291,9 @@ void Core::work() noexcept {
       first_returned_ = std::exchange(returned->next_returned, nullptr);
       if (!first_returned_) last_returned_ = &first_returned_;
       ready_.fetch_sub(1, std::memory_order_relaxed);
-      run_popped(lock, std::move(returned->self_in_return), true);
+      run_popped(lock, std::move(returned->self_in_return), true, now);
     } else if (auto record = pop_locked()) {
-      run_popped(lock, std::move(record), true);
+      run_popped(lock, std::move(record), true, now);
     }
   }
 }
@@ -369,7 +378,8 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
   record.run_by = &jobs_on_this_thread;
   lock.unlock();
   ++jobs_on_this_thread;
-  run(record, false);
+  Instant now;
+  run(record, false, now);
   --jobs_on_this_thread;
   if (nested) return true;
   lock = base::lock_soon(mutex_);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/block_pool.hpp"
 #include "base/gate.hpp"
 #include "data/array_state.hpp"
 #include "data/completion.hpp"
@@ -29,6 +30,13 @@ class Trial;
 struct Attempt;
 struct Row;
 struct TagState;
+
+/// Destroys an attempt and returns its memory.
+struct ReturnAttempt {
+  base::BlockPool* pool = nullptr;
+  void operator()(Attempt* attempt) const noexcept;
+};
+using AttemptPointer = std::unique_ptr<Attempt, ReturnAttempt>;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -138,7 +146,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Duration transfer_time{};                            ///< the transfers of its operands
   std::size_t next_candidate = 0;                      ///< an index into `Row::devices`
   bool has_failed = false;                             ///< on a device; a further device is a fallback
-  std::unique_ptr<Attempt> attempt;                    ///< on the device that it is being tried on
+  AttemptPointer attempt;                              ///< on the device that it is being tried on
   std::size_t device = 0;                              ///< index of the device that ran it
   std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on
   CacheTier tier = CacheTier::none;
@@ -151,9 +159,10 @@ struct Record : std::enable_shared_from_this<Record> {
   std::vector<std::shared_ptr<const device::Program>> passed_over;
   std::optional<Error> error;
 
-  mutable std::mutex mutex;  ///< guards the members below
+  std::atomic<bool> is_settled{false};
+  std::atomic<bool> is_watched{false};  ///< set by `watch`, and never cleared
+  mutable std::mutex mutex;             ///< guards the members below
   mutable base::Gate gate;
-  std::atomic<bool> is_settled{false};  ///< may be read without the mutex
   std::vector<std::function<void(const Result<Outcome>&)>> continuations;
   std::vector<AnyWait*> any_waits;  ///< calls of `wait_any` that wait for it among others
 
@@ -164,6 +173,13 @@ struct Record : std::enable_shared_from_this<Record> {
 
   Duration queue_time() const noexcept { return started - submitted + lane_time; }
   Duration run_time() const noexcept { return settled_at - started - lane_time - build_time - transfer_time; }
+  /// Has the thread that settles this take the mutex, because a member below or `completion` is about to change or a thread
+  /// is about to wait. Returns false if this has settled, and then no thread takes it. Requires the mutex.
+  bool watch() noexcept {
+    is_watched =
+        true;  // before `is_settled` is read: `Core::publish` writes and reads them in the other order
+    return !is_settled;
+  }
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
   /// Returns the completion of this record, which another one follows; null if this one has settled.
   /// Throws: std::bad_alloc.

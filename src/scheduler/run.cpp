@@ -48,14 +48,22 @@ bool is_refused(const detail::Programs& programs, const device::DeviceBase& devi
 
 }  // namespace
 
+void ReturnAttempt::operator()(Attempt* attempt) const noexcept {
+  std::destroy_at(attempt);
+  pool->give_back(attempt);
+}
+
 Record::Record() = default;
 Record::~Record() = default;
 
 /// Runs a record until it settles or is in flight. In flight it may have settled, and may be gone, when this returns.
-Core::Progress Core::run(Record& record, bool detaches) noexcept {
+/// `now` is as in `run_popped`.
+Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
   std::optional<Error> error;
   try {
-    if (!record.attempt && record.started == Instant()) record.started = clock_->now();
+    if (!record.attempt && record.started == Instant())
+      record.started = now == Instant() ? clock_->now() : std::max(now, record.submitted);
+    now = {};
     if (!record.attempt && record.started >= record.start_by) {
       error = Error(Errc::timed_out,
                     base::text("{} did not start in time: it was queued for {:.3g} ms.", record.subject(),
@@ -73,7 +81,7 @@ Core::Progress Core::run(Record& record, bool detaches) noexcept {
     error = spare_.internal;
   }
   record.attempt.reset();
-  settle(record, State::running, std::move(error));
+  now = settle(record, State::running, std::move(error));
   return Progress::completed;
 }
 
@@ -279,8 +287,19 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
   }
 }
 
+/// Creates an attempt in memory of attempts that have ended.
+/// Throws: std::bad_alloc.
+AttemptPointer Core::make_attempt(const Job& job, std::size_t index) {
+  const auto give_back = [pool = attempts_.get()](void* memory) { pool->give_back(memory); };
+  std::unique_ptr<void, decltype(give_back)> memory(attempts_->take(sizeof(Attempt)), give_back);
+  auto* const attempt =
+      std::construct_at(static_cast<Attempt*>(memory.get()), job, pool_->devices()[index], index);
+  (void)memory.release();
+  return {attempt, {attempts_.get()}};
+}
+
 /// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds.
-Result<Steps> Core::begin_attempt(Record& record, std::size_t index) {
+Result<void> Core::begin_attempt(Record& record, std::size_t index) {
   const Device& device = pool_->devices()[index];
   const Job& job = *record.job;
   record.tried_on.store(index, std::memory_order_relaxed);
@@ -294,20 +313,20 @@ Result<Steps> Core::begin_attempt(Record& record, std::size_t index) {
   Instant lap = record.has_failed ? clock_->now() : record.started;
   record.lane_time = lap - record.started;  // devices that failed before this one
   record.build_time = record.transfer_time = Duration::zero();
-  Steps steps;
   record.tier = CacheTier::none;
   record.passed_over.clear();
   record.variants.clear();
+  AttemptPointer attempt;
+  if (!job.is_build()) attempt = make_attempt(job, index);
   for (std::size_t c = 0; c < job.size(); ++c) {
     auto step =
         job.is_build() ? build(record, index, job[c], ready_by) : prepare(record, index, job[c], ready_by);
     if (!step) return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
-    steps.push_back(std::move(*step));
+    if (attempt) attempt->steps.push_back(*std::move(step));
   }
   if (record.tier != CacheTier::memory) add_lap(record.build_time, lap);  // a hit is not worth a reading
-  if (job.is_build()) return steps;
+  if (!attempt) return {};
 
-  auto attempt = std::make_unique<Attempt>(job, device, index);
   attempt->until = until;
   attempt->park = base::parked_until(*clock_, until);
   if (auto ok = attempt->binding.fetch(attempt->park); !ok) return std::move(ok).error();
@@ -324,12 +343,13 @@ Result<Steps> Core::begin_attempt(Record& record, std::size_t index) {
   record.lane_time += waited;
   attempt->lap = lap + waited;
   record.attempt = std::move(attempt);
-  return steps;
+  return {};
 }
 
 /// Binds the operands and records the steps; submits timed steps by themselves.
-Result<void> Core::record_steps(Record& record, const Steps& steps, const StopToken& stop) {
+Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   Attempt& attempt = *record.attempt;
+  const Steps& steps = attempt.steps;
   const Job& job = *record.job;
   Binding& binding = attempt.binding;
   pool::Context& context = attempt.context();
@@ -389,11 +409,11 @@ Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop,
 
 /// Submits the steps of a record, or continues its attempt that `has_returned` from its device, until it completes or is in
 /// flight.
-Result<Core::Progress> Core::proceed(Record& record, const Steps& steps, bool has_returned, bool detaches) {
+Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool detaches) {
   const StopToken stop(&record.stop, record.attempt->until, clock_);
   try {
     if (!has_returned) {
-      if (auto ok = record_steps(record, steps, stop); !ok) return std::move(ok).error();
+      if (auto ok = record_steps(record, stop); !ok) return std::move(ok).error();
     } else if (record.state == State::abandoned) {
       record.attempt->lane().discard();  // the caller may have freed its memory since
     }
@@ -411,15 +431,11 @@ Result<Core::Progress> Core::proceed(Record& record, const Steps& steps, bool ha
 Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool detaches) {
   const Device& device = pool_->devices()[index];
   const bool has_returned = record.attempt != nullptr;
-  Steps steps;
   if (!has_returned) {
-    auto begun = begin_attempt(record, index);
-    if (!begun) return std::move(begun).error();
+    if (auto begun = begin_attempt(record, index); !begun) return std::move(begun).error();
     if (!record.attempt) return Progress::completed;
-    steps = *std::move(begun);
   }
-  auto result =
-      proceed(record, steps, has_returned, detaches && !device.info().features.has(Feature::host_memory));
+  auto result = proceed(record, has_returned, detaches && !device.info().features.has(Feature::host_memory));
   if (result && *result == Progress::in_flight) return result;
   Attempt& attempt = *record.attempt;
   record.bytes_transferred = attempt.binding.transferred();
@@ -438,10 +454,10 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   return error;
 }
 
-/// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job was
-/// submitted.
-void Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
-  if (!record.advance(from, State::settled)) return;
+/// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job was submitted. Returns
+/// the time, or no time if a function of the application has run since it was read.
+Instant Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
+  if (!record.advance(from, State::settled)) return {};
   const auto keep = record.shared_from_this();
   record.settled_at = error || record.ended == Instant() ? clock_->now() : record.ended;
   record.error = std::move(error);
@@ -488,13 +504,15 @@ void Core::settle(Record& record, State from, std::optional<Error> error) noexce
   // Followers of a job whose predecessors are not complete must still follow those: `on_predecessors_complete`.
   if (record.completion && from != State::waiting) complete_arrays(record, record.error);
   call(continuations, record);
+  return continuations.empty() ? record.settled_at : Instant();
 }
 
 /// Makes the result visible and returns the continuations to call. From now on `Ticket::then` calls at once.
 Core::Continuations Core::publish(Record& record) noexcept {
   Continuations continuations;
-  const base::Lock lock(record.mutex);
   record.is_settled = true;
+  if (!record.is_watched) return continuations;
+  const base::Lock lock(record.mutex);
   continuations.swap(record.continuations);
   for (AnyWait* const any : record.any_waits) any->notify();
   record.gate.wake_all();

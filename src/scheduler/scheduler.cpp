@@ -29,7 +29,7 @@ std::string Record::subject() const {
 
 std::shared_ptr<data::Completion> Record::followed() {
   const base::Lock lock(mutex);
-  if (is_settled) return nullptr;
+  if (!watch()) return nullptr;
   if (!completion) completion = std::make_shared<data::Completion>();
   return completion;
 }
@@ -155,7 +155,6 @@ Result<Outcome> Ticket::wait(Deadline deadline) { return record_->core->wait(*re
 
 bool Ticket::ready() const noexcept {
   if (record_->core->origin().is_inherited()) return true;  // `wait` returns at once
-  const base::Lock lock(record_->mutex);
   return record_->is_settled;
 }
 
@@ -175,7 +174,7 @@ void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
   if (const Error* inherited = record_->core->origin().error()) return call(then, *inherited);
   {
     const base::Lock lock(record_->mutex);
-    if (!record_->is_settled) return record_->continuations.push_back(std::move(then));
+    if (record_->watch()) return record_->continuations.push_back(std::move(then));
   }
   call(then, record_->result());
 }

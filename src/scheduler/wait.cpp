@@ -27,7 +27,7 @@ class AnyOf {
   void watch() {
     for (const auto& record : records_) {
       const base::Lock lock(record->mutex);
-      if (record->is_settled) return any_.notify();
+      if (!record->watch()) return any_.notify();
       record->any_waits.push_back(&any_);
     }
   }
@@ -92,6 +92,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (until > Clock::steady().now()) (void)base::seen_before_parking(is_settled);
   const YieldedSlot slot(*this);
   base::Lock lock(record.mutex);
+  record.watch();
   if (!record.gate.wait(lock, std::min(until, start_by), is_settled)) {
     lock.unlock();
     if (start_by <= until) {
@@ -155,6 +156,7 @@ void Core::release(const std::shared_ptr<Record>& record) noexcept {
   if (origin_.is_inherited()) return;
   cancel(*record);
   base::Lock lock(record->mutex);
+  record->watch();
   record->gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
 }
 

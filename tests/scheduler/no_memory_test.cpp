@@ -107,10 +107,10 @@ TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][n
 }
 
 TEST_CASE("a job that its caller runs settles whichever allocation fails", "[scheduler][no_tsan]") {
-  Runtime runtime = runtime_of(2);
   const auto scale = test::host_scale();
   std::vector<float> x(100, 1.0f);
   at_every_allocation([&](long n, bool for_good) {
+    Runtime runtime = runtime_of(2);  // the first job of a runtime allocates; later ones use its memory again
     Job job = scale(x, 1.0f);
     fail_after(n, for_good);
     const auto result = runtime.run(std::move(job));
