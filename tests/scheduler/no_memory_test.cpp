@@ -1,9 +1,12 @@
-// Jobs in a process that runs out of memory at every point of their life.
+// Jobs in a process that counts its allocations, and that runs out of memory at every point of their life.
 #include <wye/wye.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "latch.hpp"
@@ -204,4 +207,85 @@ TEST_CASE("closing with a deadline allocates nothing that it cannot do without",
   // In a process of its own: threads and devices that are abandoned stay until it ends.
   CHECK(test::in_own_process("closing with a deadline abandons a job whichever allocation fails") ==
         test::success);
+}
+
+namespace {
+
+/// Returns the allocations of all threads for each of a number of equal jobs. Rounds before have filled the pools.
+template <class F>
+double allocations_per_job(int jobs, F round) {
+  for (int warm = 0; warm < 4; ++warm) round(jobs);
+  const long before = test::all_allocations;
+  round(jobs);
+  return static_cast<double>(test::all_allocations - before) / jobs;
+}
+
+/// What a job allocates in the steady state.
+struct Allocations {
+  double run = 0, submit_and_wait = 0, many_in_flight = 0, of_threads = 0, on_array = 0, after = 0;
+};
+// The numbers may only fall. Growing a queue further than in the rounds before is allowed one allocation in 50 jobs.
+constexpr double growth = 0.02;
+constexpr Allocations most_allocations{
+    .run = 1, .submit_and_wait = 1, .many_in_flight = 1, .of_threads = 1, .on_array = 6, .after = 5};
+
+}  // namespace
+
+TEST_CASE("jobs allocate no more in the steady state than is stated", "[scheduler][no_sanitizer]") {
+  const std::string backend = GENERATE("null", "cpu");
+  CAPTURE(backend);
+  Runtime runtime = Runtime::open({.pool = {.backends = {backend}}}).value();
+  const auto scale = test::host_scale();
+  std::vector<float> x(64, 1.0f);
+  const Array<float> array = runtime.array(x);
+  std::vector<Ticket> tickets;
+  tickets.reserve(1000);
+  std::atomic<bool> all_completed{true};
+  const auto wait_for_all = [&] {
+    for (Ticket& ticket : tickets) all_completed = ticket.wait() && all_completed;
+    tickets.clear();
+  };
+  const JobOptions options{.priority = Priority::high, .tag = "frame"};
+
+  CHECK(allocations_per_job(1000, [&](int jobs) {
+          for (int i = 0; i < jobs; ++i)
+            all_completed = runtime.run(scale(x, 1.0f), options) && all_completed;
+        }) <= most_allocations.run + growth);
+  CHECK(allocations_per_job(1000, [&](int jobs) {
+          for (int i = 0; i < jobs; ++i)
+            all_completed = runtime.submit(scale(x, 1.0f), options).wait() && all_completed;
+        }) <= most_allocations.submit_and_wait + growth);
+  CHECK(allocations_per_job(1000, [&](int jobs) {
+          for (int i = 0; i < jobs; ++i) tickets.push_back(runtime.submit(scale(x, 1.0f), options));
+          wait_for_all();
+        }) <= most_allocations.many_in_flight + growth);
+  CHECK(allocations_per_job(1000, [&](int jobs) {
+          for (int i = 0; i < jobs; ++i) all_completed = runtime.run(scale(array, 1.0f)) && all_completed;
+        }) <= most_allocations.on_array + growth);
+  CHECK(allocations_per_job(1000, [&](int jobs) {
+          tickets.push_back(runtime.submit(scale(x, 1.0f)));
+          for (int i = 1; i < jobs; ++i)
+            tickets.push_back(runtime.submit(scale(x, 1.0f), {.after = {tickets.back()}}));
+          wait_for_all();
+        }) <= most_allocations.after + growth);
+
+  // Threads that exist already: what a thread needs once is not counted.
+  std::atomic<int> round{0}, finished{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      std::vector<float> y(64, 1.0f);
+      for (int seen = 0; seen < 5; ++seen) {
+        while (round <= seen) std::this_thread::yield();
+        for (int i = 0; i < 500; ++i)
+          if (!runtime.submit(scale(y, 1.0f), options).wait()) all_completed = false;
+        ++finished;
+      }
+    });
+  CHECK(allocations_per_job(2000, [&](int) {
+          const int until = 4 * ++round;
+          while (finished < until) std::this_thread::yield();
+        }) <= most_allocations.of_threads + growth);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(all_completed);
 }

@@ -9,6 +9,8 @@ namespace wye::test {
 
 /// Allocations of this thread.
 inline thread_local long allocations = 0;
+/// Allocations of all threads.
+inline std::atomic<long> all_allocations{0};
 
 /// Which allocations fail after `fail_allocations`.
 enum class Failing {
@@ -25,6 +27,7 @@ inline thread_local bool is_chosen = false;
 
 inline bool fails_now() noexcept {
   ++allocations;
+  all_allocations.fetch_add(1, std::memory_order_relaxed);
   if (allocations_left.load(std::memory_order_relaxed) < 0) return false;
   if (failing == Failing::all_of_thread && !is_chosen) return false;
   const long left = allocations_left.fetch_sub(1);
