@@ -2,6 +2,7 @@
 /// The completion of one user of an array: a job, or an access of the host. It lets users of an array follow
 /// each other.
 #include <wye/base/clock.hpp>
+#include <wye/device/detail/inline_list.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "base/gate.hpp"
 
@@ -82,9 +82,7 @@ class Predecessors {
 
   bool empty() const noexcept { return all_.empty(); }
   /// Reserves memory for `n` more.
-  void reserve(std::size_t n) {
-    if (all_.capacity() - all_.size() < n) all_.reserve(std::max(all_.size() + n, all_.capacity() * 2));
-  }
+  void reserve(std::size_t n) { all_.reserve(all_.size() + n); }
   /// Adds a completion. The caller has reserved memory for it.
   void add(std::shared_ptr<Completion> one) noexcept { all_.push_back({std::move(one), {}}); }
   /// Waits until all are complete, at most until `until`. Returns whether all are.
@@ -115,7 +113,7 @@ class Predecessors {
     if (self.left_.fetch_sub(1) == 1) self.call_(self.object_);
   }
 
-  std::vector<Entry> all_;
+  wye::detail::InlineList<Entry, 1> all_;
   std::atomic<std::size_t> left_{0};
   void (*call_)(void* object) noexcept = nullptr;
   void* object_ = nullptr;

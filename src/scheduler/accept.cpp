@@ -50,7 +50,7 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
       record->uses_arrays |= operand.kind == Operand::Kind::array;
     }
   }
-  if (record->uses_arrays) record->completion = std::make_shared<data::Completion>();
+  if (record->uses_arrays) record->completion = make_completion();
   record->job = std::move(job);
   return record;
 }
@@ -66,7 +66,7 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
     data::Interval elements;
     Access access = Access::none;
   };
-  std::vector<Use> uses;
+  detail::InlineList<Use, 4> uses;
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
@@ -81,7 +81,7 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
         return data::ArrayState::read_only_error().with_context(
             base::text("as argument {} of '{}'", i + 1, job[c].name()));
       const data::Interval elements{operand.offset, operand.offset + operand.count};
-      const auto use = std::find_if(uses.begin(), uses.end(), [&](const Use& other) {
+      Use* const use = std::find_if(uses.begin(), uses.end(), [&](const Use& other) {
         return other.array == array && other.elements == elements;
       });
       if (use == uses.end())
@@ -94,9 +94,10 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
   for (const Use& use : uses) {
     use.array->follow(use.access, use.elements, record.completion, record.predecessors);
     if (!writes(use.access)) continue;
-    auto output = std::find_if(record.outputs.begin(), record.outputs.end(),
-                               [&](const Record::Output& other) { return other.array == use.array; });
-    if (output == record.outputs.end()) output = record.outputs.insert(output, {use.array});
+    Record::Output* output =
+        std::find_if(record.outputs.begin(), record.outputs.end(),
+                     [&](const Record::Output& other) { return other.array == use.array; });
+    if (output == record.outputs.end()) output = &record.outputs.emplace_back(Record::Output{use.array});
     output->elements.add(use.elements);
   }
   return {};
@@ -126,7 +127,7 @@ Result<void> Core::follow_jobs(Record& record) const try {
 /// Returns the failure of a job that a record follows, if the record fails with it. All of them have settled. In a chain the
 /// error names the job that failed, not each of its followers.
 std::optional<Error> Core::failure_before(Record& record) const noexcept {
-  const std::vector<std::shared_ptr<Record>> all = std::move(record.after);
+  const Record::After all = std::move(record.after);
   if (record.after_failure == AfterFailure::run) return std::nullopt;
   const auto failed = std::find_if(all.begin(), all.end(), [](const auto& before) { return before->error; });
   if (failed == all.end()) return std::nullopt;

@@ -126,7 +126,7 @@ void Binding::find_regions() {
     else
       regions_[++kept] = regions_[i];
   }
-  if (!regions_.empty()) regions_.resize(kept + 1);
+  if (!regions_.empty()) regions_.truncate(kept + 1);
 
   // A region is not uploaded if its first user overwrites all of it.
   for (Region& region : regions_) {
@@ -147,8 +147,8 @@ void Binding::find_arrays() {
   each_operand(job_, [&](const Operand& operand) {
     if (operand.kind != Operand::Kind::array) return;
     auto* array = static_cast<data::ArrayState*>(operand.object.get());
-    auto use = std::find_if(arrays_.begin(), arrays_.end(), [&](const Use& u) { return u.array == array; });
-    if (use == arrays_.end()) use = arrays_.insert(use, {array});
+    Use* use = std::find_if(arrays_.begin(), arrays_.end(), [&](const Use& u) { return u.array == array; });
+    if (use == arrays_.end()) use = &arrays_.emplace_back(Use{array});
     const data::IntervalSet elements(data::Interval{operand.offset, operand.offset + operand.count});
     // Contents that an operand before this one has overwritten are not needed.
     if (operand.access != Access::write) {

@@ -2,6 +2,7 @@
 /// Transfers the operands of a job to one device, and its results back.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
+#include <wye/device/detail/inline_list.hpp>
 #include <wye/scheduler/job.hpp>
 
 #include <cstdint>
@@ -78,9 +79,9 @@ class Binding {
   const Device& device_;
   std::shared_ptr<device::MemoryAccount> account_;
   bool in_place_;
-  std::vector<Arguments> bound_;  // empty if the arguments of the job are used as they are
-  std::vector<Region> regions_;
-  std::vector<Use> arrays_;
+  detail::InlineList<Arguments, 1> bound_;  // empty if the arguments of the job are used as they are
+  detail::InlineList<Region, 4> regions_;
+  detail::InlineList<Use, 2> arrays_;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<device::BufferBase>>> scratch_;
   Bytes transferred_;
 };

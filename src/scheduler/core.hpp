@@ -79,6 +79,11 @@ class Core : public std::enable_shared_from_this<Core> {
   void release(const std::shared_ptr<Record>& record) noexcept;
   Explanation explain(const Record& record) const;
 
+  /// Returns a completion for a record. Throws: std::bad_alloc.
+  std::shared_ptr<data::Completion> make_completion() const {
+    return std::allocate_shared<data::Completion>(base::BlockAllocator<data::Completion>(*completions_));
+  }
+
   /// Returns the process that opened it. A child of `fork` takes no lock of it and runs nothing.
   const base::Origin& origin() const noexcept { return origin_; }
   const pool::Pool& pool() const noexcept { return *pool_; }
@@ -216,8 +221,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   const base::Origin origin_;
   using Blocks = std::unique_ptr<base::BlockPool, base::BlockPool::Leave>;
-  const Blocks records_;   // memory of records that have ended
-  const Blocks attempts_;  // memory of attempts that have ended
+  const Blocks records_;  // memory of records that have ended; likewise:
+  const Blocks attempts_;
+  const Blocks completions_;
   std::shared_ptr<pool::Pool> pool_;
   std::shared_ptr<device::ExecutableProvider> provider_;
   SchedulerOptions options_;

@@ -32,6 +32,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
            SchedulerOptions options)
     : records_(new base::BlockPool(most_kept_records)),
       attempts_(new base::BlockPool(most_kept_attempts)),
+      completions_(new base::BlockPool(most_kept_records)),
       pool_(std::move(pool)),
       provider_(std::move(provider)),
       options_(std::move(options)),

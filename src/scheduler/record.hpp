@@ -114,8 +114,9 @@ struct Record : std::enable_shared_from_this<Record> {
     std::shared_ptr<data::ArrayState> array;
     data::IntervalSet elements = {};
   };
-  std::vector<Output> outputs;
-  std::vector<std::shared_ptr<Record>> after;  ///< `JobOptions::after`, until they have settled
+  detail::InlineList<Output, 1> outputs;
+  using After = detail::InlineList<std::shared_ptr<Record>, 1>;
+  After after;  ///< `JobOptions::after`, until they have settled
   AfterFailure after_failure = AfterFailure::fail;
   bool failed_as_follower = false;  ///< `error` is that of a job in `after`
   data::Predecessors predecessors;

@@ -30,7 +30,7 @@ std::string Record::subject() const {
 std::shared_ptr<data::Completion> Record::followed() {
   const base::Lock lock(mutex);
   if (!watch()) return nullptr;
-  if (!completion) completion = std::make_shared<data::Completion>();
+  if (!completion) completion = core->make_completion();
   return completion;
 }
 

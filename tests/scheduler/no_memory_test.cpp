@@ -85,11 +85,11 @@ TEST_CASE("jobs on slices leave each element old, new or failed, whichever alloc
 }
 
 TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][no_tsan]") {
-  Runtime runtime = runtime_of(2);
   const auto scale = test::host_scale();
   std::vector<float> x(100, 1.0f);
   std::vector<float> y(100, 1.0f);
   at_every_allocation([&](long n, bool for_good) {
+    Runtime runtime = runtime_of(2);  // the first job of a runtime allocates; later ones use its memory again
     Job job = scale(x, 1.0f);
     fail_after(n, for_good);
     auto ticket = runtime.submit(std::move(job));
@@ -103,17 +103,17 @@ TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][n
     const auto healthy = runtime.run(scale(y, 1.0f));
     INFO((healthy ? std::string() : healthy.error().describe()));
     CHECK(healthy);
+    CHECK(runtime.metrics().jobs.queued == 0);
+    CHECK(runtime.metrics().jobs.running == 0);
     return failed;
   });
-  CHECK(runtime.metrics().jobs.queued == 0);
-  CHECK(runtime.metrics().jobs.running == 0);
 }
 
 TEST_CASE("a job that its caller runs settles whichever allocation fails", "[scheduler][no_tsan]") {
   const auto scale = test::host_scale();
   std::vector<float> x(100, 1.0f);
   at_every_allocation([&](long n, bool for_good) {
-    Runtime runtime = runtime_of(2);  // the first job of a runtime allocates; later ones use its memory again
+    Runtime runtime = runtime_of(2);  // likewise
     Job job = scale(x, 1.0f);
     fail_after(n, for_good);
     const auto result = runtime.run(std::move(job));
@@ -227,7 +227,7 @@ struct Allocations {
 // The numbers may only fall. Growing a queue further than in the rounds before is allowed one allocation in 50 jobs.
 constexpr double growth = 0.02;
 constexpr Allocations most_allocations{
-    .run = 1, .submit_and_wait = 1, .many_in_flight = 1, .of_threads = 1, .on_array = 6, .after = 5};
+    .run = 0, .submit_and_wait = 0, .many_in_flight = 0, .of_threads = 0, .on_array = 0, .after = 1};
 
 }  // namespace
 

@@ -48,9 +48,9 @@ class InlineList {
     return added;
   }
   void push_back(T element) { emplace_back(std::move(element)); }
-  /// Allocates memory for `n` elements in all: adding up to these does not throw.
+  /// Allocates memory for `n` elements in all: adding up to these does not throw. Grows geometrically.
   void reserve(std::size_t n) {
-    if (n > N) more_.reserve(std::max(n, 2 * N));
+    if (n > N && n > more_.capacity()) more_.reserve(std::max({n, 2 * N, 2 * more_.capacity()}));
   }
   /// Removes all elements after the first `n`. Keeps the memory.
   void truncate(std::size_t n) noexcept {
