@@ -96,6 +96,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
   void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) {
+    if (count <= grain) return chunk(0, count);  // no thread could help
     const std::uint64_t done = do_first(count, grain, chunk, pace);
     if (done == count) return;
     Grid grid(Range{done, count}, grain, size_, chunk);
