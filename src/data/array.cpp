@@ -242,15 +242,29 @@ Result<void> ArrayState::fetch(const std::shared_ptr<device::BufferBase>& from, 
   return lane.wait(until);
 }
 
-Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, const IntervalSet& elements) {
-  {
-    const base::Lock lock(mutex_);
-    if (auto found = replicas_.find(device.ref()); found != replicas_.end() && found->second.buffer)
-      return Placed{found->second.buffer, elements.without(found->second.valid),
-                    fills_of(found->second, elements)};
+void ArrayState::drop_reached(Replica& replica, std::vector<Fill>& ended) {
+  for (std::size_t i = replica.fills.size(); i-- > 0;) {
+    if (replica.fills[i].point.timeline->reached() < replica.fills[i].point.value) continue;
+    ended.push_back(std::move(replica.fills[i]));
+    replica.fills.erase(replica.fills.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  auto buffer = device.allocate(
-      {.bytes = bytes(), .use = device::MemoryUse::device, .account = pool_->account_on(device)});
+}
+
+Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, const IntervalSet& elements,
+                                                 Room room) {
+  {
+    std::vector<Fill> ended;
+    const base::Lock lock(mutex_);
+    if (auto found = replicas_.find(device.ref()); found != replicas_.end() && found->second.buffer) {
+      Replica& replica = found->second;
+      replica.last_use = device.next_use();
+      drop_reached(replica, ended);
+      return Placed{replica.buffer, elements.without(replica.valid), fills_of(replica, elements)};
+    }
+  }
+  const device::BufferRequest request{
+      .bytes = bytes(), .use = device::MemoryUse::device, .account = pool_->account_on(device)};
+  auto buffer = room == Room::make ? device.allocate(request) : device.create_buffer(request);
   if (!buffer) return std::move(buffer).error();
   bool is_new = false;
   Placed placed;
@@ -259,6 +273,7 @@ Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, con
     const auto [place, added] = replicas_.try_emplace(device.ref());
     Replica& replica = place->second;
     if (!replica.buffer) replica.buffer = *std::move(buffer);
+    replica.last_use = device.next_use();
     is_new = added;
     reserve(users_);
     placed = {replica.buffer, elements.without(replica.valid), fills_of(replica, elements)};
@@ -267,22 +282,36 @@ Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, con
   return placed;
 }
 
-bool ArrayState::is_in_use() const noexcept {
-  return fetching_ || abandoned_ || std::any_of(users_.begin(), users_.end(), [](const User& user) {
-           return !user.completion->is_complete();
-         });
+void ArrayState::begin_write() noexcept {
+  const base::Lock lock(mutex_);
+  ++writing_;
+}
+
+void ArrayState::end_write() noexcept {
+  const base::Lock lock(mutex_);
+  --writing_;
+}
+
+std::uint64_t ArrayState::last_use(const device::DeviceBase& device) const noexcept {
+  const base::Lock lock(mutex_);
+  const auto found = replicas_.find(device.ref());
+  return found == replicas_.end() ? 0 : found->second.last_use;
 }
 
 Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
   std::shared_ptr<device::BufferBase> freed;  // destroyed after the lock, because a driver frees it
+  std::vector<Fill> ended;
   const base::Lock lock(mutex_);
   const auto found = replicas_.find(device.ref());
-  if (found == replicas_.end() || is_in_use()) return {};
+  if (found == replicas_.end() || fetching_ || writing_ > 0 || abandoned_) return {};
   Replica& replica = found->second;
-  // A buffer with other holders, such as a recording in flight, would not be freed now.
+  drop_reached(replica, ended);
+  if (replica.filling || !replica.fills.empty()) return {};
+  // A buffer with other holders, such as a job or a recording in flight, would not be freed now.
   if (replica.buffer.use_count() != 1 || !only_on(device.ref(), replica.valid).empty()) return {};
   replica.valid.clear();
   freed = std::move(replica.buffer);
+  pool_->count_eviction();
   return bytes();
 }
 
@@ -317,6 +346,7 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::transfer_to(device::Devi
       Result<void> done;
       if (auto lease = pool_->lease_for(device, until)) {
         device::Lane& lane = base::state_of(*lease)->lane();
+        for (const device::TimelinePoint& fill : placed->fills) lane.wait_for(fill);
         for (const Interval& one : *mine)
           if (source)
             lane.copy({source, offset_of(one), bytes_of(one)},
@@ -378,7 +408,8 @@ void ArrayState::settle_fill(const device::DeviceBase& device, const IntervalSet
   const auto found = std::find_if(replica.fills.begin(), replica.fills.end(), [&](const Fill& fill) {
     return fill.point.timeline == filled.timeline && fill.point.value == filled.value;
   });
-  if (found != replica.fills.end()) {
+  // A copy that is still in flight, of a job that ran out of time, delays later users.
+  if (found != replica.fills.end() && filled.timeline->reached() >= filled.value) {
     ended = std::move(*found);
     replica.fills.erase(found);
   }

@@ -94,10 +94,19 @@ class ArrayState final : public device::Retained,
     std::shared_ptr<device::BufferBase> buffer;  ///< the replica of the whole array
     IntervalSet missing = {};                    ///< the elements that are not valid there
     std::vector<device::TimelinePoint> fills =
-        {};  ///< reached by copies of the others that are in flight to it
+        {};  ///< reached by the copies in flight to `elements`; their users wait for them, also those that overwrite
+  };
+  /// Selects where the memory of a new replica comes from.
+  enum class Room : std::uint8_t {
+    make,  ///< have the device reclaim idle memory
+    free,  ///< fail if no memory is free
   };
   /// Returns where `elements` are on `device`; creates its replica if there is none.
-  Result<Placed> on_device(device::DeviceBase& device, const IntervalSet& elements);
+  Result<Placed> on_device(device::DeviceBase& device, const IntervalSet& elements, Room room = Room::make);
+  /// While a job writes the contents of one copy, the contents of the others are the last valid ones if it fails: none is
+  /// reclaimed until as many `end_write`.
+  void begin_write() noexcept;
+  void end_write() noexcept;
   /// Returns a replica on another device that `device` can access and that has all of `elements`; null if there is none.
   std::shared_ptr<device::BufferBase> source_for(device::DeviceBase& device,
                                                  const IntervalSet& elements) const;
@@ -130,9 +139,10 @@ class ArrayState final : public device::Retained,
   void invalidate_on(const device::DeviceBase* device, const IntervalSet& elements) noexcept;
   /// Returns whether each of `elements` is valid in a copy other than that on `device`; other than the host's if it is null.
   bool valid_elsewhere(const device::DeviceBase* device, const IntervalSet& elements) const;
-  /// Frees the replica on `device` if no user has the array or waits for it, and all that is valid there is valid
-  /// elsewhere.
+  /// Frees the replica on `device` if nothing uses its buffer, no job writes the array, and all that is valid there is valid
+  /// elsewhere. Users that wait get it back when they use the array on `device`.
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
+  std::uint64_t last_use(const device::DeviceBase& device) const noexcept override;
 
  private:
   ArrayState() = default;
@@ -152,8 +162,9 @@ class ArrayState final : public device::Retained,
   struct Replica {
     std::shared_ptr<device::BufferBase> buffer;  // null once it is reclaimed
     IntervalSet valid;
-    std::vector<Fill> fills;  // of valid elements
-    bool filling = false;     // a user is about to submit copies to it
+    std::vector<Fill> fills;     // copies that may be in flight, also of elements that are not valid any more
+    bool filling = false;        // a user is about to submit copies to it
+    std::uint64_t last_use = 0;  // of the device
   };
   Result<void> fetch(const std::shared_ptr<device::BufferBase>& from, const IntervalSet& elements,
                      const std::vector<device::TimelinePoint>& fills, Instant until);
@@ -161,7 +172,8 @@ class ArrayState final : public device::Retained,
   static std::vector<device::TimelinePoint> fills_of(const Replica& replica, const IntervalSet& elements);
   const Error* failure_of(const IntervalSet& elements) const noexcept;
   void clear_failures(const IntervalSet& elements) noexcept;
-  bool is_in_use() const noexcept;
+  /// Moves the fills that have completed to `ended`, which the caller destroys without the mutex: a driver frees them.
+  static void drop_reached(Replica& replica, std::vector<Fill>& ended);
   /// Returns those of `elements` that are valid in no copy but that on `device`, or the host's if it is unset.
   IntervalSet only_on(std::optional<device::DeviceRef> device, const IntervalSet& elements) const;
   /// Reserves memory for all changes that users with the array may still make: nothing throws then.
@@ -179,6 +191,7 @@ class ArrayState final : public device::Retained,
   mutable std::mutex mutex_;
   base::Gate copied_;  // a copy to the host or to a device has ended
   bool fetching_ = false;
+  std::uint32_t writing_ = 0;  // jobs
   IntervalSet host_valid_;
   std::map<device::DeviceRef, Replica> replicas_;
   wye::detail::InlineList<Failure, 1> failures_;

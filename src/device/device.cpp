@@ -51,10 +51,16 @@ Result<std::shared_ptr<BufferBase>> DeviceBase::allocate_or_reclaim(const Buffer
     const std::lock_guard lock(reclaim_mutex_);
     reclaimables = reclaimables_;
   }
+  std::vector<std::pair<std::uint64_t, std::size_t>> in_order;  // of their last uses
+  for (std::size_t i = 0; i < reclaimables.size(); ++i)
+    if (const auto reclaimable = reclaimables[i].lock())
+      in_order.emplace_back(reclaimable->last_use(*this), i);
+  std::sort(in_order.begin(), in_order.end());
   Bytes freed;
-  for (const auto& one : reclaimables) {
+  for (const auto& [use, i] : in_order) {
     if (freed >= request.bytes) break;
-    if (const auto reclaimable = one.lock()) freed += reclaimable->reclaim(*this, request.bytes - freed);
+    if (const auto reclaimable = reclaimables[i].lock())
+      freed += reclaimable->reclaim(*this, request.bytes - freed);
   }
   return freed == Bytes{} ? std::move(buffer) : create_buffer(request);
 }

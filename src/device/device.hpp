@@ -79,8 +79,9 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Errors: corrupt (another driver wrote it; nothing was loaded), device_lost.
   virtual Result<void> preload(std::span<const std::byte> code);
 
-  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the reclaimables in the order in
-  /// which they were added to free idle memory, and tries once more.
+  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the reclaimables, the
+  /// least recently used first and those of the same use in the order in which they were added, to free idle memory, and
+  /// tries once more.
   /// Errors: those of `create_buffer`; out_of_memory if the host has no memory to describe a buffer or an error.
   Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
   /// Charges the account of `request`. Backends call it before they allocate.
@@ -88,6 +89,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   Result<MemoryCharge> charge(const BufferRequest& request) const {
     return MemoryCharge::make(request.account ? request.account : silicon_->account(), request.bytes);
   }
+  /// Returns a number for a use of memory of this device, larger than those of earlier uses.
+  std::uint64_t next_use() noexcept { return uses_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// Adds an owner of idle memory of this device for `allocate`.
   void add_reclaimable(std::weak_ptr<Reclaimable> reclaimable);
 
@@ -120,6 +123,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   const base::Origin origin_{};
   const std::shared_ptr<Silicon> silicon_;
   const std::uint64_t generation_;
+  std::atomic<std::uint64_t> uses_{0};
   std::atomic<bool> shares_{false};
   std::mutex shared_mutex_;
   std::vector<std::weak_ptr<Timeline>> shared_;

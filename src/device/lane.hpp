@@ -61,6 +61,8 @@ class Lane {
   /// `wait` followed. Work in flight continues. Buffers of completed submissions are released.
   void discard() noexcept;
 
+  /// Returns whether submissions keep buffers, also those that have completed since the last `wait` or `discard`.
+  bool keeps_buffers() const noexcept { return collected_ < in_flight_.size(); }
   const std::optional<Error>& failure() const noexcept { return failure_; }
   const std::shared_ptr<DeviceBase>& device() const noexcept { return base_->device(); }
 

@@ -99,6 +99,9 @@ class Reclaimable {
   /// Frees memory of `device` that is not in use, until `wanted` bytes are free or no more is idle. Returns the number of
   /// bytes that it freed.
   virtual Bytes reclaim(const DeviceBase& device, Bytes wanted) = 0;
+  /// Returns the `DeviceBase::next_use` of the last use of its memory of `device`. The least recently used is asked first;
+  /// owners that keep no such number are asked before all others.
+  virtual std::uint64_t last_use(const DeviceBase&) const noexcept { return 0; }
 };
 
 }  // namespace device

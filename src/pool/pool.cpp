@@ -97,12 +97,18 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
                                                                  device::AccountLevel::context, account);
       pool->contexts_[d].push_back(std::move(context));
     }
+    auto copying = std::make_unique<Context>();
+    copying->id = base::text("{}#copies", pool->devices_[d].id());
+    copying->device = d;
+    copying->is_for_copies = true;
+    pool->copying_.push_back(std::move(copying));
   }
   return pool;
 }
 
 Pool::~Pool() {
   const Instant now = Clock::steady().now();
+  retire_copying();
   for (Unfinished& one : unfinished_) {
     // A host function uses memory of the application, which may be freed only after the function has
     // returned.
@@ -178,6 +184,61 @@ Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
   const Instant now = clock_->now();
   if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(now));
   return lease_any({.only = *d}, now, until, true);
+}
+
+std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
+  const auto d = find(device);
+  if (!d || base::state_of(devices_[*d])->lost()) return std::nullopt;
+  Context& context = *copying_[*d];
+  const Instant now = clock_->now();
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    if (closed_ || context.leased || context.refused) return std::nullopt;
+    start_lease(context, now);
+  }
+  context.lease.pool = shared_from_this();
+  Lease lease = LeaseState::wrap(context.lease);  // from here on its destructor returns the context
+  const bool is_new = !context.lane;
+  if (is_new) {
+    auto lane = device::Lane::create(*base::state_of(devices_[*d]));
+    if (!lane) {
+      context.refused = true;  // it is not asked again
+      return std::nullopt;
+    }
+    context.lane = *std::move(lane);
+    base::state_of(devices_[*d])->add_reclaimable(weak_from_this());
+  }
+  return lease;
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
+}
+
+Bytes Pool::reclaim(const device::DeviceBase& device, Bytes) noexcept {
+  const auto d = find(device.ref());
+  if (!d) return {};
+  Context& context = *copying_[*d];
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    if (context.leased || !context.has_lane || closed_) return {};
+    context.leased = true;
+  }
+  const bool kept = context.lane->keeps_buffers();
+  context.lease.pool = shared_from_this();
+  { const Lease lease = LeaseState::wrap(context.lease); }
+  return Bytes{kept ? std::uint64_t{1} : 0};
+}
+
+void Pool::retire_copying() noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  for (const auto& context : copying_) {
+    if (context->leased || !context->lane || context->lane->idle()) continue;
+    try {
+      unfinished_.push_back({nullptr, context.get(), {}});
+      unfinished_.back().lane = std::move(context->lane);
+      context->has_lane = false;
+    } catch (const std::bad_alloc&) {  // then the destructor of the lane waits for its copies
+    }
+  }
 }
 
 Result<Lease> Pool::lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too) {
@@ -287,7 +348,7 @@ bool Pool::any_has_lane(std::size_t device) const {
 void Pool::start_lease(Context& context, Instant now) {
   context.leased = true;
   context.since = now;
-  if (context.has_lane) count_lease(context);
+  if (context.has_lane && !context.is_for_copies) count_lease(context);
 }
 
 void Pool::count_lease(Context& context) {
@@ -316,7 +377,8 @@ void Pool::give_back(Context& context) noexcept {
   if (context.lane) context.lane->discard();  // the next user of the lane must not run or write any of it
   // A failed lane returns its failure for ever, and a lane with work in flight is not idle. The next lease
   // gets a new lane.
-  if (context.lane && (context.lane->failure() || !context.lane->idle())) retired = std::move(context.lane);
+  if (context.lane && (context.lane->failure() || (!context.is_for_copies && !context.lane->idle())))
+    retired = std::move(context.lane);
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   {
     base::Lock lock = base::lock_soon(mutex_);
@@ -332,6 +394,7 @@ void Pool::give_back(Context& context) noexcept {
     }
     context.leased = false;
     context.has_lane = context.lane != nullptr;
+    if (context.is_for_copies) return;  // no request waits for it
     warm_[context.device] = &context;
     const bool was_refused = std::exchange(context.refused, false);
     if (waiters_.empty()) return;
@@ -416,6 +479,7 @@ PoolMetrics Pool::metrics_locked() const {
   metrics.leases = leases_;
   metrics.switches = switches_;
   metrics.timeouts = timeouts_;
+  metrics.evictions = evictions_.load(std::memory_order_relaxed);
   return metrics;
 }
 
@@ -438,6 +502,7 @@ void Pool::wake_all() noexcept {
 Result<void> Pool::close(Instant until) noexcept {
   if (const Error* inherited = origin_.error()) return *inherited;
   close();
+  retire_copying();
   std::vector<Unfinished> unfinished;
   {
     const base::Lock lock = base::lock_soon(mutex_);

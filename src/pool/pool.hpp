@@ -51,12 +51,13 @@ struct Context {
   bool refused = false;         ///< the device refused a lane for the current lease
   Instant since{};              ///< start of the last lease
   std::uint64_t last_used = 0;  ///< number of the last lease; 0: never leased with a lane
+  bool is_for_copies = false;   ///< see `Pool::lease_copies`
   std::string work;             ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
 };
 
 /// Threads: thread-safe. While the mutex is held, a driver is called only to ask whether an unfinished lane has completed.
-class Pool : public std::enable_shared_from_this<Pool> {
+class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimable {
  public:
   static Result<std::shared_ptr<Pool>> open(PoolOptions options);
   /// Opens a pool of devices that are open already. `options` have been checked.
@@ -80,6 +81,14 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be read after
   /// the end, but waits for its own timeout at most.
   Result<Lease> lease_for(const device::DeviceBase& device, Instant until);
+  /// Leases the lane of `device` for copies that are submitted ahead of the jobs that use them, without waiting. Each device
+  /// has one, beside its contexts. A lease may end with copies in flight, and the next user's commands follow them. Returns
+  /// nothing if it is leased, the pool is closed, or the device refuses a further lane.
+  std::optional<Lease> lease_copies(device::DeviceRef device) noexcept;
+  /// Releases the buffers of completed copies of that lane. Returns 1 byte if it may have freed memory: their size is unknown.
+  Bytes reclaim(const device::DeviceBase& device, Bytes wanted) noexcept override;
+  /// Counts a replica whose memory was freed for another allocation.
+  void count_eviction() noexcept { evictions_.fetch_add(1, std::memory_order_relaxed); }
   void give_back(Context& context) noexcept;
   /// Returns the account of this pool on the silicon of `device`, or null if no device of the pool is on that silicon.
   std::shared_ptr<device::MemoryAccount> account_on(const device::DeviceBase& device) const noexcept;
@@ -161,6 +170,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   /// Creates the lane of a leased context that has none.
   Result<void> open_lane(Context& context);
   Error no_context_free(const Wanted& wanted, Duration waited, bool waits) const;
+  /// Adds lanes for copies with work in flight to `unfinished_`.
+  void retire_copying() noexcept;
   /// Removes the lanes whose work has completed from `unfinished_` and returns them.
   std::vector<std::unique_ptr<device::Lane>> collect_finished();
 
@@ -173,6 +184,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   mutable std::mutex mutex_;
   std::vector<std::vector<std::unique_ptr<Context>>> contexts_;  // per device
+  std::vector<std::unique_ptr<Context>> copying_;                // per device, for `lease_copies`
   std::vector<Context*> warm_;   // per device: returned last; null if none was
   std::deque<Waiter*> waiters_;  // first come, first served
   std::vector<Unfinished> unfinished_;
@@ -181,6 +193,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::uint64_t leases_ = 0;
   std::uint64_t switches_ = 0;
   std::uint64_t timeouts_ = 0;
+  std::atomic<std::uint64_t> evictions_{0};
   bool closed_ = false;
   bool has_abandoned_ = false;
   const Error no_memory_{Errc::out_of_memory, "The host has no memory left for a lease."};

@@ -51,6 +51,7 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
     }
   }
   if (record->uses_arrays) record->completion = make_completion();
+  if (job.size() > 0) record->program = base::programs_of(job[0])[0]->id();
   record->job = std::move(job);
   return record;
 }
@@ -184,10 +185,12 @@ std::shared_ptr<Record> Core::take_last_locked(const Record& record) noexcept {
     Heap* heap = nullptr;
     Heap::iterator last;
     for (Queue& queue : queues_) {
-      const auto there = std::min_element(queue.ready[level].begin(), queue.ready[level].end(), later);
-      if (there == queue.ready[level].end() || (heap && later(*last, *there))) continue;
-      heap = &queue.ready[level];
-      last = there;
+      for (Heap* const of : {&queue.ready[level], &queue.staged[level]})
+        for (auto there = of->begin(); there != of->end(); ++there) {
+          if (there->record->state == State::staging || (heap && !later(*there, *last))) continue;
+          heap = of;
+          last = there;
+        }
     }
     if (!heap || (level == own && next_due(record) >= last->due)) continue;
     std::shared_ptr<Record> taken = std::move(last->record);

@@ -162,6 +162,7 @@ void Binding::find_arrays() {
 
 Result<void> Binding::fetch(Instant until) {
   for (Use& use : arrays_) {
+    if (!use.written.empty() && !std::exchange(use.is_writing, true)) use.array->begin_write();
     if (!use.reads) continue;
     if (auto failure = use.array->failure(use.needed))
       return failure->with_context(base::text("while job '{}' read an array that has failed", job_.name()));
@@ -170,6 +171,7 @@ Result<void> Binding::fetch(Instant until) {
       auto placed = use.array->on_device(*base::state_of(device_), use.needed);
       if (!placed) return std::move(placed).error();
       use.missing = std::move(placed->missing);
+      use.replica = std::move(placed->buffer);
       if (use.missing.empty()) continue;
       use.source = use.array->source_for(*base::state_of(device_), use.missing);
       if (use.source) continue;
@@ -185,7 +187,51 @@ Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
       {.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
 }
 
-Binding::~Binding() { end_fills(); }
+Binding::~Binding() {
+  end_fills();
+  for (const Use& use : arrays_)
+    if (use.is_writing) use.array->end_write();
+}
+
+/// Records the copies of `Use::filling`. Returns their bytes.
+Bytes Binding::copy(device::Lane& lane, const Use& use,
+                    const std::shared_ptr<device::BufferBase>& replica) const {
+  Bytes sum;
+  for (const data::Interval& one : use.filling) {
+    const Bytes offset = use.array->offset_of(one), bytes = use.array->bytes_of(one);
+    if (use.source)
+      lane.copy({use.source, offset, bytes}, {replica, offset, bytes});
+    else
+      lane.upload({use.array->host_memory() + offset.count, bytes.count}, {replica, offset, bytes});
+    sum += bytes;
+  }
+  return sum;
+}
+
+Bytes Binding::prefetch(pool::Pool& pool) {
+  if (in_place_) return {};
+  device::DeviceBase& device = *base::state_of(device_);
+  std::optional<Lease> lease;
+  Bytes sum;
+  for (Use& use : arrays_) {
+    if (use.needed.empty() || use.array->failure(use.needed)) continue;
+    auto placed = use.array->on_device(device, use.needed, data::ArrayState::Room::free);
+    if (!placed || placed->missing.empty()) continue;
+    use.source = use.array->source_for(device, placed->missing);
+    if (!use.source && !use.array->missing_on_host(placed->missing).empty()) continue;
+    if (!lease && !(lease = pool.lease_copies(device.ref()))) break;
+    device::Lane& lane = base::state_of(*lease)->lane();
+    auto mine = use.array->begin_fill(device, use.needed, placed->missing, Instant::min());
+    if (!mine || mine->empty()) continue;  // another job copies it
+    use.filling = *std::move(mine);        // `end_fills` if this throws
+    for (const device::TimelinePoint& fill : placed->fills) lane.wait_for(fill);
+    sum += copy(lane, use, placed->buffer);
+    const device::TimelinePoint filled = lane.submit();
+    use.array->end_fill(device, std::exchange(use.filling, {}), !lane.failure(), filled);
+    if (lane.failure()) break;
+  }
+  return sum;
+}
 
 /// Copies arrays to the device. One job at a time does so for an array. Other readers follow the submitted copy on the
 /// device: none of them waits for this job.
@@ -195,22 +241,20 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
             [](const Use& a, const Use& b) { return std::less<>()(a.array, b.array); });
   bool fills = false;
   for (Use& use : arrays_) {
-    if (use.needed.empty()) continue;
-    auto mine = use.array->begin_fill(device, use.needed, use.missing, until);
-    if (!mine) return std::move(mine).error();
-    use.filling = *std::move(mine);
-    fills |= !use.filling.empty();
-    auto placed = use.array->on_device(*base::state_of(device_), use.needed);
+    data::IntervalSet used = use.needed;
+    used.add(use.written);
+    if (used.empty()) continue;
+    if (!use.needed.empty()) {
+      auto mine = use.array->begin_fill(device, use.needed, use.missing, until);
+      if (!mine) return std::move(mine).error();
+      use.filling = *std::move(mine);
+      fills |= !use.filling.empty();
+    }
+    // A copy in flight that was made for another job must not end after this job has written its elements.
+    auto placed = use.array->on_device(*base::state_of(device_), used);
     if (!placed) return std::move(placed).error();
     for (const device::TimelinePoint& filled : placed->fills) lane.wait_for(filled);
-    for (const data::Interval& one : use.filling) {
-      const Bytes offset = use.array->offset_of(one), bytes = use.array->bytes_of(one);
-      if (use.source)
-        lane.copy({use.source, offset, bytes}, {placed->buffer, offset, bytes});
-      else
-        lane.upload({use.array->host_memory() + offset.count, bytes.count}, {placed->buffer, offset, bytes});
-      transferred_ += bytes;
-    }
+    transferred_ += copy(lane, use, placed->buffer);
   }
   if (!fills) return {};
   const device::TimelinePoint filled = lane.submit();

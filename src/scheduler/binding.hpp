@@ -29,6 +29,10 @@ class Binding {
   Binding(const Binding&) = delete;
   ~Binding();
 
+  /// Submits copies to the device, on the pool's lane for copies, of the arrays that the job reads. Waits for nothing: skips
+  /// arrays whose contents would have to be transferred to the host first, and those that memory is not free for. Returns the
+  /// bytes copied. The copies belong to no job: they are replicas as any other, and may be reclaimed.
+  Bytes prefetch(pool::Pool& pool);
   /// Makes the arrays that the job reads available for the copies of `bind`. Holds no lane yet, because this
   /// may lease a lane of another device.
   Result<void> fetch(Instant until);
@@ -60,17 +64,20 @@ class Binding {
   };
   struct Use {  // of one array by the job
     data::ArrayState* array = nullptr;
-    bool reads = false;                                    ///< contents from before the job
-    data::IntervalSet needed = {};                         ///< the elements whose contents the job uses
-    data::IntervalSet written = {};                        ///< the elements that it writes
-    data::IntervalSet missing = {};                        ///< needed, not on the device when `fetch` looked
-    std::shared_ptr<device::BufferBase> source = nullptr;  ///< of the copies, on another device
+    bool reads = false;                                     ///< contents from before the job
+    data::IntervalSet needed = {};                          ///< the elements whose contents the job uses
+    data::IntervalSet written = {};                         ///< the elements that it writes
+    data::IntervalSet missing = {};                         ///< needed, not on the device when `fetch` looked
+    bool is_writing = false;                                ///< see `ArrayState::begin_write`
+    std::shared_ptr<device::BufferBase> replica = nullptr;  ///< on the device: it is not reclaimed meanwhile
+    std::shared_ptr<device::BufferBase> source = nullptr;   ///< of the copies, on another device
     data::IntervalSet filling = {};     ///< the elements that this job copies to the device
     device::TimelinePoint filled = {};  ///< reached by these copies, once they are in flight
   };
   void find_regions();
   void find_arrays();
   Result<void> fill(device::Lane& lane, Instant until);
+  Bytes copy(device::Lane& lane, const Use& use, const std::shared_ptr<device::BufferBase>& replica) const;
   void end_fills() noexcept;
   Result<void> bind_operand(Operand& operand);
   Result<std::shared_ptr<device::BufferBase>> allocate(Bytes bytes);

@@ -30,21 +30,24 @@ Result<void> Core::close(Instant until) noexcept {
            }));
   };
   for (Queue& queue : queues_) {
-    for (Heap& heap : queue.ready) {
-      Heap waiting;
-      {
-        const base::Lock lock = base::lock_soon(mutex_);
-        waiting.swap(heap);
-        ready_.fetch_sub(waiting.size(), std::memory_order_relaxed);
+    for (std::array<Heap, levels>* const heaps : {&queue.ready, &queue.staged}) {
+      for (Heap& heap : *heaps) {
+        Heap waiting;
+        {
+          const base::Lock lock = base::lock_soon(mutex_);
+          waiting.swap(heap);
+          ready_.fetch_sub(waiting.size(), std::memory_order_relaxed);
+        }
+        for (const Ready& one : waiting) refuse(*one.record);
       }
-      for (const Ready& one : waiting) refuse(*one.record);
     }
   }
   while (const std::shared_ptr<Record> held = take_any_held()) refuse(*held);
   {
     base::Lock lock = base::lock_soon(mutex_);
     const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
-    if (job_stopped_.wait(lock, until, [&] { return has_abandoned_ || committed_locked() <= own; })) {
+    if (job_stopped_.wait(lock, until,
+                          [&] { return has_abandoned_ || (committed_locked() <= own && !staging_); })) {
       if (!has_abandoned_) workers.swap(workers_);  // otherwise some still run jobs, and are not joined
       return {};
     }
@@ -87,6 +90,17 @@ std::shared_ptr<Record> Core::take_any_held() noexcept {
 std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& polled) {
   polled.reset();
   const base::Lock lock = base::lock_soon(mutex_);
+  if (staging_ && staging_->advance(State::staging, State::abandoned)) {
+    if (staging_->is_due) {
+      unlist_locked(*staging_);
+      --metrics_.running;
+    } else {
+      leave_queue_locked(*staging_);
+    }
+    ++metrics_.failed;
+    if (staging_->type_metrics) ++staging_->type_metrics->failed;
+    return staging_->shared_from_this();
+  }
   for (Record* record = active_; record; record = record->active_next) {
     if (record->run_by == &jobs_on_this_thread) continue;  // its host function closes the scheduler
     if (record->advance(State::in_flight, State::abandoned)) {

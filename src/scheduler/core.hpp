@@ -126,9 +126,13 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Jobs that prefer the same device. They may still run on another one.
   struct Queue {
     std::array<Heap, levels> ready;
-    std::uint32_t committed = 0;  // jobs that were taken from it and have not settled
-    std::uint32_t limit = 0;      // of `committed`
-    std::size_t held = 0;         // jobs that left it and return once fewer jobs of their tag run
+    std::array<Heap, levels> staged;  // in the same order as `ready`
+    std::uint32_t committed = 0;      // jobs that were taken from it and have not settled
+    std::uint32_t limit = 0;          // of `committed`
+    std::uint32_t staged_jobs = 0;    // that wait, without those in `staged` that have settled
+    std::uint32_t staged_limit = 0;   // of `staged_jobs`
+    std::uint64_t prepared = 0;       // the program of the last job that was staged
+    std::size_t held = 0;             // jobs that left it and return once fewer jobs of their tag run
   };
 
   // accept.cpp
@@ -152,13 +156,20 @@ class Core : public std::enable_shared_from_this<Core> {
   void push_locked(std::shared_ptr<Record> record);
   std::size_t queue_of(Record& record) const;
   bool has_room_locked(std::size_t queue) const noexcept;
-  bool has_work_locked() const noexcept;
+  bool has_work_locked() noexcept;
   std::uint32_t committed_locked() const noexcept;
   void wake_worker(base::Lock lock) noexcept;
   bool call_worker_locked() noexcept;
   void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
+  void run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
+  static Heap* first_of(std::array<Heap*, levels> heaps) noexcept;
   Heap* next_heap_locked() noexcept;
-  std::shared_ptr<Record> pop_locked();
+  Heap* next_to_stage_locked() noexcept;
+  std::shared_ptr<Record> pop_locked(Heap* (Core::*next)() noexcept = &Core::next_heap_locked);
+  bool is_worth_staging(const Record& record) const noexcept {
+    return record.uses_arrays || record.program != queues_[record.queue].prepared;
+  }
+  void stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept;
   void work() noexcept;
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
   static void on_return(Record* record) noexcept;
@@ -170,7 +181,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Record> take_held_locked(TagState& tag) noexcept;
   void release_held_locked(TagState& tag) noexcept;
   void begin_locked(Record& record, bool is_nested) noexcept;
-  void leave_queue_locked() noexcept;
+  void leave_queue_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
 
   // wait.cpp
@@ -179,6 +190,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void settle_unstarted(Record& record, const Error& spare, F make) noexcept;
   /// Settles a job that has not started although its `start_by` has passed.
   void expire(Record& record) noexcept;
+
+  // run.cpp
+  void prepare_device(Record& record) noexcept;
 
   // close.cpp
   std::shared_ptr<Record> take_any_held() noexcept;
@@ -253,7 +267,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool waking_ = false;         // a worker has been woken and has not started yet
   std::uint32_t spinning_ = 0;  // workers that spin before they park
   std::uint64_t sequence_ = 0;
-  Record* active_ = nullptr;  // the first of the running jobs, also of those in flight and nested ones
+  Record* staging_ = nullptr;  // the job that a worker stages: one at a time
+  Record* active_ = nullptr;   // the first of the running jobs, also of those in flight and nested ones
   bool closing_ = false;
   bool has_abandoned_ = false;
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned

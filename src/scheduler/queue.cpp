@@ -46,7 +46,10 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       recent_(options_.recent) {
   queues_.resize(1 + pool_->devices().size());
   queues_[on_threads].limit = options_.concurrent_jobs;
-  for (std::size_t d = 0; d < pool_->devices().size(); ++d) queues_[1 + d].limit = pool_->lanes_per_device();
+  for (std::size_t d = 0; d < pool_->devices().size(); ++d) {
+    queues_[1 + d].limit = pool_->lanes_per_device();
+    queues_[1 + d].staged_limit = pool_->lanes_per_device() * (options_.committed_per_lane - 1);
+  }
   refused_.core = std::shared_ptr<Core>(std::shared_ptr<void>(), this);  // does not own this
   refused_.name = "job";
   refused_.state = State::settled;
@@ -99,7 +102,7 @@ Instant Core::next_due(const Record& record) const noexcept {
 void Core::push_locked(std::shared_ptr<Record> record) {
   Queue& queue = queues_[record->queue];
   const std::size_t level = level_of(*record);
-  Heap& heap = queue.ready[level];
+  Heap& heap = (record->is_staged ? queue.staged : queue.ready)[level];
   if (const std::size_t all = heap.size() + queue.held + 1; heap.capacity() < all) heap.reserve(2 * all);
   heap.push_back({.due = record->due,
                   .rank = record->submitted + static_cast<std::int64_t>(level) * aging_,
@@ -121,14 +124,14 @@ bool Core::has_room_locked(std::size_t queue) const noexcept {
   return of.committed < of.limit + (queue == on_threads ? blocked_ : 0);
 }
 
-bool Core::has_work_locked() const noexcept {
+bool Core::has_work_locked() noexcept {
   if (first_returned_) return true;
   if (ready_.load(std::memory_order_relaxed) == 0) return false;
   for (std::size_t q = 0; q < queues_.size(); ++q)
     if (has_room_locked(q))
-      for (const Heap& heap : queues_[q].ready)
-        if (!heap.empty()) return true;
-  return false;
+      for (std::size_t level = 0; level < levels; ++level)
+        if (!queues_[q].ready[level].empty() || !queues_[q].staged[level].empty()) return true;
+  return next_to_stage_locked() != nullptr;
 }
 
 std::uint32_t Core::committed_locked() const noexcept {
@@ -173,15 +176,21 @@ bool Core::call_worker_locked() noexcept {
 /// `now`: the time, if the thread knows it; set to the time afterwards, if the thread has read it.
 void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
                       Instant& now) noexcept {
-  const std::size_t queue = record->queue;
   if (record->advance(State::queued, State::running)) {
-    ++queues_[queue].committed;
+    ++queues_[record->queue].committed;
     begin_locked(*record, false);
   } else if (record->advance(State::returned, State::running)) {
     --in_flight_;
   } else if (record->state != State::abandoned || !record->attempt) {
     return;  // it has settled meanwhile
   }
+  run_begun(lock, std::move(record), is_worker, now);
+}
+
+/// Runs a job that counts as running on this thread. `lock` is held before and after.
+void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
+                     Instant& now) noexcept {
+  const std::size_t queue = record->queue;
   record->run_by = &jobs_on_this_thread;
   if (is_worker)
     wake_worker(std::move(lock));
@@ -198,32 +207,56 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
   if (closing_) work_.wake_all();  // workers end with the last job in flight
 }
 
-/// Returns the heap with the next job to run; null if no job may run. Of jobs with the same rank, the one of the higher
-/// priority is next.
-Core::Heap* Core::next_heap_locked() noexcept {
+/// Returns the heap with the next job, of one heap for each priority; null if all are empty. Of jobs with the same rank, the one
+/// of the higher priority is next.
+Core::Heap* Core::first_of(std::array<Heap*, levels> heaps) noexcept {
   Heap* next = nullptr;
-  if (ready_.load(std::memory_order_relaxed) == 0) return next;
-  for (std::size_t level = 0; level < levels; ++level) {
-    Heap* first = nullptr;
-    for (std::size_t q = 0; q < queues_.size(); ++q) {
-      Heap& heap = queues_[q].ready[level];
-      if (heap.empty() || !has_room_locked(q)) continue;
-      if (!first || later(first->front(), heap.front())) first = &heap;
-    }
-    if (first && (!next || first->front().rank < next->front().rank)) next = first;
-  }
+  for (Heap* const heap : heaps)
+    if (heap && (!next || heap->front().rank < next->front().rank)) next = heap;
   return next;
 }
 
-/// Takes the next job of a queue that has room; null if there is none.
-std::shared_ptr<Record> Core::pop_locked() {
-  while (Heap* const next = next_heap_locked()) {
+/// Returns the heap with the next job to run; null if no job may run.
+Core::Heap* Core::next_heap_locked() noexcept {
+  if (ready_.load(std::memory_order_relaxed) == 0) return nullptr;
+  std::array<Heap*, levels> firsts{};
+  for (std::size_t level = 0; level < levels; ++level) {
+    Heap*& first = firsts[level];
+    for (std::size_t q = 0; q < queues_.size(); ++q) {
+      if (!has_room_locked(q)) continue;
+      for (Heap* const heap : {&queues_[q].ready[level], &queues_[q].staged[level]})
+        if (!heap->empty() && (!first || later(first->front(), heap->front()))) first = heap;
+    }
+  }
+  return first_of(firsts);
+}
+
+/// Returns the heap with the next job to stage: of a device without room whose limit of staged jobs is not reached. Null if there
+/// is none, or if a job is being staged: jobs are staged one after the other, in their order.
+Core::Heap* Core::next_to_stage_locked() noexcept {
+  if (staging_) return nullptr;
+  for (std::size_t q = on_threads + 1; q < queues_.size(); ++q) {
+    Queue& queue = queues_[q];
+    if (queue.staged_jobs >= queue.staged_limit || has_room_locked(q)) continue;
+    std::array<Heap*, levels> firsts{};
+    for (std::size_t level = 0; level < levels; ++level)
+      if (!queue.ready[level].empty()) firsts[level] = &queue.ready[level];
+    Heap* const first = first_of(firsts);
+    if (first && is_worth_staging(*first->front().record)) return first;
+  }
+  return nullptr;
+}
+
+/// Takes the first job of the heap that `find_next` returns: the next one to run, or to stage. Null if there is none.
+std::shared_ptr<Record> Core::pop_locked(Heap* (Core::*find_next)() noexcept) {
+  while (Heap* const next = (this->*find_next)()) {
     std::pop_heap(next->begin(), next->end(), later);
     auto record = std::move(next->back().record);
     next->pop_back();
     ready_.fetch_sub(1, std::memory_order_relaxed);
     TagState* const tag = record->tag_state;
-    if (record->state != State::queued) {  // another thread has run or cancelled it
+    const bool is_staging = record->state == State::staging;
+    if (!is_staging && record->state != State::queued) {  // another thread has run or cancelled it
       if (tag) release_held_locked(*tag);
       continue;
     }
@@ -231,7 +264,13 @@ std::shared_ptr<Record> Core::pop_locked() {
       hold_locked(std::move(record));
       continue;
     }
-    if (tags_.has_shares()) tags_.started(record->due);
+    if (tags_.has_shares() && find_next == &Core::next_heap_locked) tags_.started(record->due);
+    if (is_staging) {  // the thread that stages it runs it next
+      record->is_due = true;
+      ++queues_[record->queue].committed;
+      begin_locked(*record, false);
+      continue;
+    }
     return record;
   }
   return nullptr;
@@ -295,8 +334,52 @@ void Core::work() noexcept {
       run_popped(lock, std::move(returned->self_in_return), true, now);
     } else if (auto record = pop_locked()) {
       run_popped(lock, std::move(record), true, now);
+    } else if (auto next = pop_locked(&Core::next_to_stage_locked)) {
+      now = {};
+      stage(lock, std::move(next), now);
     }
   }
+}
+
+/// Prepares the device of a job that waits for a lane. It keeps its place in the queue meanwhile: if its turn comes, it starts
+/// here as soon as its device is prepared. `lock` is held before and after.
+void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept {
+  if (!record->advance(State::queued, State::staging)) return;
+  Queue& queue = queues_[record->queue];
+  std::optional<Error> error;
+  record->is_staged = true;
+  ++queue.staged_jobs;
+  queue.prepared = record->program;
+  try {
+    push_locked(record);
+    ready_.fetch_add(1, std::memory_order_relaxed);
+    staging_ = record.get();
+    wake_worker(std::move(lock));
+    prepare_device(*record);
+    lock = base::lock_soon(mutex_);
+    staging_ = nullptr;
+    if (closing_) job_stopped_.wake_all();
+  } catch (const std::bad_alloc&) {
+    error = spare_.out_of_memory;
+  }
+  if (std::exchange(record->is_due, false)) {
+    if (record->advance(State::staging, State::running)) return run_begun(lock, std::move(record), true, now);
+    --queue.committed;  // abandoned
+    return;
+  }
+  if (!record->advance(State::staging, State::queued)) return;  // abandoned
+  if (closing_ && !error)
+    error = error_or(spare_.closed, [&] {
+      return Error(Errc::closed,
+                   base::text("{} had not started when the scheduler was closed.", record->subject()));
+    });
+  wake_worker(std::move(lock));
+  // Calls that came while it was staged could not settle it.
+  if (error) settle(*record, State::queued, std::move(error));
+  if (record->stop) cancel(*record);
+  if (record->start_by != Instant::max() && clock_->now() >= record->start_by) expire(*record);
+  record.reset();
+  lock = base::lock_soon(mutex_);
 }
 
 /// Leaves a record, whose submission reaches `point`, to the worker that completes it then, or at `until` (of the steady
@@ -392,7 +475,7 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
 
 /// Counts and lists a job that this thread runs next.
 void Core::begin_locked(Record& record, bool is_nested) noexcept {
-  leave_queue_locked();
+  leave_queue_locked(record);
   record.counts_for_tag = record.tag_state && !is_nested;
   if (record.counts_for_tag) ++record.tag_state->running;
   ++metrics_.running;
@@ -402,8 +485,9 @@ void Core::begin_locked(Record& record, bool is_nested) noexcept {
 }
 
 /// Counts a job that waits no longer.
-void Core::leave_queue_locked() noexcept {
+void Core::leave_queue_locked(Record& record) noexcept {
   --metrics_.queued;
+  if (std::exchange(record.is_staged, false)) --queues_[record.queue].staged_jobs;
   if (waiting_for_room_ > 0 && metrics_.queued < options_.max_queued) room_.wake_one();
 }
 

@@ -43,6 +43,7 @@ inline double milliseconds(Duration d) { return std::chrono::duration<double, st
 enum class State : std::uint8_t {
   waiting,    ///< for its predecessors: the users of its arrays that it follows
   queued,     ///< ready to run
+  staging,    ///< ready to run, while a worker prepares its device (`Core::stage`)
   running,    ///< on a thread, which prepares, runs or completes it
   in_flight,  ///< submitted to a device; it holds no thread
   returned,   ///< its submission has completed, failed or run out of time; a worker runs it next
@@ -131,6 +132,9 @@ struct Record : std::enable_shared_from_this<Record> {
   Record* next_returned = nullptr;         ///< the next in the core's list of returned jobs
   std::shared_ptr<Record> self_in_return;  ///< while it is in that list
   std::size_t queue = 0;                   ///< of the core; it counts as committed there while it runs
+  std::uint64_t program = 0;               ///< the number of the program of its first call
+  bool is_staged = false;                  ///< one of the queue's staged jobs, under the core's mutex
+  bool is_due = false;                     ///< it counts as running, and starts when its stage ends
   TypeMetrics* type_metrics = nullptr;     ///< the row of its type; null: it is not counted
   TagState* tag_state = nullptr;           ///< null: nothing depends on its tag
   bool counts_for_tag = false;             ///< as one of the running jobs of its tag
@@ -151,6 +155,7 @@ struct Record : std::enable_shared_from_this<Record> {
   std::size_t device = 0;                              ///< index of the device that ran it
   std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on
   CacheTier tier = CacheTier::none;
+  Bytes bytes_prefetched;
   Bytes bytes_transferred;
   Bytes size;                ///< of its operands, for the preference table
   const Row* row = nullptr;  ///< of the preference table

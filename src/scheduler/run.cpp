@@ -346,6 +346,28 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index) {
   return {};
 }
 
+/// Prepares the device of the queue of a job that waits there: builds its kernels and submits copies of the arrays that it
+/// reads. The job meets the same errors again when it runs, so they are dropped here.
+void Core::prepare_device(Record& record) noexcept {
+  const Device& device = pool_->devices()[record.queue - 1];
+  const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
+  if (state->lost()) return;
+  try {
+    const Job& job = *record.job;
+    const Instant ready_by = Deadline(record.time_limit).at(provider_->clock());
+    for (std::size_t c = 0; c < job.size(); ++c)  // which of several variants runs is not known yet
+      if (const auto& programs = base::programs_of(job[c]); programs.size() == 1)
+        (void)provider_->provide(programs[0], state, ready_by).has_value();
+    if (!record.uses_arrays) return;
+    record.bytes_prefetched = Binding(job, device).prefetch(*pool_);
+    if (record.bytes_prefetched == Bytes{}) return;
+    const base::Lock lock = base::lock_soon(mutex_);
+    ++metrics_.prefetches;
+    metrics_.bytes_prefetched += record.bytes_prefetched;
+  } catch (...) {  // a source of the application threw, or memory ran out
+  }
+}
+
 /// Binds the operands and records the steps; submits timed steps by themselves.
 Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   Attempt& attempt = *record.attempt;
@@ -438,7 +460,7 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   auto result = proceed(record, has_returned, detaches && !device.info().features.has(Feature::host_memory));
   if (result && *result == Progress::in_flight) return result;
   Attempt& attempt = *record.attempt;
-  record.bytes_transferred = attempt.binding.transferred();
+  record.bytes_transferred = attempt.binding.transferred() + record.bytes_prefetched;
   if (result) {
     attempt.binding.publish();
     return result;
@@ -467,7 +489,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
       --metrics_.running;
       unlist_locked(record);
     } else {
-      leave_queue_locked();
+      leave_queue_locked(record);
     }
     if (TagState* const tag = record.tag_state) {
       tag->running -= record.counts_for_tag ? 1 : 0;
@@ -495,6 +517,8 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   // The caller's objects are released before the result is visible. The outputs of a job whose predecessors are not
   // complete fail when these are.
   record.job.reset();
+  if (record.bytes_prefetched != Bytes{})  // releases the buffers of its copies, if these have completed
+    (void)pool_->reclaim(*base::state_of(pool_->devices()[record.queue - 1]), Bytes{});
   if (from != State::waiting) {
     for (const Record::Output& output : record.outputs)
       if (record.error) output.array->fail(*record.error, output.elements);

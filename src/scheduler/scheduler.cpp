@@ -48,6 +48,10 @@ Result<void> check(const SchedulerOptions& options) {
     return Error(Errc::invalid_argument,
                  base::text("The number of concurrent jobs ({}) is not in the range 1 to 1024.",
                             options.concurrent_jobs));
+  if (options.committed_per_lane < 1 || options.committed_per_lane > 64)
+    return Error(Errc::invalid_argument,
+                 base::text("The number of jobs committed per lane ({}) is not in the range 1 to 64.",
+                            options.committed_per_lane));
   if (options.close_timeout && *options.close_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The close timeout ({} s) is negative.",

@@ -126,9 +126,14 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
       slots.emplace_back(*(*record)->core);
   for (;;) {
     Instant wake = until;
-    for (const auto& record : records)
-      if (record->state == State::queued || record->state == State::waiting)
-        wake = std::min(wake, base::parked_until(*record->core->clock_, record->start_by));
+    const Instant before = Clock::steady().now();
+    for (const auto& record : records) {
+      const Instant start_by = base::parked_until(*record->core->clock_, record->start_by);
+      const State state = record->state;
+      // Of a job that is being staged, the thread that stages it looks at the time afterwards.
+      if (state == State::queued || state == State::waiting || (state == State::staging && start_by > before))
+        wake = std::min(wake, start_by);
+    }
     if (any.wait(wake)) break;
     const Instant now = Clock::steady().now();
     for (const auto& record : records)

@@ -89,23 +89,49 @@ TEST_CASE("a replica that is not spare stays", "[data]") {
   };
   SECTION("because its buffer is held by something else") { refuse(); }
   const_cast<std::shared_ptr<device::BufferBase>&>(buffer).reset();
-  SECTION("because a reader has its turn") {
-    const Turn turn(*array, Access::read);
+  SECTION("because a job writes another copy, and may fail") {
+    array->begin_write();
     refuse();
-  }
-  SECTION("because a writer has its turn") {
-    const Turn turn(*array, Access::write);
-    refuse();
-  }
-  SECTION("because the host reads the array") {
-    const auto view = Array<std::uint8_t>(array).read(60s).value();
-    refuse();
+    array->end_write();
   }
   SECTION("because it is the only valid copy") {
     array->mark_written_on(scene.a.get());
     refuse();
     CHECK(Scene::contents(array) == Scene::contents(scene.array()));
   }
+}
+
+TEST_CASE("a replica gives way while users of its array wait", "[data]") {
+  const Scene scene;
+  const auto array = scene.array();
+  REQUIRE(array->transfer_to(*scene.a, Instant::max()));
+  const Turn first(*array, Access::read), second(*array, Access::write);
+  scene.a->refuse_buffers = 1;
+  CHECK(Device(scene.a).buffer<std::byte>(10));
+  CHECK(scene.held(*scene.a) == 0_B);
+}
+
+TEST_CASE("the least recently used replica gives way first, each is counted, and a sole copy stays",
+          "[data]") {
+  const Scene scene;
+  std::vector<std::shared_ptr<data::ArrayState>> arrays;
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    arrays.push_back(scene.array(i));
+    REQUIRE(arrays.back()->transfer_to(*scene.a, Instant::max()));
+  }
+  for (const std::size_t used : {2u, 0u, 3u}) REQUIRE(arrays[used]->transfer_to(*scene.a, Instant::max()));
+  arrays[1]->mark_written_on(scene.a.get());  // used least recently, and valid nowhere else
+  const auto is_there = [&](std::size_t i) {
+    return arrays[i]->valid_elsewhere(nullptr, data::IntervalSet(arrays[i]->all()));
+  };
+  const std::vector<std::vector<bool>> after{{true, true, false, true}, {false, true, false, true}};
+  for (std::size_t n = 0; n < after.size(); ++n) {
+    scene.a->refuse_buffers = 1;
+    REQUIRE(Device(scene.a).buffer<std::byte>(10));
+    for (std::size_t i = 0; i < 4; ++i) CHECK(is_there(i) == after[n][i]);
+    CHECK(scene.pool->metrics_locked().evictions == n + 1);
+  }
+  for (std::uint8_t i = 0; i < 4; ++i) CHECK(Scene::contents(arrays[i]) == Scene::contents(scene.array(i)));
 }
 
 TEST_CASE("a replica with stale contents gives way", "[data]") {

@@ -116,9 +116,15 @@ struct Jobs {
       [](const Numbers& array, std::size_t from, std::size_t count) { return array.slice(from, count); };
 };
 
+/// How the jobs of a program reach their devices.
+struct Path {
+  std::uint32_t lanes_per_device = 4;
+  std::uint32_t committed_per_lane = 2;
+};
+
 /// A scheduler over the CPU, two scripted devices, and lavapipe if it is wanted.
 struct World {
-  explicit World(bool with_vulkan, unsigned failing_steps_in_1000 = 0)
+  explicit World(bool with_vulkan, unsigned failing_steps_in_1000 = 0, Path path = {})
       : real(Runtime::open({.pool = {.backends = with_vulkan ? std::vector<std::string>{"cpu", "vulkan"}
                                                              : std::vector<std::string>{"cpu"}}})
                  .value()) {
@@ -141,10 +147,11 @@ struct World {
     }
     places.insert(places.end(), {"", "cuda"});  // fallback is possible on these
     pool = wye::detail::Internals::make<ContextPool>(
-        pool::Pool::open({.lanes_per_device = 4}, std::move(inventory)));
-    scheduler = Scheduler::open(
-                    *pool, cache,
-                    {.concurrent_jobs = 3, .preferences = {{workload_types::custom, 0_B, {"cuda", "cpu"}}}})
+        pool::Pool::open({.lanes_per_device = path.lanes_per_device}, std::move(inventory)));
+    scheduler = Scheduler::open(*pool, cache,
+                                {.concurrent_jobs = 3,
+                                 .committed_per_lane = path.committed_per_lane,
+                                 .preferences = {{workload_types::custom, 0_B, {"cuda", "cpu"}}}})
                     .value();
   }
   Numbers array(const Values& values) const {
@@ -372,6 +379,22 @@ TEST_CASE("random programs on three devices read what a sequential interpreter r
   }
   CHECK(world.first->buffers_alive() == 0);
   CHECK(world.second->buffers_alive() == 0);
+}
+
+TEST_CASE("random programs whose jobs are staged read what a sequential interpreter reads", "[scheduler]") {
+  for (const Path path : {Path{1, 1}, Path{1, 2}, Path{2, 4}}) {
+    for (const unsigned failing : {0u, 50u}) {
+      World world(false, failing, path);
+      const Jobs jobs;
+      for (int seed = 0; seed < test::rounds(500); ++seed) {
+        INFO("seed " << seed << ", " << path.lanes_per_device << " lanes, " << path.committed_per_lane
+                     << " committed per lane, " << failing << " of 1000 steps fail");
+        REQUIRE(differs(world, jobs, static_cast<unsigned>(seed), failing != 0) == "");
+      }
+      CHECK((world.scheduler->metrics().prefetches > 0) == (path.committed_per_lane > 1));
+      if (failing == 0) CHECK(world.first->buffers_alive() == 0);
+    }
+  }
 }
 
 TEST_CASE("random programs on lavapipe and three devices read what a sequential interpreter reads",

@@ -53,6 +53,20 @@ class ScriptedDevice final : public device::DeviceBase {
     const std::lock_guard lock(mutex_);
     holds_ = true;
   }
+  /// Completes the first `count` submissions in flight, and holds later ones as before.
+  void release_first(std::size_t count) {
+    for (; count > 0; --count) {
+      std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t> first;
+      {
+        const std::lock_guard lock(mutex_);
+        first = std::move(held_.front());
+        held_.erase(held_.begin());
+      }
+      (void)first.first->reach(first.second).has_value();
+    }
+  }
+  /// Returns how many submissions waited for others that were in flight when they were submitted.
+  int waits_in_flight() const { return waits_in_flight_; }
   /// Completes the submissions in flight, in their order, on this thread, and holds no further one.
   void release() {
     std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held;
@@ -157,6 +171,8 @@ class ScriptedDevice final : public device::DeviceBase {
     }
     Result<std::uint64_t> submit(const device::Submission& submission) override {
       if (auto failed = device_.make(Step::submit)) return *failed;
+      for (const device::TimelinePoint& point : submission.waits)
+        device_.waits_in_flight_ += point.timeline->reached() < point.value;
       for (const device::Command& command : submission.recording->commands())
         run(command, submission.recording->operands(command), submission.stop);
       pending_ = submission.recording;
@@ -247,6 +263,7 @@ class ScriptedDevice final : public device::DeviceBase {
   bool holds_ = false;
   std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held_;
   std::array<std::atomic<int>, steps.size()> counts_{};
+  std::atomic<int> waits_in_flight_{0};
   std::atomic<int> buffers_alive_{0}, lanes_alive_{0}, lanes_cut_off_{0};
 };
 

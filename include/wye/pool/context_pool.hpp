@@ -91,9 +91,10 @@ struct PoolMetrics {
   std::uint32_t contexts = 0;  ///< leased so far
   std::uint32_t active = 0;    ///< of `contexts`: leased now
   std::uint64_t leases = 0;
-  std::uint64_t switches = 0;  ///< leases that began on another context than the one leased before
-  std::uint64_t timeouts = 0;  ///< requests that waited until their deadline
-  Bytes bytes;                 ///< allocated by contexts, and for replicas of arrays
+  std::uint64_t switches = 0;   ///< leases that began on another context than the one leased before
+  std::uint64_t timeouts = 0;   ///< requests that waited until their deadline
+  Bytes bytes;                  ///< allocated by contexts, and for replicas of arrays
+  std::uint64_t evictions = 0;  ///< replicas of arrays whose memory was freed for other allocations
 };
 
 /// Owns the devices and their contexts. Copies share one pool. A device closes after the last copy of the pool, the last

@@ -65,6 +65,7 @@ enum class WhenFull : std::uint8_t {
 /// | option           | default      | environment          | unit, range                          |
 /// |------------------|--------------|----------------------|--------------------------------------|
 /// | concurrent_jobs  | 4            | WYE_JOBS             | jobs, 1 to 1024                      |
+/// | committed_per_lane | 2          | -                    | jobs, 1 to 64                        |
 /// | job_time_limit   | 30 s         | WYE_JOB_TIME_LIMIT   | seconds, or with ms, s               |
 /// | order            | first_submitted | -                 | see JobOrder                         |
 /// | aging            | 10 s         | -                    | more than 0; Duration::max(): never  |
@@ -80,8 +81,13 @@ enum class WhenFull : std::uint8_t {
 /// | close_timeout    | no limit     | -                    | see RuntimeOptions                   |
 struct SchedulerOptions {
   /// Limit of the host functions, CPU kernels and builds that run at the same time. A job on a GPU holds no thread once it
-  /// is submitted: `PoolOptions::lanes_per_device` limits these. A host function that waits for a job makes room for one.
+  /// is submitted: `committed_per_lane` limits these. A host function that waits for a job makes room for one.
   std::uint32_t concurrent_jobs = 4;
+  /// Jobs that are committed to a GPU, for each of its lanes (`PoolOptions::lanes_per_device`). One of them holds the lane;
+  /// the next ones are staged: while they wait, their kernels are built, and the arrays that they read are copied to the
+  /// device, if memory is free for them there. Staged jobs hold no lane and no thread. They can still be cancelled, run out of
+  /// time, move to another device and be overtaken by a higher priority, as all jobs that wait. With 1 none is staged.
+  std::uint32_t committed_per_lane = 2;
   Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
   JobOrder order = JobOrder::first_submitted;          ///< of jobs of the same priority
   /// A job is overtaken only by jobs of the next higher priority that are submitted at most this much later than it; by
@@ -125,8 +131,10 @@ struct SchedulerMetrics {
   std::uint64_t fallbacks = 0;  ///< jobs that did not run on the first device chosen
   std::map<std::string, std::uint64_t, std::less<>> completed_by_backend;
   std::map<std::string, TypeMetrics, std::less<>>
-      by_type;                  ///< by the name of the workload type: "shader-compilation"
-  std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not completed within their time limit
+      by_type;                   ///< by the name of the workload type: "shader-compilation"
+  std::uint64_t timed_out = 0;   ///< not started by `start_by`, or not completed within their time limit
+  std::uint64_t prefetches = 0;  ///< jobs whose arrays were copied to their device before they had a lane
+  Bytes bytes_prefetched;        ///< by these copies
 };
 
 /// The placement of one job that has settled, as data.
