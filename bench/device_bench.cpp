@@ -94,6 +94,42 @@ BENCHMARK(dispatch_batch_raw)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
+// The same dispatches as jobs without order, each on memory of its own; the peer has them in one command buffer.
+
+void dispatch_jobs_wye(benchmark::State& state) {
+  auto runtime = wye::Runtime::open({.pool = {.backends = {"vulkan"}}});
+  if (!runtime) return state.SkipWithError("no Vulkan device");
+  const std::size_t jobs = wye_bench::sized(batch, 100);
+  std::vector<wye::Buffer> buffers;
+  std::vector<wye::Ticket> tickets;
+  buffers.reserve(jobs);
+  tickets.reserve(jobs);
+  for (std::size_t i = 0; i < jobs; ++i)
+    buffers.push_back(runtime->devices()[0].buffer<float>(count).value());
+  for (auto _ : state) {
+    for (const wye::Buffer& buffer : buffers) tickets.push_back(runtime->submit(kernel()(buffer, factor)));
+    if (!wye::wait_all(tickets)) state.SkipWithError("failed");
+    tickets.clear();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(jobs));
+}
+BENCHMARK(dispatch_jobs_wye)->Name("dispatch_jobs_x10000/wye")->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void dispatch_jobs_raw(benchmark::State& state) {
+  const auto jobs = static_cast<std::uint32_t>(wye_bench::sized(batch, 100));
+  auto peer = raw(state, jobs);
+  if (!peer) return;
+  for (auto _ : state) {
+    peer->record(jobs, factor);
+    if (!peer->submit_and_wait()) state.SkipWithError("failed");
+  }
+  state.SetItemsProcessed(state.iterations() * jobs);
+}
+BENCHMARK(dispatch_jobs_raw)
+    ->Name("dispatch_jobs_x10000/raw_vulkan")
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
 constexpr std::uint64_t roundtrip = 16u << 20;  // floats: 64 MiB
 
 void roundtrip_wye(benchmark::State& state) {

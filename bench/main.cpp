@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lane.hpp"
+#include "peers/ping_pong.hpp"
 #include "processes.hpp"
 #include "ratios.hpp"
 
@@ -32,16 +33,19 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&count, all.data());
   if (benchmark::ReportUnrecognizedArguments(count, all.data())) return 2;
 
+  const double before = wye_bench::handover_p50();
   wye_bench::Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector);
   benchmark::Shutdown();
+  const double handover = (before + wye_bench::handover_p50()) / 2;
 
   auto ratios = collector.ratios();
+  wye_bench::apply_handover(ratios, handover);
   if (wye_bench::small)
     for (auto& ratio : ratios) ratio.bar = 0;
-  wye_bench::print(ratios);
+  wye_bench::print(ratios, handover);
   if (ratios.empty()) std::puts("Nothing that ran has a peer or a bar.");
-  if (!file.empty() && !wye_bench::write_json(ratios, file)) {
+  if (!file.empty() && !wye_bench::write_json(ratios, handover, file)) {
     std::fprintf(stderr, "wye_bench: '%s' cannot be written.\n", file.c_str());
     return 1;
   }

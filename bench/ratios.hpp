@@ -14,7 +14,10 @@ struct Ratio {
   std::string peer;
   double median = 0, p10 = 0, p90 = 0;  // of wye's time over the peer's, repetition by repetition
   double bar = 0;                       // the limit of `median`; 0 if there is none
-  bool holds() const { return bar == 0 || median <= bar; }
+  double handover = 0;  // the bar holds only if a hand-over between threads takes less, in seconds; 0: always
+  bool or_other = false;     // it is enough that this bar or another one of the work holds
+  bool other_holds = false;  // one of those does
+  bool holds() const { return bar == 0 || median <= bar || other_holds; }
 };
 
 // Prints the summary of the repetitions, and keeps the time of each.
@@ -31,7 +34,9 @@ class Collector : public benchmark::ConsoleReporter {
   std::map<std::string, std::map<std::string, Times>> times_;  // work -> who -> one per repetition
 };
 
-void print(const std::vector<Ratio>& ratios);
-bool write_json(const std::vector<Ratio>& ratios, const std::string& file);
+/// Takes away the bars that do not hold on a machine where a hand-over takes `seconds`.
+void apply_handover(std::vector<Ratio>& ratios, double seconds);
+void print(const std::vector<Ratio>& ratios, double handover);
+bool write_json(const std::vector<Ratio>& ratios, double handover, const std::string& file);
 
 }  // namespace wye_bench
