@@ -125,9 +125,10 @@ struct Path {
 /// A scheduler over the CPU, two scripted devices, and lavapipe if it is wanted.
 struct World {
   explicit World(bool with_vulkan, unsigned failing_steps_in_1000 = 0, Path path = {})
-      : real(Runtime::open({.pool = {.backends = with_vulkan ? std::vector<std::string>{"cpu", "vulkan"}
-                                                             : std::vector<std::string>{"cpu"}}})
-                 .value()) {
+      : World(
+            opened(with_vulkan ? std::vector<std::string>{"cpu", "vulkan"} : std::vector<std::string>{"cpu"}),
+            failing_steps_in_1000, path) {}
+  explicit World(Runtime on, unsigned failing_steps_in_1000 = 0, Path path = {}) : real(std::move(on)) {
     if (failing_steps_in_1000 != 0)
       for (const Scripted& device : {first, second})
         device->set_script([this, failing_steps_in_1000](auto) -> std::optional<Error> {
@@ -154,6 +155,9 @@ struct World {
                                  .preferences = {{workload_types::custom, 0_B, {"cuda", "cpu"}}}})
                     .value();
   }
+  static Runtime opened(std::vector<std::string> backends) {
+    return Runtime::open({.pool = {.backends = std::move(backends)}}).value();
+  }
   Numbers array(const Values& values) const {
     return Numbers(data::ArrayState::make(base::state_of(*pool), std::as_bytes(std::span(values)),
                                           element_count, element_type<Number>(), sizeof(Number)));
@@ -176,6 +180,61 @@ struct World {
   std::vector<std::string> places;
 };
 
+/// The losses of a program: at random points the scripted devices hold their submissions, complete them, or are lost.
+class Losses {
+ public:
+  /// The first device is lost, the second one in half of all programs.
+  Losses(World& world, std::mt19937& engine) : engine_(engine) {
+    add(world.first);
+    if (engine_() % 2 == 0) add(world.second);
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (engine_() % 3 != 0) continue;
+      // On the thread of a job, before or after one of its steps.
+      const int at = static_cast<int>(engine_() % 24);
+      const bool fails = engine_() % 2 == 0;
+      Scripted::element_type* const device = devices_[i].get();
+      device->set_script([device, at, fails](auto) -> std::optional<Error> {
+        if (device->steps_made() != at) return std::nullopt;
+        device->lose();
+        if (!fails) return std::nullopt;
+        return Error(Errc::device_lost, "The script loses the device at this step.");
+      });
+    }
+  }
+  ~Losses() { end_holds(); }
+  Losses(const Losses&) = delete;
+
+  /// Called between two operations of a program.
+  void act() {
+    const auto action = static_cast<unsigned>(engine_() % 48);
+    const Scripted& device = devices_[engine_() % devices_.size()];
+    if (action < 4) device->hold();
+    if (action == 4) device->lose();
+    if (action == 5) device->release();
+  }
+  /// Called before the host waits: completes what is in flight, or loses its device.
+  void end_holds() {
+    for (const Scripted& device : devices_)
+      if (engine_() % 4 == 0 && device->held() > 0)
+        device->lose();
+      else
+        device->release();
+  }
+  bool may_lose(std::string_view device) const {
+    return std::any_of(devices_.begin(), devices_.end(),
+                       [&](const Scripted& one) { return one->info().id == device; });
+  }
+  /// Returns whether a job that may run there may meet a device that is lost.
+  bool may_lose_one_of(std::string_view place) const {
+    return place.empty() || place == "cuda" || may_lose(place);
+  }
+
+ private:
+  void add(const Scripted& device) { devices_.push_back(device); }
+  std::mt19937& engine_;
+  std::vector<Scripted> devices_;
+};
+
 /// Elements of one array.
 struct Slice {
   std::size_t array = 0, from = 0, count = 0;
@@ -190,6 +249,7 @@ struct Operation {
   Kind kind = Kind::affine;
   Slice x, y, z;  ///< z is written
   Number k = 0;
+  std::string place = {};  ///< `JobOptions::on`
   bool is_cancelled = false;
   std::optional<Ticket> ticket = std::nullopt;  ///< unset: a job whose ticket was dropped, or the host
   std::optional<Errc> error = std::nullopt;     ///< of the host's access
@@ -201,6 +261,8 @@ struct Model {
   Values values;
   std::vector<std::optional<Errc>> failures =
       std::vector<std::optional<Errc>>(element_count);  ///< of each element
+  /// Elements whose only copy may be on a device that may be lost, and those that have failed for that, if it was.
+  std::vector<bool> at_risk = std::vector<bool>(element_count), may_have_failed = at_risk;
 
   Number* at(const Slice& slice) { return values.data() + slice.from; }
   Values seen(const Slice& slice) { return {at(slice), at(slice) + slice.count}; }
@@ -211,11 +273,30 @@ struct Model {
     for (std::size_t i = slice.from; i < slice.from + slice.count; ++i)
       if (failures[i]) causes.push_back(*failures[i]);
   }
+  bool any(const std::vector<bool>& of, const Slice& slice) const {
+    const auto first = of.begin() + static_cast<std::ptrdiff_t>(slice.from);
+    return std::find(first, first + static_cast<std::ptrdiff_t>(slice.count), true) !=
+           first + static_cast<std::ptrdiff_t>(slice.count);
+  }
+  /// The elements have been written, on a device that may be lost or elsewhere.
+  void write(const Slice& slice, bool is_at_risk) {
+    for (std::size_t i = slice.from; i < slice.from + slice.count; ++i)
+      at_risk[i] = is_at_risk, may_have_failed[i] = false;
+  }
+  /// A copy from the device of these elements may have failed.
+  void use(const Slice& slice) {
+    for (std::size_t i = slice.from; i < slice.from + slice.count; ++i)
+      if (at_risk[i]) may_have_failed[i] = true;
+  }
 };
 
 /// Repeats the operations in order. Returns the first difference; empty if there is none.
-std::string interpret(std::vector<Operation>& program, std::vector<Model> arrays, bool steps_fail) {
+std::string interpret(std::vector<Operation>& program, std::vector<Model> arrays, bool steps_fail,
+                      const Losses* losses) {
   using Kind = Operation::Kind;
+  const auto is_of_loss = [&](Errc error) {  // also of a copy that another user of the array made
+    return losses && (error == Errc::device_lost || error == Errc::unavailable);
+  };
   for (std::size_t n = 0; n < program.size(); ++n) {
     Operation& op = program[n];
     Model& z = arrays[op.z.array];
@@ -229,6 +310,10 @@ std::string interpret(std::vector<Operation>& program, std::vector<Model> arrays
     };
     if (op.kind == Kind::read || op.kind == Kind::write || op.kind == Kind::change) {
       if (op.error && steps_fail && op.error == Errc::unavailable) continue;  // a copy to the host failed
+      if (op.error && is_of_loss(*op.error) && z.any(z.at_risk, op.z)) {
+        z.use(op.z);
+        continue;
+      }
       z.add_causes(op.z, causes);
       if (op.kind == Kind::read) {
         if (op.error ? !is_cause(*op.error) : !causes.empty())
@@ -237,30 +322,45 @@ std::string interpret(std::vector<Operation>& program, std::vector<Model> arrays
         continue;
       }
       if (op.error) return place + ": the host's write failed";
-      if (op.kind == Kind::change && causes.empty() && op.seen != z.seen(op.z))
+      if (op.kind == Kind::change && causes.empty() && !z.any(z.may_have_failed, op.z) &&
+          op.seen != z.seen(op.z))
         return place + ": a stale view";
       z.fail(op.z, std::nullopt);
+      z.write(op.z, false);
       if (op.kind == Kind::write) op.seen.assign(op.z.count, op.k);
       op.seen[op.k % op.z.count] = op.k;
       std::copy(op.seen.begin(), op.seen.end(), z.at(op.z));
       continue;
     }
-    if (op.kind != Kind::affine) arrays[op.x.array].add_causes(op.x, causes);
-    if (op.kind == Kind::combine) arrays[op.y.array].add_causes(op.y, causes);
-    if (op.kind == Kind::affine || op.kind == Kind::mix) z.add_causes(op.z, causes);
+    std::vector<Slice> inputs;
+    if (op.kind != Kind::affine) inputs.push_back(op.x);
+    if (op.kind == Kind::combine) inputs.push_back(op.y);
+    if (op.kind == Kind::affine || op.kind == Kind::mix) inputs.push_back(op.z);
+    bool may_be_lost = losses && losses->may_lose_one_of(op.place);
+    for (const Slice& input : inputs) {
+      const Model& array = arrays[input.array];
+      array.add_causes(input, causes);
+      may_be_lost = may_be_lost || array.any(array.at_risk, input);
+    }
     std::optional<Errc> error;
+    bool is_at_risk = false;
     if (op.ticket) {
       const auto done = op.ticket->wait();
       if (!done) error = done.error().code();
+      is_at_risk = done && losses && losses->may_lose(done->device().id);
     } else if (!causes.empty()) {
       error = causes.front();
     }
     if (!error && !causes.empty()) return place + ": a job with a failed input completed";
     if (error && !is_cause(*error) && !(op.is_cancelled && error == Errc::cancelled) &&
-        !(steps_fail && error == Errc::unavailable))
+        !(steps_fail && error == Errc::unavailable) && !(may_be_lost && is_of_loss(*error)))
       return place + ": a job failed without a cause: " + op.ticket->wait().error().describe();
     z.fail(op.z, error);
-    if (error) continue;
+    if (error) {
+      for (const Slice& input : inputs) arrays[input.array].use(input);
+      continue;
+    }
+    z.write(op.z, is_at_risk);
     const Values x = arrays[op.x.array].seen(op.x), y = arrays[op.y.array].seen(op.y);
     for (std::size_t i = 0; i < op.z.count; ++i) {
       Number& value = z.at(op.z)[i];
@@ -274,9 +374,12 @@ std::string interpret(std::vector<Operation>& program, std::vector<Model> arrays
 }
 
 /// Runs the program of a seed, and returns how it differs from the interpreter; empty if it does not.
-std::string differs(World& world, const Jobs& jobs, unsigned seed, bool steps_fail = false) {
+std::string differs(World& world, const Jobs& jobs, unsigned seed, bool steps_fail = false,
+                    bool loses_devices = false) {
   using Kind = Operation::Kind;
   std::mt19937 engine(seed);
+  std::optional<Losses> losses;
+  if (loses_devices) losses.emplace(world, engine);
   const auto random = [&] { return static_cast<Number>(engine()); };
   std::vector<Model> models(3 + random() % 4);
   std::vector<Numbers> arrays;
@@ -305,6 +408,7 @@ std::string differs(World& world, const Jobs& jobs, unsigned seed, bool steps_fa
   const auto access = [&](Kind kind, Slice z) {
     Operation op{.kind = kind, .x = {}, .y = {}, .z = z, .k = random()};
     Numbers part = arrays[z.array].slice(z.from, z.count);
+    if (losses) losses->end_holds();
     if (kind == Kind::read) {
       const auto view = part.read();
       if (view)
@@ -325,6 +429,7 @@ std::string differs(World& world, const Jobs& jobs, unsigned seed, bool steps_fa
   };
   const std::size_t length = 10 + random() % 31;
   while (program.size() < length) {
+    if (losses) losses->act();
     const Slice z = slice_of(any_count());
     const unsigned kind = random() % 16;
     if (kind >= 13) {
@@ -344,10 +449,10 @@ std::string differs(World& world, const Jobs& jobs, unsigned seed, bool steps_fa
               : op.kind == Kind::combine ? jobs.combine(in(x), in(op.y), in(z), op.k)
               : op.kind == Kind::mix     ? jobs.mix(in(x), in(z), op.k)
                                          : jobs.shift(in(x), in(z), op.k);
-    auto ticket =
-        world.scheduler->submit(std::move(job), {.priority = static_cast<Priority>(random() % 3),
-                                                 .on = world.places[random() % world.places.size()]});
-    if (steps_fail || random() % 4 != 0) op.ticket = std::move(ticket);
+    const auto priority = static_cast<Priority>(random() % 3);
+    op.place = world.places[random() % world.places.size()];
+    auto ticket = world.scheduler->submit(std::move(job), {.priority = priority, .on = op.place});
+    if (steps_fail || losses || random() % 4 != 0) op.ticket = std::move(ticket);
     program.push_back(std::move(op));
     if (random() % 24 == 0) {  // cancels a job, most often a recent one
       Operation& last = program[program.size() - 1 - random() % std::min<std::size_t>(program.size(), 4)];
@@ -356,7 +461,7 @@ std::string differs(World& world, const Jobs& jobs, unsigned seed, bool steps_fa
     }
   }
   for (std::size_t i = 0; i < arrays.size(); ++i) access(Kind::read, {i, 0, element_count});
-  return interpret(program, std::move(models), steps_fail);
+  return interpret(program, std::move(models), steps_fail, losses ? &*losses : nullptr);
 }
 
 /// Returns the number of seeds below `seeds` whose programs differ from the interpreter.
@@ -365,6 +470,29 @@ int differing(const Jobs& jobs, int seeds) {
   int count = 0;
   for (int seed = 0; seed < seeds; ++seed)
     count += differs(world, jobs, static_cast<unsigned>(seed)).empty() ? 0 : 1;
+  return count;
+}
+
+/// Runs programs whose devices are lost. Returns how many of those differ from the interpreter, of seeds that begin at
+/// `first`; stops at the first one if `stops`. Each has devices of its own; those of `hidden` programs hide their loss.
+int differing_with_losses(unsigned first, unsigned seeds, bool hidden, bool stops) {
+  const Runtime real = World::opened({"cpu"});
+  const Jobs jobs;
+  int count = 0;
+  std::uint64_t failed = 0, completed = 0;
+  for (unsigned seed = first; seed < first + seeds; ++seed) {
+    World world(real);
+    if (hidden)
+      for (const Scripted& device : {world.first, world.second}) device->hide_loss();
+    const std::string difference = differs(world, jobs, seed, false, true);
+    INFO("seed " << seed);
+    if (stops) REQUIRE(difference == "");
+    count += difference.empty() ? 0 : 1;
+    failed += world.scheduler->metrics().failed;
+    completed += world.scheduler->metrics().completed;
+  }
+  CHECK(completed > failed);
+  if (!hidden) CHECK(failed > completed / 100);
   return count;
 }
 
@@ -418,6 +546,20 @@ TEST_CASE("random programs on devices that fail at random steps never read stale
     }
     CHECK(world.scheduler->metrics().fallbacks > 0);
   }
+}
+
+TEST_CASE("random programs whose devices are lost read what a sequential interpreter reads, or device_lost",
+          "[scheduler]") {
+  CHECK(differing_with_losses(0, static_cast<unsigned>(test::rounds(1000)), false, true) == 0);
+}
+
+TEST_CASE("20,000 random programs whose devices are lost never read stale contents", "[.proof]") {
+  for (unsigned first = 1'000'000; first < 1'020'000; first += 1000)
+    CHECK(differing_with_losses(first, 1000, false, true) == 0);
+}
+
+TEST_CASE("the interpreter finds a device that is lost and does not say so", "[scheduler][no_tsan]") {
+  CHECK(differing_with_losses(0, 100, true, false) > 20);
 }
 
 TEST_CASE("100,000 random programs read what a sequential interpreter reads", "[.proof]") {

@@ -82,9 +82,12 @@ class ScriptedDevice final : public device::DeviceBase {
     const std::lock_guard lock(mutex_);
     return held_.size();
   }
+  /// A planted mistake: once the device is lost, it does nothing and reports success.
+  void hide_loss() { hides_loss_ = true; }
   /// Loses the device. Submissions in flight fail.
   void lose() {
     is_lost_ = true;
+    if (hides_loss_) return release();
     std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held;
     {
       const std::lock_guard lock(mutex_);
@@ -173,8 +176,9 @@ class ScriptedDevice final : public device::DeviceBase {
       if (auto failed = device_.make(Step::submit)) return *failed;
       for (const device::TimelinePoint& point : submission.waits)
         device_.waits_in_flight_ += point.timeline->reached() < point.value;
-      for (const device::Command& command : submission.recording->commands())
-        run(command, submission.recording->operands(command), submission.stop);
+      if (!device_.only_pretends())
+        for (const device::Command& command : submission.recording->commands())
+          run(command, submission.recording->operands(command), submission.stop);
       pending_ = submission.recording;
       {
         const std::lock_guard lock(device_.mutex_);
@@ -186,7 +190,7 @@ class ScriptedDevice final : public device::DeviceBase {
     Result<void> wait(std::uint64_t value, Instant until) override {
       if (auto failed = device_.make(Step::wait)) return *failed;
       if (auto reached = reached_->wait(value, until); !reached) return reached;
-      if (pending_)
+      if (pending_ && !device_.only_pretends())
         for (const device::Command& command : pending_->commands())
           if (command.kind == device::Command::Kind::download)
             move(command.target, start_of(pending_->operands(command)[0]), command.host_bytes.count);
@@ -249,16 +253,17 @@ class ScriptedDevice final : public device::DeviceBase {
     info.usable = true;
     return info;
   }
-  const Error* ended_by() const noexcept override { return is_lost_ ? &lost_ : nullptr; }
+  const Error* ended_by() const noexcept override { return is_lost_ && !hides_loss_ ? &lost_ : nullptr; }
+  bool only_pretends() const noexcept { return is_lost_ && hides_loss_; }
   std::optional<Error> make(Step step) {
     ++counts_[static_cast<std::size_t>(step)];
-    if (is_lost_) return lost_;
+    if (is_lost_ && !hides_loss_) return lost_;
     return script_ ? script_(step) : std::nullopt;
   }
 
   Script script_;
   const Error lost_;
-  std::atomic<bool> is_lost_{false};
+  std::atomic<bool> is_lost_{false}, hides_loss_{false};
   mutable std::mutex mutex_;
   bool holds_ = false;
   std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held_;
