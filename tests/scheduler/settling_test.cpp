@@ -9,7 +9,9 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rig.hpp"
@@ -40,11 +42,21 @@ struct Settlements {
   std::atomic<bool> completed{false};
 };
 
+/// What the jobs of a storm do beside being cancelled, late, or dropped.
+struct StormOptions {
+  bool have_limits = false;                 ///< some jobs have a start_by or a time limit that passes soon
+  std::function<void()> in_kernel = [] {};  ///< called by a part of the kernels
+  std::function<void()> in_continuation = [] {};  ///< called before a job counts as settled
+};
+
 /// Submits jobs from several threads, cancels some and drops some tickets early. Counts how often each settles.
 class Storm {
  public:
-  Storm(test::Machine& machine, int threads, int jobs_each)
-      : machine_(machine), jobs_each_(jobs_each), settled_(static_cast<std::size_t>(threads * jobs_each)) {
+  Storm(test::Machine& machine, int threads, int jobs_each, StormOptions options = {})
+      : machine_(machine),
+        options_(std::move(options)),
+        jobs_each_(jobs_each),
+        settled_(static_cast<std::size_t>(threads * jobs_each)) {
     for (int i = 0; i < 16; ++i) arrays_.push_back(machine.array(std::vector<float>(4, 1.0f)));
     for (int t = 0; t < threads; ++t) threads_.emplace_back([this, t] { submit(t); });
   }
@@ -70,13 +82,24 @@ class Storm {
  private:
   void submit(int thread) {
     std::mt19937 random(static_cast<unsigned>(thread));
-    const auto scale = test::host_scale();
+    const auto scale =
+        Kernel<ReadWrite<float>, float>::make(
+            {.name = "host_scale", .sources = {host([this](Range range, std::span<float> x, float s) {
+                                     options_.in_kernel();
+                                     for (const std::uint64_t at : range) x[at] *= s;
+                                   })}})
+            .value();
     const auto copy = test::copy();
     for (int i = 0; i < jobs_each_; ++i) {
       Settlements& settled = settled_[static_cast<std::size_t>(thread * jobs_each_ + i)];
-      const JobOptions options{.priority = static_cast<Priority>(random() % 3),
-                               .start_by = random() % 32 == 0 ? Deadline(0ns) : Deadline(),
-                               .on = random() % 4 == 0 ? "vulkan" : ""};
+      JobOptions options{.priority = static_cast<Priority>(random() % 3),
+                         .start_by = random() % 32 == 0 ? Deadline(0ns) : Deadline(),
+                         .on = random() % 4 == 0 ? "vulkan" : ""};
+      if (options_.have_limits) {
+        const auto soon = std::chrono::microseconds(random() % 400);
+        if (random() % 8 == 0) options.start_by = Deadline(soon);
+        if (random() % 8 == 0) options.time_limit = soon;
+      }
       std::vector<float> x(4, 1.0f);
       Array<float>& a = arrays_[random() % arrays_.size()];
       Array<float>& b = arrays_[random() % arrays_.size()];
@@ -86,6 +109,7 @@ class Storm {
             borrows ? machine_.scheduler.submit(scale(x, 2.0f), options)
                     : machine_.scheduler.submit(random() % 2 == 0 ? copy(a, b) : scale(a, 1.0f), options);
         ticket.then([this, &settled](const Result<Outcome>& r) {
+          options_.in_continuation();
           ++settled.count;
           settled.completed = r.has_value();
           ++total_;
@@ -94,7 +118,8 @@ class Storm {
         if (random() % 4 != 0 && borrows) {
           const auto done = ticket.wait();
           // A failed job leaves the caller's memory as it was, unless it was cancelled or late.
-          const bool may_be_written = done || done.error() == Errc::cancelled;
+          const bool may_be_written =
+              done || done.error() == Errc::cancelled || done.error() == Errc::timed_out;
           if (done ? x[0] != 2.0f : (x[0] != 1.0f && !may_be_written)) ++wrong_memory_;
         }
       }  // the destructor waits for a job that borrows `x`
@@ -105,6 +130,7 @@ class Storm {
   }
 
   test::Machine& machine_;
+  const StormOptions options_;
   const int jobs_each_;
   std::vector<Settlements> settled_;
   std::atomic<std::uint64_t> total_{0};
@@ -115,7 +141,10 @@ class Storm {
 
 }  // namespace
 
-TEST_CASE("100,000 jobs on devices that fail at random each settle exactly once", "[scheduler]") {
+namespace {
+
+/// Submits jobs from eight threads to devices that fail at random.
+void check_settlements(int jobs_each) {
   std::atomic<unsigned> steps{0};
   const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0"), c = scripted("vulkan:1");
   a->set_script(fails_one_of(7, steps));
@@ -124,7 +153,7 @@ TEST_CASE("100,000 jobs on devices that fail at random each settle exactly once"
   {
     test::Machine machine({a, b, c});
     {
-      Storm storm(machine, 8, test::rounds(12'500));
+      Storm storm(machine, 8, jobs_each);
       storm.join();
       CHECK(storm.settled_other_than_once() == 0);
       CHECK(storm.wrong_memory() == 0);
@@ -142,6 +171,115 @@ TEST_CASE("100,000 jobs on devices that fail at random each settle exactly once"
   for (const Scripted& device : {a, b, c}) {
     CHECK(device->buffers_alive() == 0);
     CHECK(device->lanes_alive() == 0);
+  }
+}
+
+/// Where a delay lets other threads act in the middle of a job's life.
+enum class Window : std::uint8_t {
+  create_executable,
+  create_lane,
+  create_buffer,
+  submit,
+  wait,
+  reading_of_clock,  ///< between two states of a job
+  kernel,
+  in_flight,  ///< submissions complete late, on another thread
+  continuation,
+  last = continuation,
+};
+
+/// Sleeps in a part of its calls, of all threads.
+class Delay {
+ public:
+  void act() const {
+    if (std::minstd_rand(++calls_ * 7919)() % 4 == 0) std::this_thread::sleep_for(200us);
+  }
+
+ private:
+  mutable std::atomic<unsigned> calls_{0};
+};
+
+/// The steady clock, with a delay.
+class DelayingClock final : public Clock {
+ public:
+  explicit DelayingClock(const Delay& delay) : delay_(&delay) {}
+  Instant now() const noexcept override {
+    delay_->act();
+    return Clock::steady().now();
+  }
+
+ private:
+  const Delay* delay_;
+};
+
+/// Holds the submissions to a device for a while, again and again, until it is destroyed.
+class HoldsNowAndThen {
+ public:
+  explicit HoldsNowAndThen(Scripted device) : device_(std::move(device)), thread_([this] { run(); }) {}
+  ~HoldsNowAndThen() {
+    ended_ = true;
+    thread_.join();
+  }
+
+ private:
+  void run() const {
+    while (!ended_) {
+      device_->hold();
+      std::this_thread::sleep_for(500us);
+      device_->release();
+      std::this_thread::sleep_for(100us);
+    }
+  }
+  const Scripted device_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("100,000 jobs on devices that fail at random each settle exactly once", "[scheduler]") {
+  check_settlements(test::rounds(12'500));
+}
+
+TEST_CASE("1,000,000 jobs on devices that fail at random each settle exactly once", "[.proof]") {
+  check_settlements(125'000);
+}
+
+TEST_CASE("jobs of eight threads settle once each, with a delay at each point of a job's life",
+          "[scheduler]") {
+  for (std::uint8_t number = 0; number <= static_cast<std::uint8_t>(Window::last); ++number) {
+    const auto window = static_cast<Window>(number);
+    for (const bool closes : {false, true}) {
+      INFO("window " << static_cast<int>(number) << (closes ? ", while the scheduler closes" : ""));
+      const Delay delay;
+      const DelayingClock clock(delay);
+      std::atomic<unsigned> steps{number};
+      const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
+      for (const auto& [device, every] : {std::pair(a, 31u), std::pair(b, 101u)})
+        device->set_script([fails = fails_one_of(every, steps), &delay, window](Step step) {
+          if (static_cast<std::uint8_t>(step) == static_cast<std::uint8_t>(window)) delay.act();
+          return fails(step);
+        });
+      StormOptions options{.have_limits = true};
+      if (window == Window::kernel) options.in_kernel = [&] { delay.act(); };
+      if (window == Window::continuation) options.in_continuation = [&] { delay.act(); };
+      test::Machine machine({a, b}, {.clock = window == Window::reading_of_clock ? &clock : nullptr});
+      std::optional<HoldsNowAndThen> holds_a, holds_b;
+      if (window == Window::in_flight) holds_a.emplace(a), holds_b.emplace(b);
+      Storm storm(machine, 8, test::rounds(100), options);
+      if (closes) {
+        while (machine.scheduler.metrics().submitted < storm.jobs() / 2) std::this_thread::yield();
+        machine.scheduler.close();
+      }
+      storm.join();
+      REQUIRE(storm.settled_other_than_once() == 0);
+      REQUIRE(storm.wrong_memory() == 0);
+      const SchedulerMetrics metrics = machine.scheduler.metrics();
+      test::check_counts(metrics);
+      CHECK(metrics.submitted == storm.jobs());
+      CHECK(metrics.completed == storm.completed());
+      CHECK(metrics.queued + metrics.running == 0);
+    }
   }
 }
 
