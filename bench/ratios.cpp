@@ -35,6 +35,8 @@ constexpr Bar bars[] = {
     {"job_independent_null_8_threads_x8000", "4 ms of CPU", 1.0, 4e-3, of_cpu},
     {"job_independent_null_8_threads_x8000", "onetbb_future", 2.0, 0, of_cpu},
     {"job_chained_null_x1000", "200 us of CPU", 1.0, 200e-6, of_cpu},
+    {"graph_replay_null_x1000", "60 us of CPU", 1.0, 60e-6, of_cpu},
+    {"graph_replay_arrays_null_x1000", "60 us of CPU", 1.0, 60e-6, of_cpu},
     {"job_run_null_keeping_decisions", "none_kept", 1.05, 0, of_cpu},
     {"job_waiting.bytes", "1 KiB", 1.0, 1024},
     {"job_waiting_in_chain.bytes", "1 KiB", 1.0, 1024},

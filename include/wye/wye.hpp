@@ -8,4 +8,6 @@
 #include <wye/kernel/kernel.hpp>
 #include <wye/pool/context_pool.hpp>
 #include <wye/runtime/runtime.hpp>
+#include <wye/scheduler/graph.hpp>
+#include <wye/scheduler/plan.hpp>
 #include <wye/scheduler/scheduler.hpp>

@@ -92,13 +92,13 @@ Error ArrayState::beyond_error() const {
 }
 
 void ArrayState::follow(Access access, Interval elements, const std::shared_ptr<Completion>& user,
-                        Predecessors& before) {
+                        Predecessors& before, std::size_t pieces) {
   // Users of no elements are ordered as if they used the first one there.
   const Interval used{elements.first, std::max(elements.last, elements.first + 1)};
   const base::Lock lock(mutex_);
   std::erase_if(users_, [](const User& other) { return other.completion->is_complete(); });
   before.reserve(users_.size());
-  users_.push_back({used, writes(access), user});
+  users_.push_back({used, writes(access), user, pieces});
   try {
     reserve(users_);
   } catch (...) {
@@ -116,9 +116,12 @@ void ArrayState::follow(Access access, Interval elements, const std::shared_ptr<
 
 void ArrayState::reserve(std::span<const User> users) {
   // A user of some elements leaves at most one interval more, and one while it works; one of all elements at most one in all.
-  const bool is_partial = std::any_of(users.begin(), users.end(),
-                                      [&](const User& user) { return !user.elements.contains(all()); });
-  const std::size_t more = is_partial ? 2 * users.size() : 1;
+  const bool is_partial = std::any_of(users.begin(), users.end(), [&](const User& user) {
+    return user.pieces > 1 || !user.elements.contains(all());
+  });
+  std::size_t pieces = 0;
+  for (const User& user : users) pieces += user.pieces;
+  const std::size_t more = is_partial ? 2 * pieces : 1;
   host_valid_.reserve(host_valid_.size() + more);
   failures_.reserve(failures_.size() + more);
   for (auto& [device, replica] : replicas_) {
@@ -296,6 +299,12 @@ std::uint64_t ArrayState::last_use(const device::DeviceBase& device) const noexc
   const base::Lock lock(mutex_);
   const auto found = replicas_.find(device.ref());
   return found == replicas_.end() ? 0 : found->second.last_use;
+}
+
+bool ArrayState::has_replica_on(const device::DeviceBase& device) const noexcept {
+  const base::Lock lock(mutex_);
+  const auto found = replicas_.find(device.ref());
+  return found != replicas_.end() && found->second.buffer;
 }
 
 Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {

@@ -65,8 +65,11 @@ class ArrayState final : public device::Retained,
 
   /// Makes `user` of `elements` follow the users before it and adds those to `before`: a reader follows the writers of its
   /// elements; a writer follows their writers and readers. A user follows itself never. Changes nothing if it throws.
-  void follow(Access access, Interval elements, const std::shared_ptr<Completion>& user,
-              Predecessors& before);
+  /// `pieces`: the number of parts of `elements` that the user may change one after the other.
+  void follow(Access access, Interval elements, const std::shared_ptr<Completion>& user, Predecessors& before,
+              std::size_t pieces = 1);
+  /// Returns whether there is memory for the array on a device.
+  bool has_replica_on(const device::DeviceBase& device) const noexcept;
 
   /// Returns the failure of a user that should have written some of `elements`, if it was the last one of these and failed.
   std::optional<Error> failure(const IntervalSet& elements) const;
@@ -150,6 +153,7 @@ class ArrayState final : public device::Retained,
     Interval elements;
     bool writes = false;
     std::shared_ptr<Completion> completion;
+    std::size_t pieces = 1;  // that it may change one after the other
   };
   struct Failure {
     Interval elements;

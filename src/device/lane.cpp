@@ -109,11 +109,13 @@ TimelinePoint Lane::submit(const StopToken& stop, bool caller_waits) {
   return {base_->timeline(), last_};
 }
 
-TimelinePoint Lane::submit(SequenceState& sequence) {
+TimelinePoint Lane::submit(SequenceState& sequence, const StopToken& stop, bool caller_waits) {
   submit_recorded({}, false);
   if (!ended()) {
     Submission submission = sequence.submission();
     submission.waits = waits_;
+    submission.stop = stop;
+    submission.caller_waits = caller_waits;
     if (!submission.recording->empty() || !waits_.empty()) submit_to_base(submission);
   }
   return {base_->timeline(), last_};

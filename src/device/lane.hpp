@@ -50,7 +50,7 @@ class Lane {
   /// Submits the recorded commands, if there are any. Returns the point that their completion reaches.
   TimelinePoint submit(const StopToken& stop = {}, bool caller_waits = false);
   /// Submits the recorded commands, and then `sequence`.
-  TimelinePoint submit(SequenceState& sequence);
+  TimelinePoint submit(SequenceState& sequence, const StopToken& stop = {}, bool caller_waits = false);
   /// Submits the recorded commands, and waits for all submissions.
   /// Errors: timed_out (the lane stays usable); or the first failure of this lane.
   Result<void> wait(Instant until, const StopToken& stop = {});

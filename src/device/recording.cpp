@@ -155,7 +155,8 @@ void Recording::close() {
     for (Command& command : commands_) {
       touches_.clear();
       for (const Operand& operand : operands(command)) touch(operand, touches_);
-      command.barrier = planner_.next(touches_);
+      if (command.is_ordered) planner_.clear();
+      command.barrier = planner_.next(touches_) || command.is_ordered;
     }
   }
   revision_ = last.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -38,6 +38,7 @@ struct Command {
   };
   Kind kind = Kind::dispatch;
   bool barrier = false;     ///< all earlier commands complete before it and are visible to it
+  bool is_ordered = false;  ///< it has a barrier, whatever it reads and writes
   std::uint32_t first = 0;  ///< index of its first operand in the recording
   std::uint32_t count = 0;
   std::uint32_t pattern = 0;
@@ -62,6 +63,9 @@ class Recording {
   void acquire(BufferRange memory);
   /// Adds a dispatch. `arguments` are in the order of the executable's schema, which sets their access.
   void dispatch(std::shared_ptr<ExecutableBase> executable, const Arguments& arguments, Extent3 items);
+
+  /// Puts a barrier before the last command, also if the memory that it reads and writes needs none.
+  void order() noexcept { commands_.back().is_ordered = true; }
 
   /// Replaces the argument in `slot` of the dispatch with number `command`.
   /// Errors: invalid_argument (the recording is closed, or has no such dispatch or argument).

@@ -249,7 +249,9 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
       return Error(Errc::closed,
                    base::text("{} was submitted after the scheduler was closed.", record->subject()));
     });
-  if (!error && record->uses_arrays)
+  if (!error && record->plan_run)
+    if (auto ok = follow_plan(*record); !ok) error = std::move(ok).error();
+  if (!error && record->uses_arrays && !record->plan_run)
     if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
   if (record->predecessors.empty()) {
     if (!error && record->after.empty()) return lock;

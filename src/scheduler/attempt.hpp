@@ -29,7 +29,9 @@ using Steps = detail::InlineList<Step, 1>;
 /// The state of a job on a device. It is kept while the job is in flight.
 /// Threads: that of the thread that runs the job.
 struct Attempt {
-  Attempt(const Job& job, const Device& on, std::size_t index) : device(index), binding(job, on) {}
+  /// `operands`: those of the segment of a plan; null: those of the job.
+  Attempt(const Job& job, const Device& on, std::size_t index, const Binding::Operands* operands = nullptr)
+      : device(index), binding(job, on, operands) {}
 
   pool::Context& context() const noexcept { return *base::state_of(*lease)->context; }
   device::Lane& lane() const noexcept { return base::state_of(*lease)->lane(); }

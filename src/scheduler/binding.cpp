@@ -106,11 +106,18 @@ Bytes size_of(const Job& job) {
   return sum;
 }
 
-Binding::Binding(const Job& job, const Device& device)
+Binding::Binding(const Job& job, const Device& device, const Operands* operands)
     : job_(job), device_(device), in_place_(device.info().features.has(Feature::host_memory)) {
+  if (operands) {
+    regions_ = operands->regions;
+    arrays_ = operands->arrays;
+    return;
+  }
   find_arrays();
   if (!in_place_) find_regions();
 }
+
+Binding::Operands Binding::operands() && { return {std::move(arrays_), std::move(regions_)}; }
 
 void Binding::find_regions() {
   each_operand(job_, [&](const Operand& operand) {
@@ -288,9 +295,11 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
     if (auto filled = fill(lane, until); !filled) return filled;
   for (Region& region : regions_) {
     const std::span<const std::byte> bytes(region.first, region.last);
-    auto buffer = allocate(Bytes{bytes.size()});
-    if (!buffer) return std::move(buffer).error();
-    region.buffer = std::move(*buffer);
+    if (!region.buffer) {
+      auto buffer = allocate(Bytes{bytes.size()});
+      if (!buffer) return std::move(buffer).error();
+      region.buffer = std::move(*buffer);
+    }
     if (!region.upload) continue;
     lane.upload(bytes, {region.buffer, Bytes{0}, Bytes{bytes.size()}});
     transferred_ += Bytes{bytes.size()};

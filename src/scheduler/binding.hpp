@@ -25,7 +25,9 @@ namespace scheduler {
 /// Threads: one thread at a time.
 class Binding {
  public:
-  Binding(const Job& job, const Device& device);
+  struct Operands;
+  /// `operands`: those of other jobs, which `job` stands for. The buffers of their host memory exist already.
+  Binding(const Job& job, const Device& device, const Operands* operands = nullptr);
   Binding(const Binding&) = delete;
   ~Binding();
 
@@ -53,8 +55,9 @@ class Binding {
   Bytes transferred() const { return transferred_; }
   /// Returns the bytes that `downloads` transfers.
   Bytes returning() const;
+  /// Returns its operands.
+  Operands operands() &&;
 
- private:
   struct Region {  // a range of host memory, with its buffer
     std::byte* first = nullptr;
     std::byte* last = nullptr;
@@ -74,6 +77,8 @@ class Binding {
     data::IntervalSet filling = {};     ///< the elements that this job copies to the device
     device::TimelinePoint filled = {};  ///< reached by these copies, once they are in flight
   };
+
+ private:
   void find_regions();
   void find_arrays();
   Result<void> fill(device::Lane& lane, Instant until);
@@ -91,6 +96,11 @@ class Binding {
   detail::InlineList<Use, 2> arrays_;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<device::BufferBase>>> scratch_;
   Bytes transferred_;
+};
+
+struct Binding::Operands {
+  detail::InlineList<Use, 2> arrays = {};
+  detail::InlineList<Region, 4> regions = {};
 };
 
 /// Checks operands that callers filled in themselves: no number wraps, no operand ends outside of its memory.

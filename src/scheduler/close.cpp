@@ -133,6 +133,7 @@ std::string Core::abandon(Record& record) noexcept {
                  base::text("{} was abandoned: it still ran on '{}' when the deadline of closing passed.",
                             record.subject(), device));
   });
+  if (record.plan_run) abandon_plan(record);
   const Job& job = *record.job;
   for (std::size_t c = 0; c < job.size(); ++c)
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {

@@ -30,6 +30,9 @@
 
 namespace wye {
 inline namespace v0 {
+
+struct PlanOptions;
+
 namespace scheduler {
 
 /// Errors made in advance, for use when no memory is left to make one.
@@ -55,6 +58,16 @@ Error error_or(const Error& spare, F make) noexcept {
   }
 }
 
+struct GraphState;
+struct PlanState;
+
+/// Returns the devices of a plan and the number of steps on each, as a sentence.
+std::string reason_of(const PlanDescription& plan);
+
+/// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and a cancelled job are the
+/// same on every device.
+bool may_succeed_elsewhere(Errc code);
+
 /// Runs jobs. A thread that waits for its ticket runs the job itself; otherwise a worker runs it. At most
 /// `concurrent_jobs` workers run host functions, the CPU's kernels and builds; one further worker is left for the jobs of
 /// other devices, which it submits and completes. Workers are started when first needed and park when there is nothing to do.
@@ -67,6 +80,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Returns the record of a job. If memory runs out, the record has settled as out_of_memory.
   std::shared_ptr<Record> accept(Job&& job, const JobOptions& options) noexcept;
+  /// Implements `Graph::compile`.
+  Result<std::shared_ptr<PlanState>> compile(const GraphState& graph, const PlanOptions& options);
+  /// Returns the record of a run of a plan, as `accept` does.
+  std::shared_ptr<Record> accept(const std::shared_ptr<PlanState>& plan, const JobOptions& options) noexcept;
   /// Queues an accepted record. Settles it if it cannot be queued.
   void submit(const std::shared_ptr<Record>& record) noexcept;
   /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it; waits for its result.
@@ -155,6 +172,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void make_ready(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
   void push_locked(std::shared_ptr<Record> record);
   std::size_t queue_of(Record& record) const;
+  std::size_t queue_of(const PlanRun& run) const;
   bool has_room_locked(std::size_t queue) const noexcept;
   bool has_work_locked() noexcept;
   std::uint32_t committed_locked() const noexcept;
@@ -215,7 +233,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Progress> proceed(Record& record, bool has_returned, bool detaches);
   Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
-  AttemptPointer make_attempt(const Job& job, std::size_t device);
+  AttemptPointer make_attempt(const Record& record, std::size_t device);
   Result<void> begin_attempt(Record& record, std::size_t device);
   Result<void> record_steps(Record& record, const StopToken& stop);
   Result<Progress> await_device(Record& record, const StopToken& stop, bool is_submitted, bool detaches);
@@ -228,6 +246,14 @@ class Core : public std::enable_shared_from_this<Core> {
   using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
   static Continuations publish(Record& record) noexcept;
   static void call(const Continuations& continuations, Record& record) noexcept;
+
+  // plan_run.cpp
+  friend class Compiler;
+  Result<void> follow_plan(Record& record);
+  static void abandon_plan(const Record& record) noexcept;
+  Result<Progress> place_plan(Record& record, bool detaches);
+  Result<void> place_again(Record& record);
+  Result<void> submit_segment(Record& record, const StopToken& stop);
 
   // explain.cpp
   std::string describe(const Record& record, const Decision& decision) const;

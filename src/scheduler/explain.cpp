@@ -39,6 +39,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
     case RefusalCode::foreign_buffer:
       return base::text("Argument {} of '{}' is a buffer of device '{}'.", decision.argument,
                         decision.program->name(), decision.owner->info().id);
+    case RefusalCode::other_silicon: return "it is not on the processor of the graph's other GPU steps.";
     case RefusalCode::fallback_forbidden: return base::text("fallback of {} is forbidden.", record.object());
     case RefusalCode::emulated:
       return base::text("it runs on the CPU, so '{}' and every other device come first.", ran_on);
@@ -108,6 +109,7 @@ std::string Core::placement_reason(const Record& record) const {
     text += base::text("{} failed: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
   }
   if (!text.empty()) return text + base::text("'{}' was next.", info.id);
+  if (record.plan) return reason_of(*record.plan);
   if (!record.on.empty()) return base::text("The job requests '{}'.", record.on);
   if (pool_->devices().size() == 1) return base::text("'{}' is the only device.", info.id);
   for (const Decision& decision : record.decisions) {
@@ -158,6 +160,7 @@ std::string_view name(RefusalCode code) noexcept {
     case RefusalCode::fallback_forbidden: return "fallback_forbidden";
     case RefusalCode::lower_preference: return "lower_preference";
     case RefusalCode::emulated: return "emulated";
+    case RefusalCode::other_silicon: return "other_silicon";
   }
   return "unknown";
 }

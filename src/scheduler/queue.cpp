@@ -113,6 +113,7 @@ void Core::push_locked(std::shared_ptr<Record> record) {
 
 /// Returns the queue of the first device that may run a record; that of the threads if the job holds one while it runs.
 std::size_t Core::queue_of(Record& record) const {
+  if (record.plan_run) return queue_of(*record.plan_run);
   const Decision* const first = record.job->is_build() ? nullptr : next_device(record);
   if (!first || pool_->devices()[first->device].info().features.has(Feature::host_memory)) return on_threads;
   return 1 + first->device;

@@ -1,6 +1,7 @@
 #pragma once
 /// The state of one job: shared by its ticket, the queue and the thread that runs it.
 #include <wye/scheduler/job.hpp>
+#include <wye/scheduler/plan.hpp>
 #include <wye/scheduler/scheduler.hpp>
 #include <wye/scheduler/ticket.hpp>
 
@@ -28,6 +29,7 @@ namespace scheduler {
 class Core;
 class Trial;
 struct Attempt;
+struct PlanRun;
 struct Row;
 struct TagState;
 
@@ -151,6 +153,8 @@ struct Record : std::enable_shared_from_this<Record> {
   Duration transfer_time{};                            ///< the transfers of its operands
   std::size_t next_candidate = 0;                      ///< an index into `Row::devices`
   bool has_failed = false;                             ///< on a device; a further device is a fallback
+  std::unique_ptr<PlanRun> plan_run;                   ///< null: it is a job; released as `job` is
+  std::shared_ptr<const PlanDescription> plan;         ///< of the run of a plan that has started
   AttemptPointer attempt;                              ///< on the device that it is being tried on
   std::size_t device = 0;                              ///< index of the device that ran it
   std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on

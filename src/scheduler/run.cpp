@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
+#include "scheduler/plan.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -17,22 +18,6 @@ namespace {
 /// Copies of this size and more are submitted alone, to measure their time. The submission costs little
 /// beside them.
 constexpr Bytes least_measured{1 << 20};
-
-/// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and a cancelled job are the
-/// same on every device.
-bool may_succeed_elsewhere(Errc code) {
-  switch (code) {
-    case Errc::unsupported:
-    case Errc::unavailable:
-    case Errc::out_of_memory:
-    case Errc::over_budget:
-    case Errc::device_lost:
-    case Errc::compile_failed:
-    case Errc::io:
-    case Errc::internal: return true;
-    default: return false;
-  }
-}
 
 /// Returns whether every other variant of the kernel would fail the same way.
 bool holds_for_all_variants(Errc code) {
@@ -47,6 +32,20 @@ bool is_refused(const detail::Programs& programs, const device::DeviceBase& devi
 }
 
 }  // namespace
+
+bool may_succeed_elsewhere(Errc code) {
+  switch (code) {
+    case Errc::unsupported:
+    case Errc::unavailable:
+    case Errc::out_of_memory:
+    case Errc::over_budget:
+    case Errc::device_lost:
+    case Errc::compile_failed:
+    case Errc::io:
+    case Errc::internal: return true;
+    default: return false;
+  }
+}
 
 void ReturnAttempt::operator()(Attempt* attempt) const noexcept {
   std::destroy_at(attempt);
@@ -103,6 +102,7 @@ Decision* Core::next_device(Record& record) const {
 }
 
 Result<Core::Progress> Core::place(Record& record, bool detaches) {
+  if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
     if (auto nowhere = target_error(record.on)) return *std::move(nowhere);
   // A job that returns from a device was on the device of its last decision.
@@ -289,11 +289,12 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
 
 /// Creates an attempt in memory of attempts that have ended.
 /// Throws: std::bad_alloc.
-AttemptPointer Core::make_attempt(const Job& job, std::size_t index) {
+AttemptPointer Core::make_attempt(const Record& record, std::size_t index) {
   const auto give_back = [pool = attempts_.get()](void* memory) { pool->give_back(memory); };
   std::unique_ptr<void, decltype(give_back)> memory(attempts_->take(sizeof(Attempt)), give_back);
   auto* const attempt =
-      std::construct_at(static_cast<Attempt*>(memory.get()), job, pool_->devices()[index], index);
+      std::construct_at(static_cast<Attempt*>(memory.get()), *record.job, pool_->devices()[index], index,
+                        record.plan_run ? &record.plan_run->operands() : nullptr);
   (void)memory.release();
   return {attempt, {attempts_.get()}};
 }
@@ -310,15 +311,18 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index) {
                                ? until
                                : Deadline(until - clock_->now()).at(provider_->clock());
 
-  Instant lap = record.has_failed ? clock_->now() : record.started;
-  record.lane_time = lap - record.started;  // devices that failed before this one
-  record.build_time = record.transfer_time = Duration::zero();
-  record.tier = CacheTier::none;
+  const bool continues = record.plan_run && record.plan_run->segment > 0;
+  Instant lap = record.has_failed || continues ? clock_->now() : record.started;
+  if (!continues) {
+    record.lane_time = lap - record.started;  // devices that failed before this one
+    record.build_time = record.transfer_time = Duration::zero();
+  }
+  record.tier = record.plan_run ? CacheTier::memory : CacheTier::none;  // a plan has its executables
   record.passed_over.clear();
   record.variants.clear();
   AttemptPointer attempt;
-  if (!job.is_build()) attempt = make_attempt(job, index);
-  for (std::size_t c = 0; c < job.size(); ++c) {
+  if (!job.is_build()) attempt = make_attempt(record, index);
+  for (std::size_t c = 0; c < job.size() && !record.plan_run; ++c) {
     auto step =
         job.is_build() ? build(record, index, job[c], ready_by) : prepare(record, index, job[c], ready_by);
     if (!step) return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
@@ -355,11 +359,14 @@ void Core::prepare_device(Record& record) noexcept {
   try {
     const Job& job = *record.job;
     const Instant ready_by = Deadline(record.time_limit).at(provider_->clock());
-    for (std::size_t c = 0; c < job.size(); ++c)  // which of several variants runs is not known yet
+    for (std::size_t c = 0; c < job.size() && !record.plan_run;
+         ++c)  // which of several variants runs is not known yet
       if (const auto& programs = base::programs_of(job[c]); programs.size() == 1)
         (void)provider_->provide(programs[0], state, ready_by).has_value();
     if (!record.uses_arrays) return;
-    record.bytes_prefetched = Binding(job, device).prefetch(*pool_);
+    if (record.plan_run && !record.plan_run->snapshot->memory) return;  // its steps are placed again
+    record.bytes_prefetched =
+        Binding(job, device, record.plan_run ? &record.plan_run->operands() : nullptr).prefetch(*pool_);
     if (record.bytes_prefetched == Bytes{}) return;
     const base::Lock lock = base::lock_soon(mutex_);
     ++metrics_.prefetches;
@@ -377,6 +384,7 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   pool::Context& context = attempt.context();
   device::Lane& lane = attempt.lane();
   if (auto ok = binding.bind(lane, context.account, attempt.park); !ok) return ok;
+  if (record.plan_run) return submit_segment(record, stop);
   const auto submit_and_wait = [&] {
     lane.submit(stop, true);
     attempt.began |= !lane.failure();
@@ -517,6 +525,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   // The caller's objects are released before the result is visible. The outputs of a job whose predecessors are not
   // complete fail when these are.
   record.job.reset();
+  record.plan_run.reset();
   if (record.bytes_prefetched != Bytes{})  // releases the buffers of its copies, if these have completed
     (void)pool_->reclaim(*base::state_of(pool_->devices()[record.queue - 1]), Bytes{});
   if (from != State::waiting) {

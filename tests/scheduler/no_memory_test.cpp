@@ -86,6 +86,55 @@ TEST_CASE("jobs on slices leave each element old, new or failed, whichever alloc
   });
 }
 
+TEST_CASE("a graph compiles, changes and runs, or runs out of memory, whichever allocation fails",
+          "[scheduler][no_tsan]") {
+  Runtime runtime = runtime_of(2);
+  const auto scale = test::host_scale();
+  Array<float> array = runtime.array(std::vector<float>(8, 1.0f));
+  std::vector<float> x(8, 1.0f);
+  REQUIRE(runtime.run(scale(array, 1.0f)));
+  at_every_allocation([&](long n, bool for_good) {
+    for (float& value : array.write().value()) value = 1.0f;
+    fail_after(n, for_good);
+    Graph* graph = nullptr;
+    try {
+      graph = new Graph;
+    } catch (const std::bad_alloc&) {  // as for every object that the application makes
+    }
+    std::optional<Result<Plan>> plan;
+    std::optional<Result<void>> set;
+    std::optional<Result<Outcome>> done;
+    if (graph) {
+      try {
+        const GraphStep first = graph->add(scale(array, 2.0f));
+        graph->add(scale(x, 1.0f)).after(first);
+        plan = graph->compile(runtime);
+        if (*plan) {
+          set = (*plan)->set(first, 1, 3.0f);
+          done = (*plan)->run().wait();
+        }
+      } catch (const std::bad_alloc&) {
+        plan.reset();  // the calls and jobs are the application's
+      }
+    }
+    const bool failed = one_failed();
+    delete graph;
+    if (plan && !*plan) CHECK(plan->error() == Errc::out_of_memory);
+    if (set && !*set) CHECK(set->error() == Errc::out_of_memory);
+    if (done) {
+      CHECK(is_of_memory(*done));
+      const auto view = array.read();
+      if (*done && view)
+        CHECK((*view)[0] == (*set ? 3.0f : 2.0f));
+      else if (view)
+        CHECK((*view)[0] == 1.0f);
+      else
+        CHECK(view.error() == Errc::out_of_memory);
+    }
+    return failed;
+  });
+}
+
 TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][no_tsan]") {
   const auto scale = test::host_scale();
   std::vector<float> x(100, 1.0f);

@@ -80,6 +80,7 @@ enum class RefusalCode : std::uint8_t {
   fallback_forbidden,  ///< a device before it failed, and the job forbids fallback
   lower_preference,    ///< another device comes before it in the preference table
   emulated,            ///< it is a GPU driver that runs on the CPU: it comes after all other devices
+  other_silicon,       ///< the GPU steps of a graph run on another processor (`PlanOptions::one_silicon`)
 };
 
 /// Returns "lower_preference".

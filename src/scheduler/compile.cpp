@@ -1,0 +1,756 @@
+// Compiles graphs: places their steps, builds kernels, reserves memory, and records commands.
+#include <algorithm>
+#include <map>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "base/internals.hpp"
+#include "base/text.hpp"
+#include "device/checked.hpp"
+#include "scheduler/plan.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+/// A step, and the decisions about its devices, in the order in which it tries them. The chosen device is that of the first
+/// open decision.
+struct Compiler::Placed {
+  std::shared_ptr<Record> record;
+  std::vector<Decision> decisions = {};
+  std::size_t chosen = 0;
+  bool is_pinned = false;
+
+  /// Chooses the first open device that meets a condition. Returns whether there is one.
+  template <class F>
+  bool choose(F meets) {
+    const auto found = std::find_if(decisions.begin(), decisions.end(),
+                                    [&](const Decision& d) { return d.is_open() && meets(d.device); });
+    if (found == decisions.end()) return false;
+    chosen = static_cast<std::size_t>(found - decisions.begin());
+    return true;
+  }
+  std::size_t device() const noexcept { return decisions[chosen].device; }
+};
+
+namespace {
+
+std::byte* begin_of(const Binding::Region& region) { return region.first; }
+
+std::uint64_t bytes_of(const Binding::Region& region) {
+  return static_cast<std::uint64_t>(region.last - region.first);
+}
+
+/// Returns the operand of scratch memory that is an array of bytes, because several devices use it.
+Operand in_array(const Operand& scratch, const std::shared_ptr<data::ArrayState>& array) {
+  Operand operand = scratch;
+  operand.kind = Operand::Kind::array;
+  operand.element = array->element();
+  operand.size = 1;
+  operand.offset = scratch.offset * scratch.size;
+  operand.count = scratch.count * scratch.size;
+  operand.object = array;
+  return operand;
+}
+
+/// Returns the calls of a segment as one job, with all memory in arrays, buffers and host memory.
+Job job_of(const PlanState& plan, const Compiled& compiled, const Segment& segment,
+           const Operands& operands) {
+  std::vector<Call> calls;
+  calls.reserve(segment.dispatches.size());
+  for (const Segment::Dispatch& dispatch : segment.dispatches) {
+    Call& call = calls.emplace_back(plan.nodes[dispatch.step].job[dispatch.call]);
+    for (std::size_t a = 0; a < call.arguments().size(); ++a) {
+      const Operand& operand = operands.at(dispatch.step, dispatch.call, a);
+      const auto scratch =
+          operand.kind == Operand::Kind::scratch ? compiled.scratch.find(operand.id) : compiled.scratch.end();
+      const bool is_shared = scratch != compiled.scratch.end() && scratch->second.array;
+      call.arguments()[a] = is_shared ? in_array(operand, scratch->second.array) : operand;
+    }
+  }
+  Call first = std::move(calls.front());
+  calls.erase(calls.begin());
+  return Job::sequence(plan.name, plan.type, std::move(first), std::move(calls));
+}
+
+/// Several segments use shared scratch memory in turns. As arrays of bytes they are transferred as a whole.
+void widen(Binding::Use& use) {
+  const data::IntervalSet all(use.array->all());
+  if (!use.needed.empty() || !use.written.contains(all)) use.needed = all, use.reads = true;
+  if (!use.written.empty()) use.written = all;
+}
+
+}  // namespace
+
+std::string Compiler::step_text(std::size_t step) const {
+  return base::text("step {} '{}' of graph '{}'", step, plan_.nodes[step].job.name(), plan_.name);
+}
+
+Job Compiler::job_of(std::size_t step, const Operands& operands) const {
+  Job job = plan_.nodes[step].job;
+  std::vector<Call> calls;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    Call& call = calls.emplace_back(job[c]);
+    for (std::size_t a = 0; a < call.arguments().size(); ++a) call.arguments()[a] = operands.at(step, c, a);
+  }
+  Call first = std::move(calls.front());
+  calls.erase(calls.begin());
+  return Job::sequence(std::string(job.name()), job.type(), std::move(first), std::move(calls));
+}
+
+/// Checks what does not depend on devices.
+Result<void> Compiler::check(const Operands& operands) const {
+  if (plan_.nodes.empty()) return base::invalid(base::text("Graph '{}' has no steps.", plan_.name));
+  std::map<std::uint64_t, data::IntervalSet> scratch;  // what earlier steps have written
+  for (std::size_t s = 0; s < plan_.nodes.size(); ++s) {
+    const auto wrong = [&](std::string sentence) -> Result<void> {
+      return base::invalid(std::move(sentence)).with_context("in " + step_text(s));
+    };
+    const Job& added = plan_.nodes[s].job;
+    if (added.error()) return added.error()->with_context("in " + step_text(s));
+    if (added.is_build()) return wrong("A job that builds a kernel is no step of a graph.");
+    const Job job = job_of(s, operands);
+    if (auto ok = check_operands(job); !ok) return ok.error().with_context("in " + step_text(s));
+    for (std::size_t c = 0; c < job.size(); ++c) {
+      const std::size_t slots = base::program_of(job[c])->schema().slots.size();
+      if (job[c].arguments().size() < slots)
+        return wrong(base::text("Argument {} of '{}' is not set; the kernel takes {} arguments.",
+                                job[c].arguments().size() + 1, job[c].name(), slots));
+      for (std::size_t a = 0; a < job[c].arguments().size(); ++a) {
+        const Operand& operand = job[c].arguments()[a];
+        if (operand.kind == Operand::Kind::array) {
+          const auto& array = static_cast<const data::ArrayState&>(*operand.object);
+          if (array.pool().get() != core_.pool_.get())
+            return wrong(
+                base::text("Argument {} of '{}' is an array of another runtime.", a + 1, job[c].name()));
+          if (writes(operand.access) && array.is_read_only())
+            return data::ArrayState::read_only_error()
+                .with_context(base::text("as argument {} of '{}'", a + 1, job[c].name()))
+                .with_context("in " + step_text(s));
+        }
+        if (operand.kind != Operand::Kind::scratch) continue;
+        data::IntervalSet& written = scratch[operand.id];
+        if (reads(operand.access) && operand.count != 0 && written.empty())
+          return wrong(base::text("Argument {} of '{}' reads scratch memory that no call before it writes.",
+                                  a + 1, job[c].name()));
+        const data::Interval bytes{operand.offset * operand.size,
+                                   (operand.offset + operand.count) * operand.size};
+        if (writes(operand.access)) written.add(bytes);
+      }
+    }
+  }
+  return {};
+}
+
+/// Chooses a device for each step.
+Result<void> Compiler::place(const Operands& operands, const PlanDescription* placement) {
+  if (!placement)
+    if (auto nowhere = core_.target_error(plan_.on)) return *std::move(nowhere);
+  for (std::size_t s = 0; s < plan_.nodes.size(); ++s) {
+    const std::string_view on = placement ? std::string_view() : std::string_view(plan_.on);
+    Placed& placed = placed_.emplace_back(Placed{core_.make_record(job_of(s, operands), {.on = on})});
+    placed.record->has_own_limits = true;  // variants are chosen, not measured
+    for (const std::size_t device : placed.record->row->devices)
+      placed.decisions.push_back(core_.consider(*placed.record, device));
+    if (placement) {
+      const std::string& id = placement->steps[s].device;
+      const auto there = std::find_if(placed.decisions.begin(), placed.decisions.end(),
+                                      [&](const Decision& d) { return device(d.device).id() == id; });
+      if (there == placed.decisions.end())
+        return Error(Errc::not_found,
+                     base::text("The placement has {} on device '{}', which this runtime does not have.",
+                                step_text(s), id));
+      if (!there->is_open())
+        return Error(Errc::unsupported,
+                     base::text("The placement has {} on device '{}', which refuses it: {}", step_text(s), id,
+                                core_.describe(*placed.record, *there)));
+      placed.chosen = static_cast<std::size_t>(there - placed.decisions.begin());
+      placed.is_pinned = true;
+      continue;
+    }
+    if (placed.choose([](std::size_t) { return true; })) continue;
+    std::string reasons;
+    bool is_lost = false;
+    for (const Decision& decision : placed.decisions) {
+      reasons +=
+          base::text(" {}: {}", device(decision.device).id(), core_.describe(*placed.record, decision));
+      is_lost |= decision.code == RefusalCode::device_lost;
+    }
+    return Error(is_lost ? Errc::device_lost : Errc::unsupported,
+                 base::text("No device can run {}.{}", step_text(s), reasons));
+  }
+  if (plan_.one_silicon && !placement) return place_on_one_silicon();
+  return {};
+}
+
+/// Moves the steps on GPUs to one processor: to that of most steps, among those where every step can run, there or on a device
+/// that uses host memory.
+Result<void> Compiler::place_on_one_silicon() {
+  const auto is_host = [&](std::size_t d) { return device(d).info().features.has(Feature::host_memory); };
+  const auto silicon_of = [&](std::size_t d) { return base::state_of(device(d))->silicon().get(); };
+  std::map<const device::Silicon*, std::size_t> votes;
+  for (const Placed& placed : placed_)
+    if (!is_host(placed.device())) ++votes[silicon_of(placed.device())];
+  if (votes.size() < 2) return {};
+  const device::Silicon* best = nullptr;
+  std::size_t most = 0, stuck = 0;
+  for (const Device& candidate : core_.pool().devices()) {  // of equal ones the first device's
+    const device::Silicon* const silicon = base::state_of(candidate)->silicon().get();
+    const auto vote = votes.find(silicon);
+    if (vote == votes.end() || vote->second <= most) continue;
+    const auto fits = [&](const Placed& placed) {
+      return std::any_of(placed.decisions.begin(), placed.decisions.end(), [&](const Decision& d) {
+        return d.is_open() && (is_host(d.device) || silicon_of(d.device) == silicon);
+      });
+    };
+    const auto misfit = std::find_if_not(placed_.begin(), placed_.end(), fits);
+    if (misfit == placed_.end())
+      best = silicon, most = vote->second;
+    else
+      stuck = static_cast<std::size_t>(misfit - placed_.begin());
+  }
+  if (!best)
+    return Error(
+        Errc::unsupported,
+        base::text("No processor can run all GPU steps of graph '{}': {} needs another one than other "
+                   "steps. Without one_silicon they may run on several.",
+                   plan_.name, step_text(stuck)));
+  for (Placed& placed : placed_) {
+    if (is_host(placed.device()) || silicon_of(placed.device()) == best) continue;
+    for (Decision& decision : placed.decisions)
+      if (decision.is_open() && !is_host(decision.device) && silicon_of(decision.device) != best)
+        decision.refuse(RefusalCode::other_silicon);
+    (void)placed.choose([](std::size_t) { return true; });
+  }
+  return {};
+}
+
+/// Builds the kernels of all steps. Returns false if a device failed and its steps have other devices now.
+Result<bool> Compiler::build() {
+  compiled_->devices.clear();
+  compiled_->executables.clear();
+  bool has_moved = false;
+  for (std::size_t s = 0; s < placed_.size(); ++s) {
+    Placed& placed = placed_[s];
+    const Job& job = *placed.record->job;
+    std::vector<Executable>& executables = compiled_->executables.emplace_back();
+    compiled_->devices.push_back(placed.device());
+    for (std::size_t c = 0; c < job.size(); ++c) {
+      auto step = core_.prepare(*placed.record, placed.device(), job[c], ready_by_);
+      if (step) {
+        executables.push_back(std::move(step->executable));
+        continue;
+      }
+      Error error = std::move(step).error().with_context("while preparing " + step_text(s));
+      if (placed.is_pinned || plan_.fallback == Fallback::forbid || !may_succeed_elsewhere(error.code()))
+        return error;
+      Decision& failed = placed.decisions[placed.chosen];
+      failed.verdict = Candidate::Verdict::failed;
+      failed.code = RefusalCode::attempt_failed;
+      failed.error = error;
+      if (!placed.choose([](std::size_t) { return true; })) return error;
+      if (plan_.fallback == Fallback::warn)
+        core_.log_.write(LogLevel::warning, "scheduler",
+                         base::text("{} falls back to '{}': {}", step_text(s), device(placed.device()).id(),
+                                    error.sentence()));
+      has_moved = true;
+      break;
+    }
+  }
+  if (!has_moved) return true;
+  if (plan_.one_silicon)
+    if (auto ok = place_on_one_silicon(); !ok) return std::move(ok).error();
+  return false;
+}
+
+/// Divides the steps into segments. Each takes all steps that can run on its device by then. Within a segment, the steps that
+/// can run at the same time are neighbours: fewer barriers are between them.
+void Compiler::arrange(const Dependencies& dependencies) {
+  const std::size_t count = plan_.nodes.size();
+  Compiled& to = *compiled_;
+  to.segments.clear();
+  to.position.assign(count, 0);
+  to.segment_of.assign(count, 0);
+  to.command_of.assign(count, 0);
+  std::vector<std::vector<std::size_t>> followers(count);
+  std::vector<std::size_t> open(count), level(count);
+  std::set<std::size_t> ready;
+  for (std::size_t s = 0; s < count; ++s) {
+    open[s] = dependencies.all[s].size();
+    for (const std::size_t before : dependencies.all[s]) followers[before].push_back(s);
+    if (open[s] == 0) ready.insert(s);
+  }
+  std::size_t position = 0, rank = 0;
+  to.rank.assign(count, 0);
+  while (!ready.empty()) {
+    const std::size_t number = to.segments.size();
+    Segment& segment = to.segments.emplace_back();
+    segment.device = to.devices[*ready.begin()];
+    std::vector<std::size_t> steps;
+    for (auto it = ready.begin(); it != ready.end();) {
+      const bool is_here = to.devices[*it] == segment.device;
+      if (is_here) steps.push_back(*it);
+      it = is_here ? ready.erase(it) : std::next(it);
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::size_t step = steps[i];
+      to.segment_of[step] = number;
+      for (const std::size_t before : dependencies.all[step])
+        if (to.segment_of[before] == number) level[step] = std::max(level[step], level[before] + 1);
+      for (const std::size_t next : followers[step]) {
+        if (--open[next] != 0) continue;
+        if (to.devices[next] == segment.device)
+          steps.push_back(next);
+        else
+          ready.insert(next);
+      }
+    }
+    std::sort(steps.begin(), steps.end(), [&](std::size_t a, std::size_t b) {
+      return level[a] != level[b] ? level[a] < level[b] : a < b;
+    });
+    std::size_t last_ordered = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::size_t step = steps[i];
+      if (i == 0 || level[step] != level[steps[i - 1]]) ++rank;
+      to.rank[step] = rank;
+      to.position[step] = position++;
+      to.command_of[step] = segment.dispatches.size();
+      const auto needs_barrier = [&](std::size_t before) {
+        return to.segment_of[before] == number && to.command_of[before] >= last_ordered;
+      };
+      const auto& requested = dependencies.by_request[step];
+      const bool is_ordered = std::any_of(requested.begin(), requested.end(), needs_barrier);
+      if (is_ordered) last_ordered = segment.dispatches.size();
+      for (std::size_t c = 0; c < plan_.nodes[step].job.size(); ++c)
+        segment.dispatches.push_back({step, c, is_ordered && c == 0});
+    }
+  }
+  to.recorded.clear();
+  to.recorded.resize(to.segments.size());
+}
+
+/// Refuses a plan that never fits into an account.
+Result<void> Compiler::check_size(std::size_t index, Bytes arrays, Bytes host, Bytes scratch) const {
+  const Bytes all = arrays + host + scratch;
+  for (const device::MemoryAccount* account = core_.pool().account_on(*base::state_of(device(index))).get();
+       account; account = account->parent().get())
+    if (account->limit() < all)
+      return Error(
+          Errc::over_budget,
+          base::text("Graph '{}' needs {} on '{}' (arrays {}, host memory {}, scratch {}), over the limit "
+                     "of its {} ({}).",
+                     plan_.name, to_string(all), device(index).id(), to_string(arrays), to_string(host),
+                     to_string(scratch), name(account->level()), to_string(account->limit())));
+  return {};
+}
+
+/// Allocates scratch memory and the replicas of arrays, after it has checked the size of all memory.
+Result<void> Compiler::reserve(const Operands& operands) {
+  Compiled& to = *compiled_;
+  struct Life {
+    Bytes bytes;
+    std::set<std::size_t> devices = {};
+    std::size_t first = ~std::size_t{0}, last = 0;  // ranks
+  };
+  std::map<std::uint64_t, Life> lives;
+  for (std::size_t s = 0; s < plan_.nodes.size(); ++s)
+    for (std::size_t c = 0; c < plan_.nodes[s].job.size(); ++c)
+      for (std::size_t a = 0; a < plan_.nodes[s].job[c].arguments().size(); ++a) {
+        const Operand& operand = operands.at(s, c, a);
+        if (operand.kind != Operand::Kind::scratch) continue;
+        Life& life = lives[operand.id];
+        life.bytes = std::max(life.bytes, Bytes{(operand.offset + operand.count) * operand.size});
+        life.devices.insert(to.devices[s]);
+        life.first = std::min(life.first, to.rank[s]);
+        life.last = std::max(life.last, to.rank[s]);
+      }
+  /// Memory for one scratch memory at a time.
+  struct Block {
+    std::size_t device = 0;
+    Bytes bytes;
+    std::size_t free_from = 0;
+    std::vector<std::uint64_t> users = {};
+  };
+  std::vector<Block> blocks;
+  std::vector<std::pair<std::size_t, std::uint64_t>> by_start;
+  for (const auto& [id, life] : lives) {
+    to.scratch[id].bytes = life.bytes;
+    if (life.devices.size() == 1) {
+      by_start.emplace_back(life.first, id);
+      continue;
+    }
+    auto array = data::ArrayState::make(core_.pool_, {}, life.bytes.count, ElementType::opaque, 1);
+    if (auto failure = array->failure()) return *std::move(failure);
+    to.scratch[id].array = std::move(array);
+  }
+  std::sort(by_start.begin(), by_start.end());
+  for (const auto& [start, id] : by_start) {
+    const Life& life = lives[id];
+    Block* best = nullptr;  // the smallest that is large enough, otherwise the largest
+    for (Block& block : blocks) {
+      if (block.device != *life.devices.begin() || block.free_from > start) continue;
+      const bool fits = block.bytes >= life.bytes, best_fits = best && best->bytes >= life.bytes;
+      if (!best || (fits ? !best_fits || block.bytes < best->bytes : !best_fits && block.bytes > best->bytes))
+        best = &block;
+    }
+    if (!best) best = &blocks.emplace_back(Block{*life.devices.begin(), {}});
+    best->bytes = std::max(best->bytes, life.bytes);
+    best->free_from = life.last + 1;
+    best->users.push_back(id);
+  }
+
+  std::map<std::size_t, PlanDescription::Device> sums;
+  std::set<std::pair<std::size_t, data::ArrayState*>> replicas;
+  std::map<std::size_t, std::set<std::pair<std::byte*, std::byte*>>> regions;
+  for (const Segment& segment : to.segments) {
+    const Device& on = device(segment.device);
+    sums.try_emplace(segment.device);
+    const Job job = scheduler::job_of(plan_, to, segment, operands);
+    const auto [arrays, host] = Binding(job, on).operands();
+    for (const Binding::Region& region : host) regions[segment.device].insert({region.first, region.last});
+    if (on.info().features.has(Feature::host_memory)) continue;
+    for (const Binding::Use& use : arrays) replicas.insert({segment.device, use.array});
+  }
+  for (const auto& [index, array] : replicas)
+    if (!array->has_replica_on(*base::state_of(device(index)))) sums[index].arrays += array->bytes();
+  for (const auto& [index, all] : regions)
+    for (const auto& [first, last] : all) sums[index].host += Bytes{static_cast<std::uint64_t>(last - first)};
+  for (const Block& block : blocks) sums[block.device].scratch += block.bytes;
+  to.accounts.assign(core_.pool().devices().size(), nullptr);
+  const auto context = [&](std::size_t index) {
+    const PlanDescription::Device& of = sums[index];
+    return base::text("while reserving {} on '{}' for graph '{}' (arrays {}, host memory {}, scratch {})",
+                      to_string(of.total()), device(index).id(), plan_.name, to_string(of.arrays),
+                      to_string(of.host), to_string(of.scratch));
+  };
+  for (auto& [index, of] : sums) {
+    if (auto ok = check_size(index, of.arrays, of.host, of.scratch); !ok) return ok;
+    to.accounts[index] = std::make_shared<device::MemoryAccount>(
+        base::text("graph '{}'", plan_.name), device::MemoryAccount::no_limit, device::AccountLevel::tag,
+        core_.pool().account_on(*base::state_of(device(index))));
+  }
+  for (const auto& [index, array] : replicas)
+    if (auto placed = array->on_device(*base::state_of(device(index)), {}); !placed)
+      return placed.error().with_context(context(index));
+  for (const Block& block : blocks) {
+    auto buffer = base::state_of(device(block.device))
+                      ->allocate({.bytes = block.bytes,
+                                  .use = device::MemoryUse::device,
+                                  .account = to.accounts[block.device]});
+    if (!buffer) return buffer.error().with_context(context(block.device));
+    for (const std::uint64_t id : block.users) to.scratch[id].buffer = *buffer;
+  }
+  auto description = std::make_shared<PlanDescription>();
+  for (auto& [index, of] : sums) {
+    of.id = device(index).id();
+    of.name = device(index).info().name;
+    description->devices.push_back(std::move(of));
+  }
+  to.description = std::move(description);
+  return {};
+}
+
+Result<std::shared_ptr<const PlanMemory>> Compiler::find_memory(const Compiled& compiled,
+                                                                const Operands& operands,
+                                                                const PlanMemory* before) {
+  auto memory = std::make_shared<PlanMemory>();
+  memory->version = plan_.next_version();
+  std::set<const Binding::Region*> reused;
+  std::map<std::pair<std::size_t, std::pair<std::byte*, std::byte*>>, std::shared_ptr<device::BufferBase>> of;
+  for (std::size_t i = 0; i < compiled.segments.size(); ++i) {
+    const Segment& segment = compiled.segments[i];
+    const Job job = scheduler::job_of(plan_, compiled, segment, operands);
+    memory->segments.push_back(Binding(job, device(segment.device)).operands());
+    for (Binding::Use& use : memory->segments.back().arrays)
+      for (const auto& [id, scratch] : compiled.scratch)
+        if (scratch.array.get() == use.array) widen(use);
+  }
+  // Host memory keeps its buffer. Other host memory gets one that is free now: runs of such a plan follow each other.
+  const auto take = [&](auto matches) -> std::shared_ptr<device::BufferBase> {
+    for (std::size_t j = 0; before && j < before->segments.size(); ++j)
+      for (const Binding::Region& region : before->segments[j].regions)
+        if (matches(compiled.segments[j].device, region)) return region.buffer;
+    return nullptr;
+  };
+  for (const bool is_same : {true, false}) {
+    for (std::size_t i = 0; i < compiled.segments.size(); ++i) {
+      const std::size_t on = compiled.segments[i].device;
+      for (Binding::Region& region : memory->segments[i].regions) {
+        std::shared_ptr<device::BufferBase>& buffer = of[{on, {region.first, region.last}}];
+        if (!buffer)
+          buffer = take([&](std::size_t device, const Binding::Region& old) {
+            if (device != on || bytes_of(old) != bytes_of(region)) return false;
+            if (is_same) return begin_of(old) == begin_of(region);
+            return std::none_of(of.begin(), of.end(),
+                                [&](const auto& used) { return used.second == old.buffer; });
+          });
+        if (!buffer && !is_same) {
+          auto made = base::state_of(device(on))
+                          ->allocate({.bytes = Bytes{bytes_of(region)},
+                                      .use = device::MemoryUse::device,
+                                      .account = compiled.accounts[on]});
+          if (!made)
+            return made.error().with_context(
+                base::text("while reserving host memory of graph '{}' on '{}'", plan_.name, device(on).id()));
+          buffer = *std::move(made);
+        }
+        region.buffer = buffer;
+      }
+    }
+  }
+  return std::shared_ptr<const PlanMemory>(std::move(memory));
+}
+
+Result<std::shared_ptr<const PlanSnapshot>> Compiler::compile(
+    std::shared_ptr<const Replacements> replacements, const PlanDescription* placement) {
+  const Operands operands(plan_.nodes, plan_.numbers, *replacements);
+  if (auto ok = check(operands); !ok) return std::move(ok).error();
+  auto dependencies = find_dependencies(plan_.nodes, operands);
+  if (!dependencies) return std::move(dependencies).error();
+  if (placement)
+    if (std::string difference = placement_difference(*placement, shape_of(plan_, operands, *dependencies));
+        !difference.empty())
+      return base::invalid("The placement is of another graph: " + difference);
+  compiled_ = std::make_shared<Compiled>();
+  placed_.clear();
+  if (auto ok = place(operands, placement); !ok) return std::move(ok).error();
+  for (bool is_built = false; !is_built;) {
+    auto built = build();
+    if (!built) return std::move(built).error();
+    is_built = *built;
+  }
+  arrange(*dependencies);
+  if (auto ok = reserve(operands); !ok) return std::move(ok).error();
+  if (placement)
+    for (const PlanDescription::Device& used : compiled_->description->devices)
+      for (const PlanDescription::Device& wanted : placement->devices)
+        if (used.id == wanted.id && used.name != wanted.name)
+          return Error(Errc::unsupported, base::text("Device '{}' is '{}'; the placement was made for '{}'.",
+                                                     used.id, used.name, wanted.name));
+  auto memory = find_memory(*compiled_, operands, nullptr);
+  if (!memory) return std::move(memory).error();
+  auto snapshot = std::make_shared<PlanSnapshot>();
+  snapshot->compiled = compiled_;
+  snapshot->replacements = std::move(replacements);
+  snapshot->arrays = std::make_shared<const ArrayUses>(find_array_uses(plan_.nodes, operands));
+  snapshot->memory = *std::move(memory);
+  for (std::size_t i = 0; i < compiled_->segments.size(); ++i) {
+    auto recorded = take_recorded(plan_, *snapshot, i);
+    if (!recorded) return std::move(recorded).error();
+    if (auto ok = check_recorded(plan_, *compiled_, i, **recorded); !ok) return std::move(ok).error();
+    give_back(*compiled_, i, *std::move(recorded));
+  }
+  describe(operands, *dependencies, *snapshot->memory);
+  return std::shared_ptr<const PlanSnapshot>(std::move(snapshot));
+}
+
+namespace {
+
+/// Returns an operand as the commands of a segment use it.
+Result<Operand> bind(const PlanSnapshot& snapshot, std::size_t segment, const Device& on, Operand operand) {
+  const bool is_in_place = on.info().features.has(Feature::host_memory);
+  const auto to_buffer = [&](std::shared_ptr<device::BufferBase> buffer, std::uint64_t first) {
+    operand.kind = Operand::Kind::buffer;
+    operand.object = std::move(buffer);
+    operand.offset = first;
+    operand.data = nullptr;
+    return operand;
+  };
+  const auto to_host = [&](std::byte* begin) {
+    operand.kind = Operand::Kind::host;
+    operand.data = begin + operand.offset * operand.size;
+    operand.offset = 0;
+    operand.object.reset();
+    return operand;
+  };
+  const auto to_replica = [&](data::ArrayState& array) -> Result<Operand> {
+    if (is_in_place) return to_host(array.host_memory());
+    auto placed = array.on_device(*base::state_of(on), {});
+    if (!placed) return std::move(placed).error();
+    return to_buffer(std::move(placed->buffer), operand.offset);
+  };
+  switch (operand.kind) {
+    case Operand::Kind::host: {
+      if (is_in_place) return operand;
+      const auto& regions = snapshot.memory->segments[segment].regions;
+      auto* const begin = static_cast<std::byte*>(operand.data);
+      const auto region = std::find_if(regions.begin(), regions.end(), [&](const Binding::Region& r) {
+        return r.first <= begin && begin < r.last;
+      });
+      if (operand.count == 0 || region == regions.end()) {  // no elements
+        auto empty = base::state_of(on)->allocate(
+            {.bytes = Bytes{0},
+             .use = device::MemoryUse::device,
+             .account = snapshot.compiled->accounts[snapshot.compiled->segments[segment].device]});
+        if (!empty) return std::move(empty).error();
+        return to_buffer(*std::move(empty), 0);
+      }
+      const auto offset = static_cast<std::uint64_t>(begin - region->first);
+      if (offset % operand.size != 0)
+        return base::invalid(
+            base::text("The argument overlaps another argument at an offset ({} bytes) that is not a "
+                       "multiple of its element "
+                       "size ({} bytes).",
+                       offset, operand.size));
+      return to_buffer(region->buffer, offset / operand.size);
+    }
+    case Operand::Kind::array: return to_replica(static_cast<data::ArrayState&>(*operand.object));
+    case Operand::Kind::scratch: {
+      const PlanScratch& scratch = snapshot.compiled->scratch.at(operand.id);
+      return scratch.array ? to_replica(*scratch.array) : to_buffer(scratch.buffer, operand.offset);
+    }
+    case Operand::Kind::buffer:
+    case Operand::Kind::address:
+    case Operand::Kind::value:
+    case Operand::Kind::none: break;
+  }
+  return operand;
+}
+
+Result<Operand> bind_argument(const PlanState& plan, const PlanSnapshot& snapshot, std::size_t segment,
+                              std::size_t step, std::size_t call, std::size_t argument,
+                              const Operand& operand) {
+  const Device& on = plan.core->pool().devices()[snapshot.compiled->segments[segment].device];
+  auto bound = bind(snapshot, segment, on, operand);
+  if (!bound)
+    return std::move(bound).error().with_context(
+        base::text("while preparing argument {} of step {} '{}' of graph '{}'", argument + 1, step,
+                   plan.nodes[step].job[call].name(), plan.name));
+  return bound;
+}
+
+/// Adds the dispatches of a segment.
+Result<void> record(const PlanState& plan, const PlanSnapshot& snapshot, std::size_t segment,
+                    RecordedSegment& to) {
+  const Operands operands(plan.nodes, plan.numbers, *snapshot.replacements);
+  device::Recording& recording = to.sequence.open();
+  recording.clear();
+  for (const Segment::Dispatch& dispatch : snapshot.compiled->segments[segment].dispatches) {
+    const Call& call = plan.nodes[dispatch.step].job[dispatch.call];
+    Arguments arguments;
+    for (std::size_t a = 0; a < call.arguments().size(); ++a) {
+      auto bound = bind_argument(plan, snapshot, segment, dispatch.step, dispatch.call, a,
+                                 operands.at(dispatch.step, dispatch.call, a));
+      if (!bound) return std::move(bound).error();
+      arguments.push_back(*std::move(bound));
+    }
+    const Executable& executable = snapshot.compiled->executables[dispatch.step][dispatch.call];
+    recording.dispatch(base::state_of(executable), arguments, call.items());
+    if (dispatch.is_ordered) recording.order();
+  }
+  return {};
+}
+
+/// Replaces the arguments of recorded commands that differ from those of a snapshot.
+Result<void> update(const PlanState& plan, const PlanSnapshot& snapshot, std::size_t segment,
+                    RecordedSegment& to) {
+  const std::vector<Replacement>& wanted = snapshot.replacements->all;
+  for (std::size_t i = 0; i < std::max(wanted.size(), to.replaced.size()); ++i) {
+    if (i == to.replaced.size()) {
+      Replacement& added = to.replaced.emplace_back(wanted[i]);
+      added.operand = {};
+      added.version = 0;
+    }
+    Replacement& has = to.replaced[i];
+    const std::uint64_t version = i < wanted.size() ? wanted[i].version : 0;
+    if (has.version == version) continue;
+    has.version = version;
+    if (snapshot.compiled->segment_of[has.step] != segment) continue;
+    const Operand& operand =
+        i < wanted.size() ? wanted[i].operand : plan.nodes[has.step].job[has.call].arguments()[has.argument];
+    auto bound = bind_argument(plan, snapshot, segment, has.step, has.call, has.argument, operand);
+    if (!bound) return std::move(bound).error();
+    if (auto ok = to.sequence.open().set(snapshot.compiled->command_of[has.step] + has.call, has.argument,
+                                         *std::move(bound));
+        !ok)
+      return ok;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecordedSegment>> take_recorded(const PlanState& plan, const PlanSnapshot& snapshot,
+                                                       std::size_t segment) {
+  Compiled& compiled = *snapshot.compiled;
+  std::unique_ptr<RecordedSegment> one;
+  {
+    const base::Lock lock(compiled.mutex);
+    auto& idle = compiled.recorded[segment];
+    if (!idle.empty()) {
+      one = std::move(idle.back());
+      idle.pop_back();
+    }
+  }
+  const bool is_new = !one;
+  if (is_new)
+    one = std::make_unique<RecordedSegment>(
+        base::state_of(plan.core->pool().devices()[compiled.segments[segment].device]));
+  if (!is_new && one->memory == snapshot.memory->version &&
+      one->replacements == snapshot.replacements->version)
+    return one;
+  if (one->memory != snapshot.memory->version) {
+    if (auto ok = record(plan, snapshot, segment, *one); !ok) return std::move(ok).error();
+    one->replaced.clear();
+    for (const Replacement& replacement : snapshot.replacements->all) {
+      one->replaced.push_back(replacement);
+      one->replaced.back().operand = {};
+    }
+  } else if (auto ok = update(plan, snapshot, segment, *one); !ok) {
+    return std::move(ok).error();
+  }
+  one->memory = snapshot.memory->version;
+  one->replacements = snapshot.replacements->version;
+  return one;
+}
+
+void give_back(Compiled& compiled, std::size_t segment, std::unique_ptr<RecordedSegment> recorded) noexcept {
+  try {
+    const base::Lock lock(compiled.mutex);
+    compiled.recorded[segment].push_back(std::move(recorded));
+  } catch (const std::bad_alloc&) {  // the next run records the commands again
+  }
+}
+
+Result<void> check_recorded(const PlanState& plan, const Compiled& compiled, std::size_t segment,
+                            RecordedSegment& recorded) {
+  const Segment& of = compiled.segments[segment];
+  const device::DeviceBase& on = *base::state_of(plan.core->pool().devices()[of.device]);
+  const device::Recording& all = *recorded.sequence.submission().recording;
+  if (auto ok = device::check(all, on); ok) return ok;
+  for (std::size_t i = 0; i < of.dispatches.size(); ++i) {  // finds the step
+    const device::Command& command = all.commands()[i];
+    Arguments arguments;
+    for (const Operand& operand : all.operands(command)) arguments.push_back(operand);
+    device::Recording one;
+    one.dispatch(command.executable, arguments, command.items);
+    one.close();
+    if (auto ok = device::check(one, on); !ok)
+      return ok.error().with_context(base::text("in step {} '{}' of graph '{}'", of.dispatches[i].step,
+                                                plan.nodes[of.dispatches[i].step].job.name(), plan.name));
+  }
+  return device::check(all, on);
+}
+
+Result<void> check_call(const PlanState& plan, const PlanSnapshot& snapshot, std::size_t step,
+                        std::size_t call) {
+  const std::size_t segment = snapshot.compiled->segment_of[step];
+  const Operands operands(plan.nodes, plan.numbers, *snapshot.replacements);
+  const Call& of = plan.nodes[step].job[call];
+  Arguments arguments;
+  for (std::size_t a = 0; a < of.arguments().size(); ++a) {
+    auto bound = bind_argument(plan, snapshot, segment, step, call, a, operands.at(step, call, a));
+    if (!bound) return std::move(bound).error();
+    arguments.push_back(*std::move(bound));
+  }
+  device::Recording one;
+  one.dispatch(base::state_of(snapshot.compiled->executables[step][call]), arguments, of.items());
+  one.close();
+  return device::check(
+      one, *base::state_of(plan.core->pool().devices()[snapshot.compiled->segments[segment].device]));
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,216 @@
+// Plans: how they are made, and how their arguments change.
+#include "scheduler/plan.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/internals.hpp"
+#include "base/text.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+namespace {
+
+/// Returns the job that stands for the runs of a graph: it has the name, and no arguments.
+Job job_for_runs(const std::vector<GraphNode>& nodes, std::string_view name, WorkloadType type) {
+  if (nodes.empty() || nodes.front().job.size() == 0)
+    return Job::failed(std::string(name), type, base::invalid("The graph has no call."));
+  return Job::sequence(std::string(name), type, Call(base::programs_of(nodes.front().job[0]), {}));
+}
+
+template <class F>
+bool any_operand(const std::vector<GraphNode>& nodes, F is_wanted) {
+  for (const GraphNode& node : nodes)
+    for (std::size_t c = 0; c < node.job.size(); ++c)
+      for (const Operand& operand : node.job[c].arguments())
+        if (is_wanted(operand)) return true;
+  return false;
+}
+
+std::string_view word(Operand::Kind kind) noexcept {
+  switch (kind) {
+    case Operand::Kind::host: return "host memory";
+    case Operand::Kind::buffer: return "a buffer";
+    case Operand::Kind::array: return "an array";
+    case Operand::Kind::scratch: return "scratch memory";
+    case Operand::Kind::value: return "a value";
+    case Operand::Kind::address: return "an address";
+    case Operand::Kind::none: break;
+  }
+  return "nothing";
+}
+
+/// Returns why `operand` cannot replace `old`, as the rest of a sentence that begins with the argument.
+std::optional<std::string> replacement_error(const Operand& old, const Operand& operand,
+                                             const PlanState& plan) {
+  if (old.kind != operand.kind)
+    return base::text(" is {}; it cannot be replaced by {}.", word(old.kind), word(operand.kind));
+  if (old.kind == Operand::Kind::scratch || old.kind == Operand::Kind::address)
+    return base::text(" is {}, which cannot be replaced.", word(old.kind));
+  const bool is_known = old.element != ElementType::opaque && operand.element != ElementType::opaque;
+  if (old.kind == Operand::Kind::array && !operand.object) return " is replaced by an empty array handle.";
+  if (old.size != operand.size || (is_known && old.element != operand.element))
+    return base::text(" is of {} ({} bytes); it is replaced by {} ({} bytes).", name(old.element), old.size,
+                      name(operand.element), operand.size);
+  if (old.kind == Operand::Kind::value) return std::nullopt;
+  if (old.kind == Operand::Kind::array && operand.count == AnyArray::beyond)
+    return " is replaced by a slice that ends beyond its array.";
+  if (old.count != operand.count)
+    return base::text(" has {} elements; it is replaced by {} elements.", old.count, operand.count);
+  if (old.kind == Operand::Kind::host) {
+    if (!operand.data && operand.count != 0) return " is replaced by a null pointer.";
+    if (writes(old.access) && !writes(operand.access))
+      return " is written; it is replaced by constant memory.";
+  }
+  if (old.kind == Operand::Kind::array) {
+    const auto& array = static_cast<const data::ArrayState&>(*operand.object);
+    if (array.pool().get() != &plan.core->pool()) return " is replaced by an array of another runtime.";
+    if (writes(old.access) && array.is_read_only())
+      return " is written; it is replaced by a read-only array.";
+  }
+  if (old.kind == Operand::Kind::buffer) {
+    const auto *before = device::buffer_of(old), *after = device::buffer_of(operand);
+    if (!after) return " is replaced by an empty buffer handle.";
+    if (before->device() != after->device())
+      return base::text(" is a buffer of '{}'; it is replaced by one of '{}'.", before->device()->info().id,
+                        after->device()->info().id);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+PlanState::PlanState(std::shared_ptr<Core> in, std::vector<GraphNode> all, const PlanOptions& options,
+                     Fallback otherwise)
+    : core(std::move(in)),
+      name(options.name),
+      on(options.on),
+      fallback(options.fallback.value_or(otherwise)),
+      one_silicon(options.one_silicon),
+      type(options.type),
+      nodes(std::move(all)),
+      numbers(nodes),
+      job(job_for_runs(nodes, name, type)),
+      borrows(
+          any_operand(nodes, [](const Operand& operand) { return operand.kind == Operand::Kind::host; })) {}
+
+Result<std::shared_ptr<PlanState>> Core::compile(const GraphState& graph, const PlanOptions& options) try {
+  if (const Error* inherited = origin_.error()) return *inherited;
+  if (graph.error) return *graph.error;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    if (closing_)
+      return Error(Errc::closed,
+                   base::text("Graph '{}' was compiled after the scheduler was closed.", options.name));
+  }
+  auto plan = std::make_shared<PlanState>(shared_from_this(), graph.nodes, options, options_.fallback);
+  const bool has_other_memory = any_operand(plan->nodes, [](const Operand& operand) {
+    return operand.kind != Operand::Kind::array && operand.kind != Operand::Kind::value;
+  });
+  if (has_other_memory) plan->order = data::ArrayState::make(pool_, {}, 1, ElementType::uint8, 1);
+  Compiler compiler(*plan, options.deadline.at(provider_->clock()));
+  auto snapshot = compiler.compile(std::make_shared<const Replacements>(),
+                                   options.placement ? &*options.placement : nullptr);
+  if (!snapshot) return std::move(snapshot).error();
+  plan->snapshot = *std::move(snapshot);
+  return plan;
+} catch (const std::bad_alloc&) {
+  return spare_.out_of_memory;
+}
+
+/// Replaces an argument, for runs from now on.
+Result<void> replace(PlanState& plan, std::size_t step, std::size_t call, std::size_t argument,
+                     Operand operand) {
+  if (step >= plan.nodes.size())
+    return base::invalid(
+        base::text("Graph '{}' has no step {}; it has {} steps.", plan.name, step, plan.nodes.size()));
+  const Job& job = plan.nodes[step].job;
+  const auto where = [&] { return base::text("step {} '{}' of graph '{}'", step, job.name(), plan.name); };
+  if (call >= job.size())
+    return base::invalid(
+        base::text("There is no call {} in {}; it has {} calls.", call, where(), job.size()));
+  const std::size_t count = job[call].arguments().size();
+  if (argument >= count)
+    return base::invalid(base::text("There is no argument {} in {}; '{}' has {} arguments, numbered from 0.",
+                                    argument, where(), job[call].name(), count));
+  const Operand& old = job[call].arguments()[argument];
+  if (auto wrong = replacement_error(old, operand, plan))
+    return base::invalid(base::text("Argument {} of {}{}", argument, where(), *wrong));
+  operand.access = old.access;
+  if (old.element != ElementType::opaque) operand.element = old.element;
+  const bool is_memory = operand.kind != Operand::Kind::value;
+  for (;;) {
+    const std::shared_ptr<const PlanSnapshot> before = plan.current();
+    auto replacements = std::make_shared<Replacements>(*before->replacements);
+    const std::size_t number = plan.numbers.first(step, call) + argument;
+    auto one = std::find_if(replacements->all.begin(), replacements->all.end(),
+                            [&](const Replacement& other) { return other.number == number; });
+    if (one == replacements->all.end())
+      one = replacements->all.insert(one, Replacement{number, step, call, argument, 0, {}});
+    replacements->version = one->version = plan.next_version();
+    one->operand = operand;
+    auto after = std::make_shared<PlanSnapshot>(*before);
+    if (is_memory) {
+      const Operands operands(plan.nodes, plan.numbers, *replacements);
+      if (const auto other = misplaced_user(plan.nodes, operands, before->compiled->position, step, operand))
+        return base::invalid(base::text(
+            "Argument {} of {} is replaced by memory that step {} '{}' uses in another order. Compile the "
+            "graph with it.",
+            argument, where(), *other, plan.nodes[*other].job.name()));
+      after->arrays = std::make_shared<const ArrayUses>(find_array_uses(plan.nodes, operands));
+      Compiler compiler(plan, Instant::max());
+      auto memory = compiler.find_memory(*before->compiled, operands, before->memory.get());
+      if (!memory && memory.error() != Errc::device_lost)
+        return std::move(memory).error().with_context(base::text("as argument {} of {}", argument, where()));
+      after->memory = memory ? *std::move(memory) : nullptr;  // the next run places the steps again
+    }
+    after->replacements = std::move(replacements);
+    if (is_memory && after->memory)
+      if (auto ok = check_call(plan, *after, step, call); !ok && ok.error() != Errc::device_lost)
+        return ok.error().with_context(base::text("as argument {} of {}", argument, where()));
+    const base::Lock lock(plan.mutex);
+    if (plan.snapshot != before) continue;
+    plan.snapshot = std::move(after);
+    return {};
+  }
+}
+
+}  // namespace scheduler
+
+Result<Plan> Graph::compile(const Scheduler& scheduler, const PlanOptions& options) const {
+  auto plan = base::state_of(scheduler)->compile(*state_, options);
+  if (!plan) return std::move(plan).error();
+  return detail::Internals::make<Plan>(*std::move(plan));
+}
+
+Plan::Plan(std::shared_ptr<scheduler::PlanState> state) : state_(std::move(state)) {}
+
+Ticket Plan::run(const JobOptions& options) {
+  scheduler::Core& core = *state_->core;
+  auto record = core.accept(state_, options);
+  core.submit(record);
+  return Ticket(std::move(record));
+}
+
+Result<void> Plan::set_operand(std::size_t step, std::size_t call, std::size_t argument,
+                               detail::Operand operand) {
+  if (const Error* inherited = state_->core->origin().error()) return *inherited;
+  try {
+    return scheduler::replace(*state_, step, call, argument, std::move(operand));
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory to replace an argument.");
+  }
+}
+
+PlanDescription Plan::description() const {
+  if (state_->core->origin().is_inherited()) return {};
+  const base::Lock lock(state_->mutex);
+  PlanDescription description = *state_->snapshot->compiled->description;
+  description.changes = state_->changes;
+  return description;
+}
+
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,235 @@
+// Runs plans: each run is a record, which goes through the segments of its plan.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/internals.hpp"
+#include "base/text.hpp"
+#include "scheduler/plan.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+namespace {
+
+/// Returns why the options of a run are wrong, if they are.
+std::optional<Error> option_error(const JobOptions& options, const PlanState& plan) {
+  const std::string_view wrong = !options.on.empty() ? "on"
+                                 : options.fallback  ? "fallback"
+                                 : options.type      ? "type"
+                                                     : "";
+  if (wrong.empty()) return std::nullopt;
+  return base::invalid(
+      base::text("The option '{}' is set for a run of graph '{}'; it is an option of "
+                 "Graph::compile.",
+                 wrong, plan.name));
+}
+
+/// Returns the first lost device of a plan, or null.
+const Device* lost_device(const pool::Pool& pool, const Compiled& compiled) noexcept {
+  for (const std::size_t device : compiled.devices)
+    if (base::state_of(pool.devices()[device])->lost()) return &pool.devices()[device];
+  return nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
+                                     const JobOptions& options) noexcept {
+  try {
+    // A lock of the plan may be held for ever there. Every call on the ticket returns this error.
+    if (origin_.is_inherited()) return make_record(Job(plan->job), options);
+    auto wrong = option_error(options, *plan);
+    auto record =
+        make_record(wrong ? Job::failed(plan->name, plan->type, *std::move(wrong)) : Job(plan->job), options);
+    record->fallback = plan->fallback;
+    const std::shared_ptr<const PlanSnapshot> snapshot = plan->current();
+    record->plan_run = std::make_unique<PlanRun>(PlanRun{plan, snapshot, snapshot->arrays});
+    record->size = snapshot->arrays->size;
+    record->borrows = plan->borrows;
+    record->uses_arrays = plan->order || !snapshot->arrays->uses.empty();
+    if (record->uses_arrays && !record->completion) record->completion = make_completion();
+    return record;
+  } catch (const std::bad_alloc&) {
+    const base::Lock lock = base::lock_soon(mutex_);
+    ++metrics_.submitted;
+    ++metrics_.failed;
+    return std::shared_ptr<Record>(shared_from_this(), &refused_);
+  }
+}
+
+/// Returns the queue of the device of the first segment. A run that uses the CPU at any time holds a thread meanwhile.
+std::size_t Core::queue_of(const PlanRun& run) const {
+  for (const Segment& segment : run.snapshot->compiled->segments)
+    if (pool_->devices()[segment.device].info().features.has(Feature::host_memory)) return on_threads;
+  return 1 + run.snapshot->compiled->segments.front().device;
+}
+
+/// Makes a run follow the users of its arrays, and the run before it if they share memory. If memory runs out, it may follow
+/// some of them only.
+Result<void> Core::follow_plan(Record& record) try {
+  const PlanRun& run = *record.plan_run;
+  record.outputs = run.arrays->outputs;
+  std::size_t followed = 0;  // of the outputs: they have the order of the uses
+  try {
+    if (run.plan->order)
+      run.plan->order->follow(Access::read_write, run.plan->order->all(), record.completion,
+                              record.predecessors);
+    for (const ArrayUses::Use& use : run.arrays->uses) {
+      use.array->follow(use.access, use.elements, record.completion, record.predecessors, use.pieces);
+      if (followed < record.outputs.size() && record.outputs[followed].array == use.array &&
+          writes(use.access))
+        ++followed;
+    }
+  } catch (const std::bad_alloc&) {
+    record.outputs.truncate(followed);  // no other array fails with this run
+    throw;
+  }
+  return {};
+} catch (const std::bad_alloc&) {
+  return spare_.out_of_memory;
+}
+
+void Core::abandon_plan(const Record& record) noexcept {
+  for (const ArrayUses::Use& use : record.plan_run->arrays->uses)
+    use.array->abandon(*record.error, use.access);
+}
+
+/// Places the steps of a plan again, because a device was lost, for this run and later ones.
+Result<void> Core::place_again(Record& record) {
+  PlanRun& run = *record.plan_run;
+  PlanState& plan = *run.plan;
+  const Device* const lost = lost_device(*pool_, *run.snapshot->compiled);
+  if (!lost) return {};
+  const Error why = *base::state_of(*lost)->lost();
+  Decision& decision = record.decisions.emplace_back();
+  decision.device = static_cast<std::size_t>(lost - pool_->devices().data());
+  decision.refuse(RefusalCode::device_lost);
+  decision.error = why;
+  if (plan.fallback == Fallback::forbid)
+    return why.with_context(base::text("fallback of {} is forbidden", record.object()));
+  const Instant until = record.time_limit >= Instant::max() - record.started
+                            ? Instant::max()
+                            : record.started + record.time_limit;
+  const Instant ready_by =
+      until == Instant::max() ? until : Deadline(until - clock_->now()).at(provider_->clock());
+  std::shared_ptr<const PlanSnapshot> current = plan.current();
+  if (current->memory && current->replacements == run.snapshot->replacements &&
+      !lost_device(*pool_, *current->compiled)) {  // another run has placed them
+    run.snapshot = std::move(current);
+    return {};
+  }
+  Compiler compiler(plan, ready_by);
+  auto placed = compiler.compile(run.snapshot->replacements, nullptr);
+  if (!placed)
+    return std::move(placed).error().with_context(base::text(
+        "while placing the steps of {} again, because '{}' was lost", record.object(), lost->id()));
+  run.snapshot = *std::move(placed);
+  const std::string change =
+      base::text("'{}' was lost ({}), and the steps were placed again.", lost->id(), why.sentence());
+  log_.write(LogLevel::warning, "scheduler", base::text("Graph '{}': {}", plan.name, change));
+  // Later runs may have other arguments by now.
+  for (;;) {
+    const std::shared_ptr<const PlanSnapshot> before = plan.current();
+    if (before->memory && !lost_device(*pool_, *before->compiled)) return {};
+    std::shared_ptr<const PlanSnapshot> after = run.snapshot;
+    if (before->replacements != run.snapshot->replacements) {
+      auto next = std::make_shared<PlanSnapshot>(*before);
+      next->compiled = run.snapshot->compiled;
+      auto memory =
+          compiler.find_memory(*next->compiled, Operands(plan.nodes, plan.numbers, *next->replacements),
+                               run.snapshot->memory.get());
+      if (!memory) return {};  // the next run tries again
+      next->memory = *std::move(memory);
+      after = std::move(next);
+    }
+    const base::Lock lock(plan.mutex);
+    if (plan.snapshot != before) continue;
+    plan.snapshot = std::move(after);
+    plan.changes.push_back(change);
+    return {};
+  }
+}
+
+/// Runs the segments that have not completed.
+Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
+  PlanRun& run = *record.plan_run;
+  if (!record.attempt && record.state == State::abandoned) return spare_.abandoned;
+  for (;;) {
+    if (!record.attempt && run.segment == 0)
+      if (auto ok = place_again(record); !ok) return std::move(ok).error();
+    const Compiled& compiled = *run.snapshot->compiled;
+    record.plan = compiled.description;
+    const Segment& segment = compiled.segments[run.segment];
+    const Bytes transferred = record.bytes_transferred;
+    auto attempted = attempt(record, segment.device, detaches);
+    if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
+    record.attempt.reset();
+    record.bytes_transferred += transferred;
+    if (run.segment > 0) record.bytes_transferred -= record.bytes_prefetched;  // counted with the first one
+    record.device = segment.device;
+    if (!attempted) {
+      Error why = std::move(attempted).error();
+      const Error* const lost = base::state_of(pool_->devices()[segment.device])->lost();
+      if (lost && why == Errc::device_lost && run.segment == 0) {
+        record.has_failed = true;
+        continue;  // nothing of it has completed: it runs elsewhere, as a job does
+      }
+      Decision& failed = record.decisions.emplace_back();
+      failed.device = segment.device;
+      failed.verdict = Candidate::Verdict::failed;
+      failed.code = RefusalCode::attempt_failed;
+      failed.error = why;
+      const std::size_t first = segment.dispatches.front().step, last = segment.dispatches.back().step;
+      const auto& nodes = run.plan->nodes;
+      return first == last ? why.with_context(base::text("in step {} '{}' of graph '{}'", first,
+                                                         nodes[first].job.name(), run.plan->name))
+                           : why.with_context(base::text("in a step from {} '{}' to {} '{}' of graph '{}'",
+                                                         first, nodes[first].job.name(), last,
+                                                         nodes[last].job.name(), run.plan->name));
+    }
+    const bool is_noted =
+        std::any_of(record.decisions.begin(), record.decisions.end(), [&](const Decision& d) {
+          return d.device == segment.device && d.verdict == Candidate::Verdict::ran;
+        });
+    if (!is_noted) {
+      Decision& ran = record.decisions.emplace_back();
+      ran.device = segment.device;
+      ran.verdict = Candidate::Verdict::ran;
+    }
+    if (record.state == State::abandoned) return spare_.abandoned;
+    if (++run.segment < compiled.segments.size()) {
+      if (record.stop) return Progress::completed;  // `run` settles it as cancelled
+      continue;
+    }
+    if (record.has_failed) {
+      const base::Lock lock = base::lock_soon(mutex_);
+      ++metrics_.fallbacks;
+    }
+    return Progress::completed;
+  }
+}
+
+/// Submits the commands of a segment, after its operands are bound.
+Result<void> Core::submit_segment(Record& record, const StopToken& stop) {
+  const PlanRun& run = *record.plan_run;
+  Attempt& attempt = *record.attempt;
+  device::Lane& lane = attempt.lane();
+  if (attempt.binding.transferred() != Bytes{0}) add_lap(record.transfer_time, attempt.lap);
+  auto recorded = take_recorded(*run.plan, *run.snapshot, run.segment);
+  if (!recorded) return std::move(recorded).error();
+  // The thread that runs a segment of the CPU waits for it, and runs its commands itself.
+  lane.submit((*recorded)->sequence, stop,
+              pool_->devices()[attempt.device].info().features.has(Feature::host_memory));
+  attempt.began |= !lane.failure();
+  attempt.context().dispatches.fetch_add(run.snapshot->compiled->segments[run.segment].dispatches.size(),
+                                         std::memory_order_relaxed);
+  give_back(*run.snapshot->compiled, run.segment, *std::move(recorded));
+  attempt.binding.downloads(lane);
+  attempt.has_downloads = true;
+  return {};
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye
