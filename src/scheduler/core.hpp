@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -149,7 +151,12 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint32_t staged_jobs = 0;    // that wait, without those in `staged` that have settled
     std::uint32_t staged_limit = 0;   // of `staged_jobs`
     std::uint64_t prepared = 0;       // the program of the last job that was staged
-    std::size_t held = 0;             // jobs that left it and return once fewer jobs of their tag run
+    struct Expected {  // jobs that wait and whose run time is known, and the sum of these times
+      std::uint32_t jobs = 0;
+      Duration run_time{};
+    };
+    std::array<Expected, levels> expected;  // with `SchedulerOptions::refuse_unreachable`
+    std::size_t held = 0;                   // jobs that left it and return once fewer jobs of their tag run
   };
 
   // accept.cpp
@@ -170,6 +177,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Returns whether the calling thread runs a job, or a part of one as a thread of the CPU team.
   static bool runs_job() noexcept;
   void make_ready(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
+  std::optional<Error> unreachable_locked(const Record& record) noexcept;
+  void expect_locked(Record& record);
+  void expect_no_more_locked(Record& record) noexcept;
   void push_locked(std::shared_ptr<Record> record);
   std::size_t queue_of(Record& record) const;
   std::size_t queue_of(const PlanRun& run) const;
@@ -293,6 +303,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool waking_ = false;         // a worker has been woken and has not started yet
   std::uint32_t spinning_ = 0;  // workers that spin before they park
   std::uint64_t sequence_ = 0;
+  /// Mean run times of the completed jobs of one type in one queue; the latest ones count most. Zero: none has completed.
+  std::map<std::pair<std::string_view, std::size_t>, Duration> run_times_;
   Record* staging_ = nullptr;  // the job that a worker stages: one at a time
   Record* active_ = nullptr;   // the first of the running jobs, also of those in flight and nested ones
   bool closing_ = false;

@@ -71,6 +71,8 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
       return Error(Errc::closed,
                    base::text("{} was not ready when the scheduler closed.", record->subject()));
     });
+  } else if (options_.refuse_unreachable && (error = unreachable_locked(*record))) {
+    // settles below
   } else {
     try {
       record->due = tags_.has_shares() ? tags_.ready(*record->tag_state) : next_due(*record);
@@ -98,8 +100,61 @@ Instant Core::next_due(const Record& record) const noexcept {
   return Instant();
 }
 
+/// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before it are known; otherwise nothing. Counts the
+/// jobs that wait and would run before it. Running jobs may end at any time, so they count for nothing.
+std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
+  if (record.start_by == Instant::max()) return std::nullopt;
+  const Queue& queue = queues_[record.queue];
+  const std::size_t own = level_of(record);
+  Queue::Expected before;
+  for (std::size_t level = 0; level <= own; ++level) {
+    before.jobs += queue.expected[level].jobs;
+    before.run_time += queue.expected[level].run_time;
+  }
+  if (options_.order != JobOrder::first_submitted) {  // some jobs of its priority run after it
+    const Instant due = next_due(record);
+    for (const Heap* const heap : {&queue.ready[own], &queue.staged[own]})
+      for (const Ready& other : *heap)
+        if (other.due > due && other.record->expected != Duration::zero()) {
+          --before.jobs;
+          before.run_time -= other.record->expected;
+        }
+  }
+  if (before.jobs == 0) return std::nullopt;
+  const Duration left = record.start_by - clock_->now();
+  if (before.run_time / queue.limit <= left) return std::nullopt;
+  return error_or(spare_.timed_out, [&] {
+    return Error(
+        Errc::timed_out,
+        base::text("{} was refused: {} jobs run before it, {:.3g} ms each and {} at a time, and it is "
+                   "to start within {:.3g} ms.",
+                   record.subject(), before.jobs, milliseconds(before.run_time) / before.jobs, queue.limit,
+                   std::max(0.0, milliseconds(left))));
+  });
+}
+
+/// Adds a job that waits to the expected work of its queue.
+/// Throws: std::bad_alloc, but not if it was called for the record before.
+void Core::expect_locked(Record& record) {
+  if (!record.mean_run_time) record.mean_run_time = &run_times_[std::pair(record.type.name, record.queue)];
+  record.expected = *record.mean_run_time;
+  if (record.expected == Duration::zero()) return;
+  Queue::Expected& expected = queues_[record.queue].expected[level_of(record)];
+  ++expected.jobs;
+  expected.run_time += record.expected;
+}
+
+/// Removes a job that starts, settles or is set aside from the expected work of its queue.
+void Core::expect_no_more_locked(Record& record) noexcept {
+  if (record.expected == Duration::zero()) return;
+  Queue::Expected& expected = queues_[record.queue].expected[level_of(record)];
+  --expected.jobs;
+  expected.run_time -= std::exchange(record.expected, Duration::zero());
+}
+
 /// Adds a record to its queue. Throws std::bad_alloc, but not if the record returns from `hold_locked`.
 void Core::push_locked(std::shared_ptr<Record> record) {
+  if (options_.refuse_unreachable && record->expected == Duration::zero()) expect_locked(*record);
   Queue& queue = queues_[record->queue];
   const std::size_t level = level_of(*record);
   Heap& heap = (record->is_staged ? queue.staged : queue.ready)[level];
@@ -280,6 +335,7 @@ std::shared_ptr<Record> Core::pop_locked(Heap* (Core::*find_next)() noexcept) {
 /// Sets a record aside until fewer jobs of its tag run.
 void Core::hold_locked(std::shared_ptr<Record> record) noexcept {
   TagState& tag = *record->tag_state;
+  expect_no_more_locked(*record);
   ++queues_[record->queue].held;
   Record* const last = record.get();
   last->self_held = std::move(record);
@@ -488,6 +544,7 @@ void Core::begin_locked(Record& record, bool is_nested) noexcept {
 /// Counts a job that waits no longer.
 void Core::leave_queue_locked(Record& record) noexcept {
   --metrics_.queued;
+  expect_no_more_locked(record);
   if (std::exchange(record.is_staged, false)) --queues_[record.queue].staged_jobs;
   if (waiting_for_room_ > 0 && metrics_.queued < options_.max_queued) room_.wake_one();
 }

@@ -140,6 +140,8 @@ struct Record : std::enable_shared_from_this<Record> {
   TypeMetrics* type_metrics = nullptr;     ///< the row of its type; null: it is not counted
   TagState* tag_state = nullptr;           ///< null: nothing depends on its tag
   bool counts_for_tag = false;             ///< as one of the running jobs of its tag
+  Duration* mean_run_time = nullptr;       ///< of its type in its queue; null: it is not observed
+  Duration expected{};                     ///< its run time, while the queue expects it
   Instant due{};                           ///< its place in the order within its priority
   Record* next_held = nullptr;             ///< the next job of its tag that waits for the tag's limit
   std::shared_ptr<Record> self_held;       ///< while it waits for that

@@ -504,6 +504,11 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
       tags_.leave(*tag, from == State::running ? record.settled_at - record.started : Duration::zero());
       release_held_locked(*tag);
     }
+    if (record.mean_run_time && from == State::running && !record.error && !record.has_failed) {
+      const Duration took = record.settled_at - record.started;
+      Duration& mean = *record.mean_run_time;
+      mean = mean == Duration::zero() ? std::max(took, Duration(1)) : mean + (took - mean) / 8;
+    }
     recent_.add(record, from == State::running);
     TypeMetrics none;
     TypeMetrics& type = record.type_metrics ? *record.type_metrics : none;

@@ -71,6 +71,7 @@ enum class WhenFull : std::uint8_t {
 /// | aging            | 10 s         | -                    | more than 0; Duration::max(): never  |
 /// | max_queued       | 65,536       | -                    | jobs, at least 1                     |
 /// | when_full        | wait         | -                    | see WhenFull                         |
+/// | refuse_unreachable | false      | -                    | see below                            |
 /// | tags             | none         | -                    | see TagOptions                       |
 /// | fallback         | allow        | WYE_FALLBACK         | allow, warn, forbid                  |
 /// | preferences      | none         | -                    | rows of `default_preferences` to replace |
@@ -98,6 +99,11 @@ struct SchedulerOptions {
   /// submits, count, but are accepted at once.
   std::uint32_t max_queued = 65'536;
   WhenFull when_full = WhenFull::wait;
+  /// A job whose `JobOptions::start_by` cannot be reached fails as timed_out when it is ready to run, and does not wait until
+  /// then. The estimate is low: the jobs that wait for the same device and would run before it, times their mean run time,
+  /// divided by the jobs that run there at a time. The mean is of jobs of the same workload type on that device, the latest
+  /// count most. Jobs that run already, and types of which no job has completed, count for nothing.
+  bool refuse_unreachable = false;
   std::vector<TagOptions> tags = {};
   Fallback fallback = Fallback::allow;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
