@@ -285,6 +285,14 @@ Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, con
   return placed;
 }
 
+std::shared_ptr<device::BufferBase> ArrayState::replica_on(device::DeviceBase& device) noexcept {
+  const base::Lock lock(mutex_);
+  const auto found = replicas_.find(device.ref());
+  if (found == replicas_.end()) return nullptr;
+  found->second.last_use = device.next_use();
+  return found->second.buffer;
+}
+
 void ArrayState::begin_write() noexcept {
   const base::Lock lock(mutex_);
   ++writing_;

@@ -168,8 +168,11 @@ void Binding::find_arrays() {
 }
 
 Result<void> Binding::fetch(Instant until) {
-  for (Use& use : arrays_) {
+  for (Use& use : arrays_) {  // first, because memory for one array must not be that of the next
     if (!use.written.empty() && !std::exchange(use.is_writing, true)) use.array->begin_write();
+    if (!in_place_) use.replica = use.array->replica_on(*base::state_of(device_));
+  }
+  for (Use& use : arrays_) {
     if (!use.reads) continue;
     if (auto failure = use.array->failure(use.needed))
       return failure->with_context(base::text("while job '{}' read an array that has failed", job_.name()));

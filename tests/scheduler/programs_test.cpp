@@ -528,11 +528,13 @@ TEST_CASE("random programs whose jobs are staged read what a sequential interpre
 TEST_CASE("random programs on lavapipe and three devices read what a sequential interpreter reads",
           "[scheduler]") {
   if (!test::has_device(Runtime::open({}).value(), "vulkan")) return;
-  World world(true);
-  const Jobs jobs;
-  for (int seed = 0; seed < test::rounds(200); ++seed) {
-    INFO("seed " << seed);
-    REQUIRE(differs(world, jobs, static_cast<unsigned>(seed)) == "");
+  for (const Path path : {Path{}, Path{1, 4}}) {
+    World world(true, 0, path);
+    const Jobs jobs;
+    for (int seed = 0; seed < test::rounds(100); ++seed) {
+      INFO("seed " << seed << ", " << path.lanes_per_device << " lanes");
+      REQUIRE(differs(world, jobs, static_cast<unsigned>(seed)) == "");
+    }
   }
 }
 

@@ -65,8 +65,9 @@ struct Busy {
 /// A scheduler on scripted devices, and arrays of its pool. Jobs of `workload_types::custom` try the devices in
 /// their order.
 struct Machine {
-  explicit Machine(const std::vector<Scripted>& devices, SchedulerOptions options = {})
-      : pool(pool_of(devices, {.lanes_per_device = 8, .clock = options.clock})),
+  explicit Machine(const std::vector<Scripted>& devices, SchedulerOptions options = {},
+                   std::uint32_t lanes_per_device = 8)
+      : pool(pool_of(devices, {.lanes_per_device = lanes_per_device, .clock = options.clock})),
         scheduler(scheduler_on(pool, devices, std::move(options))) {}
 
   template <class T>

@@ -283,6 +283,30 @@ TEST_CASE("jobs of eight threads settle once each, with a delay at each point of
   }
 }
 
+TEST_CASE("jobs that are staged on devices that fail at random each settle exactly once", "[scheduler]") {
+  std::atomic<unsigned> steps{0};
+  const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
+  a->set_script(fails_one_of(31, steps));
+  b->set_script(fails_one_of(101, steps));
+  {
+    test::Machine machine({a, b}, {.committed_per_lane = 4, .refuse_unreachable = true}, 1);
+    Storm storm(machine, 4, test::rounds(5000));
+    storm.join();
+    CHECK(storm.settled_other_than_once() == 0);
+    CHECK(storm.wrong_memory() == 0);
+    const SchedulerMetrics metrics = machine.scheduler.metrics();
+    test::check_counts(metrics);
+    CHECK(metrics.submitted == storm.jobs());
+    CHECK(metrics.queued == 0);
+    CHECK(metrics.running == 0);
+    CHECK(metrics.prefetches > 0);
+  }
+  for (const Scripted& device : {a, b}) {
+    CHECK(device->buffers_alive() == 0);
+    CHECK(device->lanes_alive() == 0);
+  }
+}
+
 TEST_CASE("jobs on devices that are lost one after the other each settle exactly once", "[scheduler]") {
   for (int round = 0; round < test::rounds(40); ++round) {
     const std::vector<Scripted> devices{scripted("cuda:0"), scripted("vulkan:0"), scripted("vulkan:1")};
