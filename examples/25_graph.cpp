@@ -31,18 +31,20 @@ int main() {
   if (!plan) return fail(plan.error());
   std::puts(plan->text().c_str());  // the device of each step and why, the copies, the memory
 
-  for (int n = 0; n < 3; ++n) {
+  for (std::uint64_t frames = 0; frames < 3; ++frames) {
     {
       auto next = frame.write();  // waits for the run before
       if (!next) return fail(next.error());
-      for (std::uint64_t i = 0; i < rows * columns; ++i) (*next)[i] = static_cast<float>((i + n) % 7) - 3.0f;
+      for (std::uint64_t i = 0; i < rows * columns; ++i)
+        (*next)[i] = static_cast<float>((i + frames) % 7) - 3.0f;
     }
     if (auto done = plan->run().wait(); !done) return fail(done.error());
     auto weights = matrix.read();
     if (!weights) return fail(weights.error());
     float sum = 0;
     for (std::uint64_t i = 0; i < rows; ++i) sum += (*weights)[i];
-    std::printf("frame %d: the weights of its first row sum up to %.3f\n", n, static_cast<double>(sum));
+    std::printf("frame %d: the weights of its first row sum up to %.3f\n", static_cast<int>(frames),
+                static_cast<double>(sum));
     if (sum < 0.999f || sum > 1.001f) return 1;
   }
 

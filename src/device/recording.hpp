@@ -38,7 +38,7 @@ struct Command {
   };
   Kind kind = Kind::dispatch;
   bool barrier = false;     ///< all earlier commands complete before it and are visible to it
-  bool is_ordered = false;  ///< it has a barrier, whatever it reads and writes
+  bool is_ordered = false;  ///< it has a barrier, even if its memory needs none
   std::uint32_t first = 0;  ///< index of its first operand in the recording
   std::uint32_t count = 0;
   std::uint32_t pattern = 0;

@@ -99,10 +99,10 @@ Job Compiler::job_of(std::size_t step, const Operands& operands) const {
   return Job::sequence(std::string(job.name()), job.type(), std::move(first), std::move(calls));
 }
 
-/// Checks what does not depend on devices.
+/// Checks all that does not depend on devices.
 Result<void> Compiler::check(const Operands& operands) const {
   if (plan_.nodes.empty()) return base::invalid(base::text("Graph '{}' has no steps.", plan_.name));
-  std::map<std::uint64_t, data::IntervalSet> scratch;  // what earlier steps have written
+  std::map<std::uint64_t, data::IntervalSet> scratch;  // bytes that earlier calls have written
   for (std::size_t s = 0; s < plan_.nodes.size(); ++s) {
     const auto wrong = [&](std::string sentence) -> Result<void> {
       return base::invalid(std::move(sentence)).with_context("in " + step_text(s));
@@ -466,7 +466,8 @@ Result<std::shared_ptr<const PlanMemory>> Compiler::find_memory(const Compiled& 
       for (const auto& [id, scratch] : compiled.scratch)
         if (scratch.array.get() == use.array) widen(use);
   }
-  // Host memory keeps its buffer. Other host memory gets one that is free now: runs of such a plan follow each other.
+  // Host memory keeps its buffer. Other host memory gets the buffer of memory that it replaces: runs of such a plan follow each
+  // other.
   const auto take = [&](auto matches) -> std::shared_ptr<device::BufferBase> {
     for (std::size_t j = 0; before && j < before->segments.size(); ++j)
       for (const Binding::Region& region : before->segments[j].regions)

@@ -6,7 +6,7 @@
 /// flight it holds no thread. Records of their own for the segments would let two devices work at the same time. But then
 /// the segments of two runs could interleave, and each would cost a job.
 ///
-/// What a run needs is constant once it is submitted (`PlanSnapshot`). `Plan::set` makes another snapshot. Recorded
+/// The arguments and commands of a run are constant once it is submitted (`PlanSnapshot`). `Plan::set` makes another snapshot. Recorded
 /// commands are taken by one thread at a time and brought up to date there (`take_recorded`): a run whose arguments are
 /// those of the run before changes nothing.
 ///
@@ -187,7 +187,7 @@ struct Compiled {
   std::vector<std::vector<std::unique_ptr<RecordedSegment>>> recorded;  ///< idle ones, of each segment
 };
 
-/// What a run needs, as it was when the run was submitted.
+/// The arguments and commands of a run, as they were when the run was submitted.
 struct PlanSnapshot {
   std::shared_ptr<Compiled> compiled;
   std::shared_ptr<const Replacements> replacements;
@@ -209,7 +209,7 @@ struct PlanState {
   const WorkloadType type;
   const std::vector<GraphNode> nodes;
   const ArgumentNumbers numbers;
-  const Job job;       ///< what its runs are to the scheduler: a call without arguments
+  const Job job;       ///< stands for its runs in the scheduler: a call without arguments
   const bool borrows;  ///< an argument is host memory
   /// Followed by each run, if runs share memory that is not in arrays.
   std::shared_ptr<data::ArrayState> order;
@@ -235,7 +235,7 @@ struct PlanRun {
   std::shared_ptr<PlanState> plan;
   std::shared_ptr<const PlanSnapshot> snapshot;
   const std::shared_ptr<const ArrayUses> arrays;  ///< constant: read when a run is abandoned
-  std::size_t segment = 0;                        ///< the first one that has not completed
+  std::size_t segment = 0;                        ///< the first that has not completed
 
   /// Returns the operands of that segment.
   const Binding::Operands& operands() const noexcept { return snapshot->memory->segments[segment]; }
@@ -280,7 +280,7 @@ Result<std::unique_ptr<RecordedSegment>> take_recorded(const PlanState& plan, co
                                                        std::size_t segment);
 void give_back(Compiled& compiled, std::size_t segment, std::unique_ptr<RecordedSegment> recorded) noexcept;
 
-/// Checks recorded commands as the lanes of their device do, and names the step of one that is wrong.
+/// Checks recorded commands as the lanes of their device do, and names the step of a wrong command.
 Result<void> check_recorded(const PlanState& plan, const Compiled& compiled, std::size_t segment,
                             RecordedSegment& recorded);
 

@@ -87,7 +87,9 @@ const std::vector<Words>& vocabulary() {
        std::regex(R"(((wye::)?device::)?LaneBase|create_lane)"),
        {"src/device/", "src/backend/"}},
       {"CLI11", std::regex(R"(CLI::.*|<CLI/.*>)"), {}},
-      {"nlohmann-json", std::regex(R"(nlohmann::.*|<nlohmann/.*>)"), {"src/scheduler/json."}},
+      {"nlohmann-json",
+       std::regex(R"(nlohmann::.*|<nlohmann/.*>)"),
+       {"src/scheduler/json.", "src/scheduler/plan_json."}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
       {"printing",
        std::regex(
