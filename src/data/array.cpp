@@ -285,6 +285,14 @@ Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, con
   return placed;
 }
 
+bool ArrayState::is_valid_on(device::DeviceBase& device, Interval elements) noexcept {
+  const base::Lock lock(mutex_);
+  const auto found = replicas_.find(device.ref());
+  if (found == replicas_.end()) return false;
+  found->second.last_use = device.next_use();
+  return found->second.buffer && found->second.valid.contains(elements);
+}
+
 std::shared_ptr<device::BufferBase> ArrayState::replica_on(device::DeviceBase& device) noexcept {
   const base::Lock lock(mutex_);
   const auto found = replicas_.find(device.ref());

@@ -106,6 +106,8 @@ class ArrayState final : public device::Retained,
   };
   /// Returns where `elements` are on `device`; creates its replica if there is none.
   Result<Placed> on_device(device::DeviceBase& device, const IntervalSet& elements, Room room = Room::make);
+  /// Returns whether `elements` are valid on `device`. Allocates nothing.
+  bool is_valid_on(device::DeviceBase& device, Interval elements) noexcept;
   /// Returns the replica on `device`, which is not reclaimed while the caller holds it; null if there is none.
   std::shared_ptr<device::BufferBase> replica_on(device::DeviceBase& device) noexcept;
   /// While a job writes the contents of one copy, the contents of the others are the last valid ones if it fails: none is

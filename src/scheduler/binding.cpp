@@ -218,6 +218,14 @@ Bytes Binding::copy(device::Lane& lane, const Use& use,
   return sum;
 }
 
+bool Binding::may_prefetch(const Job& job, const Device& device) noexcept {
+  return find_operand(job, [&](const Operand& operand) {
+    return operand.kind == Operand::Kind::array && operand.access != Access::write &&
+           !static_cast<data::ArrayState*>(operand.object.get())
+                ->is_valid_on(*base::state_of(device), {operand.offset, operand.offset + operand.count});
+  });
+}
+
 Bytes Binding::prefetch(pool::Pool& pool) {
   if (in_place_) return {};
   device::DeviceBase& device = *base::state_of(device_);

@@ -31,6 +31,8 @@ class Binding {
   Binding(const Binding&) = delete;
   ~Binding();
 
+  /// Returns whether `prefetch` may have something to copy: an array that a job reads is not valid on the device.
+  static bool may_prefetch(const Job& job, const Device& device) noexcept;
   /// Submits copies to the device, on the pool's lane for copies, of the arrays that the job reads. Waits for nothing: skips
   /// arrays whose contents would have to be transferred to the host first, and those that memory is not free for. Returns the
   /// bytes copied. The copies belong to no job: they are replicas as any other, and may be reclaimed.

@@ -359,12 +359,13 @@ void Core::prepare_device(Record& record) noexcept {
   try {
     const Job& job = *record.job;
     const Instant ready_by = Deadline(record.time_limit).at(provider_->clock());
-    for (std::size_t c = 0; c < job.size() && !record.plan_run;
-         ++c)  // which of several variants runs is not known yet
+    // Which of several variants runs is not known yet. A plan has its executables.
+    for (std::size_t c = 0; c < job.size() && !record.plan_run; ++c)
       if (const auto& programs = base::programs_of(job[c]); programs.size() == 1)
         (void)provider_->provide(programs[0], state, ready_by).has_value();
     if (!record.uses_arrays) return;
-    if (record.plan_run && !record.plan_run->snapshot->memory) return;  // its steps are placed again
+    // A plan without memory is placed again when it runs.
+    if (record.plan_run ? !record.plan_run->snapshot->memory : !Binding::may_prefetch(job, device)) return;
     record.bytes_prefetched =
         Binding(job, device, record.plan_run ? &record.plan_run->operands() : nullptr).prefetch(*pool_);
     if (record.bytes_prefetched == Bytes{}) return;
