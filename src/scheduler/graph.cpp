@@ -207,11 +207,9 @@ ArrayUses find_array_uses(std::span<const GraphNode> nodes, const Operands& oper
       of.writes.push_back(elements);
   });
   for (auto& [object, of] : parts) {
-    found.size += Bytes{[&] {
-      data::IntervalSet all = of.read;
-      all.add(of.written);
-      return all.count() * of.array->element_size();
-    }()};
+    data::IntervalSet all = of.read;
+    all.add(of.written);
+    found.size += Bytes{all.count() * of.array->element_size()};
     for (const data::Interval& one : of.written) {
       const auto pieces = std::count_if(of.writes.begin(), of.writes.end(),
                                         [&](data::Interval part) { return part.overlaps(one); });

@@ -15,6 +15,7 @@
 #include <wye/scheduler/graph.hpp>
 #include <wye/scheduler/plan.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -254,7 +255,26 @@ class Compiler {
                                                         const PlanMemory* before);
 
  private:
-  struct Placed;
+  /// A step, and the decisions about its devices, in the order in which it tries them. The chosen device is that of the first
+  /// open decision.
+  struct Placed {
+    std::shared_ptr<Record> record;
+    std::vector<Decision> decisions = {};
+    std::size_t chosen = 0;
+    bool is_pinned = false;
+
+    /// Chooses the first open device that meets a condition. Returns whether there is one.
+    template <class F>
+    bool choose(F meets) {
+      const auto found = std::find_if(decisions.begin(), decisions.end(),
+                                      [&](const Decision& d) { return d.is_open() && meets(d.device); });
+      if (found == decisions.end()) return false;
+      chosen = static_cast<std::size_t>(found - decisions.begin());
+      return true;
+    }
+    std::size_t device() const noexcept { return decisions[chosen].device; }
+  };
+
   Result<void> check(const Operands& operands) const;
   Result<void> place(const Operands& operands, const PlanDescription* placement);
   Result<void> place_on_one_silicon();
