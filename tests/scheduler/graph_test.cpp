@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -181,6 +182,24 @@ TEST_CASE("runs of a plan and jobs follow each other by the arrays that they use
   for (Ticket& ticket : tickets) CHECK(ticket.wait());
   CHECK(contents(x) == Row(16, in_x));
   CHECK(contents(y) == Row(16, in_y));
+}
+
+TEST_CASE("runs of a plan that uses host memory follow each other", "[scheduler]") {
+  const auto device = scripted("cuda:0");
+  Machine machine({device});
+  Row y(16, 0);
+  Graph graph;
+  graph.add(add_number()(y, 1));
+  auto plan = graph.compile(machine.scheduler);
+  REQUIRE(plan);
+  device->hold();
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < 4; ++i) tickets.push_back(plan->run());
+  // Meanwhile a second run would upload the memory that the first one has not written yet.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  device->release();
+  for (Ticket& ticket : tickets) CHECK(ticket.wait());
+  CHECK(y == Row(16, 4));
 }
 
 TEST_CASE("a run in flight keeps its arguments", "[scheduler]") {
