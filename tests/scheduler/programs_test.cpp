@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rig.hpp"
+#include "support/device/test_kernels.hpp"
 #include "support/skip.hpp"
 
 using namespace wye;
@@ -38,6 +39,14 @@ std::string glsl(const std::string& buffers, const std::string& statement) {
          statement + " }";
 }
 
+/// The text is that of tests/support/cuda/programs.cu.
+CudaCpp cuda(const std::string& name, const std::string& parameters, const std::string& statement) {
+  return {.text = "extern \"C\" __global__ void " + name + "(" + parameters +
+                  ", unsigned k) {\n  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                  "  if (i < z.size) " +
+                  statement + "\n}\n"};
+}
+
 const std::string in_x = "layout(set = 0, binding = 0) readonly buffer X { uint x[]; };\n";
 
 /// z = 3 z + k
@@ -47,6 +56,7 @@ const Kernel<ReadWrite<Number>, Number>& affine() {
           {.name = "affine",
            .sources = {Glsl{.text = glsl("layout(set = 0, binding = 0) buffer Z { uint z[]; };\n",
                                          "z[i] = z[i] * 3u + k;")},
+                       cuda("affine", "wye_span<unsigned> z", "z[i] = z[i] * 3u + k;"),
                        host([](Range range, std::span<Number> z, Number k) {
                          for (const std::uint64_t i : range) z[i] = z[i] * 3 + k;
                        })}})
@@ -63,6 +73,9 @@ const Kernel<Read<Number>, Read<Number>, Write<Number>, Number>& combine() {
                                 in_x + "layout(set = 0, binding = 1) readonly buffer Y { uint y[]; };\n"
                                        "layout(set = 0, binding = 2) writeonly buffer Z { uint z[]; };\n",
                                 "z[i] = x[i] + 5u * y[i] + k;")},
+                       cuda("combine",
+                            "wye_span<const unsigned> x, wye_span<const unsigned> y, wye_span<unsigned> z",
+                            "z[i] = x[i] + 5u * y[i] + k;"),
                        host([](Range range, std::span<const Number> x, std::span<const Number> y,
                                std::span<Number> z, Number k) {
                          for (const std::uint64_t i : range) z[i] = x[i] + 5 * y[i] + k;
@@ -75,9 +88,11 @@ const Kernel<Read<Number>, Read<Number>, Write<Number>, Number>& combine() {
 const Kernel<Read<Number>, ReadWrite<Number>, Number>& mix() {
   static const auto kernel =
       Kernel<Read<Number>, ReadWrite<Number>, Number>::make(
-          {.name = "mix",
+          {.name = "blend",
            .sources = {Glsl{.text = glsl(in_x + "layout(set = 0, binding = 1) buffer Z { uint z[]; };\n",
                                          "z[i] = z[i] ^ (x[i] * 7u + k);")},
+                       cuda("blend", "wye_span<const unsigned> x, wye_span<unsigned> z",
+                            "z[i] = z[i] ^ (x[i] * 7u + k);"),
                        host([](Range range, std::span<const Number> x, std::span<Number> z, Number k) {
                          for (const std::uint64_t i : range) z[i] ^= x[i] * 7 + k;
                        })}})
@@ -93,6 +108,7 @@ const Kernel<Read<Number>, Write<Number>, Number>& shift() {
            .sources = {Glsl{.text = glsl(
                                 in_x + "layout(set = 0, binding = 1) writeonly buffer Z { uint z[]; };\n",
                                 "z[i] = x[i] + k;")},
+                       cuda("shift", "wye_span<const unsigned> x, wye_span<unsigned> z", "z[i] = x[i] + k;"),
                        host([](Range range, std::span<const Number> x, std::span<Number> z, Number k) {
                          for (const std::uint64_t i : range) z[i] = x[i] + k;
                        })}})
@@ -128,7 +144,10 @@ struct World {
       : World(
             opened(with_vulkan ? std::vector<std::string>{"cpu", "vulkan"} : std::vector<std::string>{"cpu"}),
             failing_steps_in_1000, path) {}
-  explicit World(Runtime on, unsigned failing_steps_in_1000 = 0, Path path = {}) : real(std::move(on)) {
+  /// The scripted devices are of `backend`.
+  explicit World(Runtime on, unsigned failing_steps_in_1000 = 0, Path path = {},
+                 const std::string& backend = "cuda")
+      : real(std::move(on)), first(scripted(backend + ":0")), second(scripted(backend + ":1")) {
     if (failing_steps_in_1000 != 0)
       for (const Scripted& device : {first, second})
         device->set_script([this, failing_steps_in_1000](auto) -> std::optional<Error> {
@@ -172,7 +191,7 @@ struct World {
   }
 
   Runtime real;
-  Scripted first = scripted("cuda:0"), second = scripted("cuda:1");
+  Scripted first, second;
   std::atomic<unsigned> steps{0};
   ShaderCache cache = ShaderCache::open().value();
   std::optional<ContextPool> pool;
@@ -535,6 +554,21 @@ TEST_CASE("random programs on lavapipe and three devices read what a sequential 
       INFO("seed " << seed << ", " << path.lanes_per_device << " lanes");
       REQUIRE(differs(world, jobs, static_cast<unsigned>(seed)) == "");
     }
+  }
+}
+
+TEST_CASE(
+    "random programs on the stand-in for CUDA and three devices read what a sequential interpreter reads",
+    "[scheduler]") {
+  if (test::stand_in_cuda().empty()) return test::skip("this build is without CUDA");
+  if (const std::string why = test::no_cuda_kernels(); !why.empty()) return test::skip(why);
+  World world(
+      Runtime::open({.pool = {.backends = {"cpu", "cuda"}, .cuda_driver = test::stand_in_cuda()}}).value(), 0,
+      {}, "vulkan");
+  const Jobs jobs;
+  for (int seed = 0; seed < test::rounds(200); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(differs(world, jobs, static_cast<unsigned>(seed)) == "");
   }
 }
 
