@@ -59,10 +59,10 @@ Runtime runtime_of(std::uint32_t concurrent_jobs) {
 
 TEST_CASE("jobs on slices leave each element old, new or failed, whichever allocation fails",
           "[scheduler][no_tsan]") {
-  Runtime runtime = runtime_of(2);
   const auto scale = test::host_scale();
-  Array<float> array = runtime.array(std::vector<float>(12, 1.0f));
   at_every_allocation([&](long n, bool for_good) {
+    Runtime runtime = runtime_of(2);  // the first jobs of a runtime allocate; later ones use its memory again
+    Array<float> array = runtime.array(std::vector<float>(12, 1.0f));
     for (float& value : array.write().value()) value = 1.0f;
     std::vector<Ticket> tickets;
     tickets.reserve(4);
