@@ -6,9 +6,9 @@
 /// flight it holds no thread. Records of their own for the segments would let two devices work at the same time. But then
 /// the segments of two runs could interleave, and each would cost a job.
 ///
-/// The arguments and commands of a run are constant once it is submitted (`PlanSnapshot`). `Plan::set` makes another snapshot. Recorded
-/// commands are taken by one thread at a time and brought up to date there (`take_recorded`): a run whose arguments are
-/// those of the run before changes nothing.
+/// The arguments and commands of a run are constant once it is submitted (`PlanSnapshot`). `Plan::set` makes another
+/// snapshot. Recorded commands are taken by one thread at a time and brought up to date there (`take_recorded`): a run
+/// whose arguments are those of the run before changes nothing.
 ///
 /// Memory that several devices use in turns is in arrays, also scratch memory: room `data` transfers it. Arrays order runs
 /// and jobs. Other memory has no order of users, so runs of a plan that has some follow each other (`PlanState::order`).
