@@ -1,4 +1,4 @@
-// The cost of a job: of an empty one, of one that waits, and of handing it over.
+// The cost of an empty job, of a waiting job, and of the hand-over between threads.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 #include <wye/wye.hpp>
@@ -162,7 +162,7 @@ void chained_onetbb(benchmark::State& state) {
 BENCHMARK(chained_null)->Name("job_chained_null_x1000/wye")->MeasureProcessCPUTime();
 BENCHMARK(chained_onetbb)->Name("job_chained_null_x1000/onetbb_flow_graph")->MeasureProcessCPUTime();
 
-/// The memory of jobs that wait for one that runs, of all that is allocated for them: `bytes`, of each.
+/// The memory of waiting jobs: `bytes` of all allocations for each job.
 void waiting(benchmark::State& state, bool in_chain) {
   const std::size_t jobs = wye_bench::sized(10'000, 100);
   for (auto _ : state) {

@@ -264,8 +264,8 @@ namespace {
 
 constexpr int counted_rounds = 8;
 
-/// Returns the allocations of all threads for each of a number of equal jobs: the least of several counted_rounds, because a thread that
-/// is preempted leaves its work to one that has to allocate first.
+/// Returns the allocations of all threads for each of a number of equal jobs: the least of several rounds. In a round in which
+/// a thread is preempted, another thread takes its jobs and may allocate what it needs first.
 template <class F>
 double allocations_per_job(int jobs, F round) {
   long least = std::numeric_limits<long>::max();

@@ -31,7 +31,7 @@ using Number = std::uint32_t;
 using Row = std::vector<Number>;
 using DeviceStep = test::ScriptedDevice::Step;
 
-/// A graph of three steps: two independent ones, and one that follows both.
+/// A graph of three steps: two independent steps, and a step that follows both.
 struct Diamond {
   explicit Diamond(const Machine& machine) : x(machine.array(Row(64, 1))), y(machine.array(Row(64, 2))) {
     first = graph.add(add_number()(x, 1));
