@@ -126,15 +126,15 @@ void Collector::ReportRuns(const std::vector<Run>& runs) {
     const std::size_t slash = name.find('/');
     if (slash == std::string::npos) continue;
     const auto n = static_cast<double>(run.iterations);
-    const std::string work = name.substr(0, slash), who = name.substr(slash + 1);
+    const std::string work = name.substr(0, slash), peer = name.substr(slash + 1);
     if (run.real_accumulated_time > 0) {
-      Times& times = times_[work][who];
+      Times& times = times_[work][peer];
       times.wall.push_back(run.real_accumulated_time / n);
       times.cpu.push_back(run.cpu_accumulated_time / n);
     }
     for (const auto& [counter, value] : run.counters) {
       if (value.flags & benchmark::Counter::kIsRate) continue;  // says the time once more
-      Times& times = times_[work + "." + counter][who];
+      Times& times = times_[work + "." + counter][peer];
       times.wall.push_back(value.value);
       times.cpu.push_back(value.value);
     }
@@ -154,14 +154,14 @@ std::vector<Ratio> Collector::ratios() const {
       list.push_back(
           of(work, std::string(bar.peer), times, std::vector<double>(times.size(), bar.fixed), &bar));
     }
-    for (const auto& [who, theirs] : by_whom) {
-      if (who == "wye" || std::count(theirs.wall.begin(), theirs.wall.end(), 0.0) != 0) continue;
+    for (const auto& [peer, theirs] : by_whom) {
+      if (peer == "wye" || std::count(theirs.wall.begin(), theirs.wall.end(), 0.0) != 0) continue;
       const auto bar = std::find_if(
           std::begin(bars), std::end(bars),
-          [&, &who = who, &work = work](const Bar& b) { return b.work == work && b.peer == who; });
+          [&, &peer = peer, &work = work](const Bar& b) { return b.work == work && b.peer == peer; });
       const bool has_bar = bar != std::end(bars), cpu = has_bar && bar->cpu;
-      list.push_back(of(work, who, cpu ? ours->second.cpu : ours->second.wall, cpu ? theirs.cpu : theirs.wall,
-                        has_bar ? &*bar : nullptr));
+      list.push_back(of(work, peer, cpu ? ours->second.cpu : ours->second.wall,
+                        cpu ? theirs.cpu : theirs.wall, has_bar ? &*bar : nullptr));
     }
     const auto holds = [](const Ratio& ratio) { return ratio.or_other && ratio.median <= ratio.bar; };
     if (!std::any_of(list.begin() + static_cast<std::ptrdiff_t>(first), list.end(), holds)) continue;

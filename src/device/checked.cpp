@@ -138,19 +138,6 @@ class DispatchCheck {
                         : base::text("Argument '{}' (slot {}) of kernel '{}'", name, i, artefact_.kernel);
   }
 
-  static std::string_view word(Operand::Kind kind) {
-    switch (kind) {
-      case Operand::Kind::none: return "nothing";
-      case Operand::Kind::host: return "host memory";
-      case Operand::Kind::buffer: return "a buffer";
-      case Operand::Kind::array: return "an array";
-      case Operand::Kind::scratch: return "scratch memory";
-      case Operand::Kind::value: return "a value";
-      case Operand::Kind::address: return "an address";
-    }
-    return "unknown";
-  }
-
   static bool accepts(SlotKind slot, Operand::Kind kind) {
     switch (slot) {
       case SlotKind::buffer: return kind == Operand::Kind::buffer || kind == Operand::Kind::host;
@@ -166,7 +153,7 @@ class DispatchCheck {
     const Operand& operand = operands_[i];
     if (!accepts(slot.kind, operand.kind))
       return base::invalid(base::text("{} is {}; the kernel on '{}' takes a {}.", argument(i),
-                                      word(operand.kind), id_, name(slot.kind)));
+                                      name(operand.kind), id_, name(slot.kind)));
     const bool typed = slot.kind != SlotKind::address;
     const bool known = slot.element != ElementType::opaque && operand.element != ElementType::opaque;
     if (typed && (slot.size != operand.size || (known && slot.element != operand.element)))

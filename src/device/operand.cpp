@@ -38,6 +38,19 @@ Operand Operand::of_bytes(std::span<const std::byte> bytes) {
   return o;
 }
 
+std::string_view device::name(Operand::Kind kind) noexcept {
+  switch (kind) {
+    case Operand::Kind::none: return "nothing";
+    case Operand::Kind::host: return "host memory";
+    case Operand::Kind::buffer: return "a buffer";
+    case Operand::Kind::array: return "an array";
+    case Operand::Kind::scratch: return "scratch memory";
+    case Operand::Kind::value: return "a value";
+    case Operand::Kind::address: return "an address";
+  }
+  return "unknown";
+}
+
 std::uint64_t detail::next_scratch_id() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;

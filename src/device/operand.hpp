@@ -3,10 +3,19 @@
 #include <wye/device/buffer.hpp>
 #include <wye/device/detail/operand.hpp>
 
+#include <string_view>
+
 namespace wye {
 inline namespace v0 {
 
 using detail::Operand;
+
+namespace device {
+
+/// Returns "an array" and the like, for sentences.
+std::string_view name(Operand::Kind kind) noexcept;
+
+}  // namespace device
 
 }  // namespace v0
 }  // namespace wye

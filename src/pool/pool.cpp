@@ -196,8 +196,7 @@ std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
     if (closed_ || context.leased || context.refused) return std::nullopt;
     start_lease(context, now);
   }
-  context.lease.pool = shared_from_this();
-  Lease lease = LeaseState::wrap(context.lease);  // from here on its destructor returns the context
+  Lease lease = handle(context);  // from here on its destructor returns the context
   const bool is_new = !context.lane;
   if (is_new) {
     auto lane = device::Lane::create(*base::state_of(devices_[*d]));
@@ -223,8 +222,7 @@ Bytes Pool::reclaim(const device::DeviceBase& device, Bytes) noexcept {
     context.leased = true;
   }
   const bool kept = context.lane->keeps_buffers();
-  context.lease.pool = shared_from_this();
-  { const Lease lease = LeaseState::wrap(context.lease); }
+  { const Lease lease = handle(context); }
   return Bytes{kept ? std::uint64_t{1} : 0};
 }
 

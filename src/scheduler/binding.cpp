@@ -332,6 +332,16 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
   return {};
 }
 
+Result<std::uint64_t> Binding::Region::element_of(const Operand& operand) const {
+  const auto offset = static_cast<std::uint64_t>(begin_of(operand) - first);
+  if (offset % operand.size == 0) return offset / operand.size;
+  return Error(
+      Errc::invalid_argument,
+      base::text("The argument overlaps another argument at an offset ({} bytes) that is not a multiple of "
+                 "its element size ({} bytes).",
+                 offset, operand.size));
+}
+
 Result<void> Binding::bind_operand(Operand& operand) {
   const auto to_buffer = [&](std::shared_ptr<device::BufferBase> buffer, std::uint64_t first_element) {
     operand.kind = Operand::Kind::buffer;
@@ -350,15 +360,9 @@ Result<void> Binding::bind_operand(Operand& operand) {
       }
       const auto region = std::find_if(regions_.begin(), regions_.end(),
                                        [&](const Region& r) { return begin_of(operand) < r.last; });
-      const auto offset = static_cast<std::uint64_t>(begin_of(operand) - region->first);
-      if (offset % operand.size != 0)
-        return Error(
-            Errc::invalid_argument,
-            base::text(
-                "The argument overlaps another argument at an offset ({} bytes) that is not a multiple of "
-                "its element size ({} bytes).",
-                offset, operand.size));
-      to_buffer(region->buffer, offset / operand.size);
+      const auto element = region->element_of(operand);
+      if (!element) return element.error();
+      to_buffer(region->buffer, *element);
       return {};
     }
     case Operand::Kind::scratch: {

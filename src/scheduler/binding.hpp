@@ -66,6 +66,10 @@ class Binding {
     bool upload = false;
     bool download = false;
     std::shared_ptr<device::BufferBase> buffer;
+
+    /// Returns the element of the buffer at which an operand in this range begins.
+    /// Errors: invalid_argument (the operand begins between two elements).
+    Result<std::uint64_t> element_of(const Operand& operand) const;
   };
   struct Use {  // of one array by the job
     data::ArrayState* array = nullptr;

@@ -29,26 +29,14 @@ bool any_operand(const std::vector<GraphNode>& nodes, F is_wanted) {
   return false;
 }
 
-std::string_view word(Operand::Kind kind) noexcept {
-  switch (kind) {
-    case Operand::Kind::host: return "host memory";
-    case Operand::Kind::buffer: return "a buffer";
-    case Operand::Kind::array: return "an array";
-    case Operand::Kind::scratch: return "scratch memory";
-    case Operand::Kind::value: return "a value";
-    case Operand::Kind::address: return "an address";
-    case Operand::Kind::none: break;
-  }
-  return "nothing";
-}
-
 /// Returns why `operand` cannot replace `old`, as the rest of a sentence that begins with the argument.
 std::optional<std::string> replacement_error(const Operand& old, const Operand& operand,
                                              const PlanState& plan) {
   if (old.kind != operand.kind)
-    return base::text(" is {}; it cannot be replaced by {}.", word(old.kind), word(operand.kind));
+    return base::text(" is {}; it cannot be replaced by {}.", device::name(old.kind),
+                      device::name(operand.kind));
   if (old.kind == Operand::Kind::scratch || old.kind == Operand::Kind::address)
-    return base::text(" is {}, which cannot be replaced.", word(old.kind));
+    return base::text(" is {}, which cannot be replaced.", device::name(old.kind));
   const bool is_known = old.element != ElementType::opaque && operand.element != ElementType::opaque;
   if (old.kind == Operand::Kind::array && !operand.object) return " is replaced by an empty array handle.";
   if (old.size != operand.size || (is_known && old.element != operand.element))

@@ -52,14 +52,9 @@ Result<Operand> bind(const PlanSnapshot& snapshot, std::size_t segment, const De
         if (!empty) return std::move(empty).error();
         return to_buffer(*std::move(empty), 0);
       }
-      const auto offset = static_cast<std::uint64_t>(begin - region->first);
-      if (offset % operand.size != 0)
-        return base::invalid(
-            base::text("The argument overlaps another argument at an offset ({} bytes) that is not a "
-                       "multiple of its element "
-                       "size ({} bytes).",
-                       offset, operand.size));
-      return to_buffer(region->buffer, offset / operand.size);
+      const auto element = region->element_of(operand);
+      if (!element) return element.error();
+      return to_buffer(region->buffer, *element);
     }
     case Operand::Kind::array: return to_replica(static_cast<data::ArrayState&>(*operand.object));
     case Operand::Kind::scratch: {

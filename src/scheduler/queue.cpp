@@ -100,8 +100,8 @@ Instant Core::next_due(const Record& record) const noexcept {
   return Instant();
 }
 
-/// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before it are known; otherwise nothing. Counts the
-/// jobs that wait and would run before it. Running jobs may end at any time, so they count for nothing.
+/// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before it are known; otherwise
+/// nothing. Counts the jobs that wait and would run before it. Running jobs may end at any time, so they do not count.
 std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
   if (record.start_by == Instant::max()) return std::nullopt;
   const Queue& queue = queues_[record.queue];

@@ -404,7 +404,7 @@ TEST_CASE("a compile for a device that does not exist is refused", "[scheduler]"
   CHECK(graph.compile(runtime).error() == Errc::closed);
 }
 
-TEST_CASE("an argument is replaced only by one that fits", "[scheduler]") {
+TEST_CASE("an argument is replaced only by an argument of its kind, type and size", "[scheduler]") {
   Runtime runtime = test::cpu_runtime(), another = test::cpu_runtime();
   Row x(8), y(8), z(8, 3), shorter(7);
   const Row constant(8);
