@@ -16,8 +16,13 @@ const kernel::KernelProgram& program_of(const std::shared_ptr<const device::Prog
 }  // namespace
 
 Result<AnyKernel> AnyKernel::make(std::string name, ParamSchema schema, std::vector<AnySource> sources) {
+  return make(detail::KernelDescription{std::move(name), std::move(schema), std::move(sources)});
+}
+
+Result<AnyKernel> AnyKernel::make(detail::KernelDescription description) {
   try {
-    auto program = kernel::KernelProgram::make(std::move(name), std::move(schema), sources);
+    auto program = kernel::KernelProgram::make(std::move(description.name), std::move(description.schema),
+                                               description.sources, description.batchable);
     if (!program) return std::move(program).error();
     return AnyKernel(detail::Programs(std::move(*program)));
   } catch (const std::bad_alloc&) {

@@ -43,6 +43,32 @@ Result<void> check(const std::string& kernel, const ParamSchema& schema) {
   return {};
 }
 
+/// Returns a bit for each parameter with a leading index.
+Result<std::uint32_t> batchable_bits(const std::string& kernel, const ParamSchema& schema,
+                                     const std::vector<std::size_t>& batchable) {
+  const auto refuse = [&](std::size_t i, std::string_view why) {
+    return base::invalid(
+        base::text("Parameter {} of kernel '{}' {}, so it cannot be batchable.", i + 1, kernel, why));
+  };
+  std::uint32_t bits = 0;
+  for (const std::size_t i : batchable) {
+    if (i >= schema.slots.size())
+      return refuse(i, base::text("does not exist (it has {})", schema.slots.size()));
+    if (i >= 32) return refuse(i, "is beyond the first 32");
+    if (schema.slots[i].kind != SlotKind::buffer) return refuse(i, "is not a buffer");
+    bits |= std::uint32_t{1} << i;
+  }
+  for (std::size_t i = 0; bits != 0 && i < schema.slots.size(); ++i) {
+    const Slot& slot = schema.slots[i];
+    const bool is_memory = slot.kind == SlotKind::buffer || slot.kind == SlotKind::address;
+    if (is_memory && writes(slot.access) && (i >= 32 || (bits >> i & 1) == 0))
+      return base::invalid(base::text(
+          "Kernel '{}' has batchable parameters and writes parameter {}, which must be batchable too.",
+          kernel, i + 1));
+  }
+  return bits;
+}
+
 /// Describes the launch options of CUDA for a key.
 template <class Source>
 std::string launch_options(const Source& source) {
@@ -94,11 +120,15 @@ KernelProgram::~KernelProgram() {
 }
 
 Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string name, ParamSchema schema,
-                                                                 const std::vector<AnySource>& sources) {
+                                                                 const std::vector<AnySource>& sources,
+                                                                 const std::vector<std::size_t>& batchable) {
   if (name.empty()) return base::invalid("A kernel needs a name.");
   if (sources.empty()) return base::invalid(base::text("Kernel '{}' has no source.", name));
   if (auto done = check(name, schema); !done) return std::move(done).error();
+  const auto bits = batchable_bits(name, schema, batchable);
+  if (!bits) return bits.error();
   std::shared_ptr<KernelProgram> program(new KernelProgram(std::move(name), std::move(schema)));
+  program->batchable_ = *bits;
   for (const AnySource& source : sources)
     if (auto done = program->add(source); !done) return std::move(done).error();
   if (std::any_of(sources.begin(), sources.end(), is_from_file)) {
@@ -116,7 +146,10 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::read_again() const {
     if (!again) return std::move(again).error();
     sources.push_back(std::move(*again));
   }
-  return make(name_, declared_, sources);
+  std::vector<std::size_t> batchable;
+  for (std::size_t i = 0; i < declared_.slots.size(); ++i)
+    if ((batchable_ >> i & 1) != 0) batchable.push_back(i);
+  return make(name_, declared_, sources, batchable);
 }
 
 std::vector<std::string> KernelProgram::files() const {

@@ -30,13 +30,15 @@ class KernelProgram final : public device::Program {
  public:
   /// Errors: those of `AnyKernel::make`.
   static Result<std::shared_ptr<const KernelProgram>> make(std::string name, ParamSchema schema,
-                                                           const std::vector<AnySource>& sources);
+                                                           const std::vector<AnySource>& sources,
+                                                           const std::vector<std::size_t>& batchable = {});
   ~KernelProgram() override;
 
   std::string_view name() const noexcept override { return name_; }
   const std::string& name_string() const noexcept { return name_; }
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
+  std::uint32_t batchable() const noexcept override { return batchable_; }
   bool runs_on(const device::DeviceBase& device) const override;
   std::optional<Error> refusal(const device::DeviceBase& device) const override;
   bool passes_over(const device::DeviceBase& device) const override;
@@ -145,6 +147,7 @@ class KernelProgram final : public device::Program {
   std::string name_;
   ParamSchema schema_;
   std::uint64_t id_;
+  std::uint32_t batchable_ = 0;
   std::vector<Prepared> sources_;
   std::vector<AnySource> given_;                  ///< set if any source is from a file
   ParamSchema declared_;                          ///< likewise

@@ -226,6 +226,7 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
     if (auto ok = follow_jobs(*record); !ok) error = std::move(ok).error();
   try {
     record->queue = queue_of(*record);
+    record->may_share = !error && may_share(*record);
   } catch (const std::bad_alloc&) {  // any queue serves: the devices are considered again when the job runs
   }
   // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.

@@ -18,6 +18,9 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
+/// Copies of this size and more are submitted alone, to measure their time. The submission costs little beside them.
+inline constexpr Bytes least_measured{1 << 20};
+
 /// One step of a job, ready for one device.
 struct Step {
   Executable executable;
@@ -33,18 +36,25 @@ struct Attempt {
   Attempt(const Job& job, const Device& on, std::size_t index, const Binding::Operands* operands = nullptr)
       : device(index), binding(job, on, operands) {}
 
-  pool::Context& context() const noexcept { return *base::state_of(*lease)->context; }
-  device::Lane& lane() const noexcept { return base::state_of(*lease)->lane(); }
+  pool::Context& context() const noexcept { return *base::state_of(leased())->context; }
+  device::Lane& lane() const noexcept { return base::state_of(leased())->lane(); }
 
-  std::size_t device;              ///< an index into the pool's devices
-  Steps steps;                     ///< until they are recorded
-  Instant until = Instant::max();  ///< when the time limit passes, of the scheduler's clock
-  Instant park = Instant::max();   ///< the same instant, of the steady clock
-  Instant lap{};                   ///< up to here the job's times are known
-  bool began = false;              ///< a command may have run
-  bool has_downloads = false;      ///< the downloads are recorded
+  std::size_t device;               ///< an index into the pool's devices
+  Steps steps;                      ///< until they are recorded
+  Instant until = Instant::max();   ///< when the time limit passes, of the scheduler's clock
+  Instant park = Instant::max();    ///< the same instant, of the steady clock
+  Instant lap{};                    ///< up to here the job's times are known
+  bool began = false;               ///< a command may have run
+  bool has_downloads = false;       ///< the downloads are recorded
+  bool is_recorded = false;         ///< all commands of its batch are recorded
+  const Attempt* leader = nullptr;  ///< of its batch, which has the lease; null: this has one
+  const Error* batch_error =
+      nullptr;  ///< of the submission of its batch, once it has returned; null: it completed
   Binding binding;
   std::optional<Lease> lease;  ///< ends before the binding
+
+ private:
+  const Lease& leased() const noexcept { return leader ? *leader->lease : *lease; }
 };
 
 }  // namespace scheduler

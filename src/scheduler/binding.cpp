@@ -79,6 +79,20 @@ std::optional<std::string> operand_error(const Operand& operand) {
   return std::nullopt;
 }
 
+/// Returns whether parameter `i` of a call's kernel is batchable: `Kernel::Options::batchable`.
+bool is_batchable(const Call& call, std::size_t i) noexcept {
+  return (base::programs_of(call)[0]->batchable() >> i & 1) != 0;
+}
+
+/// Returns the number of the operand of a call that is a range of host memory.
+std::size_t operand_of(const Call& call, const Binding::Region& region) noexcept {
+  std::size_t i = 0;
+  while (call.arguments()[i].kind != Operand::Kind::host || begin_of(call.arguments()[i]) != region.first ||
+         call.arguments()[i].count == 0)
+    ++i;
+  return i;
+}
+
 }  // namespace
 
 Result<void> check_operands(const Job& job) {
@@ -122,7 +136,7 @@ Binding::Operands Binding::operands() && { return {std::move(arrays_), std::move
 void Binding::find_regions() {
   each_operand(job_, [&](const Operand& operand) {
     if (operand.kind != Operand::Kind::host || operand.count == 0) return;
-    regions_.push_back({begin_of(operand), end_of(operand), false, false, nullptr});
+    regions_.push_back({.first = begin_of(operand), .last = end_of(operand)});
   });
   std::sort(regions_.begin(), regions_.end(),
             [](const Region& a, const Region& b) { return a.first < b.first; });
@@ -190,6 +204,53 @@ Result<void> Binding::fetch(Instant until) {
     if (auto bytes = use.array->on_host(use.missing, until); !bytes) return std::move(bytes).error();
   }
   return {};
+}
+
+bool Binding::can_share_launch(const Binding& other) const noexcept {
+  const Call& call = job_[0];
+  const Call& next = other.job_[0];
+  if (base::programs_of(call)[0] != base::programs_of(next)[0] ||
+      base::programs_of(call)[0]->batchable() == 0)
+    return false;
+  if (call.items() != next.items() || call.items().z != 1) return false;
+  const Arguments& mine = call.arguments();
+  std::size_t ranges = 0;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const Operand& a = mine[i];
+    const Operand& b = next.arguments()[i];
+    if (a.kind != b.kind || a.count != b.count || a.size != b.size) return false;
+    if (a.kind == Operand::Kind::host) ranges += a.count != 0 ? 1 : 0;
+    if (is_batchable(call, i)) {
+      if (a.kind != Operand::Kind::host || a.count == 0) return false;
+    } else if (a.kind == Operand::Kind::value) {
+      if (!std::ranges::equal(a.value(), b.value())) return false;
+    } else if (a.data != b.data || a.object != b.object || a.offset != b.offset || a.id != b.id) {
+      return false;
+    }
+  }
+  // Operands that overlap share a range: their places in the memory of several jobs would differ.
+  return regions_.size() == ranges && other.regions_.size() == ranges;
+}
+
+void Binding::begin_launch(std::uint32_t jobs) {
+  launch_ = jobs;
+  for (Region& region : regions_)
+    if (is_batchable(job_[0], operand_of(job_[0], region))) region.copies = jobs;
+}
+
+void Binding::join_launch(const Binding& first, std::uint32_t number) {
+  launch_ = 0;
+  for (Region& region : regions_) {
+    const auto same_operand = [&](const Region& other) {
+      return operand_of(job_[0], region) == operand_of(first.job_[0], other);
+    };
+    const Region& of_first = *std::find_if(first.regions_.begin(), first.regions_.end(), same_operand);
+    region.buffer = of_first.buffer;
+    if (of_first.copies == 1)
+      region.upload = false;  // all jobs have the same operand
+    else
+      region.buffer_offset = static_cast<std::uint64_t>(region.last - region.first) * number;
+  }
 }
 
 Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
@@ -307,14 +368,15 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
   for (Region& region : regions_) {
     const std::span<const std::byte> bytes(region.first, region.last);
     if (!region.buffer) {
-      auto buffer = allocate(Bytes{bytes.size()});
+      auto buffer = allocate(Bytes{bytes.size()} * region.copies);
       if (!buffer) return std::move(buffer).error();
       region.buffer = std::move(*buffer);
     }
     if (!region.upload) continue;
-    lane.upload(bytes, {region.buffer, Bytes{0}, Bytes{bytes.size()}});
+    lane.upload(bytes, {region.buffer, Bytes{region.buffer_offset}, Bytes{bytes.size()}});
     transferred_ += Bytes{bytes.size()};
   }
+  if (launch_ == 0) return {};
   const bool binds = find_operand(job_, [&](const Operand& operand) {
     return operand.kind == Operand::Kind::array || operand.kind == Operand::Kind::scratch ||
            (operand.kind == Operand::Kind::host && !in_place_);
@@ -327,6 +389,7 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
       if (auto ok = bind_operand(bound_[c][i]); !ok)
         return ok.error().with_context(
             base::text("while preparing argument {} of '{}'", i + 1, job_[c].name()));
+      if (launch_ > 1 && is_batchable(job_[c], i)) bound_[c][i].count *= launch_;
     }
   }
   return {};
@@ -414,7 +477,7 @@ void Binding::downloads(device::Lane& lane) {
   for (const Region& region : regions_) {
     if (!region.download) continue;
     const std::span<std::byte> bytes(region.first, region.last);
-    lane.download({region.buffer, Bytes{0}, Bytes{bytes.size()}}, bytes);
+    lane.download({region.buffer, Bytes{region.buffer_offset}, Bytes{bytes.size()}}, bytes);
     transferred_ += Bytes{bytes.size()};
   }
 }

@@ -43,6 +43,18 @@ class Binding {
   /// Allocates buffers, charged to `account`, records the uploads, and submits copies of arrays.
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device), device_lost.
   Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account, Instant until);
+  /// Returns whether the call of another job on the same device can be part of one launch with the call of this job.
+  bool can_share_launch(const Binding& other) const noexcept;
+  /// Has `bind` make memory for the batchable operands of several jobs, of which this one is the first.
+  void begin_launch(std::uint32_t jobs);
+  /// Uses the memory of the first job of a launch, which is bound. This is job `number` of it, from 1.
+  void join_launch(const Binding& first, std::uint32_t number);
+  /// Returns the grid of one step.
+  Extent3 items(std::size_t call) const noexcept {
+    Extent3 items = job_[call].items();
+    items.z *= launch_;
+    return items;
+  }
   /// Returns the arguments of one step.
   const Arguments& arguments(std::size_t call) const {
     return bound_.empty() ? job_[call].arguments() : bound_[call];
@@ -65,7 +77,9 @@ class Binding {
     std::byte* last = nullptr;
     bool upload = false;
     bool download = false;
-    std::shared_ptr<device::BufferBase> buffer;
+    std::uint32_t copies = 1;         ///< of the range in `buffer`, one for each job of a launch
+    std::uint64_t buffer_offset = 0;  ///< of the range, in bytes
+    std::shared_ptr<device::BufferBase> buffer = nullptr;
 
     /// Returns the element of the buffer at which an operand in this range begins.
     /// Errors: invalid_argument (the operand begins between two elements).
@@ -102,6 +116,8 @@ class Binding {
   detail::InlineList<Use, 2> arrays_;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<device::BufferBase>>> scratch_;
   Bytes transferred_;
+  std::uint32_t launch_ =
+      1;  // jobs in the launch that this one begins; 0: it has joined the launch of another one
 };
 
 struct Binding::Operands {

@@ -7,13 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -177,8 +177,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Returns whether the calling thread runs a job, or a part of one as a thread of the CPU team.
   static bool runs_job() noexcept;
   void make_ready(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
+  bool requeue(Record& record) noexcept;
   std::optional<Error> unreachable_locked(const Record& record) noexcept;
-  void expect_locked(Record& record);
+  void observe_locked(Record& record) noexcept;
+  void expect_locked(Record& record) noexcept;
   void expect_no_more_locked(Record& record) noexcept;
   void push_locked(std::shared_ptr<Record> record);
   std::size_t queue_of(Record& record) const;
@@ -191,9 +193,13 @@ class Core : public std::enable_shared_from_this<Core> {
   void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
   void run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
   static Heap* first_of(std::array<Heap*, levels> heaps) noexcept;
+  Heap* first_in_locked(Queue& queue, std::size_t level) noexcept;
   Heap* next_heap_locked() noexcept;
   Heap* next_to_stage_locked() noexcept;
-  std::shared_ptr<Record> pop_locked(Heap* (Core::*next)() noexcept = &Core::next_heap_locked);
+  template <class Find>
+  std::shared_ptr<Record> pop_locked(bool runs, Find find_next);
+  std::shared_ptr<Record> pop_locked();
+  void take_batch_locked(Record& leader) noexcept;
   bool is_worth_staging(const Record& record) const noexcept {
     return record.uses_arrays || record.program != queues_[record.queue].prepared;
   }
@@ -228,7 +234,11 @@ class Core : public std::enable_shared_from_this<Core> {
   std::string abandon(Record& record) noexcept;
 
   // run.cpp
-  enum class Progress : std::uint8_t { completed, in_flight };
+  enum class Progress : std::uint8_t {
+    completed,
+    in_flight,
+    requeued,  // it waits for another device
+  };
   Progress run(Record& record, bool detaches, Instant& now) noexcept;
   Result<Progress> place(Record& record, bool detaches);
   void warn_of_fallback(const Record& record, std::size_t device);
@@ -244,7 +254,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<Progress> proceed(Record& record, bool has_returned, bool detaches);
   Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
   AttemptPointer make_attempt(const Record& record, std::size_t device);
-  Result<void> begin_attempt(Record& record, std::size_t device);
+  Result<void> begin_attempt(Record& record, std::size_t device, const Attempt* leader = nullptr);
   Result<void> record_steps(Record& record, const StopToken& stop);
   Result<Progress> await_device(Record& record, const StopToken& stop, bool is_submitted, bool detaches);
   /// Adds the time since `lap` to one of a job's times.
@@ -256,6 +266,16 @@ class Core : public std::enable_shared_from_this<Core> {
   using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
   static Continuations publish(Record& record) noexcept;
   static void call(const Continuations& continuations, Record& record) noexcept;
+
+  // batch.cpp
+  bool may_share(const Record& record) const noexcept;
+  Result<void> begin_batch(Record& leader, const Attempt& attempt);
+  static Result<void> record_batch(Record& leader);
+  template <class F>
+  void each_member(Record& leader, F f) noexcept;
+  void complete_batch(Record& leader, const Result<Progress>& result) noexcept;
+  static Result<Progress> result_of_batch(const Record& member);
+  void dissolve_batch(Record& leader) noexcept;
 
   // plan_run.cpp
   friend class Compiler;
@@ -303,8 +323,10 @@ class Core : public std::enable_shared_from_this<Core> {
   bool waking_ = false;         // a worker has been woken and has not started yet
   std::uint32_t spinning_ = 0;  // workers that spin before they park
   std::uint64_t sequence_ = 0;
-  /// Mean run times of the completed jobs of one type in one queue; the latest ones count most. Zero: none has completed.
-  std::map<std::pair<std::string_view, std::size_t>, Duration> run_times_;
+  /// Mean run times of the completed jobs of one kernel, with operands of one size to a power of two, in one queue; the
+  /// latest ones count most. Zero: none has completed.
+  std::unordered_map<std::uint64_t, Duration> run_times_;
+  static constexpr std::size_t most_run_times = 65'536;
   Record* staging_ = nullptr;  // the job that a worker stages: one at a time
   Record* active_ = nullptr;   // the first of the running jobs, also of those in flight and nested ones
   bool closing_ = false;

@@ -90,6 +90,12 @@ std::string Core::reason(const Record& record) const {
     if (const auto why = program->current().passed_over(*base::state_of(pool_->devices()[record.device])))
       append_once(text, " " + why->sentence());
   for (const VariantChoice& choice : variants(record)) append_once(text, scheduler::text(choice));
+  if (record.batch_size > 1)
+    text += base::text(" It was submitted together with {} other job{}{}.", record.batch_size - 1,
+                       record.batch_size == 2 ? "" : "s",
+                       record.launch_size == 1
+                           ? ""
+                           : base::text(", {} of them in one launch with it", record.launch_size - 1));
   return text;
 }
 

@@ -65,6 +65,8 @@ std::string Placement::json() const {
   all["transfer_ms"] = scheduler::milliseconds(transfer_time);
   all["run_ms"] = scheduler::milliseconds(run_time);
   all["bytes_transferred"] = bytes_transferred.count;
+  all["jobs_in_submission"] = jobs_in_submission;
+  all["jobs_in_launch"] = jobs_in_launch;
   return dump(all);
 }
 

@@ -1,5 +1,6 @@
 // The queue and the threads that serve it.
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <utility>
 
@@ -90,6 +91,39 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
   wake_worker(std::move(lock));
 }
 
+/// Returns a record, which this thread runs, to the queue of its next device, at its old place in the order. Returns false if
+/// the record stays with this thread; otherwise other threads may have it already.
+bool Core::requeue(Record& record) noexcept {
+  const std::shared_ptr<Record> keep = record.shared_from_this();
+  const std::size_t before = record.queue;
+  record.may_share = false;  // its batch would fail again
+  record.batch_size = record.launch_size = 1;
+  base::Lock lock;
+  try {
+    if (!next_device(record)) return false;
+    const std::size_t queue = queue_of(record);
+    lock = base::lock_soon(mutex_);
+    if (closing_ || record.state != State::running) return false;
+    record.queue = queue;
+    record.mean_run_time = nullptr;
+    push_locked(keep);
+  } catch (const std::bad_alloc&) {
+    record.queue = before;
+    return false;
+  }
+  record.run_by = nullptr;
+  unlist_locked(record);
+  --metrics_.running;
+  ++metrics_.queued;
+  TagState* const tag = record.tag_state;
+  if (std::exchange(record.counts_for_tag, false)) --tag->running;
+  record.state = State::queued;  // an abandoned record is not here: that needs the lock
+  ready_.fetch_add(1, std::memory_order_relaxed);
+  if (tag) release_held_locked(*tag);
+  wake_worker(std::move(lock));
+  return true;
+}
+
 /// Returns where a record would be in the order within its priority, if it were ready now.
 Instant Core::next_due(const Record& record) const noexcept {
   switch (options_.order) {
@@ -133,12 +167,25 @@ std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
   });
 }
 
+/// Finds the mean run time of jobs as this one, which its own run time is added to.
+void Core::observe_locked(Record& record) noexcept {
+  if (!options_.refuse_unreachable && (options_.batch_limit == 1 || record.queue == on_threads)) return;
+  const std::uint64_t key = record.program << 24 | record.queue << 8 | std::bit_width(record.size.count);
+  const auto row = run_times_.find(key);
+  try {
+    if (row != run_times_.end())
+      record.mean_run_time = &row->second;
+    else if (run_times_.size() < most_run_times)
+      record.mean_run_time = &run_times_[key];
+  } catch (const std::bad_alloc&) {  // then its run time is not known
+  }
+}
+
 /// Adds a job that waits to the expected work of its queue.
-/// Throws: std::bad_alloc, but not if it was called for the record before.
-void Core::expect_locked(Record& record) {
-  if (!record.mean_run_time) record.mean_run_time = &run_times_[std::pair(record.type.name, record.queue)];
+void Core::expect_locked(Record& record) noexcept {
+  if (!record.mean_run_time) observe_locked(record);
+  if (!record.mean_run_time || *record.mean_run_time == Duration::zero()) return;
   record.expected = *record.mean_run_time;
-  if (record.expected == Duration::zero()) return;
   Queue::Expected& expected = queues_[record.queue].expected[level_of(record)];
   ++expected.jobs;
   expected.run_time += record.expected;
@@ -154,7 +201,7 @@ void Core::expect_no_more_locked(Record& record) noexcept {
 
 /// Adds a record to its queue. Throws std::bad_alloc, but not if the record returns from `hold_locked`.
 void Core::push_locked(std::shared_ptr<Record> record) {
-  if (options_.refuse_unreachable && record->expected == Duration::zero()) expect_locked(*record);
+  if (record->expected == Duration::zero()) expect_locked(*record);
   Queue& queue = queues_[record->queue];
   const std::size_t level = level_of(*record);
   Heap& heap = (record->is_staged ? queue.staged : queue.ready)[level];
@@ -248,6 +295,7 @@ void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_w
                      Instant& now) noexcept {
   const std::size_t queue = record->queue;
   record->run_by = &jobs_on_this_thread;
+  if (is_worker && record->may_share && !record->attempt) take_batch_locked(*record);
   if (is_worker)
     wake_worker(std::move(lock));
   else
@@ -272,6 +320,14 @@ Core::Heap* Core::first_of(std::array<Heap*, levels> heaps) noexcept {
   return next;
 }
 
+/// Returns the heap with the first job of a queue in one level; null if there is none.
+Core::Heap* Core::first_in_locked(Queue& queue, std::size_t level) noexcept {
+  Heap& ready = queue.ready[level];
+  Heap& staged = queue.staged[level];
+  if (ready.empty()) return staged.empty() ? nullptr : &staged;
+  return staged.empty() || later(staged.front(), ready.front()) ? &ready : &staged;
+}
+
 /// Returns the heap with the next job to run; null if no job may run.
 Core::Heap* Core::next_heap_locked() noexcept {
   if (ready_.load(std::memory_order_relaxed) == 0) return nullptr;
@@ -280,8 +336,8 @@ Core::Heap* Core::next_heap_locked() noexcept {
     Heap*& first = firsts[level];
     for (std::size_t q = 0; q < queues_.size(); ++q) {
       if (!has_room_locked(q)) continue;
-      for (Heap* const heap : {&queues_[q].ready[level], &queues_[q].staged[level]})
-        if (!heap->empty() && (!first || later(first->front(), heap->front()))) first = heap;
+      Heap* const heap = first_in_locked(queues_[q], level);
+      if (heap && (!first || later(first->front(), heap->front()))) first = heap;
     }
   }
   return first_of(firsts);
@@ -303,9 +359,10 @@ Core::Heap* Core::next_to_stage_locked() noexcept {
   return nullptr;
 }
 
-/// Takes the first job of the heap that `find_next` returns: the next one to run, or to stage. Null if there is none.
-std::shared_ptr<Record> Core::pop_locked(Heap* (Core::*find_next)() noexcept) {
-  while (Heap* const next = (this->*find_next)()) {
+/// Takes the first job of the heap that `find_next` returns: the next one to run (`runs`), or to stage. Null if there is none.
+template <class Find>
+std::shared_ptr<Record> Core::pop_locked(bool runs, Find find_next) {
+  while (Heap* const next = find_next()) {
     std::pop_heap(next->begin(), next->end(), later);
     auto record = std::move(next->back().record);
     next->pop_back();
@@ -320,7 +377,7 @@ std::shared_ptr<Record> Core::pop_locked(Heap* (Core::*find_next)() noexcept) {
       hold_locked(std::move(record));
       continue;
     }
-    if (tags_.has_shares() && find_next == &Core::next_heap_locked) tags_.started(record->due);
+    if (tags_.has_shares() && runs) tags_.started(record->due);
     if (is_staging) {  // the thread that stages it runs it next
       record->is_due = true;
       ++queues_[record->queue].committed;
@@ -332,26 +389,80 @@ std::shared_ptr<Record> Core::pop_locked(Heap* (Core::*find_next)() noexcept) {
   return nullptr;
 }
 
+std::shared_ptr<Record> Core::pop_locked() {
+  return pop_locked(true, [this] { return next_heap_locked(); });
+}
+
+/// Takes jobs that wait for the same device into the submission of a job that starts there. The jobs that wait are divided
+/// among its lane and the free ones: none is taken that could have a lane of its own.
+void Core::take_batch_locked(Record& leader) noexcept {
+  constexpr Duration most_work = std::chrono::milliseconds(1);
+  Queue& queue = queues_[leader.queue];
+  // The lanes of a device share it: a job takes longer while others run.
+  const auto time_of = [&](const Record& record) -> std::optional<Duration> {
+    if (!record.may_share || !record.mean_run_time || *record.mean_run_time == Duration::zero())
+      return std::nullopt;
+    return *record.mean_run_time / queue.committed;
+  };
+  const auto own = time_of(leader);
+  if (!own) return;
+  Duration work = *own;
+  std::size_t waiting = 1;
+  for (std::size_t level = 0; level < levels; ++level)
+    waiting += queue.ready[level].size() + queue.staged[level].size();
+  const std::size_t free = queue.limit - queue.committed + 1;
+  const std::size_t most = std::min<std::size_t>(options_.batch_limit, (waiting + free - 1) / free);
+  const auto find_next = [&]() -> Heap* {
+    std::array<Heap*, levels> firsts{};
+    for (std::size_t level = 0; level < levels; ++level) firsts[level] = first_in_locked(queue, level);
+    Heap* const heap = first_of(firsts);
+    if (!heap) return nullptr;
+    const Record& next = *heap->front().record;
+    const State state = next.state;
+    if (state == State::staging) return nullptr;
+    if (state != State::queued) return heap;  // it has settled, and is skipped
+    const auto time = time_of(next);
+    return time && work + *time <= most_work ? heap : nullptr;
+  };
+  std::uint32_t size = 1;
+  for (Record** last = &leader.batch; size < most;) {
+    std::shared_ptr<Record> next = pop_locked(true, find_next);
+    if (!next) break;
+    if (!next->advance(State::queued, State::running)) continue;  // it has been cancelled
+    work += *time_of(*next);
+    begin_locked(*next, false);
+    Record* const member = next.get();
+    member->self_listed = std::move(next);
+    member->next_listed = nullptr;
+    *last = member;
+    last = &member->next_listed;
+    ++size;
+  }
+  if (size == 1) return;
+  leader.leads_batch = true;
+  for (Record* one = &leader; one; one = one->next_in_batch()) one->batch_size = size;
+}
+
 /// Sets a record aside until fewer jobs of its tag run.
 void Core::hold_locked(std::shared_ptr<Record> record) noexcept {
   TagState& tag = *record->tag_state;
   expect_no_more_locked(*record);
   ++queues_[record->queue].held;
   Record* const last = record.get();
-  last->self_held = std::move(record);
-  last->next_held = nullptr;
+  last->self_listed = std::move(record);
+  last->next_listed = nullptr;
   *tag.last_held = last;
-  tag.last_held = &last->next_held;
+  tag.last_held = &last->next_listed;
 }
 
 /// Takes the first record of a tag that was set aside; null if there is none.
 std::shared_ptr<Record> Core::take_held_locked(TagState& tag) noexcept {
   Record* const first = tag.first_held;
   if (!first) return nullptr;
-  tag.first_held = first->next_held;
+  tag.first_held = first->next_listed;
   if (!tag.first_held) tag.last_held = &tag.first_held;
   --queues_[first->queue].held;
-  return std::move(first->self_held);
+  return std::move(first->self_listed);
 }
 
 /// Returns the next record that was set aside to its queue, if its tag has room.
@@ -385,13 +496,13 @@ void Core::work() noexcept {
     return_expired_locked();
     if (is_closed()) return;
     if (Record* const returned = first_returned_) {
-      first_returned_ = std::exchange(returned->next_returned, nullptr);
+      first_returned_ = std::exchange(returned->next_listed, nullptr);
       if (!first_returned_) last_returned_ = &first_returned_;
       ready_.fetch_sub(1, std::memory_order_relaxed);
-      run_popped(lock, std::move(returned->self_in_return), true, now);
+      run_popped(lock, std::move(returned->self_listed), true, now);
     } else if (auto record = pop_locked()) {
       run_popped(lock, std::move(record), true, now);
-    } else if (auto next = pop_locked(&Core::next_to_stage_locked)) {
+    } else if (auto next = pop_locked(false, [this] { return next_to_stage_locked(); })) {
       now = {};
       stage(lock, std::move(next), now);
     }
@@ -484,9 +595,9 @@ void Core::on_return(Record* record) noexcept {
 /// Adds a returned record to the list that workers take from.
 void Core::return_locked(std::shared_ptr<Record> record) noexcept {
   Record* const last = record.get();
-  last->self_in_return = std::move(record);
+  last->self_listed = std::move(record);
   *last_returned_ = last;
-  last_returned_ = &last->next_returned;
+  last_returned_ = &last->next_listed;
   ready_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -533,6 +644,7 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
 /// Counts and lists a job that this thread runs next.
 void Core::begin_locked(Record& record, bool is_nested) noexcept {
   leave_queue_locked(record);
+  if (!record.mean_run_time) observe_locked(record);
   record.counts_for_tag = record.tag_state && !is_nested;
   if (record.counts_for_tag) ++record.tag_state->running;
   ++metrics_.running;

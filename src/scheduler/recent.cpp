@@ -34,6 +34,8 @@ void RecentJobs::add(const Record& record, bool has_run) noexcept {
   entry.build_time = record.build_time;
   entry.transfer_time = record.transfer_time;
   entry.run_time = has_run ? record.run_time() : Duration::zero();
+  entry.jobs_in_submission = static_cast<std::uint8_t>(record.batch_size);
+  entry.jobs_in_launch = static_cast<std::uint8_t>(record.launch_size);
   entry.tried_count = 0;
   for (const Decision& decision : record.decisions) {
     if (decision.is_open() || entry.tried_count == entry.tried.size()) continue;
@@ -61,6 +63,8 @@ std::vector<Placement> RecentJobs::list(std::span<const Device> devices) const {
     placement.build_time = entry.build_time;
     placement.transfer_time = entry.transfer_time;
     placement.run_time = entry.run_time;
+    placement.jobs_in_submission = entry.jobs_in_submission;
+    placement.jobs_in_launch = entry.jobs_in_launch;
     if (entry.error != Errc{}) placement.error = entry.error;
     for (const Tried& tried : std::span(entry.tried).first(entry.tried_count))
       placement.decisions.push_back({devices[tried.device].info().id, tried.verdict, tried.code});

@@ -42,6 +42,8 @@ class RecentJobs {
     Duration run_time{};
     std::array<Tried, 8> tried;
     std::uint8_t tried_count = 0;
+    std::uint8_t jobs_in_submission = 1;  // at most 64
+    std::uint8_t jobs_in_launch = 1;
     Errc error{};  // zero: none
     std::array<char, 48> job;
     std::array<char, 32> tag;

@@ -128,23 +128,27 @@ struct Record : std::enable_shared_from_this<Record> {
   Record* active_previous =
       nullptr;  ///< neighbours in the core's list of running jobs, under the core's mutex
   Record* active_next = nullptr;
-  const void* run_by = nullptr;            ///< the thread that runs it
-  Instant flight_until{};                  ///< in flight: when its time limit passes, of the steady clock
-  bool is_unattended = false;              ///< abandoned in flight, and no worker waits for it yet
-  Record* next_returned = nullptr;         ///< the next in the core's list of returned jobs
-  std::shared_ptr<Record> self_in_return;  ///< while it is in that list
-  std::size_t queue = 0;                   ///< of the core; it counts as committed there while it runs
-  std::uint64_t program = 0;               ///< the number of the program of its first call
-  bool is_staged = false;                  ///< one of the queue's staged jobs, under the core's mutex
-  bool is_due = false;                     ///< it counts as running, and starts when its stage ends
-  TypeMetrics* type_metrics = nullptr;     ///< the row of its type; null: it is not counted
-  TagState* tag_state = nullptr;           ///< null: nothing depends on its tag
-  bool counts_for_tag = false;             ///< as one of the running jobs of its tag
-  Duration* mean_run_time = nullptr;       ///< of its type in its queue; null: it is not observed
-  Duration expected{};                     ///< its run time, while the queue expects it
-  Instant due{};                           ///< its place in the order within its priority
-  Record* next_held = nullptr;             ///< the next job of its tag that waits for the tag's limit
-  std::shared_ptr<Record> self_held;       ///< while it waits for that
+  const void* run_by = nullptr;         ///< the thread that runs it
+  Instant flight_until{};               ///< in flight: when its time limit passes, of the steady clock
+  bool is_unattended = false;           ///< abandoned in flight, and no worker waits for it yet
+  std::size_t queue = 0;                ///< of the core; it counts as committed there while it runs
+  std::uint64_t program = 0;            ///< the number of the program of its first call
+  bool may_share = false;               ///< a submission with other jobs: `Core::take_batch_locked`
+  bool leads_batch = false;             ///< it was submitted with `batch`
+  Record* batch = nullptr;              ///< the other jobs of its submission, until they settle
+  std::uint32_t batch_size = 1;         ///< the jobs of its submission
+  std::uint32_t launch_size = 1;        ///< the jobs of its launch
+  bool is_staged = false;               ///< one of the queue's staged jobs, under the core's mutex
+  bool is_due = false;                  ///< it counts as running, and starts when its stage ends
+  TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
+  TagState* tag_state = nullptr;        ///< null: nothing depends on its tag
+  bool counts_for_tag = false;          ///< as one of the running jobs of its tag
+  Duration* mean_run_time = nullptr;    ///< of its type in its queue; null: it is not observed
+  Duration expected{};                  ///< its run time, while the queue expects it
+  Instant due{};                        ///< its place in the order within its priority
+  /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of a batch.
+  Record* next_listed = nullptr;
+  std::shared_ptr<Record> self_listed;  ///< while it is in one of these lists
 
   Instant submitted{};
   Instant started{};
@@ -162,6 +166,7 @@ struct Record : std::enable_shared_from_this<Record> {
   std::atomic<std::size_t> tried_on{~std::size_t{0}};  ///< the device that it is being tried on
   CacheTier tier = CacheTier::none;
   Bytes bytes_prefetched;
+  std::size_t prefetched_on = 0;  ///< the device with these copies
   Bytes bytes_transferred;
   Bytes size;                ///< of its operands, for the preference table
   const Row* row = nullptr;  ///< of the preference table
@@ -192,6 +197,8 @@ struct Record : std::enable_shared_from_this<Record> {
         true;  // before `is_settled` is read: `Core::publish` writes and reads them in the other order
     return !is_settled;
   }
+  /// Returns the next job of its batch, which begins with the job that leads it; null if it is the last one.
+  Record* next_in_batch() const noexcept { return batch ? batch : next_listed; }
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
   /// Returns the completion of this record, which another one follows; null if this one has settled.
   /// Throws: std::bad_alloc.

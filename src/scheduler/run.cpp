@@ -15,10 +15,6 @@ inline namespace v0 {
 namespace scheduler {
 namespace {
 
-/// Copies of this size and more are submitted alone, to measure their time. The submission costs little
-/// beside them.
-constexpr Bytes least_measured{1 << 20};
-
 /// Returns whether every other variant of the kernel would fail the same way.
 bool holds_for_all_variants(Errc code) {
   return code == Errc::timed_out || code == Errc::cancelled || code == Errc::device_lost;
@@ -55,7 +51,7 @@ void ReturnAttempt::operator()(Attempt* attempt) const noexcept {
 Record::Record() = default;
 Record::~Record() = default;
 
-/// Runs a record until it settles or is in flight. In flight it may have settled, and may be gone, when this returns.
+/// Runs a record until it settles, is in flight or is requeued. Unless it has completed, it may be gone when this returns.
 /// `now` is as in `run_popped`.
 Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
   std::optional<Error> error;
@@ -69,7 +65,7 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
                                milliseconds(record.started - record.submitted)));
     } else {
       auto placed = place(record, detaches);
-      if (placed && *placed == Progress::in_flight) return Progress::in_flight;
+      if (placed && *placed != Progress::completed) return *placed;
       if (!placed) error = std::move(placed).error();
     }
     if (!error && record.stop)
@@ -79,6 +75,7 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
   } catch (...) {
     error = spare_.internal;
   }
+  if (record.batch) dissolve_batch(record);  // it met an error before it could submit the batch
   record.attempt.reset();
   now = settle(record, State::running, std::move(error));
   return Progress::completed;
@@ -111,6 +108,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
       if (record.has_failed && record.fallback == Fallback::warn) warn_of_fallback(record, decision->device);
     }
+    if (record.batch && 1 + decision->device != record.queue) dissolve_batch(record);  // its device was lost
     decision->verdict = Candidate::Verdict::failed;
     decision->code = RefusalCode::attempt_failed;
     auto attempted = attempt(record, decision->device, detaches);
@@ -132,6 +130,8 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     decision->error = why;
     if (!may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
+    // A worker runs it on another device in its turn there: it might wait for a lane that only a worker can free.
+    if (detaches && requeue(record)) return Progress::requeued;
   }
   // The first failure is more informative than refusals.
   for (const Decision& decision : record.decisions) {
@@ -299,8 +299,9 @@ AttemptPointer Core::make_attempt(const Record& record, std::size_t index) {
   return {attempt, {attempts_.get()}};
 }
 
-/// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds.
-Result<void> Core::begin_attempt(Record& record, std::size_t index) {
+/// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds. It has a lane
+/// of its own unless it joins the batch of `leader`.
+Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attempt* leader) {
   const Device& device = pool_->devices()[index];
   const Job& job = *record.job;
   record.tried_on.store(index, std::memory_order_relaxed);
@@ -335,6 +336,14 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index) {
   attempt->park = base::parked_until(*clock_, until);
   if (auto ok = attempt->binding.fetch(attempt->park); !ok) return std::move(ok).error();
   if (record.uses_arrays) add_lap(record.transfer_time, lap);
+  if (leader) {
+    attempt->leader = leader;
+    attempt->lap = lap;
+    record.attempt = std::move(attempt);
+    return {};
+  }
+  if (record.batch)
+    if (auto ok = begin_batch(record, *attempt); !ok) return ok;
   const Instant asked = clock_ == &pool_->clock() ? lap : pool_->clock().now();
   auto lease = pool_->lease_on(base::state_of(device)->ref(), asked);
   if (!lease) {
@@ -369,6 +378,7 @@ void Core::prepare_device(Record& record) noexcept {
     record.bytes_prefetched =
         Binding(job, device, record.plan_run ? &record.plan_run->operands() : nullptr).prefetch(*pool_);
     if (record.bytes_prefetched == Bytes{}) return;
+    record.prefetched_on = record.queue - 1;
     const base::Lock lock = base::lock_soon(mutex_);
     ++metrics_.prefetches;
     metrics_.bytes_prefetched += record.bytes_prefetched;
@@ -441,17 +451,20 @@ Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop,
 /// Submits the steps of a record, or continues its attempt that `has_returned` from its device, until it completes or is in
 /// flight.
 Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool detaches) {
-  const StopToken stop(&record.stop, record.attempt->until, clock_);
+  // To cancel one job of a batch must not stop the others.
+  const StopToken stop(record.batch ? nullptr : &record.stop, record.attempt->until, clock_);
   try {
     if (!has_returned) {
-      if (auto ok = record_steps(record, stop); !ok) return std::move(ok).error();
+      auto recorded = record.batch ? record_batch(record) : record_steps(record, stop);
+      if (!recorded) return std::move(recorded).error();
     } else if (record.state == State::abandoned) {
       record.attempt->lane().discard();  // the caller may have freed its memory since
     }
     return await_device(record, stop, has_returned, detaches);
   } catch (const std::bad_alloc&) {
     Attempt& attempt = *record.attempt;
-    attempt.began = true;  // it may have
+    if (record.batch && !attempt.is_recorded) return spare_.out_of_memory;  // nothing was submitted
+    attempt.began = true;                                                   // it may have
     // Work submitted before may still use the caller's memory.
     if (!attempt.lane().idle()) (void)attempt.lane().wait(attempt.park, stop).has_value();
     return spare_.out_of_memory;
@@ -463,11 +476,26 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   const Device& device = pool_->devices()[index];
   const bool has_returned = record.attempt != nullptr;
   if (!has_returned) {
-    if (auto begun = begin_attempt(record, index); !begun) return std::move(begun).error();
+    auto begun = begin_attempt(record, index);
+    if (!begun && record.batch) {
+      dissolve_batch(record);
+      begun = begin_attempt(record, index);
+    }
+    if (!begun) return std::move(begun).error();
     if (!record.attempt) return Progress::completed;
   }
-  auto result = proceed(record, has_returned, detaches && !device.info().features.has(Feature::host_memory));
+  auto result =
+      record.attempt->leader
+          ? result_of_batch(record)
+          : proceed(record, has_returned, detaches && !device.info().features.has(Feature::host_memory));
   if (result && *result == Progress::in_flight) return result;
+  if (record.batch) {
+    if (!result && !record.attempt->began) {
+      dissolve_batch(record);
+      return this->attempt(record, index, detaches);
+    }
+    complete_batch(record, result);
+  }
   Attempt& attempt = *record.attempt;
   record.bytes_transferred = attempt.binding.transferred() + record.bytes_prefetched;
   if (result) {
@@ -506,11 +534,13 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
       release_held_locked(*tag);
     }
     if (record.mean_run_time && from == State::running && !record.error && !record.has_failed) {
-      const Duration took = record.settled_at - record.started;
+      const Duration took = (record.settled_at - record.started) / record.batch_size;
       Duration& mean = *record.mean_run_time;
       mean = mean == Duration::zero() ? std::max(took, Duration(1)) : mean + (took - mean) / 8;
     }
     recent_.add(record, from == State::running);
+    metrics_.batches += record.leads_batch ? 1 : 0;
+    metrics_.batched_jobs += record.batch_size > 1 ? 1 : 0;
     TypeMetrics none;
     TypeMetrics& type = record.type_metrics ? *record.type_metrics : none;
     if (from == State::running) {
@@ -533,7 +563,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   record.job.reset();
   record.plan_run.reset();
   if (record.bytes_prefetched != Bytes{})  // releases the buffers of its copies, if these have completed
-    (void)pool_->reclaim(*base::state_of(pool_->devices()[record.queue - 1]), Bytes{});
+    (void)pool_->reclaim(*base::state_of(pool_->devices()[record.prefetched_on]), Bytes{});
   if (from != State::waiting) {
     for (const Record::Output& output : record.outputs)
       if (record.error) output.array->fail(*record.error, output.elements);

@@ -52,6 +52,10 @@ Result<void> check(const SchedulerOptions& options) {
     return Error(Errc::invalid_argument,
                  base::text("The number of jobs committed per lane ({}) is not in the range 1 to 64.",
                             options.committed_per_lane));
+  if (options.batch_limit < 1 || options.batch_limit > 64)
+    return Error(Errc::invalid_argument,
+                 base::text("The number of jobs in one submission ({}) is not in the range 1 to 64.",
+                            options.batch_limit));
   if (options.close_timeout && *options.close_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The close timeout ({} s) is negative.",
@@ -234,6 +238,8 @@ Duration Outcome::transfer_time() const { return record_->transfer_time; }
 Duration Outcome::run_time() const { return record_->run_time(); }
 Bytes Outcome::bytes_transferred() const { return record_->bytes_transferred; }
 CacheTier Outcome::cache_tier() const { return record_->tier; }
+std::uint32_t Outcome::jobs_in_submission() const noexcept { return record_->batch_size; }
+std::uint32_t Outcome::jobs_in_launch() const noexcept { return record_->launch_size; }
 std::vector<VariantChoice> Outcome::variants() const { return record_->core->variants(*record_); }
 std::string Outcome::reason() const { return record_->core->reason(*record_); }
 

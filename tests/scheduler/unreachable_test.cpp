@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rig.hpp"
@@ -18,8 +19,6 @@ using test::scripted;
 using Step = test::ScriptedDevice::Step;
 
 namespace {
-
-inline constexpr WorkloadType unknown{"unknown"};
 
 /// A device whose jobs take 10 ms each of a clock that moves only with them. One is in flight on each lane.
 struct Device10 {
@@ -44,7 +43,7 @@ struct Device10 {
     check_counts(scheduler->metrics());
   }
   Ticket submit(JobOptions options = {}) {
-    return scheduler->submit(test::copy()(ones, out.emplace_back(1)), options);
+    return scheduler->submit(kernel(*input, out.emplace_back(input->size())), options);
   }
   void wait_for_lane(int jobs, const JobOptions& options = {}) {
     for (int i = 0; i < jobs; ++i) waiting.push_back(submit(options));
@@ -56,9 +55,11 @@ struct Device10 {
     return is_settled;  // the ticket cancels a job that waits
   }
 
+  Kernel<Read<float>, Write<float>> kernel = test::copy();
   ManualClock clock;
   Scripted device = scripted("cuda:0");
-  std::vector<float> ones = {1.0f};
+  std::vector<float> ones = {1.0f}, hundred = std::vector<float>(100, 1.0f);
+  std::vector<float>* input = &ones;
   std::list<std::vector<float>> out;
   std::vector<Ticket> waiting;
   std::optional<Scheduler> scheduler;
@@ -98,10 +99,17 @@ TEST_CASE("no job is refused for its start_by unless the option is set and run t
   }
   {
     Device10 on({.refuse_unreachable = true});
-    on.wait_for_lane(3, {.type = unknown});
+    const auto known = std::exchange(on.kernel, test::copy());
+    on.wait_for_lane(3);
     CHECK_FALSE(on.is_refused({.start_by = Deadline(1ms)}));
+    on.kernel = known;
+    on.input = &on.hundred;  // no job of this size has run either
+    on.wait_for_lane(3);
+    CHECK_FALSE(on.is_refused({.start_by = Deadline(1ms)}));
+    on.input = &on.ones;
     on.wait_for_lane(1);
-    CHECK(on.is_refused({.start_by = Deadline(1ms), .type = unknown}));
+    on.kernel = test::copy();
+    CHECK(on.is_refused({.start_by = Deadline(1ms)}));
   }
 }
 

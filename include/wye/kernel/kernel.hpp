@@ -50,6 +50,7 @@ struct KernelDescription {
   std::string name;
   ParamSchema schema;
   std::vector<AnySource> sources;
+  std::vector<std::size_t> batchable = {};
 };
 
 }  // namespace detail
@@ -90,9 +91,9 @@ class WYE_API AnyKernel {
   ///         language; SPIR-V, PTX or a cubin that is invalid or does not match `schema`, naming the
   ///         parameter), unsupported (a source uses a feature that wye does not offer, named).
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
-  static Result<AnyKernel> make(detail::KernelDescription description) {
-    return make(std::move(description.name), std::move(description.schema), std::move(description.sources));
-  }
+  /// Errors: the same; invalid_argument (`batchable` names a parameter that is not there or is no buffer, or does not name
+  ///         all parameters that the kernel writes).
+  static Result<AnyKernel> make(detail::KernelDescription description);
 
   const std::string& name() const noexcept;
   const ParamSchema& schema() const noexcept;
@@ -138,6 +139,10 @@ class Kernel : public AnyKernel {
     std::string name;
     std::vector<Source> sources;
     std::vector<std::string> parameters = {};  ///< names, for messages; default: those in the sources
+    /// The parameters with a leading index, counted from 0: all that the kernel writes, and others. Their elements follow each
+    /// other for each z of the grid, as `x[z][...]`. A scheduler may then run equal calls on host memory, each over a
+    /// grid of depth 1, as one launch over a grid of that depth. The other arguments of these calls are the same.
+    std::vector<std::size_t> batchable = {};
   };
 
   /// Returns a description of the kernel, for `ShaderCache::find_or_build`.
@@ -149,6 +154,7 @@ class Kernel : public AnyKernel {
       slots[i].name = std::move(options.parameters[i]);
     description.sources.reserve(options.sources.size());
     for (Source& source : options.sources) description.sources.push_back(std::move(source));
+    description.batchable = std::move(options.batchable);
     return description;
   }
 

@@ -66,6 +66,7 @@ enum class WhenFull : std::uint8_t {
 /// |------------------|--------------|----------------------|--------------------------------------|
 /// | concurrent_jobs  | 4            | WYE_JOBS             | jobs, 1 to 1024                      |
 /// | committed_per_lane | 2          | -                    | jobs, 1 to 64                        |
+/// | batch_limit      | 64           | -                    | jobs, 1 to 64                        |
 /// | job_time_limit   | 30 s         | WYE_JOB_TIME_LIMIT   | seconds, or with ms, s               |
 /// | order            | first_submitted | -                 | see JobOrder                         |
 /// | aging            | 10 s         | -                    | more than 0; Duration::max(): never  |
@@ -89,6 +90,12 @@ struct SchedulerOptions {
   /// device, if memory is free for them there. Staged jobs hold no lane and no thread. They can still be cancelled, run out of
   /// time, move to another device and be overtaken by a higher priority, as all jobs that wait. With 1 none is staged.
   std::uint32_t committed_per_lane = 2;
+  /// Limit of the jobs of one submission to a device other than the host. A job that starts there takes along jobs for which no
+  /// lane is free, up to 1 ms of their mean run times: they would wait anyway. These jobs are one kernel call each, with
+  /// less than 1 MiB of host memory and no limits of their own, and the kernel has run on the device with operands of
+  /// that size. They start and end together. Equal calls of a kernel with `Kernel::Options::batchable` become one launch.
+  /// If a submission fails, each of its jobs goes on alone. With 1 each job has a submission of its own.
+  std::uint32_t batch_limit = 64;
   Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
   JobOrder order = JobOrder::first_submitted;          ///< of jobs of the same priority
   /// A job is overtaken only by jobs of the next higher priority that are submitted at most this much later than it; by
@@ -101,8 +108,9 @@ struct SchedulerOptions {
   WhenFull when_full = WhenFull::wait;
   /// A job whose `JobOptions::start_by` cannot be reached fails as timed_out when it is ready to run, and does not wait until
   /// then. The estimate is low: the jobs that wait for the same device and would run before it, times their mean run time,
-  /// divided by the jobs that run there at a time. The mean is of jobs of the same workload type on that device, the latest
-  /// count most. Jobs that run already, and types of which no job has completed, count for nothing.
+  /// divided by the jobs that run there at a time. The mean is of jobs of the same kernel and, to a power of two, the same size
+  /// on that device; the latest count most. Jobs that run already, and kernels that have not completed there, count for
+  /// nothing.
   bool refuse_unreachable = false;
   std::vector<TagOptions> tags = {};
   Fallback fallback = Fallback::allow;
@@ -137,10 +145,12 @@ struct SchedulerMetrics {
   std::uint64_t fallbacks = 0;  ///< jobs that did not run on the first device chosen
   std::map<std::string, std::uint64_t, std::less<>> completed_by_backend;
   std::map<std::string, TypeMetrics, std::less<>>
-      by_type;                   ///< by the name of the workload type: "shader-compilation"
-  std::uint64_t timed_out = 0;   ///< not started by `start_by`, or not completed within their time limit
-  std::uint64_t prefetches = 0;  ///< jobs whose arrays were copied to their device before they had a lane
-  Bytes bytes_prefetched;        ///< by these copies
+      by_type;                     ///< by the name of the workload type: "shader-compilation"
+  std::uint64_t timed_out = 0;     ///< not started by `start_by`, or not completed within their time limit
+  std::uint64_t prefetches = 0;    ///< jobs whose arrays were copied to their device before they had a lane
+  Bytes bytes_prefetched;          ///< by these copies
+  std::uint64_t batches = 0;       ///< submissions of several jobs (`SchedulerOptions::batch_limit`)
+  std::uint64_t batched_jobs = 0;  ///< jobs in these submissions
 };
 
 /// The placement of one job that has settled, as data.
@@ -163,6 +173,8 @@ struct Placement {
   Duration transfer_time{};
   Duration run_time{};
   Bytes bytes_transferred;
+  std::uint32_t jobs_in_submission = 1;  ///< these two as those of `Outcome`
+  std::uint32_t jobs_in_launch = 1;
   /// Returns the device that ran the job; empty if none did.
   WYE_API std::string_view device() const noexcept;
   /// Returns it as one JSON object on one line, with the names of the members. Times are in milliseconds.

@@ -61,6 +61,10 @@ class WYE_API Outcome {
   CacheTier cache_tier() const;
   /// Returns the choice for each of its kernels that has variants, with the measurements so far.
   std::vector<VariantChoice> variants() const;
+  /// Returns the number of jobs that were submitted to the device together, with this one (`SchedulerOptions::batch_limit`).
+  std::uint32_t jobs_in_submission() const noexcept;
+  /// Returns the number of them that were one launch (`Kernel::Options::batchable`), with this one.
+  std::uint32_t jobs_in_launch() const noexcept;
   /// Returns one sentence: the reason for the device.
   std::string reason() const;
 

@@ -1,0 +1,125 @@
+// Batches: jobs that share one submission, and those of them that share one launch.
+#include <atomic>
+#include <utility>
+
+#include "base/internals.hpp"
+#include "scheduler/attempt.hpp"
+#include "scheduler/binding.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+/// Returns whether a job may share its submission: it waits for a device other than the host, has no limits of its own, is one
+/// call without variants, and has no large copies, which are submitted alone.
+bool Core::may_share(const Record& record) const noexcept {
+  if (options_.batch_limit == 1 || record.queue == on_threads || record.has_own_limits || record.plan_run)
+    return false;
+  const Job& job = *record.job;
+  if (job.size() != 1 || base::programs_of(job[0]).size() != 1) return false;
+  Bytes copied;
+  for (const Operand& operand : job[0].arguments())
+    if (operand.kind == Operand::Kind::host) copied += operand.bytes();
+  return copied < least_measured;
+}
+
+/// Prepares the other jobs of a batch on the device of `attempt`, which is that of the job that leads it, and joins equal
+/// kernels to launches. Holds no lane yet, see `Binding::fetch`.
+Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
+  for (Record* member = leader.batch; member; member = member->next_listed) {
+    member->started = leader.started;
+    if (auto ok = begin_attempt(*member, attempt.device, &attempt); !ok) return ok;
+  }
+  const Binding* first = &attempt.binding;
+  for (Record* head = &leader; head;) {
+    Record* next = head->next_in_batch();
+    std::uint32_t size = 1;
+    for (; next && first->can_share_launch(next->attempt->binding); next = next->next_listed) ++size;
+    for (Record* one = head; one != next; one = one->next_in_batch()) one->launch_size = size;
+    head = next;
+    if (head) first = &head->attempt->binding;
+  }
+  return {};
+}
+
+/// Records the commands of all jobs of a batch: first what may fail or is submitted at once, then the launches.
+Result<void> Core::record_batch(Record& leader) {
+  const Attempt& attempt = *leader.attempt;
+  device::Lane& lane = attempt.lane();
+  pool::Context& context = attempt.context();
+  const Binding* first = nullptr;
+  std::uint32_t number = 0;  // of a job in its launch
+  for (Record* one = &leader; one; one = one->next_in_batch()) {
+    Binding& binding = one->attempt->binding;
+    one->lane_time = leader.lane_time;
+    if (number == 0) {
+      first = &binding;
+      if (one->launch_size > 1) binding.begin_launch(one->launch_size);
+    } else {
+      binding.join_launch(*first, number);
+    }
+    number = (number + 1) % one->launch_size;
+    if (auto ok = binding.bind(lane, context.account, attempt.park); !ok) return ok;
+  }
+  for (Record* one = &leader; one; one = one->next_in_batch()) {
+    if (number == 0) {
+      const Binding& binding = one->attempt->binding;
+      lane.dispatch(base::state_of(one->attempt->steps[0].executable), binding.arguments(0),
+                    binding.items(0));
+      context.dispatches.fetch_add(1, std::memory_order_relaxed);
+    }
+    number = (number + 1) % one->launch_size;
+  }
+  for (Record* one = &leader; one; one = one->next_in_batch()) {
+    one->attempt->binding.downloads(lane);
+    one->attempt->has_downloads = true;
+  }
+  leader.attempt->is_recorded = true;
+  return {};
+}
+
+/// Takes the other jobs of a batch from their leader and calls `f` for each.
+template <class F>
+void Core::each_member(Record& leader, F f) noexcept {
+  for (Record* member = std::exchange(leader.batch, nullptr); member;) {
+    const std::shared_ptr<Record> keep = std::move(member->self_listed);
+    member = std::exchange(keep->next_listed, nullptr);
+    keep->run_by = &jobs_on_this_thread;
+    f(*keep);
+  }
+}
+
+/// Completes the other jobs of a batch, whose submission has returned with `result`. If it failed, each goes on alone.
+void Core::complete_batch(Record& leader, const Result<Progress>& result) noexcept {
+  each_member(leader, [&](Record& member) {
+    member.attempt->began = true;
+    member.attempt->batch_error = result ? nullptr : &result.error();
+    member.ended = leader.ended;
+    Instant now;
+    run(member, true, now);
+  });
+}
+
+/// Returns the result of the submission that a job of a batch was part of.
+Result<Core::Progress> Core::result_of_batch(const Record& member) {
+  if (const Error* const error = member.attempt->batch_error) return *error;
+  return Progress::completed;
+}
+
+/// Has each of the other jobs of a batch run alone, because nothing of the batch could be submitted.
+void Core::dissolve_batch(Record& leader) noexcept {
+  if (leader.attempt) leader.attempt->lane().discard();
+  for (Record* member = leader.batch; member; member = member->next_listed) member->attempt.reset();
+  leader.attempt.reset();
+  leader.leads_batch = false;
+  leader.batch_size = leader.launch_size = 1;
+  each_member(leader, [&](Record& member) {
+    Instant now;
+    if (!requeue(member)) run(member, true, now);
+  });
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye
