@@ -95,6 +95,13 @@ Result<void> check(const SchedulerOptions& options) {
   return {};
 }
 
+/// Returns the error of `Ticket::then` without memory. Opening a scheduler makes it.
+const Error& no_memory_for_then() {
+  static const Error error(Errc::out_of_memory,
+                           "The host has no memory left to call a function when the job completes.");
+  return error;
+}
+
 }  // namespace
 
 Result<Scheduler> open(const ContextPool& pool, std::shared_ptr<device::ExecutableProvider> provider,
@@ -102,6 +109,7 @@ Result<Scheduler> open(const ContextPool& pool, std::shared_ptr<device::Executab
   if (const Error* inherited = base::state_of(pool)->origin().error()) return *inherited;
   if (auto ok = check(options); !ok) return std::move(ok).error();
   try {
+    (void)no_memory_for_then();
     auto core = base::make_own<Core>(base::state_of(pool), std::move(provider), std::move(options));
     // Records keep the core, and the queue keeps records. So the deleter of the handles closes the core.
     return detail::Internals::make<Scheduler>(std::shared_ptr<Core>(
@@ -180,9 +188,11 @@ void call(const std::function<void(const Result<Outcome>&)>& then, const Result<
 
 void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
   if (const Error* inherited = record_->core->origin().error()) return call(then, *inherited);
-  {
+  try {
     const base::Lock lock(record_->mutex);
     if (record_->watch()) return record_->continuations.push_back(std::move(then));
+  } catch (const std::bad_alloc&) {  // `then` was not moved from
+    return call(then, scheduler::no_memory_for_then());
   }
   call(then, record_->result());
 }

@@ -174,6 +174,32 @@ TEST_CASE("a job that its caller runs settles whichever allocation fails", "[sch
   });
 }
 
+TEST_CASE("a function is called once with the result or out_of_memory, whichever allocation fails",
+          "[scheduler][no_tsan]") {
+  Runtime runtime = runtime_of(1);
+  at_every_allocation([&](long n, bool for_good) {
+    std::vector<float> x(1, 1.0f);
+    test::Latch latch;
+    std::atomic<int> calls{0};
+    std::optional<Errc> error;
+    auto ticket = runtime.submit(latch.kernel(x));
+    latch.await();
+    fail_after(n, for_good);
+    ticket.then([&](const Result<Outcome>& result) {
+      if (!result) error = result.error().code();
+      ++calls;
+    });
+    const bool failed = one_failed();
+    CHECK(calls == (failed ? 1 : 0));
+    latch.open = true;
+    CHECK(ticket.wait(10s));
+    for (int i = 0; i < 1000 && calls == 0; ++i) std::this_thread::sleep_for(1ms);
+    CHECK(calls == 1);
+    CHECK(error == (failed ? std::optional(Errc::out_of_memory) : std::nullopt));
+    return failed;
+  });
+}
+
 TEST_CASE("jobs that follow each other settle whichever allocation fails", "[scheduler][no_tsan]") {
   Runtime runtime = runtime_of(2);
   const auto scale = test::host_scale();

@@ -143,7 +143,8 @@ class WYE_API Ticket {
   /// Returns whether the job has completed. Never blocks.
   bool ready() const noexcept;
   /// Calls `then` once with the result, on the thread that completes the job; at once if the job has completed. `then` must
-  /// not block. Exceptions are dropped. Each call adds a function.
+  /// not block. Exceptions are dropped. Each call adds a function. Without memory for it, `then` is called at once with
+  /// out_of_memory, and the job continues.
   void then(std::function<void(const Result<Outcome>&)> then);
   /// Passes `executor` a function that calls `then` with the result, once the job has completed. `executor` is called as the
   /// `then` above is, and returns without waiting; the function may be called on any thread, at any time.

@@ -1,4 +1,5 @@
 #pragma once
+#include <stdexec/execution.hpp>
 #include <vulkan/vulkan.h>
 
 struct Buffer {
