@@ -76,13 +76,17 @@ HostInfo host_info() {
   HostInfo info;
   info.processor = value_in("/proc/cpuinfo", "model name");
   if (info.processor.empty()) info.processor = "CPU";
+  info.memory = host_memory();
+  info.machine = machine();
+  return info;
+}
+
+Bytes host_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long page = ::sysconf(_SC_PAGESIZE);
   const std::uint64_t physical =
       pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
-  info.memory = Bytes{std::min(physical, control_group_limit())};
-  info.machine = machine();
-  return info;
+  return Bytes{std::min(physical, control_group_limit())};
 }
 
 Bytes available_memory() {

@@ -22,6 +22,9 @@ struct HostInfo {
 /// Cost:    reads a few small files.
 HostInfo host_info();
 
+/// Returns `HostInfo::memory`.
+Bytes host_memory();
+
 /// Returns the system's estimate of the memory that can be allocated now without swapping.
 Bytes available_memory();
 

@@ -85,15 +85,10 @@ struct Inside {
 /// that they began themselves. Hence there is no deadlock.
 class Crew : public std::enable_shared_from_this<Crew> {
  public:
-  explicit Crew(unsigned size) : size_(size) { threads_.reserve(size); }
+  // One more than `size`: a task that finds no thread starts one while a grid may be starting all of them.
+  explicit Crew(unsigned size) : size_(size) { threads_.reserve(size + 1); }
 
   unsigned size() const noexcept { return size_; }
-
-  /// Starts the first thread, if the system gives one.
-  void start_first() {
-    const Lock lock(mutex_);
-    (void)start_first_locked();
-  }
 
   void each(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) {
     if (count <= grain) return chunk(0, count);  // no thread could help
@@ -118,10 +113,11 @@ class Crew : public std::enable_shared_from_this<Crew> {
 
   bool post(std::function<void()> task) {
     Lock lock(mutex_);
-    if (threads_.empty() && !start_first_locked()) return false;
+    const bool starts_first = threads_.empty();
+    if (starts_first && !start_first(lock)) return false;
     tasks_.push_back(std::move(task));
     tasks_waiting_.store(true, std::memory_order_relaxed);
-    summon(lock, 1);
+    if (!starts_first) summon(lock, 1);
     return true;
   }
 
@@ -185,7 +181,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
   /// Makes sure that a task finds a thread. The lock is held: a task must not count on a thread that cannot start.
-  bool start_first_locked() {
+  bool start_first(const Lock&) {
     Result<Worker> worker = Worker::start("wye-team", [crew = shared_from_this()] { crew->work(); });
     if (!worker) return false;
     threads_.push_back(*std::move(worker));
@@ -331,7 +327,6 @@ class SharedTeam final : public Team, public std::enable_shared_from_this<Shared
   static Result<std::shared_ptr<Team>> find_or_make(unsigned size) {
     if (auto team = find(size)) return team;
     const auto made = make_own<SharedTeam>(size);
-    made->crew_->start_first();
     Registry& teams = registry.get();
     const std::lock_guard lock(teams.mutex);
     if (auto team = find_locked(teams, size)) return team;  // another thread was faster

@@ -43,7 +43,7 @@ class Pace {
   std::atomic<float> nanoseconds_{-1};  // of one item; negative: not measured
 };
 
-/// Parked threads. All but the first are started on demand. A process has one shared team of each size. Its threads are
+/// Parked threads, started on demand. A process has one shared team of each size. Its threads are
 /// joined when its last handle ends. If that happens inside a task, the thread of the task is detached.
 /// Threads: thread-safe; calls from inside a chunk or a task share the same threads and cannot deadlock.
 /// Cost:    nothing while idle.

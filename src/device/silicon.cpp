@@ -30,14 +30,19 @@ SiliconId next_silicon() noexcept {
   return SiliconId{last.fetch_add(1, std::memory_order_relaxed) + 1};
 }
 
+/// Returns the limit of the account of the processor that `adapter` reaches.
+Bytes memory_of(const AdapterInfo& adapter) {
+  if (adapter.type != AdapterType::cpu) return MemoryAccount::no_limit;
+  // A driver that emulates a GPU states the size of a heap. The memory of the machine is read from files: not once more.
+  return adapter.features.has(Feature::host_memory) ? adapter.memory : base::host_memory();
+}
+
 }  // namespace
 
 Silicon::Silicon(SiliconId id, const AdapterInfo& adapter)
     : id_(id),
-      account_(std::make_shared<MemoryAccount>(
-          adapter.name.empty() ? adapter.id : adapter.name,
-          adapter.type == AdapterType::cpu ? base::host_info().memory : MemoryAccount::no_limit,
-          AccountLevel::silicon)) {}
+      account_(std::make_shared<MemoryAccount>(adapter.name.empty() ? adapter.id : adapter.name,
+                                               memory_of(adapter), AccountLevel::silicon)) {}
 
 std::shared_ptr<Silicon> Silicon::of(const AdapterInfo& adapter) {
   const bool is_cpu = adapter.type == AdapterType::cpu;

@@ -336,12 +336,15 @@ TEST_CASE("a team of absurd size is refused", "[base]") {
   CHECK(refused.error().sentence() == "Team size (1025 threads) exceeds the limit (1024 threads).");
 }
 
-TEST_CASE("a team begins with one thread and ends with none", "[base]") {
+TEST_CASE("a team starts its first thread for its first task, and ends with none", "[base]") {
   wait_for_no_worker();
   auto team = *Team::share(4);
-  CHECK(Worker::alive() == 1);
   auto nothing = [](std::uint64_t, std::uint64_t) {};
   team->each(1, 1, nothing);
+  CHECK(Worker::alive() == 0);
+  Countdown posted(1);
+  CHECK(team->post([&] { posted.done(); }));
+  posted.wait();
   CHECK(Worker::alive() == 1);
   auto second = team;
   team.reset();
