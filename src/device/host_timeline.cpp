@@ -8,6 +8,12 @@ namespace device {
 
 std::uint64_t HostTimeline::reached() noexcept { return reached_.load(); }
 
+bool HostTimeline::is_known(std::uint64_t value) noexcept {
+  if (reached() >= value) return true;
+  const base::Lock lock(mutex_);
+  return failure_.has_value();
+}
+
 Result<void> HostTimeline::wait(std::uint64_t value, Instant until) {
   if (reached() >= value) return {};
   if (until != Instant::min() && base::seen_before_parking([&] { return reached() >= value; })) return {};

@@ -18,6 +18,7 @@ class HostTimeline final : public Timeline {
   enum class SignaledBy : std::uint8_t { host, lane };
   explicit HostTimeline(const DeviceBase* owner, SignaledBy by = SignaledBy::host) : owner_(owner), by_(by) {}
   std::uint64_t reached() noexcept override;
+  bool is_known(std::uint64_t value) noexcept override;
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   const DeviceBase* owner() const noexcept override { return owner_; }

@@ -180,10 +180,12 @@ void Lane::discard() noexcept {
 }
 
 bool Lane::idle(Instant until) noexcept {
-  if (last_ == 0 || base_->timeline()->reached() >= last_) return true;
+  Timeline& timeline = *base_->timeline();
+  if (last_ == 0 || timeline.is_known(last_)) return true;  // a failed timeline has no work in flight
+  if (until == Instant::min()) return false;                // a wait makes an error
   try {
-    const auto now = base_->timeline()->wait(last_, until);
-    return now || now.error() != Errc::timed_out;  // a failed timeline has no work in flight
+    const auto now = timeline.wait(last_, until);
+    return now || now.error() != Errc::timed_out;
   } catch (const std::bad_alloc&) {
     return false;  // the memory was for the error of a value that is not reached
   }

@@ -17,6 +17,11 @@ ScheduledTimeline::ScheduledTimeline(std::shared_ptr<DeviceBase> device, Pending
 
 ScheduledTimeline::~ScheduledTimeline() { pending_.waiter().remove(*this); }
 
+bool ScheduledTimeline::is_known(std::uint64_t value) noexcept {
+  if (reached() >= value || device_->lost()) return true;
+  return has_failed_.load() && scheduled() < value;
+}
+
 Result<void> ScheduledTimeline::signal(std::uint64_t value) {
   if (by_ != SignaledBy::host)
     return Error(Errc::invalid_argument,

@@ -23,6 +23,7 @@ class ScheduledTimeline : public Timeline, public std::enable_shared_from_this<S
  public:
   enum class SignaledBy : std::uint8_t { lane, host, others };
   ~ScheduledTimeline() override;
+  bool is_known(std::uint64_t value) noexcept override;
   /// Raises a timeline that the host signals.
   Result<void> signal(std::uint64_t value) override;
   const DeviceBase* owner() const noexcept override { return device_.get(); }

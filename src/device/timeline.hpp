@@ -35,6 +35,8 @@ class Timeline {
   const base::Origin& origin() const noexcept { return origin_; }
   /// Returns the value reached so far. Never blocks.
   virtual std::uint64_t reached() noexcept = 0;
+  /// Returns whether `value` is reached or can no longer be reached. Never blocks.
+  virtual bool is_known(std::uint64_t value) noexcept = 0;
   /// Waits until `value` is reached. A wait may precede the submission that reaches `value`.
   /// Errors: timed_out; or the failure of this timeline, once `value` can no longer be reached.
   virtual Result<void> wait(std::uint64_t value, Instant until) = 0;

@@ -52,7 +52,10 @@ TEST_CASE("a timeline calls each callback once, when the value is reached or the
   CHECK(calls == std::vector<int>{0, 2});
   REQUIRE(timeline.signal(8));
   CHECK(calls == std::vector<int>{0, 2, 1});
+  CHECK(timeline.is_known(8));
+  CHECK_FALSE(timeline.is_known(9));
   timeline.fail(Error(Errc::io, "Broken."));
+  CHECK(timeline.is_known(9));
   CHECK(calls == std::vector<int>{0, 2, 1, 3});
   REQUIRE(timeline.when(99, note(4)));
   CHECK(calls == std::vector<int>{0, 2, 1, 3, 4});

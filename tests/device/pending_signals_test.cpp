@@ -14,6 +14,7 @@ class Shared final : public Timeline {
  public:
   explicit Shared(const DeviceBase* owner) : of_(owner), pending_signals_(*this) {}
   std::uint64_t reached() noexcept override { return of_.reached(); }
+  bool is_known(std::uint64_t value) noexcept override { return of_.is_known(value); }
   Result<void> wait(std::uint64_t value, Instant until) override { return of_.wait(value, until); }
   Result<void> signal(std::uint64_t value) override {
     ++signals;

@@ -103,6 +103,11 @@ TEST_CASE("a submission that the driver refuses fails its lane and the lanes tha
     CHECK(f.pending.wait_scheduled(*lane->timeline, 1, Instant::max()).error() == Errc::out_of_memory);
   }
   CHECK(f.pending.add(a, second).error() == Errc::out_of_memory);
+  CHECK(a.timeline->is_known(1));
+  CHECK(b.timeline->is_known(1));
+  CHECK_FALSE(c.timeline->is_known(1));  // submitted, and not completed
+  c.timeline->driver = 1;
+  CHECK(c.timeline->is_known(1));
 }
 
 TEST_CASE("a lane that is closed drops its pending submissions and fails lanes that wait for them",

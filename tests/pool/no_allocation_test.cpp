@@ -126,6 +126,28 @@ TEST_CASE("a lease of an idle context allocates nothing on any device", "[pool]"
   }
 }
 
+TEST_CASE("a lane returns whether it is idle without an allocation on any device", "[pool]") {
+  ContextPool pool = test::all_devices();
+  for (const Device& device : pool.devices()) {
+    CAPTURE(device.id());
+    const Buffer buffer = device.buffer<float>(1000).value();
+    const auto gate = base::state_of(device)->create_timeline().value();
+    Lease lease = pool.lease({.on = device.id()}).value();
+    device::Lane& lane = base::state_of(lease)->lane();
+    lane.wait_for({gate, 1});
+    lease.fill(buffer, 0);
+    lane.submit();
+    bool is_idle = false;
+    CHECK(count([&] {
+            for (int i = 0; i < 10; ++i) is_idle |= lane.idle();
+          }) == 0);
+    CHECK_FALSE(is_idle);
+    CHECK(gate->signal(1));
+    CHECK(lane.idle(Instant::max()));
+    CHECK(lease.wait());
+  }
+}
+
 TEST_CASE("the metrics of a pool are read without an allocation", "[pool]") {
   ContextPool pool = ContextPool::open({.backends = {"cpu", "null"}}).value();
   const auto lease = pool.lease();

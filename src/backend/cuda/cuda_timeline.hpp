@@ -37,6 +37,9 @@ class CudaTimeline final : public device::ScheduledTimeline {
   /// Cost:    none if all submitted values are known to be reached, otherwise one or two queries of the
   ///          driver.
   std::uint64_t reached() noexcept override;
+  bool is_known(std::uint64_t value) noexcept override {
+    return (original_ && original_->is_known(value)) || ScheduledTimeline::is_known(value);
+  }
   /// Waits for `value`. Repeats a wait that fails while the device is not lost, and queries the event
   /// meanwhile.
   /// Errors:  those of the contract; the driver's after `base::Backoff::limit` of failures.

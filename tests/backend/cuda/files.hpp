@@ -32,6 +32,7 @@ class FileTimeline final : public Timeline {
   }
   int another_file() const { return dup(file_); }
   std::uint64_t reached() noexcept override { return std::atomic_ref(*value_).load(); }
+  bool is_known(std::uint64_t value) noexcept override { return reached() >= value; }
   Result<void> wait(std::uint64_t value, Instant until) override {
     while (reached() < value) {
       if (Clock::steady().now() >= until) return Error(Errc::timed_out, "Not yet.");
