@@ -12,11 +12,11 @@
 
 #include "base/internals.hpp"
 #include "base/worker.hpp"
-#include "device/provider.hpp"
 #include "latch.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
+#include "wrapped_program.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -40,28 +40,17 @@ Kernel<ReadWrite<float>> large_kernel(const std::string& name, int steps) {
 }
 
 /// A kernel whose build blocks until it is opened.
-class Gated final : public device::Program {
+class Gated final : public test::WrappedProgram {
  public:
-  explicit Gated(const AnyKernel& kernel) : inner_(base::program_of(kernel)) {}
-  std::string_view name() const noexcept override { return inner_->name(); }
-  const ParamSchema& schema() const noexcept override { return inner_->schema(); }
-  std::uint64_t id() const noexcept override { return inner_->id(); }
-  std::optional<Error> refusal(const device::DeviceBase& device) const override {
-    return inner_->refusal(device);
-  }
-  Result<Digest> key(const device::DeviceBase& device) const override { return inner_->key(device); }
-  bool storable(const device::DeviceBase& device) const noexcept override { return inner_->storable(device); }
+  explicit Gated(const AnyKernel& kernel) : WrappedProgram(kernel) {}
   Result<device::Artefact> build(const device::DeviceBase& device) const override {
     ++begun;
     while (!open) std::this_thread::sleep_for(1ms);
     ++ended;
-    return inner_->build(device);
+    return WrappedProgram::build(device);
   }
   mutable std::atomic<int> begun{0}, ended{0};
   std::atomic<bool> open{false};
-
- private:
-  std::shared_ptr<const device::Program> inner_;
 };
 
 struct GatedKernel : AnyKernel {

@@ -8,11 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/internals.hpp"
-#include "data/array_state.hpp"
-#include "scripted.hpp"
-#include "support/catch.hpp"
-#include "support/kernels.hpp"
+#include "rig.hpp"
+#include "wrapped_program.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -35,13 +32,10 @@ std::vector<RefusalCode> codes_of(const Explanation& explanation) {
 }
 
 /// A program that counts the sentences it is asked for. The first `without_memory` times it has no memory to decide.
-class Counting final : public device::Program {
+class Counting final : public test::WrappedProgram {
  public:
   Counting(const AnyKernel& kernel, std::string refused)
-      : inner_(base::program_of(kernel)), refused_(std::move(refused)) {}
-  std::string_view name() const noexcept override { return inner_->name(); }
-  const ParamSchema& schema() const noexcept override { return inner_->schema(); }
-  std::uint64_t id() const noexcept override { return inner_->id(); }
+      : WrappedProgram(kernel), refused_(std::move(refused)) {}
   bool runs_on(const device::DeviceBase& device) const override {
     if (without_memory-- > 0) throw std::bad_alloc();
     return device.info().id != refused_;
@@ -56,16 +50,10 @@ class Counting final : public device::Program {
     ++sentences;
     return Error(Errc::unsupported, "A better source is not used.");
   }
-  Result<Digest> key(const device::DeviceBase& device) const override { return inner_->key(device); }
-  bool storable(const device::DeviceBase& device) const noexcept override { return inner_->storable(device); }
-  Result<device::Artefact> build(const device::DeviceBase& device) const override {
-    return inner_->build(device);
-  }
   mutable std::atomic<int> sentences{0};
   mutable std::atomic<int> without_memory{0};
 
  private:
-  std::shared_ptr<const device::Program> inner_;
   std::string refused_;
 };
 
@@ -230,8 +218,7 @@ TEST_CASE("an array keeps its contents over a device that fails at any step", "[
                         {.preferences = {{workload_types::custom, 0_B, {"cuda", "vulkan"}}}})
             .value();
     const std::vector<float> values(10, 1.5f);
-    Array<float> x(data::ArrayState::make(base::state_of(pool), std::as_bytes(std::span(values)), 10,
-                                          ElementType::float32, 4));
+    const Array<float> x = test::array_in(pool, values);
     REQUIRE(scheduler.run(test::host_scale()(x, 2.0f)));
     REQUIRE(scheduler.run(test::host_scale()(x, 2.0f)));
     const auto read = x.read();

@@ -12,30 +12,15 @@
 #include <thread>
 #include <vector>
 
-#include "base/internals.hpp"
 #include "base/worker.hpp"
-#include "data/array_state.hpp"
-#include "scripted.hpp"
-#include "support/catch.hpp"
-#include "support/kernels.hpp"
+#include "rig.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
+using test::await;
 using test::Scripted;
 using test::scripted;
 using Step = test::ScriptedDevice::Step;
-
-namespace {
-
-template <class Condition>
-void await(Condition condition) {
-  for (const Instant end = Clock::steady().now() + 60s; !condition();) {
-    REQUIRE(Clock::steady().now() < end);
-    std::this_thread::sleep_for(100us);
-  }
-}
-
-}  // namespace
 
 TEST_CASE("ten thousand jobs in flight and queued on a device hold no thread", "[scheduler]") {
   constexpr int jobs = 10'000;
@@ -241,8 +226,7 @@ TEST_CASE("readers of an array on one device follow the copy that the first one 
                                         {.preferences = {{workload_types::custom, Bytes{0}, {"cuda"}}}})
                             .value();
   const std::vector<float> values{3.0f, 5.0f};
-  const auto array = Array<float>(data::ArrayState::make(
-      base::state_of(pool), std::as_bytes(std::span(values)), 2, ElementType::float32, sizeof(float)));
+  const auto array = test::array_in(pool, values);
   const auto copy = test::copy();
   device->hold();
   std::vector<std::vector<float>> out(2, std::vector<float>(2));

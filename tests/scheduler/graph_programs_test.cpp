@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "graph_kernels.hpp"
+#include "mixed_devices.hpp"
 #include "rig.hpp"
 #include "support/device/test_kernels.hpp"
 #include "support/skip.hpp"
@@ -43,33 +44,19 @@ std::vector<Preference> rows_of_types() {
           {workload_types::custom, 0_B, {"cpu"}}};
 }
 
-/// A scheduler over real devices, and scripted ones.
-struct World {
+/// A scheduler on real and scripted devices, and the places where its graphs run.
+struct World : test::MixedDevices {
   explicit World(PoolOptions options, const std::vector<Scripted>& scripted_devices = {})
-      : real(Runtime::open({.pool = std::move(options)}).value()) {
-    pool::Inventory inventory;
-    const auto add = [&](const AdapterInfo& info, std::shared_ptr<device::DeviceBase> device) {
-      inventory.adapters.push_back(info);
-      inventory.devices.push_back(std::move(device));
-      places.push_back(info.id);
-      alignment = std::max<std::size_t>(alignment, info.limits.offset_alignment / sizeof(Number));
-    };
-    for (const Device& device : real.devices()) add(device.info(), base::state_of(device));
-    for (const Scripted& device : scripted_devices) add(device->info(), device);
+      : MixedDevices(Runtime::open({.pool = std::move(options)}).value(), scripted_devices,
+                     {.concurrent_jobs = 3, .preferences = rows_of_types()}) {
+    for (const Device& device : pool->devices()) {
+      places.push_back(device.id());
+      alignment = std::max<std::size_t>(alignment, device.info().limits.offset_alignment / sizeof(Number));
+    }
     places.insert(places.end(), places.size() + 1, "");  // half of the graphs run on several devices
-    pool = wye::detail::Internals::make<ContextPool>(
-        pool::Pool::open({.lanes_per_device = 4}, std::move(inventory)));
-    scheduler = Scheduler::open(*pool, cache, {.concurrent_jobs = 3, .preferences = rows_of_types()}).value();
   }
-  Array<Number> array(const Row& values) const {
-    return Array<Number>(data::ArrayState::make(base::state_of(*pool), std::as_bytes(std::span(values)),
-                                                values.size(), element_type<Number>(), sizeof(Number)));
-  }
+  Array<Number> array(const Row& values) const { return test::array_in(*pool, values); }
 
-  Runtime real;
-  ShaderCache cache = ShaderCache::open().value();
-  std::optional<ContextPool> pool;
-  std::optional<Scheduler> scheduler;
   std::vector<std::string> places;
   std::size_t alignment = 1;
 };

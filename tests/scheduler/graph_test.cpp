@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "graph_kernels.hpp"
+#include "mixed_devices.hpp"
 #include "rig.hpp"
 #include "support/skip.hpp"
 
@@ -25,47 +26,29 @@ using test::count_numbers;
 using test::Machine;
 using test::mentions;
 using test::mix_numbers;
+using test::Number;
+using test::Row;
+using test::Scripted;
 using test::scripted;
 
 namespace {
-
-using Number = std::uint32_t;
-using Row = std::vector<Number>;
 
 /// Types of work for the CPU, and for two GPUs.
 constexpr WorkloadType on_cpu{"on-cpu"}, on_first{"on-first"}, on_second{"on-second"};
 
 /// A scheduler on the CPU and two scripted GPUs.
-struct Mixed {
-  Mixed() {
-    pool::Inventory inventory;
-    for (const Device& device : real.devices()) {
-      inventory.adapters.push_back(device.info());
-      inventory.devices.push_back(base::state_of(device));
-    }
-    for (const test::Scripted& device : {first, second}) {
-      inventory.adapters.push_back(device->info());
-      inventory.devices.push_back(device);
-    }
-    pool = wye::detail::Internals::make<ContextPool>(
-        pool::Pool::open({.lanes_per_device = 4}, std::move(inventory)));
-    scheduler = Scheduler::open(*pool, cache,
-                                {.preferences = {{on_cpu, 0_B, {"cpu"}},
-                                                 {on_first, 0_B, {"cuda", "cpu"}},
-                                                 {on_second, 0_B, {"vulkan", "cpu"}},
-                                                 {workload_types::custom, 0_B, {"cuda", "vulkan", "cpu"}}}})
-                    .value();
-  }
-  Array<Number> array(const Row& values) const {
-    return Array<Number>(data::ArrayState::make(base::state_of(*pool), std::as_bytes(std::span(values)),
-                                                values.size(), element_type<Number>(), sizeof(Number)));
-  }
+struct Mixed : test::MixedDevices {
+  explicit Mixed(const Scripted& a = scripted("cuda:0"), const Scripted& b = scripted("vulkan:0"))
+      : MixedDevices(test::cpu_runtime(), {a, b},
+                     {.preferences = {{on_cpu, 0_B, {"cpu"}},
+                                      {on_first, 0_B, {"cuda", "cpu"}},
+                                      {on_second, 0_B, {"vulkan", "cpu"}},
+                                      {workload_types::custom, 0_B, {"cuda", "vulkan", "cpu"}}}}),
+        first(a),
+        second(b) {}
+  Array<Number> array(const Row& values) const { return test::array_in(*pool, values); }
 
-  Runtime real = test::cpu_runtime();
-  test::Scripted first = scripted("cuda:0"), second = scripted("vulkan:0");
-  ShaderCache cache = ShaderCache::open().value();
-  std::optional<ContextPool> pool;
-  std::optional<Scheduler> scheduler;
+  Scripted first, second;
 };
 
 }  // namespace

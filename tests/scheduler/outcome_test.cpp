@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/internals.hpp"
-#include "device/provider.hpp"
 #include "latch.hpp"
 #include "scheduler/core.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
+#include "wrapped_program.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -25,24 +25,15 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A program whose build takes half a second of a clock.
-class SlowBuild final : public device::Program {
+class SlowBuild final : public test::WrappedProgram {
  public:
-  SlowBuild(const AnyKernel& kernel, ManualClock& clock) : inner_(base::program_of(kernel)), clock_(clock) {}
-  std::string_view name() const noexcept override { return inner_->name(); }
-  const ParamSchema& schema() const noexcept override { return inner_->schema(); }
-  std::uint64_t id() const noexcept override { return inner_->id(); }
-  std::optional<Error> refusal(const device::DeviceBase& device) const override {
-    return inner_->refusal(device);
-  }
-  Result<Digest> key(const device::DeviceBase& device) const override { return inner_->key(device); }
-  bool storable(const device::DeviceBase& device) const noexcept override { return inner_->storable(device); }
+  SlowBuild(const AnyKernel& kernel, ManualClock& clock) : WrappedProgram(kernel), clock_(clock) {}
   Result<device::Artefact> build(const device::DeviceBase& device) const override {
     clock_.advance(500ms);
-    return inner_->build(device);
+    return WrappedProgram::build(device);
   }
 
  private:
-  std::shared_ptr<const device::Program> inner_;
   ManualClock& clock_;
 };
 

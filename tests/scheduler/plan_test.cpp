@@ -22,13 +22,13 @@ using test::count_numbers;
 using test::Machine;
 using test::mentions;
 using test::mix_numbers;
+using test::Number;
+using test::Row;
 using test::scripted;
 using test::Scripted;
 
 namespace {
 
-using Number = std::uint32_t;
-using Row = std::vector<Number>;
 using DeviceStep = test::ScriptedDevice::Step;
 
 /// A graph of three steps: two independent steps, and a step that follows both.

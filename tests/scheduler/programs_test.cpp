@@ -177,10 +177,7 @@ struct World {
   static Runtime opened(std::vector<std::string> backends) {
     return Runtime::open({.pool = {.backends = std::move(backends)}}).value();
   }
-  Numbers array(const Values& values) const {
-    return Numbers(data::ArrayState::make(base::state_of(*pool), std::as_bytes(std::span(values)),
-                                          element_count, element_type<Number>(), sizeof(Number)));
-  }
+  Numbers array(const Values& values) const { return test::array_in(*pool, values); }
 
   /// Slices begin at multiples of this number of elements: all devices can bind them.
   std::size_t alignment() const {

@@ -2,12 +2,14 @@
 /// Pieces that several tests of the scheduler share.
 #include <wye/wye.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,36 @@ inline std::optional<Errc> settled(Ticket& ticket) {
   });
   REQUIRE(result.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   return result.get();
+}
+
+/// Waits until `condition()` holds, for a minute at most.
+template <class Condition>
+void await(Condition condition) {
+  for (const Instant end = Clock::steady().now() + std::chrono::seconds(60); !condition();) {
+    REQUIRE(Clock::steady().now() < end);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+/// Stops one thread that makes a step, the step with a number among those of its kind, until the test lets it continue.
+struct StopAt {
+  std::promise<void> reached, opened;
+  std::atomic<int> made{0};
+  ScriptedDevice::Script script(ScriptedDevice::Step step, int number = 1) {
+    return [this, step, number](ScriptedDevice::Step now) -> std::optional<Error> {
+      if (now != step || ++made != number) return std::nullopt;
+      reached.set_value();
+      opened.get_future().wait();
+      return std::nullopt;
+    };
+  }
+};
+
+/// Copies `values` to a new array of `pool`.
+template <class T>
+Array<T> array_in(const ContextPool& pool, const std::vector<T>& values) {
+  return Array<T>(data::ArrayState::make(base::state_of(pool), std::as_bytes(std::span(values)),
+                                         values.size(), element_type<T>(), sizeof(T)));
 }
 
 /// Opens a runtime on the CPU.
@@ -72,8 +104,7 @@ struct Machine {
 
   template <class T>
   Array<T> array(const std::vector<T>& values) const {
-    return Array<T>(data::ArrayState::make(base::state_of(pool), std::as_bytes(std::span(values)),
-                                           values.size(), element_type<T>(), sizeof(T)));
+    return array_in(pool, values);
   }
 
   ContextPool pool;

@@ -85,6 +85,16 @@ Kernel<ReadWrite<float>> throwing() {
   return test::on_host("fails", [](Range, std::span<float>) { throw std::runtime_error("no"); });
 }
 
+/// An operation that is not started, on a job that waits behind another job.
+struct QueuedOperation {
+  test::Busy busy;
+  std::vector<float> x = {1.0f};
+  Completions completions;
+  stdexec::inplace_stop_source stop;
+  TicketOperation<Stoppable> operation = to_sender(busy.runtime.submit(test::host_scale()(x, 2.0f)))
+                                             .connect(Stoppable{&completions, stop.get_token()});
+};
+
 }  // namespace
 
 TEST_CASE("a ticket is a sender of one result", "[scheduler][sender]") {
@@ -130,33 +140,23 @@ TEST_CASE("an operation on a settled job completes when it starts, on that threa
 }
 
 TEST_CASE("a stop request cancels a queued job, and its operation completes there", "[scheduler][sender]") {
-  test::Busy busy;
-  std::vector<float> x = {1.0f};
-  Completions completions;
-  stdexec::inplace_stop_source stop;
-  auto operation = to_sender(busy.runtime.submit(test::host_scale()(x, 2.0f)))
-                       .connect(Stoppable{&completions, stop.get_token()});
-  stdexec::start(operation);
-  CHECK(completions.count == 0);
-  stop.request_stop();
-  CHECK(completions.count == 1);
-  CHECK(completions.last == Completion(Stopped{}));
-  CHECK(completions.thread == std::this_thread::get_id());
-  busy.release();
-  CHECK(x[0] == 1.0f);
+  QueuedOperation f;
+  stdexec::start(f.operation);
+  CHECK(f.completions.count == 0);
+  f.stop.request_stop();
+  CHECK(f.completions.count == 1);
+  CHECK(f.completions.last == Completion(Stopped{}));
+  CHECK(f.completions.thread == std::this_thread::get_id());
+  f.busy.release();
+  CHECK(f.x[0] == 1.0f);
 }
 
 TEST_CASE("a stop request before the start cancels a queued job", "[scheduler][sender]") {
-  test::Busy busy;
-  std::vector<float> x = {1.0f};
-  Completions completions;
-  stdexec::inplace_stop_source stop;
-  auto operation = to_sender(busy.runtime.submit(test::host_scale()(x, 2.0f)))
-                       .connect(Stoppable{&completions, stop.get_token()});
-  stop.request_stop();
-  CHECK(completions.count == 0);
-  stdexec::start(operation);
-  CHECK(completions.last == Completion(Stopped{}));
+  QueuedOperation f;
+  f.stop.request_stop();
+  CHECK(f.completions.count == 0);
+  stdexec::start(f.operation);
+  CHECK(f.completions.last == Completion(Stopped{}));
 }
 
 TEST_CASE("a stop request drops the result of a running job", "[scheduler][sender]") {

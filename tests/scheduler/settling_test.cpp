@@ -143,6 +143,14 @@ class Storm {
 
 namespace {
 
+/// Checks that the jobs of a storm are counted, and that none is left.
+void check_metrics(const SchedulerMetrics& metrics, const Storm& storm) {
+  test::check_counts(metrics);
+  CHECK(metrics.submitted == storm.jobs());
+  CHECK(metrics.completed == storm.completed());
+  CHECK(metrics.queued + metrics.running == 0);
+}
+
 /// Submits jobs from eight threads to devices that fail at random.
 void check_settlements(int jobs_each) {
   std::atomic<unsigned> steps{0};
@@ -158,11 +166,7 @@ void check_settlements(int jobs_each) {
       CHECK(storm.settled_other_than_once() == 0);
       CHECK(storm.wrong_memory() == 0);
       const SchedulerMetrics metrics = machine.scheduler.metrics();
-      test::check_counts(metrics);
-      CHECK(metrics.submitted == storm.jobs());
-      CHECK(metrics.completed == storm.completed());
-      CHECK(metrics.queued == 0);
-      CHECK(metrics.running == 0);
+      check_metrics(metrics, storm);
       for (const std::uint64_t count :
            {metrics.completed, metrics.failed, metrics.cancelled, metrics.timed_out, metrics.fallbacks})
         CHECK(count > 0);
@@ -274,11 +278,7 @@ TEST_CASE("jobs of eight threads settle once each, with a delay at each point of
       storm.join();
       REQUIRE(storm.settled_other_than_once() == 0);
       REQUIRE(storm.wrong_memory() == 0);
-      const SchedulerMetrics metrics = machine.scheduler.metrics();
-      test::check_counts(metrics);
-      CHECK(metrics.submitted == storm.jobs());
-      CHECK(metrics.completed == storm.completed());
-      CHECK(metrics.queued + metrics.running == 0);
+      check_metrics(machine.scheduler.metrics(), storm);
     }
   }
 }

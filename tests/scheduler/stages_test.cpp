@@ -20,25 +20,8 @@ using namespace std::chrono_literals;
 using test::check_counts;
 using test::Scripted;
 using test::scripted;
+using test::StopAt;
 using Step = test::ScriptedDevice::Step;
-
-namespace {
-
-/// Stops the first thread that makes a step until the test lets it continue.
-struct StopAt {
-  std::promise<void> reached, opened;
-  std::atomic<bool> is_first{true};
-  test::ScriptedDevice::Script script(Step step) {
-    return [this, step](Step now) -> std::optional<Error> {
-      if (now != step || !is_first.exchange(false)) return std::nullopt;
-      reached.set_value();
-      opened.get_future().wait();
-      return std::nullopt;
-    };
-  }
-};
-
-}  // namespace
 
 TEST_CASE("a running job that is cancelled at any step settles as cancelled and returns what it held",
           "[scheduler]") {

@@ -16,41 +16,36 @@
 
 using namespace wye;
 using namespace std::chrono_literals;
+using test::await;
 using test::check_counts;
 using test::Scripted;
 using test::scripted;
+using test::StopAt;
 using Step = test::ScriptedDevice::Step;
 
 namespace {
 
 constexpr std::uint64_t float_count = 100, array_bytes = float_count * sizeof(float);
 
-template <class Condition>
-void await(Condition condition) {
-  for (const Instant end = Clock::steady().now() + 60s; !condition();) {
-    REQUIRE(Clock::steady().now() < end);
-    std::this_thread::sleep_for(100us);
-  }
-}
-
 /// A device whose lanes are all taken by jobs in flight.
 struct Full {
   explicit Full(SchedulerOptions options = {}, std::uint32_t lanes = 1, std::vector<Scripted> others = {},
                 bool has_blockers = true)
-      : devices(std::move(others)) {
+      : devices(std::move(others)), lanes_(lanes) {
     devices.insert(devices.begin(), device);
     pool.emplace(test::pool_of(devices, {.lanes_per_device = lanes, .clock = options.clock}));
     scheduler.emplace(test::scheduler_on(*pool, devices, std::move(options)));
     device->hold();
-    if (!has_blockers) return;
-    for (std::uint32_t i = 0; i < lanes; ++i)
+    if (has_blockers) block();
+  }
+  /// Submits the jobs that take the lanes.
+  void block() {
+    for (std::uint32_t i = 0; i < lanes_; ++i)
       blockers.push_back(scheduler->submit(test::host_scale()(memory[i], 2.0f)));
-    await([&] { return device->held() == lanes; });
+    await([&] { return device->held() == lanes_; });
   }
   Array<float> array(float value = 1.0f) const {
-    const std::vector<float> values(float_count, value);
-    return Array<float>(data::ArrayState::make(base::state_of(*pool), std::as_bytes(std::span(values)),
-                                               values.size(), ElementType::float32, sizeof(float)));
+    return test::array_in(*pool, std::vector<float>(float_count, value));
   }
   void finish() {
     device->release();
@@ -64,19 +59,16 @@ struct Full {
   std::optional<ContextPool> pool;
   std::optional<Scheduler> scheduler;
   std::vector<Ticket> blockers;
+
+ private:
+  std::uint32_t lanes_;
 };
 
-/// Stops one create_executable of a device, the one with this number, until the test lets it continue.
-struct StopBuild {
-  std::promise<void> reached, opened;
-  std::atomic<int> builds{0};
-  test::ScriptedDevice::Script script(int number) {
-    return [this, number](Step now) -> std::optional<Error> {
-      if (now != Step::create_executable || ++builds != number) return std::nullopt;
-      reached.set_value();
-      opened.get_future().wait();
-      return std::nullopt;
-    };
+/// A full device that stops when it builds the kernel of the second job. Its script outlives the device's jobs.
+struct FullAtBuild : StopAt, Full {
+  explicit FullAtBuild(SchedulerOptions options = {}) : Full(std::move(options), 1, {}, false) {
+    device->set_script(script(Step::create_executable, 2));
+    block();
   }
 };
 
@@ -216,21 +208,17 @@ TEST_CASE("a job that is cancelled, or runs out of time, while it is staged sett
   for (const bool cancels : {true, false}) {
     INFO((cancels ? "cancelled" : "timed out"));
     ManualClock clock;
-    StopBuild stop;
-    Full full({.clock = &clock}, 1, {}, false);
-    full.device->set_script(stop.script(2));
-    full.blockers.push_back(full.scheduler->submit(test::host_scale()(full.memory[0], 2.0f)));
-    await([&] { return full.device->held() == 1; });
+    FullAtBuild full({.clock = &clock});
     const auto x = full.array();
     std::vector<float> y(float_count);
     auto staged = full.scheduler->submit(test::copy()(x, y), {.start_by = Deadline(5s)});
-    stop.reached.get_future().wait();
+    full.reached.get_future().wait();
     if (cancels)
       staged.cancel();
     else
       clock.advance(5s);
     CHECK_FALSE(staged.ready());
-    stop.opened.set_value();
+    full.opened.set_value();
     CHECK(test::settled(staged) == (cancels ? Errc::cancelled : Errc::timed_out));
     CHECK(full.device->held() >= 1);  // the device is busy as before
     full.finish();
@@ -238,41 +226,33 @@ TEST_CASE("a job that is cancelled, or runs out of time, while it is staged sett
 }
 
 TEST_CASE("a job keeps its turn while it is staged", "[scheduler]") {
-  StopBuild stop;
-  Full full({}, 1, {}, false);
-  full.device->set_script(stop.script(2));
-  full.blockers.push_back(full.scheduler->submit(test::host_scale()(full.memory[0], 2.0f)));
-  await([&] { return full.device->held() == 1; });
+  FullAtBuild full;
   std::vector<int> ran;  // on the only lane
   const auto note = [&](int i) {
     return test::on_host("note", [&ran, i](Range, std::span<float>) { ran.push_back(i); });
   };
   auto first = full.scheduler->submit(note(1)(full.memory[1]));
-  stop.reached.get_future().wait();
+  full.reached.get_future().wait();
   auto second = full.scheduler->submit(note(2)(full.memory[2]));
   full.finish();  // the lane is free, and the first job takes it once it is built
   await([&] { return full.scheduler->metrics().running == 1; });
   CHECK(full.scheduler->metrics().queued == 1);
   check_counts(full.scheduler->metrics());
-  stop.opened.set_value();
+  full.opened.set_value();
   CHECK(test::settled(first) == std::nullopt);
   CHECK(test::settled(second) == std::nullopt);
   CHECK(ran == std::vector<int>{1, 2});
 }
 
 TEST_CASE("closing settles a job that is being staged when its stage ends", "[scheduler]") {
-  StopBuild stop;
-  Full full({}, 1, {}, false);
-  full.device->set_script(stop.script(2));
-  full.blockers.push_back(full.scheduler->submit(test::host_scale()(full.memory[0], 2.0f)));
-  await([&] { return full.device->held() == 1; });
+  FullAtBuild full;
   std::vector<float> y(1, 1.0f);
   auto staged = full.scheduler->submit(test::host_scale()(y, 2.0f));
-  stop.reached.get_future().wait();
+  full.reached.get_future().wait();
   std::thread closing([&] { full.scheduler->close(); });
   while (full.scheduler->run(test::host_scale()(full.memory[1], 2.0f))) std::this_thread::yield();
   CHECK_FALSE(staged.ready());
-  stop.opened.set_value();
+  full.opened.set_value();
   CHECK(test::settled(staged) == Errc::closed);
   full.device->release();
   closing.join();
@@ -282,20 +262,16 @@ TEST_CASE("closing settles a job that is being staged when its stage ends", "[sc
 
 // Not with TSan: the abandoned scheduler keeps its threads.
 TEST_CASE("closing with a deadline abandons a job that is being staged", "[scheduler][no_tsan]") {
-  StopBuild stop;
-  Full full({}, 1, {}, false);
-  full.device->set_script(stop.script(2));
-  full.blockers.push_back(full.scheduler->submit(test::host_scale()(full.memory[0], 2.0f)));
-  await([&] { return full.device->held() == 1; });
+  FullAtBuild full;
   std::vector<float> y(1, 1.0f);
   auto staged = full.scheduler->submit(test::host_scale()(y, 2.0f));
-  stop.reached.get_future().wait();
+  full.reached.get_future().wait();
   const auto closed = full.scheduler->close(Deadline(50ms));
   CHECK(closed.error() == Errc::timed_out);
   CHECK(staged.wait().error() == Errc::closed);
   CHECK(full.blockers[0].wait().error() == Errc::closed);
   check_counts(full.scheduler->metrics());
-  stop.opened.set_value();
+  full.opened.set_value();
   full.device->release();
 }
 
@@ -307,8 +283,7 @@ TEST_CASE("an array is not copied ahead if no memory is free for it, and gives n
     if (now != Step::create_buffer || !is_full) return std::nullopt;
     return Error(Errc::out_of_memory, "The script has no memory now.");
   });
-  full.blockers.push_back(full.scheduler->submit(test::host_scale()(full.memory[0], 2.0f)));
-  await([&] { return full.device->held() == 1; });
+  full.block();
   const auto x = full.array(), y = full.array(2.0f);
   std::vector<float> a(float_count), b(float_count);
   auto first = full.scheduler->submit(test::copy()(x, a));
@@ -347,8 +322,7 @@ TEST_CASE("a copy that was made ahead gives way to a running job's memory, and t
   });
   std::vector<float> first(float_count, 1.0f), y(float_count);
   const std::vector<float> values(float_count, 3.0f);
-  const auto x = Array<float>(data::ArrayState::make(base::state_of(pool), std::as_bytes(std::span(values)),
-                                                     values.size(), ElementType::float32, sizeof(float)));
+  const auto x = test::array_in(pool, values);
   auto running = scheduler.submit(test::host_scale()(first, 2.0f));
   reached.get_future().wait();
   auto staged = scheduler.submit(test::copy()(x, y));
