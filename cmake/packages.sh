@@ -12,7 +12,7 @@ packages() {
     examples) echo libcairo2-dev libcli11-dev ;;
     tests) echo catch2 vulkan-validationlayers ;;
     bench) echo libbenchmark-dev libopenblas0-serial libtbb-dev libcli11-dev ;;
-    ci) echo git ccache clang clang-format libclang-rt-14-dev llvm binutils debootstrap doxygen ;;
+    ci) echo git ccache clang clang-format libclang-rt-14-dev lld llvm binutils debootstrap doxygen ;;
     wheels) echo python3-pip ;;
     *) echo "packages.sh: no purpose is called '$1' (build, run, tools, examples, tests, bench, ci, wheels)." >&2
        exit 2 ;;

@@ -43,7 +43,7 @@ Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
   return {};
 }
 
-/// Records the commands of all jobs of a batch: first what may fail or is submitted at once, then the launches.
+/// Records the commands of all jobs of a batch: first those that may fail or that are submitted at once, then the launches.
 Result<void> Core::record_batch(Record& leader) {
   const Attempt& attempt = *leader.attempt;
   device::Lane& lane = attempt.lane();
