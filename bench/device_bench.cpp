@@ -130,6 +130,42 @@ BENCHMARK(dispatch_jobs_raw)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
+// Requests with host memory of their own: those that wait share submissions and launches, or none does.
+
+void small_requests(benchmark::State& state, std::uint32_t batch_limit) {
+  auto runtime =
+      wye::Runtime::open({.pool = {.backends = {"vulkan"}}, .scheduler = {.batch_limit = batch_limit}});
+  if (!runtime) return state.SkipWithError("no Vulkan device");
+  const auto scale = wye::Kernel<wye::ReadWrite<float>, float>::make({.name = "scale",
+                                                                      .sources = {wye::Glsl{R"(#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) buffer X { float x[]; };
+layout(push_constant) uniform P { float s; };
+void main() {
+  const uint i = gl_GlobalInvocationID.z * 64 + gl_GlobalInvocationID.x;
+  if (i < x.length()) x[i] *= s;
+})"}},
+                                                                      .batchable = {0}});
+  const std::size_t requests = wye_bench::sized(1000, 50);
+  std::vector<std::vector<float>> memory(requests, values(count));
+  std::vector<wye::Ticket> tickets;
+  tickets.reserve(requests);
+  for (auto _ : state) {
+    for (std::vector<float>& x : memory) tickets.push_back(runtime->submit((*scale)(x, factor)));
+    if (!wye::wait_all(tickets)) state.SkipWithError("failed");
+    tickets.clear();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(requests));
+}
+BENCHMARK_CAPTURE(small_requests, batches, 64u)
+    ->Name("small_requests_x1000/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(small_requests, alone, 1u)
+    ->Name("small_requests_x1000/without_batches")
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
 constexpr std::uint64_t roundtrip = 16u << 20;  // floats: 64 MiB
 
 void roundtrip_wye(benchmark::State& state) {

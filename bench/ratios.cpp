@@ -41,6 +41,7 @@ constexpr Bar bars[] = {
     {"job_waiting.bytes", "1 KiB", 1.0, 1024},
     {"job_waiting_in_chain.bytes", "1 KiB", 1.0, 1024},
     {"dispatch_jobs_x10000", "raw_vulkan", 1.15},
+    {"small_requests_x1000", "without_batches", 1.0},
     {"pipeline_vulkan", "longer_stage", 1.15},
     {"pipeline_cuda", "longer_stage", 1.15},
     {"main_job_steps_cpu", "by_hand", 1.03},
