@@ -578,6 +578,12 @@ bool KernelProgram::runs_on(const device::DeviceBase& device) const {
   return !route(device).refusal;
 }
 
+bool KernelProgram::is_native(const device::DeviceBase& device) const noexcept {
+  const Route* const known = find_route(device);
+  return known ? known->choice.source && known->choice.source->language == "native"
+               : has_native_probe(device);
+}
+
 std::optional<Error> KernelProgram::refused_native(const device::DeviceBase& device) const {
   for (const Prepared& source : sources_) {
     if (source.language != "native" || source.backend != device.info().backend) continue;

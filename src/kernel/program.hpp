@@ -43,6 +43,7 @@ class KernelProgram final : public device::Program {
   std::optional<Error> refusal(const device::DeviceBase& device) const override;
   bool passes_over(const device::DeviceBase& device) const override;
   std::optional<Error> passed_over(const device::DeviceBase& device) const override;
+  bool is_native(const device::DeviceBase& device) const noexcept override;
   Result<Digest> key(const device::DeviceBase& device) const override;
   bool storable(const device::DeviceBase& device) const noexcept override;
   Result<device::Artefact> build(const device::DeviceBase& device) const override;

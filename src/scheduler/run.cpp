@@ -530,7 +530,8 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
     }
     if (TagState* const tag = record.tag_state) {
       tag->running -= record.counts_for_tag ? 1 : 0;
-      tags_.leave(*tag, from == State::running ? record.settled_at - record.started : Duration::zero());
+      tags_.leave(*tag, from == State::running ? (record.settled_at - record.started) / record.batch_size
+                                               : Duration::zero());
       release_held_locked(*tag);
     }
     if (record.mean_run_time && from == State::running && !record.error && !record.has_failed) {

@@ -330,6 +330,7 @@ TEST_CASE("a native function whose probe refuses is skipped, and the device take
   CHECK(base::program_of(*another)->build(*good)->language == "native");
   CHECK(asked == 1);
   CHECK_FALSE(base::program_of(*both)->passed_over(*good));
+  CHECK(base::program_of(*both)->is_native(*good));
 
   answer = Error(Errc::unavailable, "The library is newer than the driver.");
   const auto bad = cuda_device("sm_90");
@@ -337,6 +338,7 @@ TEST_CASE("a native function whose probe refuses is skipped, and the device take
   const auto built = base::program_of(*both)->build(*bad);
   REQUIRE(built);
   CHECK(built->language == "cubin");
+  CHECK_FALSE(base::program_of(*both)->is_native(*bad));
   CHECK(base::program_of(*both)->key(*bad).value() == built->key);
   CHECK(base::program_of(*both)->storable(*bad));
   CHECK_FALSE(base::program_of(*both)->refusal(*bad));

@@ -92,9 +92,10 @@ struct SchedulerOptions {
   std::uint32_t committed_per_lane = 2;
   /// Limit of the jobs of one submission to a device other than the host. A job that starts there takes along jobs for which no
   /// lane is free, up to 1 ms of their mean run times: they would wait anyway. These jobs are one kernel call each, with
-  /// less than 1 MiB of host memory and no limits of their own, and the kernel has run on the device with operands of
-  /// that size. They start and end together. Equal calls of a kernel with `Kernel::Options::batchable` become one launch.
-  /// If a submission fails, each of its jobs goes on alone. With 1 each job has a submission of its own.
+  /// less than 1 MiB of host memory, no native function and no limits of their own, and the kernel has run on the device with
+  /// operands of that size. They start and end together, also if their time limit passes. Equal calls of a kernel with
+  /// `Kernel::Options::batchable` become one launch. If a submission fails, each of its jobs goes on alone. With 1 each job
+  /// has a submission of its own.
   std::uint32_t batch_limit = 64;
   Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
   JobOrder order = JobOrder::first_submitted;          ///< of jobs of the same priority
