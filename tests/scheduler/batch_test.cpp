@@ -300,7 +300,7 @@ TEST_CASE("a batch that runs out of time fails each of its jobs", "[scheduler]")
   check_counts(waiting.machine->scheduler.metrics());
 }
 
-TEST_CASE("closing abandons each job of a batch that does not end", "[scheduler]") {
+TEST_CASE("closing abandons each job of a batch that does not end", "[scheduler][no_tsan]") {
   Waiting waiting;
   auto tickets = waiting.submit(3);
   waiting.device->release_first(1);

@@ -136,6 +136,7 @@ struct Jobs {
 struct Path {
   std::uint32_t lanes_per_device = 4;
   std::uint32_t committed_per_lane = 2;
+  std::uint32_t batch_limit = 64;
 };
 
 /// A scheduler over the CPU, two scripted devices, and lavapipe if it is wanted.
@@ -171,6 +172,7 @@ struct World {
     scheduler = Scheduler::open(*pool, cache,
                                 {.concurrent_jobs = 3,
                                  .committed_per_lane = path.committed_per_lane,
+                                 .batch_limit = path.batch_limit,
                                  .preferences = {{workload_types::custom, 0_B, {"cuda", "cpu"}}}})
                     .value();
   }
@@ -525,8 +527,9 @@ TEST_CASE("random programs on three devices read what a sequential interpreter r
   CHECK(world.second->buffers_alive() == 0);
 }
 
-TEST_CASE("random programs whose jobs are staged read what a sequential interpreter reads", "[scheduler]") {
-  for (const Path path : {Path{1, 1}, Path{1, 2}, Path{2, 4}}) {
+TEST_CASE("random programs whose jobs are staged or batched read what a sequential interpreter reads",
+          "[scheduler]") {
+  for (const Path path : {Path{1, 1}, Path{1, 2, 1}, Path{2, 4, 1}}) {
     for (const unsigned failing : {0u, 50u}) {
       World world(false, failing, path);
       const Jobs jobs;
@@ -535,7 +538,9 @@ TEST_CASE("random programs whose jobs are staged read what a sequential interpre
                      << " committed per lane, " << failing << " of 1000 steps fail");
         REQUIRE(differs(world, jobs, static_cast<unsigned>(seed), failing != 0) == "");
       }
-      CHECK((world.scheduler->metrics().prefetches > 0) == (path.committed_per_lane > 1));
+      const SchedulerMetrics metrics = world.scheduler->metrics();
+      CHECK((metrics.prefetches > 0) == (path.committed_per_lane > 1));
+      CHECK((metrics.batches > 0) == (path.batch_limit > 1));
       if (failing == 0) CHECK(world.first->buffers_alive() == 0);
     }
   }
