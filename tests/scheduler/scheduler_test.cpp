@@ -374,6 +374,7 @@ TEST_CASE("eight threads submit and every job settles exactly once", "[scheduler
 }
 
 TEST_CASE("several runtimes coexist, and all their threads are joined", "[scheduler]") {
+  const int threads = base::Worker::alive();  // tests before it may have abandoned some, which end at any time
   {
     std::vector<Runtime> runtimes;
     for (int i = 0; i < 3; ++i) runtimes.push_back(test::cpu_runtime());
@@ -381,7 +382,7 @@ TEST_CASE("several runtimes coexist, and all their threads are joined", "[schedu
     for (Runtime& runtime : runtimes) CHECK(runtime.submit(test::host_scale()(x, 2.0f)).wait());
     CHECK(x[99'999] == 8.0f);
   }
-  CHECK(base::Worker::alive() == 0);
+  CHECK(base::Worker::alive() <= threads);
 }
 
 TEST_CASE("scheduler options out of range are refused", "[scheduler]") {
