@@ -374,7 +374,8 @@ TEST_CASE("eight threads submit and every job settles exactly once", "[scheduler
 }
 
 TEST_CASE("several runtimes coexist, and all their threads are joined", "[scheduler]") {
-  const int threads = base::Worker::alive();  // tests before it may have abandoned some, which end at any time
+  const int threads =
+      base::Worker::alive();  // tests before it may have abandoned some, which end at any time
   {
     std::vector<Runtime> runtimes;
     for (int i = 0; i < 3; ++i) runtimes.push_back(test::cpu_runtime());
