@@ -1,6 +1,6 @@
 #pragma once
-#include <stdexec/execution.hpp>
 #include <vulkan/vulkan.h>
+#include <stdexec/execution.hpp>
 
 struct Buffer {
   VkBuffer buffer;
