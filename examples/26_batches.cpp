@@ -68,7 +68,7 @@ int main() {
   std::uint32_t launch = 1, wrong = 0;
   for (std::uint32_t r = 0; r < requests; ++r) {
     launch = std::max(launch, tickets[r].wait()->jobs_in_launch());
-    for (std::uint32_t row = 0; row < n; ++row) wrong += y[r][row] == weights[row * n + r % n] ? 0 : 1;
+    for (std::uint32_t row = 0; row < n; ++row) wrong += y[r][row] == weights[row * n + r % n] ? 0u : 1u;
   }
   const auto metrics = runtime->metrics().jobs;
   std::printf("%u requests on %s: %u of them in %u shared submissions, up to %u in one launch\n", requests,

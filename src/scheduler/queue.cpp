@@ -96,8 +96,10 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
 bool Core::requeue(Record& record) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   const std::size_t before = record.queue;
-  record.may_share = false;  // its batch would fail again
+  record.may_share = record.leads_batch = false;  // its batch would fail again
   record.batch_size = record.launch_size = 1;
+  if (record.start_by != Instant::max())
+    return false;  // it has started, and must not expire while it waits again
   base::Lock lock;
   try {
     if (!next_device(record)) return false;
@@ -121,6 +123,7 @@ bool Core::requeue(Record& record) noexcept {
   ready_.fetch_add(1, std::memory_order_relaxed);
   if (tag) release_held_locked(*tag);
   wake_worker(std::move(lock));
+  if (keep->stop) cancel(*keep);  // a call that came while it ran could not settle it
   return true;
 }
 

@@ -263,6 +263,21 @@ TEST_CASE("each job of a batch whose device is lost goes on alone", "[scheduler]
   }
 }
 
+TEST_CASE("cancelled jobs of a batch whose device is lost stay cancelled", "[scheduler]") {
+  const Scripted other = scripted("vulkan:0");
+  Waiting waiting({}, {other});
+  auto tickets = waiting.submit(3);
+  waiting.device->release_first(1);
+  waiting.await_held(1);
+  tickets[0].cancel();
+  tickets[1].cancel();
+  waiting.device->lose();
+  CHECK(tickets[0].wait(Deadline(60s)).error() == Errc::cancelled);
+  CHECK(tickets[1].wait(Deadline(60s)).error() == Errc::cancelled);
+  CHECK(tickets[2].wait(Deadline(60s)));
+  check_counts(waiting.machine->scheduler.metrics());
+}
+
 TEST_CASE("if a batch cannot be submitted, each of its jobs runs alone", "[scheduler]") {
   for (const Step step : {Step::create_executable, Step::create_buffer, Step::submit}) {
     INFO("step " << static_cast<int>(step));
