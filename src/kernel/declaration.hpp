@@ -1,5 +1,5 @@
 #pragma once
-/// Checks of what an application declares about a kernel, before its sources are read.
+/// Checks of the parameters that an application declares for a kernel.
 #include <wye/base/result.hpp>
 #include <wye/device/schema.hpp>
 

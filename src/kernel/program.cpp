@@ -103,7 +103,7 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::read_again() const {
     sources.push_back(std::move(*again));
   }
   std::vector<std::size_t> batchable;
-  for (std::size_t i = 0; i < declared_.slots.size(); ++i)
+  for (std::size_t i = 0; i < 32; ++i)
     if ((batchable_ >> i & 1) != 0) batchable.push_back(i);
   return make(name_, declared_, sources, batchable);
 }

@@ -81,7 +81,7 @@ std::optional<std::string> operand_error(const Operand& operand) {
 
 /// Returns whether parameter `i` of a call's kernel is batchable: `Kernel::Options::batchable`.
 bool is_batchable(const Call& call, std::size_t i) noexcept {
-  return (base::programs_of(call)[0]->batchable() >> i & 1) != 0;
+  return i < 32 && (base::programs_of(call)[0]->batchable() >> i & 1) != 0;
 }
 
 /// Returns the number of the operand of a call that is a range of host memory.

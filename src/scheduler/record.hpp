@@ -143,7 +143,7 @@ struct Record : std::enable_shared_from_this<Record> {
   TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
   TagState* tag_state = nullptr;        ///< null: nothing depends on its tag
   bool counts_for_tag = false;          ///< as one of the running jobs of its tag
-  Duration* mean_run_time = nullptr;    ///< of its type in its queue; null: it is not observed
+  Duration* mean_run_time = nullptr;    ///< of its kernel and size in its queue; null: it is not observed
   Duration expected{};                  ///< its run time, while the queue expects it
   Instant due{};                        ///< its place in the order within its priority
   /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of a batch.
