@@ -1,7 +1,9 @@
 #pragma once
 /// Memory blocks of one size that are used again.
 #include <cstddef>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "base/gate.hpp"
 #include "base/process.hpp"
@@ -69,6 +71,29 @@ class BlockAllocator {
   friend class BlockAllocator;
   BlockPool* pool_;
 };
+
+/// Destroys an object and returns its memory to a pool.
+struct ReturnBlock {
+  BlockPool* pool = nullptr;
+  template <class T>
+  void operator()(T* object) const noexcept {
+    std::destroy_at(object);
+    pool->give_back(object);
+  }
+};
+/// Owns an object in memory of a pool.
+template <class T>
+using BlockPointer = std::unique_ptr<T, ReturnBlock>;
+
+/// Throws: std::bad_alloc, and what the constructor throws.
+template <class T, class... A>
+BlockPointer<T> make_in(BlockPool& pool, A&&... arguments) {
+  const auto give_back = [&pool](void* memory) { pool.give_back(memory); };
+  std::unique_ptr<void, decltype(give_back)> memory(pool.take(sizeof(T)), give_back);
+  T* const object = std::construct_at(static_cast<T*>(memory.get()), std::forward<A>(arguments)...);
+  (void)memory.release();
+  return {object, {&pool}};
+}
 
 }  // namespace base
 }  // namespace v0

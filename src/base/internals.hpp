@@ -21,6 +21,14 @@ struct Internals {
   static const auto& programs(const Callable& callable) noexcept {
     return callable.programs_;
   }
+  template <class Job, class Type>
+  static void set_type(Job& job, Type type) noexcept {
+    job.type_ = type;
+  }
+  template <class Job>
+  static void release_arguments(Job& job) noexcept {
+    job.release_arguments();
+  }
   template <class Device, class... Arguments>
   static auto allocate(const Device& device, Arguments&&... arguments) {
     return device.allocate(std::forward<Arguments>(arguments)...);
@@ -53,6 +61,16 @@ auto value_of(const Point& point) noexcept {
 template <class Callable>
 const auto& programs_of(const Callable& callable) noexcept {
   return wye::detail::Internals::programs(callable);
+}
+/// Sets the type of a job.
+template <class Job, class Type>
+void set_type(Job& job, Type type) noexcept {
+  wye::detail::Internals::set_type(job, type);
+}
+/// Releases the objects that the arguments of a job keep alive.
+template <class Job>
+void release_arguments(Job& job) noexcept {
+  wye::detail::Internals::release_arguments(job);
 }
 /// Returns the program of a kernel or call, without its variants.
 template <class Callable>

@@ -27,33 +27,35 @@ std::shared_ptr<Record> Core::accept(Job&& job, const JobOptions& options) noexc
 }
 
 std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) {
-  auto record = std::allocate_shared<Record>(base::BlockAllocator<Record>(*records_));
-  record->core = shared_from_this();
+  if (options.type) base::set_type(job, *options.type);
+  auto record = std::allocate_shared<Record>(base::BlockAllocator<Record>(*records_), shared_from_this(),
+                                             std::move(job));
+  const Job& kept = record->job;
   record->submitted = clock_->now();
-  record->name = job.name();
-  if (!options.tag.empty()) record->tag = options.tag;
-  if (!options.on.empty()) record->on = options.on;
-  record->type = options.type.value_or(job.type());
+  if (!options.tag.empty() || !options.on.empty()) record->set_labels(options.tag, options.on);
   record->priority = options.priority;
   record->fallback = options.fallback.value_or(options_.fallback);
   record->start_by = options.start_by.at(record->submitted);
   record->time_limit = options.time_limit.value_or(options_.job_time_limit);
   record->has_own_limits = !options.start_by.is_never() || options.time_limit;
-  record->size = size_of(job);
-  record->row = &preferences_.row(record->type, record->size);
-  record->after.reserve(options.after.size());
-  for (const Dependency& before : options.after) record->after.push_back(before.record_);
+  record->size = size_of(kept);
+  record->row = &preferences_.row(kept.type(), record->size);
   record->after_failure = options.after_failure;
-  for (std::size_t c = 0; c < job.size(); ++c) {
-    for (const Operand& operand : job[c].arguments()) {
+  for (std::size_t c = 0; c < kept.size(); ++c) {
+    for (const Operand& operand : kept[c].arguments()) {
       record->borrows |= operand.kind == Operand::Kind::host;
       record->uses_arrays |= operand.kind == Operand::Kind::array;
     }
   }
-  if (record->uses_arrays) record->completion = make_completion();
-  if (job.size() > 0) record->program = base::programs_of(job[0])[0]->id();
-  record->job = std::move(job);
+  if (record->uses_arrays || !options.after.empty()) make_dependencies(*record);
+  if (!options.after.empty()) record->dependencies->after.reserve(options.after.size());
+  for (const Dependency& before : options.after) record->dependencies->after.push_back(before.record_);
   return record;
+}
+
+void Core::make_dependencies(Record& record) {
+  if (!record.dependencies) record.dependencies = base::make_in<Record::Dependencies>(*dependencies_);
+  if (record.uses_arrays && !record.completion) record.completion = make_completion();
 }
 
 namespace {
@@ -68,7 +70,7 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
     Access access = Access::none;
   };
   detail::InlineList<Use, 4> uses;
-  const Job& job = *record.job;
+  const Job& job = record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
@@ -91,14 +93,15 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
         use->access = Access::read_write;
     }
   }
-  record.outputs.reserve(uses.size());
+  auto& [after, predecessors, outputs] = *record.dependencies;
+  outputs.reserve(uses.size());
   for (const Use& use : uses) {
-    use.array->follow(use.access, use.elements, record.completion, record.predecessors);
+    use.array->follow(use.access, use.elements, record.completion, predecessors);
     if (!writes(use.access)) continue;
-    Record::Output* output =
-        std::find_if(record.outputs.begin(), record.outputs.end(),
-                     [&](const Record::Output& other) { return other.array == use.array; });
-    if (output == record.outputs.end()) output = &record.outputs.emplace_back(Record::Output{use.array});
+    Record::Output* output = std::find_if(outputs.begin(), outputs.end(), [&](const Record::Output& other) {
+      return other.array == use.array;
+    });
+    if (output == outputs.end()) output = &outputs.emplace_back(Record::Output{use.array});
     output->elements.add(use.elements);
   }
   return {};
@@ -111,14 +114,15 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
 /// Makes a job follow those of `JobOptions::after`. If memory runs out, it may follow some of them only.
 /// Errors: invalid_argument (a moved-from ticket, a job of another runtime), out_of_memory.
 Result<void> Core::follow_jobs(Record& record) const try {
-  record.predecessors.reserve(record.after.size());
-  for (std::size_t i = 0; i < record.after.size(); ++i) {
-    const std::shared_ptr<Record>& before = record.after[i];
+  auto& [after, predecessors, outputs] = *record.dependencies;
+  predecessors.reserve(after.size());
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const std::shared_ptr<Record>& before = after[i];
     if (!before || before->core.get() != this)
       return Error(Errc::invalid_argument,
                    base::text("Dependency {} of {} is {}.", i + 1, record.object(),
                               before ? "a job of another runtime" : "a ticket that was moved from"));
-    if (auto completion = before->followed()) record.predecessors.add(std::move(completion));
+    if (auto completion = before->followed()) predecessors.add(std::move(completion));
   }
   return {};
 } catch (const std::bad_alloc&) {
@@ -128,7 +132,7 @@ Result<void> Core::follow_jobs(Record& record) const try {
 /// Returns the failure of a job that a record follows, if the record fails with it. All of them have settled. In a chain the
 /// error names the job that failed, not each of its followers.
 std::optional<Error> Core::failure_before(Record& record) const noexcept {
-  const Record::After all = std::move(record.after);
+  const auto all = std::move(record.dependencies->after);
   if (record.after_failure == AfterFailure::run) return std::nullopt;
   const auto failed = std::find_if(all.begin(), all.end(), [](const auto& before) { return before->error; });
   if (failed == all.end()) return std::nullopt;
@@ -216,13 +220,15 @@ TypeMetrics& Core::metrics_of_locked(WorkloadType type) {
 /// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`. Returns the lock of this
 /// scheduler if the record can run at once; otherwise no lock: it waits for predecessors or has settled.
 base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
-  std::optional<Error> error = record->job->error();
+  std::optional<Error> error =
+      record->job.error() ? std::optional<Error>(*record->job.error()) : std::nullopt;
   try {
-    if (auto checked = check_operands(*record->job); !checked && !error) error = std::move(checked).error();
+    if (auto checked = check_operands(record->job); !checked && !error) error = std::move(checked).error();
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }
-  if (!error && !record->after.empty())
+  Record::Dependencies* const dependencies = record->dependencies.get();
+  if (!error && dependencies && !dependencies->after.empty())
     if (auto ok = follow_jobs(*record); !ok) error = std::move(ok).error();
   try {
     record->queue = queue_of(*record);
@@ -232,7 +238,7 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
   base::Lock lock = base::lock_soon(mutex_);
   try {
-    record->tag_state = tags_.enter(record->tag);
+    record->tag_state = tags_.enter(record->tag());
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }
@@ -241,7 +247,7 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   ++metrics_.submitted;
   ++metrics_.queued;
   try {
-    record->type_metrics = &metrics_of_locked(record->type);
+    record->type_metrics = &metrics_of_locked(record->job.type());
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }
@@ -254,8 +260,8 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
     if (auto ok = follow_plan(*record); !ok) error = std::move(ok).error();
   if (!error && record->uses_arrays && !record->plan_run)
     if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
-  if (record->predecessors.empty()) {
-    if (!error && record->after.empty()) return lock;
+  if (!dependencies || dependencies->predecessors.empty()) {
+    if (!error && (!dependencies || dependencies->after.empty())) return lock;
     lock.unlock();
     if (!error) error = failure_before(*record);
     if (!error) return base::lock_soon(mutex_);
@@ -266,7 +272,7 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   record->self = record;
   record->state = State::waiting;
   if (error) settle(*record, State::waiting, std::move(error));
-  record->predecessors.when_all_complete(&Core::on_predecessors_complete, record.get());
+  dependencies->predecessors.when_all_complete(&Core::on_predecessors_complete, record.get());
   return {};
 }
 
@@ -283,7 +289,7 @@ void Core::on_predecessors_complete(void* object) noexcept {
   for (first = last = released; first;) {
     const std::shared_ptr<Record> record = std::move(first->self);
     Core& core = *record->core;
-    record->predecessors.clear();
+    record->dependencies->predecessors.clear();
     std::optional<Error> error = core.failure_before(*record);
     if (!record->advance(State::waiting, State::queued))
       core.complete_arrays(*record, error_or(core.spare_.cancelled, [&] {
@@ -300,10 +306,17 @@ void Core::on_predecessors_complete(void* object) noexcept {
 
 /// Completes a record as a user of its arrays, which releases its followers. With an error, its outputs fail.
 void Core::complete_arrays(Record& record, const std::optional<Error>& error) noexcept {
-  if (error)
-    for (const Record::Output& output : record.outputs) output.array->fail(*error, output.elements);
-  record.outputs.clear();
+  fail_outputs(record, error);
   if (record.completion) record.completion->complete();
+}
+
+/// Fails the outputs of a record that settles with an error, and releases their arrays.
+void Core::fail_outputs(Record& record, const std::optional<Error>& error) noexcept {
+  if (!record.dependencies) return;
+  auto& outputs = record.dependencies->outputs;
+  if (error)
+    for (const Record::Output& output : outputs) output.array->fail(*error, output.elements);
+  outputs.clear();
 }
 
 void Core::submit(const std::shared_ptr<Record>& record) noexcept {

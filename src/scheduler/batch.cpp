@@ -17,7 +17,7 @@ namespace scheduler {
 bool Core::may_share(const Record& record) const noexcept {
   if (options_.batch_limit == 1 || record.queue == on_threads || record.has_own_limits || record.plan_run)
     return false;
-  const Job& job = *record.job;
+  const Job& job = record.job;
   if (job.size() != 1 || base::programs_of(job[0]).size() != 1) return false;
   if (base::programs_of(job[0])[0]->current().is_native(*base::state_of(pool_->devices()[record.queue - 1])))
     return false;
@@ -37,7 +37,7 @@ Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
   const Binding* first = &attempt.binding;
   for (Record* head = &leader; head;) {
     Record* next = head->next_in_batch();
-    std::uint32_t size = 1;
+    std::uint8_t size = 1;
     for (; next && first->can_share_launch(next->attempt->binding); next = next->next_listed) ++size;
     for (Record* one = head; one != next; one = one->next_in_batch()) one->launch_size = size;
     head = next;

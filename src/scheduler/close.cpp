@@ -134,7 +134,7 @@ std::string Core::abandon(Record& record) noexcept {
                             record.subject(), device));
   });
   if (record.plan_run) abandon_plan(record);
-  const Job& job = *record.job;
+  const Job& job = record.job;
   for (std::size_t c = 0; c < job.size(); ++c)
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];

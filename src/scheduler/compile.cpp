@@ -212,7 +212,7 @@ Result<bool> Compiler::build() {
   bool has_moved = false;
   for (std::size_t s = 0; s < placed_.size(); ++s) {
     Placed& placed = placed_[s];
-    const Job& job = *placed.record->job;
+    const Job& job = placed.record->job;
     std::vector<Executable>& executables = compiled_->executables.emplace_back();
     compiled_->devices.push_back(placed.device());
     for (std::size_t c = 0; c < job.size(); ++c) {
@@ -227,7 +227,7 @@ Result<bool> Compiler::build() {
       Decision& failed = placed.decisions[placed.chosen];
       failed.verdict = Candidate::Verdict::failed;
       failed.code = RefusalCode::attempt_failed;
-      failed.error = error;
+      failed.set_error(error);
       if (!placed.choose([](std::size_t) { return true; })) return error;
       if (plan_.fallback == Fallback::warn)
         core_.log_.write(LogLevel::warning, "scheduler",

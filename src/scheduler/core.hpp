@@ -105,6 +105,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// Returns the process that opened it. A child of `fork` takes no lock of it and runs nothing.
   const base::Origin& origin() const noexcept { return origin_; }
+  /// Returns where threads wait for a record. Few threads wait at a time, so records share.
+  Parking& parking_of(const Record& record) noexcept {
+    return parking_[std::hash<const void*>()(&record) / 64 % parking_.size()];
+  }
   const pool::Pool& pool() const noexcept { return *pool_; }
   const Clock& clock() const noexcept { return *clock_; }
   std::string reason(const Record& record) const;
@@ -168,7 +172,9 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
   TypeMetrics& metrics_of_locked(WorkloadType type);
   static void on_predecessors_complete(void* object) noexcept;
+  void make_dependencies(Record& record);
   void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
+  static void fail_outputs(Record& record, const std::optional<Error>& error) noexcept;
 
   // queue.cpp
   /// The jobs that the calling thread runs. A job that waits for another job runs it on top of itself without counting
@@ -196,12 +202,13 @@ class Core : public std::enable_shared_from_this<Core> {
   Heap* first_in_locked(Queue& queue, std::size_t level) noexcept;
   Heap* next_heap_locked() noexcept;
   Heap* next_to_stage_locked() noexcept;
+  static std::uint64_t program_of(const Record& record) noexcept;
   template <class Find>
   std::shared_ptr<Record> pop_locked(bool runs, Find find_next);
   std::shared_ptr<Record> pop_locked();
   void take_batch_locked(Record& leader) noexcept;
   bool is_worth_staging(const Record& record) const noexcept {
-    return record.uses_arrays || record.program != queues_[record.queue].prepared;
+    return record.uses_arrays || program_of(record) != queues_[record.queue].prepared;
   }
   void stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept;
   void work() noexcept;
@@ -294,6 +301,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const Blocks records_;  // memory of records that have ended; likewise:
   const Blocks attempts_;
   const Blocks completions_;
+  const Blocks dependencies_;
   std::shared_ptr<pool::Pool> pool_;
   std::shared_ptr<device::ExecutableProvider> provider_;
   SchedulerOptions options_;
@@ -337,6 +345,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::pair<std::string_view, TypeMetrics*>> types_;  // some rows of `metrics_.by_type`
   std::vector<std::uint64_t> completed_on_;                       // completed jobs per device
   RecentJobs recent_;
+  std::array<Parking, 32> parking_;
   const SpareErrors spare_;
   Record refused_;  // the record of jobs for which memory ran out
 };

@@ -222,7 +222,7 @@ void Compiler::describe(const Operands& operands, const Dependencies& dependenci
                                  !is_chosen         ? core_.describe(record, decision)
                                  : placed.is_pinned ? base::text("The placement names '{}'.", info.id)
                                                     : core_.placement_reason(record),
-                                 decision.code, decision.error});
+                                 decision.code, to_optional(decision.error())});
     };
     for (const Decision& decision : record.decisions)
       if (decision.verdict == Candidate::Verdict::ran) add(decision);

@@ -26,19 +26,24 @@ std::string Core::describe(const Record& record, const Decision& decision) const
   switch (decision.code) {
     case RefusalCode::none:
     case RefusalCode::unusable_adapter: return info.reason;
-    case RefusalCode::not_requested: return base::text("The job requests '{}'.", record.on);
+    case RefusalCode::not_requested: return base::text("The job requests '{}'.", record.on());
     case RefusalCode::device_lost:
-    case RefusalCode::attempt_failed: return (decision.error ? decision.error : record.error)->sentence();
+    case RefusalCode::attempt_failed: {
+      const Error* const own = decision.code == RefusalCode::device_lost
+                                   ? base::state_of(pool_->devices()[decision.device])->lost()
+                                   : decision.error();
+      return (own ? own : &*record.error)->sentence();
+    }
     case RefusalCode::kernel_unsupported: {
       const auto why =
-          decision.program->current().refusal(*base::state_of(pool_->devices()[decision.device]));
+          decision.detail->program->current().refusal(*base::state_of(pool_->devices()[decision.device]));
       if (why) return why->sentence();
       // The kernel was replaced after the decision (hot reload).
-      return base::text("Kernel '{}' had no source for '{}'.", decision.program->name(), info.id);
+      return base::text("Kernel '{}' had no source for '{}'.", decision.detail->program->name(), info.id);
     }
     case RefusalCode::foreign_buffer:
       return base::text("Argument {} of '{}' is a buffer of device '{}'.", decision.argument,
-                        decision.program->name(), decision.owner->info().id);
+                        decision.detail->program->name(), decision.detail->owner->info().id);
     case RefusalCode::other_silicon: return "it is not on the processor of the graph's other GPU steps.";
     case RefusalCode::fallback_forbidden: return base::text("fallback of {} is forbidden.", record.object());
     case RefusalCode::emulated:
@@ -56,9 +61,9 @@ std::string Core::describe(const Record& record, const Decision& decision) const
 
 Explanation Core::explain(const Record& record) const {
   Explanation explanation;
-  explanation.job = record.name;
+  explanation.job = record.name();
   if (origin_.is_inherited()) return explanation;
-  explanation.tag = record.tag;
+  explanation.tag = record.tag();
   if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
   if (!record.is_settled) return explanation;
   const auto add = [&](const Decision& decision) {
@@ -69,7 +74,7 @@ Explanation Core::explain(const Record& record) const {
              ? base::text("took {:.3g} ms. {}", milliseconds(record.settled_at - record.started),
                           reason(record))
              : describe(record, decision),
-         decision.code, decision.error});
+         decision.code, to_optional(decision.error())});
   };
   for (const Decision& decision : record.decisions)
     if (decision.verdict == Candidate::Verdict::ran) add(decision);
@@ -86,9 +91,11 @@ Explanation Core::explain(const Record& record) const {
 std::string Core::reason(const Record& record) const {
   if (const Error* inherited = origin_.error()) return inherited->sentence();
   std::string text = placement_reason(record);
-  for (const auto& program : record.passed_over)
-    if (const auto why = program->current().passed_over(*base::state_of(pool_->devices()[record.device])))
+  for (std::size_t i = 0; record.extras && i < record.extras->passed_over.size(); ++i) {
+    const device::Program& program = *record.extras->passed_over[i];
+    if (const auto why = program.current().passed_over(*base::state_of(pool_->devices()[record.device])))
       append_once(text, " " + why->sentence());
+  }
   for (const VariantChoice& choice : variants(record)) append_once(text, scheduler::text(choice));
   if (record.batch_size > 1)
     text += base::text(" It was submitted together with {} other job{}{}.", record.batch_size - 1,
@@ -102,7 +109,8 @@ std::string Core::reason(const Record& record) const {
 std::vector<VariantChoice> Core::variants(const Record& record) const {
   std::vector<VariantChoice> choices;
   if (origin_.is_inherited()) return choices;  // a thread of the parent may hold a lock
-  for (const auto& [trial, program] : record.variants) choices.push_back(trial->choice(program));
+  if (!record.extras) return choices;
+  for (const auto& [trial, program] : record.extras->variants) choices.push_back(trial->choice(program));
   return choices;
 }
 
@@ -115,15 +123,15 @@ std::string Core::placement_reason(const Record& record) const {
     text += base::text("{} failed: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
   }
   if (!text.empty()) return text + base::text("'{}' was next.", info.id);
-  if (record.plan) return reason_of(*record.plan);
-  if (!record.on.empty()) return base::text("The job requests '{}'.", record.on);
+  if (record.extras && record.extras->plan) return reason_of(*record.extras->plan);
+  if (!record.on().empty()) return base::text("The job requests '{}'.", record.on());
   if (pool_->devices().size() == 1) return base::text("'{}' is the only device.", info.id);
   for (const Decision& decision : record.decisions) {
     if (decision.verdict == Candidate::Verdict::ran) break;
     text += base::text("{} refused: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
   }
   const Preference& row = *record.row;
-  const std::string work = base::text("{} work of {}", record.type.name, to_string(record.size));
+  const std::string work = base::text("{} work of {}", record.job.type().name, to_string(record.size));
   // Backends that the row names before this one, and why none of their devices ran the job.
   std::string absent;
   for (const std::string& backend : row.backends) {

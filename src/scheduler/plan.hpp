@@ -131,7 +131,7 @@ struct ArrayUses {
     std::size_t pieces = 1;  ///< a run may mark this many parts of it separately
   };
   std::vector<Use> uses;
-  decltype(Record::outputs) outputs;
+  decltype(Record::Dependencies::outputs) outputs;
   Bytes size;  ///< of all operands but values and scratch memory
 };
 ArrayUses find_array_uses(std::span<const GraphNode> nodes, const Operands& operands);

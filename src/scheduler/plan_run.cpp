@@ -48,7 +48,7 @@ std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
     record->size = snapshot->arrays->size;
     record->borrows = plan->borrows;
     record->uses_arrays = plan->order || !snapshot->arrays->uses.empty();
-    if (record->uses_arrays && !record->completion) record->completion = make_completion();
+    if (record->uses_arrays) make_dependencies(*record);
     return record;
   } catch (const std::bad_alloc&) {
     const base::Lock lock = base::lock_soon(mutex_);
@@ -68,21 +68,20 @@ std::size_t Core::queue_of(const PlanRun& run) const {
 /// Makes a run follow the users of its arrays, and the run before it if they share memory. If memory runs out, it may follow
 /// some of them only.
 Result<void> Core::follow_plan(Record& record) try {
+  if (!record.dependencies) return {};
   const PlanRun& run = *record.plan_run;
-  record.outputs = run.arrays->outputs;
+  auto& [after, predecessors, outputs] = *record.dependencies;
+  outputs = run.arrays->outputs;
   std::size_t followed = 0;  // of the outputs: they have the order of the uses
   try {
     if (run.plan->order)
-      run.plan->order->follow(Access::read_write, run.plan->order->all(), record.completion,
-                              record.predecessors);
+      run.plan->order->follow(Access::read_write, run.plan->order->all(), record.completion, predecessors);
     for (const ArrayUses::Use& use : run.arrays->uses) {
-      use.array->follow(use.access, use.elements, record.completion, record.predecessors, use.pieces);
-      if (followed < record.outputs.size() && record.outputs[followed].array == use.array &&
-          writes(use.access))
-        ++followed;
+      use.array->follow(use.access, use.elements, record.completion, predecessors, use.pieces);
+      if (followed < outputs.size() && outputs[followed].array == use.array && writes(use.access)) ++followed;
     }
   } catch (const std::bad_alloc&) {
-    record.outputs.truncate(followed);  // no other array fails with this run
+    outputs.truncate(followed);  // no other array fails with this run
     throw;
   }
   return {};
@@ -102,10 +101,9 @@ Result<void> Core::place_again(Record& record) {
   const Device* const lost = lost_device(*pool_, *run.snapshot->compiled);
   if (!lost) return {};
   const Error why = *base::state_of(*lost)->lost();
-  Decision& decision = record.decisions.emplace_back();
-  decision.device = static_cast<std::size_t>(lost - pool_->devices().data());
+  Decision& decision = record.add_decision(static_cast<std::size_t>(lost - pool_->devices().data()));
   decision.refuse(RefusalCode::device_lost);
-  decision.error = why;
+  decision.set_error(why);
   if (plan.fallback == Fallback::forbid)
     return why.with_context(base::text("fallback of {} is forbidden", record.object()));
   const Instant until = record.time_limit >= Instant::max() - record.started
@@ -159,14 +157,14 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
     if (!record.attempt && run.segment == 0)
       if (auto ok = place_again(record); !ok) return std::move(ok).error();
     const Compiled& compiled = *run.snapshot->compiled;
-    record.plan = compiled.description;
+    record.make_extras().plan = compiled.description;
     const Segment& segment = compiled.segments[run.segment];
     const Bytes transferred = record.bytes_transferred;
     auto attempted = attempt(record, segment.device, detaches);
     if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
     record.attempt.reset();
     record.bytes_transferred += transferred;
-    if (run.segment > 0) record.bytes_transferred -= record.bytes_prefetched;  // counted with the first one
+    if (run.segment > 0) record.bytes_transferred -= record.bytes_prefetched();  // counted with the first one
     record.device = segment.device;
     if (!attempted) {
       Error why = std::move(attempted).error();
@@ -175,11 +173,10 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
         record.has_failed = true;
         continue;  // nothing of it has completed: it runs elsewhere, as a job does
       }
-      Decision& failed = record.decisions.emplace_back();
-      failed.device = segment.device;
+      Decision& failed = record.add_decision(segment.device);
       failed.verdict = Candidate::Verdict::failed;
       failed.code = RefusalCode::attempt_failed;
-      failed.error = why;
+      failed.set_error(why);
       const std::size_t first = segment.dispatches.front().step, last = segment.dispatches.back().step;
       const auto& nodes = run.plan->nodes;
       return first == last ? why.with_context(base::text("in step {} '{}' of graph '{}'", first,
@@ -193,9 +190,7 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
           return d.device == segment.device && d.verdict == Candidate::Verdict::ran;
         });
     if (!is_noted) {
-      Decision& ran = record.decisions.emplace_back();
-      ran.device = segment.device;
-      ran.verdict = Candidate::Verdict::ran;
+      record.add_decision(segment.device).verdict = Candidate::Verdict::ran;
     }
     if (record.state == State::abandoned) return spare_.abandoned;
     if (++run.segment < compiled.segments.size()) {

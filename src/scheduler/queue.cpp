@@ -29,11 +29,17 @@ std::vector<Choice> choices_of(const pool::Pool& pool) {
 
 }  // namespace
 
+/// Returns the number of the program of the first call of a job; 0 if there is none.
+std::uint64_t Core::program_of(const Record& record) noexcept {
+  return record.job.size() > 0 ? base::programs_of(record.job[0])[0]->id() : 0;
+}
+
 Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
            SchedulerOptions options)
     : records_(new base::BlockPool(most_kept_records)),
       attempts_(new base::BlockPool(most_kept_attempts)),
       completions_(new base::BlockPool(most_kept_records)),
+      dependencies_(new base::BlockPool(most_kept_records)),
       pool_(std::move(pool)),
       provider_(std::move(provider)),
       options_(std::move(options)),
@@ -44,15 +50,15 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       tags_(options_.tags, options_.order == JobOrder::fair_shares),
       completed_on_(pool_->devices().size()),
-      recent_(options_.recent) {
+      recent_(options_.recent),
+      refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
+               Job::failed("job", workload_types::custom, spare_.out_of_memory)) {
   queues_.resize(1 + pool_->devices().size());
   queues_[on_threads].limit = options_.concurrent_jobs;
   for (std::size_t d = 0; d < pool_->devices().size(); ++d) {
     queues_[1 + d].limit = pool_->lanes_per_device();
     queues_[1 + d].staged_limit = pool_->lanes_per_device() * (options_.committed_per_lane - 1);
   }
-  refused_.core = std::shared_ptr<Core>(std::shared_ptr<void>(), this);  // does not own this
-  refused_.name = "job";
   refused_.state = State::settled;
   refused_.is_settled = true;
   refused_.error = spare_.out_of_memory;
@@ -173,7 +179,7 @@ std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
 /// Finds the mean run time of jobs as this one, which its own run time is added to.
 void Core::observe_locked(Record& record) noexcept {
   if (!options_.refuse_unreachable && (options_.batch_limit == 1 || record.queue == on_threads)) return;
-  const std::uint64_t key = record.program << 24 | record.queue << 8 | std::bit_width(record.size.count);
+  const std::uint64_t key = program_of(record) << 24 | record.queue << 8 | std::bit_width(record.size.count);
   const auto row = run_times_.find(key);
   try {
     if (row != run_times_.end())
@@ -219,7 +225,7 @@ void Core::push_locked(std::shared_ptr<Record> record) {
 /// Returns the queue of the first device that may run a record; that of the threads if the job holds one while it runs.
 std::size_t Core::queue_of(Record& record) const {
   if (record.plan_run) return queue_of(*record.plan_run);
-  const Decision* const first = record.job->is_build() ? nullptr : next_device(record);
+  const Decision* const first = record.job.is_build() ? nullptr : next_device(record);
   if (!first || pool_->devices()[first->device].info().features.has(Feature::host_memory)) return on_threads;
   return 1 + first->device;
 }
@@ -427,7 +433,7 @@ void Core::take_batch_locked(Record& leader) noexcept {
     const auto time = time_of(next);
     return time && work + *time <= most_work ? heap : nullptr;
   };
-  std::uint32_t size = 1;
+  std::uint8_t size = 1;
   for (Record** last = &leader.batch; size < most;) {
     std::shared_ptr<Record> next = pop_locked(true, find_next);
     if (!next) break;
@@ -520,7 +526,7 @@ void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now)
   std::optional<Error> error;
   record->is_staged = true;
   ++queue.staged_jobs;
-  queue.prepared = record->program;
+  queue.prepared = program_of(*record);
   try {
     push_locked(record);
     ready_.fetch_add(1, std::memory_order_relaxed);

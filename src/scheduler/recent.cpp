@@ -27,7 +27,7 @@ void RecentJobs::add(const Record& record, bool has_run) noexcept {
   Entry& entry = is_full ? ring_[oldest_] : ring_.emplace_back();  // within the memory that is reserved
   if (is_full) oldest_ = (oldest_ + 1) % most_;
   entry.number = record.sequence;
-  entry.type = record.type;
+  entry.type = record.job.type();
   entry.size = record.size;
   entry.bytes_transferred = record.bytes_transferred;
   entry.queue_time = has_run ? record.queue_time() : Duration::zero();
@@ -43,8 +43,8 @@ void RecentJobs::add(const Record& record, bool has_run) noexcept {
                                         decision.code};
   }
   entry.error = record.error ? record.error->code() : Errc{};
-  assign(entry.job, record.name);
-  assign(entry.tag, record.tag);
+  assign(entry.job, record.name());
+  assign(entry.tag, record.tag());
 }
 
 std::vector<Placement> RecentJobs::list(std::span<const Device> devices) const {

@@ -43,12 +43,7 @@ bool may_succeed_elsewhere(Errc code) {
   }
 }
 
-void ReturnAttempt::operator()(Attempt* attempt) const noexcept {
-  std::destroy_at(attempt);
-  pool->give_back(attempt);
-}
-
-Record::Record() = default;
+Record::Record(std::shared_ptr<Core> of, Job&& what) noexcept : core(std::move(of)), job(std::move(what)) {}
 Record::~Record() = default;
 
 /// Runs a record until it settles, is in flight or is requeued. Unless it has completed, it may be gone when this returns.
@@ -101,7 +96,7 @@ Decision* Core::next_device(Record& record) const {
 Result<Core::Progress> Core::place(Record& record, bool detaches) {
   if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
-    if (auto nowhere = target_error(record.on)) return *std::move(nowhere);
+    if (auto nowhere = target_error(record.on())) return *std::move(nowhere);
   // A job that returns from a device was on the device of its last decision.
   while (Decision* const decision = record.attempt ? &record.decisions.back() : next_device(record)) {
     if (!record.attempt) {
@@ -127,7 +122,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       return Progress::completed;
     }
     const Error& why = attempted.error();
-    decision->error = why;
+    decision->set_error(why);
     if (!may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
     // A worker runs it on another device in its turn there: it might wait for a lane that only a worker can free.
@@ -137,8 +132,8 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
     if (record.fallback == Fallback::forbid)
-      return decision.error->with_context(base::text("fallback of {} is forbidden", record.object()));
-    return *decision.error;
+      return decision.error()->with_context(base::text("fallback of {} is forbidden", record.object()));
+    return *decision.error();
   }
   std::string reasons;
   bool lost = false;
@@ -161,7 +156,7 @@ void Core::warn_of_fallback(const Record& record, std::size_t device) {
   log_.write(LogLevel::warning, "scheduler",
              base::text("{} falls back from '{}' to '{}': {}", record.subject(),
                         pool_->devices()[failed->device].id(), pool_->devices()[device].id(),
-                        failed->error->sentence()));
+                        failed->error()->sentence()));
 }
 
 /// Returns why no device of the pool is named `on`, or nothing.
@@ -184,25 +179,29 @@ bool Core::is_lost(Decision& decision) const noexcept {
   const Error* lost = base::state_of(pool_->devices()[decision.device])->lost();
   if (!lost) return false;
   decision.refuse(RefusalCode::device_lost);
-  decision.error = *lost;
+  try {
+    decision.set_error(*lost);
+  } catch (const std::bad_alloc&) {  // `Core::describe` asks the device
+  }
   return true;
 }
 
 /// Returns whether a device can run a job: `refused` with its code, or open.
 Decision Core::consider(const Record& record, std::size_t index) const {
-  Decision decision{.device = index};
+  Decision decision{.device = static_cast<std::uint32_t>(index)};
   const Device& device = pool_->devices()[index];
-  if (!record.on.empty() && record.on != device.info().id && record.on != device.info().backend) {
+  const std::string_view on = record.on();
+  if (!on.empty() && on != device.info().id && on != device.info().backend) {
     decision.refuse(RefusalCode::not_requested);
     return decision;
   }
   if (is_lost(decision)) return decision;
   const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
-  const Job& job = *record.job;
+  const Job& job = record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
     const auto& programs = base::programs_of(job[c]);
     if (is_refused(programs, *state)) {
-      decision.program = programs[0];
+      decision.detail = std::make_shared<Decision::Detail>(Decision::Detail{.program = programs[0]});
       decision.refuse(RefusalCode::kernel_unsupported);
       return decision;
     }
@@ -211,9 +210,9 @@ Decision Core::consider(const Record& record, std::size_t index) const {
       if (arguments[i].kind != Operand::Kind::buffer && arguments[i].kind != Operand::Kind::address) continue;
       const auto* buffer = device::buffer_of(arguments[i]);
       if (!buffer || buffer->device() == state) continue;
-      decision.program = programs[0];
-      decision.argument = static_cast<std::uint32_t>(i + 1);
-      decision.owner = buffer->device();
+      decision.detail = std::make_shared<Decision::Detail>(
+          Decision::Detail{.program = programs[0], .owner = buffer->device()});
+      decision.argument = static_cast<std::uint16_t>(i + 1);
       decision.refuse(RefusalCode::foreign_buffer);
       return decision;
     }
@@ -224,8 +223,7 @@ Decision Core::consider(const Record& record, std::size_t index) const {
 /// Adds the decision about a device that was not tried, because another one has run the job.
 void Core::pass(Record& record, std::size_t device) const noexcept {
   try {
-    Decision& passed = record.decisions.emplace_back();
-    passed.device = device;
+    Decision& passed = record.add_decision(device);
     passed.code = choices_[device].emulated && !choices_[record.device].emulated
                       ? RefusalCode::emulated
                       : RefusalCode::lower_preference;
@@ -238,11 +236,11 @@ void Core::pass(Record& record, std::size_t device) const noexcept {
 Result<Executable> Core::provide(Record& record, std::size_t index,
                                  const std::shared_ptr<const device::Program>& program, Instant ready_by) {
   const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_->devices()[index]);
-  auto provided = record.job->is_build() ? provider_->make_ready(program, device, ready_by)
-                                         : provider_->provide(program, device, ready_by);
+  auto provided = record.job.is_build() ? provider_->make_ready(program, device, ready_by)
+                                        : provider_->provide(program, device, ready_by);
   if (!provided) return std::move(provided).error();
   record.tier = std::max(record.tier, provided->tier);
-  if (program->current().passes_over(*device)) record.passed_over.push_back(program);
+  if (program->current().passes_over(*device)) record.make_extras().passed_over.push_back(program);
   return std::move(provided->executable);
 }
 
@@ -277,7 +275,7 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
     const Trial::Selection selection = trial->select(options_.measure_variants && !record.has_own_limits);
     auto executable = provide(record, index, programs[selection.program], ready_by);
     if (executable) {
-      if (options_.measure_variants) record.variants.push_back({trial, selection.program});
+      if (options_.measure_variants) record.make_extras().variants.push_back({trial, selection.program});
       return Step{std::move(*executable), trial, selection};
     }
     if (holds_for_all_variants(executable.error().code())) return std::move(executable).error();
@@ -290,21 +288,16 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
 /// Creates an attempt in memory of attempts that have ended.
 /// Throws: std::bad_alloc.
 AttemptPointer Core::make_attempt(const Record& record, std::size_t index) {
-  const auto give_back = [pool = attempts_.get()](void* memory) { pool->give_back(memory); };
-  std::unique_ptr<void, decltype(give_back)> memory(attempts_->take(sizeof(Attempt)), give_back);
-  auto* const attempt =
-      std::construct_at(static_cast<Attempt*>(memory.get()), *record.job, pool_->devices()[index], index,
-                        record.plan_run ? &record.plan_run->operands() : nullptr);
-  (void)memory.release();
-  return {attempt, {attempts_.get()}};
+  return base::make_in<Attempt>(*attempts_, record.job, pool_->devices()[index], index,
+                                record.plan_run ? &record.plan_run->operands() : nullptr);
 }
 
 /// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds. It has a lane
 /// of its own unless it joins the batch of `leader`.
 Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attempt* leader) {
   const Device& device = pool_->devices()[index];
-  const Job& job = *record.job;
-  record.tried_on.store(index, std::memory_order_relaxed);
+  const Job& job = record.job;
+  record.tried_on.store(static_cast<std::uint32_t>(index), std::memory_order_relaxed);
   const Instant until = record.time_limit >= Instant::max() - record.started
                             ? Instant::max()
                             : record.started + record.time_limit;
@@ -319,8 +312,10 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
     record.build_time = record.transfer_time = Duration::zero();
   }
   record.tier = record.plan_run ? CacheTier::memory : CacheTier::none;  // a plan has its executables
-  record.passed_over.clear();
-  record.variants.clear();
+  if (record.extras) {
+    record.extras->passed_over.clear();
+    record.extras->variants.clear();
+  }
   AttemptPointer attempt;
   if (!job.is_build()) attempt = make_attempt(record, index);
   for (std::size_t c = 0; c < job.size() && !record.plan_run; ++c) {
@@ -366,7 +361,7 @@ void Core::prepare_device(Record& record) noexcept {
   const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
   if (state->lost()) return;
   try {
-    const Job& job = *record.job;
+    const Job& job = record.job;
     const Instant ready_by = Deadline(record.time_limit).at(provider_->clock());
     // Which of several variants runs is not known yet. A plan has its executables.
     for (std::size_t c = 0; c < job.size() && !record.plan_run; ++c)
@@ -375,13 +370,14 @@ void Core::prepare_device(Record& record) noexcept {
     if (!record.uses_arrays) return;
     // A plan without memory is placed again when it runs.
     if (record.plan_run ? !record.plan_run->snapshot->memory : !Binding::may_prefetch(job, device)) return;
-    record.bytes_prefetched =
+    Record::Extras& extras = record.make_extras();
+    extras.bytes_prefetched =
         Binding(job, device, record.plan_run ? &record.plan_run->operands() : nullptr).prefetch(*pool_);
-    if (record.bytes_prefetched == Bytes{}) return;
-    record.prefetched_on = record.queue - 1;
+    if (extras.bytes_prefetched == Bytes{}) return;
+    extras.prefetched_on = record.queue - 1;
     const base::Lock lock = base::lock_soon(mutex_);
     ++metrics_.prefetches;
-    metrics_.bytes_prefetched += record.bytes_prefetched;
+    metrics_.bytes_prefetched += extras.bytes_prefetched;
   } catch (...) {  // a source of the application threw, or memory ran out
   }
 }
@@ -390,7 +386,7 @@ void Core::prepare_device(Record& record) noexcept {
 Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   Attempt& attempt = *record.attempt;
   const Steps& steps = attempt.steps;
-  const Job& job = *record.job;
+  const Job& job = record.job;
   Binding& binding = attempt.binding;
   pool::Context& context = attempt.context();
   device::Lane& lane = attempt.lane();
@@ -497,7 +493,7 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
     complete_batch(record, result);
   }
   Attempt& attempt = *record.attempt;
-  record.bytes_transferred = attempt.binding.transferred() + record.bytes_prefetched;
+  record.bytes_transferred = attempt.binding.transferred() + record.bytes_prefetched();
   if (result) {
     attempt.binding.publish();
     return result;
@@ -561,15 +557,11 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   }
   // The caller's objects are released before the result is visible. The outputs of a job whose predecessors are not
   // complete fail when these are.
-  record.job.reset();
+  base::release_arguments(record.job);
   record.plan_run.reset();
-  if (record.bytes_prefetched != Bytes{})  // releases the buffers of its copies, if these have completed
-    (void)pool_->reclaim(*base::state_of(pool_->devices()[record.prefetched_on]), Bytes{});
-  if (from != State::waiting) {
-    for (const Record::Output& output : record.outputs)
-      if (record.error) output.array->fail(*record.error, output.elements);
-    record.outputs.clear();
-  }
+  if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
+    (void)pool_->reclaim(*base::state_of(pool_->devices()[record.extras->prefetched_on]), Bytes{});
+  if (from != State::waiting) fail_outputs(record, record.error);
   const Continuations continuations = publish(record);
   // Followers of a job whose predecessors are not complete must still follow those: `on_predecessors_complete`.
   if (record.completion && from != State::waiting) complete_arrays(record, record.error);
@@ -582,10 +574,13 @@ Core::Continuations Core::publish(Record& record) noexcept {
   Continuations continuations;
   record.is_settled = true;
   if (!record.is_watched) return continuations;
-  const base::Lock lock(record.mutex);
-  continuations.swap(record.continuations);
-  for (AnyWait* const any : record.any_waits) any->notify();
-  record.gate.wake_all();
+  Parking& parking = record.parking();
+  const base::Lock lock(parking.mutex);
+  if (record.listeners) {
+    continuations.swap(record.listeners->continuations);
+    for (AnyWait* const any : record.listeners->any_waits) any->notify();
+  }
+  parking.gate.wake_all();
   return continuations;
 }
 

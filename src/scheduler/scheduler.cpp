@@ -18,7 +18,7 @@ inline namespace v0 {
 namespace scheduler {
 
 std::string Record::object() const {
-  return tag.empty() ? base::text("job '{}'", name) : base::text("job '{}' (tag '{}')", name, tag);
+  return tag().empty() ? base::text("job '{}'", name()) : base::text("job '{}' (tag '{}')", name(), tag());
 }
 
 std::string Record::subject() const {
@@ -27,8 +27,10 @@ std::string Record::subject() const {
   return text;
 }
 
+Parking& Record::parking() const noexcept { return core->parking_of(*this); }
+
 std::shared_ptr<data::Completion> Record::followed() {
-  const base::Lock lock(mutex);
+  const base::Lock lock(parking().mutex);
   if (!watch()) return nullptr;
   if (!completion) completion = core->make_completion();
   return completion;
@@ -189,8 +191,8 @@ void call(const std::function<void(const Result<Outcome>&)>& then, const Result<
 void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
   if (const Error* inherited = record_->core->origin().error()) return call(then, *inherited);
   try {
-    const base::Lock lock(record_->mutex);
-    if (record_->watch()) return record_->continuations.push_back(std::move(then));
+    const base::Lock lock(record_->parking().mutex);
+    if (record_->watch()) return record_->make_listeners().continuations.push_back(std::move(then));
   } catch (const std::bad_alloc&) {  // `then` was not moved from
     return call(then, scheduler::no_memory_for_then());
   }

@@ -15,12 +15,12 @@ Tags::Tags(const std::vector<TagOptions>& options, bool has_shares) : has_shares
   }
 }
 
-TagState* Tags::enter(const std::string& tag) {
+TagState* Tags::enter(std::string_view tag) {
   auto state = states_.find(tag);
   if (state == states_.end()) {
     if (!has_shares_) return nullptr;
     if (states_.size() >= forgets_at_) forget_idle();
-    state = states_.try_emplace(tag).first;
+    state = states_.try_emplace(std::string(tag)).first;
   }
   ++state->second.jobs;
   return &state->second;

@@ -44,7 +44,7 @@ class Tags {
 
   /// Returns the state of a tag for a further job; null if nothing depends on it.
   /// Throws: std::bad_alloc.
-  TagState* enter(const std::string& tag);
+  TagState* enter(std::string_view tag);
   /// A job has settled, after it ran for `run_time` if it did.
   void leave(TagState& tag, Duration run_time) noexcept;
   /// Returns the virtual start of the next job of a tag.

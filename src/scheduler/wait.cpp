@@ -19,16 +19,16 @@ class AnyOf {
   AnyOf(const AnyOf&) = delete;
   ~AnyOf() {
     for (const auto& record : records_) {
-      const base::Lock lock(record->mutex);
-      std::erase(record->any_waits, &any_);
+      const base::Lock lock(record->parking().mutex);
+      if (record->listeners) std::erase(record->listeners->any_waits, &any_);
     }
   }
   /// Has every record that settles notify this.
   void watch() {
     for (const auto& record : records_) {
-      const base::Lock lock(record->mutex);
+      const base::Lock lock(record->parking().mutex);
       if (!record->watch()) return any_.notify();
-      record->any_waits.push_back(&any_);
+      record->make_listeners().any_waits.push_back(&any_);
     }
   }
   bool wait(Instant until) noexcept {
@@ -91,14 +91,15 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   const Instant start_by = base::parked_until(*clock_, record.start_by);
   if (until > Clock::steady().now()) (void)base::seen_before_parking(is_settled);
   const YieldedSlot slot(*this);
-  base::Lock lock(record.mutex);
+  Parking& parking = record.parking();
+  base::Lock lock(parking.mutex);
   record.watch();
-  if (!record.gate.wait(lock, std::min(until, start_by), is_settled)) {
+  if (!parking.gate.wait(lock, std::min(until, start_by), is_settled)) {
     lock.unlock();
     if (start_by <= until) {
       expire(record);  // a job that has just started continues
       lock.lock();
-      record.gate.wait(lock, until, is_settled);
+      parking.gate.wait(lock, until, is_settled);
     } else {
       lock.lock();
     }
@@ -160,9 +161,10 @@ void Core::release(const std::shared_ptr<Record>& record) noexcept {
   if (!record->borrows || record->is_settled) return;  // it owns its operands, or uses none any more
   if (origin_.is_inherited()) return;
   cancel(*record);
-  base::Lock lock(record->mutex);
+  Parking& parking = record->parking();
+  base::Lock lock(parking.mutex);
   record->watch();
-  record->gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
+  parking.gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
 }
 
 }  // namespace scheduler

@@ -81,10 +81,12 @@ std::uint64_t Scratch<T>::detail_next() {
   return detail::next_scratch_id();
 }
 
-/// The arguments of one dispatch, in the order of the schema. Up to eight need no allocation.
+/// The arguments of one dispatch, in the order of the schema. Up to four need no allocation.
 class Arguments {
  public:
   void push_back(detail::Operand operand) { all_.push_back(std::move(operand)); }
+  /// Removes all, and releases the objects that they keep alive.
+  void clear() noexcept { all_.clear(); }
   std::size_t size() const { return all_.size(); }
   detail::Operand& operator[](std::size_t i) { return all_[i]; }
   const detail::Operand& operator[](std::size_t i) const { return all_[i]; }
@@ -92,7 +94,7 @@ class Arguments {
   const detail::Operand* end() const { return all_.end(); }
 
  private:
-  detail::InlineList<detail::Operand, 8> all_;
+  detail::InlineList<detail::Operand, 4> all_;
 };
 
 namespace detail {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,8 +62,9 @@ class Job {
   /// it.
   static Job sequence(std::string name, WorkloadType type, Call first, std::vector<Call> rest = {}) {
     Job job(std::move(first), type);
-    job.name_ = std::move(name);
-    job.rest_ = std::move(rest);
+    job.set_label(std::move(name));
+    // Not by make_shared, see WYE_LOCAL.
+    if (!rest.empty()) job.rest_.reset(new std::vector<Call>(std::move(rest)));
     return job;
   }
   /// Creates a job that builds `kernel` for a device, including the driver's code, and runs nothing. The
@@ -79,22 +81,40 @@ class Job {
   }
 
   std::string_view name() const noexcept {
-    return !name_.empty() ? std::string_view(name_) : first_ ? first_->name() : std::string_view("job");
+    return label_ && !label_->name.empty() ? std::string_view(label_->name)
+           : first_                        ? first_->name()
+                                           : std::string_view("job");
   }
   WorkloadType type() const noexcept { return type_; }
-  const std::optional<Error>& error() const noexcept { return error_; }
+  /// Returns the error of a job that cannot run; null if it can.
+  const Error* error() const noexcept { return label_ && label_->error ? &*label_->error : nullptr; }
   bool is_build() const noexcept { return is_build_; }
-  std::size_t size() const noexcept { return first_ ? 1 + rest_.size() : 0; }
-  const Call& operator[](std::size_t i) const { return i == 0 ? *first_ : rest_[i - 1]; }
+  std::size_t size() const noexcept { return first_ ? 1 + (rest_ ? rest_->size() : 0) : 0; }
+  const Call& operator[](std::size_t i) const { return i == 0 ? *first_ : (*rest_)[i - 1]; }
 
  private:
-  Job(std::string name, WorkloadType type, Error error)
-      : name_(std::move(name)), type_(type), error_(std::move(error)) {}
+  friend struct detail::Internals;
+  struct Label {
+    std::string name;
+    std::optional<Error> error = std::nullopt;
+  };
+
+  Job(std::string name, WorkloadType type, Error error) : type_(type) {
+    set_label(std::move(name), std::move(error));
+  }
+  void set_label(std::string name, std::optional<Error> error = std::nullopt) {
+    label_.reset(new Label{std::move(name), std::move(error)});  // not by make_shared, see WYE_LOCAL
+  }
+  /// Releases the arguments of all calls. The job keeps its name and the kernel of its first call.
+  void release_arguments() noexcept {
+    if (first_) first_->arguments().clear();
+    rest_.reset();
+  }
+
   std::optional<Call> first_;
-  std::vector<Call> rest_;
-  std::string name_;
+  std::shared_ptr<const std::vector<Call>> rest_;  ///< null: there is one call or none
+  std::shared_ptr<const Label> label_;             ///< null: the name is that of the kernel
   WorkloadType type_;
-  std::optional<Error> error_;
   bool is_build_ = false;
 };
 

@@ -2,10 +2,12 @@
 /// A list that needs no allocation while it is short.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace wye {
 inline namespace v0 {
@@ -20,58 +22,49 @@ class InlineList {
  public:
   InlineList() noexcept {}
   InlineList(const InlineList& other) : InlineList() {
+    reserve(other.size());
     for (const T& element : other) emplace_back(element);
   }
   InlineList(InlineList&& other) noexcept
-      : size_(std::exchange(other.size_, 0)), more_(std::move(other.more_)) {
-    other.more_.clear();
-    if (!more_.empty()) return;
-    std::uninitialized_move_n(other.few_, size_, few_);
-    std::destroy_n(other.few_, size_);
+      : more_(std::exchange(other.more_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, most_inline)) {
+    if (!more_) move_to(few_, other.few_, size_);
   }
   InlineList& operator=(InlineList other) noexcept {
     std::destroy_at(this);
     return *std::construct_at(this, std::move(other));
   }
-  ~InlineList() { clear(); }
+  ~InlineList() {
+    clear();
+    if (more_) std::allocator<T>().deallocate(more_, capacity_);
+  }
 
   template <class... A>
   T& emplace_back(A&&... arguments) {
-    if (more_.empty() && size_ < N) {
-      T& added = *std::construct_at(few_ + size_, std::forward<A>(arguments)...);
-      ++size_;
-      return added;
-    }
-    if (more_.empty()) spill();
-    T& added = more_.emplace_back(std::forward<A>(arguments)...);
+    if (size_ == capacity_) return grow_and_add(T(std::forward<A>(arguments)...));
+    T& added = *std::construct_at(end(), std::forward<A>(arguments)...);
     ++size_;
     return added;
   }
   void push_back(T element) { emplace_back(std::move(element)); }
   /// Allocates memory for `n` elements in all: adding up to these does not throw. Grows geometrically.
   void reserve(std::size_t n) {
-    if (n > N && n > more_.capacity()) more_.reserve(std::max({n, 2 * N, 2 * more_.capacity()}));
+    if (n > capacity_) grow(std::max<std::size_t>(n, 2 * capacity_));
   }
   /// Removes all elements after the first `n`. Keeps the memory.
   void truncate(std::size_t n) noexcept {
-    if (more_.empty())
-      std::destroy(few_ + n, few_ + size_);
-    else
-      more_.erase(more_.begin() + static_cast<std::ptrdiff_t>(n), more_.end());
-    size_ = n;
+    std::destroy(begin() + n, end());
+    size_ = static_cast<std::uint32_t>(n);
   }
   /// Keeps the memory.
-  void clear() noexcept {
-    if (more_.empty()) std::destroy_n(few_, size_);
-    more_.clear();
-    size_ = 0;
-  }
+  void clear() noexcept { truncate(0); }
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  T* begin() noexcept { return more_.empty() ? few_ : more_.data(); }
+  T* begin() noexcept { return more_ ? more_ : few_; }
   T* end() noexcept { return begin() + size_; }
-  const T* begin() const noexcept { return more_.empty() ? few_ : more_.data(); }
+  const T* begin() const noexcept { return more_ ? more_ : few_; }
   const T* end() const noexcept { return begin() + size_; }
   T& operator[](std::size_t i) noexcept { return begin()[i]; }
   const T& operator[](std::size_t i) const noexcept { return begin()[i]; }
@@ -79,17 +72,34 @@ class InlineList {
   const T& back() const noexcept { return end()[-1]; }
 
  private:
-  /// Moves all elements to the memory for more.
-  void spill() {
-    more_.reserve(2 * N);
-    for (T& element : few_) more_.push_back(std::move(element));
-    std::destroy_n(few_, N);
+  static constexpr auto most_inline = static_cast<std::uint32_t>(N);
+
+  static void move_to(T* to, T* from, std::size_t n) noexcept {
+    std::uninitialized_move_n(from, n, to);
+    std::destroy_n(from, n);
+  }
+  /// Throws: std::bad_alloc, also beyond 2^32 elements.
+  void grow(std::size_t capacity) {
+    if (capacity > std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
+    T* const memory = std::allocator<T>().allocate(capacity);
+    move_to(memory, begin(), size_);
+    if (more_) std::allocator<T>().deallocate(more_, capacity_);
+    more_ = memory;
+    capacity_ = static_cast<std::uint32_t>(capacity);
+  }
+  /// `added` was made before the elements move, because its arguments may refer to one of them.
+  T& grow_and_add(T added) {
+    grow(2 * std::size_t{capacity_});
+    T& there = *std::construct_at(end(), std::move(added));
+    ++size_;
+    return there;
   }
 
-  std::size_t size_ = 0;
-  std::vector<T> more_;
+  T* more_ = nullptr;  // null: the elements are in `few_`
+  std::uint32_t size_ = 0;
+  std::uint32_t capacity_ = most_inline;
   union {
-    T few_[N];  // the elements, while `more_` is empty
+    T few_[N];
   };
 };
 

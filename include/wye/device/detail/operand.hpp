@@ -52,8 +52,10 @@ class Operand {
   std::uint32_t size = 0;    ///< bytes of one element, or of the value
   std::uint64_t count = 0;   ///< elements
   std::uint64_t offset = 0;  ///< first element, of buffers, arrays and scratch
-  void* data = nullptr;      ///< host memory; never written where `access` is read
-  std::uint64_t id = 0;      ///< scratch
+  union {
+    void* data = nullptr;  ///< host memory; never written where `access` is read
+    std::uint64_t id;      ///< scratch
+  };
   std::shared_ptr<device::Retained> object;
   std::array<std::byte, 16> inline_value{};
 
