@@ -85,7 +85,7 @@ struct ReturnBlock {
 template <class T>
 using BlockPointer = std::unique_ptr<T, ReturnBlock>;
 
-/// Throws: std::bad_alloc, and what the constructor throws.
+/// Throws: std::bad_alloc, and the exceptions of the constructor.
 template <class T, class... A>
 BlockPointer<T> make_in(BlockPool& pool, A&&... arguments) {
   const auto give_back = [&pool](void* memory) { pool.give_back(memory); };

@@ -33,6 +33,14 @@ constexpr Duration worth_a_wake = std::chrono::microseconds(20);
 /// A shorter run does not update the cost of an item, because the first items of a kernel find cold caches.
 constexpr Duration worth_judging = std::chrono::microseconds(2);
 
+/// Returns whether to measure a run that is expected to be too short to be judged: one of eight, chosen by chance, because
+/// readings of the clock would take as long as the run. Its items may have become more expensive.
+bool is_measured() noexcept {
+  static constinit thread_local std::uint32_t number = 0;
+  number = number * 1664525u + 1013904223u;  // Knuth, "The art of computer programming", vol. 2, 3.3.4
+  return number >> 29 == 0;
+}
+
 constexpr std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
 /// The remaining runs of one call of `each`. Lives on the caller's stack. The caller returns only when no thread is
@@ -140,6 +148,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     if (cheap && pace.expected(count) > worth_a_wake) return 0;
     const std::uint64_t longest = count / (runs_per_thread * size_) / grain * grain;
     if (!cheap && longest == 0) return 0;
+    if (cheap && pace.expected(count) < worth_judging && !is_measured()) return chunk(0, count), count;
     const Instant start = Clock::steady().now();
     std::uint64_t done = 0;
     // Cheap items are executed in two pieces: the first shows whether they are still cheap.

@@ -105,7 +105,7 @@ struct AnyWait {
 /// Threads: that thread writes the members below the state, but for those under a mutex; other threads read them once the job has settled. Of an
 ///          abandoned record, other threads read the name, the tag and the error only.
 struct Record : std::enable_shared_from_this<Record> {
-  Record(std::shared_ptr<Core> of, Job&& what) noexcept;
+  Record(std::shared_ptr<Core> of, Job&& kept) noexcept;
   ~Record();
 
   /// Elements that it writes, which fail if it does.
@@ -119,7 +119,7 @@ struct Record : std::enable_shared_from_this<Record> {
     data::Predecessors predecessors;
     detail::InlineList<Output, 1> outputs;
   };
-  /// What few jobs have.
+  /// Members that few jobs need.
   struct Extras {
     std::vector<std::pair<std::shared_ptr<const Trial>, std::size_t>> variants;  ///< the variants that it ran
     /// Programs with a source that comes before the one in use and that the device refuses.
@@ -148,7 +148,8 @@ struct Record : std::enable_shared_from_this<Record> {
   bool has_own_limits = false;  ///< the job's options have a `start_by` or a time limit
   bool borrows = false;         ///< an argument is host memory of the caller
   bool uses_arrays = false;
-  bool may_share = false;  ///< a submission with other jobs: `Core::take_batch_locked`
+  bool may_share = false;      ///< a submission with other jobs: `Core::take_batch_locked`
+  std::uint32_t tag_size = 0;  ///< of the text that `tag` returns
 
   std::atomic<State> state{State::queued};
   std::atomic<bool> stop{false};
@@ -162,9 +163,9 @@ struct Record : std::enable_shared_from_this<Record> {
   CacheTier tier = CacheTier::none;
   std::uint8_t batch_size = 1;               ///< the jobs of its submission
   std::uint8_t launch_size = 1;              ///< the jobs of its launch
-  std::size_t next_candidate = 0;            ///< an index into `Row::devices`
   std::size_t device = 0;                    ///< index of the device that ran it
   std::atomic<std::uint32_t> tried_on{~0u};  ///< the device that it is being tried on
+  std::uint32_t next_candidate = 0;          ///< an index into `Row::devices`
   std::size_t queue = 0;                     ///< of the core; it counts as committed there while it runs
   detail::InlineList<Decision, 3> decisions;
   AttemptPointer attempt;             ///< on the device that it is being tried on
@@ -213,14 +214,14 @@ struct Record : std::enable_shared_from_this<Record> {
     return decision;
   }
   std::string_view name() const noexcept { return job.name(); }
-  std::string_view tag() const noexcept { return std::string_view(labels_).substr(0, tag_size_); }
+  std::string_view tag() const noexcept { return std::string_view(labels_).substr(0, tag_size); }
   /// Returns the device or backend that the job requests; empty: any.
-  std::string_view on() const noexcept { return std::string_view(labels_).substr(tag_size_); }
+  std::string_view on() const noexcept { return std::string_view(labels_).substr(tag_size); }
   /// Throws: std::bad_alloc.
   void set_labels(std::string_view tag, std::string_view on) {
     labels_.reserve(tag.size() + on.size());
     labels_.append(tag).append(on);
-    tag_size_ = static_cast<std::uint32_t>(tag.size());
+    tag_size = static_cast<std::uint32_t>(tag.size());
   }
   /// Throws: std::bad_alloc.
   Extras& make_extras() { return extras ? *extras : *(extras = std::make_unique<Extras>()); }
@@ -255,7 +256,6 @@ struct Record : std::enable_shared_from_this<Record> {
   Result<Outcome> result();
 
  private:
-  std::uint32_t tag_size_ = 0;
   std::string labels_;  // the tag, then `on`
 };
 

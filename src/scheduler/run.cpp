@@ -43,7 +43,7 @@ bool may_succeed_elsewhere(Errc code) {
   }
 }
 
-Record::Record(std::shared_ptr<Core> of, Job&& what) noexcept : core(std::move(of)), job(std::move(what)) {}
+Record::Record(std::shared_ptr<Core> of, Job&& kept) noexcept : core(std::move(of)), job(std::move(kept)) {}
 Record::~Record() = default;
 
 /// Runs a record until it settles, is in flight or is requeued. Unless it has completed, it may be gone when this returns.
