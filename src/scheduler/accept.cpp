@@ -47,6 +47,7 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
       record->uses_arrays |= operand.kind == Operand::Kind::array;
     }
   }
+  if (kept.size() > 0) record->program = base::programs_of(kept[0])[0]->id();
   if (record->uses_arrays || !options.after.empty()) make_dependencies(*record);
   if (!options.after.empty()) record->dependencies->after.reserve(options.after.size());
   for (const Dependency& before : options.after) record->dependencies->after.push_back(before.record_);

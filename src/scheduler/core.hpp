@@ -202,13 +202,12 @@ class Core : public std::enable_shared_from_this<Core> {
   Heap* first_in_locked(Queue& queue, std::size_t level) noexcept;
   Heap* next_heap_locked() noexcept;
   Heap* next_to_stage_locked() noexcept;
-  static std::uint64_t program_of(const Record& record) noexcept;
   template <class Find>
   std::shared_ptr<Record> pop_locked(bool runs, Find find_next);
   std::shared_ptr<Record> pop_locked();
   void take_batch_locked(Record& leader) noexcept;
   bool is_worth_staging(const Record& record) const noexcept {
-    return record.uses_arrays || program_of(record) != queues_[record.queue].prepared;
+    return record.uses_arrays || record.program != queues_[record.queue].prepared;
   }
   void stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept;
   void work() noexcept;

@@ -29,11 +29,6 @@ std::vector<Choice> choices_of(const pool::Pool& pool) {
 
 }  // namespace
 
-/// Returns the number of the program of the first call of a job; 0 if there is none.
-std::uint64_t Core::program_of(const Record& record) noexcept {
-  return record.job.size() > 0 ? base::programs_of(record.job[0])[0]->id() : 0;
-}
-
 Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
            SchedulerOptions options)
     : records_(new base::BlockPool(most_kept_records)),
@@ -179,7 +174,7 @@ std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
 /// Finds the mean run time of jobs as this one, which its own run time is added to.
 void Core::observe_locked(Record& record) noexcept {
   if (!options_.refuse_unreachable && (options_.batch_limit == 1 || record.queue == on_threads)) return;
-  const std::uint64_t key = program_of(record) << 24 | record.queue << 8 | std::bit_width(record.size.count);
+  const std::uint64_t key = record.program << 24 | record.queue << 8 | std::bit_width(record.size.count);
   const auto row = run_times_.find(key);
   try {
     if (row != run_times_.end())
@@ -526,7 +521,7 @@ void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now)
   std::optional<Error> error;
   record->is_staged = true;
   ++queue.staged_jobs;
-  queue.prepared = program_of(*record);
+  queue.prepared = record->program;
   try {
     push_locked(record);
     ready_.fetch_add(1, std::memory_order_relaxed);

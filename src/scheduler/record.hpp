@@ -142,6 +142,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant start_by = Instant::max();
   Duration time_limit{};
   std::uint64_t sequence = 0;
+  std::uint64_t program = 0;  ///< the number of the program of its first call
   Priority priority = Priority::normal;
   Fallback fallback = Fallback::allow;
   AfterFailure after_failure = AfterFailure::fail;
