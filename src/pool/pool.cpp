@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <new>
+#include <tuple>
 #include <utility>
 
 #include "base/internals.hpp"
@@ -22,6 +23,18 @@ constexpr std::uint32_t most_lanes = 256;
 /// jobs timed out, or its leases ended.
 constexpr Duration gpu_close_timeout = std::chrono::seconds(10);
 
+/// Returns an address that only the calling thread has.
+const void* this_thread() noexcept {
+  static constinit thread_local char here = 0;
+  return &here;
+}
+
+/// Returns "main.cpp:42".
+std::string text_of(const std::source_location& where) {
+  const std::string_view path = where.file_name();
+  return base::text("{}:{}", path.substr(path.find_last_of('/') + 1), where.line());
+}
+
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
 Result<void> check(const PoolOptions& options) {
@@ -32,6 +45,9 @@ Result<void> check(const PoolOptions& options) {
   if (options.lease_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The lease timeout ({} s) is negative.", seconds(options.lease_timeout)));
+  if (options.aging <= Duration::zero())
+    return Error(Errc::invalid_argument,
+                 base::text("The aging of requests ({} s) is not positive.", seconds(options.aging)));
   if (options.close_timeout && *options.close_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The close timeout ({} s) is negative.", seconds(*options.close_timeout)));
@@ -57,7 +73,10 @@ Result<void> check(const PoolOptions& options) {
 }  // namespace
 
 Pool::Pool(PoolOptions options)
-    : options_(std::move(options)), clock_(options_.clock ? options_.clock : &Clock::steady()) {}
+    : options_(std::move(options)),
+      clock_(options_.clock ? options_.clock : &Clock::steady()),
+      log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
+      aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))) {}
 
 Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
   if (auto ok = check(options); !ok) return std::move(ok).error();
@@ -82,6 +101,10 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   pool->warm_.resize(pool->devices_.size());
   for (std::size_t d = 0; d < pool->devices_.size(); ++d) {
     const device::DeviceBase& device = *base::state_of(pool->devices_[d]);
+    const auto first = std::find_if(pool->devices_.begin(), pool->devices_.end(), [&](const Device& other) {
+      return other.info().backend == device.info().backend && other.info().type == device.info().type;
+    });
+    pool->order_.push_back(static_cast<std::size_t>(first - pool->devices_.begin()));
     std::shared_ptr<device::MemoryAccount> account = pool->account_on(device);
     if (!account) {
       account =
@@ -161,9 +184,14 @@ std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
   return std::nullopt;
 }
 
-Result<Lease> Pool::lease(const LeaseRequest& request, Instant until) {
+Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, std::source_location where) {
   if (const Error* inherited = origin_.error()) return *inherited;
-  const Wanted wanted{.on = request.on, .needs = request.needs};
+  const Wanted wanted{.on = request.on,
+                      .needs = request.needs,
+                      .priority = request.priority,
+                      .tag = request.tag,
+                      .stop = request.stop,
+                      .where = where};
   return lease_any(wanted, clock_->now(), until);
 }
 
@@ -194,7 +222,7 @@ std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
   {
     const base::Lock lock = base::lock_soon(mutex_);
     if (closed_ || context.leased || context.refused) return std::nullopt;
-    start_lease(context, now);
+    start_lease(context, {}, now);
   }
   Lease lease = handle(context);  // from here on its destructor returns the context
   const bool is_new = !context.lane;
@@ -263,30 +291,39 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
       if (!taken) {
         if (!has_candidate(wanted)) return no_candidate(wanted);
         if (refusal && !any_has_lane(wanted)) return *std::move(refusal);
-        const auto busy = [&](Duration waited, bool waits) {
-          Error none = no_context_free(wanted, waited, waits);
+        const auto busy = [&](Duration waited, Errc code) {
+          Error none = no_context_free(wanted, waited, code);
           return refusal ? none.with_context(
                                base::text("after the device refused a lane: {}", refusal->sentence()))
                          : none;
         };
         const Instant start = clock_->now();
-        if (until <= start) return busy(Duration::zero(), until != Instant::min());
-        if (!waiter) waiter.emplace(wanted);
+        if (until <= start)
+          return busy(Duration::zero(), until == Instant::min() ? Errc::unavailable : Errc::timed_out);
+        if (!waiter) waiter.emplace(wanted, wanted.where ? this_thread() : nullptr);
         waiter->given = nullptr;
-        queue(*waiter);
+        waiter->is_endless = until == Instant::max() && !wanted.stop.can_stop();
+        queue(*waiter, start);
+        if (is_deadlock(*waiter)) {
+          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
+          return never_free(wanted);
+        }
         (void)base::seen_before_parking(
             lock, [&] { return waiter->given.load(std::memory_order_relaxed) != nullptr; });
-        waiter->answered.wait(lock, base::parked_until(*clock_, until), [&] {
+        const auto is_answered = [&] {
           return waiter->given || (closed_ && !closed_too) || !has_candidate(wanted);
-        });
+        };
+        const Instant parked = base::parked_until(*clock_, until);
+        const bool is_stopped = !await(*waiter, lock, parked, is_answered);
         taken = waiter->given;
         if (!taken) {
           waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
           if (closed_ && !closed_too)
             return Error(Errc::closed, "The context pool was closed during the wait for a lease.");
           if (!has_candidate(wanted)) return no_candidate(wanted);
+          if (is_stopped) return busy(clock_->now() - start, Errc::cancelled);
           ++timeouts_;
-          return busy(until - start, true);
+          return busy(until - start, Errc::timed_out);
         }
       }
     }
@@ -300,15 +337,58 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
   }
 }
 
-void Pool::queue(Waiter& waiter) {
+void Pool::queue(Waiter& waiter, Instant now) {
   // A waiter whose context got no lane waits again, and keeps its place.
-  if (waiter.arrival == 0) waiter.arrival = ++arrivals_;
-  const auto later = std::find_if(waiters_.begin(), waiters_.end(),
-                                  [&](const Waiter* w) { return w->arrival > waiter.arrival; });
+  if (waiter.arrival == 0) {
+    waiter.arrival = ++arrivals_;
+    const int below = static_cast<int>(Priority::high) - static_cast<int>(waiter.wanted.priority);
+    waiter.rank = now + below * aging_;
+  }
+  const auto later = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
+    return std::pair(w->rank, w->arrival) > std::pair(waiter.rank, waiter.arrival);
+  });
   waiters_.insert(later, &waiter);
 }
 
+/// A thread that waits without a deadline is stuck if each context that it may get was leased by a thread that is stuck.
+bool Pool::is_deadlock(Waiter& waiter) noexcept {
+  if (!waiter.is_endless || !waiter.thread) return false;
+  for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->thread;
+  const auto is_held_by_stuck = [&](const Context& context) {
+    return context.leased && context.taken_by &&
+           std::any_of(waiters_.begin(), waiters_.end(),
+                       [&](const Waiter* one) { return one->is_stuck && one->thread == context.taken_by; });
+  };
+  for (bool changed = true; changed && waiter.is_stuck;) {
+    changed = false;
+    for (Waiter* const one : waiters_) {
+      if (!one->is_stuck) continue;
+      for (std::size_t d = 0; d < devices_.size() && one->is_stuck; ++d)
+        if (is_candidate(d, one->wanted))
+          one->is_stuck = std::all_of(contexts_[d].begin(), contexts_[d].end(),
+                                      [&](const auto& context) { return is_held_by_stuck(*context); });
+      changed |= !one->is_stuck;
+    }
+  }
+  return waiter.is_stuck;
+}
+
+std::size_t Pool::leased_on(std::size_t device) const noexcept {
+  return static_cast<std::size_t>(std::count_if(contexts_[device].begin(), contexts_[device].end(),
+                                                [](const auto& context) { return context->leased; }));
+}
+
+bool Pool::comes_before(const Context& a, const Context& b) const noexcept {
+  if (order_[a.device] != order_[b.device]) return order_[a.device] < order_[b.device];
+  const auto load = [&](const Context& c) {
+    return std::tuple(leased_on(c.device), account_on(*base::state_of(devices_[c.device]))->held().count,
+                      c.last_used);
+  };
+  return load(a) < load(b);
+}
+
 Context* Pool::take_idle(const Wanted& wanted, Instant now, const std::vector<std::size_t>& refusing) {
+  Context* best = nullptr;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!is_candidate(d, wanted)) continue;
     const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
@@ -319,16 +399,17 @@ Context* Pool::take_idle(const Wanted& wanted, Instant now, const std::vector<st
           std::pair(!context->has_lane, context->last_used) < std::pair(!idle->has_lane, idle->last_used))
         idle = context.get();
     }
-    if (idle) return start_lease(*idle, now), idle;
+    if (idle && (!best || comes_before(*idle, *best))) best = idle;
   }
-  return nullptr;
+  if (best) start_lease(*best, wanted, now);
+  return best;
 }
 
 Context* Pool::take_warm(std::size_t device, Instant now) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   Context* const warm = warm_[device];
   if (!warm || warm->leased || !warm->has_lane || closed_ || !unfinished_.empty()) return nullptr;
-  start_lease(*warm, now);
+  start_lease(*warm, {}, now);
   return warm;
 }
 
@@ -343,9 +424,14 @@ bool Pool::any_has_lane(std::size_t device) const {
                      [](const auto& context) { return context->has_lane; });
 }
 
-void Pool::start_lease(Context& context, Instant now) {
+void Pool::start_lease(Context& context, const Wanted& wanted, Instant now) {
   context.leased = true;
   context.since = now;
+  context.where = wanted.where;
+  context.taken_by = wanted.where ? this_thread() : nullptr;
+  const std::size_t length = std::min(wanted.tag.size(), context.tag.size() - 1);
+  std::copy_n(wanted.tag.data(), length, context.tag.data());
+  context.tag[length] = '\0';
   if (context.has_lane && !context.is_for_copies) count_lease(context);
 }
 
@@ -403,7 +489,8 @@ void Pool::give_back(Context& context) noexcept {
       return !idles && is_candidate(context.device, w->wanted);
     });
     if (waiter != waiters_.end()) {
-      start_lease(context, clock_->now());
+      start_lease(context, (*waiter)->wanted, clock_->now());
+      context.taken_by = (*waiter)->thread;
       (*waiter)->given = &context;
       (*waiter)->answered.wake_one();  // under the lock: the waiter's thread destroys it
       waiters_.erase(waiter);
@@ -424,7 +511,19 @@ std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   return finished;
 }
 
-Error Pool::no_context_free(const Wanted& wanted, Duration waited, bool waits) const {
+template <class F>
+bool Pool::await(Waiter& waiter, base::Lock& lock, Instant until, F is_answered) {
+  constexpr Duration step = std::chrono::milliseconds(10);
+  const StopToken& stop = waiter.wanted.stop;
+  if (!stop.can_stop()) return waiter.answered.wait(lock, until, is_answered), true;
+  for (;;) {
+    if (stop.stop_requested()) return false;
+    const Instant next = std::min(until, Clock::steady().now() + step);
+    if (waiter.answered.wait(lock, next, is_answered) || next == until) return true;
+  }
+}
+
+Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) const {
   std::string names;
   std::size_t all = 0, leased = 0;
   Instant oldest = Instant::max();
@@ -438,11 +537,61 @@ Error Pool::no_context_free(const Wanted& wanted, Duration waited, bool waits) c
       oldest = std::min(oldest, context->since);
     }
   }
-  const std::string held =
-      base::text("{} of {} leased; oldest for {:.1f} s", leased, all, seconds(clock_->now() - oldest));
-  if (!waits) return Error(Errc::unavailable, base::text("No context of {} is free ({}).", names, held));
-  return Error(Errc::timed_out, base::text("No context of {} became free within {:.6g} s ({}).", names,
-                                           std::round(seconds(waited) * 1e3) / 1e3, held));
+  const std::string held = base::text("{} of {} leased; oldest for {:.1f} s{}", leased, all,
+                                      seconds(clock_->now() - oldest), tagged_holders(wanted));
+  const double rounded = std::round(seconds(waited) * 1e3) / 1e3;
+  if (code == Errc::unavailable)
+    return Error(code, base::text("No context of {} is free ({}).", names, held));
+  if (code == Errc::cancelled)
+    return Error(code, base::text("The wait for a context of {} was stopped after {:.6g} s ({}).", names,
+                                  rounded, held));
+  return Error(code, base::text("No context of {} became free within {:.6g} s ({}).", names, rounded, held));
+}
+
+Error Pool::never_free(const Wanted& wanted) const {
+  std::string names, held;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (!is_candidate(d, wanted)) continue;
+    names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
+    for (const auto& context : contexts_[d]) {
+      held += base::text("{}'{}' was leased at {}", held.empty() ? "" : ", ", context->id,
+                         text_of(*context->where));
+      if (context->taken_by == this_thread()) held += " by this thread";
+    }
+  }
+  return Error(Errc::unavailable,
+               base::text("A lease of {} without a deadline would wait for ever: all contexts belong to this "
+                          "thread or to threads that wait for it ({}).",
+                          names, held));
+}
+
+std::string Pool::tagged_holders(const Wanted& wanted) const {
+  std::string holders;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (!is_able(d, wanted)) continue;
+    for (const auto& context : contexts_[d])
+      if (context->leased && context->tag[0] != '\0')
+        holders += base::text("{}'{}' for {:.1f} s", holders.empty() ? "; held by " : ", ",
+                              context->tag.data(), seconds(clock_->now() - context->since));
+  }
+  return holders;
+}
+
+void Pool::report_leases() const {
+  if (!log_.wants(LogLevel::warning, "pool")) return;
+  std::vector<std::string> reports;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    const Instant now = clock_->now();
+    for (const auto& of_device : contexts_)
+      for (const auto& context : of_device)
+        if (context->leased && context->where)
+          reports.push_back(base::text(
+              "The pool closes, and context '{}'{} is still leased: for {:.3g} s, since the call at {}.",
+              context->id, context->tag[0] == '\0' ? "" : base::text(" (tag '{}')", context->tag.data()),
+              seconds(now - context->since), text_of(*context->where)));
+  }
+  for (const std::string& report : reports) log_.write(LogLevel::warning, "pool", report);
 }
 
 std::vector<ContextInfo> Pool::contexts_locked() const {
@@ -456,6 +605,8 @@ std::vector<ContextInfo> Pool::contexts_locked() const {
                       .device = info.id,
                       .backend = info.backend,
                       .active = context->leased,
+                      .tag = context->leased ? context->tag.data() : "",
+                      .taken_at = context->leased && context->where ? text_of(*context->where) : "",
                       .last_used = now - context->since,
                       .bytes = context->account->held(),
                       .kernels = context->dispatches.load(std::memory_order_relaxed)});
@@ -488,9 +639,15 @@ bool Pool::is_closed() const {
 
 void Pool::close() {
   if (origin_.is_inherited()) return;
-  base::Lock lock = base::lock_soon(mutex_);
-  closed_ = true;
-  wake_all();
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    if (std::exchange(closed_, true)) return;
+    wake_all();
+  }
+  try {
+    report_leases();
+  } catch (const std::bad_alloc&) {  // a warning less
+  }
 }
 
 void Pool::wake_all() noexcept {

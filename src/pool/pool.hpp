@@ -2,12 +2,14 @@
 /// The state behind a ContextPool.
 #include <wye/pool/context_pool.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 
 #include "base/gate.hpp"
 #include "base/internals.hpp"
+#include "base/logger.hpp"
 #include "device/lane.hpp"
 
 namespace wye {
@@ -52,7 +55,11 @@ struct Context {
   Instant since{};              ///< start of the last lease
   std::uint64_t last_used = 0;  ///< number of the last lease; 0: never leased with a lane
   bool is_for_copies = false;   ///< see `Pool::lease_copies`
-  std::string work;             ///< the job that failed on the lane, for the error of `Pool::close`
+  std::array<char, 32> tag{};   ///< of the lease, up to a zero
+  /// Where the application took the lease, and by which thread; unset: wye leased it for a job.
+  std::optional<std::source_location> where;
+  const void* taken_by = nullptr;
+  std::string work;  ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
 };
 
@@ -74,8 +81,9 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   /// Returns the error of a lease without memory of the host. It was constructed in advance.
   const Error& no_memory() const noexcept { return no_memory_; }
 
-  /// Leases a context, waiting until `until`; `Instant::min()` does not wait.
-  Result<Lease> lease(const LeaseRequest& request, Instant until);
+  /// Leases a context for the application, waiting until `until`; `Instant::min()` does not wait.
+  Result<Lease> lease(const LeaseRequest& request, Instant until,
+                      std::source_location where = std::source_location::current());
   /// Leases a context of one device, within the pool's own timeout. `now` is the time of the pool's clock.
   Result<Lease> lease_on(device::DeviceRef device, Instant now);
   /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be read after
@@ -115,16 +123,24 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
     const Context* context = nullptr;
     std::string work;  ///< the job that failed on it, if any
   };
-  /// Selects the devices that a lease may use.
+  /// The lease that a caller wants.
   struct Wanted {
     std::string_view on = {};
     Features needs = {};
     std::size_t only = no_device;  ///< an index; replaces `on` and `needs`
+    Priority priority = Priority::normal;
+    std::string_view tag = {};
+    StopToken stop = {};
+    std::optional<std::source_location> where = std::nullopt;  ///< of the application's call
   };
   struct Waiter {
-    explicit Waiter(const Wanted& of) : wanted(of) {}
+    Waiter(const Wanted& of, const void* on_thread) : wanted(of), thread(on_thread) {}
     const Wanted& wanted;
-    std::uint64_t arrival = 0;             ///< order of the waiters; 0: it has not waited yet
+    const void* const thread;
+    bool is_endless = false;  ///< it has no deadline and cannot be stopped
+    Instant rank{};           ///< when it began to wait, later by `aging` for each priority below the highest
+    bool is_stuck = false;    ///< see `is_deadlock`
+    std::uint64_t arrival = 0;             ///< order of waiters of one rank; 0: it has not waited yet
     std::atomic<Context*> given{nullptr};  ///< changed under the mutex
     base::Gate answered;
   };
@@ -160,16 +176,30 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   /// Returns whether a candidate has a lane, leased or not.
   bool any_has_lane(const Wanted& wanted) const;
   bool any_has_lane(std::size_t device) const;
-  /// Adds `waiter` in order of arrival.
-  void queue(Waiter& waiter);
-  void start_lease(Context& context, Instant now);
+  /// Adds `waiter` in the order of ranks.
+  void queue(Waiter& waiter, Instant now);
+  void start_lease(Context& context, const Wanted& wanted, Instant now);
+  /// Returns whether `waiter`, which begins to wait, and threads that wait already could only be served by each other.
+  bool is_deadlock(Waiter& waiter) noexcept;
+  std::size_t leased_on(std::size_t device) const noexcept;
+  /// Logs the leases of the application that have not ended.
+  void report_leases() const;
   /// Counts a lease of a context that has a lane.
   void count_lease(Context& context);
   /// Lets every waiter check its conditions.
   void wake_all() noexcept;
   /// Creates the lane of a leased context that has none.
   Result<void> open_lane(Context& context);
-  Error no_context_free(const Wanted& wanted, Duration waited, bool waits) const;
+  Error never_free(const Wanted& wanted) const;
+  /// Returns "; held by 'preview' for 2.0 s", with the tags of leases that a request waits for; empty without tags.
+  std::string tagged_holders(const Wanted& wanted) const;
+  /// Returns whether a lease of context `a` is better than one of `b`, which is on another device.
+  bool comes_before(const Context& a, const Context& b) const noexcept;
+  /// Returns the error of a request that got no context: unavailable (it did not wait), timed_out or cancelled.
+  Error no_context_free(const Wanted& wanted, Duration waited, Errc code) const;
+  /// Parks the thread of a waiter until `is_answered()` or `until`. Returns false if its request was stopped meanwhile.
+  template <class F>
+  bool await(Waiter& waiter, base::Lock& lock, Instant until, F is_answered);
   /// Adds lanes for copies with work in flight to `unfinished_`.
   void retire_copying() noexcept;
   /// Removes the lanes whose work has completed from `unfinished_` and returns them.
@@ -178,8 +208,12 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   const base::Origin origin_;
   PoolOptions options_;
   const Clock* clock_;
+  base::Logger log_;
+  const Duration aging_;  // a hundred years at most, so that no rank overflows
   std::vector<AdapterInfo> adapters_;
   std::vector<Device> devices_;
+  std::vector<std::size_t>
+      order_;  // per device: the first device that it is equal to in the order of `devices`
   std::vector<std::shared_ptr<device::MemoryAccount>> accounts_;  // per silicon, children of its account
 
   mutable std::mutex mutex_;

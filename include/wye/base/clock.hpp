@@ -1,5 +1,5 @@
 #pragma once
-/// Time: clocks, deadlines and requests to stop.
+/// Time: clocks, deadlines, priorities and requests to stop.
 #include <wye/base/config.hpp>
 
 #include <atomic>
@@ -13,6 +13,9 @@ inline namespace v0 {
 using Duration = std::chrono::nanoseconds;
 /// A point in time of the steady clock.
 using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+/// Orders what waits: jobs in a queue, requests for a lease.
+enum class Priority : std::uint8_t { low, normal, high };
 
 /// A source of time.
 /// Threads: thread-safe.
@@ -82,6 +85,8 @@ class StopToken {
   StopToken() = default;
   StopToken(const std::atomic<bool>* flag, Instant until = Instant::max(), const Clock* clock = nullptr)
       : flag_(flag), until_(until), clock_(clock) {}
+  /// Returns whether it can ever request to stop.
+  bool can_stop() const noexcept { return flag_ || (clock_ && until_ != Instant::max()); }
   bool stop_requested() const noexcept {
     if (flag_ && flag_->load(std::memory_order_relaxed)) return true;
     return clock_ && until_ != Instant::max() && clock_->now() >= until_;

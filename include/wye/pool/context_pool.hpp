@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ class Pool;
 /// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | kept_memory      | 512 MiB       | WYE_KEPT_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | lease_timeout    | 5 s           | WYE_LEASE_TIMEOUT | seconds, or with ms, s                          |
+/// | aging            | 10 s          | -                 | more than 0; Duration::max(): never             |
 /// | cpu_threads      | 0             | WYE_CPU_THREADS   | threads, with the caller; 0: one per processor  |
 /// | isolation        | shared        | WYE_ISOLATION     | shared, partition                               |
 /// | partition        | half          | WYE_PARTITION     | multiprocessors, or a share: 50%                |
@@ -52,7 +54,10 @@ struct PoolOptions {
   /// memory to other programs.
   Bytes kept_memory = Bytes{512ull << 20};
   Duration lease_timeout = std::chrono::seconds(5);  ///< of requests without a deadline
-  std::uint32_t cpu_threads = 0;                     ///< of the CPU's team; the calling thread counts
+  /// Time after which a request that waits is as urgent as a new one of the next higher priority: no request is overtaken by
+  /// one that began to wait later than this for each priority between them.
+  Duration aging = std::chrono::seconds(10);
+  std::uint32_t cpu_threads = 0;  ///< of the CPU's team; the calling thread counts
   /// With `partition`, devices that cannot be divided are not opened, and report this as their reason:
   /// Vulkan devices, and CUDA devices if the driver has no green contexts (12.5 or newer has them). The share
   /// of the CPU is `cpu_threads`. Adopted devices are never divided.
@@ -73,6 +78,10 @@ struct LeaseRequest {
   std::string_view on = {};  ///< an adapter id ("vulkan:0") or a backend ("vulkan"); empty: any
   Features needs = {};
   std::optional<Deadline> deadline = std::nullopt;  ///< unset: the pool's `lease_timeout`
+  Priority priority = Priority::normal;             ///< among the requests that wait
+  /// Names the holder in `contexts`, in errors and in the log. Up to 31 characters are kept.
+  std::string_view tag = {};
+  StopToken stop = {};  ///< ends the wait; checked every 10 ms
 };
 
 /// One context, for display.
@@ -81,6 +90,8 @@ struct ContextInfo {
   std::string device;         ///< "vulkan:0"
   std::string backend;        ///< "vulkan"
   bool active = false;        ///< leased
+  std::string tag;            ///< of its lease
+  std::string taken_at;       ///< where its lease was taken, "main.cpp:42"; empty if wye leased it for a job
   Duration last_used{};       ///< time since its last lease began
   Bytes bytes;                ///< held by its buffers
   std::uint64_t kernels = 0;  ///< dispatches, and steps of sequences, so far
@@ -99,7 +110,7 @@ struct PoolMetrics {
 
 /// Owns the devices and their contexts. Copies share one pool. A device closes after the last copy of the pool, the last
 /// lease and the last buffer.
-/// Threads: thread-safe; waiters are served in order of arrival.
+/// Threads: thread-safe; requests that wait are served by priority, with aging, and then in order of arrival.
 class WYE_API ContextPool {
  public:
   /// Opens every usable device of `options.backends`.
@@ -113,21 +124,30 @@ class WYE_API ContextPool {
   /// Returns the open devices, preferred first.
   const std::vector<Device>& devices() const;
 
-  /// Leases one context that meets `request`. Waits until such a context is idle or the deadline passes.
-  /// Selects the first device with idle contexts, and its least recently used context, but a context with a
-  /// lane before a context without one. If the driver refuses a further lane, waits for an existing lane.
+  /// Leases one context that meets `request`. Waits until such a context is idle or the deadline passes. Of the devices with
+  /// an idle context it takes the first by this order:
+  ///   1. the order of `devices`: the backend, and real processors before emulated ones;
+  ///   2. of devices of one backend and type: the fewest leased contexts, then the least memory in use by this pool, then
+  ///      the least recently used.
+  /// Of the contexts of the device it takes the least recently used, but one with a lane before one without. If the driver
+  /// refuses a further lane, waits for an existing lane. `where` is the place of the call, which `close` reports.
   /// Errors:  not_found (no device `on`), unsupported (no device has all features that it needs), timed_out,
-  ///          device_lost, closed; the driver's, if it refuses a lane and there is none.
+  ///          device_lost, closed, cancelled (by `stop`); unavailable (a wait without a deadline could never end: all these
+  ///          contexts were leased by this thread, or by threads that wait for each other); the driver's, if it refuses a
+  ///          lane and there is none.
   /// Cost: one lock and no allocation if a context with a lane is idle.
-  Result<Lease> lease(const LeaseRequest& request = {});
+  Result<Lease> lease(const LeaseRequest& request = {},
+                      std::source_location where = std::source_location::current());
   /// Leases a context as `lease`, without waiting.
   /// Errors: those of `lease`; unavailable (no context is free) instead of timed_out.
-  Result<Lease> try_lease(const LeaseRequest& request = {});
+  Result<Lease> try_lease(const LeaseRequest& request = {},
+                          std::source_location where = std::source_location::current());
 
   std::vector<ContextInfo> contexts() const;
   PoolMetrics metrics() const;
 
-  /// Refuses new leases and wakes all waiters. Outstanding leases stay valid until they end.
+  /// Refuses new leases and wakes all waiters. Leases stay valid until they end. Logs a warning for each one of the
+  /// application: its tag, its age, and where it was taken.
   void close();
   /// Closes as `close()`, and waits until devices have completed the work of ended leases. If `deadline`
   /// passes first, abandons the work in flight: its lanes, their memory and their devices are kept until the

@@ -35,9 +35,6 @@ WYE_LOCAL inline constexpr WorkloadType shader_compilation{"shader-compilation"}
 WYE_LOCAL inline constexpr WorkloadType custom{"custom"};
 }  // namespace workload_types
 
-/// Orders the queued jobs.
-enum class Priority : std::uint8_t { low, normal, high };
-
 /// Selects the behaviour if the first choice of device cannot run a job.
 enum class Fallback : std::uint8_t {
   allow,   ///< the next device runs the job; `Ticket::explain` has the reason
