@@ -49,6 +49,7 @@ TEST_CASE("an option out of range is refused with its value and its limits", "[p
         "The number of lanes per device (257) is not in the range 1 to 256.");
   CHECK(refusal({.lane_memory = 0_B}) == "The memory limit of a lane (0 bytes) is not positive.");
   CHECK(refusal({.lease_timeout = -1500ms}) == "The lease timeout (-1.5 s) is negative.");
+  CHECK(refusal({.aging = 0s}) == "The aging of requests (0 s) is not positive.");
   CHECK(refusal({.close_timeout = -2s}) == "The close timeout (-2 s) is negative.");
 }
 

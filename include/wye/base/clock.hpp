@@ -14,7 +14,7 @@ using Duration = std::chrono::nanoseconds;
 /// A point in time of the steady clock.
 using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-/// Orders what waits: jobs in a queue, requests for a lease.
+/// Orders waiting jobs, and waiting requests for a lease.
 enum class Priority : std::uint8_t { low, normal, high };
 
 /// A source of time.

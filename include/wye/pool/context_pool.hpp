@@ -54,8 +54,8 @@ struct PoolOptions {
   /// memory to other programs.
   Bytes kept_memory = Bytes{512ull << 20};
   Duration lease_timeout = std::chrono::seconds(5);  ///< of requests without a deadline
-  /// Time after which a request that waits is as urgent as a new one of the next higher priority: no request is overtaken by
-  /// one that began to wait later than this for each priority between them.
+  /// Time after which a request that waits is as urgent as a new one of the next higher priority: a later request overtakes it
+  /// only if it begins to wait within this time for each priority between them.
   Duration aging = std::chrono::seconds(10);
   std::uint32_t cpu_threads = 0;  ///< of the CPU's team; the calling thread counts
   /// With `partition`, devices that cannot be divided are not opened, and report this as their reason:
@@ -91,7 +91,7 @@ struct ContextInfo {
   std::string backend;        ///< "vulkan"
   bool active = false;        ///< leased
   std::string tag;            ///< of its lease
-  std::string taken_at;       ///< where its lease was taken, "main.cpp:42"; empty if wye leased it for a job
+  std::string taken_at;       ///< the place of the call that leased it, "main.cpp:42"; empty if wye leased it for a job
   Duration last_used{};       ///< time since its last lease began
   Bytes bytes;                ///< held by its buffers
   std::uint64_t kernels = 0;  ///< dispatches, and steps of sequences, so far
@@ -147,7 +147,7 @@ class WYE_API ContextPool {
   PoolMetrics metrics() const;
 
   /// Refuses new leases and wakes all waiters. Leases stay valid until they end. Logs a warning for each one of the
-  /// application: its tag, its age, and where it was taken.
+  /// application: its tag, its age, and the place of the call in the source.
   void close();
   /// Closes as `close()`, and waits until devices have completed the work of ended leases. If `deadline`
   /// passes first, abandons the work in flight: its lanes, their memory and their devices are kept until the
