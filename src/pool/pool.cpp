@@ -35,6 +35,11 @@ std::string text_of(const std::source_location& where) {
   return base::text("{}:{}", path.substr(path.find_last_of('/') + 1), where.line());
 }
 
+/// Returns " for workload 'matrix'", or nothing if it has no name.
+std::string for_workload(std::string_view name) {
+  return name.empty() ? std::string() : base::text(" for workload '{}'", name);
+}
+
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
 Result<void> check(const PoolOptions& options) {
@@ -171,8 +176,9 @@ Error Pool::no_candidate(const Wanted& wanted) const {
   }
   if (named)
     return Error(Errc::unsupported,
-                 base::text("No device has the needed features ({}): '{}' lacks {}.", to_string(wanted.needs),
-                            named->id(), to_string(wanted.needs.without(named->info().features))));
+                 base::text("No device has the needed features{} ({}): '{}' lacks {}.",
+                            for_workload(wanted.workload.name), to_string(wanted.needs), named->id(),
+                            to_string(wanted.needs.without(named->info().features))));
   std::string there;
   for (const Device& device : devices_) there += (there.empty() ? "'" : ", '") + device.id() + "'";
   return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", wanted.on, there));
@@ -184,10 +190,12 @@ std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
   return std::nullopt;
 }
 
-Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, std::source_location where) {
+Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, std::source_location where,
+                          const Workload& workload) {
   if (const Error* inherited = origin_.error()) return *inherited;
   const Wanted wanted{.on = request.on,
                       .needs = request.needs,
+                      .workload = workload,
                       .priority = request.priority,
                       .tag = request.tag,
                       .stop = request.stop,
@@ -378,8 +386,15 @@ std::size_t Pool::leased_on(std::size_t device) const noexcept {
                                                 [](const auto& context) { return context->leased; }));
 }
 
-bool Pool::comes_before(const Context& a, const Context& b) const noexcept {
-  if (order_[a.device] != order_[b.device]) return order_[a.device] < order_[b.device];
+bool Pool::comes_before(const Context& a, const Context& b, const Wanted& wanted) const noexcept {
+  const std::span<const std::size_t> order = wanted.workload.order;
+  const auto place = [&](const Context& context) {
+    const std::size_t device = order_[context.device];
+    return order.empty()
+               ? device
+               : static_cast<std::size_t>(std::find(order.begin(), order.end(), device) - order.begin());
+  };
+  if (order_[a.device] != order_[b.device]) return place(a) < place(b);
   const auto load = [&](const Context& c) {
     return std::tuple(leased_on(c.device), account_on(*base::state_of(devices_[c.device]))->held().count,
                       c.last_used);
@@ -399,7 +414,7 @@ Context* Pool::take_idle(const Wanted& wanted, Instant now, const std::vector<st
           std::pair(!context->has_lane, context->last_used) < std::pair(!idle->has_lane, idle->last_used))
         idle = context.get();
     }
-    if (idle && (!best || comes_before(*idle, *best))) best = idle;
+    if (idle && (!best || comes_before(*idle, *best, wanted))) best = idle;
   }
   if (best) start_lease(*best, wanted, now);
   return best;
@@ -523,13 +538,18 @@ bool Pool::await(Waiter& waiter, base::Lock& lock, Instant until, F is_answered)
   }
 }
 
-Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) const {
+std::string Pool::able_devices(const Wanted& wanted) const {
   std::string names;
+  for (std::size_t d = 0; d < devices_.size(); ++d)
+    if (is_able(d, wanted)) names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
+  return names + for_workload(wanted.workload.name);
+}
+
+Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) const {
   std::size_t all = 0, leased = 0;
   Instant oldest = Instant::max();
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!is_able(d, wanted)) continue;
-    names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
     all += contexts_[d].size();
     for (const auto& context : contexts_[d]) {
       if (!context->leased) continue;
@@ -537,6 +557,7 @@ Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) co
       oldest = std::min(oldest, context->since);
     }
   }
+  const std::string names = able_devices(wanted);
   const std::string held = base::text("{} of {} leased; oldest for {:.1f} s{}", leased, all,
                                       seconds(clock_->now() - oldest), tagged_holders(wanted));
   const double rounded = std::round(seconds(waited) * 1e3) / 1e3;
@@ -549,10 +570,9 @@ Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) co
 }
 
 Error Pool::never_free(const Wanted& wanted) const {
-  std::string names, held;
+  std::string held;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!is_candidate(d, wanted)) continue;
-    names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
     for (const auto& context : contexts_[d]) {
       held += base::text("{}'{}' was leased at {}", held.empty() ? "" : ", ", context->id,
                          text_of(*context->where));
@@ -562,7 +582,7 @@ Error Pool::never_free(const Wanted& wanted) const {
   return Error(Errc::unavailable,
                base::text("A lease of {} without a deadline would wait for ever: all contexts belong to this "
                           "thread or to threads that wait for it ({}).",
-                          names, held));
+                          able_devices(wanted), held));
 }
 
 std::string Pool::tagged_holders(const Wanted& wanted) const {

@@ -63,6 +63,12 @@ struct Context {
   std::atomic<std::uint64_t> dispatches{0};
 };
 
+/// An order of devices for a kind of work, which is named in errors.
+struct Workload {
+  std::string_view name = {};
+  std::span<const std::size_t> order = {};  ///< indices; empty: the order of `Pool::devices`
+};
+
 /// Threads: thread-safe. While the mutex is held, a driver is called only to ask whether an unfinished lane has completed.
 class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimable {
  public:
@@ -83,7 +89,8 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
 
   /// Leases a context for the application, waiting until `until`; `Instant::min()` does not wait.
   Result<Lease> lease(const LeaseRequest& request, Instant until,
-                      std::source_location where = std::source_location::current());
+                      std::source_location where = std::source_location::current(),
+                      const Workload& workload = {});
   /// Leases a context of one device, within the pool's own timeout. `now` is the time of the pool's clock.
   Result<Lease> lease_on(device::DeviceRef device, Instant now);
   /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be read after
@@ -128,6 +135,7 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
     std::string_view on = {};
     Features needs = {};
     std::size_t only = no_device;  ///< an index; replaces `on` and `needs`
+    Workload workload = {};
     Priority priority = Priority::normal;
     std::string_view tag = {};
     StopToken stop = {};
@@ -194,7 +202,9 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   /// Returns "; held by 'preview' for 2.0 s", with the tags of leases that a request waits for; empty without tags.
   std::string tagged_holders(const Wanted& wanted) const;
   /// Returns whether a lease of context `a` is better than one of `b`, which is on another device.
-  bool comes_before(const Context& a, const Context& b) const noexcept;
+  bool comes_before(const Context& a, const Context& b, const Wanted& wanted) const noexcept;
+  /// Returns the names of the devices that a lease may use, and its workload, for an error.
+  std::string able_devices(const Wanted& wanted) const;
   /// Returns the error of a request that got no context: unavailable (it did not wait), timed_out or cancelled.
   Error no_context_free(const Wanted& wanted, Duration waited, Errc code) const;
   /// Parks the thread of a waiter until `is_answered()` or `until`. Returns false if its request was stopped meanwhile.

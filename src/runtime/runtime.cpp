@@ -144,6 +144,14 @@ Metrics Runtime::metrics() const {
           std::move(devices)};
 }
 
+Result<Lease> Runtime::lease(WorkloadType type, Bytes size, const LeaseRequest& request,
+                             std::source_location where) {
+  pool::Pool& pool = *base::state_of(state_->pool);
+  const Deadline deadline = request.deadline.value_or(pool.lease_timeout());
+  return pool.lease(request, deadline.at(pool.clock()), where,
+                    {type.name, base::state_of(state_->scheduler)->preferred(type, size).devices});
+}
+
 ContextPool& Runtime::pool() { return state_->pool; }
 ShaderCache& Runtime::cache() { return state_->cache; }
 Scheduler& Runtime::scheduler() { return state_->scheduler; }

@@ -111,6 +111,8 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   const pool::Pool& pool() const noexcept { return *pool_; }
   const Clock& clock() const noexcept { return *clock_; }
+  /// Returns the row of the preference table for `size` of `type`.
+  const Row& preferred(WorkloadType type, Bytes size) const noexcept { return preferences_.row(type, size); }
   std::string reason(const Record& record) const;
   std::vector<VariantChoice> variants(const Record& record) const;
   std::vector<Placement> recent() const;

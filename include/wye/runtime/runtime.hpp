@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <ranges>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -84,6 +85,12 @@ class WYE_API Runtime {
     return Array<T>(
         borrow_array(std::as_writable_bytes(memory), memory.size(), element_type<T>(), sizeof(T)));
   }
+
+  /// Leases a context for work of `type` on `size` of data: as `ContextPool::lease`, but devices come in the order in which the
+  /// scheduler prefers them for such work (`SchedulerOptions::preferences`).
+  /// Errors: those of `ContextPool::lease`, naming the type.
+  Result<Lease> lease(WorkloadType type, Bytes size = {}, const LeaseRequest& request = {},
+                      std::source_location where = std::source_location::current());
 
   /// Returns every adapter that was found. An adapter that is not usable has the reason.
   const std::vector<AdapterInfo>& adapters() const;
