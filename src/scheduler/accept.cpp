@@ -40,7 +40,6 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   record->has_own_limits = !options.start_by.is_never() || options.time_limit;
   record->size = size_of(kept);
   record->row = &preferences_.row(kept.type(), record->size);
-  record->after_failure = options.after_failure;
   for (std::size_t c = 0; c < kept.size(); ++c) {
     for (const Operand& operand : kept[c].arguments()) {
       record->borrows |= operand.kind == Operand::Kind::host;
@@ -49,7 +48,10 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   }
   if (kept.size() > 0) record->program = base::programs_of(kept[0])[0]->id();
   if (record->uses_arrays || !options.after.empty()) make_dependencies(*record);
-  if (!options.after.empty()) record->dependencies->after.reserve(options.after.size());
+  if (!options.after.empty()) {
+    record->dependencies->after_failure = options.after_failure;
+    record->dependencies->after.reserve(options.after.size());
+  }
   for (const Dependency& before : options.after) record->dependencies->after.push_back(before.record_);
   return record;
 }
@@ -94,10 +96,10 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
         use->access = Access::read_write;
     }
   }
-  auto& [after, predecessors, outputs] = *record.dependencies;
+  auto& outputs = record.dependencies->outputs;
   outputs.reserve(uses.size());
   for (const Use& use : uses) {
-    use.array->follow(use.access, use.elements, record.completion, predecessors);
+    use.array->follow(use.access, use.elements, record.completion, record.dependencies->predecessors);
     if (!writes(use.access)) continue;
     Record::Output* output = std::find_if(outputs.begin(), outputs.end(), [&](const Record::Output& other) {
       return other.array == use.array;
@@ -115,7 +117,8 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
 /// Makes a job follow those of `JobOptions::after`. If memory runs out, it may follow some of them only.
 /// Errors: invalid_argument (a moved-from ticket, a job of another runtime), out_of_memory.
 Result<void> Core::follow_jobs(Record& record) const try {
-  auto& [after, predecessors, outputs] = *record.dependencies;
+  auto& after = record.dependencies->after;
+  auto& predecessors = record.dependencies->predecessors;
   predecessors.reserve(after.size());
   for (std::size_t i = 0; i < after.size(); ++i) {
     const std::shared_ptr<Record>& before = after[i];
@@ -134,7 +137,7 @@ Result<void> Core::follow_jobs(Record& record) const try {
 /// error names the job that failed, not each of its followers.
 std::optional<Error> Core::failure_before(Record& record) const noexcept {
   const auto all = std::move(record.dependencies->after);
-  if (record.after_failure == AfterFailure::run) return std::nullopt;
+  if (record.dependencies->after_failure == AfterFailure::run) return std::nullopt;
   const auto failed = std::find_if(all.begin(), all.end(), [](const auto& before) { return before->error; });
   if (failed == all.end()) return std::nullopt;
   const Record& before = **failed;
@@ -284,7 +287,7 @@ void Core::on_predecessors_complete(void* object) noexcept {
   thread_local Record* last = nullptr;
   auto* const released = static_cast<Record*>(object);
   if (first) {
-    last = last->next_released = released;
+    last = last->dependencies->next_released = released;
     return;
   }
   for (first = last = released; first;) {
@@ -301,7 +304,7 @@ void Core::on_predecessors_complete(void* object) noexcept {
       core.settle(*record, State::queued, std::move(error));
     else
       core.make_ready(base::lock_soon(core.mutex_), record);
-    first = record->next_released;
+    first = record->dependencies->next_released;
   }
 }
 

@@ -70,7 +70,8 @@ std::size_t Core::queue_of(const PlanRun& run) const {
 Result<void> Core::follow_plan(Record& record) try {
   if (!record.dependencies) return {};
   const PlanRun& run = *record.plan_run;
-  auto& [after, predecessors, outputs] = *record.dependencies;
+  auto& predecessors = record.dependencies->predecessors;
+  auto& outputs = record.dependencies->outputs;
   outputs = run.arrays->outputs;
   std::size_t followed = 0;  // of the outputs: they have the order of the uses
   try {

@@ -118,6 +118,9 @@ struct Record : std::enable_shared_from_this<Record> {
     detail::InlineList<std::shared_ptr<Record>, 1> after;  ///< `JobOptions::after`, until they have settled
     data::Predecessors predecessors;
     detail::InlineList<Output, 1> outputs;
+    Record* next_released =
+        nullptr;  ///< the next record without predecessors, on the thread that queues them
+    AfterFailure after_failure = AfterFailure::fail;
   };
   /// Members that few jobs need.
   struct Extras {
@@ -145,17 +148,21 @@ struct Record : std::enable_shared_from_this<Record> {
   std::uint64_t program = 0;  ///< the number of the program of its first call
   Priority priority = Priority::normal;
   Fallback fallback = Fallback::allow;
-  AfterFailure after_failure = AfterFailure::fail;
   bool has_own_limits = false;  ///< the job's options have a `start_by` or a time limit
   bool borrows = false;         ///< an argument is host memory of the caller
   bool uses_arrays = false;
-  bool may_share = false;      ///< a submission with other jobs: `Core::take_batch_locked`
-  std::uint32_t tag_size = 0;  ///< of the text that `tag` returns
+  bool may_share = false;  ///< a submission with other jobs: `Core::take_batch_locked`
 
   std::atomic<State> state{State::queued};
   std::atomic<bool> stop{false};
   std::atomic<bool> is_settled{false};
   std::atomic<bool> is_watched{false};  ///< set by `watch`, and never cleared
+
+  // Under the mutex of the core; further ones follow below.
+  bool counts_for_tag = false;  ///< as one of the running jobs of its tag
+  bool is_unattended = false;   ///< abandoned in flight, and no worker waits for it yet
+  bool is_staged = false;       ///< one of the queue's staged jobs
+  bool is_due = false;          ///< it counts as running, and starts when its stage ends
 
   // Written by the thread that runs or settles it.
   bool failed_as_follower = false;  ///< `error` is that of a job in `after`
@@ -166,6 +173,7 @@ struct Record : std::enable_shared_from_this<Record> {
   std::uint8_t launch_size = 1;              ///< the jobs of its launch
   std::size_t device = 0;                    ///< index of the device that ran it
   std::atomic<std::uint32_t> tried_on{~0u};  ///< the device that it is being tried on
+  std::uint32_t tag_size = 0;                ///< of the text that `tag` returns
   std::uint32_t next_candidate = 0;          ///< an index into `Row::devices`
   std::size_t queue = 0;                     ///< of the core; it counts as committed there while it runs
   detail::InlineList<Decision, 3> decisions;
@@ -183,10 +191,6 @@ struct Record : std::enable_shared_from_this<Record> {
   Bytes bytes_transferred;
 
   // Under the mutex of the core.
-  bool counts_for_tag = false;          ///< as one of the running jobs of its tag
-  bool is_unattended = false;           ///< abandoned in flight, and no worker waits for it yet
-  bool is_staged = false;               ///< one of the queue's staged jobs
-  bool is_due = false;                  ///< it counts as running, and starts when its stage ends
   TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
   TagState* tag_state = nullptr;        ///< null: nothing depends on its tag
   Duration* mean_run_time = nullptr;    ///< of its kernel and size in its queue; null: it is not observed
@@ -201,8 +205,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant flight_until{};               ///< in flight: when its time limit passes, of the steady clock
 
   // Of its place among other jobs.
-  std::shared_ptr<Record> self;     ///< set until its predecessors are complete, and while it is in flight
-  Record* next_released = nullptr;  ///< the next record without predecessors, on the thread that queues them
+  std::shared_ptr<Record> self;  ///< set until its predecessors are complete, and while it is in flight
   std::shared_ptr<data::Completion> completion;  ///< for its followers; null if it has none and uses no array
   base::BlockPointer<Dependencies> dependencies;  ///< null: it follows no jobs and uses no arrays
 
