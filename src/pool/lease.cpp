@@ -130,12 +130,12 @@ Result<ContextPool> ContextPool::open(PoolOptions options, Version header) {
 const std::vector<AdapterInfo>& ContextPool::adapters() const { return state_->adapters(); }
 const std::vector<Device>& ContextPool::devices() const { return state_->devices(); }
 
-Result<Lease> ContextPool::lease(const LeaseRequest& request, std::source_location where) {
+Result<Lease> ContextPool::lease(const LeaseRequest& request, SourceLocation where) {
   const Deadline deadline = request.deadline.value_or(state_->lease_timeout());
   return state_->lease(request, deadline.at(state_->clock()), where);
 }
 
-Result<Lease> ContextPool::try_lease(const LeaseRequest& request, std::source_location where) {
+Result<Lease> ContextPool::try_lease(const LeaseRequest& request, SourceLocation where) {
   return state_->lease(request, Instant::min(), where);
 }
 

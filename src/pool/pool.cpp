@@ -30,9 +30,9 @@ const void* this_thread() noexcept {
 }
 
 /// Returns "main.cpp:42".
-std::string text_of(const std::source_location& where) {
-  const std::string_view path = where.file_name();
-  return base::text("{}:{}", path.substr(path.find_last_of('/') + 1), where.line());
+std::string text_of(const SourceLocation& where) {
+  const std::string_view path = where.file;
+  return base::text("{}:{}", path.substr(path.find_last_of('/') + 1), where.line);
 }
 
 /// Returns " for workload 'matrix'", or nothing if it has no name.
@@ -190,7 +190,7 @@ std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
   return std::nullopt;
 }
 
-Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, std::source_location where,
+Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, SourceLocation where,
                           const Workload& workload) {
   if (const Error* inherited = origin_.error()) return *inherited;
   const Wanted wanted{.on = request.on,

@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,7 +56,7 @@ struct Context {
   bool is_for_copies = false;   ///< see `Pool::lease_copies`
   std::array<char, 32> tag{};   ///< of the lease, up to a zero
   /// Where the application took the lease, and by which thread; unset: wye leased it for a job.
-  std::optional<std::source_location> where;
+  std::optional<SourceLocation> where;
   const void* taken_by = nullptr;
   std::string work;  ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
@@ -89,8 +88,7 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
 
   /// Leases a context for the application, waiting until `until`; `Instant::min()` does not wait.
   Result<Lease> lease(const LeaseRequest& request, Instant until,
-                      std::source_location where = std::source_location::current(),
-                      const Workload& workload = {});
+                      SourceLocation where = SourceLocation::current(), const Workload& workload = {});
   /// Leases a context of one device, within the pool's own timeout. `now` is the time of the pool's clock.
   Result<Lease> lease_on(device::DeviceRef device, Instant now);
   /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be read after
@@ -139,7 +137,7 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
     Priority priority = Priority::normal;
     std::string_view tag = {};
     StopToken stop = {};
-    std::optional<std::source_location> where = std::nullopt;  ///< of the application's call
+    std::optional<SourceLocation> where = std::nullopt;  ///< of the application's call
   };
   struct Waiter {
     Waiter(const Wanted& of, const void* on_thread) : wanted(of), thread(on_thread) {}

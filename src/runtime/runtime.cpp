@@ -145,7 +145,7 @@ Metrics Runtime::metrics() const {
 }
 
 Result<Lease> Runtime::lease(WorkloadType type, Bytes size, const LeaseRequest& request,
-                             std::source_location where) {
+                             SourceLocation where) {
   pool::Pool& pool = *base::state_of(state_->pool);
   const Deadline deadline = request.deadline.value_or(pool.lease_timeout());
   return pool.lease(request, deadline.at(pool.clock()), where,

@@ -1,7 +1,8 @@
 #pragma once
-/// The log port. wye writes no messages unless the application provides a sink.
+/// The log port, and places in source text. wye writes no messages unless the application provides a sink.
 #include <wye/base/config.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,19 @@ struct LogRecord {
   LogLevel level = LogLevel::info;
   std::string_view room;  ///< the source of the message: "scheduler", "vulkan"
   std::string_view text;
+};
+
+/// A place in the source text of the application. std::source_location needs clang 16.
+struct SourceLocation {
+  const char* file =
+      "";  ///< as the compiler was given it; valid until the process ends, or its library is unloaded
+  std::uint32_t line = 0;
+
+  /// Returns the place of the call. As a default argument of a function, the place of the call of that function.
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(),
+                                          std::uint32_t line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
 };
 
 /// Receives messages. wye calls it from any thread and never under a lock. It must not call wye.

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -137,12 +136,10 @@ class WYE_API ContextPool {
   ///          contexts were leased by this thread, or by threads that wait for each other); the driver's, if it refuses a
   ///          lane and there is none.
   /// Cost: one lock and no allocation if a context with a lane is idle.
-  Result<Lease> lease(const LeaseRequest& request = {},
-                      std::source_location where = std::source_location::current());
+  Result<Lease> lease(const LeaseRequest& request = {}, SourceLocation where = SourceLocation::current());
   /// Leases a context as `lease`, without waiting.
   /// Errors: those of `lease`; unavailable (no context is free) instead of timed_out.
-  Result<Lease> try_lease(const LeaseRequest& request = {},
-                          std::source_location where = std::source_location::current());
+  Result<Lease> try_lease(const LeaseRequest& request = {}, SourceLocation where = SourceLocation::current());
 
   std::vector<ContextInfo> contexts() const;
   PoolMetrics metrics() const;

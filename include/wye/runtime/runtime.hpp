@@ -10,7 +10,6 @@
 
 #include <memory>
 #include <ranges>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,7 +89,7 @@ class WYE_API Runtime {
   /// scheduler prefers them for such work (`SchedulerOptions::preferences`).
   /// Errors: those of `ContextPool::lease`, naming the type.
   Result<Lease> lease(WorkloadType type, Bytes size = {}, const LeaseRequest& request = {},
-                      std::source_location where = std::source_location::current());
+                      SourceLocation where = SourceLocation::current());
 
   /// Returns every adapter that was found. An adapter that is not usable has the reason.
   const std::vector<AdapterInfo>& adapters() const;
