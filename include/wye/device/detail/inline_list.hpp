@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -80,7 +79,8 @@ class InlineList {
   }
   /// Throws: std::bad_alloc, also beyond 2^32 elements.
   void grow(std::size_t capacity) {
-    if (capacity > std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
+    // Not thrown here, because the application may be compiled without exceptions: so much memory is refused.
+    if (capacity > std::numeric_limits<std::uint32_t>::max()) capacity = std::numeric_limits<std::size_t>::max();
     T* const memory = std::allocator<T>().allocate(capacity);
     move_to(memory, begin(), size_);
     if (more_) std::allocator<T>().deallocate(more_, capacity_);
