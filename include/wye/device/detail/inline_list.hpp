@@ -27,7 +27,7 @@ class InlineList {
   InlineList(InlineList&& other) noexcept
       : more_(std::exchange(other.more_, nullptr)),
         size_(std::exchange(other.size_, 0)),
-        capacity_(std::exchange(other.capacity_, most_inline)) {
+        capacity_(std::exchange(other.capacity_, std::uint32_t{N})) {
     if (!more_) move_to(few_, other.few_, size_);
   }
   InlineList& operator=(InlineList other) noexcept {
@@ -71,8 +71,6 @@ class InlineList {
   const T& back() const noexcept { return end()[-1]; }
 
  private:
-  static constexpr auto most_inline = static_cast<std::uint32_t>(N);
-
   static void move_to(T* to, T* from, std::size_t n) noexcept {
     std::uninitialized_move_n(from, n, to);
     std::destroy_n(from, n);
@@ -80,7 +78,8 @@ class InlineList {
   /// Throws: std::bad_alloc, also beyond 2^32 elements.
   void grow(std::size_t capacity) {
     // Not thrown here, because the application may be compiled without exceptions: so much memory is refused.
-    if (capacity > std::numeric_limits<std::uint32_t>::max()) capacity = std::numeric_limits<std::size_t>::max();
+    if (capacity > std::numeric_limits<std::uint32_t>::max())
+      capacity = std::numeric_limits<std::size_t>::max();
     T* const memory = std::allocator<T>().allocate(capacity);
     move_to(memory, begin(), size_);
     if (more_) std::allocator<T>().deallocate(more_, capacity_);
@@ -97,7 +96,7 @@ class InlineList {
 
   T* more_ = nullptr;  // null: the elements are in `few_`
   std::uint32_t size_ = 0;
-  std::uint32_t capacity_ = most_inline;
+  std::uint32_t capacity_ = N;
   union {
     T few_[N];
   };
