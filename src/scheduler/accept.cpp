@@ -51,8 +51,8 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   if (!options.after.empty()) {
     record->dependencies->after_failure = options.after_failure;
     record->dependencies->after.reserve(options.after.size());
+    for (const Dependency& before : options.after) record->dependencies->after.push_back(before.record_);
   }
-  for (const Dependency& before : options.after) record->dependencies->after.push_back(before.record_);
   return record;
 }
 
@@ -224,8 +224,7 @@ TypeMetrics& Core::metrics_of_locked(WorkloadType type) {
 /// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`. Returns the lock of this
 /// scheduler if the record can run at once; otherwise no lock: it waits for predecessors or has settled.
 base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
-  std::optional<Error> error =
-      record->job.error() ? std::optional<Error>(*record->job.error()) : std::nullopt;
+  std::optional<Error> error = to_optional(record->job.error());
   try {
     if (auto checked = check_operands(record->job); !checked && !error) error = std::move(checked).error();
   } catch (const std::bad_alloc&) {

@@ -102,8 +102,8 @@ struct AnyWait {
 
 /// The state changes by compare-and-swap. The thread that moves it to `running` runs the job; the thread that moves it to
 /// `settled` settles it. A job that was in flight and returned runs again, on any worker.
-/// Threads: that thread writes the members below the state, but for those under a mutex; other threads read them once the job has settled. Of an
-///          abandoned record, other threads read the name, the tag and the error only.
+/// Threads: that thread writes the members below the state, but for those under a mutex; other threads read them once the
+///          job has settled. Of an abandoned record, other threads read the name, the tag and the error only.
 struct Record : std::enable_shared_from_this<Record> {
   Record(std::shared_ptr<Core> of, Job&& kept) noexcept;
   ~Record();
@@ -118,8 +118,8 @@ struct Record : std::enable_shared_from_this<Record> {
     detail::InlineList<std::shared_ptr<Record>, 1> after;  ///< `JobOptions::after`, until they have settled
     data::Predecessors predecessors;
     detail::InlineList<Output, 1> outputs;
-    Record* next_released =
-        nullptr;  ///< the next record without predecessors, on the thread that queues them
+    /// The next record without predecessors, on the thread that queues them.
+    Record* next_released = nullptr;
     AfterFailure after_failure = AfterFailure::fail;
   };
   /// Members that few jobs need.
@@ -151,7 +151,6 @@ struct Record : std::enable_shared_from_this<Record> {
   bool has_own_limits = false;  ///< the job's options have a `start_by` or a time limit
   bool borrows = false;         ///< an argument is host memory of the caller
   bool uses_arrays = false;
-  bool may_share = false;  ///< a submission with other jobs: `Core::take_batch_locked`
 
   std::atomic<State> state{State::queued};
   std::atomic<bool> stop{false};
@@ -167,6 +166,7 @@ struct Record : std::enable_shared_from_this<Record> {
   // Written by the thread that runs or settles it.
   bool failed_as_follower = false;  ///< `error` is that of a job in `after`
   bool has_failed = false;          ///< on a device; a further device is a fallback
+  bool may_share = false;           ///< a submission with other jobs: `Core::take_batch_locked`
   bool leads_batch = false;         ///< it was submitted with `batch`
   CacheTier tier = CacheTier::none;
   std::uint8_t batch_size = 1;               ///< the jobs of its submission

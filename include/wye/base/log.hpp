@@ -24,8 +24,8 @@ struct LogRecord {
 
 /// A place in the source text of the application. std::source_location needs clang 16.
 struct SourceLocation {
-  const char* file =
-      "";  ///< as the compiler was given it; valid until the process ends, or its library is unloaded
+  /// As the compiler was given it. Valid until the process ends, or its library is unloaded.
+  const char* file = "";
   std::uint32_t line = 0;
 
   /// Returns the place of the call. As a default argument of a function, the place of the call of that function.

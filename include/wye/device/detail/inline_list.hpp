@@ -49,7 +49,7 @@ class InlineList {
   void push_back(T element) { emplace_back(std::move(element)); }
   /// Allocates memory for `n` elements in all: adding up to these does not throw. Grows geometrically.
   void reserve(std::size_t n) {
-    if (n > capacity_) grow(std::max<std::size_t>(n, 2 * capacity_));
+    if (n > capacity_) grow(std::max(n, 2 * std::size_t{capacity_}));
   }
   /// Removes all elements after the first `n`. Keeps the memory.
   void truncate(std::size_t n) noexcept {
