@@ -131,8 +131,7 @@ const std::vector<AdapterInfo>& ContextPool::adapters() const { return state_->a
 const std::vector<Device>& ContextPool::devices() const { return state_->devices(); }
 
 Result<Lease> ContextPool::lease(const LeaseRequest& request, SourceLocation where) {
-  const Deadline deadline = request.deadline.value_or(state_->lease_timeout());
-  return state_->lease(request, deadline.at(state_->clock()), where);
+  return state_->lease(request, state_->deadline_of(request), where);
 }
 
 Result<Lease> ContextPool::try_lease(const LeaseRequest& request, SourceLocation where) {

@@ -1,7 +1,6 @@
 #include "pool/pool.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <new>
 #include <tuple>
@@ -28,19 +27,6 @@ const void* this_thread() noexcept {
   static constinit thread_local char here = 0;
   return &here;
 }
-
-/// Returns "main.cpp:42".
-std::string text_of(const SourceLocation& where) {
-  const std::string_view path = where.file;
-  return base::text("{}:{}", path.substr(path.find_last_of('/') + 1), where.line);
-}
-
-/// Returns " for workload 'matrix'", or nothing if it has no name.
-std::string for_workload(std::string_view name) {
-  return name.empty() ? std::string() : base::text(" for workload '{}'", name);
-}
-
-double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
 Result<void> check(const PoolOptions& options) {
   if (options.lanes_per_device < 1 || options.lanes_per_device > most_lanes)
@@ -167,23 +153,6 @@ bool Pool::has_candidate(const Wanted& wanted) const noexcept {
   return false;
 }
 
-Error Pool::no_candidate(const Wanted& wanted) const {
-  const Device* named = nullptr;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    const Error* lost = is_able(d, wanted) ? base::state_of(devices_[d])->lost() : nullptr;
-    if (lost) return lost->with_context("while leasing a context");
-    if (!named && is_named(d, wanted)) named = &devices_[d];
-  }
-  if (named)
-    return Error(Errc::unsupported,
-                 base::text("No device has the needed features{} ({}): '{}' lacks {}.",
-                            for_workload(wanted.workload.name), to_string(wanted.needs), named->id(),
-                            to_string(wanted.needs.without(named->info().features))));
-  std::string there;
-  for (const Device& device : devices_) there += (there.empty() ? "'" : ", '") + device.id() + "'";
-  return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", wanted.on, there));
-}
-
 std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
   for (std::size_t d = 0; d < devices_.size(); ++d)
     if (base::state_of(devices_[d])->ref() == device) return d;
@@ -199,7 +168,8 @@ Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, SourceLoca
                       .priority = request.priority,
                       .tag = request.tag,
                       .stop = request.stop,
-                      .where = where};
+                      .where = where,
+                      .taken_by = this_thread()};
   return lease_any(wanted, clock_->now(), until);
 }
 
@@ -230,7 +200,7 @@ std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
   {
     const base::Lock lock = base::lock_soon(mutex_);
     if (closed_ || context.leased || context.refused) return std::nullopt;
-    start_lease(context, {}, now);
+    start_lease(context, now);
   }
   Lease lease = handle(context);  // from here on its destructor returns the context
   const bool is_new = !context.lane;
@@ -308,7 +278,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         const Instant start = clock_->now();
         if (until <= start)
           return busy(Duration::zero(), until == Instant::min() ? Errc::unavailable : Errc::timed_out);
-        if (!waiter) waiter.emplace(wanted, wanted.where ? this_thread() : nullptr);
+        if (!waiter) waiter.emplace(wanted);
         waiter->given = nullptr;
         waiter->is_endless = until == Instant::max() && !wanted.stop.can_stop();
         queue(*waiter, start);
@@ -360,12 +330,13 @@ void Pool::queue(Waiter& waiter, Instant now) {
 
 /// A thread that waits without a deadline is stuck if each context that it may get was leased by a thread that is stuck.
 bool Pool::is_deadlock(Waiter& waiter) noexcept {
-  if (!waiter.is_endless || !waiter.thread) return false;
-  for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->thread;
+  if (!waiter.is_endless || !waiter.wanted.taken_by) return false;
+  for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->wanted.taken_by;
   const auto is_held_by_stuck = [&](const Context& context) {
     return context.leased && context.taken_by &&
-           std::any_of(waiters_.begin(), waiters_.end(),
-                       [&](const Waiter* one) { return one->is_stuck && one->thread == context.taken_by; });
+           std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* one) {
+             return one->is_stuck && one->wanted.taken_by == context.taken_by;
+           });
   };
   for (bool changed = true; changed && waiter.is_stuck;) {
     changed = false;
@@ -416,7 +387,9 @@ Context* Pool::take_idle(const Wanted& wanted, Instant now, const std::vector<st
     }
     if (idle && (!best || comes_before(*idle, *best, wanted))) best = idle;
   }
-  if (best) start_lease(*best, wanted, now);
+  if (!best) return nullptr;
+  start_lease(*best, now);
+  set_holder(*best, wanted);
   return best;
 }
 
@@ -424,7 +397,7 @@ Context* Pool::take_warm(std::size_t device, Instant now) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   Context* const warm = warm_[device];
   if (!warm || warm->leased || !warm->has_lane || closed_ || !unfinished_.empty()) return nullptr;
-  start_lease(*warm, {}, now);
+  start_lease(*warm, now);
   return warm;
 }
 
@@ -439,15 +412,18 @@ bool Pool::any_has_lane(std::size_t device) const {
                      [](const auto& context) { return context->has_lane; });
 }
 
-void Pool::start_lease(Context& context, const Wanted& wanted, Instant now) {
+void Pool::start_lease(Context& context, Instant now) {
   context.leased = true;
   context.since = now;
+  if (context.has_lane && !context.is_for_copies) count_lease(context);
+}
+
+void Pool::set_holder(Context& context, const Wanted& wanted) noexcept {
   context.where = wanted.where;
-  context.taken_by = wanted.where ? this_thread() : nullptr;
+  context.taken_by = wanted.taken_by;
   const std::size_t length = std::min(wanted.tag.size(), context.tag.size() - 1);
   std::copy_n(wanted.tag.data(), length, context.tag.data());
   context.tag[length] = '\0';
-  if (context.has_lane && !context.is_for_copies) count_lease(context);
 }
 
 void Pool::count_lease(Context& context) {
@@ -492,6 +468,7 @@ void Pool::give_back(Context& context) noexcept {
     } catch (const std::bad_alloc&) {  // then the destructor of the retired lane waits for its work in flight
     }
     context.leased = false;
+    if (context.where) set_holder(context, {});
     context.has_lane = context.lane != nullptr;
     if (context.is_for_copies) return;  // no request waits for it
     warm_[context.device] = &context;
@@ -504,8 +481,8 @@ void Pool::give_back(Context& context) noexcept {
       return !idles && is_candidate(context.device, w->wanted);
     });
     if (waiter != waiters_.end()) {
-      start_lease(context, (*waiter)->wanted, clock_->now());
-      context.taken_by = (*waiter)->thread;
+      start_lease(context, clock_->now());
+      set_holder(context, (*waiter)->wanted);
       (*waiter)->given = &context;
       (*waiter)->answered.wake_one();  // under the lock: the waiter's thread destroys it
       waiters_.erase(waiter);
@@ -536,120 +513,6 @@ bool Pool::await(Waiter& waiter, base::Lock& lock, Instant until, F is_answered)
     const Instant next = std::min(until, Clock::steady().now() + step);
     if (waiter.answered.wait(lock, next, is_answered) || next == until) return true;
   }
-}
-
-std::string Pool::able_devices(const Wanted& wanted) const {
-  std::string names;
-  for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (is_able(d, wanted)) names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
-  return names + for_workload(wanted.workload.name);
-}
-
-Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) const {
-  std::size_t all = 0, leased = 0;
-  Instant oldest = Instant::max();
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    if (!is_able(d, wanted)) continue;
-    all += contexts_[d].size();
-    for (const auto& context : contexts_[d]) {
-      if (!context->leased) continue;
-      ++leased;
-      oldest = std::min(oldest, context->since);
-    }
-  }
-  const std::string names = able_devices(wanted);
-  const std::string held = base::text("{} of {} leased; oldest for {:.1f} s{}", leased, all,
-                                      seconds(clock_->now() - oldest), tagged_holders(wanted));
-  const double rounded = std::round(seconds(waited) * 1e3) / 1e3;
-  if (code == Errc::unavailable)
-    return Error(code, base::text("No context of {} is free ({}).", names, held));
-  if (code == Errc::cancelled)
-    return Error(code, base::text("The wait for a context of {} was stopped after {:.6g} s ({}).", names,
-                                  rounded, held));
-  return Error(code, base::text("No context of {} became free within {:.6g} s ({}).", names, rounded, held));
-}
-
-Error Pool::never_free(const Wanted& wanted) const {
-  std::string held;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    if (!is_candidate(d, wanted)) continue;
-    for (const auto& context : contexts_[d]) {
-      held += base::text("{}'{}' was leased at {}", held.empty() ? "" : ", ", context->id,
-                         text_of(*context->where));
-      if (context->taken_by == this_thread()) held += " by this thread";
-    }
-  }
-  return Error(Errc::unavailable,
-               base::text("A lease of {} without a deadline would wait for ever: all contexts belong to this "
-                          "thread or to threads that wait for it ({}).",
-                          able_devices(wanted), held));
-}
-
-std::string Pool::tagged_holders(const Wanted& wanted) const {
-  std::string holders;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    if (!is_able(d, wanted)) continue;
-    for (const auto& context : contexts_[d])
-      if (context->leased && context->tag[0] != '\0')
-        holders += base::text("{}'{}' for {:.1f} s", holders.empty() ? "; held by " : ", ",
-                              context->tag.data(), seconds(clock_->now() - context->since));
-  }
-  return holders;
-}
-
-void Pool::report_leases() const {
-  if (!log_.wants(LogLevel::warning, "pool")) return;
-  std::vector<std::string> reports;
-  {
-    const base::Lock lock = base::lock_soon(mutex_);
-    const Instant now = clock_->now();
-    for (const auto& of_device : contexts_)
-      for (const auto& context : of_device)
-        if (context->leased && context->where)
-          reports.push_back(base::text(
-              "The pool closes, and context '{}'{} is still leased: for {:.3g} s, since the call at {}.",
-              context->id, context->tag[0] == '\0' ? "" : base::text(" (tag '{}')", context->tag.data()),
-              seconds(now - context->since), text_of(*context->where)));
-  }
-  for (const std::string& report : reports) log_.write(LogLevel::warning, "pool", report);
-}
-
-std::vector<ContextInfo> Pool::contexts_locked() const {
-  std::vector<ContextInfo> list;
-  const Instant now = clock_->now();
-  for (const auto& of_device : contexts_) {
-    for (const auto& context : of_device) {
-      if (context->last_used == 0) continue;
-      const AdapterInfo& info = devices_[context->device].info();
-      list.push_back({.id = context->id,
-                      .device = info.id,
-                      .backend = info.backend,
-                      .active = context->leased,
-                      .tag = context->leased ? context->tag.data() : "",
-                      .taken_at = context->leased && context->where ? text_of(*context->where) : "",
-                      .last_used = now - context->since,
-                      .bytes = context->account->held(),
-                      .kernels = context->dispatches.load(std::memory_order_relaxed)});
-    }
-  }
-  return list;
-}
-
-PoolMetrics Pool::metrics_locked() const {
-  PoolMetrics metrics;
-  for (const auto& of_device : contexts_) {
-    for (const auto& context : of_device) {
-      if (context->last_used == 0) continue;
-      ++metrics.contexts;
-      metrics.active += context->leased;
-    }
-  }
-  for (const auto& account : accounts_) metrics.bytes += account->held();
-  metrics.leases = leases_;
-  metrics.switches = switches_;
-  metrics.timeouts = timeouts_;
-  metrics.evictions = evictions_.load(std::memory_order_relaxed);
-  return metrics;
 }
 
 bool Pool::is_closed() const {

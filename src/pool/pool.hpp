@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -28,6 +29,8 @@ class Pool;
 struct Context;
 struct Inventory;
 
+inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
 /// The state of a `Lease`: its context, which it is a part of, and the pool, which it keeps alive.
 struct LeaseState {
   explicit LeaseState(Context& of) noexcept : context(&of) {}
@@ -49,16 +52,15 @@ struct Context {
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   std::shared_ptr<device::MemoryAccount> account;
   bool leased = false;
-  bool has_lane = false;        ///< changed under the pool's mutex
-  bool refused = false;         ///< the device refused a lane for the current lease
-  Instant since{};              ///< start of the last lease
-  std::uint64_t last_used = 0;  ///< number of the last lease; 0: never leased with a lane
-  bool is_for_copies = false;   ///< see `Pool::lease_copies`
-  std::array<char, 32> tag{};   ///< of the lease, up to a zero
-  /// Where the application took the lease, and by which thread; unset: wye leased it for a job.
-  std::optional<SourceLocation> where;
-  const void* taken_by = nullptr;
-  std::string work;  ///< the job that failed on the lane, for the error of `Pool::close`
+  bool has_lane = false;                ///< changed under the pool's mutex
+  bool refused = false;                 ///< the device refused a lane for the current lease
+  Instant since{};                      ///< start of the last lease
+  std::uint64_t last_used = 0;          ///< number of the last lease; 0: never leased with a lane
+  bool is_for_copies = false;           ///< see `Pool::lease_copies`
+  std::array<char, 32> tag{};           ///< of the lease, up to a zero
+  std::optional<SourceLocation> where;  ///< the application's call; unset: wye leased it for a job
+  const void* taken_by = nullptr;       ///< the thread of that call
+  std::string work;                     ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
 };
 
@@ -81,7 +83,10 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   const Clock& clock() const noexcept { return *clock_; }
   /// Returns the process that opened it. A child of `fork` takes no lock of it and leases nothing.
   const base::Origin& origin() const noexcept { return origin_; }
-  Duration lease_timeout() const noexcept { return options_.lease_timeout; }
+  /// Returns until when a request waits.
+  Instant deadline_of(const LeaseRequest& request) const noexcept {
+    return request.deadline.value_or(options_.lease_timeout).at(*clock_);
+  }
   std::uint32_t lanes_per_device() const noexcept { return options_.lanes_per_device; }
   /// Returns the error of a lease without memory of the host. It was constructed in advance.
   const Error& no_memory() const noexcept { return no_memory_; }
@@ -138,11 +143,11 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
     std::string_view tag = {};
     StopToken stop = {};
     std::optional<SourceLocation> where = std::nullopt;  ///< of the application's call
+    const void* taken_by = nullptr;                      ///< its thread
   };
   struct Waiter {
-    Waiter(const Wanted& of, const void* on_thread) : wanted(of), thread(on_thread) {}
+    explicit Waiter(const Wanted& of) : wanted(of) {}
     const Wanted& wanted;
-    const void* const thread;
     bool is_endless = false;  ///< it has no deadline and cannot be stopped
     Instant rank{};           ///< when it began to wait, later by `aging` for each priority below the highest
     bool is_stuck = false;    ///< see `is_deadlock`
@@ -184,7 +189,9 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   bool any_has_lane(std::size_t device) const;
   /// Adds `waiter` in the order of ranks.
   void queue(Waiter& waiter, Instant now);
-  void start_lease(Context& context, const Wanted& wanted, Instant now);
+  void start_lease(Context& context, Instant now);
+  /// Notes the tag and the place of the lease that a context is given to.
+  static void set_holder(Context& context, const Wanted& wanted) noexcept;
   /// Returns whether `waiter`, which begins to wait, and threads that wait already could only be served by each other.
   bool is_deadlock(Waiter& waiter) noexcept;
   std::size_t leased_on(std::size_t device) const noexcept;
@@ -198,7 +205,7 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   Result<void> open_lane(Context& context);
   Error never_free(const Wanted& wanted) const;
   /// Returns "; held by 'preview' for 2.0 s", with the tags of leases that a request waits for; empty without tags.
-  std::string tagged_holders(const Wanted& wanted) const;
+  std::string tagged_holders(const Wanted& wanted, Instant now) const;
   /// Returns whether a lease of context `a` is better than one of `b`, which is on another device.
   bool comes_before(const Context& a, const Context& b, const Wanted& wanted) const noexcept;
   /// Returns the names of the devices that a lease may use, and its workload, for an error.
@@ -220,8 +227,7 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   const Duration aging_;  // a hundred years at most, so that no rank overflows
   std::vector<AdapterInfo> adapters_;
   std::vector<Device> devices_;
-  std::vector<std::size_t>
-      order_;  // per device: the first device that it is equal to in the order of `devices`
+  std::vector<std::size_t> order_;  // per device: the first one of the same backend and type
   std::vector<std::shared_ptr<device::MemoryAccount>> accounts_;  // per silicon, children of its account
 
   mutable std::mutex mutex_;

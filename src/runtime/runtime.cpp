@@ -147,8 +147,7 @@ Metrics Runtime::metrics() const {
 Result<Lease> Runtime::lease(WorkloadType type, Bytes size, const LeaseRequest& request,
                              SourceLocation where) {
   pool::Pool& pool = *base::state_of(state_->pool);
-  const Deadline deadline = request.deadline.value_or(pool.lease_timeout());
-  return pool.lease(request, deadline.at(pool.clock()), where,
+  return pool.lease(request, pool.deadline_of(request), where,
                     {type.name, base::state_of(state_->scheduler)->preferred(type, size).devices});
 }
 

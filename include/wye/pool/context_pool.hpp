@@ -90,8 +90,8 @@ struct ContextInfo {
   std::string backend;  ///< "vulkan"
   bool active = false;  ///< leased
   std::string tag;      ///< of its lease
-  std::string
-      taken_at;  ///< the place of the call that leased it, "main.cpp:42"; empty if wye leased it for a job
+  /// The place of the call that leased it, "main.cpp:42"; empty if wye leased it for a job.
+  std::string taken_at;
   Duration last_used{};       ///< time since its last lease began
   Bytes bytes;                ///< held by its buffers
   std::uint64_t kernels = 0;  ///< dispatches, and steps of sequences, so far
