@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,22 @@ class Pipeline {
   double copies() { return jobs(1); }
   double copies_and_kernels() { return jobs(items_); }
   double kernels() { return jobs(items_); }
+  /// Does both stages with nothing between them: a thread copies as many bytes from host to host while the kernels run.
+  /// Returns the seconds until both are done. What two cores share (caches, memory, the threads of a driver that emulates a
+  /// GPU) costs this as much as it costs the pipeline.
+  double kernels_beside_copies() {
+    const std::vector<std::vector<Number>> sources(from_.size(), std::vector<Number>(from_[0].size(), 1));
+    std::vector<std::vector<Number>> targets = sources;
+    const auto start = std::chrono::steady_clock::now();
+    std::thread copying([&] {
+      for (std::size_t i = 0; i < sources.size(); ++i)
+        std::copy(sources[i].begin(), sources[i].end(), targets[i].begin());
+    });
+    const double computed = kernels();
+    copying.join();
+    benchmark::DoNotOptimize(targets.back().back());
+    return computed < 0 ? computed : seconds_since(start);
+  }
 
  private:
   explicit Pipeline(wye::Runtime runtime) : runtime_(std::move(runtime)) {
@@ -142,12 +159,24 @@ void longer_stage(benchmark::State& state, const char* backend) {
   state.SetLabel("copies / kernels = " + std::to_string(copying / computing));
 }
 
+void copies_beside(benchmark::State& state, const char* backend) {
+  Pipeline* const pipeline = Pipeline::of(backend);
+  if (!pipeline) return state.SkipWithError("no such device, or its jobs failed");
+  for (auto _ : state) {
+    const double seconds = pipeline->kernels_beside_copies();
+    if (seconds < 0) return state.SkipWithError("failed");
+    state.SetIterationTime(seconds);
+  }
+}
+
 void rows(benchmark::internal::Benchmark* row) {
   row->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(0.3);
 }
 BENCHMARK_CAPTURE(pipelined, vulkan, "vulkan")->Name("pipeline_vulkan/wye")->Apply(rows);
 BENCHMARK_CAPTURE(longer_stage, vulkan, "vulkan")->Name("pipeline_vulkan/longer_stage")->Apply(rows);
+BENCHMARK_CAPTURE(copies_beside, vulkan, "vulkan")->Name("pipeline_vulkan/copies_beside")->Apply(rows);
 BENCHMARK_CAPTURE(pipelined, cuda, "cuda")->Name("pipeline_cuda/wye")->Apply(rows);
 BENCHMARK_CAPTURE(longer_stage, cuda, "cuda")->Name("pipeline_cuda/longer_stage")->Apply(rows);
+BENCHMARK_CAPTURE(copies_beside, cuda, "cuda")->Name("pipeline_cuda/copies_beside")->Apply(rows);
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "base/host_info.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <limits>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "base/digest.hpp"
 
@@ -94,6 +96,12 @@ Bytes available_memory() {
   std::uint64_t kilobytes = 0;
   text >> kilobytes;
   return Bytes{kilobytes * 1024};
+}
+
+unsigned usable_processors() noexcept {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 }  // namespace base

@@ -28,6 +28,9 @@ Bytes host_memory();
 /// Returns the system's estimate of the memory that can be allocated now without swapping.
 Bytes available_memory();
 
+/// Returns the number of processors that this process may use, at least 1.
+unsigned usable_processors() noexcept;
+
 }  // namespace base
 }  // namespace v0
 }  // namespace wye

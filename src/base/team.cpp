@@ -1,7 +1,5 @@
 #include "base/team.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/host_info.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "base/worker.hpp"
@@ -301,12 +300,6 @@ class Crew : public std::enable_shared_from_this<Crew> {
   Grid* last_ = nullptr;
   std::vector<Worker> threads_;
 };
-
-unsigned usable_processors() noexcept {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 // The team of each size that has a handle. A child of `fork` begins with none, because it has no thread of its parent.
 class SharedTeam;

@@ -19,6 +19,32 @@ std::string_view name(AccountLevel level) noexcept {
   return "unknown";
 }
 
+MemoryAccount::MemoryAccount(std::string owner, Bytes limit, AccountLevel level,
+                             std::shared_ptr<MemoryAccount> parent)
+    : owner_(std::move(owner)), limit_(limit.count), level_(level), parent_(std::move(parent)) {
+  if (!parent_) return;
+  const std::lock_guard lock(parent_->mutex_);
+  parent_->children_.push_back(this);
+}
+
+MemoryAccount::~MemoryAccount() {
+  if (!parent_) return;
+  const std::lock_guard lock(parent_->mutex_);
+  std::erase(parent_->children_, this);
+}
+
+std::vector<MemoryAccount::Entry> MemoryAccount::entries() const {
+  std::vector<Entry> entries;
+  add_entries(entries);
+  return entries;
+}
+
+void MemoryAccount::add_entries(std::vector<Entry>& entries) const {
+  entries.push_back({.owner = owner_, .level = level_, .held = held(), .limit = limit()});
+  const std::lock_guard lock(mutex_);
+  for (const MemoryAccount* const child : children_) child->add_entries(entries);
+}
+
 Result<void> MemoryAccount::reserve(Bytes bytes) {
   for (MemoryAccount* account = this; account; account = account->parent_.get()) {
     std::uint64_t held = account->held_.load(std::memory_order_relaxed);

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace wye {
 inline namespace v0 {
@@ -30,14 +32,22 @@ std::string_view name(AccountLevel level) noexcept;
 /// Counts the bytes that one owner holds, its children included, against a limit.
 /// A refused reservation leaves no charge. During a reservation other threads may see a part of it, and may be refused
 /// because of it.
-/// Threads: thread-safe; no lock.
+/// Threads: thread-safe; no lock but to list the accounts.
 class MemoryAccount {
  public:
   static constexpr Bytes no_limit{~std::uint64_t{0}};
 
+  /// One account, for display.
+  struct Entry {
+    std::string owner;
+    AccountLevel level = AccountLevel::context;
+    Bytes held, limit;
+  };
+
   MemoryAccount(std::string owner, Bytes limit, AccountLevel level = AccountLevel::context,
-                std::shared_ptr<MemoryAccount> parent = nullptr)
-      : owner_(std::move(owner)), limit_(limit.count), level_(level), parent_(std::move(parent)) {}
+                std::shared_ptr<MemoryAccount> parent = nullptr);
+  MemoryAccount(const MemoryAccount&) = delete;  // its children have its address
+  ~MemoryAccount();
   /// Charges `bytes` to this account and all of its ancestors, or to none.
   /// Errors: over_budget, or out_of_memory if the silicon refuses. The sentence names the refusing account, its level,
   ///         the bytes that it holds and its limit.
@@ -51,6 +61,9 @@ class MemoryAccount {
   Bytes held() const noexcept { return Bytes{held_.load(std::memory_order_relaxed)}; }
   Bytes limit() const noexcept { return Bytes{limit_}; }
   AccountLevel level() const noexcept { return level_; }
+  const std::string& owner() const noexcept { return owner_; }
+  /// Returns this account and all below it, each one before its children.
+  std::vector<Entry> entries() const;
   const std::shared_ptr<MemoryAccount>& parent() const noexcept { return parent_; }
 
  private:
@@ -59,12 +72,15 @@ class MemoryAccount {
   }
   /// Takes `bytes` off this account and its ancestors below `end`.
   void release_below(const MemoryAccount* end, Bytes bytes) noexcept;
+  void add_entries(std::vector<Entry>& entries) const;
 
   const std::string owner_;
   const std::uint64_t limit_;
   const AccountLevel level_;
   const std::shared_ptr<MemoryAccount> parent_;
   std::atomic<std::uint64_t> held_{0};
+  mutable std::mutex mutex_;  // of `children_`; a parent's is locked before a child's
+  std::vector<const MemoryAccount*> children_;
 };
 
 /// Bytes that are charged to an account until this ends.

@@ -41,6 +41,7 @@ Bytes memory_of(const AdapterInfo& adapter) {
 
 Silicon::Silicon(SiliconId id, const AdapterInfo& adapter)
     : id_(id),
+      slots_(default_slots(adapter)),
       account_(std::make_shared<MemoryAccount>(adapter.name.empty() ? adapter.id : adapter.name,
                                                memory_of(adapter), AccountLevel::silicon)) {}
 
@@ -52,7 +53,10 @@ std::shared_ptr<Silicon> Silicon::of(const AdapterInfo& adapter) {
   std::erase_if(known, [](const KnownSilicon& one) { return one.silicon.expired(); });
   for (const KnownSilicon& one : known)
     if (one.is_cpu == is_cpu && (is_cpu || one.uuid == adapter.device_uuid))
-      if (auto silicon = one.silicon.lock()) return silicon;
+      if (auto silicon = one.silicon.lock()) {
+        silicon->slots().add_device(default_slots(adapter));
+        return silicon;
+      }
   auto made = base::make_own<Silicon>(next_silicon(), adapter);
   known.push_back({is_cpu, adapter.device_uuid, made});
   return made;

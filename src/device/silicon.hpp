@@ -5,8 +5,10 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "device/memory_account.hpp"
+#include "device/slots.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -32,11 +34,16 @@ class Silicon {
   static std::shared_ptr<Silicon> of(const AdapterInfo& adapter);
 
   SiliconId id() const noexcept { return id_; }
+  /// Returns its name, as the first of its adapters reports it.
+  const std::string& name() const noexcept { return account_->owner(); }
   /// Returns the root of its accounts. The CPU's limit is the memory of the machine; a GPU's driver keeps its own limit.
   const std::shared_ptr<MemoryAccount>& account() const noexcept { return account_; }
+  /// Returns the slots that all pools of this process share.
+  Slots& slots() noexcept { return slots_; }
 
  private:
   SiliconId id_;
+  Slots slots_;
   std::shared_ptr<MemoryAccount> account_;
 };
 

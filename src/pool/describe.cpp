@@ -1,6 +1,9 @@
 // The errors of requests, the report of leases that have not ended, and the lists of a pool.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/internals.hpp"
@@ -58,13 +61,15 @@ Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) co
     for (const auto& context : contexts_[d]) {
       if (!context->leased) continue;
       ++leased;
-      oldest = std::min(oldest, context->since);
+      oldest = std::min(oldest, context->slot.use.since);
     }
   }
   const Instant now = clock_->now();
   const std::string names = able_devices(wanted);
-  const std::string held = base::text("{} of {} leased; oldest for {:.1f} s{}", leased, all,
-                                      seconds(now - oldest), tagged_holders(wanted, now));
+  const std::string age =
+      leased == 0 ? std::string() : base::text("; oldest for {:.1f} s", seconds(now - oldest));
+  const std::string held =
+      base::text("{} of {} leased{}{}{}", leased, all, used_slots(wanted), age, tagged_holders(wanted, now));
   const double rounded = std::round(seconds(waited) * 1e3) / 1e3;
   if (code == Errc::unavailable)
     return Error(code, base::text("No context of {} is free ({}).", names, held));
@@ -76,28 +81,61 @@ Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) co
 
 Error Pool::never_free(const Wanted& wanted) const {
   std::string held;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    if (!is_candidate(d, wanted)) continue;
-    for (const auto& context : contexts_[d]) {
-      held += base::text("{}'{}' was leased at {}", held.empty() ? "" : ", ", context->id,
-                         text_of(*context->where));
-      if (context->taken_by == wanted.taken_by) held += " by this thread";
+  const auto add = [&](std::string_view context, const device::SlotUse& use) {
+    if (!use.where) return;
+    held += base::text("{}'{}' was leased at {}{}", held.empty() ? "" : ", ", context, text_of(*use.where),
+                       use.thread == wanted.use.thread ? " by this thread" : "");
+  };
+  bool are_slots = false;
+  for (std::size_t s = 0; s < silicon_.size(); ++s) {
+    bool is_candidate_here = false, is_idle = false;
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      if (silicon_of_[d] != s || !is_candidate(d, wanted)) continue;
+      is_candidate_here = true;
+      is_idle |= leased_on(d) < contexts_[d].size();
     }
+    if (!is_candidate_here) continue;
+    are_slots |= is_idle;
+    if (is_idle) {
+      for (const auto& holder : silicon_[s].silicon->slots().holders(*silicon_[s].slots))
+        add(holder.context, holder.use);
+      continue;
+    }
+    for (std::size_t d = 0; d < devices_.size(); ++d)
+      if (silicon_of_[d] == s && is_candidate(d, wanted))
+        for (const auto& context : contexts_[d]) add(context->id, context->slot.use);
   }
   return Error(Errc::unavailable,
-               base::text("A lease of {} without a deadline would wait for ever: all contexts belong to this "
+               base::text("A lease of {} without a deadline would wait for ever: all {} belong to this "
                           "thread or to threads that wait for it ({}).",
-                          able_devices(wanted), held));
+                          able_devices(wanted), are_slots ? "slots" : "contexts", held));
+}
+
+std::string Pool::used_slots(const Wanted& wanted) const {
+  std::string text;
+  for (std::size_t s = 0; s < silicon_.size(); ++s) {
+    bool is_able_there = false;
+    for (std::size_t d = 0; d < devices_.size(); ++d)
+      is_able_there |= silicon_of_[d] == s && is_able(d, wanted);
+    const device::Slots& slots = silicon_[s].silicon->slots();
+    const std::uint32_t used = slots.used(), limit = slots.limit();
+    if (is_able_there && used >= limit)
+      text += base::text(", {} of {} slots of '{}' in use", used, limit, silicon_[s].silicon->name());
+  }
+  return text;
 }
 
 std::string Pool::tagged_holders(const Wanted& wanted, Instant now) const {
   std::string holders;
+  const auto add = [&](const device::SlotUse& use, Duration age) {
+    if (use.tag[0] != '\0')
+      holders += base::text("{}'{}' for {:.1f} s", holders.empty() ? "; held by " : ", ", use.tag.data(),
+                            seconds(age));
+  };
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!is_able(d, wanted)) continue;
     for (const auto& context : contexts_[d])
-      if (context->leased && context->tag[0] != '\0')
-        holders += base::text("{}'{}' for {:.1f} s", holders.empty() ? "; held by " : ", ",
-                              context->tag.data(), seconds(now - context->since));
+      if (context->leased) add(context->slot.use, now - context->slot.use.since);
   }
   return holders;
 }
@@ -110,11 +148,11 @@ void Pool::report_leases() const {
     const Instant now = clock_->now();
     for (const auto& of_device : contexts_)
       for (const auto& context : of_device)
-        if (context->leased && context->where)
+        if (const device::SlotUse& use = context->slot.use; context->leased && use.where)
           reports.push_back(base::text(
               "The pool closes, and context '{}'{} is still leased: for {:.3g} s, since the call at {}.",
-              context->id, context->tag[0] == '\0' ? "" : base::text(" (tag '{}')", context->tag.data()),
-              seconds(now - context->since), text_of(*context->where)));
+              context->id, use.tag[0] == '\0' ? "" : base::text(" (tag '{}')", use.tag.data()),
+              seconds(now - use.since), text_of(*use.where)));
   }
   for (const std::string& report : reports) log_.write(LogLevel::warning, "pool", report);
 }
@@ -126,16 +164,50 @@ std::vector<ContextInfo> Pool::contexts_locked() const {
     for (const auto& context : of_device) {
       if (context->last_used == 0) continue;
       const AdapterInfo& info = devices_[context->device].info();
+      const device::SlotUse& use = context->slot.use;
       list.push_back({.id = context->id,
                       .device = info.id,
                       .backend = info.backend,
                       .active = context->leased,
-                      .tag = context->tag.data(),
-                      .taken_at = context->where ? text_of(*context->where) : "",
-                      .last_used = now - context->since,
+                      .tag = use.tag.data(),
+                      .taken_at = use.where ? text_of(*use.where) : "",
+                      .last_used = now - use.since,
                       .bytes = context->account->held(),
                       .kernels = context->dispatches.load(std::memory_order_relaxed)});
     }
+  }
+  return list;
+}
+
+std::vector<SiliconInfo> Pool::silicon() const {
+  std::vector<SiliconInfo> list;
+  for (std::size_t s = 0; s < silicon_.size(); ++s) {
+    device::Silicon& silicon = *silicon_[s].silicon;
+    SiliconInfo& info = list.emplace_back();
+    info.name = silicon.name();
+    for (std::size_t d = 0; d < devices_.size(); ++d)
+      if (silicon_of_[d] == s) info.devices.push_back(devices_[d].id());
+    info.slots = silicon.slots().limit();
+    for (const device::Slots::Holder& holder : silicon.slots().holders(*silicon_[s].slots))
+      info.leases.push_back({.context = holder.context,
+                             .tag = holder.use.tag.data(),
+                             .taken_at = holder.use.where ? text_of(*holder.use.where) : "",
+                             .age = holder.age,
+                             .is_own = holder.is_own});
+    {
+      const base::Lock lock = base::lock_soon(mutex_);
+      info.waiting = static_cast<std::uint32_t>(
+          std::count_if(waiters_.begin(), waiters_.end(), [&](const Waiter* waiter) {
+            for (std::size_t d = 0; d < devices_.size(); ++d)
+              if (silicon_of_[d] == s && is_candidate(d, waiter->wanted)) return true;
+            return false;
+          }));
+    }
+    for (const device::MemoryAccount::Entry& entry : silicon.account()->entries())
+      info.memory.push_back({.owner = entry.owner,
+                             .level = std::string(device::name(entry.level)),
+                             .held = entry.held,
+                             .limit = entry.limit});
   }
   return list;
 }
@@ -149,7 +221,7 @@ PoolMetrics Pool::metrics_locked() const {
       metrics.active += context->leased;
     }
   }
-  for (const auto& account : accounts_) metrics.bytes += account->held();
+  for (const SharedSilicon& one : silicon_) metrics.bytes += one.account->held();
   metrics.leases = leases_;
   metrics.switches = switches_;
   metrics.timeouts = timeouts_;

@@ -144,6 +144,11 @@ std::vector<ContextInfo> ContextPool::contexts() const {
   return state_->contexts_locked();
 }
 
+std::vector<SiliconInfo> ContextPool::silicon() const {
+  if (state_->origin().is_inherited()) return {};
+  return state_->silicon();
+}
+
 PoolMetrics ContextPool::metrics() const {
   if (state_->origin().is_inherited()) return {};
   const base::Lock still = state_->freeze();

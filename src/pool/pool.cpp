@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <new>
-#include <tuple>
 #include <utility>
 
+#include "base/host_info.hpp"
 #include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace pool {
 namespace {
 
-constexpr std::uint32_t most_lanes = 256;
+constexpr std::uint32_t most_lanes = 256, most_slots = 4096;
 
 /// Limit of the wait of a pool's destructor for work in flight on GPUs. No caller waits for this work: its
 /// jobs timed out, or its leases ended.
@@ -33,6 +33,13 @@ Result<void> check(const PoolOptions& options) {
     return Error(Errc::invalid_argument,
                  base::text("The number of lanes per device ({}) is not in the range 1 to {}.",
                             options.lanes_per_device, most_lanes));
+  if (options.slots > most_slots)
+    return Error(Errc::invalid_argument,
+                 base::text("The number of slots per processor ({}) is not in the range 1 to {}, or 0.",
+                            options.slots, most_slots));
+  if (options.slots != 0 && options.slot_rule != SlotRule::device)
+    return Error(Errc::invalid_argument,
+                 base::text("There are both a number of slots ({}) and another rule for it.", options.slots));
   if (options.lease_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The lease timeout ({} s) is negative.", seconds(options.lease_timeout)));
@@ -96,17 +103,23 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
       return other.info().backend == device.info().backend && other.info().type == device.info().type;
     });
     pool->order_.push_back(static_cast<std::size_t>(first - pool->devices_.begin()));
-    std::shared_ptr<device::MemoryAccount> account = pool->account_on(device);
-    if (!account) {
-      account =
-          std::make_shared<device::MemoryAccount>(device.info().id, device::MemoryAccount::no_limit,
-                                                  device::AccountLevel::runtime, device.silicon()->account());
-      pool->accounts_.push_back(account);
-    }
+    const auto shared =
+        std::find_if(pool->silicon_.begin(), pool->silicon_.end(),
+                     [&](const SharedSilicon& one) { return one.silicon == device.silicon(); });
+    pool->silicon_of_.push_back(static_cast<std::size_t>(shared - pool->silicon_.begin()));
+    if (shared == pool->silicon_.end())
+      pool->silicon_.push_back({.silicon = device.silicon(),
+                                .account = std::make_shared<device::MemoryAccount>(
+                                    device.info().id, device::MemoryAccount::no_limit,
+                                    device::AccountLevel::runtime, device.silicon()->account()),
+                                .slots = nullptr});
+    const auto& account = pool->silicon_[pool->silicon_of_.back()].account;
     for (std::uint32_t lane = 0; lane < pool->options_.lanes_per_device; ++lane) {
       auto context = std::make_unique<Context>();
       context->id = base::text("{}#{}", pool->devices_[d].id(), lane);
       context->device = d;
+      context->slot.context = context->id;
+      context->slot.clock = pool->clock_;
       context->account = std::make_shared<device::MemoryAccount>(context->id, pool->options_.lane_memory,
                                                                  device::AccountLevel::context, account);
       pool->contexts_[d].push_back(std::move(context));
@@ -117,10 +130,16 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
     copying->is_for_copies = true;
     pool->copying_.push_back(std::move(copying));
   }
+  device::Slots::Wish wish{.limit = pool->options_.slots, .at_least = pool->options_.lanes_per_device};
+  if (pool->options_.slot_rule == SlotRule::host_share)
+    wish.limit = std::max(1u, base::usable_processors() / static_cast<unsigned>(pool->silicon_.size()));
+  for (SharedSilicon& one : pool->silicon_) one.slots = one.silicon->slots().join(*pool, wish);
   return pool;
 }
 
 Pool::~Pool() {
+  for (const SharedSilicon& one : silicon_)
+    if (one.slots) one.slots->leave();
   const Instant now = Clock::steady().now();
   retire_copying();
   for (Unfinished& one : unfinished_) {
@@ -136,8 +155,8 @@ Pool::~Pool() {
 }
 
 std::shared_ptr<device::MemoryAccount> Pool::account_on(const device::DeviceBase& device) const noexcept {
-  for (const auto& account : accounts_)
-    if (account->parent() == device.silicon()->account()) return account;
+  for (const SharedSilicon& one : silicon_)
+    if (one.silicon == device.silicon()) return one.account;
   return nullptr;
 }
 
@@ -162,14 +181,14 @@ std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
 Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, SourceLocation where,
                           const Workload& workload) {
   if (const Error* inherited = origin_.error()) return *inherited;
-  const Wanted wanted{.on = request.on,
-                      .needs = request.needs,
-                      .workload = workload,
-                      .priority = request.priority,
-                      .tag = request.tag,
-                      .stop = request.stop,
-                      .where = where,
-                      .taken_by = this_thread()};
+  Wanted wanted{.on = request.on,
+                .needs = request.needs,
+                .workload = workload,
+                .priority = request.priority,
+                .stop = request.stop,
+                .use = {.where = where, .thread = this_thread()}};
+  std::copy_n(request.tag.data(), std::min(request.tag.size(), wanted.use.tag.size() - 1),
+              wanted.use.tag.data());
   return lease_any(wanted, clock_->now(), until);
 }
 
@@ -189,7 +208,7 @@ Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
                  base::text("Device '{}' does not belong to this pool.", device.info().id));
   const Instant now = clock_->now();
   if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(now));
-  return lease_any({.only = *d}, now, until, true);
+  return lease_any({.only = *d, .needs_slot = false}, now, until, true);
 }
 
 std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
@@ -200,7 +219,8 @@ std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
   {
     const base::Lock lock = base::lock_soon(mutex_);
     if (closed_ || context.leased || context.refused) return std::nullopt;
-    start_lease(context, now);
+    context.leased = true;
+    context.slot.use.since = now;
   }
   Lease lease = handle(context);  // from here on its destructor returns the context
   const bool is_new = !context.lane;
@@ -265,7 +285,9 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
       finished = collect_finished();
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
       // Fair: a returned context goes to a waiter directly, so no thread waits while a context is idle.
-      taken = take_idle(wanted, now, refusing);
+      bool lacks_slot = false;
+      taken =
+          take_idle(wanted, waiter ? waiter->rank : rank_of(wanted.priority, now), now, refusing, lacks_slot);
       if (!taken) {
         if (!has_candidate(wanted)) return no_candidate(wanted);
         if (refusal && !any_has_lane(wanted)) return *std::move(refusal);
@@ -278,13 +300,20 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         const Instant start = clock_->now();
         if (until <= start)
           return busy(Duration::zero(), until == Instant::min() ? Errc::unavailable : Errc::timed_out);
-        if (!waiter) waiter.emplace(wanted);
+        if (!waiter) waiter.emplace(wanted, refusing);
         waiter->given = nullptr;
+        waiter->lacks_slot = lacks_slot;
         waiter->is_endless = until == Instant::max() && !wanted.stop.can_stop();
         queue(*waiter, start);
         if (is_deadlock(*waiter)) {
-          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
+          leave_queue(*waiter);
           return never_free(wanted);
+        }
+        if (lacks_slot) {  // a slot that an earlier request left may be free
+          note_waiting_locked();
+          lock.unlock();
+          share_slots();
+          lock.lock();
         }
         (void)base::seen_before_parking(
             lock, [&] { return waiter->given.load(std::memory_order_relaxed) != nullptr; });
@@ -295,13 +324,16 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         const bool is_stopped = !await(*waiter, lock, parked, is_answered);
         taken = waiter->given;
         if (!taken) {
-          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
-          if (closed_ && !closed_too)
-            return Error(Errc::closed, "The context pool was closed during the wait for a lease.");
-          if (!has_candidate(wanted)) return no_candidate(wanted);
-          if (is_stopped) return busy(clock_->now() - start, Errc::cancelled);
-          ++timeouts_;
-          return busy(until - start, Errc::timed_out);
+          leave_queue(*waiter);
+          Error error = closed_ && !closed_too
+                            ? Error(Errc::closed, "The context pool was closed during the wait for a lease.")
+                        : !has_candidate(wanted) ? no_candidate(wanted)
+                        : is_stopped             ? busy(clock_->now() - start, Errc::cancelled)
+                                                 : busy(until - start, Errc::timed_out);
+          timeouts_ += error == Errc::timed_out;
+          lock.unlock();
+          if (waiter->lacks_slot) share_slots();
+          return error;
         }
       }
     }
@@ -313,123 +345,6 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
     refusing.push_back(context.device);
     refusal = std::move(created).error();
   }
-}
-
-void Pool::queue(Waiter& waiter, Instant now) {
-  // A waiter whose context got no lane waits again, and keeps its place.
-  if (waiter.arrival == 0) {
-    waiter.arrival = ++arrivals_;
-    const int below = static_cast<int>(Priority::high) - static_cast<int>(waiter.wanted.priority);
-    waiter.rank = now + below * aging_;
-  }
-  const auto later = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
-    return std::pair(w->rank, w->arrival) > std::pair(waiter.rank, waiter.arrival);
-  });
-  waiters_.insert(later, &waiter);
-}
-
-/// A thread that waits without a deadline is stuck if each context that it may get was leased by a thread that is stuck.
-bool Pool::is_deadlock(Waiter& waiter) noexcept {
-  if (!waiter.is_endless || !waiter.wanted.taken_by) return false;
-  for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->wanted.taken_by;
-  const auto is_held_by_stuck = [&](const Context& context) {
-    return context.leased && context.taken_by &&
-           std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* one) {
-             return one->is_stuck && one->wanted.taken_by == context.taken_by;
-           });
-  };
-  for (bool changed = true; changed && waiter.is_stuck;) {
-    changed = false;
-    for (Waiter* const one : waiters_) {
-      if (!one->is_stuck) continue;
-      for (std::size_t d = 0; d < devices_.size() && one->is_stuck; ++d)
-        if (is_candidate(d, one->wanted))
-          one->is_stuck = std::all_of(contexts_[d].begin(), contexts_[d].end(),
-                                      [&](const auto& context) { return is_held_by_stuck(*context); });
-      changed |= !one->is_stuck;
-    }
-  }
-  return waiter.is_stuck;
-}
-
-std::size_t Pool::leased_on(std::size_t device) const noexcept {
-  return static_cast<std::size_t>(std::count_if(contexts_[device].begin(), contexts_[device].end(),
-                                                [](const auto& context) { return context->leased; }));
-}
-
-bool Pool::comes_before(const Context& a, const Context& b, const Wanted& wanted) const noexcept {
-  const std::span<const std::size_t> order = wanted.workload.order;
-  const auto place = [&](const Context& context) {
-    const std::size_t device = order_[context.device];
-    return order.empty()
-               ? device
-               : static_cast<std::size_t>(std::find(order.begin(), order.end(), device) - order.begin());
-  };
-  if (order_[a.device] != order_[b.device]) return place(a) < place(b);
-  const auto load = [&](const Context& c) {
-    return std::tuple(leased_on(c.device), account_on(*base::state_of(devices_[c.device]))->held().count,
-                      c.last_used);
-  };
-  return load(a) < load(b);
-}
-
-Context* Pool::take_idle(const Wanted& wanted, Instant now, const std::vector<std::size_t>& refusing) {
-  Context* best = nullptr;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    if (!is_candidate(d, wanted)) continue;
-    const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
-    Context* idle = nullptr;
-    for (const auto& context : contexts_[d]) {
-      if (context->leased || (refuses && !context->has_lane)) continue;
-      if (!idle ||
-          std::pair(!context->has_lane, context->last_used) < std::pair(!idle->has_lane, idle->last_used))
-        idle = context.get();
-    }
-    if (idle && (!best || comes_before(*idle, *best, wanted))) best = idle;
-  }
-  if (!best) return nullptr;
-  start_lease(*best, now);
-  set_holder(*best, wanted);
-  return best;
-}
-
-Context* Pool::take_warm(std::size_t device, Instant now) noexcept {
-  const base::Lock lock = base::lock_soon(mutex_);
-  Context* const warm = warm_[device];
-  if (!warm || warm->leased || !warm->has_lane || closed_ || !unfinished_.empty()) return nullptr;
-  start_lease(*warm, now);
-  return warm;
-}
-
-bool Pool::any_has_lane(const Wanted& wanted) const {
-  for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (is_candidate(d, wanted) && any_has_lane(d)) return true;
-  return false;
-}
-
-bool Pool::any_has_lane(std::size_t device) const {
-  return std::any_of(contexts_[device].begin(), contexts_[device].end(),
-                     [](const auto& context) { return context->has_lane; });
-}
-
-void Pool::start_lease(Context& context, Instant now) {
-  context.leased = true;
-  context.since = now;
-  if (context.has_lane && !context.is_for_copies) count_lease(context);
-}
-
-void Pool::set_holder(Context& context, const Wanted& wanted) noexcept {
-  context.where = wanted.where;
-  context.taken_by = wanted.taken_by;
-  const std::size_t length = std::min(wanted.tag.size(), context.tag.size() - 1);
-  std::copy_n(wanted.tag.data(), length, context.tag.data());
-  context.tag[length] = '\0';
-}
-
-void Pool::count_lease(Context& context) {
-  context.last_used = ++leases_;
-  if (last_leased_ != &context) ++switches_;
-  last_leased_ = &context;
 }
 
 Result<void> Pool::open_lane(Context& context) {
@@ -455,6 +370,7 @@ void Pool::give_back(Context& context) noexcept {
   if (context.lane && (context.lane->failure() || (!context.is_for_copies && !context.lane->idle())))
     retired = std::move(context.lane);
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
+  bool others_wait = false;
   {
     base::Lock lock = base::lock_soon(mutex_);
     try {
@@ -468,28 +384,15 @@ void Pool::give_back(Context& context) noexcept {
     } catch (const std::bad_alloc&) {  // then the destructor of the retired lane waits for its work in flight
     }
     context.leased = false;
-    if (context.where) set_holder(context, {});
     context.has_lane = context.lane != nullptr;
     if (context.is_for_copies) return;  // no request waits for it
+    if (context.slot.member) others_wait = slots_of(context.device).give_back(context.slot);
+    if (context.slot.use.where) context.slot.use = {.since = context.slot.use.since};
     warm_[context.device] = &context;
-    const bool was_refused = std::exchange(context.refused, false);
-    if (waiters_.empty()) return;
-    // If the device refused this context a lane, a waiter gets it only if there is no other context to wait
-    // for.
-    const bool idles = was_refused && any_has_lane(context.device);
-    auto waiter = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
-      return !idles && is_candidate(context.device, w->wanted);
-    });
-    if (waiter != waiters_.end()) {
-      start_lease(context, clock_->now());
-      set_holder(context, (*waiter)->wanted);
-      (*waiter)->given = &context;
-      (*waiter)->answered.wake_one();  // under the lock: the waiter's thread destroys it
-      waiters_.erase(waiter);
-    } else if (base::state_of(devices_[context.device])->lost()) {
-      wake_all();  // waiters without another device
-    }
+    if (!waiters_.empty()) serve_locked(&context);
+    context.refused = false;
   }
+  if (others_wait) share_slots();
 }
 
 std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {

@@ -20,6 +20,7 @@
 #include "base/internals.hpp"
 #include "base/logger.hpp"
 #include "device/lane.hpp"
+#include "device/slots.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -52,15 +53,12 @@ struct Context {
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   std::shared_ptr<device::MemoryAccount> account;
   bool leased = false;
-  bool has_lane = false;                ///< changed under the pool's mutex
-  bool refused = false;                 ///< the device refused a lane for the current lease
-  Instant since{};                      ///< start of the last lease
-  std::uint64_t last_used = 0;          ///< number of the last lease; 0: never leased with a lane
-  bool is_for_copies = false;           ///< see `Pool::lease_copies`
-  std::array<char, 32> tag{};           ///< of the lease, up to a zero
-  std::optional<SourceLocation> where;  ///< the application's call; unset: wye leased it for a job
-  const void* taken_by = nullptr;       ///< the thread of that call
-  std::string work;                     ///< the job that failed on the lane, for the error of `Pool::close`
+  bool has_lane = false;        ///< changed under the pool's mutex
+  bool refused = false;         ///< the device refused a lane for the current lease
+  device::HeldSlot slot;        ///< `use` is that of the last lease, even if it needed no slot
+  std::uint64_t last_used = 0;  ///< number of the last lease; 0: never leased with a lane
+  bool is_for_copies = false;   ///< see `Pool::lease_copies`
+  std::string work;             ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
 };
 
@@ -71,7 +69,9 @@ struct Workload {
 };
 
 /// Threads: thread-safe. While the mutex is held, a driver is called only to ask whether an unfinished lane has completed.
-class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimable {
+class Pool : public std::enable_shared_from_this<Pool>,
+             public device::Reclaimable,
+             private device::SlotTaker {
  public:
   static Result<std::shared_ptr<Pool>> open(PoolOptions options);
   /// Opens a pool of devices that are open already. `options` have been checked.
@@ -114,6 +114,7 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   /// Keeps all numbers of this pool unchanged while the lock is held.
   base::Lock freeze() const { return base::Lock(mutex_); }
   std::vector<ContextInfo> contexts_locked() const;
+  std::vector<SiliconInfo> silicon() const;
   PoolMetrics metrics_locked() const;
 
   bool is_closed() const;
@@ -127,6 +128,13 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
  private:
   static constexpr std::size_t no_device = ~std::size_t{0};
 
+  /// A processor, with the state that this pool has for it.
+  struct SharedSilicon {
+    std::shared_ptr<device::Silicon> silicon;
+    std::shared_ptr<device::MemoryAccount> account;  ///< a child of the silicon's
+    std::shared_ptr<device::Slots::Member> slots;
+    bool is_waited_for = false;  ///< a request waits for nothing but a slot
+  };
   /// A lane that was returned with work in flight.
   struct Unfinished {
     std::unique_ptr<device::Lane> lane;
@@ -140,19 +148,20 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
     std::size_t only = no_device;  ///< an index; replaces `on` and `needs`
     Workload workload = {};
     Priority priority = Priority::normal;
-    std::string_view tag = {};
     StopToken stop = {};
-    std::optional<SourceLocation> where = std::nullopt;  ///< of the application's call
-    const void* taken_by = nullptr;                      ///< its thread
+    device::SlotUse use = {};  ///< its begin is set by `begin_lease`
+    bool needs_slot = true;
   };
   struct Waiter {
-    explicit Waiter(const Wanted& of) : wanted(of) {}
+    Waiter(const Wanted& of, const std::vector<std::size_t>& by) : wanted(of), refusing(by) {}
     const Wanted& wanted;
-    bool is_endless = false;  ///< it has no deadline and cannot be stopped
-    Instant rank{};           ///< when it began to wait, later by `aging` for each priority below the highest
-    bool is_stuck = false;    ///< see `is_deadlock`
-    std::uint64_t arrival = 0;             ///< order of waiters of one rank; 0: it has not waited yet
-    std::atomic<Context*> given{nullptr};  ///< changed under the mutex
+    const std::vector<std::size_t>& refusing;  ///< see `take_idle`
+    bool is_endless = false;                   ///< it has no deadline and cannot be stopped
+    bool is_stuck = false;                     ///< see `is_deadlock`
+    bool lacks_slot = false;                   ///< it waits for a slot: a context is idle
+    Instant rank{};                            ///< see `rank_of`
+    std::uint64_t arrival = 0;                 ///< order of waiters of one rank; 0: it has not waited yet
+    std::atomic<Context*> given{nullptr};      ///< changed under the mutex
     base::Gate answered;
   };
 
@@ -172,13 +181,20 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   /// Leases a context of a candidate at the time `now`. Allocates nothing if a context with a lane is idle.
   Result<Lease> lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too = false);
   Result<Lease> wait_for_context(const Wanted& wanted, Instant now, Instant until, bool closed_too);
-  /// Returns the idle context to lease, or null. It belongs to the first device with an idle context. A
-  /// context with a lane comes before a context without one. Skips contexts without a lane on the devices in
-  /// `refusing`.
-  Context* take_idle(const Wanted& wanted, Instant now, const std::vector<std::size_t>& refusing);
+  /// Returns when a request is served: when it began to wait, later by `aging` for each priority below the highest.
+  Instant rank_of(Priority priority, Instant now) const noexcept {
+    return now + (static_cast<int>(Priority::high) - static_cast<int>(priority)) * aging_;
+  }
+  /// Leases the best of the idle contexts of candidates, one for each device, and returns it; null if there is none. A context
+  /// with a lane comes before a context without one. Skips contexts without a lane on the devices in `refusing`, and devices
+  /// without a free slot. `lacks_slot` tells whether it skipped one of these.
+  Context* take_idle(const Wanted& wanted, Instant rank, Instant now,
+                     const std::vector<std::size_t>& refusing, bool& lacks_slot) noexcept;
   /// Leases the context of a device that was returned last, whose memory is in the caches of the processor; null if that
-  /// context is leased or has no lane.
+  /// context is leased or has no lane, or if there is no slot.
   Context* take_warm(std::size_t device, Instant now) noexcept;
+  /// Leases an idle context. Returns false if there is no slot for it.
+  bool begin_lease(Context& context, const Wanted& wanted, Instant rank, Instant now) noexcept;
   /// Returns the handle of a context that has just been leased.
   Lease handle(Context& context) noexcept {
     context.lease.pool = shared_from_this();
@@ -189,9 +205,19 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   bool any_has_lane(std::size_t device) const;
   /// Adds `waiter` in the order of ranks.
   void queue(Waiter& waiter, Instant now);
-  void start_lease(Context& context, Instant now);
-  /// Notes the tag and the place of the lease that a context is given to.
-  static void set_holder(Context& context, const Wanted& wanted) noexcept;
+  /// Gives contexts to waiters: `returned`, unless it is null, and idle contexts to those that waited for a slot. Then notes
+  /// which of them still wait for one.
+  void serve_locked(Context* returned) noexcept;
+  void serve_waiting() noexcept override;
+  /// Tells the slots of each silicon which request waits there for nothing else.
+  void note_waiting_locked() noexcept;
+  /// Lets the pools that share silicon with this one take the slots that are free.
+  void share_slots() noexcept;
+  /// Takes out a waiter that got no context.
+  void leave_queue(Waiter& waiter) noexcept;
+  device::Slots::Member& slots_of(std::size_t device) const noexcept {
+    return *silicon_[silicon_of_[device]].slots;
+  }
   /// Returns whether `waiter`, which begins to wait, and threads that wait already could only be served by each other.
   bool is_deadlock(Waiter& waiter) noexcept;
   std::size_t leased_on(std::size_t device) const noexcept;
@@ -204,6 +230,8 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   /// Creates the lane of a leased context that has none.
   Result<void> open_lane(Context& context);
   Error never_free(const Wanted& wanted) const;
+  /// Returns ", 2 of 2 slots of 'H100' in use" for each processor without a free slot that a request may use.
+  std::string used_slots(const Wanted& wanted) const;
   /// Returns "; held by 'preview' for 2.0 s", with the tags of leases that a request waits for; empty without tags.
   std::string tagged_holders(const Wanted& wanted, Instant now) const;
   /// Returns whether a lease of context `a` is better than one of `b`, which is on another device.
@@ -228,7 +256,8 @@ class Pool : public std::enable_shared_from_this<Pool>, public device::Reclaimab
   std::vector<AdapterInfo> adapters_;
   std::vector<Device> devices_;
   std::vector<std::size_t> order_;  // per device: the first one of the same backend and type
-  std::vector<std::shared_ptr<device::MemoryAccount>> accounts_;  // per silicon, children of its account
+  std::vector<SharedSilicon> silicon_;
+  std::vector<std::size_t> silicon_of_;  // per device: an index of `silicon_`
 
   mutable std::mutex mutex_;
   std::vector<std::vector<std::unique_ptr<Context>>> contexts_;  // per device

@@ -190,6 +190,7 @@ Result<RuntimeOptions> read_environment(const Environment& environment) {
   const std::array read_all{
       set(all.pool.backends, environment, "WYE_BACKENDS"),
       set(all.pool.lanes_per_device, environment, "WYE_LANES"),
+      set(all.pool.slots, environment, "WYE_SLOTS"),
       set(all.pool.lane_memory, environment, "WYE_LANE_MEMORY"),
       set(all.pool.kept_memory, environment, "WYE_KEPT_MEMORY"),
       set(all.pool.lease_timeout, environment, "WYE_LEASE_TIMEOUT"),

@@ -347,7 +347,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
     return std::move(lease).error();
   }
   attempt->lease.emplace(*std::move(lease));
-  const Duration waited = attempt->context().since - asked;
+  const Duration waited = attempt->context().slot.use.since - asked;
   record.lane_time += waited;
   attempt->lap = lap + waited;
   record.attempt = std::move(attempt);

@@ -35,9 +35,11 @@ class ScriptedDevice final : public device::DeviceBase {
   using Script = std::function<std::optional<Error>(Step)>;
 
   /// `id` is "vulkan:0": the backend is the part before the colon.
+  /// Devices with one `silicon`, unless it is 0, are on one processor.
   explicit ScriptedDevice(const std::string& id, AdapterType type = AdapterType::discrete,
-                          Features features = {})
-      : DeviceBase(adapter(id, type, features)), lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
+                          Features features = {}, std::uint8_t silicon = 0)
+      : DeviceBase(adapter(id, type, features, silicon)),
+        lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
 
   /// Sets what each step does first, on the thread that makes it; an error fails the step. Set before the device is used.
   void set_script(Script script) { script_ = std::move(script); }
@@ -232,13 +234,15 @@ class ScriptedDevice final : public device::DeviceBase {
     std::uint64_t last_ = 0;
   };
 
-  static AdapterInfo adapter(const std::string& id, AdapterType type, Features features) {
+  static AdapterInfo adapter(const std::string& id, AdapterType type, Features features,
+                             std::uint8_t silicon) {
     constexpr std::uint64_t any = ~std::uint64_t{0};
     AdapterInfo info;
     info.id = id;
     info.backend = id.substr(0, id.find(':'));
     info.name = "scripted " + id;
     info.type = type;
+    info.device_uuid.back() = silicon;
     info.limits = {.workgroup = {any, any, any},
                    .workgroup_invocations = any,
                    .groups = {any, any, any},

@@ -17,8 +17,8 @@ namespace wye::test {
 using Scripted = std::shared_ptr<ScriptedDevice>;
 
 inline Scripted scripted(const std::string& id, AdapterType type = AdapterType::discrete,
-                         Features features = {}) {
-  return std::make_shared<ScriptedDevice>(id, type, features);
+                         Features features = {}, std::uint8_t silicon = 0) {
+  return std::make_shared<ScriptedDevice>(id, type, features, silicon);
 }
 
 inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {}) {

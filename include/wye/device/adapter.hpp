@@ -119,6 +119,9 @@ struct AdapterInfo {
   /// Target of machine code for it: "sm_90". Empty if only its driver generates machine code.
   std::string architecture;
   std::uint64_t driver_version = 0;  ///< build number of the driver; 0 if it has none
+  /// Processors of a CPU that the process may use, or multiprocessors of a GPU; 0 if the driver does not tell.
+  std::uint32_t processors = 0;
+  std::uint32_t queues = 0;  ///< that run kernels; 0 if the driver has no such number
 };
 
 /// Selects how a device is shared with other processes.

@@ -24,12 +24,23 @@ namespace pool {
 class Pool;
 }
 
+/// Determines the slots of a processor: how many leases of its devices are in use at a time, over all backends and all pools of
+/// the process.
+enum class SlotRule : std::uint8_t {
+  /// From the device: the processors of a CPU; for a GPU one for each 8 multiprocessors, or its queues if these are more. At
+  /// least 4, and at least the `lanes_per_device` of each pool.
+  device,
+  host_share,  ///< the processors of the host, divided by the number of processors that the pool uses; at least 1
+};
+
 /// Options of `ContextPool::open`. Only `RuntimeOptions::from_environment` reads the variables.
 ///
 /// | option           | default       | environment       | unit, range                                     |
 /// |------------------|---------------|-------------------|-------------------------------------------------|
 /// | backends         | all           | WYE_BACKENDS      | names that this build has, preferred first      |
 /// | lanes_per_device | 2             | WYE_LANES         | contexts, 1 to 256                              |
+/// | slots            | 0             | WYE_SLOTS         | leases per processor, 1 to 4096; 0: `slot_rule` |
+/// | slot_rule        | device        | -                 | device, host_share                              |
 /// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | kept_memory      | 512 MiB       | WYE_KEPT_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | lease_timeout    | 5 s           | WYE_LEASE_TIMEOUT | seconds, or with ms, s                          |
@@ -47,7 +58,11 @@ struct PoolOptions {
   /// Backends to look for devices in, preferred first; a repeated name counts once. Empty: every backend of this build, in
   /// its order of preference.
   std::vector<std::string> backends = {};
-  std::uint32_t lanes_per_device = 2;       ///< contexts per device, created when first needed
+  std::uint32_t lanes_per_device = 2;  ///< contexts per device, created when first needed
+  /// Leases of one processor that are in use at a time, whichever backend and pool of this process they are of. Of pools with
+  /// different numbers the smallest holds while that pool is open.
+  std::uint32_t slots = 0;
+  SlotRule slot_rule = SlotRule::device;    ///< without `slots`
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
   /// Memory that a CUDA context keeps for reuse, at most `lane_memory`. More makes allocation faster; less leaves more
   /// memory to other programs.
@@ -97,6 +112,33 @@ struct ContextInfo {
   std::uint64_t kernels = 0;  ///< dispatches, and steps of sequences, so far
 };
 
+/// A lease that uses a slot of a processor, for display.
+struct SlotInfo {
+  std::string context;   ///< "vulkan:0#1"
+  std::string tag;       ///< of its request
+  std::string taken_at;  ///< as `ContextInfo::taken_at`
+  Duration age{};
+  bool is_own = false;  ///< of this pool, not of another one of the process
+};
+
+/// Memory of a processor that one owner holds in this process, its parts included.
+struct MemoryShare {
+  std::string owner;  ///< "vulkan:0#1"
+  std::string level;  ///< "silicon", "runtime", "context" or "tag"
+  Bytes held;
+  Bytes limit;  ///< all ones: none
+};
+
+/// One processor (a GPU, or the CPU of the machine) with its use by this process, for display.
+struct SiliconInfo {
+  std::string name;
+  std::vector<std::string> devices;  ///< of this pool: {"cuda:0", "vulkan:0"}
+  std::uint32_t slots = 0;
+  std::uint32_t waiting = 0;        ///< requests of this pool that it could serve
+  std::vector<SlotInfo> leases;     ///< one for each slot in use
+  std::vector<MemoryShare> memory;  ///< the processor, then each runtime, each followed by its contexts
+};
+
 /// Counts since the pool was opened, all read at one moment.
 struct PoolMetrics {
   std::uint32_t contexts = 0;  ///< leased so far
@@ -124,8 +166,8 @@ class WYE_API ContextPool {
   /// Returns the open devices, preferred first.
   const std::vector<Device>& devices() const;
 
-  /// Leases one context that meets `request`. Waits until such a context is idle or the deadline passes. Of the devices with
-  /// an idle context it takes the first by this order:
+  /// Leases one context that meets `request`. Waits until such a context is idle and its processor has a free slot, or the
+  /// deadline passes. Of the devices with both it takes the first by this order:
   ///   1. the order of `devices`: the backend, and real processors before emulated ones;
   ///   2. of devices of one backend and type: the fewest leased contexts, then the least memory in use by this pool, then
   ///      the least recently used.
@@ -142,6 +184,8 @@ class WYE_API ContextPool {
   Result<Lease> try_lease(const LeaseRequest& request = {}, SourceLocation where = SourceLocation::current());
 
   std::vector<ContextInfo> contexts() const;
+  /// Returns the processors of the devices, in their order. Stops no work.
+  std::vector<SiliconInfo> silicon() const;
   PoolMetrics metrics() const;
 
   /// Refuses new leases and wakes all waiters. Leases stay valid until they end. Logs a warning for each one of the

@@ -23,6 +23,7 @@ AdapterInfo describe() {
   info.driver = "wye " + to_string(library_version());
   info.api = "host";
   info.memory = host.memory;
+  info.processors = base::usable_processors();
   // Host functions accept grids and parameters of any size. Only memory limits them.
   constexpr std::uint64_t any = ~std::uint64_t{0};
   info.limits = {.workgroup = {any, any, any},

@@ -145,6 +145,7 @@ PhysicalDevice describe(const CudaDriver& driver, int index) {
   info.architecture = base::text("sm_{}{}", major, minor);
   info.type =
       attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0 ? AdapterType::integrated : AdapterType::discrete;
+  info.processors = static_cast<std::uint32_t>(number(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   info.limits = {
       .workgroup = {number(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), number(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
                     number(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},

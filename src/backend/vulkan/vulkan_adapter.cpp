@@ -191,6 +191,7 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
   std::vector<VkQueueFamilyProperties> list(families);
   vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, list.data());
   physical.queue_family = adopted.created ? adopted.queue_family : choose_queue_family(list.data(), families);
+  if (physical.queue_family < families) info.queues = list[physical.queue_family].queueCount;
 
   info.reason = why_unusable(physical, offered, list, adopted);
   info.usable = info.reason.empty();

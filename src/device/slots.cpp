@@ -1,0 +1,149 @@
+#include "device/slots.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+std::uint32_t default_slots(const AdapterInfo& adapter) noexcept {
+  constexpr std::uint32_t least = 4, multiprocessors_each = 8;
+  const std::uint32_t processors =
+      adapter.type == AdapterType::cpu ? adapter.processors : adapter.processors / multiprocessors_each;
+  return std::max({least, processors, adapter.queues});
+}
+
+void Slots::add_device(std::uint32_t of_device) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  default_ = std::max(default_, of_device);
+  update_limit_locked();
+}
+
+std::shared_ptr<Slots::Member> Slots::join(SlotTaker& taker, Wish wish) {
+  auto member = std::make_shared<Member>(*this, taker, wish);
+  const base::Lock lock = base::lock_soon(mutex_);
+  members_.push_back(member);
+  update_limit_locked();
+  return member;
+}
+
+void Slots::update_limit_locked() noexcept {
+  std::uint32_t limit = 0, without_limit = default_;
+  for (const auto& member : members_) {
+    const Wish& wish = member->wish_;
+    if (wish.limit != 0 && (limit == 0 || wish.limit < limit)) limit = wish.limit;
+    without_limit = std::max(without_limit, wish.at_least);
+  }
+  limit_ = limit != 0 ? limit : without_limit;
+}
+
+std::uint32_t Slots::limit() const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  return limit_;
+}
+
+std::uint32_t Slots::used() const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  return used_;
+}
+
+std::vector<Slots::Holder> Slots::holders(const Member& asking) const {
+  std::vector<Holder> holders;
+  const base::Lock lock = base::lock_soon(mutex_);
+  for (const HeldSlot* slot = first_; slot; slot = slot->after)
+    holders.push_back({.use = slot->use,
+                       .context = std::string(slot->context),
+                       .age = slot->clock->now() - slot->use.since,
+                       .is_own = slot->member == &asking});
+  return holders;
+}
+
+/// A pool that is served may let a request with a later rank wait: then it is served again after the pools between.
+void Slots::serve() noexcept {
+  using Place = std::pair<Instant, const Member*>;
+  std::optional<Place> served;
+  for (;;) {
+    std::shared_ptr<Member> next;
+    {
+      const base::Lock lock = base::lock_soon(mutex_);
+      if (used_ >= limit_ || waiting_ == 0) return;
+      std::optional<Place> first;
+      for (const auto& member : members_) {
+        if (!member->rank_) continue;
+        const Place place(*member->rank_, member.get());
+        if ((served && place <= *served) || (first && *first < place)) continue;
+        first = place;
+        next = member;
+      }
+      if (!next) return;
+      served = first;
+    }
+    const std::lock_guard visit(next->visiting_);
+    if (next->taker_) next->taker_->serve_waiting();
+  }
+}
+
+bool Slots::Member::is_free_locked(Instant rank) const noexcept {
+  if (slots_.used_ >= slots_.limit_) return false;
+  if (slots_.waiting_ == 0) return true;
+  return std::none_of(slots_.members_.begin(), slots_.members_.end(),
+                      [&](const auto& other) { return other->rank_ && *other->rank_ < rank; });
+}
+
+bool Slots::Member::is_free(Instant rank) const noexcept {
+  const base::Lock lock = base::lock_soon(slots_.mutex_);
+  return is_free_locked(rank);
+}
+
+bool Slots::Member::take(HeldSlot& slot, const SlotUse& use, Instant now, Instant rank) noexcept {
+  const base::Lock lock = base::lock_soon(slots_.mutex_);
+  if (!is_free_locked(rank)) return false;
+  slot.use = use;
+  slot.use.since = now;
+  slot.member = this;
+  slot.before = nullptr;
+  slot.after = slots_.first_;
+  if (slots_.first_) slots_.first_->before = &slot;
+  slots_.first_ = &slot;
+  ++slots_.used_;
+  return true;
+}
+
+bool Slots::Member::give_back(HeldSlot& slot) noexcept {
+  const base::Lock lock = base::lock_soon(slots_.mutex_);
+  slot.member = nullptr;
+  (slot.before ? slot.before->after : slots_.first_) = slot.after;
+  if (slot.after) slot.after->before = slot.before;
+  --slots_.used_;
+  return slots_.waiting_ != 0;
+}
+
+void Slots::Member::wait(std::optional<Instant> rank) noexcept {
+  const base::Lock lock = base::lock_soon(slots_.mutex_);
+  slots_.waiting_ += rank.has_value();
+  slots_.waiting_ -= rank_.has_value();
+  rank_ = rank;
+}
+
+void Slots::Member::leave() noexcept {
+  {
+    const std::lock_guard visit(visiting_);
+    taker_ = nullptr;
+  }
+  {
+    const base::Lock lock = base::lock_soon(slots_.mutex_);
+    slots_.waiting_ -= rank_.has_value();
+    const auto own = std::find_if(slots_.members_.begin(), slots_.members_.end(),
+                                  [&](const auto& one) { return one.get() == this; });
+    if (own == slots_.members_.end()) return;
+    rank_.reset();
+    slots_.members_.erase(own);
+    slots_.update_limit_locked();
+  }
+  serve();  // there may be more slots without this pool's limit
+}
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

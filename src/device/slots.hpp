@@ -1,0 +1,137 @@
+#pragma once
+/// The slots of a processor: how many leases of its devices may be in use at a time, over all pools of this process.
+#include <wye/base/clock.hpp>
+#include <wye/base/log.hpp>
+#include <wye/device/adapter.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/gate.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace device {
+
+/// A lease that uses a slot.
+struct SlotUse {
+  std::array<char, 32> tag{};  ///< of the lease, up to a zero
+  std::optional<SourceLocation> where =
+      std::nullopt;              ///< the application's call; unset: wye leased it for a job
+  const void* thread = nullptr;  ///< of that call
+  Instant since{};               ///< start of the lease
+};
+
+/// A part of each context: the slot that its lease uses. Changed under the lock of its pool and that of the `Slots`.
+struct HeldSlot {
+  SlotUse use;
+  std::string_view context;      ///< its id
+  const Clock* clock = nullptr;  ///< of `use.since`
+  const void* member = nullptr;  ///< the `Slots::Member` that took it; null while it is not used
+  HeldSlot *before = nullptr, *after = nullptr;  ///< in the list of used slots
+};
+
+/// A pool, as the slots see it.
+class SlotTaker {
+ public:
+  virtual ~SlotTaker() = default;
+  /// Gives free slots to requests that wait for one, and calls `Member::wait` for the first that still waits. Called without
+  /// a lock of the slots.
+  virtual void serve_waiting() noexcept = 0;
+};
+
+/// Threads: thread-safe.
+class Slots {
+ public:
+  /// The number of slots that one pool asks for.
+  struct Wish {
+    std::uint32_t limit = 0;     ///< 0: it has none
+    std::uint32_t at_least = 1;  ///< if no pool has a limit
+  };
+  class Member;
+  /// A slot in use, for display.
+  struct Holder {
+    SlotUse use;
+    std::string context;
+    Duration age{};
+    bool is_own = false;  ///< of the pool that asks
+  };
+
+  /// `of_device`: `default_slots` of the first device.
+  explicit Slots(std::uint32_t of_device) noexcept : default_(of_device), limit_(of_device) {}
+  /// Adds a further device of the processor.
+  void add_device(std::uint32_t of_device) noexcept;
+  /// Adds a pool. The smallest limit of a pool holds; without limits, the largest number of a device and of
+  /// `Wish::at_least`. `taker` outlives the result.
+  std::shared_ptr<Member> join(SlotTaker& taker, Wish wish);
+
+  std::uint32_t limit() const noexcept;
+  std::uint32_t used() const noexcept;
+  std::vector<Holder> holders(const Member& asking) const;
+
+ private:
+  void update_limit_locked() noexcept;
+  void serve() noexcept;
+
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Member>> members_;
+  HeldSlot* first_ = nullptr;  // of the used ones
+  std::uint32_t used_ = 0;
+  std::uint32_t waiting_ = 0;  // members with a request that waits
+  std::uint32_t default_;
+  std::uint32_t limit_;
+};
+
+/// Returns how many leases of a device are of use at a time: the processors of a CPU; for a GPU one for each 8 multiprocessors,
+/// or one for each queue if these are more. At least 4.
+std::uint32_t default_slots(const AdapterInfo& adapter) noexcept;
+
+/// A pool among the users of a processor's slots.
+/// Threads: thread-safe. The pool calls it under its own lock, except for `serve` and `leave`.
+class Slots::Member {
+ public:
+  Member(Slots& of, SlotTaker& taker, Wish wish) noexcept : slots_(of), taker_(&taker), wish_(wish) {}
+  Member(const Member&) = delete;
+
+  /// Uses a slot for a lease that begins `now`. Returns false if none is free, or if a request with an earlier rank waits.
+  bool take(HeldSlot& slot, const SlotUse& use, Instant now, Instant rank) noexcept;
+  /// Returns whether `take` would succeed now.
+  bool is_free(Instant rank) const noexcept;
+  /// Returns true if a request of a pool waits, so that the caller has to call `serve`.
+  bool give_back(HeldSlot& slot) noexcept;
+  /// Notes the rank of the first request of this pool that waits for nothing but a slot; nothing: there is none.
+  void wait(std::optional<Instant> rank) noexcept;
+  /// Lets the pools with waiting requests take free slots, the earliest rank first. No lock of a pool may be held.
+  void serve() noexcept { slots_.serve(); }
+  /// Returns whether every slot is used by a lease for which `is_meant(slot)`.
+  template <class F>
+  bool are_all_used(F is_meant) const {
+    const base::Lock lock = base::lock_soon(slots_.mutex_);
+    if (slots_.used_ < slots_.limit_) return false;
+    for (const HeldSlot* slot = slots_.first_; slot; slot = slot->after)
+      if (!is_meant(*slot)) return false;
+    return true;
+  }
+  /// Ends the membership. When it has returned, `serve_waiting` is not called any more. No lock of a pool may be held.
+  void leave() noexcept;
+
+ private:
+  friend class Slots;
+  bool is_free_locked(Instant rank) const noexcept;
+
+  Slots& slots_;
+  std::mutex visiting_;  // held while the taker is called
+  SlotTaker* taker_;     // null after `leave`; changed under `visiting_`
+  const Wish wish_;
+  std::optional<Instant> rank_;  // of the first waiting request
+};
+
+}  // namespace device
+}  // namespace v0
+}  // namespace wye

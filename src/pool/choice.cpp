@@ -1,0 +1,207 @@
+// Which request gets which context: the order of choice, slots, waiters, and waits that cannot end.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/internals.hpp"
+#include "pool/pool.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace pool {
+
+std::size_t Pool::leased_on(std::size_t device) const noexcept {
+  return static_cast<std::size_t>(std::count_if(contexts_[device].begin(), contexts_[device].end(),
+                                                [](const auto& context) { return context->leased; }));
+}
+
+bool Pool::comes_before(const Context& a, const Context& b, const Wanted& wanted) const noexcept {
+  const std::span<const std::size_t> order = wanted.workload.order;
+  const auto place = [&](const Context& context) {
+    const std::size_t device = order_[context.device];
+    return order.empty()
+               ? device
+               : static_cast<std::size_t>(std::find(order.begin(), order.end(), device) - order.begin());
+  };
+  if (order_[a.device] != order_[b.device]) return place(a) < place(b);
+  const auto load = [&](const Context& c) {
+    return std::tuple(leased_on(c.device), silicon_[silicon_of_[c.device]].account->held().count,
+                      c.last_used);
+  };
+  return load(a) < load(b);
+}
+
+Context* Pool::take_idle(const Wanted& wanted, Instant rank, Instant now,
+                         const std::vector<std::size_t>& refusing, bool& lacks_slot) noexcept {
+  for (;;) {
+    Context* best = nullptr;
+    lacks_slot = false;
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      if (!is_candidate(d, wanted)) continue;
+      const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
+      Context* idle = nullptr;
+      for (const auto& context : contexts_[d]) {
+        if (context->leased || (refuses && !context->has_lane)) continue;
+        if (!idle ||
+            std::pair(!context->has_lane, context->last_used) < std::pair(!idle->has_lane, idle->last_used))
+          idle = context.get();
+      }
+      if (!idle || (best && !comes_before(*idle, *best, wanted))) continue;
+      if (wanted.needs_slot && !slots_of(d).is_free(rank))
+        lacks_slot = true;
+      else
+        best = idle;
+    }
+    if (!best) return nullptr;
+    if (begin_lease(*best, wanted, rank, now)) return best;
+    // Another pool has taken the slot meanwhile.
+  }
+}
+
+Context* Pool::take_warm(std::size_t device, Instant now) noexcept {
+  static constexpr Wanted any{};
+  const base::Lock lock = base::lock_soon(mutex_);
+  Context* const warm = warm_[device];
+  if (!warm || warm->leased || !warm->has_lane || closed_ || !unfinished_.empty()) return nullptr;
+  return begin_lease(*warm, any, rank_of(any.priority, now), now) ? warm : nullptr;
+}
+
+bool Pool::begin_lease(Context& context, const Wanted& wanted, Instant rank, Instant now) noexcept {
+  if (wanted.needs_slot) {
+    if (!slots_of(context.device).take(context.slot, wanted.use, now, rank)) return false;
+  } else {
+    context.slot.use = wanted.use;
+    context.slot.use.since = now;
+  }
+  context.leased = true;
+  if (context.has_lane) count_lease(context);
+  return true;
+}
+
+void Pool::count_lease(Context& context) {
+  context.last_used = ++leases_;
+  if (last_leased_ != &context) ++switches_;
+  last_leased_ = &context;
+}
+
+bool Pool::any_has_lane(const Wanted& wanted) const {
+  for (std::size_t d = 0; d < devices_.size(); ++d)
+    if (is_candidate(d, wanted) && any_has_lane(d)) return true;
+  return false;
+}
+
+bool Pool::any_has_lane(std::size_t device) const {
+  return std::any_of(contexts_[device].begin(), contexts_[device].end(),
+                     [](const auto& context) { return context->has_lane; });
+}
+
+void Pool::queue(Waiter& waiter, Instant now) {
+  // A waiter whose context got no lane waits again, and keeps its place.
+  if (waiter.arrival == 0) {
+    waiter.arrival = ++arrivals_;
+    waiter.rank = rank_of(waiter.wanted.priority, now);
+  }
+  const auto later = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) {
+    return std::pair(w->rank, w->arrival) > std::pair(waiter.rank, waiter.arrival);
+  });
+  waiters_.insert(later, &waiter);
+}
+
+void Pool::leave_queue(Waiter& waiter) noexcept {
+  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+  if (waiter.lacks_slot) note_waiting_locked();
+}
+
+void Pool::serve_locked(Context* returned) noexcept {
+  const Context* const was_returned = returned;
+  // If the device refused this context a lane, a waiter gets it only if there is no other context to wait for.
+  if (returned && returned->refused && any_has_lane(returned->device)) returned = nullptr;
+  // The requests of this pool are served in their own order.
+  for (SharedSilicon& one : silicon_)
+    if (std::exchange(one.is_waited_for, false)) one.slots->wait(std::nullopt);
+  std::optional<Instant> now;
+  for (auto at = waiters_.begin(); at != waiters_.end();) {
+    Waiter& waiter = **at;
+    Context* given = nullptr;
+    const bool may_get = returned && is_candidate(returned->device, waiter.wanted);
+    if ((may_get || waiter.lacks_slot) && !now) now = clock_->now();
+    if (may_get) {
+      if (begin_lease(*returned, waiter.wanted, waiter.rank, *now))
+        given = std::exchange(returned, nullptr);
+      else
+        waiter.lacks_slot = true;
+    }
+    if (!given && waiter.lacks_slot)
+      given = take_idle(waiter.wanted, waiter.rank, *now, waiter.refusing, waiter.lacks_slot);
+    if (!given) {
+      ++at;
+      continue;
+    }
+    if (given == was_returned) returned = nullptr;
+    waiter.given = given;
+    waiter.answered.wake_one();  // under the lock: the waiter's thread destroys it
+    at = waiters_.erase(at);
+  }
+  if (was_returned && !was_returned->leased && base::state_of(devices_[was_returned->device])->lost())
+    wake_all();  // waiters without another device
+  note_waiting_locked();
+}
+
+void Pool::note_waiting_locked() noexcept {
+  for (std::size_t s = 0; s < silicon_.size(); ++s) {
+    const auto waits_here = [&](const Waiter* waiter) {
+      if (!waiter->lacks_slot) return false;
+      for (std::size_t d = 0; d < devices_.size(); ++d)
+        if (silicon_of_[d] == s && is_candidate(d, waiter->wanted) && leased_on(d) < contexts_[d].size())
+          return true;
+      return false;
+    };
+    const auto first = std::find_if(waiters_.begin(), waiters_.end(), waits_here);
+    const bool waits = first != waiters_.end();
+    if (!waits && !silicon_[s].is_waited_for) continue;
+    silicon_[s].is_waited_for = waits;
+    silicon_[s].slots->wait(waits ? std::optional((*first)->rank) : std::nullopt);
+  }
+}
+
+void Pool::serve_waiting() noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  serve_locked(nullptr);
+}
+
+void Pool::share_slots() noexcept {
+  for (const SharedSilicon& one : silicon_) one.slots->serve();
+}
+
+/// A thread that waits without a deadline is stuck if each context that it may get, or each slot for it, was leased by a thread
+/// that is stuck.
+bool Pool::is_deadlock(Waiter& waiter) noexcept {
+  if (!waiter.is_endless || !waiter.wanted.use.thread) return false;
+  for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->wanted.use.thread;
+  const auto is_stuck = [&](const device::SlotUse& use) {
+    return use.thread && std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* one) {
+             return one->is_stuck && one->wanted.use.thread == use.thread;
+           });
+  };
+  const auto is_held = [&](const auto& context) { return context->leased && is_stuck(context->slot.use); };
+  const auto may_end = [&](const Waiter& one) {
+    for (std::size_t d = 0; d < devices_.size(); ++d)
+      if (is_candidate(d, one.wanted) && !std::all_of(contexts_[d].begin(), contexts_[d].end(), is_held) &&
+          !slots_of(d).are_all_used([&](const device::HeldSlot& slot) { return is_stuck(slot.use); }))
+        return true;
+    return false;
+  };
+  for (bool changed = true; changed && waiter.is_stuck;) {
+    changed = false;
+    for (Waiter* const one : waiters_) {
+      if (!one->is_stuck || !may_end(*one)) continue;
+      one->is_stuck = false;
+      changed = true;
+    }
+  }
+  return waiter.is_stuck;
+}
+
+}  // namespace pool
+}  // namespace v0
+}  // namespace wye
