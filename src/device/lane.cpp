@@ -140,6 +140,7 @@ void Lane::submit_to_base(const Submission& submission) {
     fail(no_memory_);
   }
   waits_.clear();
+  if (observer_ && !failure_) observer_->submitted();
 }
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {
@@ -161,6 +162,7 @@ Result<void> Lane::wait(Instant until, const StopToken& stop) {
     foreign_waits_.clear();
   }
   collect();
+  if (observer_) observer_->waited();
   if (failure_) return *failure_;
   return {};
 }

@@ -18,6 +18,16 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
+/// Observes the calls of lanes, on the threads that make them.
+class LaneObserver {
+ public:
+  virtual ~LaneObserver() = default;
+  /// The device has accepted a submission of the lane.
+  virtual void submitted() noexcept = 0;
+  /// A wait for the lane has returned.
+  virtual void waited() noexcept = 0;
+};
+
 /// One lane of a device with its open recording. Calls return nothing: `wait` and every later `wait` return the first
 /// failure.
 /// Threads: one thread at a time.
@@ -64,6 +74,8 @@ class Lane {
   /// Returns whether submissions keep buffers, also those that have completed since the last `wait` or `discard`.
   bool keeps_buffers() const noexcept { return collected_ < in_flight_.size(); }
   const std::optional<Error>& failure() const noexcept { return failure_; }
+  /// Sets the observer, which outlives the lane.
+  void set_observer(LaneObserver* observer) noexcept { observer_ = observer; }
   const std::shared_ptr<DeviceBase>& device() const noexcept { return base_->device(); }
 
  private:
@@ -76,6 +88,7 @@ class Lane {
   void submit_to_base(const Submission& submission);
   void collect();
   std::unique_ptr<LaneBase> base_;
+  LaneObserver* observer_ = nullptr;
   std::shared_ptr<Recording> open_;
   std::vector<std::shared_ptr<Recording>> in_flight_;  // in submission order; the first `collected_` are null
   std::size_t collected_ = 0;

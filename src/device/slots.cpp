@@ -91,14 +91,22 @@ bool Slots::Member::is_free_locked(Instant rank) const noexcept {
                       [&](const auto& other) { return other->rank_ && *other->rank_ < rank; });
 }
 
-bool Slots::Member::is_free(Instant rank) const noexcept {
+HeldSlot* Slots::Member::find_locked(std::uint64_t thread, bool counts) const noexcept {
+  if (thread == 0) return nullptr;
+  HeldSlot* slot = slots_.first_;
+  while (slot && (slot->use.thread != thread || slot->counts != counts)) slot = slot->after;
+  return slot;
+}
+
+bool Slots::Member::is_free(const SlotUse& use, Instant rank) const noexcept {
   const base::Lock lock = base::lock_soon(slots_.mutex_);
-  return is_free_locked(rank);
+  return find_locked(use.thread, true) || is_free_locked(rank);
 }
 
 bool Slots::Member::take(HeldSlot& slot, const SlotUse& use, Instant now, Instant rank) noexcept {
   const base::Lock lock = base::lock_soon(slots_.mutex_);
-  if (!is_free_locked(rank)) return false;
+  slot.counts = !find_locked(use.thread, true);
+  if (slot.counts && !is_free_locked(rank)) return false;
   slot.use = use;
   slot.use.since = now;
   slot.member = this;
@@ -106,7 +114,7 @@ bool Slots::Member::take(HeldSlot& slot, const SlotUse& use, Instant now, Instan
   slot.after = slots_.first_;
   if (slots_.first_) slots_.first_->before = &slot;
   slots_.first_ = &slot;
-  ++slots_.used_;
+  slots_.used_ += slot.counts;
   return true;
 }
 
@@ -115,7 +123,10 @@ bool Slots::Member::give_back(HeldSlot& slot) noexcept {
   slot.member = nullptr;
   (slot.before ? slot.before->after : slots_.first_) = slot.after;
   if (slot.after) slot.after->before = slot.before;
-  --slots_.used_;
+  if (HeldSlot* const other = slot.counts ? find_locked(slot.use.thread, false) : nullptr)
+    other->counts = true;
+  else
+    slots_.used_ -= slot.counts;
   return slots_.waiting_ != 0;
 }
 

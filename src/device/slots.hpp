@@ -23,9 +23,9 @@ namespace device {
 struct SlotUse {
   std::array<char, 32> tag{};  ///< of the lease, up to a zero
   std::optional<SourceLocation> where =
-      std::nullopt;              ///< the application's call; unset: wye leased it for a job
-  const void* thread = nullptr;  ///< of that call
-  Instant since{};               ///< start of the lease
+      std::nullopt;          ///< the application's call; unset: wye leased it for a job
+  std::uint64_t thread = 0;  ///< number of the thread of that call; 0: wye leased it
+  Instant since{};           ///< start of the lease
 };
 
 /// A part of each context: the slot that its lease uses. Changed under the lock of its pool and that of the `Slots`.
@@ -34,6 +34,7 @@ struct HeldSlot {
   std::string_view context;      ///< its id
   const Clock* clock = nullptr;  ///< of `use.since`
   const void* member = nullptr;  ///< the `Slots::Member` that took it; null while it is not used
+  bool counts = false;           ///< see `Slots`
   HeldSlot *before = nullptr, *after = nullptr;  ///< in the list of used slots
 };
 
@@ -46,6 +47,8 @@ class SlotTaker {
   virtual void serve_waiting() noexcept = 0;
 };
 
+/// The leases of one thread share a slot: only the first of them counts. Otherwise threads that each have a lease, and want a
+/// second one, would wait for each other. Leases for jobs count all.
 /// Threads: thread-safe.
 class Slots {
  public:
@@ -102,7 +105,7 @@ class Slots::Member {
   /// Uses a slot for a lease that begins `now`. Returns false if none is free, or if a request with an earlier rank waits.
   bool take(HeldSlot& slot, const SlotUse& use, Instant now, Instant rank) noexcept;
   /// Returns whether `take` would succeed now.
-  bool is_free(Instant rank) const noexcept;
+  bool is_free(const SlotUse& use, Instant rank) const noexcept;
   /// Returns true if a request of a pool waits, so that the caller has to call `serve`.
   bool give_back(HeldSlot& slot) noexcept;
   /// Notes the rank of the first request of this pool that waits for nothing but a slot; nothing: there is none.
@@ -124,6 +127,8 @@ class Slots::Member {
  private:
   friend class Slots;
   bool is_free_locked(Instant rank) const noexcept;
+  /// Returns a slot that a thread uses, and that counts or does not; null if there is none.
+  HeldSlot* find_locked(std::uint64_t thread, bool counts) const noexcept;
 
   Slots& slots_;
   std::mutex visiting_;  // held while the taker is called

@@ -47,7 +47,7 @@ Context* Pool::take_idle(const Wanted& wanted, Instant rank, Instant now,
           idle = context.get();
       }
       if (!idle || (best && !comes_before(*idle, *best, wanted))) continue;
-      if (wanted.needs_slot && !slots_of(d).is_free(rank))
+      if (wanted.needs_slot && !slots_of(d).is_free(wanted.use, rank))
         lacks_slot = true;
       else
         best = idle;
@@ -62,7 +62,8 @@ Context* Pool::take_warm(std::size_t device, Instant now) noexcept {
   static constexpr Wanted any{};
   const base::Lock lock = base::lock_soon(mutex_);
   Context* const warm = warm_[device];
-  if (!warm || warm->leased || !warm->has_lane || closed_ || !unfinished_.empty()) return nullptr;
+  if (!warm || warm->leased || !warm->has_lane || closed_ || !unfinished_.empty() || now >= next_trim_)
+    return nullptr;
   return begin_lease(*warm, any, rank_of(any.priority, now), now) ? warm : nullptr;
 }
 
@@ -74,15 +75,12 @@ bool Pool::begin_lease(Context& context, const Wanted& wanted, Instant rank, Ins
     context.slot.use.since = now;
   }
   context.leased = true;
+  context.idle_since = Instant::max();
   if (context.has_lane) count_lease(context);
   return true;
 }
 
-void Pool::count_lease(Context& context) {
-  context.last_used = ++leases_;
-  if (last_leased_ != &context) ++switches_;
-  last_leased_ = &context;
-}
+void Pool::count_lease(Context& context) { context.last_used = ++leases_; }
 
 bool Pool::any_has_lane(const Wanted& wanted) const {
   for (std::size_t d = 0; d < devices_.size(); ++d)
@@ -176,10 +174,10 @@ void Pool::share_slots() noexcept {
 /// A thread that waits without a deadline is stuck if each context that it may get, or each slot for it, was leased by a thread
 /// that is stuck.
 bool Pool::is_deadlock(Waiter& waiter) noexcept {
-  if (!waiter.is_endless || !waiter.wanted.use.thread) return false;
-  for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->wanted.use.thread;
+  if (!waiter.is_endless || waiter.wanted.use.thread == 0) return false;
+  for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->wanted.use.thread != 0;
   const auto is_stuck = [&](const device::SlotUse& use) {
-    return use.thread && std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* one) {
+    return use.thread != 0 && std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* one) {
              return one->is_stuck && one->wanted.use.thread == use.thread;
            });
   };

@@ -188,6 +188,7 @@ std::vector<SiliconInfo> Pool::silicon() const {
     for (std::size_t d = 0; d < devices_.size(); ++d)
       if (silicon_of_[d] == s) info.devices.push_back(devices_[d].id());
     info.slots = silicon.slots().limit();
+    info.used = silicon.slots().used();
     for (const device::Slots::Holder& holder : silicon.slots().holders(*silicon_[s].slots))
       info.leases.push_back({.context = holder.context,
                              .tag = holder.use.tag.data(),
@@ -223,7 +224,7 @@ PoolMetrics Pool::metrics_locked() const {
   }
   for (const SharedSilicon& one : silicon_) metrics.bytes += one.account->held();
   metrics.leases = leases_;
-  metrics.switches = switches_;
+  metrics.switches = switches_.load(std::memory_order_relaxed);
   metrics.timeouts = timeouts_;
   metrics.evictions = evictions_.load(std::memory_order_relaxed);
   return metrics;

@@ -1,8 +1,11 @@
 #include "pool/pool.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <iterator>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "base/host_info.hpp"
@@ -22,17 +25,42 @@ constexpr std::uint32_t most_lanes = 256, most_slots = 4096;
 /// jobs timed out, or its leases ended.
 constexpr Duration gpu_close_timeout = std::chrono::seconds(10);
 
-/// Returns an address that only the calling thread has.
-const void* this_thread() noexcept {
-  static constinit thread_local char here = 0;
-  return &here;
+/// Returns a number of the calling thread that no other thread of the process has had, from 1.
+std::uint64_t this_thread() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  static constinit thread_local std::uint64_t own = 0;
+  if (own == 0) own = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return own;
 }
+
+/// Returns a number that no other pool of the process has, from 1.
+std::uint64_t next_pool() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+/// The last call of a lane that a thread made.
+struct LastCall {
+  std::uint64_t pool = 0;  ///< its number; a pool may have ended
+  const Context* context = nullptr;
+  Instant end{};  ///< set if the pool reports switches
+};
+constinit thread_local LastCall last_call;
 
 Result<void> check(const PoolOptions& options) {
   if (options.lanes_per_device < 1 || options.lanes_per_device > most_lanes)
     return Error(Errc::invalid_argument,
                  base::text("The number of lanes per device ({}) is not in the range 1 to {}.",
                             options.lanes_per_device, most_lanes));
+  if (options.contexts_ahead > options.lanes_per_device)
+    return Error(
+        Errc::invalid_argument,
+        base::text("The number of contexts made ahead ({}) exceeds the number of lanes per device ({}).",
+                   options.contexts_ahead, options.lanes_per_device));
+  if (options.idle_trim <= Duration::zero())
+    return Error(Errc::invalid_argument,
+                 base::text("The time after which idle contexts are trimmed ({} s) is not positive.",
+                            seconds(options.idle_trim)));
   if (options.slots > most_slots)
     return Error(Errc::invalid_argument,
                  base::text("The number of slots per processor ({}) is not in the range 1 to {}, or 0.",
@@ -71,7 +99,8 @@ Result<void> check(const PoolOptions& options) {
 }  // namespace
 
 Pool::Pool(PoolOptions options)
-    : options_(std::move(options)),
+    : number_(next_pool()),
+      options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &Clock::steady()),
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))) {}
@@ -115,7 +144,7 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
                                 .slots = nullptr});
     const auto& account = pool->silicon_[pool->silicon_of_.back()].account;
     for (std::uint32_t lane = 0; lane < pool->options_.lanes_per_device; ++lane) {
-      auto context = std::make_unique<Context>();
+      auto context = std::make_unique<Context>(*pool);
       context->id = base::text("{}#{}", pool->devices_[d].id(), lane);
       context->device = d;
       context->slot.context = context->id;
@@ -124,7 +153,7 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
                                                                  device::AccountLevel::context, account);
       pool->contexts_[d].push_back(std::move(context));
     }
-    auto copying = std::make_unique<Context>();
+    auto copying = std::make_unique<Context>(*pool);
     copying->id = base::text("{}#copies", pool->devices_[d].id());
     copying->device = d;
     copying->is_for_copies = true;
@@ -134,6 +163,7 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   if (pool->options_.slot_rule == SlotRule::host_share)
     wish.limit = std::max(1u, base::usable_processors() / static_cast<unsigned>(pool->silicon_.size()));
   for (SharedSilicon& one : pool->silicon_) one.slots = one.silicon->slots().join(*pool, wish);
+  pool->open_ahead();
   return pool;
 }
 
@@ -283,6 +313,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
     {
       base::Lock lock = base::lock_soon(mutex_);
       finished = collect_finished();
+      trim_locked(now, finished);
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
       // Fair: a returned context goes to a waiter directly, so no thread waits while a context is idle.
       bool lacks_slot = false;
@@ -349,16 +380,52 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
 
 Result<void> Pool::open_lane(Context& context) {
   if (context.lane) return {};
+  if (auto created = create_lane(context); !created) return created;
+  const base::Lock lock = base::lock_soon(mutex_);
+  context.has_lane = true;
+  count_lease(context);
+  return {};
+}
+
+Result<void> Pool::create_lane(Context& context) {
   auto lane = device::Lane::create(*base::state_of(devices_[context.device]));
   if (!lane) {
     context.refused = true;
     return std::move(lane).error().with_context(base::text("while creating context '{}'", context.id));
   }
   context.lane = *std::move(lane);
-  const base::Lock lock = base::lock_soon(mutex_);
-  context.has_lane = true;
-  count_lease(context);
+  context.lane->set_observer(&context);
   return {};
+}
+
+void Context::submitted() noexcept {
+  if (last_call.context != this || last_call.pool != pool.number()) {
+    if (last_call.context && last_call.pool == pool.number())
+      pool.note_switch(*last_call.context, *this, last_call.end);
+    last_call = {pool.number(), this, {}};
+  }
+  if (pool.reports_switches()) last_call.end = Clock::steady().now();
+}
+
+void Context::waited() noexcept {
+  if (last_call.context == this && pool.reports_switches()) last_call.end = Clock::steady().now();
+}
+
+void Pool::note_switch(const Context& from, const Context& to, Instant since) noexcept {
+  switches_.fetch_add(1, std::memory_order_relaxed);
+  if (!options_.on_switch) return;
+  try {
+    const AdapterInfo &left = devices_[from.device].info(), &entered = devices_[to.device].info();
+    options_.on_switch({.from = from.id,
+                        .to = to.id,
+                        .device = entered.id,
+                        .backend = entered.backend,
+                        .changes_device = left.id != entered.id,
+                        .changes_backend = left.backend != entered.backend,
+                        .thread = std::this_thread::get_id(),
+                        .duration = Clock::steady().now() - since});
+  } catch (...) {  // of the application
+  }
 }
 
 void Pool::give_back(Context& context) noexcept {
@@ -404,6 +471,38 @@ std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   for (auto one = first; one != unfinished_.end(); ++one) finished.push_back(std::move(one->lane));
   unfinished_.erase(first, unfinished_.end());
   return finished;
+}
+
+void Pool::trim_locked(Instant now, std::vector<std::unique_ptr<device::Lane>>& ended) {
+  if (now < next_trim_) return;
+  next_trim_ = options_.idle_trim >= Instant::max() - now ? Instant::max() : now + options_.idle_trim / 4;
+  if (next_trim_ == Instant::max()) return;
+  for (const auto& of_device : contexts_) {
+    auto lanes =
+        std::count_if(of_device.begin(), of_device.end(), [](const auto& one) { return one->has_lane; });
+    for (const auto& context : of_device) {
+      if (context->leased || !context->has_lane || lanes <= options_.contexts_ahead) continue;
+      if (context->idle_since == Instant::max()) context->idle_since = now;
+      if (now - context->idle_since < options_.idle_trim) continue;
+      ended.push_back(std::move(context->lane));
+      context->has_lane = false;
+      --lanes;
+    }
+  }
+}
+
+void Pool::open_ahead() {
+  for (auto& of_device : contexts_)
+    for (std::uint32_t c = 0; c < options_.contexts_ahead; ++c) {
+      Context& context = *of_device[c];
+      const auto created = create_lane(context);
+      context.has_lane = created.has_value();
+      if (created) continue;
+      context.refused = false;  // it is asked again when a lease needs it
+      if (log_.wants(LogLevel::warning, "pool"))
+        log_.write(LogLevel::warning, "pool", created.error().describe());
+      break;
+    }
 }
 
 template <class F>

@@ -45,20 +45,26 @@ struct LeaseState {
 };
 
 /// One lane with its account and history. The lane is created when first needed, and replaced after a
-/// failure.
-struct Context {
+/// failure. It notes on each thread to which lane the thread has submitted, to find context switches.
+struct Context final : device::LaneObserver {
+  explicit Context(Pool& of) noexcept : pool(of) {}
+  void submitted() noexcept override;
+  void waited() noexcept override;
+
+  Pool& pool;
   std::string id;
   std::size_t device = 0;  ///< index into the pool's devices
   LeaseState lease{*this};
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   std::shared_ptr<device::MemoryAccount> account;
   bool leased = false;
-  bool has_lane = false;        ///< changed under the pool's mutex
-  bool refused = false;         ///< the device refused a lane for the current lease
-  device::HeldSlot slot;        ///< `use` is that of the last lease, even if it needed no slot
-  std::uint64_t last_used = 0;  ///< number of the last lease; 0: never leased with a lane
-  bool is_for_copies = false;   ///< see `Pool::lease_copies`
-  std::string work;             ///< the job that failed on the lane, for the error of `Pool::close`
+  bool has_lane = false;                ///< changed under the pool's mutex
+  bool refused = false;                 ///< the device refused a lane for the current lease
+  device::HeldSlot slot;                ///< `use` is that of the last lease, even if it needed no slot
+  Instant idle_since = Instant::max();  ///< first check of `trim_locked` since its lease; max: there was none
+  std::uint64_t last_used = 0;          ///< number of the last lease; 0: never leased with a lane
+  bool is_for_copies = false;           ///< see `Pool::lease_copies`
+  std::string work;                     ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
 };
 
@@ -108,6 +114,10 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Counts a replica whose memory was freed for another allocation.
   void count_eviction() noexcept { evictions_.fetch_add(1, std::memory_order_relaxed); }
   void give_back(Context& context) noexcept;
+  /// Counts a context switch of this thread, and reports it. `since`: the end of its last call of the lane of `from`.
+  void note_switch(const Context& from, const Context& to, Instant since) noexcept;
+  bool reports_switches() const noexcept { return options_.on_switch != nullptr; }
+  std::uint64_t number() const noexcept { return number_; }
   /// Returns the account of this pool on the silicon of `device`, or null if no device of the pool is on that silicon.
   std::shared_ptr<device::MemoryAccount> account_on(const device::DeviceBase& device) const noexcept;
 
@@ -227,8 +237,9 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void count_lease(Context& context);
   /// Lets every waiter check its conditions.
   void wake_all() noexcept;
-  /// Creates the lane of a leased context that has none.
+  /// Creates the lane of a leased context that has none, and counts the lease.
   Result<void> open_lane(Context& context);
+  Result<void> create_lane(Context& context);
   Error never_free(const Wanted& wanted) const;
   /// Returns ", 2 of 2 slots of 'H100' in use" for each processor without a free slot that a request may use.
   std::string used_slots(const Wanted& wanted) const;
@@ -247,8 +258,13 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void retire_copying() noexcept;
   /// Removes the lanes whose work has completed from `unfinished_` and returns them.
   std::vector<std::unique_ptr<device::Lane>> collect_finished();
+  /// Moves the lanes of contexts that were idle for `idle_trim` to `ended`, unless `contexts_ahead` keeps them.
+  void trim_locked(Instant now, std::vector<std::unique_ptr<device::Lane>>& ended);
+  /// Creates the lanes of the first contexts of each device.
+  void open_ahead();
 
   const base::Origin origin_;
+  const std::uint64_t number_;  // different for each pool of the process
   PoolOptions options_;
   const Clock* clock_;
   base::Logger log_;
@@ -265,12 +281,11 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::vector<Context*> warm_;   // per device: returned last; null if none was
   std::deque<Waiter*> waiters_;  // first come, first served
   std::vector<Unfinished> unfinished_;
-  Context* last_leased_ = nullptr;
+  Instant next_trim_{};
   std::uint64_t arrivals_ = 0;
   std::uint64_t leases_ = 0;
-  std::uint64_t switches_ = 0;
   std::uint64_t timeouts_ = 0;
-  std::atomic<std::uint64_t> evictions_{0};
+  std::atomic<std::uint64_t> switches_{0}, evictions_{0};
   bool closed_ = false;
   bool has_abandoned_ = false;
   const Error no_memory_{Errc::out_of_memory, "The host has no memory left for a lease."};

@@ -35,6 +35,12 @@ SiliconInfo only_silicon(const ContextPool& pool) {
   REQUIRE(all.size() == 1);
   return all[0];
 }
+/// Takes a lease on a thread of its own.
+Result<Lease> lease_elsewhere(ContextPool& pool, const LeaseRequest& request = {}) {
+  std::optional<Result<Lease>> lease;
+  std::thread([&] { lease.emplace(pool.try_lease(request)); }).join();
+  return *std::move(lease);
+}
 bool contains(const Error& error, std::string_view text) {
   return error.sentence().find(text) != std::string::npos;
 }
@@ -67,25 +73,41 @@ TEST_CASE("a processor has the default slots of its devices, and no fewer than a
 TEST_CASE("devices of one processor share its slots", "[pool][slots]") {
   ContextPool pool = pool_of({card("cuda:0"), card("vulkan:0")}, {.lanes_per_device = 2, .slots = 2});
   std::optional<Lease> a = pool.try_lease({.on = "cuda:0", .tag = "preview"}).value();
-  const Lease b = pool.try_lease({.on = "vulkan:0"}).value();
+  const Lease b = lease_elsewhere(pool, {.on = "vulkan:0"}).value();
   for (const char* on : {"cuda:0", "vulkan:0", ""}) {
-    const auto none = pool.try_lease({.on = on});
+    const auto none = lease_elsewhere(pool, {.on = on});
     REQUIRE_FALSE(none);
     CHECK(none.error() == Errc::unavailable);
     CHECK(contains(none.error(), ", 2 of 2 slots of 'scripted cuda:0' in use"));
   }
-  CHECK(pool.lease({.on = "vulkan:0", .deadline = 1ms}).error() == Errc::timed_out);
   a.reset();
-  CHECK(pool.try_lease({.on = "vulkan:0"}));
+  CHECK(pool.lease({.on = "vulkan:0", .deadline = 1ms}));
+  const Lease c = lease_elsewhere(pool).value();
+  CHECK(pool.lease({.on = "vulkan:0", .deadline = 1ms}).error() == Errc::timed_out);
+}
+
+TEST_CASE("leases of one thread share a slot, and keep it until the last of them ends", "[pool][slots]") {
+  const Scripted device = card("cuda:0");
+  ContextPool a = pool_of({device}, {.slots = 1}), b = pool_of({device}, {.slots = 1});
+  std::optional<Lease> first = a.try_lease().value(), second = b.try_lease().value(),
+                       third = a.try_lease().value();
+  CHECK(only_silicon(a).used == 1);
+  CHECK(only_silicon(a).leases.size() == 3);
+  for (std::optional<Lease>* lease : {&first, &third, &second}) {
+    CHECK(lease_elsewhere(a).error() == Errc::unavailable);
+    lease->reset();
+  }
+  CHECK(only_silicon(a).used == 0);
+  CHECK(lease_elsewhere(a));
 }
 
 TEST_CASE("a lease passes over a processor without a free slot", "[pool][slots]") {
   ContextPool pool =
       pool_of({card("cuda:0"), card("cuda:1", 202), card("vulkan:0")}, {.lanes_per_device = 2, .slots = 1});
-  const Lease first = pool.try_lease().value(), second = pool.try_lease().value();
+  const Lease first = lease_elsewhere(pool).value(), second = lease_elsewhere(pool).value();
   CHECK(first.device().id() == "cuda:0");
   CHECK(second.device().id() == "cuda:1");
-  CHECK(pool.try_lease().error() == Errc::unavailable);
+  CHECK(lease_elsewhere(pool).error() == Errc::unavailable);
 }
 
 TEST_CASE("a slot that a lease of one device leaves serves a request for another one", "[pool][slots]") {
@@ -106,13 +128,13 @@ TEST_CASE("pools share the slots of a processor, and are served in the order of 
   ContextPool a = pool_of({device}, {.lanes_per_device = 4, .slots = 1, .clock = &clock_a}),
               b = pool_of({device}, {.lanes_per_device = 4, .slots = 1, .clock = &clock_b});
   std::optional<Lease> held = a.lease().value();
-  CHECK(b.try_lease().error() == Errc::unavailable);
+  CHECK(lease_elsewhere(b).error() == Errc::unavailable);
   Waiting first(b, clock_b), second(a, clock_a), urgent(b, clock_b, {.priority = Priority::high});
   held.reset();
   {
     const auto lease = urgent.get();
     CHECK(lease);
-    CHECK(a.try_lease().error() == Errc::unavailable);
+    CHECK(lease_elsewhere(a).error() == Errc::unavailable);
     CHECK_FALSE(first.has_returned());
   }
   {
@@ -172,16 +194,23 @@ TEST_CASE("jobs need a slot, and transfers do not", "[pool][slots]") {
   CHECK(only_silicon(pool).leases.empty());
 }
 
-TEST_CASE("a thread does not wait without end for slots that it uses itself, of whichever pool",
-          "[pool][slots]") {
-  const Scripted device = card("cuda:0");
-  ContextPool a = pool_of({device}, {.slots = 2}), b = pool_of({device}, {.slots = 2});
-  const Lease one = a.lease().value(), two = b.lease().value();
-  const auto none = b.lease({.deadline = Deadline::never()});
-  REQUIRE_FALSE(none);
+TEST_CASE("threads that wait for each other's slots and contexts without end are refused", "[pool][slots]") {
+  ContextPool pool = pool_of({card("cuda:0"), card("cuda:1", 202)}, {.lanes_per_device = 2, .slots = 1});
+  std::atomic<bool> is_held{false};
+  std::unique_ptr<Lease> mine = std::make_unique<Lease>(pool.lease({.on = "cuda:0"}).value());
+  std::thread other([&] {
+    const Lease lease = pool.lease({.on = "cuda:1"}).value();
+    is_held = true;
+    CHECK(pool.lease({.on = "cuda:0", .deadline = Deadline::never()}));
+  });
+  while (!is_held) std::this_thread::yield();
+  while (pool.silicon()[0].waiting == 0) std::this_thread::yield();
+  const auto none = pool.lease({.on = "cuda:1", .deadline = Deadline::never()});
   CHECK(none.error() == Errc::unavailable);
-  CHECK(contains(none.error(), "all slots belong to this thread"));
-  CHECK(contains(none.error(), "'" + one.id() + "' was leased at slots_test.cpp:"));
+  CHECK(contains(none.error(), "all slots belong to this thread or to threads that wait for it"));
+  CHECK(contains(none.error(), "'cuda:1#0' was leased at slots_test.cpp:"));
+  mine.reset();
+  other.join();
 }
 
 TEST_CASE("a processor lists its slots, leases and memory, of all pools", "[pool][slots]") {
@@ -247,15 +276,4 @@ TEST_CASE("threads of several pools never use more slots than there are, and eac
   CHECK(most <= slots);
   CHECK(leases >= 8 * 500 / 2);
   for (const ContextPool& pool : pools) CHECK(only_silicon(pool).leases.empty());
-}
-
-TEST_CASE("a wrong number of slots is refused, with its range", "[pool][slots]") {
-  const auto sentence = [](PoolOptions options) {
-    options.backends = {"cpu"};
-    return ContextPool::open(std::move(options)).error().sentence();
-  };
-  CHECK(sentence({.slots = 4097}) ==
-        "The number of slots per processor (4097) is not in the range 1 to 4096, or 0.");
-  CHECK(sentence({.slots = 3, .slot_rule = SlotRule::host_share}) ==
-        "There are both a number of slots (3) and another rule for it.");
 }

@@ -110,7 +110,7 @@ TEST_CASE("eight threads lease, submit, fail, lose devices and end each other's 
     });
   while (running != 0) {
     const PoolMetrics now = pool->metrics();
-    wrong += now.active > now.contexts || now.contexts > 6 || now.switches > now.leases;
+    wrong += now.active > now.contexts || now.contexts > 6;
     for (const ContextInfo& context : pool->contexts()) wrong += context.bytes > 4000_B;
     std::this_thread::yield();
   }

@@ -11,10 +11,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace wye {
@@ -33,12 +35,31 @@ enum class SlotRule : std::uint8_t {
   host_share,  ///< the processors of the host, divided by the number of processors that the pool uses; at least 1
 };
 
+/// A switch of contexts: a thread has submitted to another context than in its submission before, of the same pool.
+struct ContextSwitch {
+  std::string_view from, to;  ///< contexts: "vulkan:0#1"
+  std::string_view device;    ///< of `to`
+  std::string_view backend;   ///< of `to`
+  bool changes_device = false;
+  bool changes_backend = false;
+  std::thread::id thread;
+  /// From the end of the thread's last call of `from` until the device accepted the submission to `to`. The application's
+  /// own work between them counts, and the creation of a lane if it was the first lease of `to`.
+  Duration duration{};
+};
+
+/// Receives switches on the thread that made them, within its submission. No lock is held; it must not call the lease.
+/// Exceptions are ignored.
+using SwitchSink = std::function<void(const ContextSwitch&)>;
+
 /// Options of `ContextPool::open`. Only `RuntimeOptions::from_environment` reads the variables.
 ///
 /// | option           | default       | environment       | unit, range                                     |
 /// |------------------|---------------|-------------------|-------------------------------------------------|
 /// | backends         | all           | WYE_BACKENDS      | names that this build has, preferred first      |
 /// | lanes_per_device | 2             | WYE_LANES         | contexts, 1 to 256                              |
+/// | contexts_ahead   | 0             | -                 | contexts, 0 to lanes_per_device                 |
+/// | idle_trim        | 60 s          | -                 | more than 0; Duration::max(): never             |
 /// | slots            | 0             | WYE_SLOTS         | leases per processor, 1 to 4096; 0: `slot_rule` |
 /// | slot_rule        | device        | -                 | device, host_share                              |
 /// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
@@ -52,6 +73,7 @@ enum class SlotRule : std::uint8_t {
 /// | validate_driver  | false         | WYE_VALIDATE      | 0, 1                                            |
 /// | cuda_driver      | the system's  | WYE_CUDA_DRIVER   | path or name of the library of CUDA's driver    |
 /// | log              | none          | -                 | see RuntimeOptions                              |
+/// | on_switch        | none          | -                 | see ContextSwitch                               |
 /// | clock            | steady clock  | -                 |                                                 |
 /// | close_timeout    | see below     | -                 | see RuntimeOptions                              |
 struct PoolOptions {
@@ -59,8 +81,13 @@ struct PoolOptions {
   /// its order of preference.
   std::vector<std::string> backends = {};
   std::uint32_t lanes_per_device = 2;  ///< contexts per device, created when first needed
-  /// Leases of one processor that are in use at a time, whichever backend and pool of this process they are of. Of pools with
-  /// different numbers the smallest holds while that pool is open.
+  std::uint32_t contexts_ahead = 0;  ///< contexts per device that `open` creates, and that `idle_trim` keeps
+  /// Time after which the driver's objects of an idle context are freed. The pool has no thread: it checks when a context is
+  /// leased.
+  Duration idle_trim = std::chrono::seconds(60);
+  /// Leases of one processor that are in use at a time, whichever backend and pool of this process they are of; further requests
+  /// wait. The leases that one thread has taken count as one, so that it never waits for itself. Of pools with different numbers
+  /// the smallest holds while that pool is open.
   std::uint32_t slots = 0;
   SlotRule slot_rule = SlotRule::device;    ///< without `slots`
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
@@ -81,6 +108,7 @@ struct PoolOptions {
   bool validate_driver = false;          ///< enables the driver's validation layers, which report to `log`
   std::string cuda_driver = {};          ///< the library to open as CUDA's driver; empty: the system's
   LogSink log = {};
+  SwitchSink on_switch = {};     ///< then each call of a lane reads the clock
   const Clock* clock = nullptr;  ///< null: the steady clock
   /// Limits how long the destructor of the pool waits for work in flight, which is then abandoned as by `close(deadline)`.
   /// Unset: 10 s for work of a GPU, no limit for host functions.
@@ -134,8 +162,9 @@ struct SiliconInfo {
   std::string name;
   std::vector<std::string> devices;  ///< of this pool: {"cuda:0", "vulkan:0"}
   std::uint32_t slots = 0;
+  std::uint32_t used = 0;           ///< of `slots`
   std::uint32_t waiting = 0;        ///< requests of this pool that it could serve
-  std::vector<SlotInfo> leases;     ///< one for each slot in use
+  std::vector<SlotInfo> leases;     ///< that use the slots; those that one thread took share a slot
   std::vector<MemoryShare> memory;  ///< the processor, then each runtime, each followed by its contexts
 };
 
@@ -144,7 +173,7 @@ struct PoolMetrics {
   std::uint32_t contexts = 0;  ///< leased so far
   std::uint32_t active = 0;    ///< of `contexts`: leased now
   std::uint64_t leases = 0;
-  std::uint64_t switches = 0;   ///< leases that began on another context than the one leased before
+  std::uint64_t switches = 0;   ///< submissions of a thread to another context than in its submission before
   std::uint64_t timeouts = 0;   ///< requests that waited until their deadline
   Bytes bytes;                  ///< allocated by contexts, and for replicas of arrays
   std::uint64_t evictions = 0;  ///< replicas of arrays whose memory was freed for other allocations
