@@ -1,9 +1,12 @@
-// The cost of a lease, and of a lane of the CPU below jobs and tickets.
+// The cost of a lease, of a switch between contexts, and of a lane of the CPU below jobs and tickets.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -14,6 +17,56 @@ void lease_return(benchmark::State& state) {
     if (!pool.lease()) state.SkipWithError("failed");
 }
 BENCHMARK(lease_return)->Name("lease_return/wye")->UseRealTime();
+
+/// Threads that lease from one pool, which has a context and a slot for each.
+void lease_return_together(benchmark::State& state) {
+  static wye::ContextPool pool =
+      wye::ContextPool::open({.backends = {"cpu"}, .lanes_per_device = 8, .contexts_ahead = 8}).value();
+  for (auto _ : state)
+    if (!pool.lease()) state.SkipWithError("failed");
+}
+BENCHMARK(lease_return_together)->Name("lease_return_2_threads/wye")->Threads(2)->UseRealTime();
+BENCHMARK(lease_return_together)->Name("lease_return_8_threads/wye")->Threads(8)->UseRealTime();
+
+/// Submissions to a context, then twice to another one: the second of these is to the context that the thread has used
+/// before. The counters are percentiles of the difference of the two, in seconds: the cost of the switch.
+void context_switch(benchmark::State& state, const char* from, const char* to) {
+  auto pool = wye::ContextPool::open({.backends = {"vulkan", "cpu", "null"}});
+  if (!pool) return state.SkipWithError(pool.error().sentence().c_str());
+  auto first = pool->lease({.on = from}), second = pool->lease({.on = to});
+  if (!first || !second) return state.SkipWithError("no such device");
+  const auto a = first->buffer<std::uint32_t>(1).value(), b = second->buffer<std::uint32_t>(1).value();
+  const auto submit = [](wye::Lease& lease, const wye::Buffer& buffer) {
+    lease.fill(buffer, 1);
+    lease.submit();
+  };
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> switches;
+  int submissions = 0;
+  for (auto _ : state) {
+    submit(*first, a);
+    const auto start = Clock::now();
+    submit(*second, b);
+    const auto middle = Clock::now();
+    submit(*second, b);
+    const auto end = Clock::now();
+    switches.push_back(std::chrono::duration<double>((middle - start) - (end - middle)).count());
+    state.SetIterationTime(std::chrono::duration<double>(middle - start).count());
+    if (++submissions % 32 == 0 && (!first->wait() || !second->wait())) state.SkipWithError("failed");
+  }
+  std::sort(switches.begin(), switches.end());
+  for (const auto& [name, share] : {std::pair("p50", 0.5), std::pair("p99", 0.99)})
+    state.counters[name] =
+        std::max(0.0, switches[static_cast<std::size_t>(share * static_cast<double>(switches.size() - 1))]);
+}
+BENCHMARK_CAPTURE(context_switch, null, "null", "null")->Name("context_switch_null/wye")->UseManualTime();
+BENCHMARK_CAPTURE(context_switch, cpu, "cpu", "cpu")->Name("context_switch_cpu/wye")->UseManualTime();
+BENCHMARK_CAPTURE(context_switch, vulkan, "vulkan", "vulkan")
+    ->Name("context_switch_vulkan/wye")
+    ->UseManualTime();
+BENCHMARK_CAPTURE(context_switch, across, "vulkan", "null")
+    ->Name("context_switch_across/wye")
+    ->UseManualTime();
 
 // A host function on a lane of the CPU, with memory that is the lane's.
 

@@ -1,4 +1,4 @@
-// An export and a preview share one device: the preview goes first, and each message says which part holds a lane.
+// An export, a preview and a plug-in share one processor: the preview goes first, and each message says who holds a lane.
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -22,6 +22,19 @@ int main() {
     std::printf("%s: %s, leased at %s\n", context.id.c_str(), context.tag.c_str(), context.taken_at.c_str());
   const auto late = runtime->pool().lease({.on = device.id(), .deadline = 20ms, .tag = "preview"});
   if (!late) std::puts(late.error().sentence().c_str());
+
+  // A plug-in has a runtime of its own on the same processor, which shows the leases of both.
+  auto plugin = wye::Runtime::open({.pool = {.slots = 4}});
+  if (!plugin) return std::puts(plugin.error().describe().c_str()), 1;
+  const auto model = plugin->pool().lease({.on = device.id(), .tag = "model"});
+  for (const wye::SiliconInfo& silicon : plugin->pool().silicon()) {
+    if (silicon.leases.empty()) continue;
+    std::printf("%s: %u of %u slots in use\n", silicon.name.c_str(), silicon.used, silicon.slots);
+    for (const wye::SlotInfo& lease : silicon.leases)
+      std::printf("  %s by '%s'%s\n", lease.context.c_str(), lease.tag.c_str(),
+                  lease.is_own ? "" : ", of another runtime");
+  }
+
   const auto never = runtime->pool().lease({.on = device.id(), .deadline = wye::Deadline::never()});
   if (!never) std::puts(never.error().sentence().c_str());
 
@@ -43,5 +56,5 @@ int main() {
   preview.join();
   batch.join();
   std::puts(batch_was_last ? "preview, then batch" : "in another order");
-  return late || never || !batch_was_last;
+  return late || !model || never || !batch_was_last;
 }

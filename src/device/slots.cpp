@@ -62,17 +62,16 @@ std::vector<Slots::Holder> Slots::holders(const Member& asking) const {
 /// A pool that is served may let a request with a later rank wait: then it is served again after the pools between.
 void Slots::serve() noexcept {
   using Place = std::pair<Instant, const Member*>;
-  std::optional<Place> served;
-  for (;;) {
+  for (Place served{Instant::min(), nullptr};;) {
     std::shared_ptr<Member> next;
     {
       const base::Lock lock = base::lock_soon(mutex_);
       if (used_ >= limit_ || waiting_ == 0) return;
-      std::optional<Place> first;
+      Place first{Instant::max(), nullptr};
       for (const auto& member : members_) {
         if (!member->rank_) continue;
         const Place place(*member->rank_, member.get());
-        if ((served && place <= *served) || (first && *first < place)) continue;
+        if (place <= served || (next && first < place)) continue;
         first = place;
         next = member;
       }

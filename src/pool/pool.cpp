@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iterator>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "base/host_info.hpp"
@@ -80,11 +79,12 @@ Result<void> check(const PoolOptions& options) {
   if (options.lane_memory.count == 0)
     return Error(Errc::invalid_argument, "The memory limit of a lane (0 bytes) is not positive.");
   const Partition& part = options.partition;
-  if (options.isolation == Isolation::shared && part != Partition{})
+  if (options.isolation != Isolation::partition && part != Partition{})
     return Error(Errc::invalid_argument,
-                 base::text("A partition ({}) is set, but the isolation is 'shared'.",
+                 base::text("A partition ({}) is set, but the isolation is '{}'.",
                             part.percent != 0 ? base::text("{} %", part.percent)
-                                              : base::text("{} multiprocessors", part.multiprocessors)));
+                                              : base::text("{} multiprocessors", part.multiprocessors),
+                            options.isolation == Isolation::shared ? "shared" : "device"));
   if (part.percent != 0 && part.multiprocessors != 0)
     return Error(
         Errc::invalid_argument,
@@ -380,14 +380,14 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
 
 Result<void> Pool::open_lane(Context& context) {
   if (context.lane) return {};
-  if (auto created = create_lane(context); !created) return created;
+  if (auto created = make_lane(context); !created) return created;
   const base::Lock lock = base::lock_soon(mutex_);
   context.has_lane = true;
   count_lease(context);
   return {};
 }
 
-Result<void> Pool::create_lane(Context& context) {
+Result<void> Pool::make_lane(Context& context) {
   auto lane = device::Lane::create(*base::state_of(devices_[context.device]));
   if (!lane) {
     context.refused = true;
@@ -422,7 +422,7 @@ void Pool::note_switch(const Context& from, const Context& to, Instant since) no
                         .backend = entered.backend,
                         .changes_device = left.id != entered.id,
                         .changes_backend = left.backend != entered.backend,
-                        .thread = std::this_thread::get_id(),
+                        .thread = this_thread(),
                         .duration = Clock::steady().now() - since});
   } catch (...) {  // of the application
   }
@@ -495,7 +495,7 @@ void Pool::open_ahead() {
   for (auto& of_device : contexts_)
     for (std::uint32_t c = 0; c < options_.contexts_ahead; ++c) {
       Context& context = *of_device[c];
-      const auto created = create_lane(context);
+      const auto created = make_lane(context);
       context.has_lane = created.has_value();
       if (created) continue;
       context.refused = false;  // it is asked again when a lease needs it

@@ -239,7 +239,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void wake_all() noexcept;
   /// Creates the lane of a leased context that has none, and counts the lease.
   Result<void> open_lane(Context& context);
-  Result<void> create_lane(Context& context);
+  Result<void> make_lane(Context& context);
   Error never_free(const Wanted& wanted) const;
   /// Returns ", 2 of 2 slots of 'H100' in use" for each processor without a free slot that a request may use.
   std::string used_slots(const Wanted& wanted) const;

@@ -112,9 +112,11 @@ Result<void> read(const char* variable, std::string_view text, Fallback& out) {
 }
 
 Result<void> read(const char* variable, std::string_view text, Isolation& out) {
-  if (text != "shared" && text != "partition") return invalid_value(variable, text, "shared or partition");
-  out = text == "shared" ? Isolation::shared : Isolation::partition;
-  return {};
+  constexpr std::array<std::pair<std::string_view, Isolation>, 3> words{
+      {{"shared", Isolation::shared}, {"partition", Isolation::partition}, {"device", Isolation::device}}};
+  for (const auto& [word, value] : words)
+    if (text == word) return out = value, Result<void>();
+  return invalid_value(variable, text, "shared, partition or device");
 }
 
 Result<void> read(const char* variable, std::string_view text, Partition& out) {

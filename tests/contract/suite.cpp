@@ -36,12 +36,17 @@ std::vector<const Case*>& cases() {
   return list;
 }
 
+/// An adapter, with a word for the options that it was found with.
+struct Found : Discovered {
+  std::string note;
+};
+
 /// Returns all adapters. Discovers them once per run.
-const std::vector<Discovered>& discovered() {
-  static const std::vector<Discovered> found = [] {
-    std::vector<Discovered> all;
-    const auto look = [&](const BackendEntry& entry, const BackendOptions& options) {
-      for (Discovered& one : entry.make()->discover(options)) all.push_back(std::move(one));
+const std::vector<Found>& discovered() {
+  static const std::vector<Found> found = [] {
+    std::vector<Found> all;
+    const auto look = [&](const BackendEntry& entry, const BackendOptions& options, const char* note = "") {
+      for (Discovered& one : entry.make()->discover(options)) all.push_back({std::move(one), note});
     };
     for (const BackendEntry& entry : backend_table()) {
       if (!entry.make) continue;
@@ -50,7 +55,11 @@ const std::vector<Discovered>& discovered() {
       if (entry.name != "cuda") continue;
       BackendOptions options;
       options.cuda_driver = stand_in_cuda();
-      look(entry, options);
+      look(entry, options, "stand-in");
+      options.isolation = Isolation::partition;
+      look(entry, options, "stand-in, partition");
+      options.isolation = Isolation::device;
+      look(entry, options, "stand-in, context of its own");
       if (const std::string why = no_cuda_kernels(); !why.empty()) {
         std::printf("contract: cuda is left out, for there are no kernels for it: %s\n", why.c_str());
         for (std::size_t i = before; i < all.size(); ++i) {
@@ -67,17 +76,17 @@ const std::vector<Discovered>& discovered() {
 
 std::vector<Subject> subjects() {
   std::vector<Subject> list;
-  for (const Discovered& one : discovered()) {
+  for (const Found& one : discovered()) {
     if (!one.info.usable) continue;
-    list.push_back({one.adapter, nullptr, false});
-    list.push_back({one.adapter, nullptr, true});
+    list.push_back({one.adapter, nullptr, false, one.note});
+    list.push_back({one.adapter, nullptr, true, one.note});
   }
   return list;
 }
 
 /// The stand-in has the name of a possible card.
 std::string title(const Subject& subject) {
-  const std::string id = subject.info().id + (subject.info().name == "wye stand-in" ? " (stand-in)" : "");
+  const std::string id = subject.info().id + (subject.note.empty() ? "" : " (" + subject.note + ")");
   return subject.checked ? "checked(" + id + ")" : id;
 }
 

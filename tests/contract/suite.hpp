@@ -47,6 +47,7 @@ struct Subject {
   std::shared_ptr<Adapter> adapter;
   std::shared_ptr<DeviceBase> device;
   bool checked = false;
+  std::string note = {};  ///< "stand-in"
 
   const AdapterInfo& info() const { return adapter->info(); }
   std::shared_ptr<DeviceBase> open_another() const;

@@ -139,7 +139,7 @@ TEST_CASE("an invalid value is an error that names the variable", "[runtime]") {
         "Environment variable WYE_LEASE_TIMEOUT ('nan') is not a number of seconds such as 5 or 500ms.");
   CHECK(sentence("WYE_VALIDATE", "yes") == "Environment variable WYE_VALIDATE ('yes') is not 0 or 1.");
   CHECK(sentence("WYE_ISOLATION", "process") ==
-        "Environment variable WYE_ISOLATION ('process') is not shared or partition.");
+        "Environment variable WYE_ISOLATION ('process') is not shared, partition or device.");
   for (const char* part : {"0", "0%", "101%", "half", "12.5%", "%", "-3", "16 %"})
     CHECK(
         sentence("WYE_PARTITION", part) ==

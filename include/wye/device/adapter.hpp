@@ -124,10 +124,13 @@ struct AdapterInfo {
   std::uint32_t queues = 0;  ///< that run kernels; 0 if the driver has no such number
 };
 
-/// Selects how a device is shared with other processes.
+/// Selects how a device is shared with other users.
 enum class Isolation : std::uint8_t {
   shared,     ///< work uses the whole device
   partition,  ///< work uses some of its multiprocessors only (CUDA's green contexts)
+  /// Work uses the whole device through a driver's device that no other pool has: a CUDA context of its own instead of the
+  /// process's primary one, which costs 100 to 550 MB and is scheduled in turns with it. Vulkan devices are always a pool's own.
+  device,
 };
 
 /// The part of a device for `Isolation::partition`; half of it if neither member is set. Drivers divide in steps (8

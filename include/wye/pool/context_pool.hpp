@@ -16,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace wye {
@@ -42,7 +41,7 @@ struct ContextSwitch {
   std::string_view backend;   ///< of `to`
   bool changes_device = false;
   bool changes_backend = false;
-  std::thread::id thread;
+  std::uint64_t thread = 0;  ///< number of the thread in the process, from 1
   /// From the end of the thread's last call of `from` until the device accepted the submission to `to`. The application's
   /// own work between them counts, and the creation of a lane if it was the first lease of `to`.
   Duration duration{};
@@ -67,7 +66,7 @@ using SwitchSink = std::function<void(const ContextSwitch&)>;
 /// | lease_timeout    | 5 s           | WYE_LEASE_TIMEOUT | seconds, or with ms, s                          |
 /// | aging            | 10 s          | -                 | more than 0; Duration::max(): never             |
 /// | cpu_threads      | 0             | WYE_CPU_THREADS   | threads, with the caller; 0: one per processor  |
-/// | isolation        | shared        | WYE_ISOLATION     | shared, partition                               |
+/// | isolation        | shared        | WYE_ISOLATION     | shared, partition, device                       |
 /// | partition        | half          | WYE_PARTITION     | multiprocessors, or a share: 50%                |
 /// | adopt            | none          | -                 | devices of the application (`interop`)          |
 /// | validate_driver  | false         | WYE_VALIDATE      | 0, 1                                            |
@@ -101,7 +100,8 @@ struct PoolOptions {
   std::uint32_t cpu_threads = 0;  ///< of the CPU's team; the calling thread counts
   /// With `partition`, devices that cannot be divided are not opened, and report this as their reason:
   /// Vulkan devices, and CUDA devices if the driver has no green contexts (12.5 or newer has them). The share
-  /// of the CPU is `cpu_threads`. Adopted devices are never divided.
+  /// of the CPU is `cpu_threads`. Adopted devices are never divided. With `device` the pool shares no driver's device with other
+  /// pools or the application, so that their errors and limits do not reach it.
   Isolation isolation = Isolation::shared;
   Partition partition = {};              ///< with `Isolation::partition`; default: half of the device
   std::vector<NativeDevice> adopt = {};  ///< devices of the application, used instead of wye's own

@@ -83,11 +83,20 @@ Error CudaDevice::refused(CUresult result, const char* api) {
 }
 
 Result<void> CudaDevice::create(const device::BackendOptions& options) {
-  CUcontext context = nullptr;
-  if (const CUresult r = cu.DevicePrimaryCtxRetain(&context, handle_); r != CUDA_SUCCESS)
-    return refused(r, "cuDevicePrimaryCtxRetain");
-  context_ = context;
-  retained_ = true;
+  CUcontext context = nullptr, popped = nullptr;
+  if (options.isolation == Isolation::device) {
+    if (const CUresult r = cu.CtxCreate(&context, 0, handle_); r != CUDA_SUCCESS)
+      return refused(r, "cuCtxCreate");
+    context_ = context;
+    holds_ = Holds::created;
+    // It is current on this thread, whose own context stays beneath it.
+    if (const CUresult r = cu.CtxPopCurrent(&popped); r != CUDA_SUCCESS) return refused(r, "cuCtxPopCurrent");
+  } else {
+    if (const CUresult r = cu.DevicePrimaryCtxRetain(&context, handle_); r != CUDA_SUCCESS)
+      return refused(r, "cuDevicePrimaryCtxRetain");
+    context_ = context;
+    holds_ = Holds::primary;
+  }
   kept_memory_ = options.kept_memory;
   if (options.isolation == Isolation::partition)
     if (auto divided = create_partition(options.partition); !divided) return divided;
@@ -175,7 +184,8 @@ CudaDevice::~CudaDevice() {
   }
   pools_.end();
   if (partition_ && !lost()) lose_if_fatal(cu.GreenCtxDestroy(partition_), "cuGreenCtxDestroy");
-  if (retained_) (void)cu.DevicePrimaryCtxRelease(handle_);
+  if (holds_ == Holds::primary) (void)cu.DevicePrimaryCtxRelease(handle_);
+  if (holds_ == Holds::created) (void)cu.CtxDestroy(context_);
 }
 
 std::span<const std::string_view> CudaDevice::languages() const noexcept {

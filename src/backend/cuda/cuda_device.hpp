@@ -189,7 +189,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   CUcontext partition_context_ = nullptr;
   std::mutex creation_mutex_;  // of the partition's context
   Processors processors_;
-  bool retained_ = false;  // false for a context of the application
+  enum class Holds : std::uint8_t { none, primary, created };
+  Holds holds_ = Holds::none;  // of `context_`; none: it is the application's
   CUstream memory_stream_ = nullptr;
   Bytes kept_memory_ = device::BackendOptions().kept_memory;
   CUevent memory_event_ = nullptr;

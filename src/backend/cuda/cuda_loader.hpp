@@ -29,6 +29,8 @@ namespace cuda {
   X(DeviceGetAttribute, 2000)                        \
   X(DevicePrimaryCtxRetain, 7000)                    \
   X(DevicePrimaryCtxRelease, 11000)                  \
+  X(CtxCreate, 3020)                                 \
+  X(CtxDestroy, 4000)                                \
   X(CtxPushCurrent, 4000)                            \
   X(CtxPopCurrent, 4000)                             \
   X(CtxGetCurrent, 4000)                             \

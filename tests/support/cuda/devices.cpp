@@ -91,8 +91,8 @@ CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   *context = primary(device);
   return CUDA_SUCCESS;
 }
-/// Ends a context with its last handle, and everything created in it.
-CUresult DevicePrimaryCtxRelease(CUdevice) {
+/// Takes off a handle of a context. With the last one ends everything created in contexts.
+CUresult release_context() {
   World& w = world();
   std::map<void*, Object> objects;
   std::vector<CUdeviceptr> memory;
@@ -100,6 +100,7 @@ CUresult DevicePrimaryCtxRelease(CUdevice) {
     const std::lock_guard lock(w.mutex);
     if (w.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (--w.retained != 0) return CUDA_SUCCESS;
+    for (std::atomic<int>& of : own_contexts) of = 0;  // of a call that a script failed
     w.left_behind += broken() ? 0 : static_cast<long>(w.objects.size() + w.memory.size());
     objects.swap(w.objects);
     for (const auto& [address, allocation] : w.memory) memory.push_back(address);
@@ -110,6 +111,28 @@ CUresult DevicePrimaryCtxRelease(CUdevice) {
       if ((its.kind == Stream::kind) == streams) its.destroy(object);
   for (const CUdeviceptr address : memory) release(address);
   return CUDA_SUCCESS;
+}
+CUresult DevicePrimaryCtxRelease(CUdevice) { return release_context(); }
+CUresult CtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
+  if (setting("WYE_STANDIN_TAKEN", 0)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (broken()) return state();
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (device < 0 || device >= most_devices) return CUDA_ERROR_INVALID_DEVICE;
+  const std::lock_guard lock(world().mutex);
+  for (std::atomic<int>& of : own_contexts)
+    if (of == 0) {
+      of = device + 1;
+      ++world().retained;
+      *context = reinterpret_cast<CUcontext>(&of);
+      contexts.push_back(*context);
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult CtxDestroy(CUcontext context) {
+  for (std::atomic<int>& of : own_contexts)
+    if (reinterpret_cast<CUcontext>(&of) == context && of.exchange(0) != 0) return release_context();
+  return CUDA_ERROR_INVALID_CONTEXT;
 }
 /// cuGreenCtxCreate's documentation: "A green context can be current to only one thread at a time".
 CUresult CtxPushCurrent(CUcontext context) {
@@ -147,9 +170,11 @@ WYE_ENTRY_POINTS(WYE_ENTRY(Init, 2000), WYE_ENTRY(DriverGetVersion, 2020), WYE_E
                  WYE_ENTRY(DeviceGetUuid, 11040), WYE_OLDER(DeviceTotalMem, 2000),
                  WYE_ENTRY(DeviceTotalMem, 3020), WYE_ENTRY(DeviceGetAttribute, 2000),
                  WYE_ENTRY(DevicePrimaryCtxRetain, 7000), WYE_OLDER(DevicePrimaryCtxRelease, 7000),
-                 WYE_ENTRY(DevicePrimaryCtxRelease, 11000), WYE_OLDER(CtxPushCurrent, 2000),
-                 WYE_ENTRY(CtxPushCurrent, 4000), WYE_OLDER(CtxPopCurrent, 2000),
-                 WYE_ENTRY(CtxPopCurrent, 4000), WYE_ENTRY(CtxGetCurrent, 4000));
+                 WYE_ENTRY(DevicePrimaryCtxRelease, 11000), WYE_OLDER(CtxCreate, 2000),
+                 WYE_ENTRY(CtxCreate, 3020), WYE_OLDER(CtxDestroy, 2000), WYE_ENTRY(CtxDestroy, 4000),
+                 WYE_OLDER(CtxPushCurrent, 2000), WYE_ENTRY(CtxPushCurrent, 4000),
+                 WYE_OLDER(CtxPopCurrent, 2000), WYE_ENTRY(CtxPopCurrent, 4000),
+                 WYE_ENTRY(CtxGetCurrent, 4000));
 
 }  // namespace
 }  // namespace standin

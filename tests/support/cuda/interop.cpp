@@ -17,7 +17,10 @@ CUresult EventQuery(CUevent event) {
 }
 CUresult CtxGetDevice(CUdevice* device) {
   WYE_NEEDS_CONTEXT;
-  if (contexts.back() != primary(current_device())) return CUDA_ERROR_INVALID_CONTEXT;
+  {
+    const std::lock_guard lock(world().mutex);
+    if (world().objects.contains(contexts.back())) return CUDA_ERROR_INVALID_CONTEXT;  // a part of a device
+  }
   *device = current_device();
   return CUDA_SUCCESS;
 }

@@ -65,7 +65,10 @@ World& world() {
 
 int the_contexts[most_devices];
 CUcontext primary(int device) { return reinterpret_cast<CUcontext>(&the_contexts[device]); }
+std::atomic<int> own_contexts[most_own_contexts];
 int device_of(CUcontext context) {
+  for (const std::atomic<int>& of : own_contexts)
+    if (reinterpret_cast<CUcontext>(const_cast<std::atomic<int>*>(&of)) == context) return of - 1;
   for (int device = 0; device < most_devices; ++device)
     if (context == primary(device)) return device;
   return 0;

@@ -139,6 +139,9 @@ class Contexts {
 extern constinit thread_local Contexts contexts;
 constexpr int most_devices = 8;
 CUcontext primary(int device);
+/// Contexts of cuCtxCreate: the device plus 1; 0: the entry is free.
+constexpr int most_own_contexts = 16;
+extern std::atomic<int> own_contexts[most_own_contexts];
 /// Of a context; a part of a device is one of the first.
 int device_of(CUcontext context);
 inline int current_device() { return device_of(contexts.back()); }
