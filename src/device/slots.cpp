@@ -1,6 +1,7 @@
 #include "device/slots.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace wye {
@@ -30,12 +31,45 @@ std::shared_ptr<Slots::Member> Slots::join(SlotTaker& taker, Wish wish) {
 
 void Slots::update_limit_locked() noexcept {
   std::uint32_t limit = 0, without_limit = default_;
+  bool follows_load = false;
   for (const auto& member : members_) {
     const Wish& wish = member->wish_;
     if (wish.limit != 0 && (limit == 0 || wish.limit < limit)) limit = wish.limit;
     without_limit = std::max(without_limit, wish.at_least);
+    follows_load |= wish.follows_load;
   }
-  limit_ = limit != 0 ? limit : without_limit;
+  load_.most = limit != 0 ? limit : without_limit;
+  limit_ = follows_load ? std::min(limit_, load_.most) : load_.most;
+  if (follows_load_.exchange(follows_load) != follows_load) load_.jobs = 0, load_.shortest.clear();
+}
+
+bool Slots::note_run(std::uint64_t work, Duration run_time) noexcept {
+  constexpr std::uint32_t window = 16, calm_windows = 16;
+  constexpr std::size_t most_works = 1024;
+  const base::Lock lock = base::lock_soon(mutex_);
+  if (!follows_load() || run_time <= Duration::zero()) return false;
+  try {
+    if (load_.shortest.size() >= most_works) load_.shortest.clear();
+    Duration& shortest = load_.shortest.try_emplace(work, run_time).first->second;
+    shortest = std::min(run_time, shortest + shortest / 256);
+    load_.stretch += static_cast<double>(run_time.count()) / static_cast<double>(shortest.count());
+  } catch (const std::bad_alloc&) {  // the window is longer
+    return false;
+  }
+  load_.has_waited |= waiting_ != 0;
+  if (++load_.jobs < window) return false;
+  const double stretch = std::exchange(load_.stretch, 0.0) / std::exchange(load_.jobs, 0u);
+  const bool has_waited = std::exchange(load_.has_waited, false);
+  if (stretch > 1.5) {
+    limit_ = std::max(1u, limit_ - 1);
+    load_.calm = calm_windows;
+  } else if (load_.calm > 0) {
+    --load_.calm;
+  } else if (has_waited && limit_ < load_.most) {
+    ++limit_;
+    return true;
+  }
+  return false;
 }
 
 std::uint32_t Slots::limit() const noexcept {

@@ -5,12 +5,14 @@
 #include <wye/device/adapter.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/gate.hpp"
@@ -56,6 +58,7 @@ class Slots {
   struct Wish {
     std::uint32_t limit = 0;     ///< 0: it has none
     std::uint32_t at_least = 1;  ///< if no pool has a limit
+    bool follows_load = false;   ///< the number changes between 1 and the others' result
   };
   class Member;
   /// A slot in use, for display.
@@ -74,6 +77,15 @@ class Slots {
   /// `Wish::at_least`. `taker` outlives the result.
   std::shared_ptr<Member> join(SlotTaker& taker, Wish wish);
 
+  /// Adds the run time of a job to the load; `work` is the same for jobs that should take the same time. A time is compared to
+  /// the shortest one of the same work, which is forgotten slowly. After `window` jobs the number of slots falls by one if they
+  /// took more than 1.5 times as long as the shortest ones on the average, and rises by one if they did not, a request has waited
+  /// for a slot meanwhile, and it has not fallen for 16 windows: the congestion window of TCP Vegas (Brakmo and Peterson, IEEE
+  /// JSAC 1995), in slots. Returns true if it has risen, so that the caller has to call `Member::serve`.
+  bool note_run(std::uint64_t work, Duration run_time) noexcept;
+  /// Returns whether the number of slots follows the load.
+  bool follows_load() const noexcept { return follows_load_.load(std::memory_order_relaxed); }
+
   std::uint32_t limit() const noexcept;
   std::uint32_t used() const noexcept;
   std::vector<Holder> holders(const Member& asking) const;
@@ -89,6 +101,15 @@ class Slots {
   std::uint32_t waiting_ = 0;  // members with a request that waits
   std::uint32_t default_;
   std::uint32_t limit_;
+  std::atomic<bool> follows_load_{false};
+  struct Load {
+    std::unordered_map<std::uint64_t, Duration> shortest;  // by work
+    double stretch = 0;                                    // sum of the window
+    std::uint32_t jobs = 0;                                // in the window
+    std::uint32_t calm = 0;                                // windows until it may rise
+    std::uint32_t most = 1;                                // slots
+    bool has_waited = false;                               // in the window
+  } load_;
 };
 
 /// Returns how many leases of a device are of use at a time: the processors of a CPU; for a GPU one for each 8 multiprocessors,

@@ -64,9 +64,10 @@ Result<void> check(const PoolOptions& options) {
     return Error(Errc::invalid_argument,
                  base::text("The number of slots per processor ({}) is not in the range 1 to {}, or 0.",
                             options.slots, most_slots));
-  if (options.slots != 0 && options.slot_rule != SlotRule::device)
-    return Error(Errc::invalid_argument,
-                 base::text("There are both a number of slots ({}) and another rule for it.", options.slots));
+  if (options.slots != 0 && options.slot_rule == SlotRule::host_share)
+    return Error(
+        Errc::invalid_argument,
+        base::text("There are both a number of slots ({}) and the rule 'host_share' for it.", options.slots));
   if (options.lease_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The lease timeout ({} s) is negative.", seconds(options.lease_timeout)));
@@ -159,7 +160,9 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
     copying->is_for_copies = true;
     pool->copying_.push_back(std::move(copying));
   }
-  device::Slots::Wish wish{.limit = pool->options_.slots, .at_least = pool->options_.lanes_per_device};
+  device::Slots::Wish wish{.limit = pool->options_.slots,
+                           .at_least = pool->options_.lanes_per_device,
+                           .follows_load = pool->options_.slot_rule == SlotRule::load};
   if (pool->options_.slot_rule == SlotRule::host_share)
     wish.limit = std::max(1u, base::usable_processors() / static_cast<unsigned>(pool->silicon_.size()));
   for (SharedSilicon& one : pool->silicon_) one.slots = one.silicon->slots().join(*pool, wish);

@@ -114,6 +114,11 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Counts a replica whose memory was freed for another allocation.
   void count_eviction() noexcept { evictions_.fetch_add(1, std::memory_order_relaxed); }
   void give_back(Context& context) noexcept;
+  /// Adds the run time of a job on a device to the load of its processor; see `device::Slots::note_run`.
+  void note_run(std::size_t device, std::uint64_t work, Duration run_time) noexcept {
+    device::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
+    if (slots.follows_load() && slots.note_run(work, run_time)) share_slots();
+  }
   /// Counts a context switch of this thread, and reports it. `since`: the end of its last call of the lane of `from`.
   void note_switch(const Context& from, const Context& to, Instant since) noexcept;
   bool reports_switches() const noexcept { return options_.on_switch != nullptr; }

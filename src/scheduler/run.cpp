@@ -555,6 +555,9 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
       ++metrics_.failed, ++type.failed;
     }
   }
+  if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
+    pool_->note_run(record.device, record.program ^ record.size.count * 0x9e3779b97f4a7c15,
+                    record.run_time());
   // The caller's objects are released before the result is visible. The outputs of a job whose predecessors are not
   // complete fail when these are.
   base::release_arguments(record.job);

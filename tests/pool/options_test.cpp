@@ -54,7 +54,7 @@ TEST_CASE("an option out of range is refused with its value and its limits", "[p
   CHECK(refusal({.slots = 4097}) ==
         "The number of slots per processor (4097) is not in the range 1 to 4096, or 0.");
   CHECK(refusal({.slots = 3, .slot_rule = SlotRule::host_share}) ==
-        "There are both a number of slots (3) and another rule for it.");
+        "There are both a number of slots (3) and the rule 'host_share' for it.");
   CHECK(refusal({.lane_memory = 0_B}) == "The memory limit of a lane (0 bytes) is not positive.");
   CHECK(refusal({.lease_timeout = -1500ms}) == "The lease timeout (-1.5 s) is negative.");
   CHECK(refusal({.aging = 0s}) == "The aging of requests (0 s) is not positive.");
@@ -72,6 +72,7 @@ TEST_CASE("options at the bounds of their ranges are accepted", "[pool]") {
   CHECK(opens({.idle_trim = Duration::max()}));
   CHECK(opens({.slots = 4096}));
   CHECK(opens({.slot_rule = SlotRule::host_share}));
+  CHECK(opens({.slots = 1, .slot_rule = SlotRule::load}));
   CHECK(opens({.lane_memory = 1_B}));
   CHECK(opens({.kept_memory = 0_B}));
   CHECK(opens({.lease_timeout = 0s}));

@@ -158,6 +158,49 @@ TEST_CASE("the smallest number of slots holds while its pool is open", "[pool][s
   CHECK(only_silicon(many).slots == 3);
 }
 
+TEST_CASE("slots that follow the load fall when run times stretch, and rise when a request waits",
+          "[pool][slots]") {
+  struct Taker final : device::SlotTaker {
+    void serve_waiting() noexcept override { ++served; }
+    int served = 0;
+  } taker;
+  device::Slots slots(8);
+  const auto member = slots.join(taker, {.limit = 4, .follows_load = true});
+  const auto windows = [&](int count, Duration run_time) {
+    for (int i = 0; i < 16 * count; ++i)
+      if (slots.note_run(7, run_time)) member->serve();
+    return slots.limit();
+  };
+  CHECK(windows(3, 1ms) == 4);
+  CHECK(windows(1, 2ms) == 3);
+  CHECK(windows(1, 2ms) == 2);
+  CHECK(windows(9, 2ms) == 1);   // never less
+  CHECK(windows(40, 1ms) == 1);  // no request waits
+  member->wait(Instant(1ns));
+  CHECK(windows(1, 1ms) == 2);
+  CHECK(taker.served == 1);
+  member->wait(Instant(1ns));
+  CHECK(windows(10, 1ms) == 4);  // never more than the limit
+  CHECK(windows(1, 3ms) == 3);
+  CHECK(windows(16, 1ms) == 3);  // it stays calm
+  CHECK(windows(1, 1ms) == 4);
+  CHECK(windows(3, 10ms) == 1);
+  CHECK(windows(300, 10ms) == 4);  // the short ones are forgotten
+  member->leave();
+  CHECK(slots.limit() == 8);
+}
+
+TEST_CASE("a work of its own length is no stretch of another one", "[pool][slots]") {
+  struct Taker final : device::SlotTaker {
+    void serve_waiting() noexcept override {}
+  } taker;
+  device::Slots slots(4);
+  const auto member = slots.join(taker, {.follows_load = true});
+  for (std::uint64_t i = 0; i < 10'000; ++i) (void)slots.note_run(i % 100, Duration(1 + 1000 * (i % 100)));
+  CHECK(slots.limit() == 4);
+  member->leave();
+}
+
 TEST_CASE("a request that lost the context it could use does not keep a slot from others", "[pool][slots]") {
   const test::CountingClock clock_a, clock_b;
   const Scripted device = card("cuda:0");

@@ -32,6 +32,9 @@ enum class SlotRule : std::uint8_t {
   /// least 4, and at least the `lanes_per_device` of each pool.
   device,
   host_share,  ///< the processors of the host, divided by the number of processors that the pool uses; at least 1
+  /// From 1 up to `slots`, or to the number of `device`: one less when jobs take more than 1.5 times as long as they can, one more
+  /// when they do not and a request has waited for a slot.
+  load,
 };
 
 /// A switch of contexts: a thread has submitted to another context than in its submission before, of the same pool.
@@ -60,7 +63,7 @@ using SwitchSink = std::function<void(const ContextSwitch&)>;
 /// | contexts_ahead   | 0             | -                 | contexts, 0 to lanes_per_device                 |
 /// | idle_trim        | 60 s          | -                 | more than 0; Duration::max(): never             |
 /// | slots            | 0             | WYE_SLOTS         | leases per processor, 1 to 4096; 0: `slot_rule` |
-/// | slot_rule        | device        | -                 | device, host_share                              |
+/// | slot_rule        | device        | -                 | device, host_share, load                        |
 /// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | kept_memory      | 512 MiB       | WYE_KEPT_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | lease_timeout    | 5 s           | WYE_LEASE_TIMEOUT | seconds, or with ms, s                          |
@@ -88,7 +91,7 @@ struct PoolOptions {
   /// wait. The leases that one thread has taken count as one, so that it never waits for itself. Of pools with different numbers
   /// the smallest holds while that pool is open.
   std::uint32_t slots = 0;
-  SlotRule slot_rule = SlotRule::device;    ///< without `slots`
+  SlotRule slot_rule = SlotRule::device;
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
   /// Memory that a CUDA context keeps for reuse, at most `lane_memory`. More makes allocation faster; less leaves more
   /// memory to other programs.
