@@ -105,11 +105,6 @@ void Pool::queue(Waiter& waiter, Instant now) {
   waiters_.insert(later, &waiter);
 }
 
-void Pool::leave_queue(Waiter& waiter) noexcept {
-  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
-  if (waiter.lacks_slot) note_waiting_locked();
-}
-
 void Pool::serve_locked(Context* returned) noexcept {
   const Context* const was_returned = returned;
   // If the device refused this context a lane, a waiter gets it only if there is no other context to wait for.

@@ -340,7 +340,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         waiter->is_endless = until == Instant::max() && !wanted.stop.can_stop();
         queue(*waiter, start);
         if (is_deadlock(*waiter)) {
-          leave_queue(*waiter);
+          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
           return never_free(wanted);
         }
         if (lacks_slot) {  // a slot that an earlier request left may be free
@@ -358,15 +358,13 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         const bool is_stopped = !await(*waiter, lock, parked, is_answered);
         taken = waiter->given;
         if (!taken) {
-          leave_queue(*waiter);
+          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
           Error error = closed_ && !closed_too
                             ? Error(Errc::closed, "The context pool was closed during the wait for a lease.")
                         : !has_candidate(wanted) ? no_candidate(wanted)
                         : is_stopped             ? busy(clock_->now() - start, Errc::cancelled)
                                                  : busy(until - start, Errc::timed_out);
           timeouts_ += error == Errc::timed_out;
-          lock.unlock();
-          if (waiter->lacks_slot) share_slots();
           return error;
         }
       }

@@ -228,8 +228,6 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void note_waiting_locked() noexcept;
   /// Lets the pools that share silicon with this one take the slots that are free.
   void share_slots() noexcept;
-  /// Takes out a waiter that got no context.
-  void leave_queue(Waiter& waiter) noexcept;
   device::Slots::Member& slots_of(std::size_t device) const noexcept {
     return *silicon_[silicon_of_[device]].slots;
   }
