@@ -2,14 +2,21 @@
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
+#include <malloc.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
 
 void lease_return(benchmark::State& state) {
   auto pool = wye::ContextPool::open({.backends = {"cpu"}}).value();
@@ -28,6 +35,54 @@ void lease_return_together(benchmark::State& state) {
 BENCHMARK(lease_return_together)->Name("lease_return_2_threads/wye")->Threads(2)->UseRealTime();
 BENCHMARK(lease_return_together)->Name("lease_return_8_threads/wye")->Threads(8)->UseRealTime();
 
+/// Bytes of the process in memory, those of drivers in it included.
+double resident() {
+  long all = 0, in_memory = 0;
+  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%ld %ld", &all, &in_memory) != 2) in_memory = 0;
+    std::fclose(file);
+  }
+  return static_cast<double>(in_memory) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+/// The first lease of a context, and a submission to it. Each iteration makes the contexts of a pool of its own. The counters
+/// are the bytes of each context in the mean of 1, 16 and 64 contexts.
+void context_cold(benchmark::State& state, const char* backend) {
+  constexpr int contexts = 64;
+  double bytes[3] = {};
+  for (auto _ : state) {
+    auto pool = wye::ContextPool::open({.backends = {backend}, .lanes_per_device = contexts});
+    if (!pool || pool->devices().empty()) return state.SkipWithError("no such device");
+    const auto buffer = pool->devices()[0].buffer<std::uint32_t>(1).value();
+    std::vector<wye::Lease> leases;
+    leases.reserve(contexts);
+    malloc_trim(0);  // otherwise memory of an earlier iteration is used again
+    const double before = resident();
+    Seconds seconds{};
+    for (int i = 0; i < contexts; ++i) {
+      const auto start = SteadyClock::now();
+      auto lease = pool->lease();
+      if (!lease) return state.SkipWithError(lease.error().sentence().c_str());
+      lease->fill(buffer, 1);
+      lease->submit();
+      seconds += SteadyClock::now() - start;
+      if (!lease->wait()) return state.SkipWithError("failed");
+      leases.push_back(*std::move(lease));
+      for (const auto& [slot, count] : {std::pair(0, 1), std::pair(1, 16), std::pair(2, 64)})
+        if (i + 1 == count) bytes[slot] = std::max(bytes[slot], (resident() - before) / count);
+    }
+    state.SetIterationTime(seconds.count() / contexts);
+  }
+  state.counters["bytes_1"] = bytes[0];
+  state.counters["bytes_16"] = bytes[1];
+  state.counters["bytes"] = bytes[2];
+}
+BENCHMARK_CAPTURE(context_cold, cpu, "cpu")->Name("context_cold_cpu/wye")->UseManualTime()->Iterations(4);
+BENCHMARK_CAPTURE(context_cold, vulkan, "vulkan")
+    ->Name("context_cold_vulkan/wye")
+    ->UseManualTime()
+    ->Iterations(4);
+
 /// Submissions to a context, then twice to another one: the second of these is to the context that the thread has used
 /// before. The counters are percentiles of the difference of the two, in seconds: the cost of the switch.
 void context_switch(benchmark::State& state, const char* from, const char* to) {
@@ -40,18 +95,17 @@ void context_switch(benchmark::State& state, const char* from, const char* to) {
     lease.fill(buffer, 1);
     lease.submit();
   };
-  using Clock = std::chrono::steady_clock;
   std::vector<double> switches;
   int submissions = 0;
   for (auto _ : state) {
     submit(*first, a);
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     submit(*second, b);
-    const auto middle = Clock::now();
+    const auto middle = SteadyClock::now();
     submit(*second, b);
-    const auto end = Clock::now();
-    switches.push_back(std::chrono::duration<double>((middle - start) - (end - middle)).count());
-    state.SetIterationTime(std::chrono::duration<double>(middle - start).count());
+    const auto end = SteadyClock::now();
+    switches.push_back(Seconds((middle - start) - (end - middle)).count());
+    state.SetIterationTime(Seconds(middle - start).count());
     if (++submissions % 32 == 0 && (!first->wait() || !second->wait())) state.SkipWithError("failed");
   }
   std::sort(switches.begin(), switches.end());
