@@ -2,7 +2,6 @@
 // random numbers before it is timed. On a machine without a card each is skipped; tests/gpu/run.sh runs them where there is one.
 // On the stand-in for the driver (tests/with-stand-in-cuda.sh, --small) they show what wye's own code costs: "host_ns", this
 // thread's time for a launch, beside "same_calls", which calls the same functions of the driver and does nothing else.
-#include <unistd.h>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/axpy.hpp>
@@ -11,7 +10,6 @@
 #include <wye/workloads/softmax.hpp>
 
 #include <cmath>
-#include <fstream>
 #include <memory>
 
 #include "lane.hpp"
@@ -223,13 +221,6 @@ const char* named_driver() {
   return named ? named : "";
 }
 
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  double all = 0, resident = 0;
-  statm >> all >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
 /// The memory of a lane after its first use.
 void lane_wye(benchmark::State& state) {
   constexpr std::uint32_t lanes = 64;
@@ -240,7 +231,7 @@ void lane_wye(benchmark::State& state) {
   const auto buffer = first.buffer<std::uint32_t>(few).value();
   first.fill(buffer, 0);
   first.wait().value();
-  const double host = resident_bytes();
+  const double host = wye_bench::resident_bytes();
   const auto device = static_cast<double>(first.device().memory().available.count);
   for (auto _ : state) {
     std::vector<wye::Lease> leases;
@@ -252,7 +243,7 @@ void lane_wye(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * lanes);
   const auto left = static_cast<double>(first.device().memory().available.count);
-  state.counters["host_bytes"] = (resident_bytes() - host) / lanes;
+  state.counters["host_bytes"] = (wye_bench::resident_bytes() - host) / lanes;
   state.counters["device_bytes"] = (device - left) / lanes;
 }
 BENCHMARK(lane_wye)->Name("cuda_lane/wye")->Iterations(1)->UseRealTime()->Unit(benchmark::kMicrosecond);

@@ -3,11 +3,14 @@
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
+#include <unistd.h>
+
 #include <ctime>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
@@ -20,6 +23,14 @@ namespace wye_bench {
 inline bool small = false;
 /// `full`, or a small size in its place.
 inline std::size_t sized(std::size_t full, std::size_t little) { return small ? little : full; }
+
+/// Returns the resident memory of the process, in bytes. It includes the memory of drivers.
+inline double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  double all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
 
 /// Numbers from 1 to 2, or from 0 to 2^20; the same each time. Where there are many, they come again after a prime number.
 template <class T>

@@ -77,9 +77,8 @@ class Pipeline {
   double copies() { return jobs(1); }
   double copies_and_kernels() { return jobs(items_); }
   double kernels() { return jobs(items_); }
-  /// Does both stages with nothing between them: a thread copies as many bytes from host to host while the kernels run.
-  /// Returns the seconds until both are done. What two cores share (caches, memory, the threads of a driver that emulates a
-  /// GPU) costs this as much as it costs the pipeline.
+  /// Runs the kernels while a thread copies as many bytes from host to host. Returns the seconds until both have completed. Both
+  /// stages share caches, memory and the threads of a driver that emulates a GPU, as they do in the pipeline.
   double kernels_beside_copies() {
     const std::vector<std::vector<Number>> sources(from_.size(), std::vector<Number>(from_[0].size(), 1));
     std::vector<std::vector<Number>> targets = sources;

@@ -3,15 +3,15 @@
 #include <wye/wye.hpp>
 
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "lane.hpp"
 
 namespace {
 
@@ -25,7 +25,7 @@ void lease_return(benchmark::State& state) {
 }
 BENCHMARK(lease_return)->Name("lease_return/wye")->UseRealTime();
 
-/// Threads that lease from one pool, which has a context and a slot for each.
+/// Several threads lease from one pool, which has a context and a slot for each of them.
 void lease_return_together(benchmark::State& state) {
   static wye::ContextPool pool =
       wye::ContextPool::open({.backends = {"cpu"}, .lanes_per_device = 8, .contexts_ahead = 8}).value();
@@ -35,18 +35,8 @@ void lease_return_together(benchmark::State& state) {
 BENCHMARK(lease_return_together)->Name("lease_return_2_threads/wye")->Threads(2)->UseRealTime();
 BENCHMARK(lease_return_together)->Name("lease_return_8_threads/wye")->Threads(8)->UseRealTime();
 
-/// Bytes of the process in memory, those of drivers in it included.
-double resident() {
-  long all = 0, in_memory = 0;
-  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%ld %ld", &all, &in_memory) != 2) in_memory = 0;
-    std::fclose(file);
-  }
-  return static_cast<double>(in_memory) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-/// The first lease of a context, and a submission to it. Each iteration makes the contexts of a pool of its own. The counters
-/// are the bytes of each context in the mean of 1, 16 and 64 contexts.
+/// Leases each context of a pool for the first time, and submits to it. Each iteration opens its own pool. The counters are the
+/// mean bytes of a context over the first 1, 16 and 64 contexts.
 void context_cold(benchmark::State& state, const char* backend) {
   constexpr int contexts = 64;
   double bytes[3] = {};
@@ -57,7 +47,7 @@ void context_cold(benchmark::State& state, const char* backend) {
     std::vector<wye::Lease> leases;
     leases.reserve(contexts);
     malloc_trim(0);  // otherwise memory of an earlier iteration is used again
-    const double before = resident();
+    const double before = wye_bench::resident_bytes();
     Seconds seconds{};
     for (int i = 0; i < contexts; ++i) {
       const auto start = SteadyClock::now();
@@ -69,7 +59,8 @@ void context_cold(benchmark::State& state, const char* backend) {
       if (!lease->wait()) return state.SkipWithError("failed");
       leases.push_back(*std::move(lease));
       for (const auto& [slot, count] : {std::pair(0, 1), std::pair(1, 16), std::pair(2, 64)})
-        if (i + 1 == count) bytes[slot] = std::max(bytes[slot], (resident() - before) / count);
+        if (i + 1 == count)
+          bytes[slot] = std::max(bytes[slot], (wye_bench::resident_bytes() - before) / count);
     }
     state.SetIterationTime(seconds.count() / contexts);
   }
@@ -83,8 +74,8 @@ BENCHMARK_CAPTURE(context_cold, vulkan, "vulkan")
     ->UseManualTime()
     ->Iterations(4);
 
-/// Submissions to a context, then twice to another one: the second of these is to the context that the thread has used
-/// before. The counters are percentiles of the difference of the two, in seconds: the cost of the switch.
+/// Submits to one context, then twice to another one. The first submission to the other context is a switch, the second is not.
+/// The counters are percentiles of the difference of their times, in seconds.
 void context_switch(benchmark::State& state, const char* from, const char* to) {
   auto pool = wye::ContextPool::open({.backends = {"vulkan", "cpu", "null"}});
   if (!pool) return state.SkipWithError(pool.error().sentence().c_str());

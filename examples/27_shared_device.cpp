@@ -1,4 +1,4 @@
-// An export, a preview and a plug-in share one processor: the preview goes first, and each message says who holds a lane.
+// An export, a preview and a plug-in share one processor. The preview goes first, and each message names the holder of a lane.
 #include <chrono>
 #include <cstdio>
 #include <optional>

@@ -93,7 +93,7 @@ std::vector<Slots::Holder> Slots::holders(const Member& asking) const {
   return holders;
 }
 
-/// A pool that is served may let a request with a later rank wait: then it is served again after the pools between.
+/// Visits the pools in the order of ranks. A pool whose next request has a later rank is visited again at that rank.
 void Slots::serve() noexcept {
   using Place = std::pair<Instant, const Member*>;
   for (Place served{Instant::min(), nullptr};;) {

@@ -40,7 +40,7 @@ struct HeldSlot {
   HeldSlot *before = nullptr, *after = nullptr;  ///< in the list of used slots
 };
 
-/// A pool, as the slots see it.
+/// The port through which slots call a pool.
 class SlotTaker {
  public:
   virtual ~SlotTaker() = default;
@@ -50,7 +50,7 @@ class SlotTaker {
 };
 
 /// The leases of one thread share a slot: only the first of them counts. Otherwise threads that each have a lease, and want a
-/// second one, would wait for each other. Leases for jobs count all.
+/// second one, would wait for each other. Each lease for a job counts.
 /// Threads: thread-safe.
 class Slots {
  public:
@@ -77,11 +77,12 @@ class Slots {
   /// `Wish::at_least`. `taker` outlives the result.
   std::shared_ptr<Member> join(SlotTaker& taker, Wish wish);
 
-  /// Adds the run time of a job to the load; `work` is the same for jobs that should take the same time. A time is compared to
-  /// the shortest one of the same work, which is forgotten slowly. After `window` jobs the number of slots falls by one if they
-  /// took more than 1.5 times as long as the shortest ones on the average, and rises by one if they did not, a request has waited
-  /// for a slot meanwhile, and it has not fallen for 16 windows: the congestion window of TCP Vegas (Brakmo and Peterson, IEEE
-  /// JSAC 1995), in slots. Returns true if it has risen, so that the caller has to call `Member::serve`.
+  /// Adds the run time of a job to the load. `work` is equal for jobs that should take the same time. The stretch of a job is its
+  /// time divided by the shortest time of its work, which is forgotten slowly. After each window of 16 jobs:
+  ///   - the number of slots falls by one if the mean stretch exceeds 1.5;
+  ///   - otherwise it rises by one if a request waited for a slot, and if it has not fallen in the last 16 windows.
+  /// Source: the congestion window of TCP Vegas (Brakmo and Peterson, IEEE JSAC 1995). Returns true if the number has risen; the
+  /// caller then calls `Member::serve`.
   bool note_run(std::uint64_t work, Duration run_time) noexcept;
   /// Returns whether the number of slots follows the load.
   bool follows_load() const noexcept { return follows_load_.load(std::memory_order_relaxed); }
@@ -112,8 +113,8 @@ class Slots {
   } load_;
 };
 
-/// Returns how many leases of a device are of use at a time: the processors of a CPU; for a GPU one for each 8 multiprocessors,
-/// or one for each queue if these are more. At least 4.
+/// Returns the default number of leases of a device at a time: the processors of a CPU; for a GPU an eighth of its
+/// multiprocessors, or its queues if these are more. At least 4.
 std::uint32_t default_slots(const AdapterInfo& adapter) noexcept;
 
 /// A pool among the users of a processor's slots.

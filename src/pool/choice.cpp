@@ -1,4 +1,4 @@
-// Which request gets which context: the order of choice, slots, waiters, and waits that cannot end.
+// Assigns contexts to requests: the order of choice, slots, waiters, and waits that cannot end.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -120,7 +120,7 @@ void Pool::serve_locked(Context* returned) noexcept {
     if ((may_get || waiter.lacks_slot) && !now) now = clock_->now();
     if (may_get) {
       if (begin_lease(*returned, waiter.wanted, waiter.rank, *now))
-        given = std::exchange(returned, nullptr);
+        given = returned;
       else
         waiter.lacks_slot = true;
     }
@@ -130,7 +130,7 @@ void Pool::serve_locked(Context* returned) noexcept {
       ++at;
       continue;
     }
-    if (given == was_returned) returned = nullptr;
+    if (given == returned) returned = nullptr;
     waiter.given = given;
     waiter.answered.wake_one();  // under the lock: the waiter's thread destroys it
     at = waiters_.erase(at);
@@ -143,11 +143,8 @@ void Pool::serve_locked(Context* returned) noexcept {
 void Pool::note_waiting_locked() noexcept {
   for (std::size_t s = 0; s < silicon_.size(); ++s) {
     const auto waits_here = [&](const Waiter* waiter) {
-      if (!waiter->lacks_slot) return false;
-      for (std::size_t d = 0; d < devices_.size(); ++d)
-        if (silicon_of_[d] == s && is_candidate(d, waiter->wanted) && leased_on(d) < contexts_[d].size())
-          return true;
-      return false;
+      return waiter->lacks_slot &&
+             any_on(s, [&](std::size_t d) { return is_candidate(d, waiter->wanted) && has_idle(d); });
     };
     const auto first = std::find_if(waiters_.begin(), waiters_.end(), waits_here);
     const bool waits = first != waiters_.end();
@@ -160,10 +157,6 @@ void Pool::note_waiting_locked() noexcept {
 void Pool::serve_waiting() noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   serve_locked(nullptr);
-}
-
-void Pool::share_slots() noexcept {
-  for (const SharedSilicon& one : silicon_) one.slots->serve();
 }
 
 /// A thread that waits without a deadline is stuck if each context that it may get, or each slot for it, was leased by a thread

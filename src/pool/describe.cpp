@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,10 +16,11 @@ inline namespace v0 {
 namespace pool {
 namespace {
 
-/// Returns "main.cpp:42".
-std::string text_of(const SourceLocation& where) {
-  const std::string_view path = where.file;
-  return base::text("{}:{}", path.substr(path.find_last_of('/') + 1), where.line);
+/// Returns "main.cpp:42", or nothing if there is no place.
+std::string text_of(const std::optional<SourceLocation>& where) {
+  if (!where) return {};
+  const std::string_view path = where->file;
+  return base::text("{}:{}", path.substr(path.find_last_of('/') + 1), where->line);
 }
 
 /// Returns " for workload 'matrix'", or nothing if it has no name.
@@ -83,20 +85,13 @@ Error Pool::never_free(const Wanted& wanted) const {
   std::string held;
   const auto add = [&](std::string_view context, const device::SlotUse& use) {
     if (!use.where) return;
-    held += base::text("{}'{}' was leased at {}{}", held.empty() ? "" : ", ", context, text_of(*use.where),
+    held += base::text("{}'{}' was leased at {}{}", held.empty() ? "" : ", ", context, text_of(use.where),
                        use.thread == wanted.use.thread ? " by this thread" : "");
   };
   bool are_slots = false;
   for (std::size_t s = 0; s < silicon_.size(); ++s) {
-    bool is_candidate_here = false, is_idle = false;
-    for (std::size_t d = 0; d < devices_.size(); ++d) {
-      if (silicon_of_[d] != s || !is_candidate(d, wanted)) continue;
-      is_candidate_here = true;
-      is_idle |= leased_on(d) < contexts_[d].size();
-    }
-    if (!is_candidate_here) continue;
-    are_slots |= is_idle;
-    if (is_idle) {
+    if (any_on(s, [&](std::size_t d) { return is_candidate(d, wanted) && has_idle(d); })) {
+      are_slots = true;
       for (const auto& holder : silicon_[s].silicon->slots().holders(*silicon_[s].slots))
         add(holder.context, holder.use);
       continue;
@@ -114,12 +109,10 @@ Error Pool::never_free(const Wanted& wanted) const {
 std::string Pool::used_slots(const Wanted& wanted) const {
   std::string text;
   for (std::size_t s = 0; s < silicon_.size(); ++s) {
-    bool is_able_there = false;
-    for (std::size_t d = 0; d < devices_.size(); ++d)
-      is_able_there |= silicon_of_[d] == s && is_able(d, wanted);
+    if (!any_on(s, [&](std::size_t d) { return is_able(d, wanted); })) continue;
     const device::Slots& slots = silicon_[s].silicon->slots();
     const std::uint32_t used = slots.used(), limit = slots.limit();
-    if (is_able_there && used >= limit)
+    if (used >= limit)
       text += base::text(", {} of {} slots of '{}' in use", used, limit, silicon_[s].silicon->name());
   }
   return text;
@@ -127,15 +120,12 @@ std::string Pool::used_slots(const Wanted& wanted) const {
 
 std::string Pool::tagged_holders(const Wanted& wanted, Instant now) const {
   std::string holders;
-  const auto add = [&](const device::SlotUse& use, Duration age) {
-    if (use.tag[0] != '\0')
-      holders += base::text("{}'{}' for {:.1f} s", holders.empty() ? "; held by " : ", ", use.tag.data(),
-                            seconds(age));
-  };
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!is_able(d, wanted)) continue;
     for (const auto& context : contexts_[d])
-      if (context->leased) add(context->slot.use, now - context->slot.use.since);
+      if (const device::SlotUse& use = context->slot.use; context->leased && use.tag[0] != '\0')
+        holders += base::text("{}'{}' for {:.1f} s", holders.empty() ? "; held by " : ", ", use.tag.data(),
+                              seconds(now - use.since));
   }
   return holders;
 }
@@ -152,7 +142,7 @@ void Pool::report_leases() const {
           reports.push_back(base::text(
               "The pool closes, and context '{}'{} is still leased: for {:.3g} s, since the call at {}.",
               context->id, use.tag[0] == '\0' ? "" : base::text(" (tag '{}')", use.tag.data()),
-              seconds(now - use.since), text_of(*use.where)));
+              seconds(now - use.since), text_of(use.where)));
   }
   for (const std::string& report : reports) log_.write(LogLevel::warning, "pool", report);
 }
@@ -170,7 +160,7 @@ std::vector<ContextInfo> Pool::contexts_locked() const {
                       .backend = info.backend,
                       .active = context->leased,
                       .tag = use.tag.data(),
-                      .taken_at = use.where ? text_of(*use.where) : "",
+                      .taken_at = text_of(use.where),
                       .last_used = now - use.since,
                       .bytes = context->account->held(),
                       .kernels = context->dispatches.load(std::memory_order_relaxed)});
@@ -192,16 +182,14 @@ std::vector<SiliconInfo> Pool::silicon() const {
     for (const device::Slots::Holder& holder : silicon.slots().holders(*silicon_[s].slots))
       info.leases.push_back({.context = holder.context,
                              .tag = holder.use.tag.data(),
-                             .taken_at = holder.use.where ? text_of(*holder.use.where) : "",
+                             .taken_at = text_of(holder.use.where),
                              .age = holder.age,
                              .is_own = holder.is_own});
     {
       const base::Lock lock = base::lock_soon(mutex_);
       info.waiting = static_cast<std::uint32_t>(
           std::count_if(waiters_.begin(), waiters_.end(), [&](const Waiter* waiter) {
-            for (std::size_t d = 0; d < devices_.size(); ++d)
-              if (silicon_of_[d] == s && is_candidate(d, waiter->wanted)) return true;
-            return false;
+            return any_on(s, [&](std::size_t d) { return is_candidate(d, waiter->wanted); });
           }));
     }
     for (const device::MemoryAccount::Entry& entry : silicon.account()->entries())

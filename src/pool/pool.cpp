@@ -346,7 +346,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         if (lacks_slot) {  // a slot that an earlier request left may be free
           note_waiting_locked();
           lock.unlock();
-          share_slots();
+          for (const SharedSilicon& one : silicon_) one.slots->serve();
           lock.lock();
         }
         (void)base::seen_before_parking(
@@ -460,7 +460,7 @@ void Pool::give_back(Context& context) noexcept {
     if (!waiters_.empty()) serve_locked(&context);
     context.refused = false;
   }
-  if (others_wait) share_slots();
+  if (others_wait) slots_of(context.device).serve();
 }
 
 std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {

@@ -117,7 +117,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Adds the run time of a job on a device to the load of its processor; see `device::Slots::note_run`.
   void note_run(std::size_t device, std::uint64_t work, Duration run_time) noexcept {
     device::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
-    if (slots.follows_load() && slots.note_run(work, run_time)) share_slots();
+    if (slots.follows_load() && slots.note_run(work, run_time)) slots_of(device).serve();
   }
   /// Counts a context switch of this thread, and reports it. `since`: the end of its last call of the lane of `from`.
   void note_switch(const Context& from, const Context& to, Instant since) noexcept;
@@ -224,13 +224,19 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// which of them still wait for one.
   void serve_locked(Context* returned) noexcept;
   void serve_waiting() noexcept override;
-  /// Tells the slots of each silicon which request waits there for nothing else.
+  /// Notes, for the slots of each processor, the first request that waits only for one of them.
   void note_waiting_locked() noexcept;
-  /// Lets the pools that share silicon with this one take the slots that are free.
-  void share_slots() noexcept;
   device::Slots::Member& slots_of(std::size_t device) const noexcept {
     return *silicon_[silicon_of_[device]].slots;
   }
+  /// Returns whether `is_meant(device)` for a device on the processor `silicon`. Both are indices.
+  template <class F>
+  bool any_on(std::size_t silicon, F is_meant) const {
+    for (std::size_t d = 0; d < devices_.size(); ++d)
+      if (silicon_of_[d] == silicon && is_meant(d)) return true;
+    return false;
+  }
+  bool has_idle(std::size_t device) const noexcept { return leased_on(device) < contexts_[device].size(); }
   /// Returns whether `waiter`, which begins to wait, and threads that wait already could only be served by each other.
   bool is_deadlock(Waiter& waiter) noexcept;
   std::size_t leased_on(std::size_t device) const noexcept;

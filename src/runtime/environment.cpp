@@ -103,20 +103,28 @@ Result<void> read(const char* variable, std::string_view text, bool& out) {
   return {};
 }
 
-Result<void> read(const char* variable, std::string_view text, Fallback& out) {
-  constexpr std::array<std::pair<std::string_view, Fallback>, 3> words{
-      {{"allow", Fallback::allow}, {"warn", Fallback::warn}, {"forbid", Fallback::forbid}}};
+template <class T, std::size_t count>
+using Words = std::array<std::pair<std::string_view, T>, count>;
+
+/// Sets `out` to the value of the word `text`.
+template <class T, std::size_t count>
+Result<void> read_word(const char* variable, std::string_view text, const Words<T, count>& words,
+                       std::string_view expected, T& out) {
   for (const auto& [word, value] : words)
     if (text == word) return out = value, Result<void>();
-  return invalid_value(variable, text, "allow, warn or forbid");
+  return invalid_value(variable, text, expected);
+}
+
+Result<void> read(const char* variable, std::string_view text, Fallback& out) {
+  constexpr Words<Fallback, 3> words{
+      {{"allow", Fallback::allow}, {"warn", Fallback::warn}, {"forbid", Fallback::forbid}}};
+  return read_word(variable, text, words, "allow, warn or forbid", out);
 }
 
 Result<void> read(const char* variable, std::string_view text, Isolation& out) {
-  constexpr std::array<std::pair<std::string_view, Isolation>, 3> words{
+  constexpr Words<Isolation, 3> words{
       {{"shared", Isolation::shared}, {"partition", Isolation::partition}, {"device", Isolation::device}}};
-  for (const auto& [word, value] : words)
-    if (text == word) return out = value, Result<void>();
-  return invalid_value(variable, text, "shared, partition or device");
+  return read_word(variable, text, words, "shared, partition or device", out);
 }
 
 Result<void> read(const char* variable, std::string_view text, Partition& out) {

@@ -30,6 +30,11 @@ namespace {
 Scripted card(const std::string& id, std::uint8_t silicon = 201) {
   return test::scripted(id, AdapterType::discrete, {}, silicon);
 }
+/// A pool of a test of the slots alone. Counts the calls.
+struct Taker final : device::SlotTaker {
+  void serve_waiting() noexcept override { ++served; }
+  int served = 0;
+};
 SiliconInfo only_silicon(const ContextPool& pool) {
   const auto all = pool.silicon();
   REQUIRE(all.size() == 1);
@@ -160,10 +165,7 @@ TEST_CASE("the smallest number of slots holds while its pool is open", "[pool][s
 
 TEST_CASE("slots that follow the load fall when run times stretch, and rise when a request waits",
           "[pool][slots]") {
-  struct Taker final : device::SlotTaker {
-    void serve_waiting() noexcept override { ++served; }
-    int served = 0;
-  } taker;
+  Taker taker;
   device::Slots slots(8);
   const auto member = slots.join(taker, {.limit = 4, .follows_load = true});
   const auto windows = [&](int count, Duration run_time) {
@@ -190,10 +192,8 @@ TEST_CASE("slots that follow the load fall when run times stretch, and rise when
   CHECK(slots.limit() == 8);
 }
 
-TEST_CASE("a work of its own length is no stretch of another one", "[pool][slots]") {
-  struct Taker final : device::SlotTaker {
-    void serve_waiting() noexcept override {}
-  } taker;
+TEST_CASE("jobs of different lengths are not counted as stretched", "[pool][slots]") {
+  Taker taker;
   device::Slots slots(4);
   const auto member = slots.join(taker, {.follows_load = true});
   for (std::uint64_t i = 0; i < 10'000; ++i) (void)slots.note_run(i % 100, Duration(1 + 1000 * (i % 100)));

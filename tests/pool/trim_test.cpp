@@ -1,4 +1,4 @@
-// Contexts that are made when a pool opens, and contexts whose lanes end because nobody used them.
+// Contexts that a pool creates when it opens, and lanes of idle contexts, which end.
 #include <wye/pool/context_pool.hpp>
 
 #include <chrono>
@@ -71,7 +71,7 @@ TEST_CASE("the lane of a context that was idle for `idle_trim` ends with a later
   CHECK(lanes_after(1h) == 1);
 }
 
-TEST_CASE("a context that is used again and again keeps its lane, and so does one ahead", "[pool]") {
+TEST_CASE("a context in regular use keeps its lane, and so does a context made ahead", "[pool]") {
   ManualClock clock;
   const auto device = scripted("cuda:0"), other = scripted("vulkan:0");
   ContextPool pool = pool_of({device, other},

@@ -25,19 +25,19 @@ namespace pool {
 class Pool;
 }
 
-/// Determines the slots of a processor: how many leases of its devices are in use at a time, over all backends and all pools of
-/// the process.
+/// Determines the number of slots of a processor. A slot is the right to a lease of one of its devices. All backends and all pools
+/// of the process share the slots.
 enum class SlotRule : std::uint8_t {
-  /// From the device: the processors of a CPU; for a GPU one for each 8 multiprocessors, or its queues if these are more. At
+  /// From the device: the processors of a CPU; for a GPU an eighth of its multiprocessors, or its queues if these are more. At
   /// least 4, and at least the `lanes_per_device` of each pool.
   device,
   host_share,  ///< the processors of the host, divided by the number of processors that the pool uses; at least 1
-  /// From 1 up to `slots`, or to the number of `device`: one less when jobs take more than 1.5 times as long as they can, one more
-  /// when they do not and a request has waited for a slot.
+  /// From 1 to `slots`, or to the number of `device`. Falls by one if jobs take more than 1.5 times their shortest run time. Rises
+  /// by one if they do not, and a request has waited for a slot.
   load,
 };
 
-/// A switch of contexts: a thread has submitted to another context than in its submission before, of the same pool.
+/// A switch of contexts: a submission of a thread to another context than that of its previous submission, of the same pool.
 struct ContextSwitch {
   std::string_view from, to;  ///< contexts: "vulkan:0#1"
   std::string_view device;    ///< of `to`
@@ -87,9 +87,9 @@ struct PoolOptions {
   /// Time after which the driver's objects of an idle context are freed. The pool has no thread: it checks when a context is
   /// leased.
   Duration idle_trim = std::chrono::seconds(60);
-  /// Leases of one processor that are in use at a time, whichever backend and pool of this process they are of; further requests
-  /// wait. The leases that one thread has taken count as one, so that it never waits for itself. Of pools with different numbers
-  /// the smallest holds while that pool is open.
+  /// Limits the leases of one processor at a time, over all backends and pools of this process. Further requests wait. The leases
+  /// of one thread count as one, because it must not wait for itself. If pools have different numbers, the smallest holds while
+  /// its pool is open.
   std::uint32_t slots = 0;
   SlotRule slot_rule = SlotRule::device;
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
@@ -167,7 +167,7 @@ struct SiliconInfo {
   std::uint32_t slots = 0;
   std::uint32_t used = 0;           ///< of `slots`
   std::uint32_t waiting = 0;        ///< requests of this pool that it could serve
-  std::vector<SlotInfo> leases;     ///< that use the slots; those that one thread took share a slot
+  std::vector<SlotInfo> leases;     ///< that use the slots; the leases of one thread share a slot
   std::vector<MemoryShare> memory;  ///< the processor, then each runtime, each followed by its contexts
 };
 
@@ -176,7 +176,7 @@ struct PoolMetrics {
   std::uint32_t contexts = 0;  ///< leased so far
   std::uint32_t active = 0;    ///< of `contexts`: leased now
   std::uint64_t leases = 0;
-  std::uint64_t switches = 0;   ///< submissions of a thread to another context than in its submission before
+  std::uint64_t switches = 0;   ///< submissions of a thread to another context than its previous one
   std::uint64_t timeouts = 0;   ///< requests that waited until their deadline
   Bytes bytes;                  ///< allocated by contexts, and for replicas of arrays
   std::uint64_t evictions = 0;  ///< replicas of arrays whose memory was freed for other allocations

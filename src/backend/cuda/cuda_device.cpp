@@ -83,20 +83,18 @@ Error CudaDevice::refused(CUresult result, const char* api) {
 }
 
 Result<void> CudaDevice::create(const device::BackendOptions& options) {
-  CUcontext context = nullptr, popped = nullptr;
-  if (options.isolation == Isolation::device) {
-    if (const CUresult r = cu.CtxCreate(&context, 0, handle_); r != CUDA_SUCCESS)
-      return refused(r, "cuCtxCreate");
-    context_ = context;
-    holds_ = Holds::created;
-    // It is current on this thread, whose own context stays beneath it.
-    if (const CUresult r = cu.CtxPopCurrent(&popped); r != CUDA_SUCCESS) return refused(r, "cuCtxPopCurrent");
-  } else {
-    if (const CUresult r = cu.DevicePrimaryCtxRetain(&context, handle_); r != CUDA_SUCCESS)
-      return refused(r, "cuDevicePrimaryCtxRetain");
-    context_ = context;
-    holds_ = Holds::primary;
-  }
+  const bool creates = options.isolation == Isolation::device;
+  CUcontext context = nullptr;
+  if (const CUresult r =
+          creates ? cu.CtxCreate(&context, 0, handle_) : cu.DevicePrimaryCtxRetain(&context, handle_);
+      r != CUDA_SUCCESS)
+    return refused(r, creates ? "cuCtxCreate" : "cuDevicePrimaryCtxRetain");
+  context_ = context;
+  holds_ = creates ? Holds::created : Holds::primary;
+  // A created context is current on this thread, above the context of the application.
+  if (creates)
+    if (const CUresult r = cu.CtxPopCurrent(&context); r != CUDA_SUCCESS)
+      return refused(r, "cuCtxPopCurrent");
   kept_memory_ = options.kept_memory;
   if (options.isolation == Isolation::partition)
     if (auto divided = create_partition(options.partition); !divided) return divided;

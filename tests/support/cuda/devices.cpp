@@ -91,7 +91,7 @@ CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   *context = primary(device);
   return CUDA_SUCCESS;
 }
-/// Takes off a handle of a context. With the last one ends everything created in contexts.
+/// Releases one handle of a context. The release of the last handle ends all objects that were created in contexts.
 CUresult release_context() {
   World& w = world();
   std::map<void*, Object> objects;
@@ -100,7 +100,7 @@ CUresult release_context() {
     const std::lock_guard lock(w.mutex);
     if (w.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (--w.retained != 0) return CUDA_SUCCESS;
-    for (std::atomic<int>& of : own_contexts) of = 0;  // of a call that a script failed
+    for (std::atomic<int>& of : own_contexts) of = 0;  // left by a scripted failure of cuCtxDestroy
     w.left_behind += broken() ? 0 : static_cast<long>(w.objects.size() + w.memory.size());
     objects.swap(w.objects);
     for (const auto& [address, allocation] : w.memory) memory.push_back(address);
