@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <fstream>
 #include <limits>
+#include <locale>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -30,6 +31,15 @@ std::string value_in(const char* path, std::string_view key) {
   return {};
 }
 
+/// Returns the number after `key` and a space at the beginning of a line of `path`; 0 if there is none.
+std::uint64_t number_after(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  std::string word;
+  for (std::uint64_t number = 0; file >> word >> number;)
+    if (word == key) return number;
+  return 0;
+}
+
 /// Returns the number at the beginning of a file, or the largest number if there is none ("max").
 std::uint64_t number_in(const std::string& path) {
   std::ifstream file(path);
@@ -37,9 +47,18 @@ std::uint64_t number_in(const std::string& path) {
   return file >> number ? number : std::numeric_limits<std::uint64_t>::max();
 }
 
-/// Returns the lowest limit of the memory control groups of this process, versions 1 and 2.
-std::uint64_t control_group_limit() {
-  std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+/// Memory of a control group, in bytes.
+struct GroupMemory {
+  std::uint64_t limit = unlimited;
+  std::uint64_t left = unlimited;  ///< of the limit
+};
+
+/// Returns the smallest numbers of the memory control groups of this process, versions 1 and 2. `reads_use`: also reads
+/// `GroupMemory::left`.
+GroupMemory control_group_memory(bool reads_use) {
+  GroupMemory least;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:memory:/some/group", "0::/some/group"
     const std::size_t first = line.find(':');
@@ -49,15 +68,25 @@ std::uint64_t control_group_limit() {
     const bool unified = controllers.empty();
     if (!unified && controllers != "memory") continue;
     const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    const std::string file = unified ? "/memory.max" : "/memory.limit_in_bytes";
     // The limits of the group and of all groups that contain it.
     for (std::string group = line.substr(second + 1);; group.resize(group.rfind('/'))) {
       if (group == "/") group.clear();
-      limit = std::min(limit, number_in(root + group + file));
+      const std::string folder = root + group;
+      const std::uint64_t limit = number_in(folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"));
+      least.limit = std::min(least.limit, limit);
+      if (reads_use && limit != unlimited) {
+        const std::uint64_t use =
+            number_in(folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"));
+        // The system frees cached files before the group runs out of memory.
+        const std::uint64_t cached = number_after((folder + "/memory.stat").c_str(),
+                                                  unified ? "inactive_file" : "total_inactive_file");
+        const std::uint64_t used = use == unlimited ? 0 : use - std::min(use, cached);
+        least.left = std::min(least.left, limit - std::min(limit, used));
+      }
       if (group.find('/') == group.npos) break;
     }
   }
-  return limit;
+  return least;
 }
 
 std::array<std::uint8_t, 16> machine() {
@@ -88,14 +117,25 @@ Bytes host_memory() {
   const long page = ::sysconf(_SC_PAGESIZE);
   const std::uint64_t physical =
       pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
-  return Bytes{std::min(physical, control_group_limit())};
+  return Bytes{std::min(physical, control_group_memory(false).limit)};
 }
 
 Bytes available_memory() {
   std::istringstream text(value_in("/proc/meminfo", "MemAvailable"));  // "23949828 kB"
   std::uint64_t kilobytes = 0;
   text >> kilobytes;
-  return Bytes{kilobytes * 1024};
+  return Bytes{std::min(kilobytes * 1024, control_group_memory(true).left)};
+}
+
+double memory_stall() {
+  std::ifstream file("/proc/pressure/memory");  // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0"
+  std::string some, average;
+  if (!(file >> some >> average) || average.compare(0, 6, "avg10=") != 0) return 0;
+  std::istringstream text(average.substr(6));
+  text.imbue(std::locale::classic());
+  double percent = 0;
+  text >> percent;
+  return percent / 100;
 }
 
 unsigned usable_processors() noexcept {

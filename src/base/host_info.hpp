@@ -25,8 +25,12 @@ HostInfo host_info();
 /// Returns `HostInfo::memory`.
 Bytes host_memory();
 
-/// Returns the system's estimate of the memory that can be allocated now without swapping.
+/// Returns the system's estimate of the memory that can be allocated now without swapping, and within the limits of the
+/// process's control groups.
 Bytes available_memory();
+
+/// Returns the part of the last 10 s in which some process of the machine waited for memory; 0 if the system does not tell.
+double memory_stall();
 
 /// Returns the number of processors that this process may use, at least 1.
 unsigned usable_processors() noexcept;

@@ -68,6 +68,7 @@ class Cache final : public device::ExecutableProvider,
   Result<device::Provided> provide(const KernelDescription& description,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until);
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
+  IdleMemory kind() const noexcept override { return IdleMemory::executables; }
 
   void clear();
   /// Stores the code that drivers made and that is not stored yet.

@@ -254,7 +254,7 @@ void ArrayState::drop_reached(Replica& replica, std::vector<Fill>& ended) {
 }
 
 Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, const IntervalSet& elements,
-                                                 Room room) {
+                                                 Room room, device::MemoryCharge* reserved) {
   {
     std::vector<Fill> ended;
     const base::Lock lock(mutex_);
@@ -265,8 +265,10 @@ Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, con
       return Placed{replica.buffer, elements.without(replica.valid), fills_of(replica, elements)};
     }
   }
-  const device::BufferRequest request{
-      .bytes = bytes(), .use = device::MemoryUse::device, .account = pool_->account_on(device)};
+  const device::BufferRequest request{.bytes = bytes(),
+                                      .use = device::MemoryUse::device,
+                                      .account = pool_->account_on(device),
+                                      .reserved = reserved};
   auto buffer = room == Room::make ? device.allocate(request) : device.create_buffer(request);
   if (!buffer) return std::move(buffer).error();
   bool is_new = false;
@@ -282,6 +284,7 @@ Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, con
     placed = {replica.buffer, elements.without(replica.valid), fills_of(replica, elements)};
   }
   if (is_new) device.add_reclaimable(weak_from_this());
+  pool_->note_memory(device);
   return placed;
 }
 

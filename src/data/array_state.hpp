@@ -105,7 +105,9 @@ class ArrayState final : public device::Retained,
     free,  ///< fail if no memory is free
   };
   /// Returns where `elements` are on `device`; creates its replica if there is none.
-  Result<Placed> on_device(device::DeviceBase& device, const IntervalSet& elements, Room room = Room::make);
+  /// `reserved`: a charge of the pool's account for it; null: none.
+  Result<Placed> on_device(device::DeviceBase& device, const IntervalSet& elements, Room room = Room::make,
+                           device::MemoryCharge* reserved = nullptr);
   /// Returns whether `elements` are valid on `device`. Allocates nothing.
   bool is_valid_on(device::DeviceBase& device, Interval elements) noexcept;
   /// Returns the replica on `device`, which is not reclaimed while the caller holds it; null if there is none.
@@ -149,6 +151,7 @@ class ArrayState final : public device::Retained,
   /// Frees the replica on `device` if nothing uses its buffer, no job writes the array, and all that is valid there is valid
   /// elsewhere. Users that wait get it back when they use the array on `device`.
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
+  IdleMemory kind() const noexcept override { return IdleMemory::replicas; }
   std::uint64_t last_use(const device::DeviceBase& device) const noexcept override;
 
  private:

@@ -28,6 +28,8 @@ struct BufferRequest {
   MemoryUse use = MemoryUse::device;
   /// Charged until the buffer ends, with its ancestors. Null: the account of the device's silicon.
   std::shared_ptr<MemoryAccount> account;
+  std::shared_ptr<MemoryAccount> tag = nullptr;  ///< charged too; null: none
+  MemoryCharge* reserved = nullptr;  ///< a charge of these accounts that the buffer takes its part of
 };
 
 /// Checks `bytes` against the largest buffer of an adapter.

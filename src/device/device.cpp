@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <tuple>
 #include <utility>
 
 #include "base/text.hpp"
@@ -30,39 +31,80 @@ DeviceBase::DeviceBase(AdapterInfo info)
       silicon_(Silicon::of(info_)),
       generation_(next_generation()) {}
 
-Result<std::shared_ptr<BufferBase>> DeviceBase::allocate(const BufferRequest& request) {
-  try {
-    return allocate_or_reclaim(request);
-  } catch (const std::bad_alloc&) {
-    return no_memory_;
-  }
-}
-
-Result<std::shared_ptr<BufferBase>> DeviceBase::allocate_or_reclaim(const BufferRequest& request) {
-  auto buffer = create_buffer(request);
-  if (buffer || (buffer.error() != Errc::out_of_memory && buffer.error() != Errc::over_budget)) return buffer;
+template <class F>
+auto DeviceBase::with_room(const BufferRequest& request, F attempt) -> decltype(attempt()) {
+  const auto lacks_room = [](const auto& result) {
+    return !result && (result.error() == Errc::out_of_memory || result.error() == Errc::over_budget);
+  };
+  auto result = attempt();
+  if (!lacks_room(result)) return result;
   // Reclaimed memory does not help against a limit of the owner itself, or if the size never fits.
-  if (request.bytes > info_.limits.buffer) return buffer;
   if (request.account)
     if (const MemoryAccount* full = request.account->find_full(request.bytes))
-      if (full->level() > AccountLevel::runtime || full->limit() < request.bytes) return buffer;
+      if (full->level() > AccountLevel::runtime || full->limit() < request.bytes) return result;
+  if (request.tag && request.tag->find_full(request.bytes)) return result;
+  if (reclaim(IdleMemory::replicas, request.bytes) != Bytes{}) result = attempt();
+  if (lacks_room(result)) return with_holders(result.error());
+  return result;
+}
+
+Result<std::shared_ptr<BufferBase>> DeviceBase::allocate(const BufferRequest& request) try {
+  if (request.bytes > info_.limits.buffer) return create_buffer(request);
+  return with_room(request, [&] { return create_buffer(request); });
+} catch (const std::bad_alloc&) {
+  return no_memory_;
+}
+
+Result<MemoryCharge> DeviceBase::reserve(const BufferRequest& request) try {
+  return with_room(request, [&] { return charge(request); });
+} catch (const std::bad_alloc&) {
+  return no_memory_;
+}
+
+Bytes DeviceBase::reclaim(IdleMemory last, Bytes wanted) {
   std::vector<std::weak_ptr<Reclaimable>> reclaimables;
   {
     const std::lock_guard lock(reclaim_mutex_);
     reclaimables = reclaimables_;
   }
-  std::vector<std::pair<std::uint64_t, std::size_t>> in_order;  // of their last uses
+  std::vector<std::tuple<IdleMemory, std::uint64_t, std::size_t>> in_order;
   for (std::size_t i = 0; i < reclaimables.size(); ++i)
-    if (const auto reclaimable = reclaimables[i].lock())
-      in_order.emplace_back(reclaimable->last_use(*this), i);
+    if (const auto owner = reclaimables[i].lock(); owner && owner->kind() <= last)
+      in_order.emplace_back(owner->kind(), owner->last_use(*this), i);
   std::sort(in_order.begin(), in_order.end());
   Bytes freed;
-  for (const auto& [use, i] : in_order) {
-    if (freed >= request.bytes) break;
-    if (const auto reclaimable = reclaimables[i].lock())
-      freed += reclaimable->reclaim(*this, request.bytes - freed);
+  for (const auto& [kind, use, i] : in_order) {
+    if (freed >= wanted) break;
+    if (const auto owner = reclaimables[i].lock()) freed += owner->reclaim(*this, wanted - freed);
   }
-  return freed == Bytes{} ? std::move(buffer) : create_buffer(request);
+  return freed;
+}
+
+/// Adds a line of context that names the largest holders of memory of the silicon.
+Error DeviceBase::with_holders(const Error& error) const {
+  constexpr std::size_t most_named = 8;
+  const MemoryAccount& all = *silicon_->account();
+  std::vector<MemoryAccount::Entry> entries = all.entries();
+  // What an account holds without its children, which follow it.
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    for (std::size_t child = i + 1; child < entries.size() && entries[child].level > entries[i].level;
+         ++child)
+      if (static_cast<int>(entries[child].level) == static_cast<int>(entries[i].level) + 1)
+        entries[i].held -= std::min(entries[i].held, entries[child].held);
+  std::erase_if(entries, [](const MemoryAccount::Entry& one) { return one.held == Bytes{}; });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& a, const auto& b) { return a.held > b.held; });
+  std::string holders;
+  for (std::size_t i = 0; i < std::min(entries.size(), most_named); ++i) {
+    const auto& [owner, level, held, limit] = entries[i];
+    holders += base::text("{}{} {}", i == 0 ? ": " : ", ", to_string(held),
+                          level == AccountLevel::silicon   ? "outside of contexts"
+                          : level == AccountLevel::runtime ? base::text("in arrays on '{}'", owner)
+                                                           : base::text("in {} '{}'", name(level), owner));
+  }
+  if (entries.size() > most_named) holders += base::text(", and {} more", entries.size() - most_named);
+  return error.with_context(
+      base::text("this process holds {} of '{}'{}", to_string(all.held()), all.owner(), holders));
 }
 
 void DeviceBase::add_reclaimable(std::weak_ptr<Reclaimable> reclaimable) {

@@ -79,16 +79,27 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Errors: corrupt (another driver wrote it; nothing was loaded), device_lost.
   virtual Result<void> preload(std::span<const std::byte> code);
 
-  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the reclaimables, the
-  /// least recently used first and those of the same use in the order in which they were added, to free idle memory, and
-  /// tries once more.
-  /// Errors: those of `create_buffer`; out_of_memory if the host has no memory to describe a buffer or an error.
+  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, has reclaimables free idle memory, in
+  /// the order of their kinds, then of their last uses, then in which they were added, and tries once more.
+  /// Errors: those of `create_buffer`, with the holders of the memory as a line of context; out_of_memory if the host has no
+  ///         memory to describe a buffer or an error.
   Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
-  /// Charges the account of `request`. Backends call it before they allocate.
+  /// Charges the accounts for buffers that are created later with `BufferRequest::reserved`. Makes room as `allocate`.
+  /// Errors: those of `MemoryAccount::reserve`, as `allocate`.
+  Result<MemoryCharge> reserve(const BufferRequest& request);
+  /// Charges the accounts of `request`. Backends call it before they allocate.
   /// Errors: those of `MemoryAccount::reserve`.
   Result<MemoryCharge> charge(const BufferRequest& request) const {
-    return MemoryCharge::make(request.account ? request.account : silicon_->account(), request.bytes);
+    if (request.reserved && request.bytes <= request.reserved->bytes())
+      return request.reserved->split(request.bytes);
+    return MemoryCharge::make(request.account ? request.account : silicon_->account(), request.bytes,
+                              request.tag);
   }
+  /// Has reclaimables free idle memory of the kinds up to `last`, in their order, until `wanted` bytes are free. Returns the
+  /// bytes that they freed.
+  Bytes reclaim(IdleMemory last, Bytes wanted);
+  /// Returns memory that the backend keeps for later allocations to the driver.
+  virtual void release_spare_memory() noexcept {}
   /// Returns a number for a use of memory of this device, larger than those of earlier uses.
   std::uint64_t next_use() noexcept { return uses_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// Adds an owner of idle memory of this device for `allocate`.
@@ -116,7 +127,10 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual Result<void> run_probe(NativeProbe probe);
 
  private:
-  Result<std::shared_ptr<BufferBase>> allocate_or_reclaim(const BufferRequest& request);
+  /// Returns `attempt()`; if it has no room, makes some and returns the result of a second call.
+  template <class F>
+  auto with_room(const BufferRequest& request, F attempt) -> decltype(attempt());
+  Error with_holders(const Error& error) const;
 
   AdapterInfo info_;
   const Error no_memory_;

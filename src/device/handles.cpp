@@ -72,7 +72,8 @@ MemoryInfo Device::memory() const {
 }
 
 Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
-                                const std::shared_ptr<device::MemoryAccount>& account) const {
+                                const std::shared_ptr<device::MemoryAccount>& account,
+                                const std::shared_ptr<device::MemoryAccount>& tag) const {
   if (!state_) return Error(Errc::invalid_argument, "The device handle is empty; a buffer needs a device.");
   if (const Error* inherited = state_->origin().error()) return *inherited;
   std::uint64_t bytes = 0;
@@ -80,8 +81,8 @@ Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::u
     return Error(Errc::invalid_argument,
                  base::text("Buffer size ({} elements of {} bytes) exceeds the largest 64-bit number.", count,
                             element_size));
-  auto buffer =
-      state_->allocate({.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account});
+  auto buffer = state_->allocate(
+      {.bytes = Bytes{bytes}, .use = device::MemoryUse::device, .account = account, .tag = tag});
   if (!buffer) return std::move(buffer).error();
   return Buffer(*std::move(buffer), element, element_size);
 }

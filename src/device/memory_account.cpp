@@ -45,8 +45,8 @@ void MemoryAccount::add_entries(std::vector<Entry>& entries) const {
   for (const MemoryAccount* const child : children_) child->add_entries(entries);
 }
 
-Result<void> MemoryAccount::reserve(Bytes bytes) {
-  for (MemoryAccount* account = this; account; account = account->parent_.get()) {
+Result<void> MemoryAccount::reserve_up_to(const MemoryAccount* end, Bytes bytes) {
+  for (MemoryAccount* account = this; account != end; account = account->parent_.get()) {
     std::uint64_t held = account->held_.load(std::memory_order_relaxed);
     do {
       if (account->has_room(held, bytes)) continue;
@@ -73,10 +73,27 @@ const MemoryAccount* MemoryAccount::find_full(Bytes bytes) const noexcept {
   return account;
 }
 
-Result<MemoryCharge> MemoryCharge::make(std::shared_ptr<MemoryAccount> account, Bytes bytes) {
+const MemoryAccount* MemoryAccount::find_smaller(Bytes bytes) const noexcept {
+  const MemoryAccount* account = this;
+  while (account && bytes <= account->limit()) account = account->parent_.get();
+  return account;
+}
+
+Result<void> MemoryCharge::narrow(std::shared_ptr<MemoryAccount> account) {
+  if (auto charged = account->reserve_below(*account_, bytes_); !charged) return charged;
+  account_ = std::move(account);
+  return {};
+}
+
+Result<MemoryCharge> MemoryCharge::make(std::shared_ptr<MemoryAccount> account, Bytes bytes,
+                                        std::shared_ptr<MemoryAccount> tag) {
   if (account)
     if (auto reserved = account->reserve(bytes); !reserved) return std::move(reserved).error();
-  return MemoryCharge(std::move(account), bytes);
+  MemoryCharge charge(std::move(account), nullptr, bytes);
+  if (tag)
+    if (auto reserved = tag->reserve(bytes); !reserved) return std::move(reserved).error();
+  charge.tag_ = std::move(tag);
+  return charge;
 }
 
 }  // namespace device

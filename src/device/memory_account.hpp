@@ -2,6 +2,7 @@
 /// A tree of accounts that count memory, and the port through which owners free memory.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
+#include <wye/device/adapter.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -23,7 +24,7 @@ enum class AccountLevel : std::uint8_t {
   silicon,  ///< one processor: the buffers of all of its devices in this process
   runtime,  ///< one pool on that processor
   context,  ///< one context of that pool
-  tag,      ///< one purpose in that context
+  tag,      ///< the allocations with one tag: of that pool on that processor, or of one context
 };
 
 /// Returns "silicon" and the like.
@@ -52,14 +53,22 @@ class MemoryAccount {
   /// Errors: over_budget, or out_of_memory if the silicon refuses. The sentence names the refusing account, its level,
   ///         the bytes that it holds and its limit.
   /// Cost:   one atomic exchange per level.
-  Result<void> reserve(Bytes bytes);
+  Result<void> reserve(Bytes bytes) { return reserve_up_to(nullptr, bytes); }
+  /// Charges this account and its ancestors below `ancestor`, which is charged already.
+  Result<void> reserve_below(const MemoryAccount& ancestor, Bytes bytes) {
+    return reserve_up_to(&ancestor, bytes);
+  }
   /// Takes `bytes` off this account and all of its ancestors.
   void release(Bytes bytes) noexcept { release_below(nullptr, bytes); }
   /// Returns the nearest account, from this one up, that would refuse `bytes` now, or null.
   const MemoryAccount* find_full(Bytes bytes) const noexcept;
+  /// Returns the nearest account, from this one up, whose limit is less than `bytes`, or null.
+  const MemoryAccount* find_smaller(Bytes bytes) const noexcept;
+  /// Changes the limit. What is held already stays, even if it exceeds the limit.
+  void set_limit(Bytes limit) noexcept { limit_.store(limit.count, std::memory_order_relaxed); }
 
   Bytes held() const noexcept { return Bytes{held_.load(std::memory_order_relaxed)}; }
-  Bytes limit() const noexcept { return Bytes{limit_}; }
+  Bytes limit() const noexcept { return Bytes{limit_.load(std::memory_order_relaxed)}; }
   AccountLevel level() const noexcept { return level_; }
   const std::string& owner() const noexcept { return owner_; }
   /// Returns this account and all below it, each one before its children.
@@ -68,14 +77,16 @@ class MemoryAccount {
 
  private:
   bool has_room(std::uint64_t held, Bytes bytes) const noexcept {
-    return held <= limit_ && bytes.count <= limit_ - held;
+    const std::uint64_t limit = this->limit().count;
+    return held <= limit && bytes.count <= limit - held;
   }
+  Result<void> reserve_up_to(const MemoryAccount* end, Bytes bytes);
   /// Takes `bytes` off this account and its ancestors below `end`.
   void release_below(const MemoryAccount* end, Bytes bytes) noexcept;
   void add_entries(std::vector<Entry>& entries) const;
 
   const std::string owner_;
-  const std::uint64_t limit_;
+  std::atomic<std::uint64_t> limit_;
   const AccountLevel level_;
   const std::shared_ptr<MemoryAccount> parent_;
   std::atomic<std::uint64_t> held_{0};
@@ -88,22 +99,36 @@ class MemoryAccount {
 class MemoryCharge {
  public:
   MemoryCharge() = default;  ///< charges nothing
+  /// Charges `bytes` to both accounts, or to none. `tag` may be null, and is no ancestor of `account`.
   /// Errors: those of `MemoryAccount::reserve`.
-  static Result<MemoryCharge> make(std::shared_ptr<MemoryAccount> account, Bytes bytes);
+  static Result<MemoryCharge> make(std::shared_ptr<MemoryAccount> account, Bytes bytes,
+                                   std::shared_ptr<MemoryAccount> tag = nullptr);
   MemoryCharge(MemoryCharge&& other) noexcept = default;
   MemoryCharge& operator=(MemoryCharge&& other) noexcept {
     std::swap(account_, other.account_);
+    std::swap(tag_, other.tag_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
   ~MemoryCharge() {
     if (account_) account_->release(bytes_);
+    if (tag_) tag_->release(bytes_);
+  }
+  Bytes bytes() const noexcept { return bytes_; }
+  /// Charges `account`, which is below the account of this charge, too.
+  /// Errors: those of `MemoryAccount::reserve`; this charge stays as it was.
+  Result<void> narrow(std::shared_ptr<MemoryAccount> account);
+  /// Returns a charge of `bytes`, at most `bytes()`, which are taken off this one.
+  MemoryCharge split(Bytes bytes) noexcept {
+    bytes_ -= bytes;
+    return MemoryCharge(account_, tag_, bytes);
   }
 
  private:
-  MemoryCharge(std::shared_ptr<MemoryAccount> account, Bytes bytes) noexcept
-      : account_(std::move(account)), bytes_(bytes) {}
-  std::shared_ptr<MemoryAccount> account_;
+  MemoryCharge(std::shared_ptr<MemoryAccount> account, std::shared_ptr<MemoryAccount> tag,
+               Bytes bytes) noexcept
+      : account_(std::move(account)), tag_(std::move(tag)), bytes_(bytes) {}
+  std::shared_ptr<MemoryAccount> account_, tag_;
   Bytes bytes_;
 };
 
@@ -112,11 +137,12 @@ class MemoryCharge {
 class Reclaimable {
  public:
   virtual ~Reclaimable() = default;
+  virtual IdleMemory kind() const noexcept = 0;
   /// Frees memory of `device` that is not in use, until `wanted` bytes are free or no more is idle. Returns the number of
   /// bytes that it freed.
   virtual Bytes reclaim(const DeviceBase& device, Bytes wanted) = 0;
-  /// Returns the `DeviceBase::next_use` of the last use of its memory of `device`. The least recently used is asked first;
-  /// owners that keep no such number are asked before all others.
+  /// Returns the `DeviceBase::next_use` of the last use of its memory of `device`. Of one kind the least recently used is
+  /// asked first, and owners that keep no such number before all others.
   virtual std::uint64_t last_use(const DeviceBase&) const noexcept { return 0; }
 };
 

@@ -1,9 +1,11 @@
 #include "device/silicon.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <vector>
 
+#include "base/gate.hpp"
 #include "base/host_info.hpp"
 #include "base/process.hpp"
 
@@ -42,8 +44,41 @@ Bytes memory_of(const AdapterInfo& adapter) {
 Silicon::Silicon(SiliconId id, const AdapterInfo& adapter)
     : id_(id),
       slots_(default_slots(adapter)),
-      account_(std::make_shared<MemoryAccount>(adapter.name.empty() ? adapter.id : adapter.name,
-                                               memory_of(adapter), AccountLevel::silicon)) {}
+      memory_(memory_of(adapter)),
+      account_(std::make_shared<MemoryAccount>(adapter.name.empty() ? adapter.id : adapter.name, memory_,
+                                               AccountLevel::silicon)) {}
+
+void Silicon::add_budget(Bytes budget) {
+  const base::Lock lock = base::lock_soon(mutex_);
+  budgets_.push_back(budget);
+  update_limit_locked();
+}
+
+void Silicon::remove_budget(Bytes budget) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  budgets_.erase(std::find(budgets_.begin(), budgets_.end(), budget));
+  update_limit_locked();
+}
+
+void Silicon::note_available(Bytes available) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  const Bytes held = account_->held();
+  told_ = available <= MemoryAccount::no_limit - held ? held + available : MemoryAccount::no_limit;
+  update_limit_locked();
+}
+
+void Silicon::update_limit_locked() noexcept {
+  Bytes limit = std::min(memory_, told_);
+  for (const Bytes budget : budgets_) limit = std::min(limit, budget);
+  account_->set_limit(limit);
+}
+
+Bytes Silicon::budget() const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  Bytes budget = memory_;
+  for (const Bytes one : budgets_) budget = std::min(budget, one);
+  return budget;
+}
 
 std::shared_ptr<Silicon> Silicon::of(const AdapterInfo& adapter) {
   const bool is_cpu = adapter.type == AdapterType::cpu;

@@ -39,37 +39,73 @@ void Slots::update_limit_locked() noexcept {
     follows_load |= wish.follows_load;
   }
   load_.most = limit != 0 ? limit : without_limit;
-  limit_ = follows_load ? std::min(limit_, load_.most) : load_.most;
-  if (follows_load_.exchange(follows_load) != follows_load) load_.jobs = 0, load_.shortest.clear();
+  if (follows_load != std::exchange(follows_load_, follows_load)) {
+    load_.jobs = 0;
+    load_.shortest.clear();
+    load_.now = limit_;
+  }
+  load_.now = follows_load ? std::min(load_.now, load_.most) : load_.most;
+  missing_ = std::min(missing_, load_.now - 1);
+  limit_ = load_.now - missing_;
+  observes_runs_.store(follows_load_ || missing_ > 0, std::memory_order_relaxed);
 }
 
 bool Slots::note_run(std::uint64_t work, Duration run_time) noexcept {
+  constexpr std::uint32_t window = 16;
+  const base::Lock lock = base::lock_soon(mutex_);
+  const std::uint32_t before = limit_;
+  if (follows_load_) note_load_locked(work, run_time);
+  if (missing_ > 0 && ++since_shortage_ >= window) {
+    since_shortage_ = 0;
+    --missing_;
+  }
+  update_limit_locked();
+  return limit_ > before;
+}
+
+void Slots::note_shortage() noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  std::uint32_t of_application = 0;
+  for (const HeldSlot* slot = first_; slot; slot = slot->after)
+    of_application += slot->counts && slot->use.thread != 0;
+  const std::uint32_t left = std::max(used_, of_application + 1);
+  since_shortage_ = 0;
+  if (left < load_.now) missing_ = std::max(missing_, load_.now - left);
+  update_limit_locked();
+}
+
+bool Slots::any_for_job() const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  for (const HeldSlot* slot = first_; slot; slot = slot->after)
+    if (slot->use.thread == 0) return true;
+  return false;
+}
+
+/// Adjusts the number of slots that follow the load.
+void Slots::note_load_locked(std::uint64_t work, Duration run_time) noexcept {
   constexpr std::uint32_t window = 16, calm_windows = 16;
   constexpr std::size_t most_works = 1024;
-  const base::Lock lock = base::lock_soon(mutex_);
-  if (!follows_load() || run_time <= Duration::zero()) return false;
+  if (run_time <= Duration::zero()) return;
   try {
     if (load_.shortest.size() >= most_works) load_.shortest.clear();
     Duration& shortest = load_.shortest.try_emplace(work, run_time).first->second;
     shortest = std::min(run_time, shortest + shortest / 256);
     load_.stretch += static_cast<double>(run_time.count()) / static_cast<double>(shortest.count());
   } catch (const std::bad_alloc&) {  // the window is longer
-    return false;
+    return;
   }
   load_.has_waited |= waiting_ != 0;
-  if (++load_.jobs < window) return false;
+  if (++load_.jobs < window) return;
   const double stretch = std::exchange(load_.stretch, 0.0) / std::exchange(load_.jobs, 0u);
   const bool has_waited = std::exchange(load_.has_waited, false);
   if (stretch > 1.5) {
-    limit_ = std::max(1u, limit_ - 1);
+    load_.now = std::max(1u, load_.now - 1);
     load_.calm = calm_windows;
   } else if (load_.calm > 0) {
     --load_.calm;
-  } else if (has_waited && limit_ < load_.most) {
-    ++limit_;
-    return true;
+  } else if (has_waited && load_.now < load_.most) {
+    ++load_.now;
   }
-  return false;
 }
 
 std::uint32_t Slots::limit() const noexcept {

@@ -70,7 +70,9 @@ class Slots {
   };
 
   /// `of_device`: `default_slots` of the first device.
-  explicit Slots(std::uint32_t of_device) noexcept : default_(of_device), limit_(of_device) {}
+  explicit Slots(std::uint32_t of_device) noexcept : default_(of_device), limit_(of_device) {
+    load_.most = load_.now = of_device;
+  }
   /// Adds a further device of the processor.
   void add_device(std::uint32_t of_device) noexcept;
   /// Adds a pool. The smallest limit of a pool holds; without limits, the largest number of a device and of
@@ -81,11 +83,17 @@ class Slots {
   /// time divided by the shortest time of its work, which is forgotten slowly. After each window of 16 jobs:
   ///   - the number of slots falls by one if the mean stretch exceeds 1.5;
   ///   - otherwise it rises by one if a request waited for a slot, and if it has not fallen in the last 16 windows.
+  /// Without `Wish::follows_load` only slots that `note_shortage` took come back, one for each window.
   /// Source: the congestion window of TCP Vegas (Brakmo and Peterson, IEEE JSAC 1995). Returns true if the number has risen; the
   /// caller then calls `Member::serve`.
   bool note_run(std::uint64_t work, Duration run_time) noexcept;
-  /// Returns whether the number of slots follows the load.
-  bool follows_load() const noexcept { return follows_load_.load(std::memory_order_relaxed); }
+  /// Memory ran out while the leases now in use, and one that has just ended, were. From now on there is one slot less than these
+  /// were, but one for a job beside the application's leases. A slot comes back with each window of jobs.
+  void note_shortage() noexcept;
+  /// Returns whether `note_run` may change the number of slots.
+  bool observes_runs() const noexcept { return observes_runs_.load(std::memory_order_relaxed); }
+  /// Returns whether a lease for a job uses a slot now.
+  bool any_for_job() const noexcept;
 
   std::uint32_t limit() const noexcept;
   std::uint32_t used() const noexcept;
@@ -93,6 +101,7 @@ class Slots {
 
  private:
   void update_limit_locked() noexcept;
+  void note_load_locked(std::uint64_t work, Duration run_time) noexcept;
   void serve() noexcept;
 
   mutable std::mutex mutex_;
@@ -102,13 +111,17 @@ class Slots {
   std::uint32_t waiting_ = 0;  // members with a request that waits
   std::uint32_t default_;
   std::uint32_t limit_;
-  std::atomic<bool> follows_load_{false};
+  std::atomic<bool> observes_runs_{false};
+  bool follows_load_ = false;
+  std::uint32_t missing_ = 0;         // slots that shortages of memory took, of those that there would be
+  std::uint32_t since_shortage_ = 0;  // jobs of the window
   struct Load {
     std::unordered_map<std::uint64_t, Duration> shortest;  // by work
     double stretch = 0;                                    // sum of the window
     std::uint32_t jobs = 0;                                // in the window
     std::uint32_t calm = 0;                                // windows until it may rise
     std::uint32_t most = 1;                                // slots
+    std::uint32_t now = 1;                                 // slots that follow the load
     bool has_waited = false;                               // in the window
   } load_;
 };

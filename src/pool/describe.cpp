@@ -197,6 +197,12 @@ std::vector<SiliconInfo> Pool::silicon() const {
                              .level = std::string(device::name(entry.level)),
                              .held = entry.held,
                              .limit = entry.limit});
+    for (const auto& tag : silicon_[s].tags)
+      info.memory.push_back({.owner = tag->owner(),
+                             .level = std::string(device::name(tag->level())),
+                             .held = tag->held(),
+                             .limit = tag->limit()});
+    info.pressure = pressure_of(silicon_[s]).level;
   }
   return list;
 }
@@ -215,6 +221,7 @@ PoolMetrics Pool::metrics_locked() const {
   metrics.switches = switches_.load(std::memory_order_relaxed);
   metrics.timeouts = timeouts_;
   metrics.evictions = evictions_.load(std::memory_order_relaxed);
+  metrics.shortages = shortages_.load(std::memory_order_relaxed);
   return metrics;
 }
 

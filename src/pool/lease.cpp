@@ -43,7 +43,10 @@ const Device& Lease::device() const { return state_->device(); }
 const std::string& Lease::id() const { return state_->context->id; }
 
 Result<Buffer> Lease::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size) {
-  return base::allocate(device(), count, element, element_size, state_->context->account);
+  auto buffer =
+      base::allocate(device(), count, element, element_size, state_->context->account, state_->context->tag);
+  state_->pool->note_memory(state_->context->device);
+  return buffer;
 }
 
 void Lease::upload_bytes(std::span<const std::byte> source, const Buffer& target, Bytes offset) {
@@ -147,6 +150,15 @@ std::vector<ContextInfo> ContextPool::contexts() const {
 std::vector<SiliconInfo> ContextPool::silicon() const {
   if (state_->origin().is_inherited()) return {};
   return state_->silicon();
+}
+
+Bytes ContextPool::trim(IdleMemory last) {
+  if (state_->origin().is_inherited()) return {};
+  try {
+    return state_->trim(last);
+  } catch (const std::bad_alloc&) {  // a part of it may be freed
+    return {};
+  }
 }
 
 PoolMetrics ContextPool::metrics() const {

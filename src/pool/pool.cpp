@@ -19,6 +19,7 @@ namespace pool {
 namespace {
 
 constexpr std::uint32_t most_lanes = 256, most_slots = 4096;
+constexpr Bytes least_budget{4096};
 
 /// Limit of the wait of a pool's destructor for work in flight on GPUs. No caller waits for this work: its
 /// jobs timed out, or its leases ended.
@@ -79,6 +80,25 @@ Result<void> check(const PoolOptions& options) {
                  base::text("The close timeout ({} s) is negative.", seconds(*options.close_timeout)));
   if (options.lane_memory.count == 0)
     return Error(Errc::invalid_argument, "The memory limit of a lane (0 bytes) is not positive.");
+  const auto is_small = [](Bytes budget) { return budget < least_budget; };
+  const auto small = [](const std::string& of, Bytes budget) {
+    return Error(Errc::invalid_argument, base::text("The memory budget of {} ({}) is less than {}.", of,
+                                                    to_string(budget), to_string(least_budget)));
+  };
+  if (options.silicon_memory != Bytes{} && is_small(options.silicon_memory))
+    return small("a processor", options.silicon_memory);
+  if (options.pool_memory != Bytes{} && is_small(options.pool_memory))
+    return small("the pool", options.pool_memory);
+  for (const TagBudget& budget : options.tag_memory) {
+    if (is_small(budget.memory)) return small(base::text("tag '{}'", budget.tag), budget.memory);
+    if (budget.tag.empty() || budget.tag.size() >= device::SlotUse{}.tag.size())
+      return Error(Errc::invalid_argument,
+                   base::text("A tag with a memory budget ('{}') has {} characters; expected 1 to {}.",
+                              budget.tag, budget.tag.size(), device::SlotUse{}.tag.size() - 1));
+    if (std::count_if(options.tag_memory.begin(), options.tag_memory.end(),
+                      [&](const TagBudget& other) { return other.tag == budget.tag; }) > 1)
+      return Error(Errc::invalid_argument, base::text("Tag '{}' has two memory budgets.", budget.tag));
+  }
   const Partition& part = options.partition;
   if (options.isolation != Isolation::partition && part != Partition{})
     return Error(Errc::invalid_argument,
@@ -140,7 +160,9 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
     if (shared == pool->silicon_.end())
       pool->silicon_.push_back({.silicon = device.silicon(),
                                 .account = std::make_shared<device::MemoryAccount>(
-                                    device.info().id, device::MemoryAccount::no_limit,
+                                    device.info().id,
+                                    pool->options_.pool_memory != Bytes{} ? pool->options_.pool_memory
+                                                                          : device::MemoryAccount::no_limit,
                                     device::AccountLevel::runtime, device.silicon()->account()),
                                 .slots = nullptr});
     const auto& account = pool->silicon_[pool->silicon_of_.back()].account;
@@ -165,14 +187,25 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
                            .follows_load = pool->options_.slot_rule == SlotRule::load};
   if (pool->options_.slot_rule == SlotRule::host_share)
     wish.limit = std::max(1u, base::usable_processors() / static_cast<unsigned>(pool->silicon_.size()));
-  for (SharedSilicon& one : pool->silicon_) one.slots = one.silicon->slots().join(*pool, wish);
+  for (SharedSilicon& one : pool->silicon_) {
+    one.slots = one.silicon->slots().join(*pool, wish);
+    if (const Bytes budget = pool->options_.silicon_memory; budget != Bytes{})
+      one.silicon->add_budget(budget);
+    for (const TagBudget& budget : pool->options_.tag_memory)
+      one.tags.push_back(
+          std::make_shared<device::MemoryAccount>(budget.tag, budget.memory, device::AccountLevel::tag));
+  }
+  for (const Device& device : pool->devices_) base::state_of(device)->add_reclaimable(pool);
   pool->open_ahead();
   return pool;
 }
 
 Pool::~Pool() {
-  for (const SharedSilicon& one : silicon_)
-    if (one.slots) one.slots->leave();
+  for (const SharedSilicon& one : silicon_) {
+    if (!one.slots) continue;
+    one.slots->leave();
+    if (options_.silicon_memory != Bytes{}) one.silicon->remove_budget(options_.silicon_memory);
+  }
   const Instant now = Clock::steady().now();
   retire_copying();
   for (Unfinished& one : unfinished_) {
@@ -264,7 +297,6 @@ std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
       return std::nullopt;
     }
     context.lane = *std::move(lane);
-    base::state_of(devices_[*d])->add_reclaimable(weak_from_this());
   }
   return lease;
 } catch (const std::bad_alloc&) {
@@ -275,14 +307,21 @@ Bytes Pool::reclaim(const device::DeviceBase& device, Bytes) noexcept {
   const auto d = find(device.ref());
   if (!d) return {};
   Context& context = *copying_[*d];
+  std::vector<std::unique_ptr<device::Lane>> ended;  // destroyed after the lock
+  bool has_copies = false;
   {
     const base::Lock lock = base::lock_soon(mutex_);
-    if (context.leased || !context.has_lane || closed_) return {};
-    context.leased = true;
+    if (closed_) return {};
+    try {
+      trim_locked(clock_->now(), Duration::zero(), *d, ended);
+    } catch (const std::bad_alloc&) {  // some lanes stay
+    }
+    has_copies = !context.leased && context.has_lane;
+    if (has_copies) context.leased = true;
   }
-  const bool kept = context.lane->keeps_buffers();
-  { const Lease lease = handle(context); }
-  return Bytes{kept ? std::uint64_t{1} : 0};
+  const bool kept = has_copies && context.lane->keeps_buffers();
+  if (has_copies) const Lease lease = handle(context);
+  return Bytes{kept || !ended.empty() ? std::uint64_t{1} : 0};
 }
 
 void Pool::retire_copying() noexcept {
@@ -316,7 +355,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
     {
       base::Lock lock = base::lock_soon(mutex_);
       finished = collect_finished();
-      trim_locked(now, finished);
+      trim_due_locked(now, finished);
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
       // Fair: a returned context goes to a waiter directly, so no thread waits while a context is idle.
       bool lacks_slot = false;
@@ -474,17 +513,23 @@ std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   return finished;
 }
 
-void Pool::trim_locked(Instant now, std::vector<std::unique_ptr<device::Lane>>& ended) {
+void Pool::trim_due_locked(Instant now, std::vector<std::unique_ptr<device::Lane>>& ended) {
   if (now < next_trim_) return;
   next_trim_ = options_.idle_trim >= Instant::max() - now ? Instant::max() : now + options_.idle_trim / 4;
-  if (next_trim_ == Instant::max()) return;
-  for (const auto& of_device : contexts_) {
+  if (next_trim_ != Instant::max()) trim_locked(now, options_.idle_trim, no_device, ended);
+}
+
+void Pool::trim_locked(Instant now, Duration idle_for, std::size_t device,
+                       std::vector<std::unique_ptr<device::Lane>>& ended) {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (device != no_device && device != d) continue;
+    const auto& of_device = contexts_[d];
     auto lanes =
         std::count_if(of_device.begin(), of_device.end(), [](const auto& one) { return one->has_lane; });
     for (const auto& context : of_device) {
       if (context->leased || !context->has_lane || lanes <= options_.contexts_ahead) continue;
       if (context->idle_since == Instant::max()) context->idle_since = now;
-      if (now - context->idle_since < options_.idle_trim) continue;
+      if (now - context->idle_since < idle_for) continue;
       ended.push_back(std::move(context->lane));
       context->has_lane = false;
       --lanes;

@@ -57,6 +57,8 @@ struct Context final : device::LaneObserver {
   LeaseState lease{*this};
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   std::shared_ptr<device::MemoryAccount> account;
+  std::shared_ptr<device::MemoryAccount>
+      tag;  ///< of the lease of the application; null: its tag has no budget
   bool leased = false;
   bool has_lane = false;                ///< changed under the pool's mutex
   bool refused = false;                 ///< the device refused a lane for the current lease
@@ -66,6 +68,27 @@ struct Context final : device::LaneObserver {
   bool is_for_copies = false;           ///< see `Pool::lease_copies`
   std::string work;                     ///< the job that failed on the lane, for the error of `Pool::close`
   std::atomic<std::uint64_t> dispatches{0};
+};
+
+/// What a job has yet to allocate on a device.
+struct WorkingSet {
+  Bytes own;       ///< for its host memory and its scratch memory, charged to its context in the end
+  Bytes replicas;  ///< for arrays, charged to the pool
+  Bytes all() const noexcept {
+    return own.count <= ~replicas.count ? own + replicas : Bytes{~std::uint64_t{0}};
+  }
+};
+
+/// Memory that a job has reserved, from which its buffers take their charges. Charged to the pool.
+struct Reservation {
+  device::MemoryCharge own, replicas;
+};
+
+/// A limit that a working set exceeds.
+struct SizeLimit {
+  Errc code = Errc::over_budget;
+  Bytes needed, limit;
+  std::string of;  ///< "budget of silicon 'H100'"
 };
 
 /// An order of devices for a kind of work, which is named in errors.
@@ -111,13 +134,34 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::optional<Lease> lease_copies(device::DeviceRef device) noexcept;
   /// Releases the buffers of completed copies of that lane. Returns 1 byte if it may have freed memory: their size is unknown.
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) noexcept override;
+  IdleMemory kind() const noexcept override { return IdleMemory::contexts; }
+  /// Implements `ContextPool::trim`.
+  Bytes trim(IdleMemory last);
+  /// Returns the account of a tag with a budget on the processor of a device; null if the tag has none.
+  std::shared_ptr<device::MemoryAccount> tag_account(std::size_t device, std::string_view tag) const noexcept;
+  /// Returns the limit because of which a working set can never be reserved; nothing if there is none.
+  std::optional<SizeLimit> limit_of(std::size_t device, const device::MemoryAccount* tag,
+                                    const WorkingSet& set) const;
+  /// Charges a whole working set at once, or nothing. Idle memory makes room.
+  /// Errors: over_budget, out_of_memory, with the holders of the memory as a line of context.
+  Result<Reservation> reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
+                              const WorkingSet& set, Instant now);
+  /// A job found no memory on a device. Returns whether leases for jobs are in use on its processor, which has one slot less
+  /// then: memory may be free when they end.
+  bool note_shortage(std::size_t device) noexcept;
+  Duration lease_timeout() const noexcept { return options_.lease_timeout; }
+  /// Reports the pressure on the memory of a device's processor, if it has changed. No lock may be held.
+  void note_memory(std::size_t device) noexcept;
+  void note_memory(const device::DeviceBase& device) noexcept {
+    if (const auto d = options_.on_pressure ? find(device.ref()) : std::nullopt) note_memory(*d);
+  }
   /// Counts a replica whose memory was freed for another allocation.
   void count_eviction() noexcept { evictions_.fetch_add(1, std::memory_order_relaxed); }
   void give_back(Context& context) noexcept;
   /// Adds the run time of a job on a device to the load of its processor; see `device::Slots::note_run`.
   void note_run(std::size_t device, std::uint64_t work, Duration run_time) noexcept {
     device::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
-    if (slots.follows_load() && slots.note_run(work, run_time)) slots_of(device).serve();
+    if (slots.observes_runs() && slots.note_run(work, run_time)) slots_of(device).serve();
   }
   /// Counts a context switch of this thread, and reports it. `since`: the end of its last call of the lane of `from`.
   void note_switch(const Context& from, const Context& to, Instant since) noexcept;
@@ -149,6 +193,13 @@ class Pool : public std::enable_shared_from_this<Pool>,
     std::shared_ptr<device::MemoryAccount> account;  ///< a child of the silicon's
     std::shared_ptr<device::Slots::Member> slots;
     bool is_waited_for = false;  ///< a request waits for nothing but a slot
+    std::vector<std::shared_ptr<device::MemoryAccount>> tags = {};  ///< as `PoolOptions::tag_memory`
+    struct Watch {
+      std::atomic<MemoryPressure::Level> level{MemoryPressure::Level::none};
+      std::atomic<Instant> next_check{Instant::min()};  ///< when the driver is asked for free memory again
+      std::atomic<bool> is_stalled{false};              ///< processes wait for memory
+    };
+    std::unique_ptr<Watch> watch = std::make_unique<Watch>();
   };
   /// A lane that was returned with work in flight.
   struct Unfinished {
@@ -213,6 +264,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Returns the handle of a context that has just been leased.
   Lease handle(Context& context) noexcept {
     context.lease.pool = shared_from_this();
+    if (!options_.tag_memory.empty()) context.tag = tag_account(context.device, context.slot.use.tag.data());
+    if (options_.on_pressure) note_memory(context.device);
     return LeaseState::wrap(context.lease);
   }
   /// Returns whether a candidate has a lane, leased or not.
@@ -267,8 +320,14 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void retire_copying() noexcept;
   /// Removes the lanes whose work has completed from `unfinished_` and returns them.
   std::vector<std::unique_ptr<device::Lane>> collect_finished();
+  /// Asks the driver, or the system, how much memory a processor has left.
+  void check_memory(std::size_t device) noexcept;
+  MemoryPressure pressure_of(const SharedSilicon& one) const noexcept;
   /// Moves the lanes of contexts that were idle for `idle_trim` to `ended`, unless `contexts_ahead` keeps them.
-  void trim_locked(Instant now, std::vector<std::unique_ptr<device::Lane>>& ended);
+  void trim_due_locked(Instant now, std::vector<std::unique_ptr<device::Lane>>& ended);
+  /// Moves the lanes of contexts of `device` that were idle for `idle_for`, or of all devices, to `ended`.
+  void trim_locked(Instant now, Duration idle_for, std::size_t device,
+                   std::vector<std::unique_ptr<device::Lane>>& ended);
   /// Creates the lanes of the first contexts of each device.
   void open_ahead();
 
@@ -294,7 +353,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::uint64_t arrivals_ = 0;
   std::uint64_t leases_ = 0;
   std::uint64_t timeouts_ = 0;
-  std::atomic<std::uint64_t> switches_{0}, evictions_{0};
+  std::atomic<std::uint64_t> switches_{0}, evictions_{0}, shortages_{0};
   bool closed_ = false;
   bool has_abandoned_ = false;
   const Error no_memory_{Errc::out_of_memory, "The host has no memory left for a lease."};

@@ -201,6 +201,8 @@ Result<RuntimeOptions> read_environment(const Environment& environment) {
       set(all.pool.backends, environment, "WYE_BACKENDS"),
       set(all.pool.lanes_per_device, environment, "WYE_LANES"),
       set(all.pool.slots, environment, "WYE_SLOTS"),
+      set(all.pool.silicon_memory, environment, "WYE_SILICON_MEMORY"),
+      set(all.pool.pool_memory, environment, "WYE_POOL_MEMORY"),
       set(all.pool.lane_memory, environment, "WYE_LANE_MEMORY"),
       set(all.pool.kept_memory, environment, "WYE_KEPT_MEMORY"),
       set(all.pool.lease_timeout, environment, "WYE_LEASE_TIMEOUT"),

@@ -47,7 +47,7 @@ Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
 }
 
 /// Records the commands of all jobs of a batch: first those that may fail or that are submitted at once, then the launches.
-Result<void> Core::record_batch(Record& leader) {
+Result<void> Core::record_batch(Record& leader) const {
   const Attempt& attempt = *leader.attempt;
   device::Lane& lane = attempt.lane();
   pool::Context& context = attempt.context();
@@ -63,7 +63,10 @@ Result<void> Core::record_batch(Record& leader) {
       binding.join_launch(*first, number);
     }
     number = (number + 1) % one->launch_size;
-    if (auto ok = binding.bind(lane, context.account, attempt.park); !ok) return ok;
+    if (auto ok =
+            binding.bind(lane, context.account, pool_->tag_account(attempt.device, one->tag()), attempt.park);
+        !ok)
+      return ok;
   }
   for (Record* one = &leader; one; one = one->next_in_batch()) {
     if (number == 0) {

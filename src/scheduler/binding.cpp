@@ -181,6 +181,38 @@ void Binding::find_arrays() {
   });
 }
 
+/// Returns the size of the scratch buffer `id`. Its first operand may be a slice of it.
+std::uint64_t Binding::scratch_bytes(std::uint64_t id) const {
+  std::uint64_t bytes = 0;
+  each_operand(job_, [&](const Operand& other) {
+    if (other.kind == Operand::Kind::scratch && other.id == id)
+      bytes = std::max(bytes, (other.offset + other.count) * other.size);
+  });
+  return bytes;
+}
+
+pool::WorkingSet Binding::working_set() {
+  pool::WorkingSet set;
+  const auto add = [](Bytes& sum, std::uint64_t bytes) {
+    if (__builtin_add_overflow(sum.count, bytes, &sum.count)) sum.count = ~std::uint64_t{0};
+  };
+  for (const Region& region : regions_)
+    if (!region.buffer) add(set.own, static_cast<std::uint64_t>(region.last - region.first));
+  each_operand(job_, [&](const Operand& operand) {
+    if (operand.kind != Operand::Kind::scratch) return;
+    const bool is_first = &operand == find_operand(job_, [&](const Operand& other) {
+      return other.kind == Operand::Kind::scratch && other.id == operand.id;
+    });
+    if (is_first) add(set.own, scratch_bytes(operand.id));
+  });
+  if (in_place_) return set;
+  for (Use& use : arrays_) {
+    use.replica = use.array->replica_on(*base::state_of(device_));
+    if (!use.replica) add(set.replicas, use.array->bytes().count);
+  }
+  return set;
+}
+
 Result<void> Binding::fetch(Instant until) {
   for (Use& use : arrays_) {  // first, because memory for one array must not be that of the next
     if (!use.written.empty() && !std::exchange(use.is_writing, true)) use.array->begin_write();
@@ -192,7 +224,8 @@ Result<void> Binding::fetch(Instant until) {
       return failure->with_context(base::text("while job '{}' read an array that has failed", job_.name()));
     use.missing = use.needed;
     if (!in_place_) {
-      auto placed = use.array->on_device(*base::state_of(device_), use.needed);
+      auto placed = use.array->on_device(*base::state_of(device_), use.needed, data::ArrayState::Room::make,
+                                         &reserved_.replicas);
       if (!placed) return std::move(placed).error();
       use.missing = std::move(placed->missing);
       use.replica = std::move(placed->buffer);
@@ -254,8 +287,11 @@ void Binding::join_launch(const Binding& first, std::uint32_t number) {
 }
 
 Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
-  return base::state_of(device_)->allocate(
-      {.bytes = bytes, .use = device::MemoryUse::device, .account = account_});
+  return base::state_of(device_)->allocate({.bytes = bytes,
+                                            .use = device::MemoryUse::device,
+                                            .account = account_,
+                                            .tag = tag_,
+                                            .reserved = &reserved_.own});
 }
 
 Binding::~Binding() {
@@ -330,7 +366,8 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
       fills |= !use.filling.empty();
     }
     // A copy in flight that was made for another job must not end after this job has written its elements.
-    auto placed = use.array->on_device(*base::state_of(device_), used);
+    auto placed = use.array->on_device(*base::state_of(device_), used, data::ArrayState::Room::make,
+                                       &reserved_.replicas);
     if (!placed) return std::move(placed).error();
     for (const device::TimelinePoint& filled : placed->fills) lane.wait_for(filled);
     transferred_ += copy(lane, use, placed->buffer);
@@ -361,8 +398,15 @@ void Binding::end_fills() noexcept {
 }
 
 Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account,
-                           Instant until) {
+                           std::shared_ptr<device::MemoryAccount> tag, Instant until) {
   account_ = std::move(account);
+  tag_ = std::move(tag);
+  if (reserved_.own.bytes() != Bytes{})
+    if (auto ok = reserved_.own.narrow(account_); !ok) return ok;
+  struct Unused {  // is not needed after this call
+    pool::Reservation& reserved;
+    ~Unused() { reserved = {}; }
+  } const unused{reserved_};
   if (!in_place_)
     if (auto filled = fill(lane, until); !filled) return filled;
   for (Region& region : regions_) {
@@ -432,13 +476,7 @@ Result<void> Binding::bind_operand(Operand& operand) {
       auto found = std::find_if(scratch_.begin(), scratch_.end(),
                                 [&](const auto& s) { return s.first == operand.id; });
       if (found == scratch_.end()) {
-        // The first operand may be a slice of the scratch buffer. The largest operand gives the size.
-        std::uint64_t bytes = 0;
-        each_operand(job_, [&](const Operand& other) {
-          if (other.kind == Operand::Kind::scratch && other.id == operand.id)
-            bytes = std::max(bytes, (other.offset + other.count) * other.size);
-        });
-        auto buffer = allocate(Bytes{bytes});
+        auto buffer = allocate(Bytes{scratch_bytes(operand.id)});
         if (!buffer) return std::move(buffer).error();
         found = scratch_.insert(scratch_.end(), {operand.id, std::move(*buffer)});
       }

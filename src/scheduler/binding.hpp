@@ -37,12 +37,17 @@ class Binding {
   /// arrays whose contents would have to be transferred to the host first, and those that memory is not free for. Returns the
   /// bytes copied. The copies belong to no job: they are replicas as any other, and may be reclaimed.
   Bytes prefetch(pool::Pool& pool);
+  /// Returns what `fetch` and `bind` have yet to allocate. From now on no replica of the job's arrays is reclaimed.
+  pool::WorkingSet working_set();
+  /// Has `fetch` and `bind` take their allocations from `reservation`.
+  void use(pool::Reservation&& reservation) noexcept { reserved_ = std::move(reservation); }
   /// Makes the arrays that the job reads available for the copies of `bind`. Holds no lane yet, because this
   /// may lease a lane of another device.
   Result<void> fetch(Instant until);
-  /// Allocates buffers, charged to `account`, records the uploads, and submits copies of arrays.
+  /// Allocates buffers, charged to `account` and `tag`, records the uploads, and submits copies of arrays. `tag` may be null.
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device), device_lost.
-  Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account, Instant until);
+  Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account,
+                    std::shared_ptr<device::MemoryAccount> tag, Instant until);
   /// Returns whether the call of another job on the same device can be part of one launch with the call of this job.
   bool can_share_launch(const Binding& other) const noexcept;
   /// Has `bind` make memory for the batchable operands of several jobs, of which this one is the first.
@@ -101,6 +106,7 @@ class Binding {
  private:
   void find_regions();
   void find_arrays();
+  std::uint64_t scratch_bytes(std::uint64_t id) const;
   Result<void> fill(device::Lane& lane, Instant until);
   Bytes copy(device::Lane& lane, const Use& use, const std::shared_ptr<device::BufferBase>& replica) const;
   void end_fills() noexcept;
@@ -109,7 +115,8 @@ class Binding {
 
   const Job& job_;
   const Device& device_;
-  std::shared_ptr<device::MemoryAccount> account_;
+  std::shared_ptr<device::MemoryAccount> account_, tag_;
+  pool::Reservation reserved_;
   bool in_place_;
   detail::InlineList<Arguments, 1> bound_;  // empty if the arguments of the job are used as they are
   detail::InlineList<Region, 4> regions_;

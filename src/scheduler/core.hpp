@@ -163,6 +163,9 @@ class Core : public std::enable_shared_from_this<Core> {
     };
     std::array<Expected, levels> expected;  // with `SchedulerOptions::refuse_unreachable`
     std::size_t held = 0;                   // jobs that left it and return once fewer jobs of their tag run
+    std::optional<Instant>
+        paused_until;            // no job starts before, of the steady clock: its first one lacks memory
+    bool has_no_memory = false;  // the last job that lacked memory did not get any
   };
 
   // accept.cpp
@@ -186,6 +189,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static bool runs_job() noexcept;
   void make_ready(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
   bool requeue(Record& record) noexcept;
+  void return_to_queue_locked(Record& record) noexcept;
   std::optional<Error> unreachable_locked(const Record& record) noexcept;
   void observe_locked(Record& record) noexcept;
   void expect_locked(Record& record) noexcept;
@@ -225,6 +229,12 @@ class Core : public std::enable_shared_from_this<Core> {
   void begin_locked(Record& record, bool is_nested) noexcept;
   void leave_queue_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
+
+  // memory.cpp
+  Result<void> reserve_memory(Record& record, Attempt& attempt, Instant now);
+  bool wait_for_memory(Record& record) noexcept;
+  void resume_locked(std::size_t queue) noexcept;
+  void resume_due_locked() noexcept;
 
   // wait.cpp
   class YieldedSlot;
@@ -278,7 +288,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // batch.cpp
   bool may_share(const Record& record) const noexcept;
   Result<void> begin_batch(Record& leader, const Attempt& attempt);
-  static Result<void> record_batch(Record& leader);
+  Result<void> record_batch(Record& leader) const;
   template <class F>
   void each_member(Record& leader, F f) noexcept;
   void complete_batch(Record& leader, const Result<Progress>& result) noexcept;
@@ -325,6 +335,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Record* first_returned_ = nullptr;   // jobs that a worker is to complete
   Record** last_returned_ = &first_returned_;
   std::uint32_t in_flight_ = 0;             // jobs that are in flight or have returned
+  std::uint32_t paused_ = 0;                // queues
   Instant watched_until_ = Instant::max();  // until when a parked worker waits for jobs to run out of time
   std::uint32_t blocked_ = 0;               // jobs whose threads wait for other jobs
   std::vector<base::Worker> workers_;

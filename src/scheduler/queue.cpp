@@ -114,6 +114,14 @@ bool Core::requeue(Record& record) noexcept {
     record.queue = before;
     return false;
   }
+  return_to_queue_locked(record);
+  wake_worker(std::move(lock));
+  if (keep->stop) cancel(*keep);  // a call that came while it ran could not settle it
+  return true;
+}
+
+/// Counts a record, which this thread runs and which is in its queue again, as queued.
+void Core::return_to_queue_locked(Record& record) noexcept {
   record.run_by = nullptr;
   unlist_locked(record);
   --metrics_.running;
@@ -123,9 +131,6 @@ bool Core::requeue(Record& record) noexcept {
   record.state = State::queued;  // an abandoned record is not here: that needs the lock
   ready_.fetch_add(1, std::memory_order_relaxed);
   if (tag) release_held_locked(*tag);
-  wake_worker(std::move(lock));
-  if (keep->stop) cancel(*keep);  // a call that came while it ran could not settle it
-  return true;
 }
 
 /// Returns where a record would be in the order within its priority, if it were ready now.
@@ -228,7 +233,7 @@ std::size_t Core::queue_of(Record& record) const {
 /// Returns whether a further job of a queue may run. A job that waits for a job makes room for one.
 bool Core::has_room_locked(std::size_t queue) const noexcept {
   const Queue& of = queues_[queue];
-  return of.committed < of.limit + (queue == on_threads ? blocked_ : 0);
+  return !of.paused_until && of.committed < of.limit + (queue == on_threads ? blocked_ : 0);
 }
 
 bool Core::has_work_locked() noexcept {
@@ -265,8 +270,8 @@ void Core::wake_worker(base::Lock lock) noexcept {
 
 /// Starts a worker if there is work that no worker is about to take. Returns true if the caller is to wake a parked one.
 bool Core::call_worker_locked() noexcept {
-  // Jobs in flight need a worker that notices when they run out of time.
-  const bool is_watched = in_flight_ == 0 || parked_ > 0 || spinning_ > 0;
+  // A worker notices when jobs in flight run out of time, and when a paused queue goes on.
+  const bool is_watched = (in_flight_ == 0 && paused_ == 0) || parked_ > 0 || spinning_ > 0;
   if (waking_ || spinning_ > 0 || (!has_work_locked() && is_watched)) return false;
   if (parked_ > 0) return waking_ = true;
   if (workers_.size() > options_.concurrent_jobs + blocked_) return false;
@@ -311,6 +316,7 @@ void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_w
   lock = base::lock_soon(mutex_);
   if (progress == Progress::in_flight) return;
   --queues_[queue].committed;
+  if (progress == Progress::completed) resume_locked(queue);
   job_stopped_.wake_all();
   if (closing_) work_.wake_all();  // workers end with the last job in flight
 }
@@ -353,7 +359,7 @@ Core::Heap* Core::next_to_stage_locked() noexcept {
   if (staging_) return nullptr;
   for (std::size_t q = on_threads + 1; q < queues_.size(); ++q) {
     Queue& queue = queues_[q];
-    if (queue.staged_jobs >= queue.staged_limit || has_room_locked(q)) continue;
+    if (queue.staged_jobs >= queue.staged_limit || queue.paused_until || has_room_locked(q)) continue;
     std::array<Heap*, levels> firsts{};
     for (std::size_t level = 0; level < levels; ++level)
       if (!queue.ready[level].empty()) firsts[level] = &queue.ready[level];
@@ -498,6 +504,7 @@ void Core::work() noexcept {
     --parked_;
     waking_ = false;
     return_expired_locked();
+    resume_due_locked();
     if (is_closed()) return;
     if (Record* const returned = first_returned_) {
       first_returned_ = std::exchange(returned->next_listed, nullptr);
@@ -617,6 +624,8 @@ void Core::return_expired_locked() noexcept {
 
 Instant Core::first_expiry_locked() const noexcept {
   Instant first = Instant::max();
+  if (paused_ > 0)
+    for (const Queue& queue : queues_) first = std::min(first, queue.paused_until.value_or(first));
   if (in_flight_ == 0) return first;
   for (const Record* record = active_; record; record = record->active_next)
     if (record->state == State::in_flight) first = std::min(first, record->flight_until);
@@ -635,11 +644,12 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
   lock.unlock();
   ++jobs_on_this_thread;
   Instant now;
-  run(record, false, now);
+  const Progress progress = run(record, false, now);
   --jobs_on_this_thread;
   if (nested) return true;
   lock = base::lock_soon(mutex_);
   --queues_[queue].committed;
+  if (progress == Progress::completed) resume_locked(queue);
   job_stopped_.wake_all();
   wake_worker(std::move(lock));
   return true;

@@ -168,6 +168,10 @@ struct Record : std::enable_shared_from_this<Record> {
   bool has_failed = false;          ///< on a device; a further device is a fallback
   bool may_share = false;           ///< a submission with other jobs: `Core::take_batch_locked`
   bool leads_batch = false;         ///< it was submitted with `batch`
+  bool lacks_memory =
+      false;  ///< its attempt failed because a device had no memory for it, but may have some later
+  std::uint8_t memory_waits = 0;    ///< on its device: see `Core::wait_for_memory`
+  std::uint8_t memory_retries = 0;  ///< of these, while no other job used the processor
   CacheTier tier = CacheTier::none;
   std::uint8_t batch_size = 1;               ///< the jobs of its submission
   std::uint8_t launch_size = 1;              ///< the jobs of its launch
@@ -185,6 +189,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant started{};
   Instant ended{};  ///< of its last command, if it completed
   Instant settled_at{};
+  Instant short_since{};     ///< its first wait for memory on its device, of the steady clock
   Duration lane_time{};      ///< failed attempts, and the wait for a lane
   Duration build_time{};     ///< the builds of its kernels
   Duration transfer_time{};  ///< the transfers of its operands

@@ -20,6 +20,8 @@ bool holds_for_all_variants(Errc code) {
   return code == Errc::timed_out || code == Errc::cancelled || code == Errc::device_lost;
 }
 
+bool is_of_memory(const Error& error) { return error == Errc::out_of_memory || error == Errc::over_budget; }
+
 /// Returns whether no program of `programs` can be used on `device`.
 bool is_refused(const detail::Programs& programs, const device::DeviceBase& device) {
   for (std::size_t i = 0; i < programs.size(); ++i)
@@ -122,9 +124,17 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       return Progress::completed;
     }
     const Error& why = attempted.error();
+    if (std::exchange(record.lacks_memory, false)) {
+      decision->verdict = Candidate::Verdict::passed;
+      decision->code = RefusalCode::none;
+      if (wait_for_memory(record)) return Progress::requeued;
+      decision->verdict = Candidate::Verdict::failed;
+      decision->code = RefusalCode::attempt_failed;
+    }
     decision->set_error(why);
     if (!may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
+    record.memory_waits = record.memory_retries = 0;
     // A worker runs it on another device in its turn there: it might wait for a lane that only a worker can free.
     if (detaches && requeue(record)) return Progress::requeued;
   }
@@ -321,7 +331,10 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
   for (std::size_t c = 0; c < job.size() && !record.plan_run; ++c) {
     auto step =
         job.is_build() ? build(record, index, job[c], ready_by) : prepare(record, index, job[c], ready_by);
-    if (!step) return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
+    if (!step) {
+      record.lacks_memory = step.error() == Errc::out_of_memory;
+      return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
+    }
     if (attempt) attempt->steps.push_back(*std::move(step));
   }
   if (record.tier != CacheTier::memory) add_lap(record.build_time, lap);  // a hit is not worth a reading
@@ -329,7 +342,12 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
 
   attempt->until = until;
   attempt->park = base::parked_until(*clock_, until);
-  if (auto ok = attempt->binding.fetch(attempt->park); !ok) return std::move(ok).error();
+  if (!record.batch && !leader && !record.plan_run)
+    if (auto ok = reserve_memory(record, *attempt, lap); !ok) return ok;
+  if (auto ok = attempt->binding.fetch(attempt->park); !ok) {
+    record.lacks_memory = is_of_memory(ok.error());
+    return std::move(ok).error();
+  }
   if (record.uses_arrays) add_lap(record.transfer_time, lap);
   if (leader) {
     attempt->leader = leader;
@@ -390,7 +408,12 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   Binding& binding = attempt.binding;
   pool::Context& context = attempt.context();
   device::Lane& lane = attempt.lane();
-  if (auto ok = binding.bind(lane, context.account, attempt.park); !ok) return ok;
+  if (auto ok =
+          binding.bind(lane, context.account, pool_->tag_account(attempt.device, record.tag()), attempt.park);
+      !ok) {
+    record.lacks_memory = is_of_memory(ok.error());
+    return ok;
+  }
   if (record.plan_run) return submit_segment(record, stop);
   const auto submit_and_wait = [&] {
     lane.submit(stop, true);
@@ -530,6 +553,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
                                                : Duration::zero());
       release_held_locked(*tag);
     }
+    if (!record.error && !record.has_failed) queues_[record.queue].has_no_memory = false;
     if (record.mean_run_time && from == State::running && !record.error && !record.has_failed) {
       const Duration took = (record.settled_at - record.started) / record.batch_size;
       Duration& mean = *record.mean_run_time;

@@ -196,6 +196,7 @@ class WorkingReclaimable final : public device::Reclaimable {
  public:
   explicit WorkingReclaimable(std::function<Bytes(Bytes)> work) : work_(std::move(work)) {}
   Bytes reclaim(const device::DeviceBase&, Bytes wanted) override { return work_(wanted); }
+  IdleMemory kind() const noexcept override { return IdleMemory::executables; }
 
  private:
   std::function<Bytes(Bytes)> work_;

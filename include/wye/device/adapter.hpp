@@ -96,6 +96,14 @@ struct MemoryInfo {
   Bytes available;  ///< free, as the driver reports it; otherwise `total - in_use`
 };
 
+/// Kinds of device memory that is idle, in the order in which it is freed for an allocation: a later kind costs more to make
+/// again.
+enum class IdleMemory : std::uint8_t {
+  contexts,  ///< buffers of completed copies, lanes of idle contexts, and memory that a backend keeps for reuse
+  executables,  ///< cached kernels that are not in use
+  replicas,     ///< copies of arrays that are valid elsewhere
+};
+
 using Uuid = std::array<std::uint8_t, 16>;
 
 /// Returns "8f2c0000-0000-0000-0000-000000000000" and the like.

@@ -66,7 +66,8 @@ class WYE_API Device {
  private:
   friend struct detail::Internals;
   Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
-                          const std::shared_ptr<device::MemoryAccount>& account) const;
+                          const std::shared_ptr<device::MemoryAccount>& account,
+                          const std::shared_ptr<device::MemoryAccount>& tag = nullptr) const;
   std::shared_ptr<device::DeviceBase> state_;
 };
 

@@ -54,6 +54,30 @@ struct ContextSwitch {
 /// Exceptions are ignored.
 using SwitchSink = std::function<void(const ContextSwitch&)>;
 
+/// How much of the memory of a processor is in use.
+struct MemoryPressure {
+  enum class Level : std::uint8_t {
+    none,
+    some,  ///< 80 % of a limit; or processes of the machine waited for memory for 10 % of the last 10 s (CPU)
+    high,  ///< 95 % of a limit
+  };
+  std::string_view silicon;  ///< its name
+  std::string_view limited;  ///< "silicon" or "runtime": the limit that is nearer
+  Bytes held;                ///< of that limit
+  Bytes limit;
+  Level level = Level::none;
+};
+
+/// Receives changes of `MemoryPressure::level`, on the thread that allocates or leases. No lock is held. Exceptions are
+/// ignored. A fall is noticed by a later allocation or lease.
+using PressureSink = std::function<void(const MemoryPressure&)>;
+
+/// Limits what the leases and jobs with one tag allocate on a processor, in one pool. Arrays do not count.
+struct TagBudget {
+  std::string tag;
+  Bytes memory;
+};
+
 /// Options of `ContextPool::open`. Only `RuntimeOptions::from_environment` reads the variables.
 ///
 /// | option           | default       | environment       | unit, range                                     |
@@ -64,6 +88,9 @@ using SwitchSink = std::function<void(const ContextSwitch&)>;
 /// | idle_trim        | 60 s          | -                 | more than 0; Duration::max(): never             |
 /// | slots            | 0             | WYE_SLOTS         | leases per processor, 1 to 4096; 0: `slot_rule` |
 /// | slot_rule        | device        | -                 | device, host_share, load                        |
+/// | silicon_memory   | 0             | WYE_SILICON_MEMORY | bytes, at least 4 KiB; 0: all                  |
+/// | pool_memory      | 0             | WYE_POOL_MEMORY   | bytes, at least 4 KiB; 0: all                   |
+/// | tag_memory       | none          | -                 | see TagBudget; at least 4 KiB                   |
 /// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | kept_memory      | 512 MiB       | WYE_KEPT_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | lease_timeout    | 5 s           | WYE_LEASE_TIMEOUT | seconds, or with ms, s                          |
@@ -76,6 +103,7 @@ using SwitchSink = std::function<void(const ContextSwitch&)>;
 /// | cuda_driver      | the system's  | WYE_CUDA_DRIVER   | path or name of the library of CUDA's driver    |
 /// | log              | none          | -                 | see RuntimeOptions                              |
 /// | on_switch        | none          | -                 | see ContextSwitch                               |
+/// | on_pressure      | none          | -                 | see MemoryPressure                              |
 /// | clock            | steady clock  | -                 |                                                 |
 /// | close_timeout    | see below     | -                 | see RuntimeOptions                              |
 struct PoolOptions {
@@ -92,6 +120,12 @@ struct PoolOptions {
   /// its pool is open.
   std::uint32_t slots = 0;
   SlotRule slot_rule = SlotRule::device;
+  /// Limits what this process allocates on one processor, over all backends and pools. If pools have different numbers, the
+  /// smallest holds while its pool is open. Memory that other programs use, and the control group of this process, limit it
+  /// too, as far as the driver and the system tell.
+  Bytes silicon_memory = Bytes{0};
+  Bytes pool_memory = Bytes{0};  ///< limits what this pool allocates on one processor, with its arrays
+  std::vector<TagBudget> tag_memory = {};
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
   /// Memory that a CUDA context keeps for reuse, at most `lane_memory`. More makes allocation faster; less leaves more
   /// memory to other programs.
@@ -111,7 +145,8 @@ struct PoolOptions {
   bool validate_driver = false;          ///< enables the driver's validation layers, which report to `log`
   std::string cuda_driver = {};          ///< the library to open as CUDA's driver; empty: the system's
   LogSink log = {};
-  SwitchSink on_switch = {};     ///< then each call of a lane reads the clock
+  SwitchSink on_switch = {};  ///< then each call of a lane reads the clock
+  PressureSink on_pressure = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
   /// Limits how long the destructor of the pool waits for work in flight, which is then abandoned as by `close(deadline)`.
   /// Unset: 10 s for work of a GPU, no limit for host functions.
@@ -165,10 +200,12 @@ struct SiliconInfo {
   std::string name;
   std::vector<std::string> devices;  ///< of this pool: {"cuda:0", "vulkan:0"}
   std::uint32_t slots = 0;
-  std::uint32_t used = 0;           ///< of `slots`
-  std::uint32_t waiting = 0;        ///< requests of this pool that it could serve
-  std::vector<SlotInfo> leases;     ///< that use the slots; the leases of one thread share a slot
-  std::vector<MemoryShare> memory;  ///< the processor, then each runtime, each followed by its contexts
+  std::uint32_t used = 0;        ///< of `slots`
+  std::uint32_t waiting = 0;     ///< requests of this pool that it could serve
+  std::vector<SlotInfo> leases;  ///< that use the slots; the leases of one thread share a slot
+  /// The processor, then each runtime, each followed by its contexts; then the tags of this pool that have a budget.
+  std::vector<MemoryShare> memory;
+  MemoryPressure::Level pressure = MemoryPressure::Level::none;
 };
 
 /// Counts since the pool was opened, all read at one moment.
@@ -180,6 +217,7 @@ struct PoolMetrics {
   std::uint64_t timeouts = 0;   ///< requests that waited until their deadline
   Bytes bytes;                  ///< allocated by contexts, and for replicas of arrays
   std::uint64_t evictions = 0;  ///< replicas of arrays whose memory was freed for other allocations
+  std::uint64_t shortages = 0;  ///< jobs that memory was not free for, each attempt counted
 };
 
 /// Owns the devices and their contexts. Copies share one pool. A device closes after the last copy of the pool, the last
@@ -214,6 +252,10 @@ class WYE_API ContextPool {
   /// Leases a context as `lease`, without waiting.
   /// Errors: those of `lease`; unavailable (no context is free) instead of timed_out.
   Result<Lease> try_lease(const LeaseRequest& request = {}, SourceLocation where = SourceLocation::current());
+
+  /// Frees idle memory of all devices: all kinds up to `last`. Contexts that `contexts_ahead` keeps stay. Returns the bytes of
+  /// buffers and kernels that were freed; those of lanes, and memory that a backend kept for reuse, are not known.
+  Bytes trim(IdleMemory last = IdleMemory::replicas);
 
   std::vector<ContextInfo> contexts() const;
   /// Returns the processors of the devices, in their order. Stops no work.

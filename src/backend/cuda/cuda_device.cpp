@@ -205,6 +205,12 @@ MemoryInfo CudaDevice::memory() {
   return memory;
 }
 
+void CudaDevice::release_spare_memory() noexcept try {
+  const CurrentContext current(*this);
+  if (current && cu.StreamSynchronize(memory_stream()) == CUDA_SUCCESS) (void)pools_.trim();
+} catch (const std::bad_alloc&) {  // it stays
+}
+
 Monitoring CudaDevice::monitor() {
   const auto& nvml = driver_->nvml();
   return nvml ? (*nvml)->read(info().id, info().device_uuid)

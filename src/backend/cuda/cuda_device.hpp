@@ -109,6 +109,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
 
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
+  void release_spare_memory() noexcept override;
   Monitoring monitor() override;
   const Error* ended_by() const noexcept override { return lost_.load(std::memory_order_acquire); }
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;

@@ -117,6 +117,11 @@ MemoryInfo VulkanDevice::memory() {
   return memory;
 }
 
+void VulkanDevice::release_spare_memory() noexcept {
+  for (std::uint32_t heap = 0; heap < physical_.memory.memoryHeapCount; ++heap)
+    (void)memory_->free_spare_blocks(heap);
+}
+
 Result<VkPipelineCache> VulkanDevice::pipelines() {
   if (const VkPipelineCache made = pipelines_) return made;
   return make_pipelines({});

@@ -46,6 +46,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
 
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
+  void release_spare_memory() noexcept override;
   const Error* ended_by() const noexcept override { return lost_.load(std::memory_order_acquire); }
   Result<std::vector<std::byte>> driver_code() override;
   Result<void> preload(std::span<const std::byte> code) override;

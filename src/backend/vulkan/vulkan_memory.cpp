@@ -173,7 +173,6 @@ void VulkanMemory::free_range(const MemoryRange& range) noexcept {
   free_blocks(empty);
 }
 
-/// Frees the empty blocks of a heap. Returns false if there are none.
 bool VulkanMemory::free_spare_blocks(std::uint32_t heap) noexcept {
   std::list<MemoryBlock> empty;
   {

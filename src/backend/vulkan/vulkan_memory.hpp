@@ -68,6 +68,8 @@ class VulkanMemory {
     std::uint64_t held = 0;
   };
   Use use_of(std::uint32_t heap) const;
+  /// Frees the empty blocks of a heap. Returns false if there are none.
+  bool free_spare_blocks(std::uint32_t heap) noexcept;
 
  private:
   struct Pool {
@@ -79,7 +81,6 @@ class VulkanMemory {
   Result<std::list<MemoryBlock>> allocate(std::uint32_t type, std::uint64_t size, const void* next = nullptr);
   Result<void> reserve(std::uint32_t type, std::uint64_t size);
   void free_blocks(std::list<MemoryBlock>& blocks) noexcept;
-  bool free_spare_blocks(std::uint32_t heap) noexcept;
   std::uint32_t heap_of(std::uint32_t type) const;
 
   VulkanDevice& device_;

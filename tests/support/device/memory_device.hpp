@@ -26,10 +26,13 @@ class MemoryDevice final : public device::DeviceBase {
   std::atomic<int> refuse_lanes{0};    ///< as many lanes are not made
   std::atomic<int> attempts{0};        ///< times that a buffer was asked for
   std::atomic<bool> is_lost{false};
+  std::atomic<Bytes> others{};  ///< memory that other programs use
 
   std::span<const std::string_view> languages() const noexcept override { return {}; }
   MemoryInfo memory() override {
-    return {.total = info().memory, .in_use = silicon()->account()->held(), .available = {}};
+    const Bytes held = silicon()->account()->held(), used = held + others.load();
+    return {
+        .total = info().memory, .in_use = held, .available = info().memory - std::min(info().memory, used)};
   }
   const Error* ended_by() const noexcept override { return is_lost.load() ? &lost_ : nullptr; }
 
@@ -124,6 +127,7 @@ class MemoryDevice final : public device::DeviceBase {
 /// Gives back what a test says, and counts the calls.
 class ScriptedReclaimable final : public device::Reclaimable {
  public:
+  IdleMemory kind() const noexcept override { return IdleMemory::executables; }
   Bytes reclaim(const device::DeviceBase&, Bytes wanted) override {
     ++calls;
     asked = wanted;

@@ -1,0 +1,157 @@
+// Reserves memory for jobs, frees idle memory, and reports pressure on memory.
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "base/host_info.hpp"
+#include "base/internals.hpp"
+#include "base/sizes.hpp"
+#include "base/text.hpp"
+#include "pool/pool.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace pool {
+namespace {
+
+/// The driver is asked how much memory is free at most this often, unless memory has run out.
+constexpr Duration check_period = std::chrono::milliseconds(100);
+
+using Level = MemoryPressure::Level;
+
+/// Returns the level of pressure of `held` bytes of `limit`.
+Level level_of(Bytes held, Bytes limit) noexcept {
+  const double part =
+      limit == Bytes{} ? 1.0 : static_cast<double>(held.count) / static_cast<double>(limit.count);
+  return part >= 0.95 ? Level::high : part >= 0.8 ? Level::some : Level::none;
+}
+
+}  // namespace
+
+std::shared_ptr<device::MemoryAccount> Pool::tag_account(std::size_t device,
+                                                         std::string_view tag) const noexcept {
+  for (std::size_t t = 0; t < options_.tag_memory.size(); ++t)
+    if (options_.tag_memory[t].tag == tag) return silicon_[silicon_of_[device]].tags[t];
+  return nullptr;
+}
+
+std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::MemoryAccount* tag,
+                                        const WorkingSet& set) const {
+  const auto of_account = [](const device::MemoryAccount& account, Bytes needed) {
+    return SizeLimit{
+        .code = account.level() == device::AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
+        .needed = needed,
+        .limit = account.limit(),
+        .of = base::text("budget of {} '{}'", name(account.level()), account.owner())};
+  };
+  if (set.own > options_.lane_memory)
+    return SizeLimit{.needed = set.own, .limit = options_.lane_memory, .of = "memory limit of a lane"};
+  if (tag && tag->limit() < set.own) return of_account(*tag, set.own);
+  if (const auto* account = silicon_[silicon_of_[device]].account->find_smaller(set.all()))
+    return of_account(*account, set.all());
+  const AdapterInfo& info = devices_[device].info();
+  if (info.memory != Bytes{} && info.memory < set.all())
+    return SizeLimit{.code = Errc::out_of_memory,
+                     .needed = set.all(),
+                     .limit = info.memory,
+                     .of = base::text("memory of '{}'", info.name)};
+  return std::nullopt;
+}
+
+Result<Reservation> Pool::reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
+                                  const WorkingSet& set, Instant now) {
+  device::DeviceBase& of = *base::state_of(devices_[device]);
+  SharedSilicon& one = silicon_[silicon_of_[device]];
+  if (Instant due = one.watch->next_check.load(std::memory_order_relaxed);
+      now >= due && one.watch->next_check.compare_exchange_strong(due, now + check_period))
+    check_memory(device);
+  const auto reserve = [&]() -> Result<Reservation> {
+    auto own = of.reserve({.bytes = set.own, .account = one.account, .tag = tag});
+    if (!own) return std::move(own).error();
+    auto replicas = of.reserve({.bytes = set.replicas, .account = one.account});
+    if (!replicas) return std::move(replicas).error();
+    return Reservation{*std::move(own), *std::move(replicas)};
+  };
+  auto made = reserve();
+  if (!made &&
+      made.error() == Errc::out_of_memory) {  // another program may have freed some since the last check
+    check_memory(device);
+    made = reserve();
+  }
+  if (options_.on_pressure) note_memory(device);
+  return made;
+}
+
+void Pool::check_memory(std::size_t device) noexcept {
+  SharedSilicon& one = silicon_[silicon_of_[device]];
+  device::DeviceBase& asked = *base::state_of(devices_[device]);
+  try {
+    if (const MemoryInfo memory = asked.memory(); memory.total != Bytes{})
+      one.silicon->note_available(memory.available);
+    if (asked.info().type == AdapterType::cpu)
+      one.watch->is_stalled.store(base::memory_stall() >= 0.1, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {  // the limit stays
+  }
+}
+
+bool Pool::note_shortage(std::size_t device) noexcept {
+  shortages_.fetch_add(1, std::memory_order_relaxed);
+  device::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
+  if (!slots.any_for_job()) return false;
+  slots.note_shortage();
+  return true;
+}
+
+MemoryPressure Pool::pressure_of(const SharedSilicon& one) const noexcept {
+  MemoryPressure nearest{.silicon = one.silicon->name(), .limited = {}, .held = {}, .limit = {}};
+  double most = -1;
+  for (const device::MemoryAccount* const account : {one.silicon->account().get(), one.account.get()}) {
+    const Bytes held = account->held(), limit = account->limit();
+    if (limit == device::MemoryAccount::no_limit) continue;
+    const double part =
+        static_cast<double>(held.count) / static_cast<double>(std::max<std::uint64_t>(limit.count, 1));
+    if (part <= most) continue;
+    most = part;
+    nearest.limited = name(account->level());
+    nearest.held = held;
+    nearest.limit = limit;
+    nearest.level = level_of(held, limit);
+  }
+  if (one.watch->is_stalled.load(std::memory_order_relaxed))
+    nearest.level = std::max(nearest.level, Level::some);
+  return nearest;
+}
+
+void Pool::note_memory(std::size_t device) noexcept {
+  SharedSilicon& one = silicon_[silicon_of_[device]];
+  const MemoryPressure pressure = pressure_of(one);
+  if (one.watch->level.exchange(pressure.level, std::memory_order_relaxed) == pressure.level) return;
+  try {
+    options_.on_pressure(pressure);
+  } catch (...) {  // of the application
+  }
+}
+
+Bytes Pool::trim(IdleMemory last) {
+  std::vector<std::unique_ptr<device::Lane>>
+      ended;  // destroyed before the devices are asked: their memory is then free
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    ended = collect_finished();
+    trim_locked(clock_->now(), Duration::zero(), no_device, ended);
+  }
+  ended.clear();
+  Bytes freed;
+  for (const Device& device : devices_) {
+    device::DeviceBase& state = *base::state_of(device);
+    if (state.lost()) continue;
+    freed += state.reclaim(last, Bytes{~std::uint64_t{0}});
+    state.release_spare_memory();
+  }
+  return freed;
+}
+
+}  // namespace pool
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,310 @@
+// Jobs reserve all of their memory at once, and wait for what other jobs hold.
+#include <wye/wye.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rig.hpp"
+
+using namespace wye;
+using namespace wye::literals;
+using namespace std::chrono_literals;
+using test::await;
+using test::check_counts;
+using test::Scripted;
+using test::scripted;
+using Step = test::ScriptedDevice::Step;
+
+namespace {
+
+constexpr std::uint64_t float_count = 1024;  // 4 KiB
+
+/// y = 2 x, on the host.
+Kernel<Read<float>, Write<float>> twice() {
+  return Kernel<Read<float>, Write<float>>::make(
+             {.name = "twice",
+              .sources = {host([](Range range, std::span<const float> x, std::span<float> y) {
+                for (std::uint64_t i : range) y[i] = 2 * x[i];
+              })}})
+      .value();
+}
+
+/// A device with a budget of 12 KiB. A job of `twice` needs 8 KiB: the budget has room for one of them.
+struct Narrow {
+  explicit Narrow(std::vector<Scripted> others = {}, PoolOptions options = {}, SchedulerOptions jobs = {})
+      : devices(std::move(others)) {
+    devices.insert(devices.begin(), device);
+    if (options.pool_memory == Bytes{}) options.pool_memory = 12_KiB;
+    pool.emplace(test::pool_of(devices, std::move(options)));
+    scheduler.emplace(test::scheduler_on(*pool, devices, std::move(jobs)));
+  }
+  device::MemoryAccount& account() const { return *base::state_of(*pool)->account_on(*device); }
+
+  Scripted device = scripted("cuda:0");
+  std::vector<Scripted> devices;
+  std::optional<ContextPool> pool;
+  std::optional<Scheduler> scheduler;
+};
+
+/// The operands of a job, and its ticket.
+struct One {
+  explicit One(float value = 1.0f) : x(float_count, value), y(float_count, -1.0f) {}
+  Ticket submit(Scheduler& scheduler, const JobOptions& options = {}) {
+    return scheduler.submit(twice()(x, y), options);
+  }
+  bool is_right() const { return y == std::vector<float>(float_count, 2 * x.front()); }
+  std::vector<float> x, y;
+};
+
+}  // namespace
+
+TEST_CASE("a job whose memory others hold waits for them, holding nothing, and falls back nowhere",
+          "[scheduler][memory]") {
+  const auto other = scripted("vulkan:0");
+  Narrow narrow({other});
+  narrow.device->hold();
+  One a(1.0f), b(2.0f);
+  Ticket first = a.submit(*narrow.scheduler);
+  await([&] { return narrow.device->held() == 1; });
+  Ticket second = b.submit(*narrow.scheduler);
+  await([&] { return narrow.scheduler->metrics().memory_waits >= 2; });
+  CHECK(narrow.account().held() == 8_KiB);
+  CHECK(narrow.scheduler->metrics().queued == 1);
+  CHECK(narrow.pool->metrics().active == 1);  // it holds no lane
+  narrow.device->release();
+  CHECK(first.wait(Deadline(60s)));
+  const auto outcome = second.wait(Deadline(60s));
+  REQUIRE(outcome);
+  CHECK(outcome->device().id == "cuda:0");
+  CHECK((a.is_right() && b.is_right()));
+  CHECK(outcome->queue_time() > 1ms);
+  CHECK(narrow.account().held() == 0_B);
+  CHECK(narrow.scheduler->metrics().fallbacks == 0);
+  CHECK(narrow.pool->metrics().shortages >= 2);
+  CHECK(other->steps_made() == 0);
+  check_counts(narrow.scheduler->metrics());
+}
+
+TEST_CASE("jobs that each hold a part of what they need do not wait for each other", "[scheduler][memory]") {
+  Narrow narrow({}, {.lanes_per_device = 4});
+  constexpr int threads = 8;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> hosts;
+  for (int t = 0; t < threads; ++t)
+    hosts.emplace_back([&, t] {
+      for (int n = 0; n < test::rounds(50); ++n) {
+        One one(static_cast<float>(t + n));
+        Ticket ticket = one.submit(*narrow.scheduler);
+        const auto done = ticket.wait(Deadline(60s));
+        if (!done || done->device().id != "cuda:0" || !one.is_right()) ++wrong;
+      }
+    });
+  for (std::thread& host : hosts) host.join();
+  CHECK(wrong == 0);
+  CHECK(narrow.account().held() == 0_B);
+  CHECK(narrow.scheduler->metrics().fallbacks == 0);
+  check_counts(narrow.scheduler->metrics());
+}
+
+TEST_CASE("a job that never fits fails at once, with what it needs and the limit", "[scheduler][memory]") {
+  Narrow narrow({}, {.tag_memory = {{"preview", 4_KiB}}, .lane_memory = 64_KiB});
+  std::vector<float> x(4 * float_count, 1.0f), y(4 * float_count);
+  const auto fails = [&](const JobOptions& options) {
+    const auto done = narrow.scheduler->run(twice()(x, y), options);
+    REQUIRE_FALSE(done);
+    return done.error();
+  };
+  const Error over = fails({});
+  CHECK(over == Errc::over_budget);
+  CHECK(over.sentence() ==
+        "Job 'twice' needs 32.0 KiB on 'cuda:0'; the budget of runtime 'cuda:0' is 12.0 KiB.");
+  CHECK(fails({.tag = "preview"}).sentence() ==
+        "Job 'twice' (tag 'preview') needs 32.0 KiB on 'cuda:0'; the budget of tag 'preview' is 4.00 KiB.");
+  x.resize(16 * float_count), y.resize(16 * float_count);
+  CHECK(fails({}).sentence() ==
+        "Job 'twice' needs 128 KiB on 'cuda:0'; the memory limit of a lane is 64.0 KiB.");
+  CHECK(narrow.scheduler->metrics().memory_waits == 0);
+  CHECK(narrow.device->count(Step::create_buffer) == 0);
+  CHECK(narrow.account().held() == 0_B);
+}
+
+TEST_CASE(
+    "a job waits a few times for memory that no job holds, then falls back; the next ones do so at once",
+    "[scheduler][memory]") {
+  const auto other = scripted("vulkan:0");
+  Narrow narrow({other});
+  Lease lease = narrow.pool->lease({.on = "cuda"}).value();
+  std::optional<Buffer> kept = lease.buffer<float>(2 * float_count).value();
+  One a, b, c;
+  CHECK(a.submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "vulkan:0");
+  CHECK(a.is_right());
+  const std::uint64_t waits = narrow.scheduler->metrics().memory_waits;
+  CHECK(waits == 4);
+  CHECK(b.submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "vulkan:0");
+  CHECK(narrow.scheduler->metrics().memory_waits == waits);
+  SECTION("until one gets memory there") {
+    kept.reset();
+    CHECK(c.submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "cuda:0");
+    kept = lease.buffer<float>(2 * float_count).value();
+    CHECK(One().submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "vulkan:0");
+    CHECK(narrow.scheduler->metrics().memory_waits == waits + 4);
+  }
+  SECTION("and the error names the holders") {
+    const auto done = c.submit(*narrow.scheduler, {.fallback = Fallback::forbid, .on = "cuda"}).wait();
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == Errc::over_budget);
+    CHECK(
+        done.error().describe().find("this process holds 8.00 KiB of 'scripted cuda:0': 8.00 KiB in context "
+                                     "'cuda:0#0'") != std::string::npos);
+  }
+}
+
+TEST_CASE("a job that waits for the application's memory gets it when it is freed", "[scheduler][memory]") {
+  Narrow narrow;
+  Lease lease = narrow.pool->lease().value();
+  std::optional<Buffer> kept = lease.buffer<float>(2 * float_count).value();
+  One a;
+  Ticket ticket = a.submit(*narrow.scheduler);
+  await([&] { return narrow.scheduler->metrics().memory_waits >= 1; });
+  kept.reset();
+  CHECK(ticket.wait(Deadline(60s)));
+  CHECK(a.is_right());
+}
+
+TEST_CASE("a driver that has no memory for a while is asked again", "[scheduler][memory]") {
+  const auto device = scripted("cuda:0");
+  std::atomic<int> refusals{3};
+  device->set_script([&](Step step) -> std::optional<Error> {
+    if (step != Step::create_buffer || refusals-- <= 0) return std::nullopt;
+    return Error(Errc::out_of_memory, "The script has no memory now.");
+  });
+  Scheduler scheduler = test::scheduler_of({device});
+  One a;
+  const auto done = a.submit(scheduler).wait(Deadline(60s));
+  REQUIRE(done);
+  CHECK(a.is_right());
+  CHECK(scheduler.metrics().memory_waits >= 1);
+  CHECK(device->buffers_alive() == 0);
+}
+
+TEST_CASE("a tag's budget holds back its own jobs", "[scheduler][memory]") {
+  const auto other = scripted("vulkan:0");
+  Narrow narrow({other}, {.pool_memory = 64_KiB, .tag_memory = {{"preview", 8_KiB}}});
+  narrow.device->hold();
+  One a, b, c;
+  Ticket first = a.submit(*narrow.scheduler, {.tag = "preview"});
+  await([&] { return narrow.device->held() == 1; });
+  Ticket second = b.submit(*narrow.scheduler, {.tag = "preview"});
+  await([&] { return narrow.scheduler->metrics().memory_waits >= 1; });
+  CHECK(narrow.account().held() == 8_KiB);
+  const auto tags = narrow.pool->silicon().front().memory.back();
+  CHECK((tags.owner == "preview" && tags.level == "tag" && tags.held == 8_KiB && tags.limit == 8_KiB));
+  narrow.device->release();
+  CHECK(first.wait(Deadline(60s))->device().id == "cuda:0");
+  CHECK(second.wait(Deadline(60s))->device().id == "cuda:0");
+  CHECK(c.submit(*narrow.scheduler, {.tag = "other"}).wait(Deadline(60s)));
+  CHECK((a.is_right() && b.is_right() && c.is_right()));
+  CHECK(narrow.pool->silicon().front().memory.back().held == 0_B);
+}
+
+TEST_CASE("a job that waits for memory can be cancelled, expire and be closed", "[scheduler][memory]") {
+  Narrow narrow;
+  narrow.device->hold();
+  One a, b, c, d;
+  Ticket first = a.submit(*narrow.scheduler);
+  await([&] { return narrow.device->held() == 1; });
+  const auto waits_again = [&] {
+    const std::uint64_t waits = narrow.scheduler->metrics().memory_waits;
+    await([&] { return narrow.scheduler->metrics().memory_waits > waits; });
+  };
+  Ticket cancelled = b.submit(*narrow.scheduler);
+  waits_again();
+  cancelled.cancel();
+  CHECK(test::settled(cancelled) == Errc::cancelled);
+  Ticket late = c.submit(*narrow.scheduler, {.start_by = 30ms});
+  waits_again();
+  CHECK(late.wait(Deadline(60s)).error() == Errc::timed_out);
+  Ticket closed = d.submit(*narrow.scheduler);
+  waits_again();
+  std::thread release([&] {
+    await([&] { return closed.ready(); });
+    narrow.device->release();
+  });
+  narrow.scheduler->close();
+  release.join();
+  CHECK(closed.wait().error() == Errc::closed);
+  CHECK(first.wait());
+  CHECK(narrow.account().held() == 0_B);
+  check_counts(narrow.scheduler->metrics());
+}
+
+TEST_CASE("a job that waits for a job without memory does not wait for ever", "[scheduler][memory]") {
+  // The CPU's jobs share a queue, and the outer job holds what the inner one lacks until that has settled.
+  const auto cpu = scripted("cpu:0", AdapterType::cpu, {Feature::host_memory});
+  const auto gpu = scripted("cuda:0", AdapterType::discrete, {}, 7);
+  const auto same = scripted("vulkan:0", AdapterType::discrete, {}, 7);
+  ContextPool pool = test::pool_of({cpu, gpu, same}, {.pool_memory = 12_KiB, .lease_timeout = 100ms});
+  Scheduler scheduler = test::scheduler_on(pool, {cpu, gpu, same}, {.concurrent_jobs = 1});
+  Lease lease = pool.lease({.on = "cuda"}).value();
+  const Buffer kept = lease.buffer<float>(2 * float_count).value();
+  std::optional<Errc> inner;
+  One one;
+  std::vector<float> x(1);
+  const auto outer = test::on_host("outer", [&](Range, std::span<float>) {
+    Ticket ticket = one.submit(scheduler, {.fallback = Fallback::forbid, .on = "cuda"});
+    const auto done = ticket.wait();
+    if (!done) inner = done.error().code();
+  });
+  CHECK(scheduler.submit(outer(x), {.on = "cpu"}).wait(Deadline(60s)));
+  CHECK(inner == Errc::over_budget);
+}
+
+TEST_CASE("a shortage takes slots from a processor, and jobs that complete bring them back",
+          "[scheduler][memory]") {
+  Narrow narrow({}, {.lanes_per_device = 4, .slots = 4});
+  const auto slots = [&] { return narrow.pool->silicon().front().slots; };
+  narrow.device->hold();
+  One a, b;
+  std::vector<float> small(16, 1.0f);
+  Ticket first = a.submit(*narrow.scheduler);
+  await([&] { return narrow.device->held() == 1; });
+  Ticket tiny = narrow.scheduler->submit(test::host_scale()(small, 2.0f));
+  await([&] { return narrow.device->held() == 2; });
+  Ticket second = b.submit(*narrow.scheduler);
+  await([&] { return narrow.scheduler->metrics().memory_waits >= 1; });
+  CHECK(slots() == 2);
+  narrow.device->release();
+  for (Ticket* one : {&first, &tiny, &second}) CHECK(one->wait(Deadline(60s)));
+  std::vector<std::uint32_t> seen;
+  for (int n = 0; n < 64; ++n) {
+    CHECK(narrow.scheduler->run(test::host_scale()(small, 1.0f)));
+    if (seen.empty() || seen.back() != slots()) seen.push_back(slots());
+  }
+  CHECK(seen == std::vector<std::uint32_t>{2, 3, 4});
+}
+
+TEST_CASE("the array of a job and its host memory are reserved together", "[scheduler][memory]") {
+  Narrow narrow({}, {.pool_memory = 16_KiB});
+  const auto array = test::array_in(*narrow.pool, std::vector<float>(float_count, 3.0f));
+  narrow.device->hold();
+  One a;
+  std::vector<float> y(float_count), z(float_count);
+  Ticket first = a.submit(*narrow.scheduler);  // 8 KiB
+  await([&] { return narrow.device->held() == 1; });
+  // 4 KiB for the array, which would fit, and 8 KiB of its own.
+  Ticket second = narrow.scheduler->submit(
+      Job::sequence("both", workload_types::custom, twice()(array, y), {twice()(y, z)}));
+  await([&] { return narrow.scheduler->metrics().memory_waits >= 1; });
+  CHECK(narrow.account().held() == 8_KiB);
+  narrow.device->release();
+  CHECK(first.wait(Deadline(60s)));
+  CHECK(second.wait(Deadline(60s)));
+  CHECK(z == std::vector<float>(float_count, 12.0f));
+  CHECK(narrow.account().held() == 4_KiB);  // the replica stays
+}
