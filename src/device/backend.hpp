@@ -27,6 +27,8 @@ class Adapter {
   virtual const AdapterInfo& info() const noexcept = 0;
   /// Errors: unavailable, unsupported, out_of_memory, with the error of the driver.
   virtual Result<std::shared_ptr<DeviceBase>> open() = 0;
+  /// Returns whether `open` may be called again after the device was lost.
+  virtual bool can_reopen() const noexcept { return false; }
 };
 
 /// Options of a backend.

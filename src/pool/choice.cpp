@@ -36,7 +36,7 @@ Context* Pool::take_idle(const Wanted& wanted, Instant rank, Instant now,
   for (;;) {
     Context* best = nullptr;
     lacks_slot = false;
-    for (std::size_t d = 0; d < devices_.size(); ++d) {
+    for (std::size_t d = 0; d < infos_.size(); ++d) {
       if (!is_candidate(d, wanted)) continue;
       const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
       Context* idle = nullptr;
@@ -83,7 +83,7 @@ bool Pool::begin_lease(Context& context, const Wanted& wanted, Instant rank, Ins
 void Pool::count_lease(Context& context) { context.last_used = ++leases_; }
 
 bool Pool::any_has_lane(const Wanted& wanted) const {
-  for (std::size_t d = 0; d < devices_.size(); ++d)
+  for (std::size_t d = 0; d < infos_.size(); ++d)
     if (is_candidate(d, wanted) && any_has_lane(d)) return true;
   return false;
 }
@@ -171,7 +171,7 @@ bool Pool::is_deadlock(Waiter& waiter) noexcept {
   };
   const auto is_held = [&](const auto& context) { return context->leased && is_stuck(context->slot.use); };
   const auto may_end = [&](const Waiter& one) {
-    for (std::size_t d = 0; d < devices_.size(); ++d)
+    for (std::size_t d = 0; d < infos_.size(); ++d)
       if (is_candidate(d, one.wanted) && !std::all_of(contexts_[d].begin(), contexts_[d].end(), is_held) &&
           !slots_of(d).are_all_used([&](const device::HeldSlot& slot) { return is_stuck(slot.use); }))
         return true;

@@ -32,7 +32,7 @@ std::string for_workload(std::string_view name) {
 
 Error Pool::no_candidate(const Wanted& wanted) const {
   const Device* named = nullptr;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
+  for (std::size_t d = 0; d < infos_.size(); ++d) {
     const Error* lost = is_able(d, wanted) ? base::state_of(devices_[d])->lost() : nullptr;
     if (lost) return lost->with_context("while leasing a context");
     if (!named && is_named(d, wanted)) named = &devices_[d];
@@ -49,15 +49,15 @@ Error Pool::no_candidate(const Wanted& wanted) const {
 
 std::string Pool::able_devices(const Wanted& wanted) const {
   std::string names;
-  for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (is_able(d, wanted)) names += (names.empty() ? "'" : ", '") + devices_[d].id() + "'";
+  for (std::size_t d = 0; d < infos_.size(); ++d)
+    if (is_able(d, wanted)) names += (names.empty() ? "'" : ", '") + infos_[d].id + "'";
   return names + for_workload(wanted.workload.name);
 }
 
 Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) const {
   std::size_t all = 0, leased = 0;
   Instant oldest = Instant::max();
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
+  for (std::size_t d = 0; d < infos_.size(); ++d) {
     if (!is_able(d, wanted)) continue;
     all += contexts_[d].size();
     for (const auto& context : contexts_[d]) {
@@ -96,7 +96,7 @@ Error Pool::never_free(const Wanted& wanted) const {
         add(holder.context, holder.use);
       continue;
     }
-    for (std::size_t d = 0; d < devices_.size(); ++d)
+    for (std::size_t d = 0; d < infos_.size(); ++d)
       if (silicon_of_[d] == s && is_candidate(d, wanted))
         for (const auto& context : contexts_[d]) add(context->id, context->slot.use);
   }
@@ -120,7 +120,7 @@ std::string Pool::used_slots(const Wanted& wanted) const {
 
 std::string Pool::tagged_holders(const Wanted& wanted, Instant now) const {
   std::string holders;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
+  for (std::size_t d = 0; d < infos_.size(); ++d) {
     if (!is_able(d, wanted)) continue;
     for (const auto& context : contexts_[d])
       if (const device::SlotUse& use = context->slot.use; context->leased && use.tag[0] != '\0')
@@ -153,7 +153,7 @@ std::vector<ContextInfo> Pool::contexts_locked() const {
   for (const auto& of_device : contexts_) {
     for (const auto& context : of_device) {
       if (context->last_used == 0) continue;
-      const AdapterInfo& info = devices_[context->device].info();
+      const AdapterInfo& info = infos_[context->device];
       const device::SlotUse& use = context->slot.use;
       list.push_back({.id = context->id,
                       .device = info.id,
@@ -169,14 +169,23 @@ std::vector<ContextInfo> Pool::contexts_locked() const {
   return list;
 }
 
+DeviceState Pool::state_of(std::size_t device) const {
+  const base::Lock lock = base::lock_soon(mutex_);
+  const Health& health = health_[device];
+  return {.id = infos_[device].id,
+          .health = health.state,
+          .generation = health.generation,
+          .last_fault = health.last_fault};
+}
+
 std::vector<SiliconInfo> Pool::silicon() const {
   std::vector<SiliconInfo> list;
   for (std::size_t s = 0; s < silicon_.size(); ++s) {
     device::Silicon& silicon = *silicon_[s].silicon;
     SiliconInfo& info = list.emplace_back();
     info.name = silicon.name();
-    for (std::size_t d = 0; d < devices_.size(); ++d)
-      if (silicon_of_[d] == s) info.devices.push_back(devices_[d].id());
+    for (std::size_t d = 0; d < infos_.size(); ++d)
+      if (silicon_of_[d] == s) info.devices.push_back(state_of(d));
     info.slots = silicon.slots().limit();
     info.used = silicon.slots().used();
     for (const device::Slots::Holder& holder : silicon.slots().holders(*silicon_[s].slots))
@@ -221,6 +230,7 @@ PoolMetrics Pool::metrics_locked() const {
   metrics.switches = switches_.load(std::memory_order_relaxed);
   metrics.timeouts = timeouts_;
   metrics.evictions = evictions_.load(std::memory_order_relaxed);
+  metrics.recoveries = recoveries_;
   metrics.shortages = shortages_.load(std::memory_order_relaxed);
   return metrics;
 }

@@ -99,6 +99,7 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
     if (one.adapter) {
       if (auto opened = one.adapter->open()) {
         inventory.devices.push_back(std::move(*opened));
+        inventory.reopened_by.push_back(one.adapter->can_reopen() ? one.adapter : nullptr);
       } else {
         one.info.usable = false;
         one.info.reason = opened.error().sentence();

@@ -18,6 +18,8 @@ namespace pool {
 struct Inventory {
   std::vector<AdapterInfo> adapters;                         ///< usable or not, preferred first
   std::vector<std::shared_ptr<device::DeviceBase>> devices;  ///< preferred first
+  /// For each device its adapter, if that can open it again after a loss; otherwise null.
+  std::vector<std::shared_ptr<device::Adapter>> reopened_by = {};
 };
 
 /// Opens every usable device of `backends`, in that order; empty means the default order. A graphics driver

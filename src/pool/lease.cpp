@@ -131,7 +131,7 @@ Result<ContextPool> ContextPool::open(PoolOptions options, Version header) {
 }
 
 const std::vector<AdapterInfo>& ContextPool::adapters() const { return state_->adapters(); }
-const std::vector<Device>& ContextPool::devices() const { return state_->devices(); }
+std::vector<Device> ContextPool::devices() const { return state_->devices(); }
 
 Result<Lease> ContextPool::lease(const LeaseRequest& request, SourceLocation where) {
   return state_->lease(request, state_->deadline_of(request), where);

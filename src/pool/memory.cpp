@@ -50,7 +50,7 @@ std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::Memory
   if (tag && tag->limit() < set.own) return of_account(*tag, set.own);
   if (const auto* account = silicon_[silicon_of_[device]].account->find_smaller(set.all()))
     return of_account(*account, set.all());
-  const AdapterInfo& info = devices_[device].info();
+  const AdapterInfo& info = infos_[device];
   if (info.memory != Bytes{} && info.memory < set.all())
     return SizeLimit{.code = Errc::out_of_memory,
                      .needed = set.all(),
@@ -61,7 +61,8 @@ std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::Memory
 
 Result<Reservation> Pool::reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
                                   const WorkingSet& set, Instant now) {
-  device::DeviceBase& of = *base::state_of(devices_[device]);
+  const Device handle = this->device(device);
+  device::DeviceBase& of = *base::state_of(handle);
   SharedSilicon& one = silicon_[silicon_of_[device]];
   if (Instant due = one.watch->next_check.load(std::memory_order_relaxed);
       now >= due && one.watch->next_check.compare_exchange_strong(due, now + check_period))
@@ -85,7 +86,8 @@ Result<Reservation> Pool::reserve(std::size_t device, const std::shared_ptr<devi
 
 void Pool::check_memory(std::size_t device) noexcept {
   SharedSilicon& one = silicon_[silicon_of_[device]];
-  device::DeviceBase& asked = *base::state_of(devices_[device]);
+  const Device handle = this->device(device);
+  device::DeviceBase& asked = *base::state_of(handle);
   try {
     if (const MemoryInfo memory = asked.memory(); memory.total != Bytes{})
       one.silicon->note_available(memory.available);
@@ -143,7 +145,7 @@ Bytes Pool::trim(IdleMemory last) {
   }
   ended.clear();
   Bytes freed;
-  for (const Device& device : devices_) {
+  for (const Device& device : devices()) {
     device::DeviceBase& state = *base::state_of(device);
     if (state.lost()) continue;
     freed += state.reclaim(last, Bytes{~std::uint64_t{0}});

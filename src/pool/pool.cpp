@@ -144,7 +144,14 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
 std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   auto pool = base::own(new Pool(std::move(options)));
   pool->adapters_ = std::move(inventory.adapters);
+  for (auto& device : inventory.devices) pool->infos_.push_back(device->info());
   for (auto& device : inventory.devices) pool->devices_.emplace_back(std::move(device));
+  pool->reopened_by_ = std::move(inventory.reopened_by);
+  pool->reopened_by_.resize(pool->infos_.size());
+  pool->health_.resize(pool->infos_.size());
+  pool->refs_ = std::vector<std::atomic<std::uint64_t>>(pool->infos_.size());
+  for (std::size_t d = 0; d < pool->infos_.size(); ++d)
+    pool->refs_[d] = base::state_of(pool->devices_[d])->ref().generation;
   pool->contexts_.resize(pool->devices_.size());
   pool->warm_.resize(pool->devices_.size());
   for (std::size_t d = 0; d < pool->devices_.size(); ++d) {
@@ -228,19 +235,19 @@ std::shared_ptr<device::MemoryAccount> Pool::account_on(const device::DeviceBase
 
 bool Pool::is_named(std::size_t device, const Wanted& wanted) const noexcept {
   if (wanted.only != no_device) return device == wanted.only;
-  const AdapterInfo& info = devices_[device].info();
+  const AdapterInfo& info = infos_[device];
   return wanted.on.empty() || wanted.on == info.id || wanted.on == info.backend;
 }
 
 bool Pool::has_candidate(const Wanted& wanted) const noexcept {
-  for (std::size_t d = 0; d < devices_.size(); ++d)
+  for (std::size_t d = 0; d < infos_.size(); ++d)
     if (is_candidate(d, wanted)) return true;
   return false;
 }
 
 std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
-  for (std::size_t d = 0; d < devices_.size(); ++d)
-    if (base::state_of(devices_[d])->ref() == device) return d;
+  for (std::size_t d = 0; d < infos_.size(); ++d)
+    if (refs_[d].load(std::memory_order_acquire) == device.generation) return d;
   return std::nullopt;
 }
 
@@ -255,13 +262,15 @@ Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, SourceLoca
                 .use = {.where = where, .thread = this_thread()}};
   std::copy_n(request.tag.data(), std::min(request.tag.size(), wanted.use.tag.size() - 1),
               wanted.use.tag.data());
+  const bool is_left_without = note_losses(wanted);
+  (void)recover_lost(is_left_without);
   return lease_any(wanted, clock_->now(), until);
 }
 
-Result<Lease> Pool::lease_on(device::DeviceRef device, Instant now) {
-  const auto d = find(device);
+Result<Lease> Pool::lease_on(const device::DeviceBase& device, Instant now) {
+  if (const Error* lost = device.lost()) return *lost;  // also in a child of fork
+  const auto d = find(device.ref());
   if (!d) return Error(Errc::invalid_argument, "The device does not belong to this pool.");
-  if (const Error* lost = base::state_of(devices_[*d])->lost()) return *lost;  // also in a child of fork
   if (Context* const warm = take_warm(*d, now)) return handle(*warm);
   return lease_any({.only = *d}, now, Deadline(options_.lease_timeout).at(now));
 }
@@ -279,7 +288,9 @@ Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
 
 std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
   const auto d = find(device);
-  if (!d || base::state_of(devices_[*d])->lost()) return std::nullopt;
+  if (!d) return std::nullopt;
+  const Device on = this->device(*d);
+  if (base::state_of(on)->lost()) return std::nullopt;
   Context& context = *copying_[*d];
   const Instant now = clock_->now();
   {
@@ -291,12 +302,13 @@ std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
   Lease lease = handle(context);  // from here on its destructor returns the context
   const bool is_new = !context.lane;
   if (is_new) {
-    auto lane = device::Lane::create(*base::state_of(devices_[*d]));
+    auto lane = device::Lane::create(*base::state_of(on));
     if (!lane) {
       context.refused = true;  // it is not asked again
       return std::nullopt;
     }
     context.lane = *std::move(lane);
+    context.on = on;
   }
   return lease;
 } catch (const std::bad_alloc&) {
@@ -428,12 +440,14 @@ Result<void> Pool::open_lane(Context& context) {
 }
 
 Result<void> Pool::make_lane(Context& context) {
-  auto lane = device::Lane::create(*base::state_of(devices_[context.device]));
+  Device on = device(context.device);
+  auto lane = device::Lane::create(*base::state_of(on));
   if (!lane) {
     context.refused = true;
     return std::move(lane).error().with_context(base::text("while creating context '{}'", context.id));
   }
   context.lane = *std::move(lane);
+  context.on = std::move(on);
   context.lane->set_observer(&context);
   return {};
 }
@@ -455,7 +469,7 @@ void Pool::note_switch(const Context& from, const Context& to, Instant since) no
   switches_.fetch_add(1, std::memory_order_relaxed);
   if (!options_.on_switch) return;
   try {
-    const AdapterInfo &left = devices_[from.device].info(), &entered = devices_[to.device].info();
+    const AdapterInfo &left = infos_[from.device], &entered = infos_[to.device];
     options_.on_switch({.from = from.id,
                         .to = to.id,
                         .device = entered.id,
@@ -474,7 +488,8 @@ void Pool::give_back(Context& context) noexcept {
   if (context.lane) context.lane->discard();  // the next user of the lane must not run or write any of it
   // A failed lane returns its failure for ever, and a lane with work in flight is not idle. The next lease
   // gets a new lane.
-  if (context.lane && (context.lane->failure() || (!context.is_for_copies && !context.lane->idle())))
+  if (context.lane && (context.lane->failure() || (!context.is_for_copies && !context.lane->idle()) ||
+                       context.lane->device()->lost()))
     retired = std::move(context.lane);
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   bool others_wait = false;
@@ -521,7 +536,7 @@ void Pool::trim_due_locked(Instant now, std::vector<std::unique_ptr<device::Lane
 
 void Pool::trim_locked(Instant now, Duration idle_for, std::size_t device,
                        std::vector<std::unique_ptr<device::Lane>>& ended) {
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
+  for (std::size_t d = 0; d < infos_.size(); ++d) {
     if (device != no_device && device != d) continue;
     const auto& of_device = contexts_[d];
     auto lanes =

@@ -19,6 +19,7 @@
 #include "base/gate.hpp"
 #include "base/internals.hpp"
 #include "base/logger.hpp"
+#include "device/backend.hpp"
 #include "device/lane.hpp"
 #include "device/slots.hpp"
 
@@ -56,6 +57,7 @@ struct Context final : device::LaneObserver {
   std::size_t device = 0;  ///< index into the pool's devices
   LeaseState lease{*this};
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
+  Device on;                           ///< the device of the lane
   std::shared_ptr<device::MemoryAccount> account;
   std::shared_ptr<device::MemoryAccount>
       tag;  ///< of the lease of the application; null: its tag has no budget
@@ -91,6 +93,16 @@ struct SizeLimit {
   std::string of;  ///< "budget of silicon 'H100'"
 };
 
+/// The health of one device of a pool.
+struct Health {
+  DeviceHealth state = DeviceHealth::healthy;
+  std::uint64_t generation = 1;  ///< counts the devices that were opened in its place
+  std::uint32_t failures = 0;    ///< losses and failed probes since jobs completed again
+  std::uint32_t completed = 0;   ///< jobs since the last of these
+  Instant probe_at{};            ///< quarantined: it is opened again then
+  std::optional<Error> last_fault = std::nullopt;
+};
+
 /// An order of devices for a kind of work, which is named in errors.
 struct Workload {
   std::string_view name = {};
@@ -108,7 +120,26 @@ class Pool : public std::enable_shared_from_this<Pool>,
   ~Pool();
 
   const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }
-  const std::vector<Device>& devices() const noexcept { return devices_; }
+  std::size_t device_count() const noexcept { return infos_.size(); }
+  /// Describes the devices. A device that was lost and opened again has the same description.
+  const std::vector<AdapterInfo>& infos() const noexcept { return infos_; }
+  const AdapterInfo& info(std::size_t device) const noexcept { return infos_[device]; }
+  /// Returns a device as it is now: one that was lost is replaced when it is opened again.
+  Device device(std::size_t index) const {
+    const base::Lock lock = base::lock_soon(devices_mutex_);
+    return devices_[index];
+  }
+  std::vector<Device> devices() const {
+    const base::Lock lock = base::lock_soon(devices_mutex_);
+    return devices_;
+  }
+  /// Notes that a device was found to be lost.
+  void note_loss(std::size_t device) noexcept;
+  /// Opens each lost device again whose time has come, and checks it. `waits`: also waits for devices that other threads open.
+  /// Returns false if no device was lost lately.
+  bool recover_lost(bool waits) noexcept {
+    return has_lost_.load(std::memory_order_relaxed) && recover_all(waits);
+  }
   const Clock& clock() const noexcept { return *clock_; }
   /// Returns the process that opened it. A child of `fork` takes no lock of it and leases nothing.
   const base::Origin& origin() const noexcept { return origin_; }
@@ -124,7 +155,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   Result<Lease> lease(const LeaseRequest& request, Instant until,
                       SourceLocation where = SourceLocation::current(), const Workload& workload = {});
   /// Leases a context of one device, within the pool's own timeout. `now` is the time of the pool's clock.
-  Result<Lease> lease_on(device::DeviceRef device, Instant now);
+  Result<Lease> lease_on(const device::DeviceBase& device, Instant now);
   /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be read after
   /// the end, but waits for its own timeout at most.
   Result<Lease> lease_for(const device::DeviceBase& device, Instant until);
@@ -160,9 +191,12 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void give_back(Context& context) noexcept;
   /// Adds the run time of a job on a device to the load of its processor; see `device::Slots::note_run`.
   void note_run(std::size_t device, std::uint64_t work, Duration run_time) noexcept {
+    if (has_lost_.load(std::memory_order_relaxed)) note_completion(device);
     device::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
     if (slots.observes_runs() && slots.note_run(work, run_time)) slots_of(device).serve();
   }
+  /// Counts a completed job of a device that was lost before.
+  void note_completion(std::size_t device) noexcept;
   /// Counts a context switch of this thread, and reports it. `since`: the end of its last call of the lane of `from`.
   void note_switch(const Context& from, const Context& to, Instant since) noexcept;
   bool reports_switches() const noexcept { return options_.on_switch != nullptr; }
@@ -234,7 +268,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   explicit Pool(PoolOptions options);
   bool is_named(std::size_t device, const Wanted& wanted) const noexcept;
   bool is_able(std::size_t device, const Wanted& wanted) const noexcept {
-    return is_named(device, wanted) && devices_[device].info().features.contains(wanted.needs);
+    return is_named(device, wanted) && infos_[device].features.contains(wanted.needs);
   }
   /// Returns whether a lease may use `device`: named, able and not lost.
   bool is_candidate(std::size_t device, const Wanted& wanted) const noexcept {
@@ -285,7 +319,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Returns whether `is_meant(device)` for a device on the processor `silicon`. Both are indices.
   template <class F>
   bool any_on(std::size_t silicon, F is_meant) const {
-    for (std::size_t d = 0; d < devices_.size(); ++d)
+    for (std::size_t d = 0; d < infos_.size(); ++d)
       if (silicon_of_[d] == silicon && is_meant(d)) return true;
     return false;
   }
@@ -320,6 +354,14 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void retire_copying() noexcept;
   /// Removes the lanes whose work has completed from `unfinished_` and returns them.
   std::vector<std::unique_ptr<device::Lane>> collect_finished();
+  DeviceState state_of(std::size_t device) const;
+  bool recover_all(bool waits) noexcept;
+  /// Notes the losses of devices that a request may use. Returns whether it can use none now.
+  bool note_losses(const Wanted& wanted) noexcept;
+  void quarantine_locked(std::size_t device, const Error& why) noexcept;
+  Result<Device> open_again(std::size_t device) const;
+  /// Replaces a lost device. Moves the lanes of its idle contexts to `ended`.
+  void replace_locked(std::size_t device, Device opened, std::vector<std::unique_ptr<device::Lane>>& ended);
   /// Asks the driver, or the system, how much memory a processor has left.
   void check_memory(std::size_t device) noexcept;
   MemoryPressure pressure_of(const SharedSilicon& one) const noexcept;
@@ -338,12 +380,20 @@ class Pool : public std::enable_shared_from_this<Pool>,
   base::Logger log_;
   const Duration aging_;  // a hundred years at most, so that no rank overflows
   std::vector<AdapterInfo> adapters_;
-  std::vector<Device> devices_;
-  std::vector<std::size_t> order_;  // per device: the first one of the same backend and type
+  std::vector<AdapterInfo> infos_;                             // of the devices
+  std::vector<std::shared_ptr<device::Adapter>> reopened_by_;  // per device; null: it cannot be opened again
+  std::vector<std::atomic<std::uint64_t>> refs_;  // per device: the generation of its `DeviceRef`
+  std::vector<std::size_t> order_;                // per device: the first one of the same backend and type
   std::vector<SharedSilicon> silicon_;
   std::vector<std::size_t> silicon_of_;  // per device: an index of `silicon_`
 
   mutable std::mutex mutex_;
+  /// Changed under both mutexes: read under one of them. The second is a leaf.
+  std::vector<Device> devices_;
+  mutable std::mutex devices_mutex_;
+  std::vector<Health> health_;  // per device
+  base::Gate probed_;           // a probe has ended
+  std::atomic<bool> has_lost_{false};
   std::vector<std::vector<std::unique_ptr<Context>>> contexts_;  // per device
   std::vector<std::unique_ptr<Context>> copying_;                // per device, for `lease_copies`
   std::vector<Context*> warm_;   // per device: returned last; null if none was
@@ -353,6 +403,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::uint64_t arrivals_ = 0;
   std::uint64_t leases_ = 0;
   std::uint64_t timeouts_ = 0;
+  std::uint64_t recoveries_ = 0;
   std::atomic<std::uint64_t> switches_{0}, evictions_{0}, shortages_{0};
   bool closed_ = false;
   bool has_abandoned_ = false;
@@ -362,7 +413,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
 };
 
 device::Lane& LeaseState::lane() const noexcept { return *context->lane; }
-const Device& LeaseState::device() const noexcept { return pool->devices()[context->device]; }
+const Device& LeaseState::device() const noexcept { return context->on; }
 
 }  // namespace pool
 }  // namespace v0

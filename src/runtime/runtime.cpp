@@ -127,7 +127,7 @@ Result<Outcome> Runtime::run(Job job, const JobOptions& options) {
 }
 
 const std::vector<AdapterInfo>& Runtime::adapters() const { return state_->pool.adapters(); }
-const std::vector<Device>& Runtime::devices() const { return state_->pool.devices(); }
+std::vector<Device> Runtime::devices() const { return state_->pool.devices(); }
 
 Metrics Runtime::metrics() const {
   if (base::state_of(state_->pool)->origin().is_inherited()) return {};

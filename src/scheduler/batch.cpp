@@ -19,7 +19,7 @@ bool Core::may_share(const Record& record) const noexcept {
     return false;
   const Job& job = record.job;
   if (job.size() != 1 || base::programs_of(job[0]).size() != 1) return false;
-  if (base::programs_of(job[0])[0]->current().is_native(*base::state_of(pool_->devices()[record.queue - 1])))
+  if (base::programs_of(job[0])[0]->current().is_native(*base::state_of(pool_->device(record.queue - 1))))
     return false;
   Bytes copied;
   for (const Operand& operand : job[0].arguments())

@@ -114,7 +114,7 @@ class Binding {
   Result<std::shared_ptr<device::BufferBase>> allocate(Bytes bytes);
 
   const Job& job_;
-  const Device& device_;
+  const Device device_;
   std::shared_ptr<device::MemoryAccount> account_, tag_;
   pool::Reservation reserved_;
   bool in_place_;

@@ -174,7 +174,7 @@ Result<void> Compiler::place_on_one_silicon() {
   if (votes.size() < 2) return {};
   const device::Silicon* best = nullptr;
   std::size_t most = 0, stuck = 0;
-  for (const Device& candidate : core_.pool().devices()) {  // of equal ones the first device's
+  for (const Device& candidate : devices_) {  // of equal ones the first device's
     const device::Silicon* const silicon = base::state_of(candidate)->silicon().get();
     const auto vote = votes.find(silicon);
     if (vote == votes.end() || vote->second <= most) continue;
@@ -207,6 +207,7 @@ Result<void> Compiler::place_on_one_silicon() {
 
 /// Builds the kernels of all steps. Returns false if a device failed and its steps have other devices now.
 Result<bool> Compiler::build() {
+  compiled_->of_pool = devices_;
   compiled_->devices.clear();
   compiled_->executables.clear();
   bool has_moved = false;
@@ -396,7 +397,7 @@ Result<void> Compiler::reserve(const Operands& operands) {
   for (const auto& [index, all] : regions)
     for (const auto& [first, last] : all) sums[index].host += Bytes{static_cast<std::uint64_t>(last - first)};
   for (const Block& block : blocks) sums[block.device].scratch += block.bytes;
-  to.accounts.assign(core_.pool().devices().size(), nullptr);
+  to.accounts.assign(core_.pool().device_count(), nullptr);
   const auto context = [&](std::size_t index) {
     const PlanDescription::Device& of = sums[index];
     return base::text("while reserving {} on '{}' for graph '{}' (arrays {}, host memory {}, scratch {})",
@@ -433,6 +434,7 @@ Result<void> Compiler::reserve(const Operands& operands) {
 Result<std::shared_ptr<const PlanMemory>> Compiler::find_memory(const Compiled& compiled,
                                                                 const Operands& operands,
                                                                 const PlanMemory* before) {
+  devices_ = compiled.of_pool;
   auto memory = std::make_shared<PlanMemory>();
   memory->version = plan_.next_version();
   std::set<const Binding::Region*> reused;

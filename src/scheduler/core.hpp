@@ -259,6 +259,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   Progress run(Record& record, bool detaches, Instant& now) noexcept;
   Result<Progress> place(Record& record, bool detaches);
+  bool recover_devices(Record& record, bool waits) const;
   void warn_of_fallback(const Record& record, std::size_t device);
   std::optional<Error> target_error(std::string_view on) const;
   Decision* next_device(Record& record) const;
@@ -271,7 +272,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Progress> proceed(Record& record, bool has_returned, bool detaches);
   Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
-  AttemptPointer make_attempt(const Record& record, std::size_t device);
+  AttemptPointer make_attempt(const Record& record, const Device& device, std::size_t index);
   Result<void> begin_attempt(Record& record, std::size_t device, const Attempt* leader = nullptr);
   Result<void> record_steps(Record& record, const StopToken& stop);
   Result<Progress> await_device(Record& record, const StopToken& stop, bool is_submitted, bool detaches);

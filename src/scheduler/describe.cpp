@@ -73,7 +73,7 @@ class Copies {
       : plan_(plan), compiled_(compiled), operands_(operands), names_(names) {}
 
   void add(std::size_t number, const Binding::Operands& segment) {
-    const Device& device = plan_.core->pool().devices()[compiled_.segments[number].device];
+    const Device& device = compiled_.of_pool[compiled_.segments[number].device];
     const bool is_in_place = device.info().features.has(Feature::host_memory);
     const std::string here = is_in_place ? "host" : device.id();
     find_first_users(number);

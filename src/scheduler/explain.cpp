@@ -21,22 +21,24 @@ void append_once(std::string& text, const std::string& sentence) {
 
 /// Returns why a device did not run a job.
 std::string Core::describe(const Record& record, const Decision& decision) const {
-  const AdapterInfo& info = pool_->devices()[decision.device].info();
-  const std::string& ran_on = pool_->devices()[record.device].info().id;
+  const AdapterInfo& info = pool_->info(decision.device);
+  const std::string& ran_on = pool_->info(record.device).id;
   switch (decision.code) {
     case RefusalCode::none:
     case RefusalCode::unusable_adapter: return info.reason;
     case RefusalCode::not_requested: return base::text("The job requests '{}'.", record.on());
     case RefusalCode::device_lost:
     case RefusalCode::attempt_failed: {
-      const Error* const own = decision.code == RefusalCode::device_lost
-                                   ? base::state_of(pool_->devices()[decision.device])->lost()
-                                   : decision.error();
-      return (own ? own : &*record.error)->sentence();
+      if (const Error* const own = decision.error()) return own->sentence();
+      const Device device = pool_->device(decision.device);
+      const Error* const lost =
+          decision.code == RefusalCode::device_lost ? base::state_of(device)->lost() : nullptr;
+      if (lost) return lost->sentence();
+      return record.error ? record.error->sentence() : "The device was lost.";
     }
     case RefusalCode::kernel_unsupported: {
       const auto why =
-          decision.detail->program->current().refusal(*base::state_of(pool_->devices()[decision.device]));
+          decision.detail->program->current().refusal(*base::state_of(pool_->device(decision.device)));
       if (why) return why->sentence();
       // The kernel was replaced after the decision (hot reload).
       return base::text("Kernel '{}' had no source for '{}'.", decision.detail->program->name(), info.id);
@@ -67,7 +69,7 @@ Explanation Core::explain(const Record& record) const {
   if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
   if (!record.is_settled) return explanation;
   const auto add = [&](const Decision& decision) {
-    const AdapterInfo& info = pool_->devices()[decision.device].info();
+    const AdapterInfo& info = pool_->info(decision.device);
     explanation.candidates.push_back(
         {info.id, info.name, decision.verdict,
          decision.verdict == Candidate::Verdict::ran
@@ -93,7 +95,7 @@ std::string Core::reason(const Record& record) const {
   std::string text = placement_reason(record);
   for (std::size_t i = 0; record.extras && i < record.extras->passed_over.size(); ++i) {
     const device::Program& program = *record.extras->passed_over[i];
-    if (const auto why = program.current().passed_over(*base::state_of(pool_->devices()[record.device])))
+    if (const auto why = program.current().passed_over(*base::state_of(pool_->device(record.device))))
       append_once(text, " " + why->sentence());
   }
   for (const VariantChoice& choice : variants(record)) append_once(text, scheduler::text(choice));
@@ -116,19 +118,19 @@ std::vector<VariantChoice> Core::variants(const Record& record) const {
 
 /// Returns why the device of a completed job was chosen.
 std::string Core::placement_reason(const Record& record) const {
-  const AdapterInfo& info = pool_->devices()[record.device].info();
+  const AdapterInfo& info = pool_->info(record.device);
   std::string text;
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
-    text += base::text("{} failed: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
+    text += base::text("{} failed: {} ", pool_->info(decision.device).id, describe(record, decision));
   }
   if (!text.empty()) return text + base::text("'{}' was next.", info.id);
   if (record.extras && record.extras->plan) return reason_of(*record.extras->plan);
   if (!record.on().empty()) return base::text("The job requests '{}'.", record.on());
-  if (pool_->devices().size() == 1) return base::text("'{}' is the only device.", info.id);
+  if (pool_->device_count() == 1) return base::text("'{}' is the only device.", info.id);
   for (const Decision& decision : record.decisions) {
     if (decision.verdict == Candidate::Verdict::ran) break;
-    text += base::text("{} refused: {} ", pool_->devices()[decision.device].id(), describe(record, decision));
+    text += base::text("{} refused: {} ", pool_->info(decision.device).id, describe(record, decision));
   }
   const Preference& row = *record.row;
   const std::string work = base::text("{} work of {}", record.job.type().name, to_string(record.size));
@@ -142,7 +144,7 @@ std::string Core::placement_reason(const Record& record) const {
       any = true;
       if (choices_[device].emulated)
         absent += base::text("{}'{}' runs on the CPU and comes last", absent.empty() ? "" : ", ",
-                             pool_->devices()[device].id());
+                             pool_->info(device).id);
     }
     if (!any) absent += base::text("{}'{}' has no usable device", absent.empty() ? "" : ", ", backend);
   }

@@ -23,7 +23,7 @@ Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now)
   if (const auto limit = pool_->limit_of(attempt.device, tag.get(), set))
     return Error(limit->code, base::text("{} needs {} on '{}'; the {} is {}.", record.subject(),
                                          base::Sizes(limit->needed, limit->limit)(limit->needed),
-                                         pool_->devices()[attempt.device].id(), limit->of,
+                                         pool_->info(attempt.device).id, limit->of,
                                          base::Sizes(limit->needed, limit->limit)(limit->limit)));
   auto reserved = pool_->reserve(attempt.device, tag, set, now);
   if (!reserved) {

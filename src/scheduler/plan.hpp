@@ -172,6 +172,7 @@ struct RecordedSegment {
 /// A graph on some devices.
 /// Threads: `recorded` under the mutex; the rest is constant once it is compiled.
 struct Compiled {
+  std::vector<Device> of_pool;                       ///< its devices when the steps were placed
   std::vector<std::size_t> devices;                  ///< of each step
   std::vector<std::vector<Executable>> executables;  ///< of each call of each step
   std::vector<Segment> segments;
@@ -246,7 +247,8 @@ struct PlanRun {
 /// Threads: one thread at a time.
 class Compiler {
  public:
-  Compiler(PlanState& plan, Instant ready_by) : plan_(plan), core_(*plan.core), ready_by_(ready_by) {}
+  Compiler(PlanState& plan, Instant ready_by)
+      : plan_(plan), core_(*plan.core), devices_(core_.pool().devices()), ready_by_(ready_by) {}
   /// Compiles the plan with some arguments. `placement` names the device of each step, if it is not null.
   Result<std::shared_ptr<const PlanSnapshot>> compile(std::shared_ptr<const Replacements> replacements,
                                                       const PlanDescription* placement);
@@ -285,10 +287,11 @@ class Compiler {
   Result<void> check_size(std::size_t device, Bytes arrays, Bytes host, Bytes scratch) const;
   Job job_of(std::size_t step, const Operands& operands) const;
   std::string step_text(std::size_t step) const;
-  const Device& device(std::size_t index) const { return core_.pool().devices()[index]; }
+  const Device& device(std::size_t index) const { return devices_[index]; }
 
   PlanState& plan_;
   Core& core_;
+  std::vector<Device> devices_;  // of the pool; a device that is lost meanwhile keeps its handle
   const Instant ready_by_;
   std::shared_ptr<Compiled> compiled_;
   std::vector<Placed> placed_;

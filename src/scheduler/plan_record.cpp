@@ -72,7 +72,7 @@ Result<Operand> bind(const PlanSnapshot& snapshot, std::size_t segment, const De
 Result<Operand> bind_argument(const PlanState& plan, const PlanSnapshot& snapshot, std::size_t segment,
                               std::size_t step, std::size_t call, std::size_t argument,
                               const Operand& operand) {
-  const Device& on = plan.core->pool().devices()[snapshot.compiled->segments[segment].device];
+  const Device& on = snapshot.compiled->of_pool[snapshot.compiled->segments[segment].device];
   auto bound = bind(snapshot, segment, on, operand);
   if (!bound)
     return std::move(bound).error().with_context(
@@ -147,7 +147,7 @@ Result<std::unique_ptr<RecordedSegment>> take_recorded(const PlanState& plan, co
   const bool is_new = !one;
   if (is_new)
     one = std::make_unique<RecordedSegment>(
-        base::state_of(plan.core->pool().devices()[compiled.segments[segment].device]));
+        base::state_of(compiled.of_pool[compiled.segments[segment].device]));
   if (!is_new && one->memory == snapshot.memory->version &&
       one->replacements == snapshot.replacements->version)
     return one;
@@ -177,7 +177,7 @@ void give_back(Compiled& compiled, std::size_t segment, std::unique_ptr<Recorded
 Result<void> check_recorded(const PlanState& plan, const Compiled& compiled, std::size_t segment,
                             RecordedSegment& recorded) {
   const Segment& of = compiled.segments[segment];
-  const device::DeviceBase& on = *base::state_of(plan.core->pool().devices()[of.device]);
+  const device::DeviceBase& on = *base::state_of(compiled.of_pool[of.device]);
   const device::Recording& all = *recorded.sequence.submission().recording;
   if (auto ok = device::check(all, on); ok) return ok;
   for (std::size_t i = 0; i < of.dispatches.size(); ++i) {  // finds the step
@@ -209,7 +209,7 @@ Result<void> check_call(const PlanState& plan, const PlanSnapshot& snapshot, std
   one.dispatch(base::state_of(snapshot.compiled->executables[step][call]), arguments, of.items());
   one.close();
   return device::check(
-      one, *base::state_of(plan.core->pool().devices()[snapshot.compiled->segments[segment].device]));
+      one, *base::state_of(snapshot.compiled->of_pool[snapshot.compiled->segments[segment].device]));
 }
 
 }  // namespace scheduler

@@ -26,9 +26,9 @@ std::optional<Error> option_error(const JobOptions& options, const PlanState& pl
 }
 
 /// Returns the first lost device of a plan, or null.
-const Device* lost_device(const pool::Pool& pool, const Compiled& compiled) noexcept {
+const Device* lost_device(const Compiled& compiled) noexcept {
   for (const std::size_t device : compiled.devices)
-    if (base::state_of(pool.devices()[device])->lost()) return &pool.devices()[device];
+    if (base::state_of(compiled.of_pool[device])->lost()) return &compiled.of_pool[device];
   return nullptr;
 }
 
@@ -61,7 +61,7 @@ std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
 /// Returns the queue of the device of the first segment. A run that uses the CPU at any time holds a thread meanwhile.
 std::size_t Core::queue_of(const PlanRun& run) const {
   for (const Segment& segment : run.snapshot->compiled->segments)
-    if (pool_->devices()[segment.device].info().features.has(Feature::host_memory)) return on_threads;
+    if (pool_->info(segment.device).features.has(Feature::host_memory)) return on_threads;
   return 1 + run.snapshot->compiled->segments.front().device;
 }
 
@@ -99,10 +99,14 @@ void Core::abandon_plan(const Record& record) noexcept {
 Result<void> Core::place_again(Record& record) {
   PlanRun& run = *record.plan_run;
   PlanState& plan = *run.plan;
-  const Device* const lost = lost_device(*pool_, *run.snapshot->compiled);
+  const std::shared_ptr<const PlanSnapshot> old = run.snapshot;  // has the lost device
+  const Device* const lost = lost_device(*old->compiled);
   if (!lost) return {};
+  const auto index = static_cast<std::size_t>(lost - old->compiled->of_pool.data());
+  pool_->note_loss(index);
+  (void)pool_->recover_lost(true);
   const Error why = *base::state_of(*lost)->lost();
-  Decision& decision = record.add_decision(static_cast<std::size_t>(lost - pool_->devices().data()));
+  Decision& decision = record.add_decision(index);
   decision.refuse(RefusalCode::device_lost);
   decision.set_error(why);
   if (plan.fallback == Fallback::forbid)
@@ -114,7 +118,7 @@ Result<void> Core::place_again(Record& record) {
       until == Instant::max() ? until : Deadline(until - clock_->now()).at(provider_->clock());
   std::shared_ptr<const PlanSnapshot> current = plan.current();
   if (current->memory && current->replacements == run.snapshot->replacements &&
-      !lost_device(*pool_, *current->compiled)) {  // another run has placed them
+      !lost_device(*current->compiled)) {  // another run has placed them
     run.snapshot = std::move(current);
     return {};
   }
@@ -130,7 +134,7 @@ Result<void> Core::place_again(Record& record) {
   // Later runs may have other arguments by now.
   for (;;) {
     const std::shared_ptr<const PlanSnapshot> before = plan.current();
-    if (before->memory && !lost_device(*pool_, *before->compiled)) return {};
+    if (before->memory && !lost_device(*before->compiled)) return {};
     std::shared_ptr<const PlanSnapshot> after = run.snapshot;
     if (before->replacements != run.snapshot->replacements) {
       auto next = std::make_shared<PlanSnapshot>(*before);
@@ -169,7 +173,7 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
     record.device = segment.device;
     if (!attempted) {
       Error why = std::move(attempted).error();
-      const Error* const lost = base::state_of(pool_->devices()[segment.device])->lost();
+      const Error* const lost = base::state_of(compiled.of_pool[segment.device])->lost();
       if (lost && why == Errc::device_lost && run.segment == 0) {
         record.has_failed = true;
         continue;  // nothing of it has completed: it runs elsewhere, as a job does
@@ -215,8 +219,7 @@ Result<void> Core::submit_segment(Record& record, const StopToken& stop) {
   auto recorded = take_recorded(*run.plan, *run.snapshot, run.segment);
   if (!recorded) return std::move(recorded).error();
   // The thread that runs a segment of the CPU waits for it, and runs its commands itself.
-  lane.submit((*recorded)->sequence, stop,
-              pool_->devices()[attempt.device].info().features.has(Feature::host_memory));
+  lane.submit((*recorded)->sequence, stop, pool_->info(attempt.device).features.has(Feature::host_memory));
   attempt.began |= !lane.failure();
   attempt.context().dispatches.fetch_add(run.snapshot->compiled->segments[run.segment].dispatches.size(),
                                          std::memory_order_relaxed);

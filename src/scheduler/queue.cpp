@@ -44,13 +44,13 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       preferences_(options_.preferences, choices_),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       tags_(options_.tags, options_.order == JobOrder::fair_shares),
-      completed_on_(pool_->devices().size()),
+      completed_on_(pool_->device_count()),
       recent_(options_.recent),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
                Job::failed("job", workload_types::custom, spare_.out_of_memory)) {
-  queues_.resize(1 + pool_->devices().size());
+  queues_.resize(1 + pool_->device_count());
   queues_[on_threads].limit = options_.concurrent_jobs;
-  for (std::size_t d = 0; d < pool_->devices().size(); ++d) {
+  for (std::size_t d = 0; d < pool_->device_count(); ++d) {
     queues_[1 + d].limit = pool_->lanes_per_device();
     queues_[1 + d].staged_limit = pool_->lanes_per_device() * (options_.committed_per_lane - 1);
   }
@@ -226,7 +226,7 @@ void Core::push_locked(std::shared_ptr<Record> record) {
 std::size_t Core::queue_of(Record& record) const {
   if (record.plan_run) return queue_of(*record.plan_run);
   const Decision* const first = record.job.is_build() ? nullptr : next_device(record);
-  if (!first || pool_->devices()[first->device].info().features.has(Feature::host_memory)) return on_threads;
+  if (!first || pool_->info(first->device).features.has(Feature::host_memory)) return on_threads;
   return 1 + first->device;
 }
 
@@ -686,7 +686,7 @@ SchedulerMetrics Core::metrics_locked() const {
   SchedulerMetrics metrics = metrics_;
   for (std::size_t device = 0; device < completed_on_.size(); ++device)
     if (completed_on_[device] != 0)
-      metrics.completed_by_backend[pool_->devices()[device].info().backend] += completed_on_[device];
+      metrics.completed_by_backend[pool_->info(device).backend] += completed_on_[device];
   return metrics;
 }
 

@@ -47,7 +47,7 @@ void RecentJobs::add(const Record& record, bool has_run) noexcept {
   assign(entry.tag, record.tag());
 }
 
-std::vector<Placement> RecentJobs::list(std::span<const Device> devices) const {
+std::vector<Placement> RecentJobs::list(std::span<const AdapterInfo> devices) const {
   std::vector<Placement> placements;
   placements.reserve(ring_.size());
   for (std::size_t i = 0; i < ring_.size(); ++i) {
@@ -67,7 +67,7 @@ std::vector<Placement> RecentJobs::list(std::span<const Device> devices) const {
     placement.jobs_in_launch = entry.jobs_in_launch;
     if (entry.error != Errc{}) placement.error = entry.error;
     for (const Tried& tried : std::span(entry.tried).first(entry.tried_count))
-      placement.decisions.push_back({devices[tried.device].info().id, tried.verdict, tried.code});
+      placement.decisions.push_back({devices[tried.device].id, tried.verdict, tried.code});
   }
   return placements;
 }
@@ -75,7 +75,7 @@ std::vector<Placement> RecentJobs::list(std::span<const Device> devices) const {
 std::vector<Placement> Core::recent() const {
   if (origin_.is_inherited()) return {};
   const base::Lock lock = freeze();
-  return recent_.list(pool_->devices());
+  return recent_.list(pool_->infos());
 }
 
 }  // namespace scheduler

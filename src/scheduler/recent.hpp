@@ -23,7 +23,7 @@ class RecentJobs {
   /// Adds a record that settles. `has_run`: it had started.
   void add(const Record& record, bool has_run) noexcept;
   /// Returns the jobs, the oldest first.
-  std::vector<Placement> list(std::span<const Device> devices) const;
+  std::vector<Placement> list(std::span<const AdapterInfo> devices) const;
 
  private:
   struct Tried {

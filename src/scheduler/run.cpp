@@ -99,8 +99,14 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
     if (auto nowhere = target_error(record.on())) return *std::move(nowhere);
+  (void)recover_devices(record, false);
   // A job that returns from a device was on the device of its last decision.
-  while (Decision* const decision = record.attempt ? &record.decisions.back() : next_device(record)) {
+  for (;;) {
+    Decision* const decision = record.attempt ? &record.decisions.back() : next_device(record);
+    if (!decision) {
+      if (recover_devices(record, true)) continue;
+      break;
+    }
     if (!record.attempt) {
       if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
       if (record.has_failed && record.fallback == Fallback::warn) warn_of_fallback(record, decision->device);
@@ -124,6 +130,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       return Progress::completed;
     }
     const Error& why = attempted.error();
+    if (why == Errc::device_lost) pool_->note_loss(decision->device);
     if (std::exchange(record.lacks_memory, false)) {
       decision->verdict = Candidate::Verdict::passed;
       decision->code = RefusalCode::none;
@@ -148,7 +155,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   std::string reasons;
   bool lost = false;
   for (const Decision& decision : record.decisions) {
-    reasons += base::text(" {}: {}", pool_->devices()[decision.device].id(), describe(record, decision));
+    reasons += base::text(" {}: {}", pool_->info(decision.device).id, describe(record, decision));
     lost |= decision.code == RefusalCode::device_lost;
   }
   const RefusalCode only = record.decisions.size() == 1 ? record.decisions[0].code : RefusalCode::none;
@@ -158,6 +165,20 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   return Error(code, base::text("No device can run {}.{}", record.object(), reasons));
 }
 
+/// Opens lost devices again whose time has come. `waits`: also waits for those that other threads open. Returns whether a job,
+/// which has not been tried yet, was refused because of one of them: all devices are then considered again.
+bool Core::recover_devices(Record& record, bool waits) const {
+  if (!pool_->recover_lost(waits) || record.attempt || record.has_failed) return false;
+  for (const Decision& decision : record.decisions) {
+    if (decision.code != RefusalCode::device_lost || base::state_of(pool_->device(decision.device))->lost())
+      continue;
+    record.decisions.clear();
+    record.next_candidate = 0;
+    return true;
+  }
+  return false;
+}
+
 /// Logs that a job is tried on a device because it failed on the one before.
 void Core::warn_of_fallback(const Record& record, std::size_t device) {
   const Decision* failed = nullptr;
@@ -165,8 +186,7 @@ void Core::warn_of_fallback(const Record& record, std::size_t device) {
     if (decision.verdict == Candidate::Verdict::failed) failed = &decision;
   log_.write(LogLevel::warning, "scheduler",
              base::text("{} falls back from '{}' to '{}': {}", record.subject(),
-                        pool_->devices()[failed->device].id(), pool_->devices()[device].id(),
-                        failed->error()->sentence()));
+                        pool_->info(failed->device).id, pool_->info(device).id, failed->error()->sentence()));
 }
 
 /// Returns why no device of the pool is named `on`, or nothing.
@@ -186,8 +206,10 @@ std::optional<Error> Core::target_error(std::string_view on) const {
 
 /// Refuses a device that is lost. Returns whether it did.
 bool Core::is_lost(Decision& decision) const noexcept {
-  const Error* lost = base::state_of(pool_->devices()[decision.device])->lost();
+  const Device device = pool_->device(decision.device);
+  const Error* lost = base::state_of(device)->lost();
   if (!lost) return false;
+  pool_->note_loss(decision.device);
   decision.refuse(RefusalCode::device_lost);
   try {
     decision.set_error(*lost);
@@ -199,7 +221,7 @@ bool Core::is_lost(Decision& decision) const noexcept {
 /// Returns whether a device can run a job: `refused` with its code, or open.
 Decision Core::consider(const Record& record, std::size_t index) const {
   Decision decision{.device = static_cast<std::uint32_t>(index)};
-  const Device& device = pool_->devices()[index];
+  const Device device = pool_->device(index);
   const std::string_view on = record.on();
   if (!on.empty() && on != device.info().id && on != device.info().backend) {
     decision.refuse(RefusalCode::not_requested);
@@ -245,7 +267,7 @@ void Core::pass(Record& record, std::size_t device) const noexcept {
 /// Returns the executable of one program of a call.
 Result<Executable> Core::provide(Record& record, std::size_t index,
                                  const std::shared_ptr<const device::Program>& program, Instant ready_by) {
-  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_->devices()[index]);
+  const std::shared_ptr<device::DeviceBase> device = base::state_of(pool_->device(index));
   auto provided = record.job.is_build() ? provider_->make_ready(program, device, ready_by)
                                         : provider_->provide(program, device, ready_by);
   if (!provided) return std::move(provided).error();
@@ -279,7 +301,7 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
     if (!executable) return std::move(executable).error();
     return Step{std::move(*executable), nullptr, {}};
   }
-  const std::shared_ptr<Trial> trial = trials_.of(call, index, *base::state_of(pool_->devices()[index]));
+  const std::shared_ptr<Trial> trial = trials_.of(call, index, *base::state_of(pool_->device(index)));
   std::optional<Error> why;  // the first failure
   for (std::size_t left = programs.size();; --left) {
     const Trial::Selection selection = trial->select(options_.measure_variants && !record.has_own_limits);
@@ -297,15 +319,16 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
 
 /// Creates an attempt in memory of attempts that have ended.
 /// Throws: std::bad_alloc.
-AttemptPointer Core::make_attempt(const Record& record, std::size_t index) {
-  return base::make_in<Attempt>(*attempts_, record.job, pool_->devices()[index], index,
+AttemptPointer Core::make_attempt(const Record& record, const Device& device, std::size_t index) {
+  return base::make_in<Attempt>(*attempts_, record.job, device, index,
                                 record.plan_run ? &record.plan_run->operands() : nullptr);
 }
 
 /// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds. It has a lane
 /// of its own unless it joins the batch of `leader`.
 Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attempt* leader) {
-  const Device& device = pool_->devices()[index];
+  const Device device =
+      record.plan_run ? record.plan_run->snapshot->compiled->of_pool[index] : pool_->device(index);
   const Job& job = record.job;
   record.tried_on.store(static_cast<std::uint32_t>(index), std::memory_order_relaxed);
   const Instant until = record.time_limit >= Instant::max() - record.started
@@ -327,7 +350,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
     record.extras->variants.clear();
   }
   AttemptPointer attempt;
-  if (!job.is_build()) attempt = make_attempt(record, index);
+  if (!job.is_build()) attempt = make_attempt(record, device, index);
   for (std::size_t c = 0; c < job.size() && !record.plan_run; ++c) {
     auto step =
         job.is_build() ? build(record, index, job[c], ready_by) : prepare(record, index, job[c], ready_by);
@@ -358,7 +381,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
   if (record.batch)
     if (auto ok = begin_batch(record, *attempt); !ok) return ok;
   const Instant asked = clock_ == &pool_->clock() ? lap : pool_->clock().now();
-  auto lease = pool_->lease_on(base::state_of(device)->ref(), asked);
+  auto lease = pool_->lease_on(*base::state_of(device), asked);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free
       return Error(Errc::unavailable, lease.error().sentence());
@@ -375,7 +398,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
 /// Prepares the device of the queue of a job that waits there: builds its kernels and submits copies of the arrays that it
 /// reads. The job meets the same errors again when it runs, so they are dropped here.
 void Core::prepare_device(Record& record) noexcept {
-  const Device& device = pool_->devices()[record.queue - 1];
+  const Device device = pool_->device(record.queue - 1);
   const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
   if (state->lost()) return;
   try {
@@ -492,7 +515,7 @@ Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool det
 
 /// Tries a record on a device, or continues its attempt that has returned from there.
 Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool detaches) {
-  const Device& device = pool_->devices()[index];
+  const AdapterInfo& device = pool_->info(index);
   const bool has_returned = record.attempt != nullptr;
   if (!has_returned) {
     auto begun = begin_attempt(record, index);
@@ -503,10 +526,9 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
     if (!begun) return std::move(begun).error();
     if (!record.attempt) return Progress::completed;
   }
-  auto result =
-      record.attempt->leader
-          ? result_of_batch(record)
-          : proceed(record, has_returned, detaches && !device.info().features.has(Feature::host_memory));
+  auto result = record.attempt->leader
+                    ? result_of_batch(record)
+                    : proceed(record, has_returned, detaches && !device.features.has(Feature::host_memory));
   if (result && *result == Progress::in_flight) return result;
   if (record.batch) {
     if (!result && !record.attempt->began) {
@@ -525,8 +547,8 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   if (error == Errc::timed_out)
     error = Error(Errc::timed_out,
                   base::text("{} did not complete on '{}' within its time limit ({:.3g} s).",
-                             record.subject(), device.id(), milliseconds(record.time_limit) / 1e3));
-  error = error.with_context(base::text("while running {} on '{}'", record.object(), device.id()));
+                             record.subject(), device.id, milliseconds(record.time_limit) / 1e3));
+  error = error.with_context(base::text("while running {} on '{}'", record.object(), device.id));
   attempt.context().work = record.object();
   attempt.binding.invalidate(error, attempt.began);
   return error;
@@ -587,7 +609,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   base::release_arguments(record.job);
   record.plan_run.reset();
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
-    (void)pool_->reclaim(*base::state_of(pool_->devices()[record.extras->prefetched_on]), Bytes{});
+    (void)pool_->reclaim(*base::state_of(pool_->device(record.extras->prefetched_on)), Bytes{});
   if (from != State::waiting) fail_outputs(record, record.error);
   const Continuations continuations = publish(record);
   // Followers of a job whose predecessors are not complete must still follow those: `on_predecessors_complete`.

@@ -82,8 +82,8 @@ TEST_CASE("a lost device is not leased while another can be, and is an error oth
     CHECK(lease.id() == "scripted:1#0");
     CHECK(pool->lease({}, Instant::min()).error() == Errc::unavailable);
   }
-  CHECK(pool->lease_on(a->ref(), pool->clock().now()).error() == Errc::device_lost);
-  CHECK(pool->lease_on(b->ref(), pool->clock().now()));
+  CHECK(pool->lease_on(*a, pool->clock().now()).error() == Errc::device_lost);
+  CHECK(pool->lease_on(*b, pool->clock().now()));
   b->is_lost = true;
   CHECK(pool->lease({}, Instant::min()).error() == Errc::device_lost);
 }
@@ -92,7 +92,7 @@ TEST_CASE("a device that is not of the pool is refused", "[pool]") {
   const auto own = std::make_shared<test::MemoryDevice>("scripted:0");
   const auto other = std::make_shared<test::MemoryDevice>("scripted:0");
   const auto pool = open({}, {own});
-  CHECK(pool->lease_on(other->ref(), pool->clock().now()).error() == Errc::invalid_argument);
+  CHECK(pool->lease_on(*other, pool->clock().now()).error() == Errc::invalid_argument);
   CHECK(pool->lease_for(*other, Instant::min()).error() == Errc::invalid_argument);
   CHECK(pool->account_on(*other) == nullptr);
 }

@@ -238,7 +238,7 @@ TEST_CASE("a runtime keeps its kernels in a store of the host", "[runtime]") {
   for (const CacheTier expected : {CacheTier::built, CacheTier::disk}) {
     auto runtime = Runtime::open({.pool = {.backends = {"vulkan"}}, .cache = {.store = store}});
     if (!runtime) return test::skip(runtime.error().sentence());
-    const Device& device = runtime->devices()[0];
+    const Device device = runtime->devices()[0];
     CHECK(runtime->run(scale(x, 2.0f), {.on = device.id()})->cache_tier() == expected);
     CHECK_FALSE(store->blobs.empty());
   }
@@ -253,7 +253,7 @@ TEST_CASE("a runtime's limit of stored files is an option", "[runtime]") {
   auto runtime = Runtime::open(
       {.pool = {.backends = {"vulkan"}}, .cache = {.directory = folder.path(), .disk_kernels = 1}});
   if (!runtime) return test::skip(runtime.error().sentence());
-  const Device& device = runtime->devices()[0];
+  const Device device = runtime->devices()[0];
   std::vector<float> x(64, 1.0f);
   for (const char* by : {"2.0", "3.0", "4.0"}) {
     const auto kernel = Kernel<ReadWrite<float>>::make(

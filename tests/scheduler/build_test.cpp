@@ -59,8 +59,8 @@ struct GatedKernel : AnyKernel {
 };
 
 bool has_vulkan(const Runtime& runtime) {
-  return std::any_of(runtime.devices().begin(), runtime.devices().end(),
-                     [](const Device& device) { return device.info().backend == "vulkan"; });
+  return std::ranges::any_of(runtime.devices(),
+                             [](const Device& device) { return device.info().backend == "vulkan"; });
 }
 
 TypeMetrics builds(const Runtime& runtime) {

@@ -23,7 +23,7 @@ using Step = test::ScriptedDevice::Step;
 
 namespace {
 
-constexpr std::uint64_t float_count = 1024;  // 4 KiB
+constexpr std::uint64_t values_each = 1024;  // 4 KiB
 
 /// y = 2 x, on the host.
 Kernel<Read<float>, Write<float>> twice() {
@@ -54,11 +54,11 @@ struct Narrow {
 
 /// The operands of a job, and its ticket.
 struct One {
-  explicit One(float value = 1.0f) : x(float_count, value), y(float_count, -1.0f) {}
+  explicit One(float value = 1.0f) : x(values_each, value), y(values_each, -1.0f) {}
   Ticket submit(Scheduler& scheduler, const JobOptions& options = {}) {
     return scheduler.submit(twice()(x, y), options);
   }
-  bool is_right() const { return y == std::vector<float>(float_count, 2 * x.front()); }
+  bool is_right() const { return y == std::vector<float>(values_each, 2 * x.front()); }
   std::vector<float> x, y;
 };
 
@@ -114,7 +114,7 @@ TEST_CASE("jobs that each hold a part of what they need do not wait for each oth
 
 TEST_CASE("a job that never fits fails at once, with what it needs and the limit", "[scheduler][memory]") {
   Narrow narrow({}, {.tag_memory = {{"preview", 4_KiB}}, .lane_memory = 64_KiB});
-  std::vector<float> x(4 * float_count, 1.0f), y(4 * float_count);
+  std::vector<float> x(4 * values_each, 1.0f), y(4 * values_each);
   const auto fails = [&](const JobOptions& options) {
     const auto done = narrow.scheduler->run(twice()(x, y), options);
     REQUIRE_FALSE(done);
@@ -126,7 +126,7 @@ TEST_CASE("a job that never fits fails at once, with what it needs and the limit
         "Job 'twice' needs 32.0 KiB on 'cuda:0'; the budget of runtime 'cuda:0' is 12.0 KiB.");
   CHECK(fails({.tag = "preview"}).sentence() ==
         "Job 'twice' (tag 'preview') needs 32.0 KiB on 'cuda:0'; the budget of tag 'preview' is 4.00 KiB.");
-  x.resize(16 * float_count), y.resize(16 * float_count);
+  x.resize(16 * values_each), y.resize(16 * values_each);
   CHECK(fails({}).sentence() ==
         "Job 'twice' needs 128 KiB on 'cuda:0'; the memory limit of a lane is 64.0 KiB.");
   CHECK(narrow.scheduler->metrics().memory_waits == 0);
@@ -140,7 +140,7 @@ TEST_CASE(
   const auto other = scripted("vulkan:0");
   Narrow narrow({other});
   Lease lease = narrow.pool->lease({.on = "cuda"}).value();
-  std::optional<Buffer> kept = lease.buffer<float>(2 * float_count).value();
+  std::optional<Buffer> kept = lease.buffer<float>(2 * values_each).value();
   One a, b, c;
   CHECK(a.submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "vulkan:0");
   CHECK(a.is_right());
@@ -151,7 +151,7 @@ TEST_CASE(
   SECTION("until one gets memory there") {
     kept.reset();
     CHECK(c.submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "cuda:0");
-    kept = lease.buffer<float>(2 * float_count).value();
+    kept = lease.buffer<float>(2 * values_each).value();
     CHECK(One().submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "vulkan:0");
     CHECK(narrow.scheduler->metrics().memory_waits == waits + 4);
   }
@@ -168,7 +168,7 @@ TEST_CASE(
 TEST_CASE("a job that waits for the application's memory gets it when it is freed", "[scheduler][memory]") {
   Narrow narrow;
   Lease lease = narrow.pool->lease().value();
-  std::optional<Buffer> kept = lease.buffer<float>(2 * float_count).value();
+  std::optional<Buffer> kept = lease.buffer<float>(2 * values_each).value();
   One a;
   Ticket ticket = a.submit(*narrow.scheduler);
   await([&] { return narrow.scheduler->metrics().memory_waits >= 1; });
@@ -252,7 +252,7 @@ TEST_CASE("a job that waits for a job without memory does not wait for ever", "[
   ContextPool pool = test::pool_of({cpu, gpu, same}, {.pool_memory = 12_KiB, .lease_timeout = 100ms});
   Scheduler scheduler = test::scheduler_on(pool, {cpu, gpu, same}, {.concurrent_jobs = 1});
   Lease lease = pool.lease({.on = "cuda"}).value();
-  const Buffer kept = lease.buffer<float>(2 * float_count).value();
+  const Buffer kept = lease.buffer<float>(2 * values_each).value();
   std::optional<Errc> inner;
   One one;
   std::vector<float> x(1);
@@ -291,10 +291,10 @@ TEST_CASE("a shortage takes slots from a processor, and jobs that complete bring
 
 TEST_CASE("the array of a job and its host memory are reserved together", "[scheduler][memory]") {
   Narrow narrow({}, {.pool_memory = 16_KiB});
-  const auto array = test::array_in(*narrow.pool, std::vector<float>(float_count, 3.0f));
+  const auto array = test::array_in(*narrow.pool, std::vector<float>(values_each, 3.0f));
   narrow.device->hold();
   One a;
-  std::vector<float> y(float_count), z(float_count);
+  std::vector<float> y(values_each), z(values_each);
   Ticket first = a.submit(*narrow.scheduler);  // 8 KiB
   await([&] { return narrow.device->held() == 1; });
   // 4 KiB for the array, which would fit, and 8 KiB of its own.
@@ -305,6 +305,6 @@ TEST_CASE("the array of a job and its host memory are reserved together", "[sche
   narrow.device->release();
   CHECK(first.wait(Deadline(60s)));
   CHECK(second.wait(Deadline(60s)));
-  CHECK(z == std::vector<float>(float_count, 12.0f));
+  CHECK(z == std::vector<float>(values_each, 12.0f));
   CHECK(narrow.account().held() == 4_KiB);  // the replica stays
 }

@@ -93,7 +93,7 @@ TEST_CASE("sizes and slices of operands saturate instead of wrapping", "[schedul
   operand.count = std::uint64_t{1} << 62;
   CHECK(operand.bytes().count == most);
   Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
-  const Device& device = runtime.devices()[0];
+  const Device device = runtime.devices()[0];
   const Operand right = Operand::host_span(std::span<float>(x), Access::read_write);
   for (const Operand& wrong :
        {right.slice(0, 17), right.slice(17, 0), right.slice(most, 2), right.slice(1, most)})

@@ -99,10 +99,9 @@ TEST_CASE("the run time on Vulkan does not contain compiling", "[scheduler]") {
 
 TEST_CASE("a reason names the backends that come first and why they did not run the job", "[scheduler]") {
   Runtime runtime = Runtime::open({.pool = {.backends = {"cpu", "vulkan"}}}).value();
-  const bool emulated =
-      std::any_of(runtime.devices().begin(), runtime.devices().end(), [](const Device& device) {
-        return device.info().backend == "vulkan" && device.info().type == AdapterType::cpu;
-      });
+  const bool emulated = std::ranges::any_of(runtime.devices(), [](const Device& device) {
+    return device.info().backend == "vulkan" && device.info().type == AdapterType::cpu;
+  });
   if (!emulated || runtime.devices().size() != 2)
     return test::skip("the only Vulkan device is not an emulated one");
   std::vector<float> x(4 << 20, 1.0f);

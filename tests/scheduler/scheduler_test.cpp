@@ -21,8 +21,8 @@ using test::Latch;
 namespace {
 
 bool has(const Runtime& runtime, std::string_view backend) {
-  return std::any_of(runtime.devices().begin(), runtime.devices().end(),
-                     [&](const Device& device) { return device.info().backend == backend; });
+  return std::ranges::any_of(runtime.devices(),
+                             [&](const Device& device) { return device.info().backend == backend; });
 }
 
 }  // namespace

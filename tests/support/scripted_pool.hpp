@@ -3,6 +3,7 @@
 #include <wye/pool/context_pool.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +22,35 @@ inline Scripted scripted(const std::string& id, AdapterType type = AdapterType::
   return std::make_shared<ScriptedDevice>(id, type, features, silicon);
 }
 
-inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {}) {
+/// Opens scripted devices in the place of one that was lost.
+struct Reopening final : device::Adapter {
+  explicit Reopening(AdapterInfo of) : described(std::move(of)) {}
+  const AdapterInfo& info() const noexcept override { return described; }
+  bool can_reopen() const noexcept override { return true; }
+  Result<std::shared_ptr<device::DeviceBase>> open() override {
+    ++calls;
+    if (failure) return *failure;
+    devices.push_back(
+        scripted(described.id, described.type, described.features, described.device_uuid.back()));
+    if (lies) devices.back()->hide_loss(), devices.back()->lose();
+    return std::shared_ptr<device::DeviceBase>(devices.back());
+  }
+
+  AdapterInfo described;
+  std::optional<Error> failure;   ///< of `open`
+  bool lies = false;              ///< its devices report success and do nothing
+  int calls = 0;                  ///< of `open`
+  std::vector<Scripted> devices;  ///< that it has opened
+};
+
+inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {},
+                           std::vector<std::shared_ptr<device::Adapter>> reopened_by = {}) {
   pool::Inventory inventory;
   for (const Scripted& device : devices) {
     inventory.adapters.push_back(device->info());
     inventory.devices.push_back(device);
   }
+  inventory.reopened_by = std::move(reopened_by);
   return wye::detail::Internals::make<ContextPool>(
       pool::Pool::open(std::move(options), std::move(inventory)));
 }

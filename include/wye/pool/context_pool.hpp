@@ -195,10 +195,33 @@ struct MemoryShare {
   Bytes limit;  ///< all ones: none
 };
 
+/// The state of a device. A job that completes, fails or runs too long changes nothing.
+///
+/// | event                                      | from        | to          |
+/// |--------------------------------------------|-------------|-------------|
+/// | it is lost                                 | healthy     | quarantined |
+/// | it is lost, and cannot be opened again     | healthy     | dead        |
+/// | it is needed, after the back-off           | quarantined | probing     |
+/// | it cannot be opened, or its copies are wrong | probing   | quarantined |
+/// | the same for the tenth time in a row       | probing     | dead        |
+/// | it copies memory rightly                   | probing     | healthy     |
+///
+/// The back-off after a first loss is zero. It is 100 ms after the second loss or failed probe, doubles with each further one to
+/// 30 s, and begins again once 16 jobs have completed on the device.
+enum class DeviceHealth : std::uint8_t { healthy, quarantined, probing, dead };
+
+/// One device of a processor, for display.
+struct DeviceState {
+  std::string id;  ///< "vulkan:0"
+  DeviceHealth health = DeviceHealth::healthy;
+  std::uint64_t generation = 1;     ///< rises each time that it is opened again
+  std::optional<Error> last_fault;  ///< unset: none so far
+};
+
 /// One processor (a GPU, or the CPU of the machine) with its use by this process, for display.
 struct SiliconInfo {
   std::string name;
-  std::vector<std::string> devices;  ///< of this pool: {"cuda:0", "vulkan:0"}
+  std::vector<DeviceState> devices;  ///< of this pool: "cuda:0", "vulkan:0"
   std::uint32_t slots = 0;
   std::uint32_t used = 0;        ///< of `slots`
   std::uint32_t waiting = 0;     ///< requests of this pool that it could serve
@@ -213,11 +236,12 @@ struct PoolMetrics {
   std::uint32_t contexts = 0;  ///< leased so far
   std::uint32_t active = 0;    ///< of `contexts`: leased now
   std::uint64_t leases = 0;
-  std::uint64_t switches = 0;   ///< submissions of a thread to another context than its previous one
-  std::uint64_t timeouts = 0;   ///< requests that waited until their deadline
-  Bytes bytes;                  ///< allocated by contexts, and for replicas of arrays
-  std::uint64_t evictions = 0;  ///< replicas of arrays whose memory was freed for other allocations
-  std::uint64_t shortages = 0;  ///< jobs that memory was not free for, each attempt counted
+  std::uint64_t switches = 0;    ///< submissions of a thread to another context than its previous one
+  std::uint64_t timeouts = 0;    ///< requests that waited until their deadline
+  Bytes bytes;                   ///< allocated by contexts, and for replicas of arrays
+  std::uint64_t evictions = 0;   ///< replicas of arrays whose memory was freed for other allocations
+  std::uint64_t shortages = 0;   ///< jobs that memory was not free for, each attempt counted
+  std::uint64_t recoveries = 0;  ///< lost devices that were opened again
 };
 
 /// Owns the devices and their contexts. Copies share one pool. A device closes after the last copy of the pool, the last
@@ -233,8 +257,9 @@ class WYE_API ContextPool {
 
   /// Returns all adapters of the backends. An adapter that is not usable has the reason.
   const std::vector<AdapterInfo>& adapters() const;
-  /// Returns the open devices, preferred first.
-  const std::vector<Device>& devices() const;
+  /// Returns the open devices, preferred first. A device that was lost is opened again when it is needed, and has a new handle
+  /// then: the old one, its buffers and its executables stay lost.
+  std::vector<Device> devices() const;
 
   /// Leases one context that meets `request`. Waits until such a context is idle and its processor has a free slot, or the
   /// deadline passes. Of the devices with both it takes the first by this order:

@@ -93,7 +93,7 @@ class WYE_API Runtime {
 
   /// Returns every adapter that was found. An adapter that is not usable has the reason.
   const std::vector<AdapterInfo>& adapters() const;
-  const std::vector<Device>& devices() const;
+  std::vector<Device> devices() const;
   /// Cost: that of `Device::monitor` for each device.
   Metrics metrics() const;
 

@@ -64,6 +64,7 @@ class VulkanAdapter final : public device::Adapter {
       : instance_(std::move(instance)), physical_(std::move(physical)), options_(std::move(options)) {}
   const AdapterInfo& info() const noexcept override { return physical_.info; }
   Result<std::shared_ptr<device::DeviceBase>> open() override;
+  bool can_reopen() const noexcept override { return true; }
 
  private:
   std::shared_ptr<VulkanInstance> instance_;

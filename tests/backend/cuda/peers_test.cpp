@@ -23,8 +23,8 @@ struct Two {
         pool(ContextPool::open({.backends = {"cuda"}, .cuda_driver = WYE_STAND_IN_CUDA}).value()) {
     REQUIRE(pool.devices().size() == 2);
   }
-  const Device& a() const { return pool.devices()[0]; }
-  const Device& b() const { return pool.devices()[1]; }
+  Device a() const { return pool.devices()[0]; }
+  Device b() const { return pool.devices()[1]; }
   const Setting count, reach;
   ContextPool pool;
 };

@@ -1,0 +1,173 @@
+// The health of devices: lost ones are opened again, checked, and replaced.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "base/internals.hpp"
+#include "base/text.hpp"
+#include "pool/pool.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace pool {
+namespace {
+
+constexpr std::uint32_t most_failures = 10;
+constexpr std::uint32_t jobs_to_trust = 16;
+
+/// Returns how long a device stays in quarantine after `failures`, of which there is at least one.
+Duration back_off(std::uint32_t failures) noexcept {
+  constexpr Duration shortest = std::chrono::milliseconds(100), longest = std::chrono::seconds(30);
+  if (failures == 1) return Duration::zero();
+  return std::min<Duration>(longest, shortest * (1 << std::min(failures - 2, 16u)));
+}
+
+/// Copies a pattern to a device, on it, and back.
+/// Errors: internal if it differs then; those of the device.
+Result<void> probe(device::DeviceBase& device) {
+  constexpr Duration limit = std::chrono::seconds(1);
+  std::array<std::uint32_t, 256> pattern{}, returned{};
+  for (std::uint32_t i = 0; i < pattern.size(); ++i) pattern[i] = i * 0x9e3779b9u ^ 0x5bd1e995u;
+  const Bytes size{sizeof pattern};
+  auto lane = device::Lane::create(device);
+  if (!lane) return std::move(lane).error();
+  auto first = device.create_buffer({.bytes = size, .account = nullptr});
+  if (!first) return std::move(first).error();
+  auto second = device.create_buffer({.bytes = size, .account = nullptr});
+  if (!second) return std::move(second).error();
+  (*lane)->upload(std::as_bytes(std::span(pattern)), {*first, {}, size});
+  (*lane)->copy({*first, {}, size}, {*second, {}, size});
+  (*lane)->download({*second, {}, size}, std::as_writable_bytes(std::span(returned)));
+  if (auto done = (*lane)->wait(Clock::steady().now() + limit); !done) {
+    (*lane)->discard();
+    return done;
+  }
+  if (returned == pattern) return {};
+  return Error(Errc::internal,
+               base::text("Device '{}' returned a wrong copy of {} bytes.", device.info().id, size.count));
+}
+
+}  // namespace
+
+void Pool::note_loss(std::size_t device) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  const Error* const lost = base::state_of(devices_[device])->lost();
+  if (lost && health_[device].state == DeviceHealth::healthy) quarantine_locked(device, *lost);
+}
+
+bool Pool::note_losses(const Wanted& wanted) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  for (std::size_t d = 0; d < infos_.size(); ++d) {
+    if (health_[d].state != DeviceHealth::healthy || !is_able(d, wanted)) continue;
+    if (const Error* const lost = base::state_of(devices_[d])->lost()) quarantine_locked(d, *lost);
+  }
+  return !has_candidate(wanted);
+}
+
+void Pool::quarantine_locked(std::size_t device, const Error& why) noexcept {
+  Health& health = health_[device];
+  health.last_fault = why;
+  health.completed = 0;
+  ++health.failures;
+  health.state = reopened_by_[device] && health.failures <= most_failures ? DeviceHealth::quarantined
+                                                                          : DeviceHealth::dead;
+  health.probe_at = clock_->now() + back_off(health.failures);
+  if (health.state != DeviceHealth::dead) has_lost_.store(true, std::memory_order_relaxed);
+}
+
+void Pool::note_completion(std::size_t device) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  Health& health = health_[device];
+  if (health.failures == 0 || health.state != DeviceHealth::healthy || ++health.completed < jobs_to_trust)
+    return;
+  health.failures = 0;
+  has_lost_.store(
+      std::any_of(health_.begin(), health_.end(), [](const Health& one) { return one.failures != 0; }),
+      std::memory_order_relaxed);
+}
+
+bool Pool::recover_all(bool waits) noexcept {
+  for (std::size_t d = 0; d < infos_.size(); ++d) {
+    {
+      base::Lock lock = base::lock_soon(mutex_);
+      Health& health = health_[d];
+      if (waits) probed_.wait(lock, Instant::max(), [&] { return health.state != DeviceHealth::probing; });
+      if (closed_ || health.state != DeviceHealth::quarantined || clock_->now() < health.probe_at) continue;
+      health.state = DeviceHealth::probing;
+    }
+    std::vector<std::unique_ptr<device::Lane>> ended;  // destroyed after the lock
+    Device old;
+    const Result<Device> opened = [&]() -> Result<Device> {
+      try {
+        return open_again(d);
+      } catch (const std::bad_alloc&) {
+        return no_memory_;
+      }
+    }();
+    try {
+      const base::Lock lock = base::lock_soon(mutex_);
+      probed_.wake_all();
+      if (!opened) {
+        quarantine_locked(d, opened.error());
+        continue;
+      }
+      old = devices_[d];
+      replace_locked(d, *opened, ended);
+    } catch (const std::bad_alloc&) {
+      const base::Lock lock = base::lock_soon(mutex_);
+      quarantine_locked(d, no_memory_);
+      continue;
+    }
+    log_.write(LogLevel::warning, "pool",
+               base::text("Device '{}' was lost and has been opened again.", infos_[d].id));
+    ended.clear();
+    // Cached kernels and spare replicas hold the old device.
+    (void)base::state_of(old)->reclaim(IdleMemory::replicas, Bytes{~std::uint64_t{0}});
+  }
+  return true;
+}
+
+Result<Device> Pool::open_again(std::size_t device) const {
+  auto opened = reopened_by_[device]->open();
+  if (!opened) return std::move(opened).error();
+  if ((*opened)->silicon() != silicon_[silicon_of_[device]].silicon)
+    return Error(Errc::unavailable,
+                 base::text("Device '{}' is on another processor since it was lost.", infos_[device].id));
+  if (auto good = probe(**opened); !good)
+    return std::move(good).error().with_context(
+        base::text("while checking device '{}', which was opened again", infos_[device].id));
+  return Device(*std::move(opened));
+}
+
+void Pool::replace_locked(std::size_t device, Device opened,
+                          std::vector<std::unique_ptr<device::Lane>>& ended) {
+  ended.reserve(contexts_[device].size() + 1);
+  base::state_of(opened)->add_reclaimable(weak_from_this());
+  const auto end_lane = [&](Context& context) {
+    context.refused = false;
+    if (context.leased || !context.lane) return;
+    ended.push_back(std::move(context.lane));
+    context.has_lane = false;
+    context.on = {};
+  };
+  for (const auto& context : contexts_[device]) end_lane(*context);
+  end_lane(*copying_[device]);
+  warm_[device] = nullptr;
+  refs_[device].store(base::state_of(opened)->ref().generation, std::memory_order_release);
+  {
+    const base::Lock lock = base::lock_soon(devices_mutex_);
+    devices_[device] = std::move(opened);
+  }
+  Health& health = health_[device];
+  health.state = DeviceHealth::healthy;
+  ++health.generation;
+  ++recoveries_;
+  wake_all();
+}
+
+}  // namespace pool
+}  // namespace v0
+}  // namespace wye

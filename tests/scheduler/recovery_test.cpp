@@ -1,0 +1,171 @@
+// Jobs, arrays and plans on a device that is lost and opened again.
+#include <wye/wye.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "graph_kernels.hpp"
+#include "rig.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+using test::await;
+using test::check_counts;
+using test::contents;
+using test::Reopening;
+using test::Scripted;
+using test::scripted;
+
+namespace {
+
+constexpr std::uint64_t item_count = 256;
+
+/// A scheduler on one device that can be opened again, and maybe a second one that cannot.
+struct Mortal {
+  explicit Mortal(std::vector<Scripted> others = {}, const Clock* clock = nullptr)
+      : devices(std::move(others)), adapter(std::make_shared<Reopening>(device->info())) {
+    devices.insert(devices.begin(), device);
+    pool.emplace(test::pool_of(devices, {.lanes_per_device = 2, .clock = clock}, {adapter}));
+    scheduler.emplace(test::scheduler_on(*pool, devices, {.clock = clock}));
+  }
+  /// Loses the device that is in use now.
+  void lose() const { (adapter->devices.empty() ? device : adapter->devices.back())->lose(); }
+  Result<Outcome> scale(std::vector<float>& x, float s = 2.0f, const JobOptions& options = {}) {
+    return scheduler->submit(test::host_scale()(x, s), options).wait(Deadline(60s));
+  }
+
+  Scripted device = scripted("vulkan:0", AdapterType::discrete, {}, 71);
+  std::vector<Scripted> devices;
+  std::shared_ptr<Reopening> adapter;
+  std::optional<ContextPool> pool;
+  std::optional<Scheduler> scheduler;
+};
+
+}  // namespace
+
+TEST_CASE("a job that was submitted before the loss of its device runs once it is opened again",
+          "[scheduler][recovery]") {
+  Mortal mortal;
+  std::vector<float> x(item_count, 1.0f), y(item_count, 1.0f);
+  REQUIRE(mortal.scale(x));
+  mortal.device->hold();
+  std::vector<std::vector<float>> held(2, y);
+  std::vector<Ticket> in_flight;
+  for (auto& one : held) in_flight.push_back(mortal.scheduler->submit(test::host_scale()(one, 2.0f)));
+  await([&] { return mortal.device->held() == 2; });
+  Ticket waiting = mortal.scheduler->submit(test::host_scale()(y, 3.0f));
+  mortal.lose();
+  for (Ticket& one : in_flight)
+    CHECK(one.wait(Deadline(60s)).error() == Errc::device_lost);  // nowhere else to go
+  const auto done = waiting.wait(Deadline(60s));
+  if (!done) FAIL(done.error().describe());
+  CHECK(done->device().id == "vulkan:0");
+  CHECK(y == std::vector<float>(item_count, 3.0f));
+  CHECK(mortal.pool->metrics().recoveries == 1);
+  REQUIRE(mortal.scale(x));
+  CHECK(x == std::vector<float>(item_count, 4.0f));
+  check_counts(mortal.scheduler->metrics());
+}
+
+TEST_CASE("jobs in flight on a lost device run on the next one, and later ones on the device again",
+          "[scheduler][recovery]") {
+  const Scripted other = scripted("cuda:0");
+  Mortal mortal({other});
+  std::vector<float> x(item_count, 1.0f);
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  mortal.device->hold();
+  Ticket in_flight = mortal.scheduler->submit(test::host_scale()(x, 2.0f));
+  await([&] { return mortal.device->held() == 1; });
+  mortal.lose();
+  CHECK(in_flight.wait(Deadline(60s))->device().id == "cuda:0");
+  CHECK(x == std::vector<float>(item_count, 4.0f));
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  CHECK(x == std::vector<float>(item_count, 8.0f));
+}
+
+TEST_CASE("an array that is valid elsewhere is copied to a device that was opened again",
+          "[scheduler][recovery]") {
+  Mortal mortal;
+  const auto read = test::array_in(*mortal.pool, std::vector<float>(item_count, 1.0f));
+  auto written = test::array_in(*mortal.pool, std::vector<float>(item_count, 1.0f));
+  const auto scale = test::host_scale();
+  REQUIRE(mortal.scheduler->run(scale(read, 2.0f)));
+  CHECK(contents(read) == std::vector<float>(item_count, 2.0f));  // on the host too
+  REQUIRE(mortal.scheduler->run(scale(written, 2.0f)));           // on the device only
+  mortal.lose();
+  REQUIRE(mortal.scheduler->run(scale(read, 2.0f)));
+  CHECK(contents(read) == std::vector<float>(item_count, 4.0f));
+  CHECK(mortal.scheduler->run(scale(written, 2.0f)).error() == Errc::device_lost);
+  CHECK(written.read().error() == Errc::device_lost);
+  REQUIRE(written.write());  // the application overwrites it
+  REQUIRE(mortal.scheduler->run(scale(written, 1.0f)));
+  CHECK(mortal.pool->metrics().recoveries == 1);
+}
+
+TEST_CASE("a plan is placed again on a device that was opened again", "[scheduler][recovery]") {
+  Mortal mortal;
+  std::vector<float> x(item_count, 1.0f);
+  Graph graph;
+  const auto scale = test::host_scale();
+  (void)graph.add(Job::sequence("both", workload_types::custom, scale(x, 2.0f), {scale(x, 3.0f)}));
+  auto plan = graph.compile(*mortal.scheduler);
+  REQUIRE(plan);
+  for (int i = 0; i < 3; ++i) {
+    x.assign(item_count, 1.0f);
+    const auto done = plan->run().wait(Deadline(60s));
+    REQUIRE(done);
+    CHECK(done->device().id == "vulkan:0");
+    CHECK(x == std::vector<float>(item_count, 6.0f));
+    if (i == 1) mortal.lose();
+  }
+  CHECK(mortal.pool->metrics().recoveries == 1);
+}
+
+TEST_CASE("every job settles once under losses, and all that it needs comes back", "[scheduler][recovery]") {
+  ManualClock clock;  // the back-off passes at once
+  const Scripted other = scripted("cuda:0");
+  Mortal mortal({other}, &clock);
+  std::atomic<int> settled{0}, wrong{0};
+  std::atomic<bool> ends{false};
+  constexpr int threads = 4;
+  const int jobs = test::rounds(500);
+  std::thread reaper([&] {
+    while (!ends) {
+      if (mortal.pool->silicon().at(0).devices.at(0).health == DeviceHealth::healthy)
+        base::state_of(mortal.pool->devices().front());
+      for (const Device& device : mortal.pool->devices())
+        if (device.id() == "vulkan:0")
+          std::static_pointer_cast<test::ScriptedDevice>(base::state_of(device))->lose();
+      clock.advance(31s);
+      std::this_thread::sleep_for(200us);
+    }
+  });
+  std::vector<std::thread> hosts;
+  for (int t = 0; t < threads; ++t)
+    hosts.emplace_back([&] {
+      std::vector<float> x(item_count);
+      for (int n = 0; n < jobs; ++n) {
+        x.assign(item_count, 1.0f);
+        Ticket ticket =
+            mortal.scheduler->submit(test::host_scale()(x, 2.0f), {.time_limit = Duration::max()});
+        ticket.then([&](const Result<Outcome>&) { ++settled; });
+        const auto done = ticket.wait(Deadline::never());
+        if (!done || x != std::vector<float>(item_count, 2.0f)) ++wrong;
+      }
+    });
+  for (std::thread& host : hosts) host.join();
+  ends = true;
+  reaper.join();
+  CHECK(wrong == 0);
+  CHECK(settled == threads * jobs);
+  check_counts(mortal.scheduler->metrics());
+  CHECK(mortal.pool->metrics().recoveries > 0);
+  CHECK(mortal.pool->metrics().active == 0);
+  for (const SiliconInfo& silicon : mortal.pool->silicon()) CHECK(silicon.used == 0);
+  for (const auto& one : mortal.adapter->devices)
+    CHECK((one->buffers_alive() == 0 && (one == mortal.adapter->devices.back() || one->lanes_alive() == 0)));
+}
