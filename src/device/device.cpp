@@ -85,7 +85,7 @@ Error DeviceBase::with_holders(const Error& error) const {
   constexpr std::size_t most_named = 8;
   const MemoryAccount& all = *silicon_->account();
   std::vector<MemoryAccount::Entry> entries = all.entries();
-  // What an account holds without its children, which follow it.
+  // Each account without its children, which follow it.
   for (std::size_t i = 0; i < entries.size(); ++i)
     for (std::size_t child = i + 1; child < entries.size() && entries[child].level > entries[i].level;
          ++child)

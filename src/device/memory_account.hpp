@@ -64,7 +64,7 @@ class MemoryAccount {
   const MemoryAccount* find_full(Bytes bytes) const noexcept;
   /// Returns the nearest account, from this one up, whose limit is less than `bytes`, or null.
   const MemoryAccount* find_smaller(Bytes bytes) const noexcept;
-  /// Changes the limit. What is held already stays, even if it exceeds the limit.
+  /// Changes the limit. Bytes that are held already stay, even if they exceed it.
   void set_limit(Bytes limit) noexcept { limit_.store(limit.count, std::memory_order_relaxed); }
 
   Bytes held() const noexcept { return Bytes{held_.load(std::memory_order_relaxed)}; }

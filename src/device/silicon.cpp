@@ -73,13 +73,6 @@ void Silicon::update_limit_locked() noexcept {
   account_->set_limit(limit);
 }
 
-Bytes Silicon::budget() const noexcept {
-  const base::Lock lock = base::lock_soon(mutex_);
-  Bytes budget = memory_;
-  for (const Bytes one : budgets_) budget = std::min(budget, one);
-  return budget;
-}
-
 std::shared_ptr<Silicon> Silicon::of(const AdapterInfo& adapter) {
   const bool is_cpu = adapter.type == AdapterType::cpu;
   if (!is_cpu && adapter.device_uuid == Uuid{}) return base::make_own<Silicon>(next_silicon(), adapter);

@@ -39,7 +39,7 @@ class Silicon {
   /// Returns its name, as the first of its adapters reports it.
   const std::string& name() const noexcept { return account_->owner(); }
   /// Returns the root of its accounts. Its limit is the smallest of: the memory of the machine for a CPU, the budgets of pools,
-  /// and what `note_available` was told. Otherwise a GPU's driver keeps its own limit.
+  /// and the memory that `note_available` was told. Otherwise a GPU's driver keeps its own limit.
   const std::shared_ptr<MemoryAccount>& account() const noexcept { return account_; }
   /// Adds a budget of a pool, until as many calls of `remove_budget`. Throws: std::bad_alloc.
   void add_budget(Bytes budget);
@@ -47,8 +47,6 @@ class Silicon {
   /// Notes how much memory the driver reports as free: other programs may use the rest. Memory that is reserved and not
   /// allocated yet makes the limit too large by its size; the driver refuses such allocations.
   void note_available(Bytes available) noexcept;
-  /// Returns the smallest budget, or what the machine has; `MemoryAccount::no_limit` if neither is known.
-  Bytes budget() const noexcept;
   /// Returns the slots that all pools of this process share.
   Slots& slots() noexcept { return slots_; }
 
@@ -59,7 +57,7 @@ class Silicon {
   Slots slots_;
   const Bytes memory_;  // of the machine, or no limit
   std::shared_ptr<MemoryAccount> account_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::vector<Bytes> budgets_;  // of pools
   Bytes told_ = MemoryAccount::no_limit;
 };

@@ -87,8 +87,8 @@ class Slots {
   /// Source: the congestion window of TCP Vegas (Brakmo and Peterson, IEEE JSAC 1995). Returns true if the number has risen; the
   /// caller then calls `Member::serve`.
   bool note_run(std::uint64_t work, Duration run_time) noexcept;
-  /// Memory ran out while the leases now in use, and one that has just ended, were. From now on there is one slot less than these
-  /// were, but one for a job beside the application's leases. A slot comes back with each window of jobs.
+  /// A job that has just ended its lease found no memory. From now on there are as many slots as are in use now, but at least one
+  /// for a job beside the application's leases. A slot comes back with each window of jobs.
   void note_shortage() noexcept;
   /// Returns whether `note_run` may change the number of slots.
   bool observes_runs() const noexcept { return observes_runs_.load(std::memory_order_relaxed); }

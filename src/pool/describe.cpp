@@ -173,7 +173,9 @@ DeviceState Pool::state_of(std::size_t device) const {
   const base::Lock lock = base::lock_soon(mutex_);
   const Health& health = health_[device];
   return {.id = infos_[device].id,
-          .health = health.state,
+          .health = health.state == DeviceHealth::healthy && suspect_[device].load(std::memory_order_relaxed)
+                        ? DeviceHealth::suspect
+                        : health.state,
           .generation = health.generation,
           .last_fault = health.last_fault};
 }

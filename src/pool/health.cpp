@@ -78,6 +78,24 @@ void Pool::quarantine_locked(std::size_t device, const Error& why) noexcept {
   if (health.state != DeviceHealth::dead) has_lost_.store(true, std::memory_order_relaxed);
 }
 
+void Pool::update_suspects_locked() noexcept {
+  for (std::size_t d = 0; d < suspect_.size(); ++d)
+    suspect_[d].store(
+        std::any_of(unfinished_.begin(), unfinished_.end(),
+                    [&](const Unfinished& one) { return one.context->device == d && !one.work.empty(); }),
+        std::memory_order_relaxed);
+}
+
+bool Pool::is_still_suspect(std::size_t device) noexcept {
+  std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
+  const base::Lock lock = base::lock_soon(mutex_);
+  try {
+    finished = collect_finished();
+  } catch (const std::bad_alloc&) {  // they stay
+  }
+  return suspect_[device].load(std::memory_order_relaxed);
+}
+
 void Pool::note_completion(std::size_t device) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   Health& health = health_[device];
@@ -148,10 +166,11 @@ void Pool::replace_locked(std::size_t device, Device opened,
   base::state_of(opened)->add_reclaimable(weak_from_this());
   const auto end_lane = [&](Context& context) {
     context.refused = false;
-    if (context.leased || !context.lane) return;
+    if (context.leased) return;
+    context.on = {};
+    if (!context.lane) return;
     ended.push_back(std::move(context.lane));
     context.has_lane = false;
-    context.on = {};
   };
   for (const auto& context : contexts_[device]) end_lane(*context);
   end_lane(*copying_[device]);

@@ -149,6 +149,7 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
   pool->reopened_by_ = std::move(inventory.reopened_by);
   pool->reopened_by_.resize(pool->infos_.size());
   pool->health_.resize(pool->infos_.size());
+  pool->suspect_ = std::vector<std::atomic<bool>>(pool->infos_.size());
   pool->refs_ = std::vector<std::atomic<std::uint64_t>>(pool->infos_.size());
   for (std::size_t d = 0; d < pool->infos_.size(); ++d)
     pool->refs_[d] = base::state_of(pool->devices_[d])->ref().generation;
@@ -268,22 +269,33 @@ Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, SourceLoca
 }
 
 Result<Lease> Pool::lease_on(const device::DeviceBase& device, Instant now) {
-  if (const Error* lost = device.lost()) return *lost;  // also in a child of fork
-  const auto d = find(device.ref());
-  if (!d) return Error(Errc::invalid_argument, "The device does not belong to this pool.");
-  if (Context* const warm = take_warm(*d, now)) return handle(*warm);
-  return lease_any({.only = *d}, now, Deadline(options_.lease_timeout).at(now));
+  const auto d = find(device);
+  if (!d) return d.error();  // also in a child of fork
+  if (Context* const warm = take_warm(*d, now)) return of(device, handle(*warm));
+  return of(device, lease_any({.only = *d}, now, Deadline(options_.lease_timeout).at(now)));
 }
 
 Result<Lease> Pool::lease_for(const device::DeviceBase& device, Instant until) {
-  if (const Error* lost = device.lost()) return *lost;
-  const auto d = find(device.ref());
-  if (!d)
-    return Error(Errc::invalid_argument,
-                 base::text("Device '{}' does not belong to this pool.", device.info().id));
+  const auto d = find(device);
+  if (!d) return d.error();
   const Instant now = clock_->now();
   if (is_closed()) until = std::min(until, Deadline(options_.lease_timeout).at(now));
-  return lease_any({.only = *d, .needs_slot = false}, now, until, true);
+  return of(device, lease_any({.only = *d, .needs_slot = false}, now, until, true));
+}
+
+Result<std::size_t> Pool::find(const device::DeviceBase& device) const {
+  const auto d = device.lost() ? std::nullopt : find(device.ref());
+  if (d) return *d;
+  if (const Error* lost = device.lost()) return *lost;  // it may have been replaced meanwhile
+  return Error(Errc::invalid_argument,
+               base::text("Device '{}' does not belong to this pool.", device.info().id));
+}
+
+Result<Lease> Pool::of(const device::DeviceBase& device, Result<Lease> lease) {
+  if (lease && base::state_of(lease->device()).get() != &device)
+    if (const Error* lost = device.lost())
+      return *lost;  // the lane is that of the device which has replaced it
+  return lease;
 }
 
 std::optional<Lease> Pool::lease_copies(device::DeviceRef device) noexcept try {
@@ -491,6 +503,7 @@ void Pool::give_back(Context& context) noexcept {
   if (context.lane && (context.lane->failure() || (!context.is_for_copies && !context.lane->idle()) ||
                        context.lane->device()->lost()))
     retired = std::move(context.lane);
+  if (retired) context.on = {};
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   bool others_wait = false;
   {
@@ -525,6 +538,7 @@ std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   finished.reserve(static_cast<std::size_t>(unfinished_.end() - first));
   for (auto one = first; one != unfinished_.end(); ++one) finished.push_back(std::move(one->lane));
   unfinished_.erase(first, unfinished_.end());
+  update_suspects_locked();
   return finished;
 }
 

@@ -72,7 +72,7 @@ struct Context final : device::LaneObserver {
   std::atomic<std::uint64_t> dispatches{0};
 };
 
-/// What a job has yet to allocate on a device.
+/// The memory that a job has yet to allocate on a device.
 struct WorkingSet {
   Bytes own;       ///< for its host memory and its scratch memory, charged to its context in the end
   Bytes replicas;  ///< for arrays, charged to the pool
@@ -124,14 +124,18 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Describes the devices. A device that was lost and opened again has the same description.
   const std::vector<AdapterInfo>& infos() const noexcept { return infos_; }
   const AdapterInfo& info(std::size_t device) const noexcept { return infos_[device]; }
-  /// Returns a device as it is now: one that was lost is replaced when it is opened again.
+  /// Returns a device as it is now: a lost device is replaced when it is opened again.
   Device device(std::size_t index) const {
-    const base::Lock lock = base::lock_soon(devices_mutex_);
+    const base::Lock lock = lock_devices();
     return devices_[index];
   }
   std::vector<Device> devices() const {
-    const base::Lock lock = base::lock_soon(devices_mutex_);
+    const base::Lock lock = lock_devices();
     return devices_;
+  }
+  /// Returns whether work of a job that failed, ran out of time for example, is in flight on a device.
+  bool is_suspect(std::size_t device) noexcept {
+    return suspect_[device].load(std::memory_order_relaxed) && is_still_suspect(device);
   }
   /// Notes that a device was found to be lost.
   void note_loss(std::size_t device) noexcept;
@@ -278,6 +282,10 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Returns why no device is a candidate.
   Error no_candidate(const Wanted& wanted) const;
   std::optional<std::size_t> find(device::DeviceRef device) const noexcept;
+  /// Errors: device_lost, invalid_argument (of another pool).
+  Result<std::size_t> find(const device::DeviceBase& device) const;
+  /// Returns a lease of `device`, which may have been lost and replaced since it was found.
+  static Result<Lease> of(const device::DeviceBase& device, Result<Lease> lease);
   /// Leases a context of a candidate at the time `now`. Allocates nothing if a context with a lane is idle.
   Result<Lease> lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too = false);
   Result<Lease> wait_for_context(const Wanted& wanted, Instant now, Instant until, bool closed_too);
@@ -354,8 +362,14 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void retire_copying() noexcept;
   /// Removes the lanes whose work has completed from `unfinished_` and returns them.
   std::vector<std::unique_ptr<device::Lane>> collect_finished();
+  /// Locks `devices_mutex_`, but not in a child of `fork`: another thread may have had it.
+  base::Lock lock_devices() const {
+    return origin_.is_inherited() ? base::Lock() : base::lock_soon(devices_mutex_);
+  }
   DeviceState state_of(std::size_t device) const;
   bool recover_all(bool waits) noexcept;
+  bool is_still_suspect(std::size_t device) noexcept;
+  void update_suspects_locked() noexcept;
   /// Notes the losses of devices that a request may use. Returns whether it can use none now.
   bool note_losses(const Wanted& wanted) noexcept;
   void quarantine_locked(std::size_t device, const Error& why) noexcept;
@@ -382,6 +396,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::vector<AdapterInfo> adapters_;
   std::vector<AdapterInfo> infos_;                             // of the devices
   std::vector<std::shared_ptr<device::Adapter>> reopened_by_;  // per device; null: it cannot be opened again
+  std::vector<std::atomic<bool>> suspect_;                     // per device: see `is_suspect`
   std::vector<std::atomic<std::uint64_t>> refs_;  // per device: the generation of its `DeviceRef`
   std::vector<std::size_t> order_;                // per device: the first one of the same backend and type
   std::vector<SharedSilicon> silicon_;

@@ -37,7 +37,7 @@ class Binding {
   /// arrays whose contents would have to be transferred to the host first, and those that memory is not free for. Returns the
   /// bytes copied. The copies belong to no job: they are replicas as any other, and may be reclaimed.
   Bytes prefetch(pool::Pool& pool);
-  /// Returns what `fetch` and `bind` have yet to allocate. From now on no replica of the job's arrays is reclaimed.
+  /// Returns the memory that `fetch` and `bind` have yet to allocate. From now on no replica of the job's arrays is reclaimed.
   pool::WorkingSet working_set();
   /// Has `fetch` and `bind` take their allocations from `reservation`.
   void use(pool::Reservation&& reservation) noexcept { reserved_ = std::move(reservation); }

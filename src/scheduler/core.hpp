@@ -264,6 +264,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Error> target_error(std::string_view on) const;
   Decision* next_device(Record& record) const;
   bool is_lost(Decision& decision) const noexcept;
+  bool is_suspect(Decision& decision) const noexcept;
   Decision consider(const Record& record, std::size_t device) const;
   void pass(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,

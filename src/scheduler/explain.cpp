@@ -36,6 +36,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
       if (lost) return lost->sentence();
       return record.error ? record.error->sentence() : "The device was lost.";
     }
+    case RefusalCode::device_suspect: return "work of a job that ran out of time was in flight on it.";
     case RefusalCode::kernel_unsupported: {
       const auto why =
           decision.detail->program->current().refusal(*base::state_of(pool_->device(decision.device)));
@@ -170,6 +171,7 @@ std::string_view name(RefusalCode code) noexcept {
     case RefusalCode::unusable_adapter: return "unusable_adapter";
     case RefusalCode::not_requested: return "not_requested";
     case RefusalCode::device_lost: return "device_lost";
+    case RefusalCode::device_suspect: return "device_suspect";
     case RefusalCode::kernel_unsupported: return "kernel_unsupported";
     case RefusalCode::foreign_buffer: return "foreign_buffer";
     case RefusalCode::attempt_failed: return "attempt_failed";

@@ -35,15 +35,15 @@ Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now)
 }
 
 /// Returns a record whose device has no memory for it now to its queue, at its old place, and pauses the queue: no other job
-/// takes what becomes free. The queue goes on when one of its jobs ends, or after a time that doubles with each wait, chosen
-/// at random between its half and itself so that processes do not try at the same time.
+/// takes the memory that becomes free. The queue goes on when one of its jobs ends, or after a time that doubles with each
+/// wait. The time is chosen at random between its half and itself, so that processes do not try at the same time.
 /// A job waits as long as others of its queue run; as long as the lease timeout while jobs of other queues or runtimes use
 /// the processor; otherwise a few times. Returns false if it has waited that long; it then goes on to its next device.
 bool Core::wait_for_memory(Record& record) noexcept {
   constexpr Duration first_wait = std::chrono::milliseconds(1);
   constexpr std::uint8_t most_doublings = 6, most_retries = 4;
   const std::shared_ptr<Record> keep = record.shared_from_this();
-  // A job on top of another one cannot wait for what that one holds.
+  // A job on top of another one cannot wait for the memory that the other holds.
   if (record.plan_run || jobs_on_this_thread > 1 || base::Team::inside()) return false;
   const bool is_shared = pool_->note_shortage(record.decisions.back().device);
   const Instant now = Clock::steady().now();

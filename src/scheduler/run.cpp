@@ -82,7 +82,7 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
 Decision* Core::next_device(Record& record) const {
   if (!record.decisions.empty() && record.decisions.back().is_open()) {  // chosen when the job was submitted
     Decision& chosen = record.decisions.back();
-    if (!is_lost(chosen)) return &chosen;
+    if (!is_lost(chosen) && !is_suspect(chosen)) return &chosen;
   }
   const std::vector<std::size_t>& devices = record.row->devices;
   while (record.next_candidate < devices.size()) {
@@ -90,9 +90,24 @@ Decision* Core::next_device(Record& record) const {
     ++record.next_candidate;
     if (decision.is_open() && record.has_failed && record.fallback == Fallback::forbid)
       decision.code = RefusalCode::fallback_forbidden;
-    if (decision.is_open()) return &decision;
+    if (decision.is_open() && !is_suspect(decision)) return &decision;
   }
-  return nullptr;
+  // No other device can run it: it tries the first of those that were passed over.
+  const auto suspect =
+      std::find_if(record.decisions.begin(), record.decisions.end(),
+                   [](const Decision& one) { return one.code == RefusalCode::device_suspect; });
+  if (suspect == record.decisions.end()) return nullptr;
+  std::rotate(suspect, suspect + 1, record.decisions.end());
+  Decision& last = record.decisions.back();
+  last = consider(record, last.device);
+  return last.is_open() ? &last : next_device(record);
+}
+
+/// Refuses a device with work in flight of a job that ran out of time. Returns whether it did.
+bool Core::is_suspect(Decision& decision) const noexcept {
+  if (!pool_->is_suspect(decision.device)) return false;
+  decision.refuse(RefusalCode::device_suspect);
+  return true;
 }
 
 Result<Core::Progress> Core::place(Record& record, bool detaches) {

@@ -301,14 +301,14 @@ TEST_CASE("an array on a Vulkan device is a tensor there, and an array again in 
           "[interop]") {
   auto runtime = Runtime::open({.pool = {.backends = {"vulkan", "cpu"}}});
   if (!runtime) return test::skip(runtime.error().sentence());
-  const Device* vulkan = nullptr;
+  Device vulkan;
   for (const Device& device : runtime->devices())
-    if (device.info().backend == "vulkan") vulkan = &device;
+    if (device.info().backend == "vulkan") vulkan = device;
   if (!vulkan) return test::skip("there is no Vulkan device");
   std::vector<float> values(1000);
   std::iota(values.begin(), values.end(), 0.0f);
   auto array = runtime->array(values);
-  DLManagedTensorVersioned* tensor = to_dlpack(array, {.on = *vulkan}).value();
+  DLManagedTensorVersioned* tensor = to_dlpack(array, {.on = vulkan}).value();
   CHECK(tensor->dl_tensor.device.device_type == dl::vulkan);
   CHECK(tensor->dl_tensor.data);
   {

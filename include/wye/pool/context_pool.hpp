@@ -72,7 +72,7 @@ struct MemoryPressure {
 /// ignored. A fall is noticed by a later allocation or lease.
 using PressureSink = std::function<void(const MemoryPressure&)>;
 
-/// Limits what the leases and jobs with one tag allocate on a processor, in one pool. Arrays do not count.
+/// Limits the allocations of the leases and jobs with one tag on a processor, in one pool. Arrays do not count.
 struct TagBudget {
   std::string tag;
   Bytes memory;
@@ -120,11 +120,11 @@ struct PoolOptions {
   /// its pool is open.
   std::uint32_t slots = 0;
   SlotRule slot_rule = SlotRule::device;
-  /// Limits what this process allocates on one processor, over all backends and pools. If pools have different numbers, the
+  /// Limits the allocations of this process on one processor, over all backends and pools. If pools have different numbers, the
   /// smallest holds while its pool is open. Memory that other programs use, and the control group of this process, limit it
-  /// too, as far as the driver and the system tell.
+  /// too, if the driver and the system tell.
   Bytes silicon_memory = Bytes{0};
-  Bytes pool_memory = Bytes{0};  ///< limits what this pool allocates on one processor, with its arrays
+  Bytes pool_memory = Bytes{0};  ///< limits the allocations of this pool on one processor, with its arrays
   std::vector<TagBudget> tag_memory = {};
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
   /// Memory that a CUDA context keeps for reuse, at most `lane_memory`. More makes allocation faster; less leaves more
@@ -195,10 +195,13 @@ struct MemoryShare {
   Bytes limit;  ///< all ones: none
 };
 
-/// The state of a device. A job that completes, fails or runs too long changes nothing.
+/// The state of a device. A suspect device runs only jobs that no other device can run, and leases. A job that completes or fails
+/// changes nothing.
 ///
 /// | event                                      | from        | to          |
 /// |--------------------------------------------|-------------|-------------|
+/// | a job runs out of time, and its work stays in flight | healthy | suspect |
+/// | that work completes                        | suspect     | healthy     |
 /// | it is lost                                 | healthy     | quarantined |
 /// | it is lost, and cannot be opened again     | healthy     | dead        |
 /// | it is needed, after the back-off           | quarantined | probing     |
@@ -208,7 +211,7 @@ struct MemoryShare {
 ///
 /// The back-off after a first loss is zero. It is 100 ms after the second loss or failed probe, doubles with each further one to
 /// 30 s, and begins again once 16 jobs have completed on the device.
-enum class DeviceHealth : std::uint8_t { healthy, quarantined, probing, dead };
+enum class DeviceHealth : std::uint8_t { healthy, suspect, quarantined, probing, dead };
 
 /// One device of a processor, for display.
 struct DeviceState {
