@@ -90,10 +90,15 @@ Result<MemoryCharge> MemoryCharge::make(std::shared_ptr<MemoryAccount> account, 
   if (account)
     if (auto reserved = account->reserve(bytes); !reserved) return std::move(reserved).error();
   MemoryCharge charge(std::move(account), nullptr, bytes);
-  if (tag)
-    if (auto reserved = tag->reserve(bytes); !reserved) return std::move(reserved).error();
-  charge.tag_ = std::move(tag);
+  if (auto reserved = charge.add_tag(tag); !reserved) return std::move(reserved).error();
   return charge;
+}
+
+Result<void> MemoryCharge::add_tag(const std::shared_ptr<MemoryAccount>& tag) {
+  if (!tag) return {};
+  if (auto reserved = tag->reserve(bytes_); !reserved) return reserved;
+  tag_ = tag;
+  return {};
 }
 
 }  // namespace device

@@ -115,6 +115,9 @@ class MemoryCharge {
     if (tag_) tag_->release(bytes_);
   }
   Bytes bytes() const noexcept { return bytes_; }
+  /// Charges `tag` too, which is no ancestor of the account. Null: no effect.
+  /// Errors: those of `MemoryAccount::reserve`; this charge stays as it was.
+  Result<void> add_tag(const std::shared_ptr<MemoryAccount>& tag);
   /// Charges `account`, which is below the account of this charge, too.
   /// Errors: those of `MemoryAccount::reserve`; this charge stays as it was.
   Result<void> narrow(std::shared_ptr<MemoryAccount> account);

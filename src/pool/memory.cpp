@@ -61,18 +61,18 @@ std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::Memory
 
 Result<Reservation> Pool::reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
                                   const WorkingSet& set, Instant now) {
-  const Device handle = this->device(device);
-  device::DeviceBase& of = *base::state_of(handle);
+  Device copy;
+  device::DeviceBase& of = *base::state_of(this->device(device, copy));
   SharedSilicon& one = silicon_[silicon_of_[device]];
   if (Instant due = one.watch->next_check.load(std::memory_order_relaxed);
       now >= due && one.watch->next_check.compare_exchange_strong(due, now + check_period))
     check_memory(device);
   const auto reserve = [&]() -> Result<Reservation> {
-    auto own = of.reserve({.bytes = set.own, .account = one.account, .tag = tag});
-    if (!own) return std::move(own).error();
-    auto replicas = of.reserve({.bytes = set.replicas, .account = one.account});
-    if (!replicas) return std::move(replicas).error();
-    return Reservation{*std::move(own), *std::move(replicas)};
+    auto all = of.reserve({.bytes = set.all(), .account = one.account});
+    if (!all) return std::move(all).error();
+    device::MemoryCharge own = all->split(set.own);
+    if (auto tagged = own.add_tag(tag); !tagged) return std::move(tagged).error();
+    return Reservation{std::move(own), *std::move(all)};
   };
   auto made = reserve();
   if (!made &&

@@ -129,6 +129,10 @@ class Pool : public std::enable_shared_from_this<Pool>,
     const base::Lock lock = lock_devices();
     return devices_[index];
   }
+  /// Returns the same without a copy if the device is never replaced; otherwise in `copy`, which outlives the result.
+  const Device& device(std::size_t index, Device& copy) const {
+    return reopened_by_[index] ? copy = device(index) : devices_[index];
+  }
   std::vector<Device> devices() const {
     const base::Lock lock = lock_devices();
     return devices_;
@@ -403,7 +407,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::vector<std::size_t> silicon_of_;  // per device: an index of `silicon_`
 
   mutable std::mutex mutex_;
-  /// Changed under both mutexes: read under one of them. The second is a leaf.
+  /// Elements that `reopened_by_` can open again change under both mutexes, and are read under one of them. The second mutex is a
+  /// leaf.
   std::vector<Device> devices_;
   mutable std::mutex devices_mutex_;
   std::vector<Health> health_;  // per device

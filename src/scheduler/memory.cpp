@@ -41,16 +41,22 @@ Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now)
 /// the processor; otherwise a few times. Returns false if it has waited that long; it then goes on to its next device.
 bool Core::wait_for_memory(Record& record) noexcept {
   constexpr Duration first_wait = std::chrono::milliseconds(1);
-  constexpr std::uint8_t most_doublings = 6, most_retries = 4;
+  constexpr std::uint32_t most_doublings = 6, most_retries = 4;
   const std::shared_ptr<Record> keep = record.shared_from_this();
   // A job on top of another one cannot wait for the memory that the other holds.
   if (record.plan_run || jobs_on_this_thread > 1 || base::Team::inside()) return false;
+  Record::Extras::Shortage* shortage = nullptr;
+  try {
+    shortage = &record.make_extras().shortage;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   const bool is_shared = pool_->note_shortage(record.decisions.back().device);
   const Instant now = Clock::steady().now();
-  if (record.memory_waits == 0) record.short_since = now;
-  std::uint64_t seed = record.sequence * 0x9e3779b97f4a7c15 + record.memory_waits;
+  if (shortage->waits == 0) shortage->since = now;
+  std::uint64_t seed = record.sequence * 0x9e3779b97f4a7c15 + shortage->waits;
   seed = (seed ^ seed >> 31) * 0xbf58476d1ce4e5b9;
-  const Duration longest = first_wait * (1 << std::min(record.memory_waits, most_doublings));
+  const Duration longest = first_wait * (1 << std::min(shortage->waits, most_doublings));
   const Duration wait = longest / 2 + longest / 2 * static_cast<std::int64_t>(seed >> 54) / 1024;
 
   base::Lock lock = base::lock_soon(mutex_);
@@ -58,13 +64,13 @@ bool Core::wait_for_memory(Record& record) noexcept {
   if (closing_ || record.state != State::running || record.stop) return false;
   const std::uint32_t others = queue.committed - 1;
   if (others <= (record.queue == on_threads ? blocked_ : 0)) {
-    const bool may_wait = is_shared ? now - record.short_since < pool_->lease_timeout()
-                                    : !queue.has_no_memory && record.memory_retries < most_retries;
+    const bool may_wait = is_shared ? now - shortage->since < pool_->lease_timeout()
+                                    : !queue.has_no_memory && shortage->retries < most_retries;
     if (!may_wait) {
       queue.has_no_memory = true;
       return false;
     }
-    if (!is_shared) ++record.memory_retries;
+    if (!is_shared) ++shortage->retries;
   }
   if (!queue.paused_until) ++paused_;
   queue.paused_until = now + wait;
@@ -76,7 +82,7 @@ bool Core::wait_for_memory(Record& record) noexcept {
     resume_locked(record.queue);
     return false;
   }
-  if (record.memory_waits < 255) ++record.memory_waits;
+  ++shortage->waits;
   if (!record.has_failed) record.started = {};  // it waits as other jobs do
   record.may_share = record.leads_batch = false;
   record.mean_run_time = nullptr;

@@ -128,6 +128,11 @@ struct Record : std::enable_shared_from_this<Record> {
     /// Programs with a source that comes before the one in use and that the device refuses.
     std::vector<std::shared_ptr<const device::Program>> passed_over;
     std::shared_ptr<const PlanDescription> plan;  ///< of the run of a plan that has started
+    struct Shortage {                             // of memory on its device: see `Core::wait_for_memory`
+      std::uint32_t waits = 0;
+      std::uint32_t retries = 0;  // of these, while no other job used the processor
+      Instant since{};            // its first wait, of the steady clock
+    } shortage;
     Bytes bytes_prefetched;
     std::size_t prefetched_on = 0;  ///< the device with these copies
   };
@@ -170,8 +175,6 @@ struct Record : std::enable_shared_from_this<Record> {
   bool leads_batch = false;         ///< it was submitted with `batch`
   bool lacks_memory =
       false;  ///< its attempt failed because a device had no memory for it, but may have some later
-  std::uint8_t memory_waits = 0;    ///< on its device: see `Core::wait_for_memory`
-  std::uint8_t memory_retries = 0;  ///< of these, while no other job used the processor
   CacheTier tier = CacheTier::none;
   std::uint8_t batch_size = 1;               ///< the jobs of its submission
   std::uint8_t launch_size = 1;              ///< the jobs of its launch
@@ -189,7 +192,6 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant started{};
   Instant ended{};  ///< of its last command, if it completed
   Instant settled_at{};
-  Instant short_since{};     ///< its first wait for memory on its device, of the steady clock
   Duration lane_time{};      ///< failed attempts, and the wait for a lane
   Duration build_time{};     ///< the builds of its kernels
   Duration transfer_time{};  ///< the transfers of its operands

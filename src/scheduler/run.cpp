@@ -156,7 +156,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     decision->set_error(why);
     if (!may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
-    record.memory_waits = record.memory_retries = 0;
+    if (record.extras) record.extras->shortage = {};
     // A worker runs it on another device in its turn there: it might wait for a lane that only a worker can free.
     if (detaches && requeue(record)) return Progress::requeued;
   }
@@ -221,7 +221,8 @@ std::optional<Error> Core::target_error(std::string_view on) const {
 
 /// Refuses a device that is lost. Returns whether it did.
 bool Core::is_lost(Decision& decision) const noexcept {
-  const Device device = pool_->device(decision.device);
+  Device copy;
+  const Device& device = pool_->device(decision.device, copy);
   const Error* lost = base::state_of(device)->lost();
   if (!lost) return false;
   pool_->note_loss(decision.device);
@@ -236,7 +237,8 @@ bool Core::is_lost(Decision& decision) const noexcept {
 /// Returns whether a device can run a job: `refused` with its code, or open.
 Decision Core::consider(const Record& record, std::size_t index) const {
   Decision decision{.device = static_cast<std::uint32_t>(index)};
-  const Device device = pool_->device(index);
+  Device copy;
+  const Device& device = pool_->device(index, copy);
   const std::string_view on = record.on();
   if (!on.empty() && on != device.info().id && on != device.info().backend) {
     decision.refuse(RefusalCode::not_requested);
@@ -282,7 +284,8 @@ void Core::pass(Record& record, std::size_t device) const noexcept {
 /// Returns the executable of one program of a call.
 Result<Executable> Core::provide(Record& record, std::size_t index,
                                  const std::shared_ptr<const device::Program>& program, Instant ready_by) {
-  const std::shared_ptr<device::DeviceBase> device = base::state_of(pool_->device(index));
+  Device copy;
+  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_->device(index, copy));
   auto provided = record.job.is_build() ? provider_->make_ready(program, device, ready_by)
                                         : provider_->provide(program, device, ready_by);
   if (!provided) return std::move(provided).error();
@@ -342,8 +345,9 @@ AttemptPointer Core::make_attempt(const Record& record, const Device& device, st
 /// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds. It has a lane
 /// of its own unless it joins the batch of `leader`.
 Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attempt* leader) {
-  const Device device =
-      record.plan_run ? record.plan_run->snapshot->compiled->of_pool[index] : pool_->device(index);
+  Device copy;
+  const Device& device =
+      record.plan_run ? record.plan_run->snapshot->compiled->of_pool[index] : pool_->device(index, copy);
   const Job& job = record.job;
   record.tried_on.store(static_cast<std::uint32_t>(index), std::memory_order_relaxed);
   const Instant until = record.time_limit >= Instant::max() - record.started

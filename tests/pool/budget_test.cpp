@@ -1,14 +1,16 @@
 // Budgets of processors, pools and tags; pressure; and the order in which idle memory is freed.
 #include <wye/pool/context_pool.hpp>
 
-#include <chrono>
+#include <algorithm>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "all_devices.hpp"
 #include "base/internals.hpp"
 #include "pool/discovery.hpp"
 #include "pool/pool.hpp"
@@ -17,7 +19,6 @@
 
 using namespace wye;
 using namespace wye::literals;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -234,4 +235,28 @@ TEST_CASE("pressure is reported when its level changes, without a lock", "[pool]
   CHECK(pool->try_lease());
   REQUIRE(reports.size() == 3);
   CHECK(reports.back() == Report{Level::none, "silicon", 0_B, 512_KiB});
+}
+
+TEST_CASE("every device allocates and computes as before after trim", "[pool]") {
+  ContextPool pool = test::all_devices({.lanes_per_device = 1});
+  for (int round = 0; round < 2; ++round) {
+    for (const Device& device : pool.devices()) {
+      INFO(device.id());
+      Lease lease = pool.lease({.on = device.id()}).value();
+      const std::vector<std::uint32_t> source{1, 2, 3};
+      std::vector<std::uint32_t> target(3);
+      {
+        const Buffer large = lease.buffer<std::byte>(8 << 20).value();
+        const Buffer small = lease.buffer<std::uint32_t>(3).value();
+        lease.upload(source, small);
+        lease.download(small, std::span(target));
+        REQUIRE(lease.wait());
+      }
+      CHECK((target == source || device.info().backend == "null"));
+      const Bytes before = device.memory().available;
+      pool.trim();
+      CHECK(device.memory().available >= before - std::min(before, Bytes{1 << 20}));
+    }
+    pool.trim();  // no context is leased
+  }
 }
