@@ -38,6 +38,11 @@ auto DeviceBase::with_room(const BufferRequest& request, F attempt) -> decltype(
   };
   auto result = attempt();
   if (!lacks_room(result)) return result;
+  if (silicon_->account()->find_full(
+          request.bytes)) {  // other programs may have freed memory since it was asked
+    check_memory();
+    if (result = attempt(); !lacks_room(result)) return result;
+  }
   // Reclaimed memory does not help against a limit of the owner itself, or if the size never fits.
   if (request.account)
     if (const MemoryAccount* full = request.account->find_full(request.bytes))
@@ -59,6 +64,11 @@ Result<MemoryCharge> DeviceBase::reserve(const BufferRequest& request) try {
   return with_room(request, [&] { return charge(request); });
 } catch (const std::bad_alloc&) {
   return no_memory_;
+}
+
+void DeviceBase::check_memory() {
+  if (const MemoryInfo memory = this->memory(); memory.total != Bytes{})
+    silicon_->note_available(memory.available);
 }
 
 Bytes DeviceBase::reclaim(IdleMemory last, Bytes wanted) {

@@ -79,8 +79,9 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Errors: corrupt (another driver wrote it; nothing was loaded), device_lost.
   virtual Result<void> preload(std::span<const std::byte> code);
 
-  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, has reclaimables free idle memory, in
-  /// the order of their kinds, then of their last uses, then in which they were added, and tries once more.
+  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the driver how much is free, has
+  /// reclaimables free idle memory, in the order of their kinds, then of their last uses, then in which they were added, and
+  /// tries again.
   /// Errors: those of `create_buffer`, with the holders of the memory as a line of context; out_of_memory if the host has no
   ///         memory to describe a buffer or an error.
   Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
@@ -95,6 +96,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
     return MemoryCharge::make(request.account ? request.account : silicon_->account(), request.bytes,
                               request.tag);
   }
+  /// Limits the account of the silicon by the memory that the driver reports as free.
+  void check_memory();
   /// Has reclaimables free idle memory of the kinds up to `last`, in their order, until `wanted` bytes are free. Returns the
   /// bytes that they freed.
   Bytes reclaim(IdleMemory last, Bytes wanted);

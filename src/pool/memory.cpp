@@ -67,32 +67,22 @@ Result<Reservation> Pool::reserve(std::size_t device, const std::shared_ptr<devi
   if (Instant due = one.watch->next_check.load(std::memory_order_relaxed);
       now >= due && one.watch->next_check.compare_exchange_strong(due, now + check_period))
     check_memory(device);
-  const auto reserve = [&]() -> Result<Reservation> {
-    auto all = of.reserve({.bytes = set.all(), .account = one.account});
-    if (!all) return std::move(all).error();
-    device::MemoryCharge own = all->split(set.own);
-    if (auto tagged = own.add_tag(tag); !tagged) return std::move(tagged).error();
-    return Reservation{std::move(own), *std::move(all)};
-  };
-  auto made = reserve();
-  if (!made &&
-      made.error() == Errc::out_of_memory) {  // another program may have freed some since the last check
-    check_memory(device);
-    made = reserve();
-  }
+  auto all = of.reserve({.bytes = set.all(), .account = one.account});
   if (options_.on_pressure) note_memory(device);
-  return made;
+  if (!all) return std::move(all).error();
+  device::MemoryCharge own = all->split(set.own);
+  if (auto tagged = own.add_tag(tag); !tagged) return std::move(tagged).error();
+  return Reservation{std::move(own), *std::move(all)};
 }
 
 void Pool::check_memory(std::size_t device) noexcept {
-  SharedSilicon& one = silicon_[silicon_of_[device]];
-  const Device handle = this->device(device);
-  device::DeviceBase& asked = *base::state_of(handle);
+  Device copy;
+  device::DeviceBase& asked = *base::state_of(this->device(device, copy));
   try {
-    if (const MemoryInfo memory = asked.memory(); memory.total != Bytes{})
-      one.silicon->note_available(memory.available);
+    asked.check_memory();
     if (asked.info().type == AdapterType::cpu)
-      one.watch->is_stalled.store(base::memory_stall() >= 0.1, std::memory_order_relaxed);
+      silicon_[silicon_of_[device]].watch->is_stalled.store(base::memory_stall() >= 0.1,
+                                                            std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {  // the limit stays
   }
 }

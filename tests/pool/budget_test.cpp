@@ -203,7 +203,8 @@ TEST_CASE("memory of other programs limits a reservation as the driver tells it"
   CHECK(over.error().sentence() ==
         "Allocation (7.00 KiB) exceeds the rest of the budget of silicon 'scripted cuda:0' (4.00 KiB held of "
         "10.0 KiB).");
-  card->others = 0_B;  // it is asked again before a job is refused
+  card->others = 0_B;  // it is asked again before anything is refused
+  CHECK(lease.buffer<std::byte>(512 << 10));
   CHECK(reserve(pool, 512_KiB));
   const auto limit = base::state_of(pool)->limit_of(0, nullptr, {.own = 2_MiB, .replicas = {}});
   REQUIRE(limit);

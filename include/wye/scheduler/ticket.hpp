@@ -74,11 +74,11 @@ class WYE_API Outcome {
 
 /// Why a device did not run a job.
 enum class RefusalCode : std::uint8_t {
-  none,              ///< it ran the job
-  unusable_adapter,  ///< it could not be opened
-  not_requested,     ///< `JobOptions::on` names another device
-  device_lost,       ///< see `Candidate::error`
-  device_suspect,  ///< work of a job that ran out of time is in flight there, and another device can run the job
+  none,                ///< it ran the job
+  unusable_adapter,    ///< it could not be opened
+  not_requested,       ///< `JobOptions::on` names another device
+  device_lost,         ///< see `Candidate::error`
+  device_suspect,      ///< work of a job that ran out of time is in flight there
   kernel_unsupported,  ///< a kernel of the job has no source for it, or needs a feature that it lacks
   foreign_buffer,      ///< an argument of the job is a buffer of another device
   attempt_failed,      ///< see `Candidate::error`
