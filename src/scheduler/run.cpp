@@ -150,6 +150,8 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       decision->verdict = Candidate::Verdict::passed;
       decision->code = RefusalCode::none;
       if (wait_for_memory(record)) return Progress::requeued;
+      if (record.stop)
+        return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
       decision->verdict = Candidate::Verdict::failed;
       decision->code = RefusalCode::attempt_failed;
     }

@@ -74,9 +74,9 @@ TEST_CASE("a job whose memory others hold waits for them, holding nothing, and f
   await([&] { return narrow.device->held() == 1; });
   Ticket second = b.submit(*narrow.scheduler);
   await([&] { return narrow.scheduler->metrics().memory_waits >= 2; });
-  CHECK(narrow.account().held() == 8_KiB);
-  CHECK(narrow.scheduler->metrics().queued == 1);
-  CHECK(narrow.pool->metrics().active == 1);  // it holds no lane
+  // Unless it is being tried, it waits in its queue and holds neither memory nor a lane.
+  await([&] { return narrow.scheduler->metrics().queued == 1 && narrow.account().held() == 8_KiB; });
+  CHECK(narrow.pool->metrics().active == 1);
   narrow.device->release();
   CHECK(first.wait(Deadline(60s)));
   const auto outcome = second.wait(Deadline(60s));
@@ -145,7 +145,7 @@ TEST_CASE(
   CHECK(a.submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "vulkan:0");
   CHECK(a.is_right());
   const std::uint64_t waits = narrow.scheduler->metrics().memory_waits;
-  CHECK(waits == 4);
+  CHECK(waits >= 4);
   CHECK(b.submit(*narrow.scheduler).wait(Deadline(60s))->device().id == "vulkan:0");
   CHECK(narrow.scheduler->metrics().memory_waits == waits);
   SECTION("until one gets memory there") {
@@ -202,7 +202,7 @@ TEST_CASE("a tag's budget holds back its own jobs", "[scheduler][memory]") {
   await([&] { return narrow.device->held() == 1; });
   Ticket second = b.submit(*narrow.scheduler, {.tag = "preview"});
   await([&] { return narrow.scheduler->metrics().memory_waits >= 1; });
-  CHECK(narrow.account().held() == 8_KiB);
+  await([&] { return narrow.account().held() == 8_KiB; });
   const auto tags = narrow.pool->silicon().front().memory.back();
   CHECK((tags.owner == "preview" && tags.level == "tag" && tags.held == 8_KiB && tags.limit == 8_KiB));
   narrow.device->release();
@@ -305,7 +305,7 @@ TEST_CASE("the array of a job and its host memory are reserved together", "[sche
   Ticket second = narrow.scheduler->submit(
       Job::sequence("both", workload_types::custom, twice()(array, y), {twice()(y, z)}));
   await([&] { return narrow.scheduler->metrics().memory_waits >= 1; });
-  CHECK(narrow.account().held() == 8_KiB);
+  await([&] { return narrow.account().held() == 8_KiB; });
   narrow.device->release();
   CHECK(first.wait(Deadline(60s)));
   CHECK(second.wait(Deadline(60s)));
