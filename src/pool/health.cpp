@@ -116,36 +116,36 @@ bool Pool::recover_all(bool waits) noexcept {
       if (closed_ || health.state != DeviceHealth::quarantined || clock_->now() < health.probe_at) continue;
       health.state = DeviceHealth::probing;
     }
-    std::vector<std::unique_ptr<device::Lane>> ended;  // destroyed after the lock
-    Device old;
-    const Result<Device> opened = [&]() -> Result<Device> {
-      try {
-        return open_again(d);
-      } catch (const std::bad_alloc&) {
-        return no_memory_;
-      }
-    }();
     try {
-      const base::Lock lock = base::lock_soon(mutex_);
-      probed_.wake_all();
-      if (!opened) {
-        quarantine_locked(d, opened.error());
-        continue;
-      }
-      old = devices_[d];
-      replace_locked(d, *opened, ended);
+      recover(d);
     } catch (const std::bad_alloc&) {
       const base::Lock lock = base::lock_soon(mutex_);
-      quarantine_locked(d, no_memory_);
-      continue;
+      if (health_[d].state == DeviceHealth::probing) quarantine_locked(d, no_memory_);
+      probed_.wake_all();
     }
-    log_.write(LogLevel::warning, "pool",
-               base::text("Device '{}' was lost and has been opened again.", infos_[d].id));
-    ended.clear();
-    // Cached kernels and spare replicas hold the old device.
-    (void)base::state_of(old)->reclaim(IdleMemory::replicas, Bytes{~std::uint64_t{0}});
   }
   return true;
+}
+
+/// Opens a device that is being probed again. Throws: std::bad_alloc; if it is still being probed then, nothing has changed.
+void Pool::recover(std::size_t device) {
+  std::vector<std::unique_ptr<device::Lane>> ended;  // destroyed after the lock
+  const Result<Device> opened = open_again(device);
+  const Device old = this->device(device);
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    if (opened)
+      replace_locked(device, *opened, ended);
+    else
+      quarantine_locked(device, opened.error());
+    probed_.wake_all();
+  }
+  if (!opened) return;
+  ended.clear();
+  log_.write(LogLevel::warning, "pool",
+             base::text("Device '{}' was lost and has been opened again.", infos_[device].id));
+  // Cached kernels and spare replicas hold the old device.
+  (void)base::state_of(old)->reclaim(IdleMemory::replicas, Bytes{~std::uint64_t{0}});
 }
 
 Result<Device> Pool::open_again(std::size_t device) const {

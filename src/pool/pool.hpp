@@ -372,6 +372,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   }
   DeviceState state_of(std::size_t device) const;
   bool recover_all(bool waits) noexcept;
+  void recover(std::size_t device);
   bool is_still_suspect(std::size_t device) noexcept;
   void update_suspects_locked() noexcept;
   /// Notes the losses of devices that a request may use. Returns whether it can use none now.
