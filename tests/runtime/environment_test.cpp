@@ -28,6 +28,7 @@ TEST_CASE("without environment variables the documented defaults hold", "[runtim
   CHECK(all.pool.backends.empty());
   CHECK(all.pool.lanes_per_device == 2);
   CHECK(all.pool.lane_memory == 512_MiB);
+  CHECK((all.pool.silicon_memory == 0_B && all.pool.pool_memory == 0_B));
   CHECK(all.pool.lease_timeout == 5s);
   CHECK(all.pool.cpu_threads == 0);
   CHECK_FALSE(all.pool.validate_driver);
@@ -56,6 +57,8 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   const auto all = read_environment(table({{"WYE_BACKENDS", "vulkan,cpu"},
                                            {"WYE_LANES", "7"},
                                            {"WYE_LANE_MEMORY", "64MiB"},
+                                           {"WYE_SILICON_MEMORY", "3GiB"},
+                                           {"WYE_POOL_MEMORY", "2GiB"},
                                            {"WYE_LEASE_TIMEOUT", "250ms"},
                                            {"WYE_CPU_THREADS", "3"},
                                            {"WYE_VALIDATE", "1"},
@@ -80,6 +83,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.pool.backends == std::vector<std::string>{"vulkan", "cpu"});
   CHECK(all.pool.lanes_per_device == 7);
   CHECK(all.pool.lane_memory == 64_MiB);
+  CHECK((all.pool.silicon_memory == 3_GiB && all.pool.pool_memory == 2_GiB));
   CHECK(all.pool.lease_timeout == 250ms);
   CHECK(all.pool.cpu_threads == 3);
   CHECK(all.pool.validate_driver);
