@@ -33,9 +33,7 @@ DeviceBase::DeviceBase(AdapterInfo info)
 
 template <class F>
 auto DeviceBase::with_room(const BufferRequest& request, F attempt) -> decltype(attempt()) {
-  const auto lacks_room = [](const auto& result) {
-    return !result && (result.error() == Errc::out_of_memory || result.error() == Errc::over_budget);
-  };
+  const auto lacks_room = [](const auto& result) { return !result && is_shortage(result.error()); };
   auto result = attempt();
   if (!lacks_room(result)) return result;
   if (silicon_->account()->find_full(

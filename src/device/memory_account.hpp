@@ -94,6 +94,11 @@ class MemoryAccount {
   std::vector<const MemoryAccount*> children_;
 };
 
+/// Returns whether an error says that memory is not free.
+inline bool is_shortage(const Error& error) noexcept {
+  return error == Errc::out_of_memory || error == Errc::over_budget;
+}
+
 /// Bytes that are charged to an account until this ends.
 /// Threads: one thread at a time.
 class MemoryCharge {

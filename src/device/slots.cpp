@@ -63,22 +63,20 @@ bool Slots::note_run(std::uint64_t work, Duration run_time) noexcept {
   return limit_ > before;
 }
 
-void Slots::note_shortage() noexcept {
+bool Slots::note_shortage() noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   std::uint32_t of_application = 0;
-  for (const HeldSlot* slot = first_; slot; slot = slot->after)
+  bool any_for_job = false;
+  for (const HeldSlot* slot = first_; slot; slot = slot->after) {
+    any_for_job |= slot->use.thread == 0;
     of_application += slot->counts && slot->use.thread != 0;
+  }
+  if (!any_for_job) return false;
   const std::uint32_t left = std::max(used_, of_application + 1);
   since_shortage_ = 0;
   if (left < load_.now) missing_ = std::max(missing_, load_.now - left);
   update_limit_locked();
-}
-
-bool Slots::any_for_job() const noexcept {
-  const base::Lock lock = base::lock_soon(mutex_);
-  for (const HeldSlot* slot = first_; slot; slot = slot->after)
-    if (slot->use.thread == 0) return true;
-  return false;
+  return true;
 }
 
 /// Adjusts the number of slots that follow the load.

@@ -88,12 +88,11 @@ class Slots {
   /// caller then calls `Member::serve`.
   bool note_run(std::uint64_t work, Duration run_time) noexcept;
   /// A job that has just ended its lease found no memory. From now on there are as many slots as are in use now, but at least one
-  /// for a job beside the application's leases. A slot comes back with each window of jobs.
-  void note_shortage() noexcept;
+  /// for a job beside the application's leases. A slot comes back with each window of jobs. Returns false, and changes nothing, if
+  /// no lease for a job uses a slot: there is no memory to wait for.
+  bool note_shortage() noexcept;
   /// Returns whether `note_run` may change the number of slots.
   bool observes_runs() const noexcept { return observes_runs_.load(std::memory_order_relaxed); }
-  /// Returns whether a lease for a job uses a slot now.
-  bool any_for_job() const noexcept;
 
   std::uint32_t limit() const noexcept;
   std::uint32_t used() const noexcept;

@@ -54,16 +54,18 @@ Result<void> probe(device::DeviceBase& device) {
 
 void Pool::note_loss(std::size_t device) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
+  note_loss_locked(device);
+}
+
+void Pool::note_loss_locked(std::size_t device) noexcept {
   const Error* const lost = base::state_of(devices_[device])->lost();
   if (lost && health_[device].state == DeviceHealth::healthy) quarantine_locked(device, *lost);
 }
 
 bool Pool::note_losses(const Wanted& wanted) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  for (std::size_t d = 0; d < infos_.size(); ++d) {
-    if (health_[d].state != DeviceHealth::healthy || !is_able(d, wanted)) continue;
-    if (const Error* const lost = base::state_of(devices_[d])->lost()) quarantine_locked(d, *lost);
-  }
+  for (std::size_t d = 0; d < infos_.size(); ++d)
+    if (is_able(d, wanted)) note_loss_locked(d);
   return !has_candidate(wanted);
 }
 

@@ -20,10 +20,8 @@ constexpr Duration check_period = std::chrono::milliseconds(100);
 
 using Level = MemoryPressure::Level;
 
-/// Returns the level of pressure of `held` bytes of `limit`.
-Level level_of(Bytes held, Bytes limit) noexcept {
-  const double part =
-      limit == Bytes{} ? 1.0 : static_cast<double>(held.count) / static_cast<double>(limit.count);
+/// Returns the level of pressure if a `part` of a limit is held.
+Level level_of(double part) noexcept {
   return part >= 0.95 ? Level::high : part >= 0.8 ? Level::some : Level::none;
 }
 
@@ -89,10 +87,7 @@ void Pool::check_memory(std::size_t device) noexcept {
 
 bool Pool::note_shortage(std::size_t device) noexcept {
   shortages_.fetch_add(1, std::memory_order_relaxed);
-  device::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
-  if (!slots.any_for_job()) return false;
-  slots.note_shortage();
-  return true;
+  return silicon_[silicon_of_[device]].silicon->slots().note_shortage();
 }
 
 MemoryPressure Pool::pressure_of(const SharedSilicon& one) const noexcept {
@@ -102,13 +97,13 @@ MemoryPressure Pool::pressure_of(const SharedSilicon& one) const noexcept {
     const Bytes held = account->held(), limit = account->limit();
     if (limit == device::MemoryAccount::no_limit) continue;
     const double part =
-        static_cast<double>(held.count) / static_cast<double>(std::max<std::uint64_t>(limit.count, 1));
+        limit == Bytes{} ? 1.0 : static_cast<double>(held.count) / static_cast<double>(limit.count);
     if (part <= most) continue;
     most = part;
     nearest.limited = name(account->level());
     nearest.held = held;
     nearest.limit = limit;
-    nearest.level = level_of(held, limit);
+    nearest.level = level_of(part);
   }
   if (one.watch->is_stalled.load(std::memory_order_relaxed))
     nearest.level = std::max(nearest.level, Level::some);
@@ -126,8 +121,7 @@ void Pool::note_memory(std::size_t device) noexcept {
 }
 
 Bytes Pool::trim(IdleMemory last) {
-  std::vector<std::unique_ptr<device::Lane>>
-      ended;  // destroyed before the devices are asked: their memory is then free
+  std::vector<std::unique_ptr<device::Lane>> ended;  // destroyed after the lock
   {
     const base::Lock lock = base::lock_soon(mutex_);
     ended = collect_finished();

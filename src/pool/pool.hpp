@@ -377,6 +377,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void update_suspects_locked() noexcept;
   /// Notes the losses of devices that a request may use. Returns whether it can use none now.
   bool note_losses(const Wanted& wanted) noexcept;
+  void note_loss_locked(std::size_t device) noexcept;
   void quarantine_locked(std::size_t device, const Error& why) noexcept;
   Result<Device> open_again(std::size_t device) const;
   /// Replaces a lost device. Moves the lanes of its idle contexts to `ended`.

@@ -20,11 +20,12 @@ Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now)
   const pool::WorkingSet set = attempt.binding.working_set();
   if (set.all() == Bytes{}) return {};
   const auto tag = pool_->tag_account(attempt.device, record.tag());
-  if (const auto limit = pool_->limit_of(attempt.device, tag.get(), set))
-    return Error(limit->code, base::text("{} needs {} on '{}'; the {} is {}.", record.subject(),
-                                         base::Sizes(limit->needed, limit->limit)(limit->needed),
-                                         pool_->info(attempt.device).id, limit->of,
-                                         base::Sizes(limit->needed, limit->limit)(limit->limit)));
+  if (const auto limit = pool_->limit_of(attempt.device, tag.get(), set)) {
+    const base::Sizes size(limit->needed, limit->limit);
+    return Error(limit->code,
+                 base::text("{} needs {} on '{}'; the {} is {}.", record.subject(), size(limit->needed),
+                            pool_->info(attempt.device).id, limit->of, size(limit->limit)));
+  }
   auto reserved = pool_->reserve(attempt.device, tag, set, now);
   if (!reserved) {
     record.lacks_memory = true;

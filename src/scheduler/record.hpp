@@ -173,8 +173,7 @@ struct Record : std::enable_shared_from_this<Record> {
   bool has_failed = false;          ///< on a device; a further device is a fallback
   bool may_share = false;           ///< a submission with other jobs: `Core::take_batch_locked`
   bool leads_batch = false;         ///< it was submitted with `batch`
-  bool lacks_memory =
-      false;  ///< its attempt failed because a device had no memory for it, but may have some later
+  bool lacks_memory = false;        ///< its attempt failed for want of memory, which may be free later
   CacheTier tier = CacheTier::none;
   std::uint8_t batch_size = 1;               ///< the jobs of its submission
   std::uint8_t launch_size = 1;              ///< the jobs of its launch

@@ -20,8 +20,6 @@ bool holds_for_all_variants(Errc code) {
   return code == Errc::timed_out || code == Errc::cancelled || code == Errc::device_lost;
 }
 
-bool is_of_memory(const Error& error) { return error == Errc::out_of_memory || error == Errc::over_budget; }
-
 /// Returns whether no program of `programs` can be used on `device`.
 bool is_refused(const detail::Programs& programs, const device::DeviceBase& device) {
   for (std::size_t i = 0; i < programs.size(); ++i)
@@ -389,7 +387,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
   if (!record.batch && !leader && !record.plan_run)
     if (auto ok = reserve_memory(record, *attempt, lap); !ok) return ok;
   if (auto ok = attempt->binding.fetch(attempt->park); !ok) {
-    record.lacks_memory = is_of_memory(ok.error());
+    record.lacks_memory = device::is_shortage(ok.error());
     return std::move(ok).error();
   }
   if (record.uses_arrays) add_lap(record.transfer_time, lap);
@@ -455,7 +453,7 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   if (auto ok =
           binding.bind(lane, context.account, pool_->tag_account(attempt.device, record.tag()), attempt.park);
       !ok) {
-    record.lacks_memory = is_of_memory(ok.error());
+    record.lacks_memory = device::is_shortage(ok.error());
     return ok;
   }
   if (record.plan_run) return submit_segment(record, stop);

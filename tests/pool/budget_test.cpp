@@ -12,28 +12,17 @@
 
 #include "all_devices.hpp"
 #include "base/internals.hpp"
-#include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 #include "support/catch.hpp"
 #include "support/device/memory_device.hpp"
+#include "support/scripted_pool.hpp"
 
 using namespace wye;
 using namespace wye::literals;
 
 namespace {
 
-using Cards = std::vector<std::shared_ptr<test::MemoryDevice>>;
 using Level = MemoryPressure::Level;
-
-ContextPool pool_on(PoolOptions options, const Cards& cards) {
-  pool::Inventory inventory;
-  for (const auto& card : cards) {
-    inventory.adapters.push_back(card->info());
-    inventory.devices.push_back(card);
-  }
-  return wye::detail::Internals::make<ContextPool>(
-      pool::Pool::open(std::move(options), std::move(inventory)));
-}
 
 /// Notes when it is asked for memory.
 class Noting final : public device::Reclaimable {
@@ -69,32 +58,12 @@ Result<pool::Reservation> reserve(const ContextPool& pool, Bytes bytes) {
 
 }  // namespace
 
-TEST_CASE("wrong budgets are refused with their value and the limit", "[pool]") {
-  const auto refusal = [](PoolOptions options) {
-    options.backends = {"cpu"};
-    const auto pool = ContextPool::open(std::move(options));
-    REQUIRE_FALSE(pool);
-    CHECK(pool.error() == Errc::invalid_argument);
-    return pool.error().sentence();
-  };
-  CHECK(refusal({.silicon_memory = 4000_B}) ==
-        "The memory budget of a processor (3.91 KiB) is less than 4.00 KiB.");
-  CHECK(refusal({.pool_memory = 1_B}) == "The memory budget of the pool (1 byte) is less than 4.00 KiB.");
-  CHECK(refusal({.tag_memory = {{"preview", 0_B}}}) ==
-        "The memory budget of tag 'preview' (0 bytes) is less than 4.00 KiB.");
-  CHECK(refusal({.tag_memory = {{"", 1_MiB}}}) ==
-        "A tag with a memory budget ('') has 0 characters; expected 1 to 31.");
-  CHECK(refusal({.tag_memory = {{"a", 1_MiB}, {"b", 1_MiB}, {"a", 2_MiB}}}) ==
-        "Tag 'a' has two memory budgets.");
-  CHECK(ContextPool::open({.backends = {"cpu"}, .silicon_memory = 4_KiB}));
-}
-
 TEST_CASE("the smallest budget of a processor holds for all pools and backends while its pool is open",
           "[pool]") {
   const auto cuda = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB, 51);
   const auto vulkan = std::make_shared<test::MemoryDevice>("vulkan:0", 1_MiB, 51);
-  ContextPool wide = pool_on({.silicon_memory = 64_KiB}, {cuda});
-  std::optional<ContextPool> narrow = pool_on({.silicon_memory = 8_KiB}, {vulkan});
+  ContextPool wide = test::pool_over({cuda}, {.silicon_memory = 64_KiB});
+  std::optional<ContextPool> narrow = test::pool_over({vulkan}, {.silicon_memory = 8_KiB});
   Lease a = wide.lease().value();
   std::optional<Lease> b = narrow->lease().value();
   std::optional<Buffer> in_b = b->buffer<std::byte>(6144).value();
@@ -115,7 +84,7 @@ TEST_CASE("the smallest budget of a processor holds for all pools and backends w
 
 TEST_CASE("a pool's budget covers its arrays and contexts, and not those of other pools", "[pool]") {
   const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB, 52);
-  ContextPool one = pool_on({.pool_memory = 8_KiB}, {card}), two = pool_on({}, {card});
+  ContextPool one = test::pool_over({card}, {.pool_memory = 8_KiB}), two = test::pool_over({card}, {});
   Lease a = one.lease().value(), b = two.lease().value();
   const Buffer other = b.buffer<std::byte>(100000).value(), own = a.buffer<std::byte>(8192).value();
   CHECK(
@@ -127,7 +96,7 @@ TEST_CASE("a pool's budget covers its arrays and contexts, and not those of othe
 
 TEST_CASE("the budget of a tag limits its leases, over contexts", "[pool]") {
   const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB);
-  ContextPool pool = pool_on({.lanes_per_device = 3, .tag_memory = {{"preview", 4_KiB}}}, {card});
+  ContextPool pool = test::pool_over({card}, {.lanes_per_device = 3, .tag_memory = {{"preview", 4_KiB}}});
   std::optional<Buffer> kept;
   {
     Lease a = pool.lease({.tag = "preview"}).value(), b = pool.lease({.tag = "preview"}).value();
@@ -149,7 +118,7 @@ TEST_CASE("the budget of a tag limits its leases, over contexts", "[pool]") {
 TEST_CASE("idle memory is freed by kind, then the least recently used first; trim stops at its kind",
           "[pool]") {
   const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB);
-  ContextPool pool = pool_on({.lanes_per_device = 2}, {card});
+  ContextPool pool = test::pool_over({card}, {.lanes_per_device = 2});
   std::vector<std::string> asked;
   std::vector<std::shared_ptr<Noting>> owners;
   const auto add = [&](IdleMemory kind, const char* name, std::uint64_t use) {
@@ -174,7 +143,7 @@ TEST_CASE("idle memory is freed by kind, then the least recently used first; tri
 
 TEST_CASE("trim frees the lanes of idle contexts but those made ahead", "[pool]") {
   const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB);
-  ContextPool pool = pool_on({.lanes_per_device = 3, .contexts_ahead = 1}, {card});
+  ContextPool pool = test::pool_over({card}, {.lanes_per_device = 3, .contexts_ahead = 1});
   { Lease a = pool.lease().value(), b = pool.lease().value(), c = pool.lease().value(); }
   // Contexts that can be leased without a new lane.
   const auto lanes = [&] {
@@ -187,12 +156,12 @@ TEST_CASE("trim frees the lanes of idle contexts but those made ahead", "[pool]"
   CHECK(lanes() == 3);
   Lease busy = pool.lease().value();
   pool.trim(IdleMemory::contexts);
-  CHECK(lanes() == 0);  // the leased one stays, and is the one that `contexts_ahead` keeps
+  CHECK(lanes() == 0);  // `contexts_ahead` keeps one lane, and the leased context has it
 }
 
 TEST_CASE("memory of other programs limits a reservation as the driver tells it", "[pool]") {
   const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB, 53);
-  ContextPool pool = pool_on({}, {card});
+  ContextPool pool = test::pool_over({card}, {});
   card->others = 1_MiB - 10_KiB;
   Lease lease = pool.lease().value();
   const Buffer own = lease.buffer<std::byte>(4096).value();
@@ -215,17 +184,16 @@ TEST_CASE("pressure is reported when its level changes, without a lock", "[pool]
   const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB, 54);
   std::vector<Report> reports;
   std::optional<ContextPool> pool;
-  pool = pool_on({.silicon_memory = 512_KiB,
-                  .pool_memory = 100000_B,
-                  .on_pressure =
-                      [&](const MemoryPressure& pressure) {
-                        CHECK(pressure.silicon == "scripted cuda:0");
-                        CHECK(pool->silicon().front().pressure == pressure.level);  // takes the pool's lock
-                        reports.push_back(
-                            {pressure.level, std::string(pressure.limited), pressure.held, pressure.limit});
-                        throw 1;
-                      }},
-                 {card});
+  pool = test::pool_over(
+      {card},
+      {.silicon_memory = 512_KiB,
+       .pool_memory = 100000_B,
+       .on_pressure = [&](const MemoryPressure& pressure) {
+         CHECK(pressure.silicon == "scripted cuda:0");
+         CHECK(pool->silicon().front().pressure == pressure.level);  // takes the pool's lock
+         reports.push_back({pressure.level, std::string(pressure.limited), pressure.held, pressure.limit});
+         throw 1;
+       }});
   Lease lease = pool->lease().value();
   std::vector<Buffer> buffers;
   for (const unsigned bytes : {79999u, 1u, 14000u, 1000u, 4000u})

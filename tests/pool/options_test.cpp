@@ -55,6 +55,16 @@ TEST_CASE("an option out of range is refused with its value and its limits", "[p
         "The number of slots per processor (4097) is not in the range 1 to 4096, or 0.");
   CHECK(refusal({.slots = 3, .slot_rule = SlotRule::host_share}) ==
         "There are both a number of slots (3) and the rule 'host_share' for it.");
+  CHECK(refusal({.silicon_memory = 4000_B}) ==
+        "The memory budget of a processor (3.91 KiB) is less than 4.00 KiB.");
+  CHECK(refusal({.pool_memory = 1_B}) == "The memory budget of the pool (1 byte) is less than 4.00 KiB.");
+  CHECK(refusal({.tag_memory = {{"preview", 0_B}}}) ==
+        "The memory budget of tag 'preview' (0 bytes) is less than 4.00 KiB.");
+  CHECK(refusal({.tag_memory = {{"", 1_MiB}}}) ==
+        "A tag with a memory budget ('') has 0 characters; expected 1 to 31.");
+  CHECK(refusal({.tag_memory = {{"a", 1_MiB}, {"b", 1_MiB}, {"a", 2_MiB}}}) ==
+        "Tag 'a' has two memory budgets.");
+  CHECK(ContextPool::open({.backends = {"cpu"}, .silicon_memory = 4_KiB}));
   CHECK(refusal({.lane_memory = 0_B}) == "The memory limit of a lane (0 bytes) is not positive.");
   CHECK(refusal({.lease_timeout = -1500ms}) == "The lease timeout (-1.5 s) is negative.");
   CHECK(refusal({.aging = 0s}) == "The aging of requests (0 s) is not positive.");

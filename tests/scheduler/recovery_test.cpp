@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t item_count = 256;
 
-/// A scheduler on one device that can be opened again, and maybe a second one that cannot.
+/// A scheduler on a device that can be opened again, and on other devices, which cannot.
 struct Mortal {
   explicit Mortal(std::vector<Scripted> others = {}, const Clock* clock = nullptr)
       : devices(std::move(others)), adapter(std::make_shared<Reopening>(device->info())) {

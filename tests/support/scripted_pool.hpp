@@ -22,7 +22,7 @@ inline Scripted scripted(const std::string& id, AdapterType type = AdapterType::
   return std::make_shared<ScriptedDevice>(id, type, features, silicon);
 }
 
-/// Opens scripted devices in the place of one that was lost.
+/// An adapter that opens a scripted device again after a loss.
 struct Reopening final : device::Adapter {
   explicit Reopening(AdapterInfo of) : described(std::move(of)) {}
   const AdapterInfo& info() const noexcept override { return described; }
@@ -43,16 +43,21 @@ struct Reopening final : device::Adapter {
   std::vector<Scripted> devices;  ///< that it has opened
 };
 
-inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {},
-                           std::vector<std::shared_ptr<device::Adapter>> reopened_by = {}) {
+/// Opens a pool of devices that are open already.
+inline ContextPool pool_over(std::vector<std::shared_ptr<device::DeviceBase>> devices,
+                             PoolOptions options = {},
+                             std::vector<std::shared_ptr<device::Adapter>> reopened_by = {}) {
   pool::Inventory inventory;
-  for (const Scripted& device : devices) {
-    inventory.adapters.push_back(device->info());
-    inventory.devices.push_back(device);
-  }
+  for (const auto& device : devices) inventory.adapters.push_back(device->info());
+  inventory.devices = std::move(devices);
   inventory.reopened_by = std::move(reopened_by);
   return wye::detail::Internals::make<ContextPool>(
       pool::Pool::open(std::move(options), std::move(inventory)));
+}
+
+inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {},
+                           std::vector<std::shared_ptr<device::Adapter>> reopened_by = {}) {
+  return pool_over({devices.begin(), devices.end()}, std::move(options), std::move(reopened_by));
 }
 
 /// Fails the lane of `lease`, as a failed submission does. Its context has no lane when the lease has ended.
