@@ -84,6 +84,7 @@ constexpr Bar bars[] = {
     {"main_job_start_alone", "empty_cache", 1.0},
     {"cold_start_8_processes", "each_builds_all", 1.0},
     {"cold_start_8_processes.builds", "32 builds", 1.0, 32},
+    {"qualification_stored", "1 ms", 1.0, 1e-3},
     {"evict_zipf_20.misses", "fifo", 1.0},
     {"evict_zipf_85.misses", "fifo", 1.0},
     {"evict_zipf_85.misses", "5 %", 1.0, 0.05},

@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -120,6 +121,48 @@ BENCHMARK_CAPTURE(cold_processes, shared, true)->Name("cold_start_8_processes/wy
 BENCHMARK_CAPTURE(cold_processes, apart, false)
     ->Name("cold_start_8_processes/each_builds_all")
     ->Apply(as_processes);
+
+// --- The checks of a Vulkan device, as a runtime opens it.
+
+/// Returns the time to open a runtime. Its end is not measured.
+double seconds_to_open(const fs::path& cache, wye::Qualification rule, bool& opened) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto runtime = wye::Runtime::open(
+      {.pool = {.backends = {"vulkan"}}, .cache = {.directory = cache.string()}, .qualification = rule});
+  const double taken = seconds_since(start);
+  opened = runtime.has_value() && runtime->qualifications().size() == (rule != wye::Qualification::never);
+  return taken;
+}
+
+/// The median time that a stored report adds to the opening of a runtime that checks nothing.
+void qualification_stored(benchmark::State& state) {
+  const Folder folder;
+  bool opened = false;
+  seconds_to_open(folder.path(), wye::Qualification::stored, opened);
+  if (!opened) return state.SkipWithError("there is no Vulkan device");
+  for (auto _ : state) {
+    std::vector<double> added;
+    for (int i = 0; i < 21 && opened; ++i) {
+      const double with = seconds_to_open(folder.path(), wye::Qualification::stored, opened);
+      added.push_back(with -
+                      (opened ? seconds_to_open(folder.path(), wye::Qualification::never, opened) : 0));
+    }
+    if (!opened) return state.SkipWithError("a runtime does not open");
+    std::nth_element(added.begin(), added.begin() + 10, added.end());
+    state.SetIterationTime(std::max(added[10], 0.0));
+  }
+}
+BENCHMARK(qualification_stored)->Name("qualification_stored/wye")->Apply(as_processes);
+
+void qualification_made(benchmark::State& state) {
+  const auto pool = wye::ContextPool::open({.backends = {"vulkan"}});
+  if (!pool) return state.SkipWithError("there is no Vulkan device");
+  for (auto _ : state) {
+    const auto report = wye::qualify(pool->devices().front());
+    if (!report || !report->passed()) return state.SkipWithError("the device fails");
+  }
+}
+BENCHMARK(qualification_made)->Name("qualification_made/wye")->Iterations(1)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

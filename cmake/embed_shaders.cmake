@@ -1,4 +1,4 @@
-# cmake -D output=<header> -D include=<folder> -P embed_shaders.cmake -- <kernel>...
+# cmake -D output=<header> -D include=<folder> -D room=<namespace> -D types=<header> -P embed_shaders.cmake -- <kernel>...
 # Writes the texts of kernels into a header, each `#include "x"` replaced by the file x of the include folder, once. Files that
 # differ in their endings only, axpy.comp, axpy.cu, axpy.ptx and axpy.sm_90.cubin, are one kernel.
 cmake_minimum_required(VERSION 3.25)
@@ -51,28 +51,30 @@ foreach(i RANGE ${last})
 endforeach()
 list(REMOVE_DUPLICATES names)
 
-set(header "// Written by wye's build from shaders/.\n#pragma once\n#include \"kernel_text.hpp\"\n\n")
+set(header "// Written by wye's build from shaders/.\n#pragma once\n#include \"${types}\"\n\n")
 # Every supported compiler takes literals of more than the 65,536 bytes of the standard; clang warns about them.
 string(APPEND header "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n")
-string(APPEND header "namespace wye {\ninline namespace v0 {\nnamespace workloads {\nnamespace kernels {\n\n")
+string(APPEND header "namespace wye {\ninline namespace v0 {\nnamespace ${room} {\nnamespace kernels {\n\n")
 foreach(name IN LISTS names)
-  foreach(ending IN ITEMS .comp .cu .ptx)
-    if(NOT DEFINED ${name}${ending})
-      set(${name}${ending} "{}")
+  set(members ".name = \"${name}\"")
+  foreach(ending_member IN ITEMS ".comp glsl" ".cu cuda" ".ptx ptx")
+    separate_arguments(ending_member)
+    list(GET ending_member 0 ending)
+    list(GET ending_member 1 member)
+    if(DEFINED ${name}${ending})
+      string(APPEND members ", .${member} = ${${name}${ending}}")
     endif()
   endforeach()
-  set(cubins "{}")
   if(${name}_cubins)
     foreach(cubin IN LISTS ${name}_cubins)
       string(APPEND header "inline constexpr unsigned char ${cubin}[] = {${${cubin}}};\n")
     endforeach()
     list(JOIN ${name}_cubins ", " cubins)
     string(APPEND header "inline constexpr std::span<const unsigned char> ${name}_cubins[] = {${cubins}};\n")
-    set(cubins ${name}_cubins)
+    string(APPEND members ", .cubins = ${name}_cubins")
   endif()
-  string(APPEND header "inline constexpr KernelText ${name}{.name = \"${name}\", .glsl = ${${name}.comp}, "
-    ".cuda = ${${name}.cu}, .ptx = ${${name}.ptx}, .cubins = ${cubins}};\n\n")
+  string(APPEND header "inline constexpr KernelText ${name}{${members}};\n\n")
 endforeach()
-string(APPEND header "}  // namespace kernels\n}  // namespace workloads\n}  // namespace v0\n}  // namespace wye\n"
+string(APPEND header "}  // namespace kernels\n}  // namespace ${room}\n}  // namespace v0\n}  // namespace wye\n"
   "#pragma GCC diagnostic pop\n")
 file(WRITE ${output} "${header}")

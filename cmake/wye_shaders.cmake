@@ -1,8 +1,10 @@
-# wye_embed_shaders(<target>): gives a target every kernel in shaders/<workload>/ as a header <workload>_kernels.hpp, with one
-# `wye::workloads::KernelText wye::workloads::kernels::<stem>` for <stem>.comp and <stem>.cu. The GLSL is not compiled by wyec,
+# wye_embed_shaders(<target> <room> <header> <folder>... [TEXT_ONLY]): gives a target the kernels in shaders/<folder>/ as a header
+# <folder>_kernels.hpp, with one `wye::<room>::KernelText wye::<room>::kernels::<stem>` for <stem>.comp and <stem>.cu. <header>
+# defines KernelText. The GLSL is not compiled by wyec,
 # as wye_add_kernels does it for others: its text alone is wanted, and a wye for another machine, or one without a GLSL
 # compiler, would first have to be built for this one to have a wyec. The CUDA C++ is there as text, and where the NVRTC
-# that makes them is, as PTX and as machine code of WYE_CUDA_ARCHITECTURES.
+# that makes them is, as PTX and as machine code of WYE_CUDA_ARCHITECTURES. With TEXT_ONLY, which the library itself needs, there
+# is no PTX: wyec is linked to the library.
 set(wye_ptx_nvrtc_hint ${PROJECT_SOURCE_DIR}/build/wheels/ptx/nvidia/cuda_nvrtc/lib)
 if(WYE_PTX_NVRTC AND NOT EXISTS ${WYE_PTX_NVRTC})
   unset(WYE_PTX_NVRTC CACHE)  # Fetched wheels can be removed.
@@ -13,26 +15,25 @@ mark_as_advanced(WYE_PTX_NVRTC)
 set(wye_ptx_architecture compute_75)
 set(WYE_CUDA_ARCHITECTURES "" CACHE STRING "Architectures that wye's own kernels are machine code for, too: sm_80;sm_90")
 
-function(wye_embed_shaders target)
+function(wye_embed_shaders target room types)
+  cmake_parse_arguments(PARSE_ARGV 3 given "TEXT_ONLY" "" "")
   set(makes_ptx OFF)
-  if(WYE_CUDA AND WYE_TOOLS AND WYE_PTX_NVRTC AND NOT CMAKE_CROSSCOMPILING)
+  if(WYE_CUDA AND WYE_TOOLS AND WYE_PTX_NVRTC AND NOT CMAKE_CROSSCOMPILING AND NOT given_TEXT_ONLY)
     set(makes_ptx ON)
-  elseif(WYE_CUDA)
+  elseif(WYE_CUDA AND NOT given_TEXT_ONLY)
     message(STATUS "The workloads have no PTX, so that on CUDA they need NVRTC at run time: PTX is made with WYE_TOOLS=ON, and "
       "the NVRTC that cmake/wheels.sh ptx fetches or WYE_PTX_NVRTC names.")
   endif()
   set(include ${PROJECT_SOURCE_DIR}/shaders/include)
   file(GLOB shared CONFIGURE_DEPENDS ${include}/*)
-  file(GLOB folders LIST_DIRECTORIES ON CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*)
   set(output_folder ${PROJECT_BINARY_DIR}/shaders)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake)
-  wye_wyec_command(wyec "${WYE_PTX_NVRTC}")
-  foreach(folder IN LISTS folders)
-    cmake_path(GET folder FILENAME workload)
-    file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.comp ${folder}/*.cu)
-    if(workload STREQUAL include OR NOT kernels)
-      continue()
-    endif()
+  if(makes_ptx)
+    wye_wyec_command(wyec "${WYE_PTX_NVRTC}")
+  endif()
+  foreach(folder IN LISTS given_UNPARSED_ARGUMENTS)
+    file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${folder}/*.comp
+      ${PROJECT_SOURCE_DIR}/shaders/${folder}/*.cu)
     set(files ${kernels})
     foreach(kernel IN LISTS kernels)
       cmake_path(GET kernel STEM name)
@@ -48,18 +49,18 @@ function(wye_embed_shaders target)
             COMMAND ${wyec} compile ${kernel} -I ${include} --entry wye_${name} --target ${target}
               --nvrtc ${WYE_PTX_NVRTC} -o ${code}
             DEPENDS ${kernel} ${shared} ${WYE_PTX_NVRTC}
-            COMMENT "Compiling ${workload}/${name}.cu for ${target}"
+            COMMENT "Compiling ${folder}/${name}.cu for ${target}"
             VERBATIM)
           list(APPEND files ${code})
         endforeach()
       endif()
     endforeach()
-    set(output ${output_folder}/${workload}_kernels.hpp)
+    set(output ${output_folder}/${folder}_kernels.hpp)
     add_custom_command(
       OUTPUT ${output}
-      COMMAND ${CMAKE_COMMAND} -D output=${output} -D include=${include} -P ${script} -- ${files}
+      COMMAND ${CMAKE_COMMAND} -D output=${output} -D include=${include} -D room=${room} -D types=${types} -P ${script} -- ${files}
       DEPENDS ${files} ${shared} ${script}
-      COMMENT "Embedding the kernels of ${workload}"
+      COMMENT "Embedding the kernels of ${folder}"
       VERBATIM)
     target_sources(${target} PRIVATE ${output})
   endforeach()

@@ -81,6 +81,8 @@ class Cache final : public device::ExecutableProvider,
   Manifest manifest() const;
   std::vector<KernelMetrics> kernel_metrics() const;
   const Clock& clock() const noexcept override { return clock_; }
+  /// Returns the store, for records about devices; null without one.
+  ArtefactStore* store() const noexcept { return store_.get(); }
   /// The process that opened it. A child of `fork` takes none of its locks and finds nothing.
   const base::Origin& origin() const noexcept { return origin_; }
 

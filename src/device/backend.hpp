@@ -49,6 +49,7 @@ struct BackendOptions {
 struct Discovered {
   AdapterInfo info;
   std::shared_ptr<Adapter> adapter;  ///< null if not usable
+  bool is_adopted = false;           ///< the application has opened the device
 };
 
 /// The devices of one vendor's driver.

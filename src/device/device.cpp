@@ -124,6 +124,14 @@ void DeviceBase::add_reclaimable(std::weak_ptr<Reclaimable> reclaimable) {
   reclaimables_.push_back(std::move(reclaimable));
 }
 
+std::string lacking(const AdapterInfo& adapter, Features needs) {
+  const Features missing = needs.without(adapter.features), absent = missing.without(adapter.failed_features),
+                 failed = missing.without(absent);
+  if (failed.empty()) return to_string(absent);
+  std::string text = absent.empty() ? std::string() : to_string(absent) + ", and ";
+  return text + to_string(failed) + ", which failed the check of the device";
+}
+
 Digest DeviceBase::driver_identity() const {
   const AdapterInfo& i = info_;
   return Hasher()

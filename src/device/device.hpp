@@ -33,6 +33,9 @@ namespace device {
 
 class NativeInterop;
 
+/// Returns the features of `needs` that a device lacks, for sentences: "int64, and float16, which failed its check".
+std::string lacking(const AdapterInfo& adapter, Features needs);
+
 /// Returns a Monitoring without numbers; `why` is the reason for each.
 Monitoring unmonitored(std::string device, const std::string& why);
 
@@ -42,6 +45,11 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
  public:
   virtual ~DeviceBase();
   const AdapterInfo& info() const noexcept { return info_; }
+  /// Removes features that failed their checks from `info`. Call it before other threads use the device.
+  void withdraw(Features failed) noexcept {
+    info_.failed_features = info_.failed_features.with(failed);
+    info_.features = info_.features.without(failed);
+  }
   /// Names the process that opened the device. In a child of `fork`, `lost` returns `origin().error()`.
   const base::Origin& origin() const noexcept { return origin_; }
   /// Returns the name of this device in other rooms, different for every device that this process opens.

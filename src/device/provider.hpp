@@ -1,5 +1,5 @@
 #pragma once
-/// The ports between the kernel room, the cache and the scheduler.
+/// The ports between the kernel room, the cache, the scheduler, the pool and the runtime.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
@@ -90,6 +90,16 @@ class UseObserver {
   /// original, not its replacement.
   virtual void used(const std::shared_ptr<const Program>& program,
                     const std::shared_ptr<DeviceBase>& device) = 0;
+};
+
+/// Checks devices before the pool uses them.
+/// Threads: thread-safe.
+class Qualifier {
+ public:
+  virtual ~Qualifier() = default;
+  /// Checks `device`, which no other thread uses yet, and withdraws the features that failed.
+  /// Errors: unavailable: the device cannot be trusted.
+  virtual Result<void> qualify(const std::shared_ptr<DeviceBase>& device) = 0;
 };
 
 }  // namespace device

@@ -510,9 +510,9 @@ KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device,
     return route;
   }
   if (source->ready)
-    if (const Features missing = source->ready->needs.without(device.info().features); !missing.empty())
+    if (const Features needs = source->ready->needs; !device.info().features.contains(needs))
       route.refusal = Error(Errc::unsupported, base::text("Kernel '{}' needs {}, which '{}' does not have.",
-                                                          name_, to_string(missing), id));
+                                                          name_, device::lacking(device.info(), needs), id));
   return route;
 }
 

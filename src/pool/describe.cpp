@@ -38,10 +38,9 @@ Error Pool::no_candidate(const Wanted& wanted) const {
     if (!named && is_named(d, wanted)) named = &devices_[d];
   }
   if (named)
-    return Error(Errc::unsupported,
-                 base::text("No device has the needed features{} ({}): '{}' lacks {}.",
-                            for_workload(wanted.workload.name), to_string(wanted.needs), named->id(),
-                            to_string(wanted.needs.without(named->info().features))));
+    return Error(Errc::unsupported, base::text("No device has the needed features{} ({}): '{}' lacks {}.",
+                                               for_workload(wanted.workload.name), to_string(wanted.needs),
+                                               named->id(), device::lacking(named->info(), wanted.needs)));
   std::string there;
   for (const Device& device : devices_) there += (there.empty() ? "'" : ", '") + device.id() + "'";
   return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", wanted.on, there));

@@ -53,6 +53,7 @@ Result<void> insert_adopted(const std::vector<NativeDevice>& adopt, const device
         own.info.reason =
             base::text("The application has opened this device itself ('{}').", adopted->info.id);
       }
+    adopted->is_adopted = true;
     adopted_devices.push_back(*std::move(adopted));
   }
   found.insert(found.begin(), std::make_move_iterator(adopted_devices.begin()),
@@ -73,7 +74,7 @@ std::string all_reasons(const std::vector<AdapterInfo>& adapters) {
 
 Result<Inventory> take_inventory(const std::vector<std::string>& backends,
                                  const device::BackendOptions& options,
-                                 const std::vector<NativeDevice>& adopt) {
+                                 const std::vector<NativeDevice>& adopt, device::Qualifier* qualifier) {
   std::vector<device::Discovered> found;
   for (const std::string& name : backends)
     if (!device::find_backend(name)) return Error(Errc::not_found, absent(name).reason);
@@ -97,7 +98,12 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
   Inventory inventory;
   for (device::Discovered& one : found) {
     if (one.adapter) {
-      if (auto opened = one.adapter->open()) {
+      auto opened = one.adapter->open();
+      if (opened && qualifier && !one.is_adopted)
+        if (auto trusted = qualifier->qualify(*opened); !trusted) opened = std::move(trusted).error();
+      if (opened) {
+        one.info.features = (*opened)->info().features;
+        one.info.failed_features = (*opened)->info().failed_features;
         inventory.devices.push_back(std::move(*opened));
         inventory.reopened_by.push_back(one.adapter->can_reopen() ? one.adapter : nullptr);
       } else {

@@ -9,6 +9,7 @@
 
 #include "device/backend.hpp"
 #include "device/device.hpp"
+#include "device/provider.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -25,12 +26,14 @@ struct Inventory {
 /// Opens every usable device of `backends`, in that order; empty means the default order. A graphics driver
 /// that runs on the CPU comes after all other devices: it is for correctness, not for speed. Devices of the
 /// application (`adopt`) are "vulkan:host", "vulkan:host1" ... They come first, and replace the backend's own
-/// device of the same silicon.
+/// device of the same silicon. Devices that `qualifier` does not trust are not usable; it may be null, and does not check
+/// the application's devices.
 /// Errors:  not_found (a name that this build does not have), unavailable (no usable device, with every
 ///          reason); those of `Backend::adopt`.
 Result<Inventory> take_inventory(const std::vector<std::string>& backends,
                                  const device::BackendOptions& options,
-                                 const std::vector<NativeDevice>& adopt = {});
+                                 const std::vector<NativeDevice>& adopt = {},
+                                 device::Qualifier* qualifier = nullptr);
 
 }  // namespace pool
 }  // namespace v0

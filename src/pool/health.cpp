@@ -156,6 +156,8 @@ Result<Device> Pool::open_again(std::size_t device) const {
   if ((*opened)->silicon() != silicon_[silicon_of_[device]].silicon)
     return Error(Errc::unavailable,
                  base::text("Device '{}' is on another processor since it was lost.", infos_[device].id));
+  if (qualifier_)
+    if (auto trusted = qualifier_->qualify(*opened); !trusted) return std::move(trusted).error();
   if (auto good = probe(**opened); !good)
     return std::move(good).error().with_context(
         base::text("while checking device '{}', which was opened again", infos_[device].id));

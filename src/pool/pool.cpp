@@ -126,7 +126,7 @@ Pool::Pool(PoolOptions options)
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))) {}
 
-Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
+Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<device::Qualifier> qualifier) {
   if (auto ok = check(options); !ok) return std::move(ok).error();
   auto inventory = take_inventory(options.backends,
                                   {.cpu_threads = options.cpu_threads,
@@ -136,13 +136,15 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options) {
                                    .isolation = options.isolation,
                                    .partition = options.partition,
                                    .kept_memory = options.kept_memory},
-                                  options.adopt);
+                                  options.adopt, qualifier.get());
   if (!inventory) return std::move(inventory).error();
-  return open(std::move(options), *std::move(inventory));
+  return open(std::move(options), *std::move(inventory), std::move(qualifier));
 }
 
-std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory) {
+std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory,
+                                 std::shared_ptr<device::Qualifier> qualifier) {
   auto pool = base::own(new Pool(std::move(options)));
+  pool->qualifier_ = std::move(qualifier);
   pool->adapters_ = std::move(inventory.adapters);
   for (auto& device : inventory.devices) pool->infos_.push_back(device->info());
   for (auto& device : inventory.devices) pool->devices_.emplace_back(std::move(device));

@@ -21,6 +21,7 @@
 #include "base/logger.hpp"
 #include "device/backend.hpp"
 #include "device/lane.hpp"
+#include "device/provider.hpp"
 #include "device/slots.hpp"
 
 namespace wye {
@@ -114,9 +115,12 @@ class Pool : public std::enable_shared_from_this<Pool>,
              public device::Reclaimable,
              private device::SlotTaker {
  public:
-  static Result<std::shared_ptr<Pool>> open(PoolOptions options);
+  /// `qualifier` checks the devices that it opens; null: they are trusted.
+  static Result<std::shared_ptr<Pool>> open(PoolOptions options,
+                                            std::shared_ptr<device::Qualifier> qualifier = nullptr);
   /// Opens a pool of devices that are open already. `options` have been checked.
-  static std::shared_ptr<Pool> open(PoolOptions options, Inventory inventory);
+  static std::shared_ptr<Pool> open(PoolOptions options, Inventory inventory,
+                                    std::shared_ptr<device::Qualifier> qualifier = nullptr);
   ~Pool();
 
   const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }
@@ -401,6 +405,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   const Duration aging_;  // a hundred years at most, so that no rank overflows
   std::vector<AdapterInfo> adapters_;
   std::vector<AdapterInfo> infos_;                             // of the devices
+  std::shared_ptr<device::Qualifier> qualifier_;               // may be null
   std::vector<std::shared_ptr<device::Adapter>> reopened_by_;  // per device; null: it cannot be opened again
   std::vector<std::atomic<bool>> suspect_;                     // per device: see `is_suspect`
   std::vector<std::atomic<std::uint64_t>> refs_;  // per device: the generation of its `DeviceRef`

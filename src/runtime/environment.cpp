@@ -127,6 +127,12 @@ Result<void> read(const char* variable, std::string_view text, Isolation& out) {
   return read_word(variable, text, words, "shared, partition or device", out);
 }
 
+Result<void> read(const char* variable, std::string_view text, Qualification& out) {
+  constexpr Words<Qualification, 3> words{
+      {{"stored", Qualification::stored}, {"again", Qualification::again}, {"never", Qualification::never}}};
+  return read_word(variable, text, words, "stored, again or never", out);
+}
+
 Result<void> read(const char* variable, std::string_view text, Partition& out) {
   const bool is_share = text.ends_with('%');
   const std::string_view number = is_share ? text.substr(0, text.size() - 1) : text;
@@ -220,6 +226,7 @@ Result<RuntimeOptions> read_environment(const Environment& environment) {
       set(all.scheduler.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
       set(all.scheduler.fallback, environment, "WYE_FALLBACK"),
       set(all.scheduler.measure_variants, environment, "WYE_MEASURE_VARIANTS"),
+      set(all.qualification, environment, "WYE_QUALIFICATION"),
       set(all.hot_reload, environment, "WYE_HOT_RELOAD"),
       set(all.close_timeout, environment, "WYE_CLOSE_TIMEOUT"),
   };

@@ -12,6 +12,7 @@
 #include "data/array_state.hpp"
 #include "pool/pool.hpp"
 #include "runtime/hot_reload.hpp"
+#include "runtime/qualification.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye {
@@ -23,6 +24,7 @@ struct State {
   ShaderCache cache;
   Scheduler scheduler;
   std::shared_ptr<HotReload> reload;  // null if it is off
+  std::shared_ptr<DeviceQualifier> qualifier;
 
   std::optional<Duration> close_timeout;
 
@@ -88,10 +90,14 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
   try {
     if (auto ok = runtime::share_options(options); !ok) return std::move(ok).error();
     const std::optional<Duration> close_timeout = options.close_timeout;
-    auto pool = ContextPool::open(std::move(options.pool));
-    if (!pool) return std::move(pool).error();
     auto cache = ShaderCache::open(std::move(options.cache));
     if (!cache) return std::move(cache).error();
+    auto qualifier = std::make_shared<runtime::DeviceQualifier>(
+        cache::share(*cache), options.qualification,
+        base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
+    auto opened = pool::Pool::open(std::move(options.pool), qualifier);
+    if (!opened) return std::move(opened).error();
+    auto pool = detail::Internals::make<ContextPool>(std::move(*opened));
     std::shared_ptr<runtime::HotReload> reload;
     if (options.hot_reload) {
       auto started = runtime::HotReload::start(
@@ -100,12 +106,12 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
       if (!started) return std::move(started).error();
       reload = std::move(*started);
     }
-    auto scheduler = Scheduler::open(*pool, *cache, std::move(options.scheduler));
+    auto scheduler = Scheduler::open(pool, *cache, std::move(options.scheduler));
     if (!scheduler) return std::move(scheduler).error();
     // Arrays and tickets may outlive the runtime. Its last copy ends the execution of jobs.
     std::shared_ptr<runtime::State> state(
-        new runtime::State{std::move(*pool), std::move(*cache), std::move(*scheduler), std::move(reload),
-                           close_timeout},
+        new runtime::State{std::move(pool), std::move(*cache), std::move(*scheduler), std::move(reload),
+                           std::move(qualifier), close_timeout},
         [](runtime::State* last) {
           if (last->close_timeout)
             (void)last->close(Deadline(*last->close_timeout).at(Clock::steady())).has_value();
@@ -128,6 +134,11 @@ Result<Outcome> Runtime::run(Job job, const JobOptions& options) {
 
 const std::vector<AdapterInfo>& Runtime::adapters() const { return state_->pool.adapters(); }
 std::vector<Device> Runtime::devices() const { return state_->pool.devices(); }
+
+std::vector<QualificationReport> Runtime::qualifications() const {
+  if (base::state_of(state_->pool)->origin().is_inherited()) return {};
+  return state_->qualifier->reports();
+}
 
 Metrics Runtime::metrics() const {
   if (base::state_of(state_->pool)->origin().is_inherited()) return {};

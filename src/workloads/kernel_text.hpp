@@ -17,9 +17,9 @@ namespace workloads {
 /// compiled code. Members that the build could not make are empty.
 struct KernelText {
   const char* name;
-  std::string_view glsl;
-  std::string_view cuda;
-  std::string_view ptx;
+  std::string_view glsl = {};
+  std::string_view cuda = {};
+  std::string_view ptx = {};
   std::span<const std::span<const unsigned char>> cubins = {};  ///< of one architecture each
 };
 

@@ -18,7 +18,7 @@ void expect(bool holds) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Digest key = Hasher().add("key").finish();
   static const std::vector<std::byte> valid = cache::encode(
-      cache::DriverCode{"llvmpipe", "Mesa 22.3.6", std::vector<std::byte>(60, std::byte{5})}, key);
+      cache::DriverRecord{"llvmpipe", "Mesa 22.3.6", std::vector<std::byte>(60, std::byte{5})}, key);
   test::Input input(data, size);
   const bool signs = input.take<std::uint8_t>() % 4 != 0;
   std::vector<std::byte> bytes = test::edited(valid, input);

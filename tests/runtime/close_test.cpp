@@ -138,6 +138,8 @@ TEST_CASE("tickets of abandoned jobs that borrow memory do not wait, and nested 
     inner = runtime.submit(blocks(y));
     is_submitted = true;
     (void)inner->wait().has_value();
+    endless
+        .stay();  // otherwise it could return as soon as `inner` is abandoned, before it is abandoned itself
   })(x));
   endless.await();
   const auto closed = runtime.close(20ms);
@@ -148,6 +150,7 @@ TEST_CASE("tickets of abandoned jobs that borrow memory do not wait, and nested 
   REQUIRE(is_submitted);
   CHECK(inner->wait(1s).error() == Errc::closed);
   { const Ticket ends = std::move(outer); }
+  endless.await(2);
   endless.end();
   while (runtime.metrics().pool.active > 0) std::this_thread::sleep_for(1ms);  // `inner` is in use until then
   std::this_thread::sleep_for(20ms);

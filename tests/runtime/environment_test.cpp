@@ -76,6 +76,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                            {"WYE_JOB_TIME_LIMIT", "2"},
                                            {"WYE_FALLBACK", "forbid"},
                                            {"WYE_MEASURE_VARIANTS", "0"},
+                                           {"WYE_QUALIFICATION", "again"},
                                            {"WYE_HOT_RELOAD", "1"},
                                            {"WYE_CLOSE_TIMEOUT", "750ms"},
                                            {"WYE_LOG", "info,cache=debug"}}))
@@ -103,6 +104,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.scheduler.job_time_limit == 2s);
   CHECK(all.scheduler.fallback == Fallback::forbid);
   CHECK_FALSE(all.scheduler.measure_variants);
+  CHECK(all.qualification == Qualification::again);
   CHECK(all.hot_reload);
   CHECK(all.close_timeout == 750ms);
   CHECK(all.log);

@@ -130,6 +130,8 @@ struct AdapterInfo {
   /// Processors of a CPU that the process may use, or multiprocessors of a GPU; 0 if the driver does not tell.
   std::uint32_t processors = 0;
   std::uint32_t queues = 0;  ///< that run kernels; 0 if the driver has no such number
+  /// Features that the driver offers and that failed their checks (`Runtime::qualifications`). They are not in `features`.
+  Features failed_features = {};
 };
 
 /// Selects how a device is shared with other users.

@@ -6,6 +6,7 @@
 #include <wye/base/result.hpp>
 #include <wye/cache/shader_cache.hpp>
 #include <wye/pool/context_pool.hpp>
+#include <wye/runtime/qualification.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
 #include <functional>
@@ -33,6 +34,7 @@ using ReloadSink = std::function<void(const Reload&)>;
 /// | pool          | see PoolOptions   | see there         |                                             |
 /// | cache         | see CacheOptions  | see there         |                                             |
 /// | scheduler     | see SchedulerOptions | see there      |                                             |
+/// | qualification | stored            | WYE_QUALIFICATION | stored, again, never                        |
 /// | hot_reload    | false             | WYE_HOT_RELOAD    | 0, 1                                        |
 /// | on_reload     | none              | -                 | called after each reload                    |
 /// | log           | none              | WYE_LOG           | a sink; the variable sets standard error    |
@@ -51,6 +53,10 @@ struct RuntimeOptions {
   PoolOptions pool = {};
   CacheOptions cache = {};
   SchedulerOptions scheduler = {};
+  /// Checks each GPU before its first use, as `qualify` does. The report is stored beside the kernels, for the build of its driver.
+  /// A device that fails is not used, and `adapters()` has the reason. A feature that fails is off for that device. A device that
+  /// does not complete a check is not used for a day. Devices of the application (`adopt`) are not checked.
+  Qualification qualification = Qualification::stored;
   /// For development. Watches the files of kernels that jobs use (`Glsl::from_file` and its like) and the files that
   /// these include. After a change, compiles the kernel for the devices that use it; jobs prepared from then on use the
   /// new code. If the code does not compile, or has other parameters, the kernel is unchanged, and `on_reload` and the

@@ -6,6 +6,7 @@
 #include <wye/data/array.hpp>
 #include <wye/pool/context_pool.hpp>
 #include <wye/runtime/options.hpp>
+#include <wye/runtime/qualification.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
 #include <memory>
@@ -94,6 +95,8 @@ class WYE_API Runtime {
   /// Returns every adapter that was found. An adapter that is not usable has the reason.
   const std::vector<AdapterInfo>& adapters() const;
   std::vector<Device> devices() const;
+  /// Returns the report of each GPU that was checked (`RuntimeOptions::qualification`), also if it failed.
+  std::vector<QualificationReport> qualifications() const;
   /// Cost: that of `Device::monitor` for each device.
   Metrics metrics() const;
 

@@ -81,7 +81,7 @@ Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artef
   if (!info().features.contains(artefact.needs))
     return Error(Errc::unsupported,
                  base::text("Kernel '{}' needs {}, which device '{}' does not support.", artefact.kernel,
-                            to_string(artefact.needs.without(info().features)), info().id));
+                            device::lacking(info(), artefact.needs), info().id));
   return std::shared_ptr<ExecutableBase>(base::make_own<CpuExecutable>(shared_from_this(), artefact));
 }
 

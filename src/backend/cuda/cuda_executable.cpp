@@ -28,7 +28,7 @@ Result<std::shared_ptr<CudaExecutable>> CudaExecutable::create(std::shared_ptr<C
   if (!info.features.contains(artefact.needs))
     return Error(Errc::unsupported,
                  base::text("Kernel '{}' needs {}, which device '{}' does not support.", artefact.kernel,
-                            to_string(artefact.needs.without(info.features)), info.id));
+                            device::lacking(info, artefact.needs), info.id));
   const bool native = artefact.language == "native";
   if (native && !artefact.native)
     return Error(Errc::invalid_argument,

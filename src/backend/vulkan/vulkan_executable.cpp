@@ -30,7 +30,7 @@ Result<std::shared_ptr<VulkanExecutable>> VulkanExecutable::create(std::shared_p
   if (!info.features.contains(artefact.needs))
     return Error(Errc::unsupported,
                  base::text("Kernel '{}' needs {}, which device '{}' does not offer.", artefact.kernel,
-                            to_string(artefact.needs.without(info.features)), info.id));
+                            device::lacking(info, artefact.needs), info.id));
   if (auto plain = device::check_plain_launch(artefact, "Vulkan device"); !plain)
     return std::move(plain).error();
   if (auto checked = device::check_passing(artefact, "Vulkan device",

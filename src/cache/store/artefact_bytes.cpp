@@ -85,12 +85,12 @@ void payload(Fields& fields, Artefact& a) {
   }
 }
 
-/// Writes or reads the fields of driver code.
-template <class Fields, class Code>
-void payload_of_driver(Fields& fields, Code& driver) {
+/// Writes or reads the fields of bytes about a driver.
+template <class Fields, class Record>
+void payload_of_driver(Fields& fields, Record& driver) {
   fields.text(driver.device);
   fields.text(driver.driver);
-  fields.list(driver.code);
+  fields.list(driver.bytes);
 }
 
 std::vector<std::byte> seal(const RecordKind& kind, const Digest& key, std::span<const std::byte> payload) {
@@ -143,17 +143,17 @@ std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const D
   return artefact;
 }
 
-std::vector<std::byte> encode(const DriverCode& driver, const Digest& key) {
+std::vector<std::byte> encode(const DriverRecord& driver, const Digest& key) {
   ByteWriter out;
   payload_of_driver(out, driver);
   return seal(driver_record, key, out.take());
 }
 
-std::optional<DriverCode> decode_driver(std::span<const std::byte> bytes, const Digest& key) {
+std::optional<DriverRecord> decode_driver(std::span<const std::byte> bytes, const Digest& key) {
   const auto record = unseal(driver_record, key, bytes);
   if (!record) return std::nullopt;
   ByteReader in(*record);
-  DriverCode driver;
+  DriverRecord driver;
   payload_of_driver(in, driver);
   if (!in.at_end()) return std::nullopt;
   return driver;

@@ -1,5 +1,5 @@
 #pragma once
-/// Artefacts and driver code as bytes, for storage.
+/// Artefacts, and bytes about builds of drivers, for storage.
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -19,16 +19,16 @@ std::vector<std::byte> encode(const device::Artefact& artefact);
 /// Decodes the output of `encode` for `key`. Returns nothing for all other bytes. Reads nothing outside `bytes`.
 std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const Digest& key);
 
-/// Code that a driver generated, with the driver's name and version.
-struct DriverCode {
+/// Bytes that are valid for one build of a driver: the code that it generated, or the result of its checks.
+struct DriverRecord {
   std::string device;
   std::string driver;
-  std::vector<std::byte> code;
+  std::vector<std::byte> bytes;
 };
 
-/// The same for driver code.
-std::vector<std::byte> encode(const DriverCode& driver, const Digest& key);
-std::optional<DriverCode> decode_driver(std::span<const std::byte> bytes, const Digest& key);
+/// The same for these.
+std::vector<std::byte> encode(const DriverRecord& driver, const Digest& key);
+std::optional<DriverRecord> decode_driver(std::span<const std::byte> bytes, const Digest& key);
 
 }  // namespace cache
 }  // namespace v0

@@ -60,10 +60,10 @@ void DriverTier::load(device::DeviceBase& device, State& state) {
   if (good) {
     const Claim claim = store_.claim(key, Instant{});
     const MarkedBuild marked = store_.mark(key, claim);
-    good = !marked.refused() && device.preload(stored->code);
+    good = !marked.refused() && device.preload(stored->bytes);
   }
   if (!good && !device.lost()) store_.drop(key);
-  const Digest content = good ? digest(stored->code) : Digest{};
+  const Digest content = good ? digest(stored->bytes) : Digest{};
   const base::Lock lock(mutex_);
   state.saved = content;
   ++(good ? counts_.loaded : counts_.corrupt);
@@ -106,7 +106,7 @@ void DriverTier::save(device::DeviceBase& device, State& state) {
     if (std::exchange(state.saved, content) == content) return;
   }
   const Digest key = record_of(device);
-  store_.put(key, encode(DriverCode{device.info().name, device.info().driver, *code}, key));
+  store_.put(key, encode(DriverRecord{device.info().name, device.info().driver, *code}, key));
 }
 
 DriverTier::Counts DriverTier::counts() const {
