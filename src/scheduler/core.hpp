@@ -24,6 +24,7 @@
 #include "device/provider.hpp"
 #include "pool/pool.hpp"
 #include "scheduler/attempt.hpp"
+#include "scheduler/blame.hpp"
 #include "scheduler/placement.hpp"
 #include "scheduler/recent.hpp"
 #include "scheduler/record.hpp"
@@ -265,6 +266,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Decision* next_device(Record& record) const;
   bool is_lost(Decision& decision) const noexcept;
   bool is_suspect(Decision& decision) const noexcept;
+  bool is_blamed(const Record& record, Decision& decision) const;
   Decision consider(const Record& record, std::size_t device) const;
   void pass(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,
@@ -324,6 +326,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const Preferences preferences_;
   const Duration aging_;  // a hundred years at most, so that no rank overflows
   Trials trials_;
+  Blame blame_;
 
   mutable std::mutex mutex_;
   base::Gate work_;

@@ -37,6 +37,10 @@ std::string Core::describe(const Record& record, const Decision& decision) const
       return record.error ? record.error->sentence() : "The device was lost.";
     }
     case RefusalCode::device_suspect: return "work of a job that ran out of time was in flight on it.";
+    case RefusalCode::kernel_blamed:
+      return base::text(
+          "Kernel '{}' was in flight there at {} losses of the device, and has not completed since.",
+          decision.detail->program->name(), Blame::most_losses);
     case RefusalCode::kernel_unsupported: {
       const auto why =
           decision.detail->program->current().refusal(*base::state_of(pool_->device(decision.device)));
@@ -172,6 +176,7 @@ std::string_view name(RefusalCode code) noexcept {
     case RefusalCode::not_requested: return "not_requested";
     case RefusalCode::device_lost: return "device_lost";
     case RefusalCode::device_suspect: return "device_suspect";
+    case RefusalCode::kernel_blamed: return "kernel_blamed";
     case RefusalCode::kernel_unsupported: return "kernel_unsupported";
     case RefusalCode::foreign_buffer: return "foreign_buffer";
     case RefusalCode::attempt_failed: return "attempt_failed";

@@ -53,7 +53,8 @@ enum class State : std::uint8_t {
 struct Decision {
   /// Objects that the sentence of a decision names.
   struct Detail {
-    std::shared_ptr<const device::Program> program = nullptr;   ///< kernel_unsupported, foreign_buffer
+    std::shared_ptr<const device::Program> program =
+        nullptr;  ///< kernel_unsupported, kernel_blamed, foreign_buffer
     std::shared_ptr<const device::DeviceBase> owner = nullptr;  ///< foreign_buffer: the device of the buffer
     std::optional<Error> error = std::nullopt;                  ///< device_lost, attempt_failed
   };

@@ -80,7 +80,7 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
 Decision* Core::next_device(Record& record) const {
   if (!record.decisions.empty() && record.decisions.back().is_open()) {  // chosen when the job was submitted
     Decision& chosen = record.decisions.back();
-    if (!is_lost(chosen) && !is_suspect(chosen)) return &chosen;
+    if (!is_lost(chosen) && !is_blamed(record, chosen) && !is_suspect(chosen)) return &chosen;
   }
   const std::vector<std::size_t>& devices = record.row->devices;
   while (record.next_candidate < devices.size()) {
@@ -108,6 +108,15 @@ bool Core::is_suspect(Decision& decision) const noexcept {
   return true;
 }
 
+/// Refuses a device if a kernel of the job is blamed for losses of it. Returns whether it did.
+bool Core::is_blamed(const Record& record, Decision& decision) const {
+  auto program = blame_.find(record.job, decision.device, *clock_);
+  if (!program) return false;
+  decision.detail = std::make_shared<Decision::Detail>(Decision::Detail{.program = std::move(program)});
+  decision.refuse(RefusalCode::kernel_blamed);
+  return true;
+}
+
 Result<Core::Progress> Core::place(Record& record, bool detaches) {
   if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
@@ -129,6 +138,10 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     decision->code = RefusalCode::attempt_failed;
     auto attempted = attempt(record, decision->device, detaches);
     if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
+    if (attempted)
+      blame_.note_completion(record.job, decision->device);
+    else if (attempted.error() == Errc::device_lost && record.attempt && record.attempt->began)
+      blame_.note_loss(record.job, decision->device, record.attempt->lane().device()->ref(), clock_->now());
     record.attempt.reset();
     record.device = decision->device;
     if (attempted) {
@@ -171,7 +184,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   bool lost = false;
   for (const Decision& decision : record.decisions) {
     reasons += base::text(" {}: {}", pool_->info(decision.device).id, describe(record, decision));
-    lost |= decision.code == RefusalCode::device_lost;
+    lost |= decision.code == RefusalCode::device_lost || decision.code == RefusalCode::kernel_blamed;
   }
   const RefusalCode only = record.decisions.size() == 1 ? record.decisions[0].code : RefusalCode::none;
   const Errc code = only == RefusalCode::foreign_buffer ? Errc::invalid_argument
@@ -244,7 +257,7 @@ Decision Core::consider(const Record& record, std::size_t index) const {
     decision.refuse(RefusalCode::not_requested);
     return decision;
   }
-  if (is_lost(decision)) return decision;
+  if (is_lost(decision) || is_blamed(record, decision)) return decision;
   const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
   const Job& job = record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {

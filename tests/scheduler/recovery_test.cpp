@@ -1,6 +1,7 @@
 // Jobs, arrays and plans on a device that is lost and opened again.
 #include <wye/wye.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -168,6 +169,62 @@ TEST_CASE("every job settles once under losses, and all that it needs comes back
   for (const SiliconInfo& silicon : mortal.pool->silicon()) CHECK(silicon.used == 0);
   for (const auto& one : mortal.adapter->devices)
     CHECK((one->buffers_alive() == 0 && (one == mortal.adapter->devices.back() || one->lanes_alive() == 0)));
+}
+
+TEST_CASE("a kernel that was in flight at three losses of a device runs elsewhere, and other kernels there",
+          "[scheduler][recovery]") {
+  ManualClock clock;
+  const Scripted other = scripted("cuda:0");
+  Mortal mortal({other}, &clock);
+  std::vector<float> x(item_count, 1.0f), y(item_count, 1.0f);
+  const auto newest = [&] {
+    return mortal.adapter->devices.empty() ? mortal.device : mortal.adapter->devices.back();
+  };
+  const auto faulty = test::host_scale("faulty");
+  const auto lose_with = [&](std::size_t jobs) {
+    CHECK(mortal.scale(y)->device().id == "vulkan:0");  // it is open again
+    newest()->hold();
+    std::vector<std::vector<float>> values(jobs, std::vector<float>(item_count, 1.0f));
+    std::vector<Ticket> tickets;
+    for (auto& one : values) tickets.push_back(mortal.scheduler->submit(faulty(one, 2.0f)));
+    await([&] { return newest()->held() == jobs; });
+    mortal.lose();
+    for (Ticket& ticket : tickets) CHECK(ticket.wait(Deadline(60s))->device().id == "cuda:0");
+    clock.advance(31s);
+  };
+  const auto run_faulty = [&](const JobOptions& options = {}) {
+    return mortal.scheduler->submit(faulty(x, 2.0f), options);
+  };
+  lose_with(2);  // one loss, whatever the number of jobs
+  lose_with(1);
+  CHECK(run_faulty().wait(Deadline(60s))->device().id == "vulkan:0");  // completes, and is forgiven
+  lose_with(1);
+  lose_with(2);
+  lose_with(1);
+  CHECK(mortal.scale(y)->device().id == "vulkan:0");
+  Ticket elsewhere = run_faulty();
+  CHECK(elsewhere.wait(Deadline(60s))->device().id == "cuda:0");
+  const Explanation why = elsewhere.explain();
+  const auto refused = std::find_if(why.candidates.begin(), why.candidates.end(),
+                                    [](const Candidate& one) { return one.device == "vulkan:0"; });
+  REQUIRE(refused != why.candidates.end());
+  CHECK(refused->code == RefusalCode::kernel_blamed);
+  CHECK(refused->reason ==
+        "Kernel 'faulty' was in flight there at 3 losses of the device, and has not completed since.");
+  const auto pinned = run_faulty({.on = "vulkan"}).wait(Deadline(60s));
+  REQUIRE_FALSE(pinned);
+  CHECK(pinned.error() == Errc::device_lost);
+  CHECK(pinned.error().sentence().find("Kernel 'faulty' was in flight there") != std::string::npos);
+  CHECK(mortal.pool->metrics().recoveries == 5);
+  clock.advance(61s);  // it is tried again
+  lose_with(1);
+  CHECK(run_faulty().wait(Deadline(60s))->device().id == "cuda:0");
+  clock.advance(61s);  // since the fourth loss two minutes have to pass
+  CHECK(run_faulty().wait(Deadline(60s))->device().id == "cuda:0");
+  clock.advance(61s);
+  CHECK(run_faulty().wait(Deadline(60s))->device().id == "vulkan:0");
+  CHECK(run_faulty().wait(Deadline(60s))->device().id == "vulkan:0");
+  check_counts(mortal.scheduler->metrics());
 }
 
 TEST_CASE("a device that does not complete a job in time runs only jobs that no other device can run",

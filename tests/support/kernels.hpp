@@ -28,11 +28,11 @@ inline Kernel<ReadWrite<float>, float> scale() {
 }
 
 /// x *= s, on the host only.
-inline Kernel<ReadWrite<float>, float> host_scale() {
+inline Kernel<ReadWrite<float>, float> host_scale(const char* name = "host_scale") {
   return Kernel<ReadWrite<float>, float>::make(
-             {.name = "host_scale", .sources = {host([](Range range, std::span<float> x, float s) {
-                                      for (std::uint64_t i : range) x[i] *= s;
-                                    })}})
+             {.name = name, .sources = {host([](Range range, std::span<float> x, float s) {
+                              for (std::uint64_t i : range) x[i] *= s;
+                            })}})
       .value();
 }
 

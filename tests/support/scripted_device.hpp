@@ -215,6 +215,9 @@ class ScriptedDevice final : public device::DeviceBase {
       if (command.kind == Kind::upload) move(start_of(operands[0]), command.source, command.host_bytes.count);
       if (command.kind == Kind::copy)
         move(start_of(operands[1]), start_of(operands[0]), operands[0].bytes().count);
+      if (command.kind == Kind::fill)
+        for (std::uint64_t at = 0; at < operands[0].bytes().count; at += 4)
+          std::memcpy(start_of(operands[0]) + at, &command.pattern, 4);
       if (command.kind != Kind::dispatch) return;
       std::vector<Operand> in_place(operands.begin(), operands.end());
       for (Operand& operand : in_place) {
