@@ -184,6 +184,7 @@ class ScriptedDevice final : public device::DeviceBase {
       pending_ = submission.recording;
       {
         const std::lock_guard lock(device_.mutex_);
+        if (device_.ended_by()) return device_.lost_;  // `lose` has failed the submissions before this one
         if (device_.holds_) return device_.held_.emplace_back(reached_, ++last_).second;
       }
       if (auto moved = reached_->reach(++last_); !moved) return std::move(moved).error();
