@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <functional>
+#include <deque>
 #include <new>
 #include <span>
 #include <utility>
@@ -90,9 +90,9 @@ class Bench {
   Bench(device::DeviceBase& device, Instant until) : device_(device), until_(until) {}
   ~Bench() {
     if (!is_abandoned_) return;
-    (void)lane_
-        .release();  // its destructor would wait, and the device may still write to the target of downloads
-    (void)new std::vector(std::move(targets_));
+    // The destructor of the lane would wait, and the device may still write to the targets of downloads.
+    (void)lane_.release();
+    (void)new std::deque(std::move(targets_));
   }
   Bench(const Bench&) = delete;
 
@@ -125,11 +125,7 @@ class Bench {
   device::DeviceBase& device_;
   const Instant until_;
   std::unique_ptr<device::Lane> lane_;
-  std::vector<std::vector<std::byte>> targets_ = [] {
-    std::vector<std::vector<std::byte>> targets;
-    targets.reserve(4);  // their addresses are kept
-    return targets;
-  }();
+  std::deque<std::vector<std::byte>> targets_;  // its elements keep their addresses
   bool is_abandoned_ = false;
 };
 
