@@ -87,9 +87,12 @@ struct MachineShare::Table {
   }
 };
 
-MachineShare::Entry* MachineShare::begin() const noexcept { return table_->entry.data(); }
-MachineShare::Entry* MachineShare::end() const noexcept {
-  return begin() + std::min(table_->entries.load(), most_processes);
+std::span<MachineShare::Entry> MachineShare::entries() const noexcept {
+  return std::span(table_->entry).first(std::min(table_->entries.load(), most_processes));
+}
+
+std::uint64_t MachineShare::place_of(const Entry& entry) const noexcept {
+  return join_place + 1 + static_cast<std::uint64_t>(&entry - table_->entry.data());
 }
 
 Result<std::unique_ptr<MachineShare>> MachineShare::join(std::string folder, std::string_view key) {
@@ -150,7 +153,7 @@ Result<void> MachineShare::map(std::string_view key) {
                    text("Shared file '{}' has layout version {}; this library has version {}.", file_.path(),
                         found.version, layout_version));
     if (*size != Bytes{sizeof(Table)})
-      return damaged(text("its size is {}; expected {}", to_string(*size), to_string(Bytes{sizeof(Table)})));
+      return damaged(text("its size is {} bytes; expected {}", size->count, sizeof(Table)));
     if (std::memcmp(&found, &expected, sizeof(found)) != 0)
       return damaged("its description of the table has changed, or is of another processor");
   }
@@ -208,10 +211,10 @@ MachineShare::~MachineShare() {
   const bool has_mutex = table_->mutex.lock(mutex_timeout);
   own_->clear();
   if (is_locked)
-    while (end() != begin() && (end() - 1)->process == 0) --table_->entries;
+    while (!entries().empty() && entries().back().process == 0) --table_->entries;
   if (has_mutex) table_->mutex.unlock();
   wake_others();
-  file_.unlock(join_place + 1 + static_cast<std::uint64_t>(own_ - begin()));
+  file_.unlock(place_of(*own_));
   if (!is_locked) return;
   if (!file_.is_any_locked(join_place + 1, most_processes)) file_.remove();
   file_.unlock(join_place);
@@ -248,8 +251,8 @@ void MachineShare::run(const std::function<void()>& changed) noexcept {
 }
 
 void MachineShare::wake_others() noexcept {
-  for (Entry* entry = begin(); entry != end(); ++entry)
-    if (entry != own_ && entry->is_waiting()) base::signal_change(entry->changed);
+  for (Entry& entry : entries())
+    if (&entry != own_ && entry.is_waiting()) base::signal_change(entry.changed);
 }
 
 void MachineShare::set_wish(Wish wish) noexcept {
@@ -262,10 +265,10 @@ void MachineShare::set_wish(Wish wish) noexcept {
 
 std::uint32_t MachineShare::limit() const noexcept {
   std::uint32_t smallest = 0, otherwise = 1;
-  for (const Entry* entry = begin(); entry != end(); ++entry) {
-    const std::uint32_t limit = entry->limit.load(std::memory_order_relaxed);
+  for (const Entry& entry : entries()) {
+    const std::uint32_t limit = entry.limit.load(std::memory_order_relaxed);
     if (limit != 0 && (smallest == 0 || limit < smallest)) smallest = limit;
-    otherwise = std::max(otherwise, entry->otherwise.load(std::memory_order_relaxed));
+    otherwise = std::max(otherwise, entry.otherwise.load(std::memory_order_relaxed));
   }
   return smallest != 0 ? smallest : otherwise;
 }
@@ -286,9 +289,9 @@ bool MachineShare::serve_locked(Instant rank, bool takes) noexcept {
   const std::uint32_t limit = this->limit();
   std::uint64_t used = 0;
   bool any_waits = false;
-  for (const Entry* entry = begin(); entry != end(); ++entry) {
-    used += entry->used.load();
-    any_waits |= entry != own_ && entry->is_waiting();
+  for (const Entry& entry : entries()) {
+    used += entry.used.load();
+    any_waits |= &entry != own_ && entry.is_waiting();
   }
   bool is_free = used < limit;
   if (any_waits) {
@@ -296,14 +299,14 @@ bool MachineShare::serve_locked(Instant rank, bool takes) noexcept {
     const auto answers = [&](const Entry& entry) {
       return entry.offered == 0 || now - entry.offered < answer_time.count();
     };
-    for (Entry* entry = begin(); is_free && entry != end(); ++entry) {
-      if (entry == own_ || !entry->is_waiting() || entry->rank >= own || !answers(*entry)) continue;
-      if (entry->offered == 0) entry->offered = now;
+    for (Entry& entry : entries()) {
+      if (!is_free || &entry == own_ || !entry.is_waiting() || entry.rank >= own || !answers(entry)) continue;
+      if (entry.offered == 0) entry.offered = now;
       is_free = false;
     }
     const bool is_full = used + (is_free && takes) >= limit;
-    for (Entry* entry = begin(); is_full && entry != end(); ++entry)
-      if (entry != own_ && answers(*entry)) entry->offered = 0;  // now it cannot take one
+    for (Entry& entry : entries())
+      if (is_full && &entry != own_ && answers(entry)) entry.offered = 0;  // now it cannot take one
   }
   if (is_free && takes) own_->used.fetch_add(1);
   return is_free;
@@ -331,8 +334,8 @@ void MachineShare::wait(std::optional<Instant> rank) noexcept {
 
 std::uint32_t MachineShare::used_elsewhere() const noexcept {
   std::uint32_t used = 0;
-  for (const Entry* entry = begin(); entry != end(); ++entry)
-    if (entry != own_) used += entry->used.load(std::memory_order_relaxed);
+  for (const Entry& entry : entries())
+    if (&entry != own_) used += entry.used.load(std::memory_order_relaxed);
   return used;
 }
 
@@ -342,9 +345,9 @@ void MachineShare::set_budget(Bytes budget) noexcept {
 
 Bytes MachineShare::budget() const noexcept {
   Bytes smallest{~std::uint64_t{0}};
-  for (const Entry* entry = begin(); entry != end(); ++entry)
-    if (entry->process.load(std::memory_order_relaxed) != 0)
-      smallest = std::min(smallest, Bytes{entry->budget.load(std::memory_order_relaxed)});
+  for (const Entry& entry : entries())
+    if (entry.process.load(std::memory_order_relaxed) != 0)
+      smallest = std::min(smallest, Bytes{entry.budget.load(std::memory_order_relaxed)});
   return smallest;
 }
 
@@ -361,8 +364,8 @@ bool MachineShare::has_room(std::uint64_t held, Bytes bytes) const noexcept {
 
 Bytes MachineShare::held_elsewhere() const noexcept {
   Bytes held;
-  for (const Entry* entry = begin(); entry != end(); ++entry)
-    if (entry != own_) held += Bytes{entry->held.load()};
+  for (const Entry& entry : entries())
+    if (&entry != own_) held += Bytes{entry.held.load()};
   return held;
 }
 
@@ -376,16 +379,16 @@ bool MachineShare::collect_dead(bool now) noexcept {
   if (!lock) return false;
   next_collect_ = time + least_pause;
   bool any = false;
-  for (Entry* entry = begin(); entry != end(); ++entry) {
-    const base::ProcessId id = entry->id();
-    if (entry == own_ || id.number == 0) continue;
-    const std::uint64_t place = join_place + 1 + static_cast<std::uint64_t>(entry - begin());
+  for (Entry& entry : entries()) {
+    const base::ProcessId id = entry.id();
+    if (&entry == own_ || id.number == 0) continue;
+    const std::uint64_t place = place_of(entry);
     const bool is_released = file_.try_lock(place);
     // A child of `fork` keeps the lock of its parent.
     if (!is_released && !id.has_ended()) continue;
     if (table_->mutex.lock(mutex_timeout)) {
-      if (entry->id() == id) {
-        entry->clear();
+      if (entry.id() == id) {
+        entry.clear();
         any = true;
       }
       table_->mutex.unlock();
@@ -398,13 +401,13 @@ bool MachineShare::collect_dead(bool now) noexcept {
 
 std::vector<MachineShare::Process> MachineShare::processes() const {
   std::vector<Process> list;
-  for (const Entry* entry = begin(); entry != end(); ++entry)
-    if (const std::int32_t number = entry->process.load(); number != 0)
+  for (const Entry& entry : entries())
+    if (const std::int32_t number = entry.process.load(); number != 0)
       list.push_back({.number = number,
-                      .used = entry->used.load(),
-                      .held = Bytes{entry->held.load()},
-                      .waits = entry->rank.load() != no_rank,
-                      .is_own = entry == own_});
+                      .used = entry.used.load(),
+                      .held = Bytes{entry.held.load()},
+                      .waits = entry.rank.load() != no_rank,
+                      .is_own = &entry == own_});
   return list;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,8 +114,8 @@ class MachineShare {
   void run(const std::function<void()>& changed) noexcept;
   /// Wakes the processes that wait.
   void wake_others() noexcept;
-  Entry* begin() const noexcept;
-  Entry* end() const noexcept;
+  std::span<Entry> entries() const noexcept;  // their number changes
+  std::uint64_t place_of(const Entry& entry) const noexcept;
 
   const std::string folder_;
   base::SharedFile file_;
