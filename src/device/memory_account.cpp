@@ -50,8 +50,7 @@ Result<void> MemoryAccount::reserve_up_to(const MemoryAccount* end, Bytes bytes)
   for (MemoryAccount* account = this; account != end; account = account->parent_.get()) {
     if (account->add(bytes)) continue;
     release_below(account, bytes);  // first: to describe the error allocates
-    const Bytes limit = account->limit(), elsewhere = account->held_elsewhere();
-    const Bytes held = account->held() + elsewhere;
+    const auto [held, limit, elsewhere] = account->use();
     const base::Sizes size(bytes, limit - std::min(held, limit));
     const std::string others =
         elsewhere == Bytes{} ? std::string() : base::text(", {} by other processes", size(elsewhere));
@@ -95,6 +94,18 @@ void MemoryAccount::share(MachineShare* machine) noexcept {
 Bytes MemoryAccount::held_elsewhere() const noexcept {
   const MachineShare* const machine = machine_.load();
   return machine ? machine->held_elsewhere() : Bytes{};
+}
+
+MemoryAccount::Use MemoryAccount::use() const noexcept {
+  const Use own{held(), Bytes{limit_.load(std::memory_order_relaxed)}};
+  const MachineShare* const machine = machine_.load();
+  if (!machine) return own;
+  const Bytes elsewhere = machine->held_elsewhere();
+  const Use shared{own.held + elsewhere, machine->budget(), elsewhere};
+  const auto part = [](const Use& use) {
+    return static_cast<double>(use.held.count) / static_cast<double>(use.limit.count);
+  };
+  return part(shared) > part(own) ? shared : own;
 }
 
 Bytes MemoryAccount::shared_limit(Bytes own) const noexcept {

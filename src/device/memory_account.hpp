@@ -75,6 +75,13 @@ class MemoryAccount {
   Bytes held() const noexcept { return Bytes{held_.load(std::memory_order_relaxed)}; }
   /// Returns the bytes of the same budget that other processes hold.
   Bytes held_elsewhere() const noexcept;
+  /// The use of a limit.
+  struct Use {
+    Bytes held, limit;
+    Bytes elsewhere = {};  ///< the part of `held` that other processes hold
+  };
+  /// Returns the use of the limit of this account alone or, if that is fuller, of the budget that it shares.
+  Use use() const noexcept;
   /// Returns the limit of this account, which may be smaller because of the budget of another process.
   Bytes limit() const noexcept {
     const Bytes own{limit_.load(std::memory_order_relaxed)};

@@ -96,7 +96,7 @@ MemoryPressure Pool::pressure_of(const SharedSilicon& one) const noexcept {
   MemoryPressure nearest{.silicon = one.silicon->name(), .limited = {}, .held = {}, .limit = {}};
   double most = -1;
   for (const device::MemoryAccount* const account : {one.silicon->account().get(), one.account.get()}) {
-    const Bytes held = account->held() + account->held_elsewhere(), limit = account->limit();
+    const auto [held, limit, elsewhere] = account->use();
     if (limit == device::MemoryAccount::no_limit) continue;
     const double part =
         limit == Bytes{} ? 1.0 : static_cast<double>(held.count) / static_cast<double>(limit.count);

@@ -128,9 +128,9 @@ struct PoolOptions {
   /// Time after which the driver's objects of an idle context are freed. The pool has no thread: it checks when a context is
   /// leased.
   Duration idle_trim = std::chrono::seconds(60);
-  /// Limits the leases of one processor at a time, over all backends and pools of this process. Further requests wait. The leases
-  /// of one thread count as one, because it must not wait for itself. If pools have different numbers, the smallest holds while
-  /// its pool is open.
+  /// Limits the leases of one processor at a time, over all backends and pools of this process; see also `share`. Further
+  /// requests wait. The leases of one thread count as one, because it must not wait for itself. If pools have different numbers,
+  /// the smallest holds while its pool is open.
   std::uint32_t slots = 0;
   SlotRule slot_rule = SlotRule::device;
   /// Limits the allocations of this process on one processor, over all backends and pools. If pools have different numbers, the
