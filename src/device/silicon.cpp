@@ -42,7 +42,7 @@ Bytes memory_of(const AdapterInfo& adapter) {
 
 /// Returns the name of the processor that `adapter` reaches, equal in all processes; empty if it has none.
 std::string key_of(const AdapterInfo& adapter) {
-  if (adapter.type == AdapterType::cpu) return "cpu";
+  if (adapter.type == AdapterType::cpu) return std::string(wye::name(adapter.type));
   std::string key;
   if (adapter.device_uuid != Uuid{})
     for (const std::uint8_t byte : adapter.device_uuid) key += base::text("{:02x}", byte);

@@ -123,7 +123,7 @@ TEST_CASE("a job whose memory another process holds waits for it, and falls back
   std::atomic<std::uint64_t> held{8192};
   process->publish(held);
   ContextPool pool = test::pool_of({card, other}, {.silicon_memory = 12_KiB});
-  Scheduler scheduler = test::scheduler_on(pool, {card, other});
+  Scheduler scheduler = test::scheduler_on(pool, {card, other}, {});
   One one;
   Ticket ticket = one.submit(scheduler);
   await([&] { return scheduler.metrics().memory_waits >= 8; });  // more than without other processes
