@@ -228,25 +228,14 @@ Result<void> MachineShare::watch(std::function<void()> changed) {
 }
 
 void MachineShare::run(const std::function<void()>& changed) noexcept {
-  Instant next_check = Instant::min();
   while (!stops_) {
     const std::uint32_t seen = own_->changed.load();
-    if (own_->is_waiting()) {
-      changed();
-    } else {
-      is_parked_ = true;
-      if (!own_->is_waiting() && !stops_) base::await_change(own_->changed, seen, Instant::max());
-      is_parked_ = false;
-      continue;
-    }
-    if (!own_->is_waiting() || stops_) continue;
-    const Instant now = Clock::steady().now();
-    if (next_check > now + check_period || next_check == Instant::min()) next_check = now + check_period;
-    if (now >= next_check) {
-      next_check = now + check_period;
-      if (collect_dead(true)) continue;
-    }
-    base::await_change(own_->changed, seen, next_check);
+    if (own_->is_waiting()) changed();  // its calls of `is_free` find processes that have ended, too
+    is_parked_ = true;                  // first: then `wait` wakes this thread
+    if (own_->is_waiting()) is_parked_ = false;
+    const Instant until = is_parked_ ? Instant::max() : Clock::steady().now() + check_period;
+    if (!stops_) base::await_change(own_->changed, seen, until);
+    is_parked_ = false;
   }
 }
 

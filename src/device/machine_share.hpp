@@ -37,7 +37,7 @@ class MachineShare {
  public:
   /// The limit of the number of processes that share a processor.
   static constexpr std::uint32_t most_processes = 128;
-  /// A dead process is noticed after this time at the latest, while a request waits.
+  /// While a request waits, a process that has ended is noticed after this time at the latest.
   static constexpr Duration check_period = std::chrono::milliseconds(250);
 
   /// The number of slots that the pools of a process ask for.
@@ -64,8 +64,8 @@ class MachineShare {
   ~MachineShare();
   const std::string& folder() const noexcept { return folder_; }
 
-  /// Starts the thread that calls `changed` when a request may get a slot that other processes returned, and only while a
-  /// request waits. The thread is parked otherwise.
+  /// Starts the thread that calls `changed` while a request waits: when it may get a slot that other processes returned, and each
+  /// `check_period`. The thread is parked otherwise.
   /// Errors: unavailable (no thread can be started).
   Result<void> watch(std::function<void()> changed);
 
