@@ -40,10 +40,10 @@ enum class SlotRule : std::uint8_t {
 /// Determines which pools share the slots and the budget of a processor.
 enum class Share : std::uint8_t {
   process,  ///< those of this process
-  /// Those of all processes of this user on this machine that share with `machine`. Slots of all together are limited by the
-  /// smallest `slots` of a process, without any by the largest default; their memory by the smallest `silicon_memory`.
+  /// Those of all processes of this user on this machine that share with `machine`. The smallest `slots` of a process limits the
+  /// slots of all together; if none is set, the largest default. The smallest `silicon_memory` limits their memory together.
   /// Requests are served in their order over all processes, by the clocks of their pools. If a process does not take a free slot
-  /// for 250 ms, it is passed over. When a process ends in any way, its slots and memory are free again: at once for a new
+  /// for 250 ms, it is passed over. When a process ends in any way, its slots and memory are free again: within 10 ms for a new
   /// request, within 250 ms for a request that waits. A wait for slots of other processes is never refused as endless.
   machine,
 };
