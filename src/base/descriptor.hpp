@@ -2,6 +2,7 @@
 /// File descriptors.
 #include <wye/base/config.hpp>
 
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,14 @@
 namespace wye {
 inline namespace v0 {
 namespace base {
+
+/// Repeats `call` until no signal interrupts it.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
 
 /// Owns a file descriptor and closes it on destruction.
 class Descriptor {

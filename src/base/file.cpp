@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/text.hpp"
 #include "base/write_signals.hpp"
 
@@ -57,14 +58,6 @@ class File {
  private:
   int descriptor_;
 };
-
-/// Repeats `call` until no signal interrupts it.
-template <class Call>
-auto uninterrupted(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
 
 int open_for_reading(const std::string& path, int flags) {
   return uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags); });

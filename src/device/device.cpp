@@ -111,6 +111,8 @@ Error DeviceBase::with_holders(const Error& error) const {
                                                            : base::text("in {} '{}'", name(level), owner));
   }
   if (entries.size() > most_named) holders += base::text(", and {} more", entries.size() - most_named);
+  if (const Bytes elsewhere = all.held_elsewhere(); elsewhere != Bytes{})
+    holders += base::text("; processes that share it hold {}", to_string(elsewhere));
   return error.with_context(
       base::text("this process holds {} of '{}'{}", to_string(all.held()), all.owner(), holders));
 }

@@ -4,6 +4,7 @@
 
 #include "base/sizes.hpp"
 #include "base/text.hpp"
+#include "device/machine_share.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -47,24 +48,75 @@ void MemoryAccount::add_entries(std::vector<Entry>& entries) const {
 
 Result<void> MemoryAccount::reserve_up_to(const MemoryAccount* end, Bytes bytes) {
   for (MemoryAccount* account = this; account != end; account = account->parent_.get()) {
-    std::uint64_t held = account->held_.load(std::memory_order_relaxed);
-    do {
-      if (account->has_room(held, bytes)) continue;
-      release_below(account, bytes);  // first: to describe the error allocates
-      const Bytes limit = account->limit();
-      const base::Sizes size(bytes, limit - std::min(Bytes{held}, limit));
-      return Error(
-          account->level_ == AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
-          base::text("Allocation ({}) exceeds the rest of the budget of {} '{}' ({} held of {}).",
-                     size(bytes), name(account->level_), account->owner_, size(Bytes{held}), size(limit)));
-    } while (!account->held_.compare_exchange_weak(held, held + bytes.count, std::memory_order_relaxed));
+    if (account->add(bytes)) continue;
+    release_below(account, bytes);  // first: to describe the error allocates
+    const auto [held, limit, elsewhere] = account->use();
+    const base::Sizes size(bytes, limit - std::min(held, limit));
+    const std::string others =
+        elsewhere == Bytes{} ? std::string() : base::text(", {} by other processes", size(elsewhere));
+    return Error(
+        account->level_ == AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
+        base::text("Allocation ({}) exceeds the rest of the budget of {} '{}' ({} held of {}{}).",
+                   size(bytes), name(account->level_), account->owner_, size(held), size(limit), others));
   }
   return {};
 }
 
+bool MemoryAccount::add(Bytes bytes) noexcept {
+  std::uint64_t held = held_.load(std::memory_order_relaxed);
+  do {
+    if (!has_room(held, bytes)) return false;
+  } while (!held_.compare_exchange_weak(held, held + bytes.count));
+  MachineShare* const machine = machine_.load();
+  if (!machine) return true;
+  // All processes publish first and then add up: of those that would exceed the budget together, at most one succeeds.
+  machine->publish(held_);
+  if (machine->has_room(this->held().count, {})) return true;
+  remove(bytes);
+  return false;
+}
+
+void MemoryAccount::remove(Bytes bytes) noexcept {
+  held_.fetch_sub(bytes.count);
+  if (MachineShare* const machine = machine_.load()) machine->publish(held_);
+}
+
 void MemoryAccount::release_below(const MemoryAccount* end, Bytes bytes) noexcept {
   for (MemoryAccount* account = this; account != end; account = account->parent_.get())
-    account->held_.fetch_sub(bytes.count, std::memory_order_relaxed);
+    account->remove(bytes);
+}
+
+void MemoryAccount::share(MachineShare* machine) noexcept {
+  machine_ = machine;
+  if (machine) machine->publish(held_);
+}
+
+Bytes MemoryAccount::held_elsewhere() const noexcept {
+  const MachineShare* const machine = machine_.load();
+  return machine ? machine->held_elsewhere() : Bytes{};
+}
+
+MemoryAccount::Use MemoryAccount::use() const noexcept {
+  const Use own{held(), Bytes{limit_.load(std::memory_order_relaxed)}};
+  const MachineShare* const machine = machine_.load();
+  if (!machine) return own;
+  const Bytes elsewhere = machine->held_elsewhere();
+  const Use shared{own.held + elsewhere, machine->budget(), elsewhere};
+  const auto part = [](const Use& use) {
+    return static_cast<double>(use.held.count) / static_cast<double>(use.limit.count);
+  };
+  return part(shared) > part(own) ? shared : own;
+}
+
+Bytes MemoryAccount::shared_limit(Bytes own) const noexcept {
+  const MachineShare* const machine = machine_.load();
+  return machine ? std::min(own, machine->budget()) : own;
+}
+
+bool MemoryAccount::has_shared_room(std::uint64_t held, Bytes bytes) const noexcept {
+  MachineShare* const machine = machine_.load();
+  return !machine || machine->has_room(held, bytes) ||
+         (machine->collect_dead() && machine->has_room(held, bytes));
 }
 
 const MemoryAccount* MemoryAccount::find_full(Bytes bytes) const noexcept {

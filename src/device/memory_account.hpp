@@ -18,6 +18,7 @@ inline namespace v0 {
 namespace device {
 
 class DeviceBase;
+class MachineShare;
 
 /// The levels of the tree of accounts, from the root down.
 enum class AccountLevel : std::uint8_t {
@@ -67,8 +68,25 @@ class MemoryAccount {
   /// Changes the limit. Bytes that are held already stay, even if they exceed it.
   void set_limit(Bytes limit) noexcept { limit_.store(limit.count, std::memory_order_relaxed); }
 
+  /// From now on the budget of `machine` limits the sum of this account and those of other processes; null: no more. Only
+  /// for an account without a parent. `machine` lives until the next call.
+  void share(MachineShare* machine) noexcept;
+
   Bytes held() const noexcept { return Bytes{held_.load(std::memory_order_relaxed)}; }
-  Bytes limit() const noexcept { return Bytes{limit_.load(std::memory_order_relaxed)}; }
+  /// Returns the bytes of the same budget that other processes hold.
+  Bytes held_elsewhere() const noexcept;
+  /// The use of a limit.
+  struct Use {
+    Bytes held, limit;
+    Bytes elsewhere = {};  ///< the part of `held` that other processes hold
+  };
+  /// Returns the use of the limit of this account alone or, if that is fuller, of the budget that it shares.
+  Use use() const noexcept;
+  /// Returns the limit of this account, which may be smaller because of the budget of another process.
+  Bytes limit() const noexcept {
+    const Bytes own{limit_.load(std::memory_order_relaxed)};
+    return machine_.load(std::memory_order_relaxed) ? shared_limit(own) : own;
+  }
   AccountLevel level() const noexcept { return level_; }
   const std::string& owner() const noexcept { return owner_; }
   /// Returns this account and all below it, each one before its children.
@@ -77,10 +95,16 @@ class MemoryAccount {
 
  private:
   bool has_room(std::uint64_t held, Bytes bytes) const noexcept {
-    const std::uint64_t limit = this->limit().count;
-    return held <= limit && bytes.count <= limit - held;
+    const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+    if (held > limit || bytes.count > limit - held) return false;
+    return !machine_.load(std::memory_order_relaxed) || has_shared_room(held, bytes);
   }
+  Bytes shared_limit(Bytes own) const noexcept;
+  bool has_shared_room(std::uint64_t held, Bytes bytes) const noexcept;
   Result<void> reserve_up_to(const MemoryAccount* end, Bytes bytes);
+  /// Charges this account alone. Returns false if it has no room.
+  bool add(Bytes bytes) noexcept;
+  void remove(Bytes bytes) noexcept;
   /// Takes `bytes` off this account and its ancestors below `end`.
   void release_below(const MemoryAccount* end, Bytes bytes) noexcept;
   void add_entries(std::vector<Entry>& entries) const;
@@ -90,7 +114,8 @@ class MemoryAccount {
   const AccountLevel level_;
   const std::shared_ptr<MemoryAccount> parent_;
   std::atomic<std::uint64_t> held_{0};
-  mutable std::mutex mutex_;  // of `children_`; a parent's is locked before a child's
+  std::atomic<MachineShare*> machine_{nullptr};  // null: no other process shares its limit
+  mutable std::mutex mutex_;                     // of `children_`; a parent's is locked before a child's
   std::vector<const MemoryAccount*> children_;
 };
 

@@ -8,6 +8,7 @@
 #include "base/gate.hpp"
 #include "base/host_info.hpp"
 #include "base/process.hpp"
+#include "base/text.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -39,10 +40,24 @@ Bytes memory_of(const AdapterInfo& adapter) {
   return adapter.features.has(Feature::host_memory) ? adapter.memory : base::host_memory();
 }
 
+/// Returns the name of the processor that `adapter` reaches, equal in all processes; empty if it has none.
+std::string key_of(const AdapterInfo& adapter) {
+  if (adapter.type == AdapterType::cpu) return std::string(wye::name(adapter.type));
+  std::string key;
+  if (adapter.device_uuid != Uuid{})
+    for (const std::uint8_t byte : adapter.device_uuid) key += base::text("{:02x}", byte);
+  return key;
+}
+
 }  // namespace
+
+Silicon::~Silicon() {
+  if (share_) account_->share(nullptr);
+}
 
 Silicon::Silicon(SiliconId id, const AdapterInfo& adapter)
     : id_(id),
+      key_(key_of(adapter)),
       slots_(default_slots(adapter)),
       memory_(memory_of(adapter)),
       account_(std::make_shared<MemoryAccount>(adapter.name.empty() ? adapter.id : adapter.name, memory_,
@@ -69,8 +84,40 @@ void Silicon::note_available(Bytes available) noexcept {
 
 void Silicon::update_limit_locked() noexcept {
   Bytes limit = std::min(memory_, told_);
-  for (const Bytes budget : budgets_) limit = std::min(limit, budget);
-  account_->set_limit(limit);
+  Bytes budget = MemoryAccount::no_limit;
+  for (const Bytes one : budgets_) budget = std::min(budget, one);
+  account_->set_limit(std::min(limit, budget));
+  if (published_) published_->set_budget(budget);
+}
+
+Result<void> Silicon::share(const std::string& folder) {
+  if (key_.empty()) return {};
+  const std::lock_guard sharing(sharing_);
+  if (share_) {
+    auto wanted = base::make_shared_directory(folder);
+    if (!wanted) return std::move(wanted).error();
+    if (*wanted == share_->folder()) return {};
+    return Error(Errc::invalid_argument,
+                 base::text("Processor '{}' is shared in folder '{}', and cannot be shared in '{}', too.",
+                            name(), share_->folder(), *wanted));
+  }
+  auto joined = MachineShare::join(folder, key_);
+  if (!joined) return std::move(joined).error();
+  if (auto watched = (*joined)->watch([this] { slots_.serve(); }); !watched) return watched;
+  share_ = *std::move(joined);
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    published_ = share_.get();
+    update_limit_locked();
+  }
+  slots_.share(*share_);
+  account_->share(share_.get());
+  return {};
+}
+
+std::vector<MachineShare::Process> Silicon::processes() {
+  const std::lock_guard sharing(sharing_);
+  return share_ ? share_->processes() : std::vector<MachineShare::Process>();
 }
 
 std::shared_ptr<Silicon> Silicon::of(const AdapterInfo& adapter) {

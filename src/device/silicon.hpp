@@ -1,5 +1,6 @@
 #pragma once
 /// Processors, each reached by one or more adapters, and the names of devices on them.
+#include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
 
 #include <compare>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "device/machine_share.hpp"
 #include "device/memory_account.hpp"
 #include "device/slots.hpp"
 
@@ -31,6 +33,7 @@ struct DeviceRef {
 class Silicon {
  public:
   Silicon(SiliconId id, const AdapterInfo& adapter);
+  ~Silicon();
   /// Returns the processor that `adapter` reaches. Adapters with the same device UUID reach the same one, and so do all
   /// adapters whose device is the CPU. An adapter without a UUID has a processor of its own.
   static std::shared_ptr<Silicon> of(const AdapterInfo& adapter);
@@ -49,17 +52,27 @@ class Silicon {
   void note_available(Bytes available) noexcept;
   /// Returns the slots that all pools of this process share.
   Slots& slots() noexcept { return slots_; }
+  /// Shares slots and budget with the processes that share the same processor in `folder`, until the end of this object.
+  /// Without effect if it is shared already, or if other processes cannot name the processor: it is no CPU and has no UUID.
+  /// Errors: those of `MachineShare::join` and `watch`; invalid_argument (it is shared in another folder).
+  Result<void> share(const std::string& folder);
+  /// Returns the processes that share it; empty if it is not shared.
+  std::vector<MachineShare::Process> processes();
 
  private:
   void update_limit_locked() noexcept;
 
   SiliconId id_;
+  const std::string key_;  // its name among processes; empty: it has none
   Slots slots_;
   const Bytes memory_;  // of the machine, or no limit
   std::shared_ptr<MemoryAccount> account_;
   std::mutex mutex_;
   std::vector<Bytes> budgets_;  // of pools
   Bytes told_ = MemoryAccount::no_limit;
+  MachineShare* published_ = nullptr;  // gets the budgets
+  std::mutex sharing_;                 // of `share_`
+  std::unique_ptr<MachineShare> share_;
 };
 
 }  // namespace device

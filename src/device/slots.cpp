@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "device/machine_share.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace device {
@@ -48,6 +50,24 @@ void Slots::update_limit_locked() noexcept {
   missing_ = std::min(missing_, load_.now - 1);
   limit_ = load_.now - missing_;
   observes_runs_.store(follows_load_ || missing_ > 0, std::memory_order_relaxed);
+  if (!machine_) return;
+  machine_->set_wish({.limit = limit, .otherwise = without_limit});
+  publish_rank_locked();
+}
+
+void Slots::share(MachineShare& machine) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  machine_ = &machine;
+  machine.adopt(used_);
+  update_limit_locked();
+}
+
+void Slots::publish_rank_locked() noexcept {
+  std::optional<Instant> first;
+  if (waiting_ != 0 && used_ < limit_)
+    for (const auto& member : members_)
+      if (member->rank_ && (!first || *member->rank_ < *first)) first = member->rank_;
+  machine_->wait(first);
 }
 
 bool Slots::note_run(std::uint64_t work, Duration run_time) noexcept {
@@ -106,9 +126,18 @@ void Slots::note_load_locked(std::uint64_t work, Duration run_time) noexcept {
   }
 }
 
+std::uint32_t Slots::limit_locked() const noexcept {
+  return machine_ ? std::min(limit_, machine_->limit()) : limit_;
+}
+
 std::uint32_t Slots::limit() const noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  return limit_;
+  return limit_locked();
+}
+
+std::uint32_t Slots::used_elsewhere() const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  return machine_ ? machine_->used_elsewhere() : 0;
 }
 
 std::uint32_t Slots::used() const noexcept {
@@ -167,13 +196,15 @@ HeldSlot* Slots::Member::find_locked(std::uint64_t thread, bool counts) const no
 
 bool Slots::Member::is_free(const SlotUse& use, Instant rank) const noexcept {
   const base::Lock lock = base::lock_soon(slots_.mutex_);
-  return find_locked(use.thread, true) || is_free_locked(rank);
+  return find_locked(use.thread, true) ||
+         (is_free_locked(rank) && (!slots_.machine_ || slots_.machine_->is_free(rank)));
 }
 
 bool Slots::Member::take(HeldSlot& slot, const SlotUse& use, Instant now, Instant rank) noexcept {
   const base::Lock lock = base::lock_soon(slots_.mutex_);
   slot.counts = !find_locked(use.thread, true);
   if (slot.counts && !is_free_locked(rank)) return false;
+  if (slot.counts && slots_.machine_ && !slots_.machine_->take(rank)) return false;
   slot.use = use;
   slot.use.since = now;
   slot.member = this;
@@ -182,6 +213,7 @@ bool Slots::Member::take(HeldSlot& slot, const SlotUse& use, Instant now, Instan
   if (slots_.first_) slots_.first_->before = &slot;
   slots_.first_ = &slot;
   slots_.used_ += slot.counts;
+  if (slots_.machine_ && slots_.used_ >= slots_.limit_) slots_.publish_rank_locked();
   return true;
 }
 
@@ -190,10 +222,13 @@ bool Slots::Member::give_back(HeldSlot& slot) noexcept {
   slot.member = nullptr;
   (slot.before ? slot.before->after : slots_.first_) = slot.after;
   if (slot.after) slot.after->before = slot.before;
-  if (HeldSlot* const other = slot.counts ? find_locked(slot.use.thread, false) : nullptr)
+  if (HeldSlot* const other = slot.counts ? find_locked(slot.use.thread, false) : nullptr) {
     other->counts = true;
-  else
-    slots_.used_ -= slot.counts;
+  } else if (slot.counts) {
+    --slots_.used_;
+    if (slots_.machine_) slots_.machine_->give_back();
+    if (slots_.machine_ && slots_.waiting_ != 0) slots_.publish_rank_locked();
+  }
   return slots_.waiting_ != 0;
 }
 
@@ -202,6 +237,13 @@ void Slots::Member::wait(std::optional<Instant> rank) noexcept {
   slots_.waiting_ += rank.has_value();
   slots_.waiting_ -= rank_.has_value();
   rank_ = rank;
+  if (slots_.machine_) slots_.publish_rank_locked();
+}
+
+void Slots::Member::begin_service() noexcept {
+  const base::Lock lock = base::lock_soon(slots_.mutex_);
+  slots_.waiting_ -= rank_.has_value();
+  rank_.reset();
 }
 
 void Slots::Member::leave() noexcept {

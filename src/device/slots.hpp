@@ -21,6 +21,8 @@ namespace wye {
 inline namespace v0 {
 namespace device {
 
+class MachineShare;
+
 /// A lease that uses a slot.
 struct SlotUse {
   std::array<char, 32> tag{};  ///< of the lease, up to a zero
@@ -94,22 +96,33 @@ class Slots {
   /// Returns whether `note_run` may change the number of slots.
   bool observes_runs() const noexcept { return observes_runs_.load(std::memory_order_relaxed); }
 
+  /// Shares the slots with other processes, until the end of this object. `machine` lives longer, and calls `serve`.
+  void share(MachineShare& machine) noexcept;
+  /// Lets the pools with waiting requests take free slots, the earliest rank first. No lock of a pool may be held.
+  void serve() noexcept;
+
   std::uint32_t limit() const noexcept;
+  /// Returns the slots that this process uses.
   std::uint32_t used() const noexcept;
+  /// Returns the slots that other processes use.
+  std::uint32_t used_elsewhere() const noexcept;
   std::vector<Holder> holders(const Member& asking) const;
 
  private:
   void update_limit_locked() noexcept;
   void note_load_locked(std::uint64_t work, Duration run_time) noexcept;
-  void serve() noexcept;
+  std::uint32_t limit_locked() const noexcept;
+  /// Tells other processes the rank of the first request that waits, if this process may use a slot more.
+  void publish_rank_locked() noexcept;
 
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Member>> members_;
   HeldSlot* first_ = nullptr;  // of the used ones
   std::uint32_t used_ = 0;
-  std::uint32_t waiting_ = 0;  // members with a request that waits
+  std::uint32_t waiting_ = 0;        // members with a request that waits
+  MachineShare* machine_ = nullptr;  // null: this process shares the slots with no other one
   std::uint32_t default_;
-  std::uint32_t limit_;
+  std::uint32_t limit_;  // of this process
   std::atomic<bool> observes_runs_{false};
   bool follows_load_ = false;
   std::uint32_t missing_ = 0;         // slots that shortages of memory took, of those that there would be
@@ -144,13 +157,15 @@ class Slots::Member {
   bool give_back(HeldSlot& slot) noexcept;
   /// Notes the rank of the first request of this pool that waits for nothing but a slot; nothing: there is none.
   void wait(std::optional<Instant> rank) noexcept;
-  /// Lets the pools with waiting requests take free slots, the earliest rank first. No lock of a pool may be held.
+  /// Ignores the rank of this pool until its next call of `wait`: it serves its requests in their own order.
+  void begin_service() noexcept;
+  /// Calls `Slots::serve`.
   void serve() noexcept { slots_.serve(); }
   /// Returns whether every slot is used by a lease for which `is_meant(slot)`.
   template <class F>
   bool are_all_used(F is_meant) const {
     const base::Lock lock = base::lock_soon(slots_.mutex_);
-    if (slots_.used_ < slots_.limit_) return false;
+    if (slots_.used_ < slots_.limit_locked()) return false;
     for (const HeldSlot* slot = slots_.first_; slot; slot = slot->after)
       if (!is_meant(*slot)) return false;
     return true;

@@ -110,8 +110,8 @@ void Pool::serve_locked(Context* returned) noexcept {
   // If the device refused this context a lane, a waiter gets it only if there is no other context to wait for.
   if (returned && returned->refused && any_has_lane(returned->device)) returned = nullptr;
   // The requests of this pool are served in their own order.
-  for (SharedSilicon& one : silicon_)
-    if (std::exchange(one.is_waited_for, false)) one.slots->wait(std::nullopt);
+  for (const SharedSilicon& one : silicon_)
+    if (one.is_waited_for) one.slots->begin_service();
   std::optional<Instant> now;
   for (auto at = waiters_.begin(); at != waiters_.end();) {
     Waiter& waiter = **at;

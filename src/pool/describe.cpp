@@ -110,9 +110,11 @@ std::string Pool::used_slots(const Wanted& wanted) const {
   for (std::size_t s = 0; s < silicon_.size(); ++s) {
     if (!any_on(s, [&](std::size_t d) { return is_able(d, wanted); })) continue;
     const device::Slots& slots = silicon_[s].silicon->slots();
-    const std::uint32_t used = slots.used(), limit = slots.limit();
+    const std::uint32_t elsewhere = slots.used_elsewhere(), used = slots.used() + elsewhere,
+                        limit = slots.limit();
     if (used >= limit)
-      text += base::text(", {} of {} slots of '{}' in use", used, limit, silicon_[s].silicon->name());
+      text += base::text(", {} of {} slots of '{}' in use{}", used, limit, silicon_[s].silicon->name(),
+                         elsewhere == 0 ? "" : base::text(" ({} by other processes)", elsewhere));
   }
   return text;
 }
@@ -213,6 +215,13 @@ std::vector<SiliconInfo> Pool::silicon() const {
                              .held = tag->held(),
                              .limit = tag->limit()});
     info.pressure = pressure_of(silicon_[s]).level;
+    for (const device::MachineShare::Process& one : silicon.processes()) {
+      info.processes.push_back(
+          {.pid = one.number, .used = one.used, .held = one.held, .waits = one.waits, .is_own = one.is_own});
+      if (one.is_own) continue;
+      info.used_elsewhere += one.used;
+      info.held_elsewhere += one.held;
+    }
   }
   return list;
 }

@@ -87,14 +87,16 @@ void Pool::check_memory(std::size_t device) noexcept {
 
 bool Pool::note_shortage(std::size_t device) noexcept {
   shortages_.fetch_add(1, std::memory_order_relaxed);
-  return silicon_[silicon_of_[device]].silicon->slots().note_shortage();
+  device::Silicon& silicon = *silicon_[silicon_of_[device]].silicon;
+  const bool is_used_here = silicon.slots().note_shortage();
+  return is_used_here || silicon.account()->held_elsewhere() != Bytes{};
 }
 
 MemoryPressure Pool::pressure_of(const SharedSilicon& one) const noexcept {
   MemoryPressure nearest{.silicon = one.silicon->name(), .limited = {}, .held = {}, .limit = {}};
   double most = -1;
   for (const device::MemoryAccount* const account : {one.silicon->account().get(), one.account.get()}) {
-    const Bytes held = account->held(), limit = account->limit();
+    const auto [held, limit, elsewhere] = account->use();
     if (limit == device::MemoryAccount::no_limit) continue;
     const double part =
         limit == Bytes{} ? 1.0 : static_cast<double>(held.count) / static_cast<double>(limit.count);

@@ -138,6 +138,11 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<de
                                    .kept_memory = options.kept_memory},
                                   options.adopt, qualifier.get());
   if (!inventory) return std::move(inventory).error();
+  if (options.share == Share::machine)
+    for (const auto& device : inventory->devices)
+      if (auto shared = device->silicon()->share(options.share_folder); !shared)
+        return std::move(shared).error().with_context(
+            base::text("while sharing the processor of '{}' with other processes", device->info().id));
   return open(std::move(options), *std::move(inventory), std::move(qualifier));
 }
 
@@ -424,6 +429,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         taken = waiter->given;
         if (!taken) {
           waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
+          if (waiter->lacks_slot) note_waiting_locked();  // otherwise its rank would keep slots from others
           Error error = closed_ && !closed_too
                             ? Error(Errc::closed, "The context pool was closed during the wait for a lease.")
                         : !has_candidate(wanted) ? no_candidate(wanted)

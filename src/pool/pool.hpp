@@ -189,8 +189,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Errors: over_budget, out_of_memory, with the holders of the memory as a line of context.
   Result<Reservation> reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
                               const WorkingSet& set, Instant now);
-  /// A job found no memory on a device. Returns whether leases for jobs are in use on its processor, which has one slot less
-  /// then: memory may be free when they end.
+  /// A job found no memory on a device. Returns whether memory may become free: leases for jobs are in use on its processor,
+  /// which has one slot less then, or other processes that share it hold memory.
   bool note_shortage(std::size_t device) noexcept;
   Duration lease_timeout() const noexcept { return options_.lease_timeout; }
   /// Reports the pressure on the memory of a device's processor, if it has changed. No lock may be held.

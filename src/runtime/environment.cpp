@@ -133,6 +133,11 @@ Result<void> read(const char* variable, std::string_view text, Qualification& ou
   return read_word(variable, text, words, "stored, again or never", out);
 }
 
+Result<void> read(const char* variable, std::string_view text, Share& out) {
+  constexpr Words<Share, 2> words{{{"process", Share::process}, {"machine", Share::machine}}};
+  return read_word(variable, text, words, "process or machine", out);
+}
+
 Result<void> read(const char* variable, std::string_view text, Partition& out) {
   const bool is_share = text.ends_with('%');
   const std::string_view number = is_share ? text.substr(0, text.size() - 1) : text;
@@ -217,6 +222,8 @@ Result<RuntimeOptions> read_environment(const Environment& environment) {
       set(all.pool.partition, environment, "WYE_PARTITION"),
       set(all.pool.validate_driver, environment, "WYE_VALIDATE"),
       set(all.pool.cuda_driver, environment, "WYE_CUDA_DRIVER"),
+      set(all.pool.share, environment, "WYE_SHARE"),
+      set(all.pool.share_folder, environment, "WYE_SHARE_DIR"),
       set(all.cache.memory, environment, "WYE_CACHE_MEMORY"),
       set(all.cache.kernels, environment, "WYE_CACHED_KERNELS"),
       set(all.cache.disk, environment, "WYE_CACHE_DISK"),

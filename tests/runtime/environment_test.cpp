@@ -36,6 +36,8 @@ TEST_CASE("without environment variables the documented defaults hold", "[runtim
   CHECK(all.pool.isolation == Isolation::shared);
   CHECK(all.pool.partition == Partition{});
   CHECK(all.pool.kept_memory == 512_MiB);
+  CHECK(all.pool.share == Share::process);
+  CHECK(all.pool.share_folder.empty());
   CHECK(all.cache.kernels == 1000);
   CHECK(all.cache.memory == 256_MiB);
   CHECK(all.cache.directory.empty());
@@ -66,6 +68,8 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                            {"WYE_ISOLATION", "partition"},
                                            {"WYE_PARTITION", "37%"},
                                            {"WYE_KEPT_MEMORY", "32MiB"},
+                                           {"WYE_SHARE", "machine"},
+                                           {"WYE_SHARE_DIR", "/run/shared"},
                                            {"WYE_CACHED_KERNELS", "12"},
                                            {"WYE_CACHE_MEMORY", "1.5 GiB"},
                                            {"WYE_CACHE_DIR", "/somewhere"},
@@ -94,6 +98,8 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(read_environment(table({{"WYE_PARTITION", "16"}})).value().pool.partition ==
         Partition{.multiprocessors = 16});
   CHECK(all.pool.kept_memory == 32_MiB);
+  CHECK(all.pool.share == Share::machine);
+  CHECK(all.pool.share_folder == "/run/shared");
   CHECK(all.cache.kernels == 12);
   CHECK(all.cache.memory == 1536_MiB);
   CHECK(all.cache.directory == "/somewhere");
@@ -152,6 +158,8 @@ TEST_CASE("an invalid value is an error that names the variable", "[runtime]") {
         base::text("Environment variable WYE_PARTITION ('{}') is not a number of multiprocessors such as 32, "
                    "or a share from 1% to 100%.",
                    part));
+  CHECK(sentence("WYE_SHARE", "user") ==
+        "Environment variable WYE_SHARE ('user') is not process or machine.");
   CHECK(
       sentence("WYE_KEPT_MEMORY", "much") ==
       "Environment variable WYE_KEPT_MEMORY ('much') is not a number of bytes such as 536870912 or 512MiB.");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rig.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -110,6 +111,30 @@ TEST_CASE("jobs that each hold a part of what they need do not wait for each oth
   CHECK(narrow.account().held() == 0_B);
   CHECK(narrow.scheduler->metrics().fallbacks == 0);
   check_counts(narrow.scheduler->metrics());
+}
+
+TEST_CASE("a job whose memory another process holds waits for it, and falls back nowhere",
+          "[scheduler][memory]") {
+  const TemporaryFolder folder;
+  const auto card = scripted("cuda:0", AdapterType::discrete, {}, 77), other = scripted("vulkan:0");
+  REQUIRE(card->silicon()->share(folder.path().string()));
+  const auto process =
+      device::MachineShare::join(folder.path().string(), std::string(30, '0') + "4d").value();
+  std::atomic<std::uint64_t> held{8192};
+  process->publish(held);
+  ContextPool pool = test::pool_of({card, other}, {.silicon_memory = 12_KiB});
+  Scheduler scheduler = test::scheduler_on(pool, {card, other}, {});
+  One one;
+  Ticket ticket = one.submit(scheduler);
+  await([&] { return scheduler.metrics().memory_waits >= 8; });  // more than without other processes
+  held = 0;
+  process->publish(held);
+  const auto outcome = ticket.wait(Deadline(60s));
+  REQUIRE(outcome);
+  CHECK(outcome->device().id == "cuda:0");
+  CHECK(one.is_right());
+  CHECK(process->held_elsewhere() == 0_B);
+  check_counts(scheduler.metrics());
 }
 
 TEST_CASE("a job that never fits fails at once, with what it needs and the limit", "[scheduler][memory]") {

@@ -37,6 +37,17 @@ enum class SlotRule : std::uint8_t {
   load,
 };
 
+/// Determines which pools share the slots and the budget of a processor.
+enum class Share : std::uint8_t {
+  process,  ///< those of this process
+  /// Those of all processes of this user on this machine that share with `machine`. The smallest `slots` of a process limits the
+  /// slots of all together; if none is set, the largest default. The smallest `silicon_memory` limits their memory together.
+  /// Requests are served in their order over all processes, by the clocks of their pools. If a process does not take a free slot
+  /// for 250 ms, it is passed over. When a process ends in any way, its slots and memory are free again: within 10 ms for a new
+  /// request, within 250 ms for a request that waits. A wait for slots of other processes is never refused as endless.
+  machine,
+};
+
 /// A switch of contexts: a submission of a thread to another context than that of its previous submission, of the same pool.
 struct ContextSwitch {
   std::string_view from, to;  ///< contexts: "vulkan:0#1"
@@ -106,6 +117,8 @@ struct TagBudget {
 /// | on_pressure      | none          | -                 | see MemoryPressure                              |
 /// | clock            | steady clock  | -                 |                                                 |
 /// | close_timeout    | see below     | -                 | see RuntimeOptions                              |
+/// | share            | process       | WYE_SHARE         | process, machine                                |
+/// | share_folder     | see below     | WYE_SHARE_DIR     | a directory of this user                        |
 struct PoolOptions {
   /// Backends to look for devices in, preferred first; a repeated name counts once. Empty: every backend of this build, in
   /// its order of preference.
@@ -115,9 +128,9 @@ struct PoolOptions {
   /// Time after which the driver's objects of an idle context are freed. The pool has no thread: it checks when a context is
   /// leased.
   Duration idle_trim = std::chrono::seconds(60);
-  /// Limits the leases of one processor at a time, over all backends and pools of this process. Further requests wait. The leases
-  /// of one thread count as one, because it must not wait for itself. If pools have different numbers, the smallest holds while
-  /// its pool is open.
+  /// Limits the leases of one processor at a time, over all backends and pools of this process; see also `share`. Further
+  /// requests wait. The leases of one thread count as one, because it must not wait for itself. If pools have different numbers,
+  /// the smallest holds while its pool is open.
   std::uint32_t slots = 0;
   SlotRule slot_rule = SlotRule::device;
   /// Limits the allocations of this process on one processor, over all backends and pools. If pools have different numbers, the
@@ -151,6 +164,13 @@ struct PoolOptions {
   /// Limits how long the destructor of the pool waits for work in flight, which is then abandoned as by `close(deadline)`.
   /// Unset: 10 s for work of a GPU, no limit for host functions.
   std::optional<Duration> close_timeout = std::nullopt;
+  /// With `machine`, each processor is shared from `open` on by all pools of this process, until its last device closes. It has
+  /// one parked thread, and an entry in a small file of `share_folder`, up to 128 of them. Processors without a UUID, other than
+  /// the CPU, are not shared. A damaged file, or a file or folder of another user, is an error of `open`.
+  Share share = Share::process;
+  /// The directory of the files of `Share::machine`, created with owner-only permissions. Its file system must be local.
+  /// Empty: /dev/shm/wye-<number of the user>.
+  std::string share_folder = {};
 };
 
 /// Selects the context to lease.
@@ -195,6 +215,15 @@ struct MemoryShare {
   Bytes limit;  ///< all ones: none
 };
 
+/// A process that shares a processor (`Share::machine`), for display.
+struct ProcessShare {
+  std::int64_t pid = 0;    ///< as that process sees it
+  std::uint32_t used = 0;  ///< slots
+  Bytes held;              ///< memory
+  bool waits = false;      ///< a request waits for a slot
+  bool is_own = false;     ///< this process
+};
+
 /// The state of a device. A suspect device runs only jobs that no other device can run, and leases. A job that completes or fails
 /// changes nothing.
 ///
@@ -226,12 +255,15 @@ struct SiliconInfo {
   std::string name;
   std::vector<DeviceState> devices;  ///< of this pool: "cuda:0", "vulkan:0"
   std::uint32_t slots = 0;
-  std::uint32_t used = 0;        ///< of `slots`
+  std::uint32_t used = 0;        ///< of `slots`, by this process
   std::uint32_t waiting = 0;     ///< requests of this pool that it could serve
   std::vector<SlotInfo> leases;  ///< that use the slots; the leases of one thread share a slot
   /// The processor, then each runtime, each followed by its contexts; then the tags of this pool that have a budget.
   std::vector<MemoryShare> memory;
   MemoryPressure::Level pressure = MemoryPressure::Level::none;
+  std::uint32_t used_elsewhere = 0;     ///< of `slots`, by other processes
+  Bytes held_elsewhere;                 ///< memory that other processes hold of the same budget
+  std::vector<ProcessShare> processes;  ///< this one and those; empty with `Share::process`
 };
 
 /// Counts since the pool was opened, all read at one moment.
@@ -255,7 +287,8 @@ class WYE_API ContextPool {
   /// Opens every usable device of `options.backends`.
   /// Errors: invalid_argument (an option out of range), not_found (a backend that this build does not have, with those that
   ///         it has), unavailable (no usable device, with the reason for each), unsupported (these headers are of another
-  ///         version than the library).
+  ///         version than the library). With `Share::machine` also: io (its folder or file cannot be used), corrupt (the file is
+  ///         damaged), unsupported (the file is of another version), unavailable (128 processes share the processor).
   static Result<ContextPool> open(PoolOptions options = {}, Version header = header_version);
 
   /// Returns all adapters of the backends. An adapter that is not usable has the reason.
