@@ -96,12 +96,26 @@ void Core::each_member(Record& leader, F f) noexcept {
   }
 }
 
+/// Runs a job that was part of a batch alone, on this thread. Only from now on it counts as committed.
+void Core::run_alone(Record& member) noexcept {
+  const std::size_t queue = member.queue;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    ++queues_[queue].committed;
+  }
+  Instant now;
+  if (run(member, true, now) == Progress::in_flight) return;
+  const base::Lock lock = base::lock_soon(mutex_);
+  --queues_[queue].committed;
+}
+
 /// Completes the other jobs of a batch, whose submission has returned with `result`. If it failed, each goes on alone.
 void Core::complete_batch(Record& leader, const Result<Progress>& result) noexcept {
   each_member(leader, [&](Record& member) {
     member.attempt->began = true;
     member.attempt->batch_error = result ? nullptr : &result.error();
     member.ended = leader.ended;
+    if (!result) return run_alone(member);
     Instant now;
     run(member, true, now);
   });
@@ -121,8 +135,7 @@ void Core::dissolve_batch(Record& leader) noexcept {
   leader.leads_batch = false;
   leader.batch_size = leader.launch_size = 1;
   each_member(leader, [&](Record& member) {
-    Instant now;
-    if (!requeue(member)) run(member, true, now);
+    if (!requeue(member)) run_alone(member);
   });
 }
 

@@ -295,6 +295,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<void> record_batch(Record& leader) const;
   template <class F>
   void each_member(Record& leader, F f) noexcept;
+  void run_alone(Record& member) noexcept;
   void complete_batch(Record& leader, const Result<Progress>& result) noexcept;
   static Result<Progress> result_of_batch(const Record& member);
   void dissolve_batch(Record& leader) noexcept;

@@ -420,7 +420,9 @@ void Core::take_batch_locked(Record& leader) noexcept {
   std::size_t waiting = 1;
   for (std::size_t level = 0; level < levels; ++level)
     waiting += queue.ready[level].size() + queue.staged[level].size();
-  const std::size_t free = queue.limit - queue.committed + 1;
+  // More jobs than `limit` are committed while some of a failed batch run alone.
+  const std::size_t free = queue.limit - std::min(queue.limit, queue.committed - 1);
+  if (free == 0) return;
   const std::size_t most = std::min<std::size_t>(options_.batch_limit, (waiting + free - 1) / free);
   const auto find_next = [&]() -> Heap* {
     std::array<Heap*, levels> firsts{};

@@ -113,9 +113,10 @@ class Soak {
                                    .clock = &clock_},
                                   adapters));
     scheduler_.emplace(
-        scheduler::open(
-            *pool_, std::make_shared<test::Builder>(clock_),
-            {.preferences = {{workload_types::custom, Bytes{0}, {"vulkan", "cuda"}}}, .clock = &clock_})
+        scheduler::open(*pool_, std::make_shared<test::Builder>(clock_),
+                        {.job_time_limit = Duration::max(),
+                         .preferences = {{workload_types::custom, Bytes{0}, {"vulkan", "cuda"}}},
+                         .clock = &clock_})
             .value());
   }
 
@@ -152,7 +153,7 @@ class Soak {
 
   JobOptions options(Random& random) const {
     static constexpr Priority priorities[] = {Priority::low, Priority::normal, Priority::high};
-    JobOptions options{.priority = priorities[below(random, 3)], .time_limit = Duration::max()};
+    JobOptions options{.priority = priorities[below(random, 3)]};
     if (below(random, 4) == 0) options.tag = "small";
     if (below(random, 8) == 0) options.on = mortals_[below(random, mortals_.size())]->described.id;
     return options;

@@ -54,13 +54,13 @@ inline void use_at_once(ContextPool& pool, Scheduler& scheduler,
         const auto done = scheduler.submit(axpy(x, y, 3.0f)).wait();
         const float expected = done ? 7.0f : 1.0f;
         count(done.has_value(), std::all_of(y.begin(), y.end(), [&](float v) { return v == expected; }));
-        const auto lease = pool.lease({.deadline = Deadline(std::chrono::seconds(20))});
+        auto lease = pool.lease({.deadline = Deadline(std::chrono::seconds(20))});
         if (!lease) {
           count(false, true);
           continue;
         }
         std::vector<std::uint32_t> words(100, 0);
-        auto buffer = lease->template buffer<std::uint32_t>(words.size());
+        auto buffer = lease->buffer<std::uint32_t>(words.size());
         if (!buffer) {
           count(false, true);
           continue;

@@ -1,5 +1,6 @@
 #include "backend/vulkan/driver.hpp"
 
+#include <shared_mutex>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
@@ -49,6 +50,11 @@ struct Hook<Tag, R(VKAPI_PTR*)(A...)> {
     if constexpr (std::is_same_v<R, VkResult>) {
       const VkResult instead = driver.arrive(Tag::name, true, Tag::of_device);
       if (instead != VK_SUCCESS) return instead;
+      std::shared_lock submits(driver.submitting_, std::defer_lock);
+      if constexpr (std::is_same_v<Pfn, PFN_vkQueueSubmit>) {
+        submits.lock();
+        if (driver.is_lost(std::get<0>(std::tie(arguments...)))) return VK_ERROR_DEVICE_LOST;
+      }
       const VkResult result = pass(driver, arguments...);
       if (result == VK_SUCCESS && makes(Tag::name)) driver.made(Tag::name);
       if (result == VK_SUCCESS) remember(driver, arguments...);
@@ -57,6 +63,10 @@ struct Hook<Tag, R(VKAPI_PTR*)(A...)> {
       driver.arrive(Tag::name, false, false);
       if constexpr (std::is_void_v<R>)
         if (ends_something(arguments...)) driver.ended(Tag::name);
+      if constexpr (std::is_same_v<Pfn, PFN_vkGetDeviceQueue>) {
+        pass(driver, arguments...);
+        return remember(driver, arguments...);
+      }
       return pass(driver, arguments...);
     }
   }
@@ -77,6 +87,11 @@ struct Hook<Tag, R(VKAPI_PTR*)(A...)> {
       const std::lock_guard lock(driver.mutex_);
       driver.device_ = *std::get<3>(std::tie(arguments...));
       driver.lost_ = false;
+      driver.lost_devices_.erase(driver.device_);  // an earlier one had the same handle
+    }
+    if constexpr (std::is_same_v<Pfn, PFN_vkGetDeviceQueue>) {
+      const std::lock_guard lock(driver.mutex_);
+      driver.queues_[*std::get<3>(std::tie(arguments...))] = std::get<0>(std::tie(arguments...));
     }
   }
 };
@@ -146,15 +161,24 @@ VkResult Driver::arrive(std::string_view name, bool can_fail, bool can_be_lost) 
     if (!can_fail || countdown_ == 0 || name != target_ || --countdown_ != 0) return VK_SUCCESS;
     failed_ = true;
     if (result_ != VK_ERROR_DEVICE_LOST) return result_;
-    lost_ = true;
   }
   stop_device();
   return VK_ERROR_DEVICE_LOST;
 }
 
-/// A lost device does no more work. This device is not lost, so it must complete its submissions.
+/// A lost device does no more work. This device is not lost, so it completes its submissions first, and gets no further one.
 void Driver::stop_device() {
+  const std::unique_lock none_submits(submitting_);
   if (device_ != VK_NULL_HANDLE) Hook<tag::DeviceWaitIdle, PFN_vkDeviceWaitIdle>::real(device_);
+  const std::lock_guard lock(mutex_);
+  lost_ = true;
+  lost_devices_.insert(device_);
+}
+
+bool Driver::is_lost(VkQueue queue) const {
+  const std::lock_guard lock(mutex_);
+  const auto device = queues_.find(queue);
+  return device != queues_.end() && lost_devices_.count(device->second) != 0;
 }
 
 void Driver::made(std::string_view name) {

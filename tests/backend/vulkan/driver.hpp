@@ -6,6 +6,8 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 
@@ -60,7 +62,9 @@ class Driver {
   void made(std::string_view name);
   void ended(std::string_view name);
   void stop_device();
+  bool is_lost(VkQueue queue) const;
 
+  std::shared_mutex submitting_;  // shared by submissions; locked before `mutex_`
   mutable std::mutex mutex_;
   std::map<std::string, unsigned, std::less<>> calls_;
   std::map<std::string, int, std::less<>> alive_;
@@ -70,6 +74,8 @@ class Driver {
   VkResult result_ = VK_SUCCESS;
   std::atomic<bool> failed_{false};
   bool lost_ = false;
+  std::map<VkQueue, VkDevice> queues_;
+  std::set<VkDevice> lost_devices_;
   VkDevice device_ = VK_NULL_HANDLE;
 };
 
