@@ -171,6 +171,60 @@ TEST_CASE("every job settles once under losses, and all that it needs comes back
     CHECK((one->buffers_alive() == 0 && (one == mortal.adapter->devices.back() || one->lanes_alive() == 0)));
 }
 
+TEST_CASE(
+    "jobs of a batch run alone if their device is lost before the submission, and closing waits for them",
+    "[scheduler][recovery]") {
+  /// Opens devices whose work stays in flight, but for that of the pool's check.
+  struct Slow final : device::Adapter {
+    explicit Slow(AdapterInfo of) : described(std::move(of)) {}
+    const AdapterInfo& info() const noexcept override { return described; }
+    bool can_reopen() const noexcept override { return true; }
+    Result<std::shared_ptr<device::DeviceBase>> open() override {
+      device = scripted(described.id, described.type, described.features, described.device_uuid.back());
+      device->set_script([to = device.get(), submitted = 0](test::ScriptedDevice::Step step) mutable {
+        if (step == test::ScriptedDevice::Step::submit && ++submitted == 2) to->hold();
+        return std::optional<Error>();
+      });
+      return std::shared_ptr<device::DeviceBase>(device);
+    }
+    AdapterInfo described;
+    Scripted device;
+  };
+  std::atomic<bool> loses{false};
+  const Scripted first = scripted("vulkan:0", AdapterType::discrete, {}, 71);
+  first->set_script([&](test::ScriptedDevice::Step step) -> std::optional<Error> {
+    if (step != test::ScriptedDevice::Step::create_buffer || !loses.exchange(false)) return std::nullopt;
+    first->lose();
+    return *first->lost();
+  });
+  const auto adapter = std::make_shared<Slow>(first->info());
+  ContextPool pool =
+      test::pool_of({first}, {.lanes_per_device = 2, .lease_timeout = Duration::max()}, {adapter});
+  Scheduler scheduler = test::scheduler_on(pool, {first}, {});
+  const auto scale = test::host_scale();
+  std::vector<std::vector<float>> values(8, std::vector<float>(4, 1.0f));
+  for (auto& one : values) REQUIRE(scheduler.submit(scale(one, 1.0f)).wait());  // its run time is known
+  first->hold();
+  std::vector<Ticket> tickets;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    tickets.push_back(scheduler.submit(scale(values[i], 2.0f)));
+    if (i == 1) await([&] { return first->held() == 2; });
+  }
+  loses = true;
+  first->release();
+  await([&] { return pool.metrics().recoveries == 1 && adapter->device->held() != 0; });
+  adapter->device->release();
+  int completed = 0;
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    const std::optional<Errc> error = test::settled(tickets[i]);
+    if (error) CHECK(*error == Errc::device_lost);  // it was in flight on the other lane
+    CHECK(values[i] == std::vector<float>(4, error ? 1.0f : 2.0f));
+    completed += error ? 0 : 1;
+  }
+  CHECK(completed >= 5);
+  CHECK(scheduler.close(Deadline(30s)));
+}
+
 TEST_CASE("a kernel that was in flight at three losses of a device runs elsewhere, and other kernels there",
           "[scheduler][recovery]") {
   ManualClock clock;

@@ -39,6 +39,8 @@ std::uint64_t setting(const char* name, std::uint64_t otherwise) {
 struct Faults {
   std::atomic<std::uint64_t> steps{0};
   std::atomic<std::uint64_t> each{0};  ///< one step in so many fails; 0: none
+  std::atomic<bool> holds{
+      false};  ///< devices that are opened keep their work in flight, until `disturb` ends it
   std::uint64_t seed = 0;
 
   std::optional<Error> operator()(ScriptedDevice::Step step) {
@@ -70,6 +72,7 @@ struct Mortal final : device::Adapter {
   Scripted make() const {
     auto made = test::scripted(described.id, described.type, described.features, silicon);
     made->set_script([shared = faults](ScriptedDevice::Step step) { return (*shared)(step); });
+    if (faults->holds) made->hold();
     return made;
   }
   Scripted now() {
@@ -113,10 +116,9 @@ class Soak {
                                    .clock = &clock_},
                                   adapters));
     scheduler_.emplace(
-        scheduler::open(*pool_, std::make_shared<test::Builder>(clock_),
+        scheduler::open(*pool_, std::make_shared<test::Builder>(Clock::steady()),
                         {.job_time_limit = Duration::max(),
-                         .preferences = {{workload_types::custom, Bytes{0}, {"vulkan", "cuda"}}},
-                         .clock = &clock_})
+                         .preferences = {{workload_types::custom, Bytes{0}, {"vulkan", "cuda"}}}})
             .value());
   }
 
@@ -131,9 +133,11 @@ class Soak {
           while (Clock::steady().now() < until) act(random);
         });
       std::atomic<bool> is_quiet{false};
+      faults_->holds = true;
       std::thread chaos([&] {
         Random random(seed_ * 7'919 + periods_);
         while (!is_quiet) disturb(random);
+        faults_->holds = false;
         for (const auto& mortal : mortals_) mortal->now()->release();
       });
       for (std::thread& thread : threads) thread.join();
@@ -248,15 +252,10 @@ class Soak {
     if (lease->wait(Deadline(50ms))) note(values, 0x01010101u, "a lease");
   }
 
-  /// One event: a loss, work that stays in flight for a while, failing steps, time that passes, memory that is freed.
+  /// One event: a loss, failing steps, memory that is freed, or nothing. Time passes, and work that was in flight completes.
   void disturb(Random& random) {
     Mortal& mortal = *mortals_[below(random, mortals_.size())];
-    switch (below(random, 16)) {
-      case 0:
-        mortal.now()->hold();
-        std::this_thread::sleep_for(std::chrono::microseconds(below(random, 300)));
-        mortal.now()->release();
-        break;
+    switch (1 + below(random, 15)) {
       case 1: faults_->each = below(random, 2) == 0 ? 0 : 400 + below(random, 1000); break;
       case 2: pool_->trim(static_cast<IdleMemory>(below(random, 3))); break;
       case 3: std::this_thread::sleep_for(200us); break;
@@ -270,6 +269,11 @@ class Soak {
       }
     }
     clock_.advance(31s);  // the back-off of lost devices passes
+    for (const auto& one : mortals_) {
+      const Scripted device = one->now();
+      device->release();
+      if (below(random, 2) == 0) device->hold();
+    }
   }
 
   void check() {
@@ -332,7 +336,7 @@ class Soak {
   const unsigned thread_count_;
   const std::uint64_t seed_;
   std::uint64_t periods_ = 0, probes_ = 0, failed_probes_ = 0;
-  ManualClock clock_;
+  ManualClock clock_;  // of the pool: back-offs and trims
   const std::shared_ptr<Faults> faults_ = std::make_shared<Faults>();
   std::vector<std::shared_ptr<Mortal>> mortals_;
   std::optional<ContextPool> pool_;
