@@ -11,6 +11,7 @@
 
 #include "base/gate.hpp"
 #include "base/internals.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "base/wall_time.hpp"
 #include "base/worker.hpp"
@@ -91,8 +92,8 @@ class Bench {
   ~Bench() {
     if (!is_abandoned_) return;
     // The destructor of the lane would wait, and the device may still write to the targets of downloads.
-    (void)lane_.release();
-    (void)new std::deque(std::move(targets_));
+    base::detail::keep(lane_.release());
+    base::detail::keep(new std::deque(std::move(targets_)));
   }
   Bench(const Bench&) = delete;
 

@@ -22,6 +22,7 @@
 #include "runtime/qualification.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/scripted_pool.hpp"
 #include "support/skip.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -330,6 +331,36 @@ TEST_CASE("a driver that does not return costs the limit of one check", "[runtim
   }
   is_released = true;
   while (!has_ended || base::Worker::alive() != 0) std::this_thread::sleep_for(1ms);
+}
+
+TEST_CASE("a device that does not complete its work costs the limit of one check",
+          "[runtime][qualification]") {
+  const auto device = test::scripted("vulkan:0");
+  device->hold();
+  const auto report = qualify(Device(device), {.check_timeout = 50ms});
+  device->release();
+  REQUIRE(report);
+  CHECK_FALSE(report->passed());
+  REQUIRE(report->checks.size() == 1);
+  CHECK(report->checks[0].name == "copies");
+  CHECK(report->checks[0].state == CheckState::stopped);
+}
+
+TEST_CASE("a device that is lost during its checks is not trusted, and lack of memory is no verdict",
+          "[runtime][qualification]") {
+  const auto failing = [](Errc code) {
+    const auto device = test::scripted("vulkan:0");
+    device->fail_at(test::ScriptedDevice::Step::create_buffer, code);
+    return qualify(Device(device));
+  };
+  const auto lost = failing(Errc::device_lost);
+  REQUIRE(lost);
+  CHECK(lost->stopped());
+  CHECK(failing(Errc::out_of_memory).error() == Errc::out_of_memory);
+  const auto refused = failing(Errc::internal);
+  REQUIRE(refused);
+  CHECK(refused->checks[0].state == CheckState::failed);
+  CHECK(refused->checks[0].detail == "The script fails this step.");
 }
 
 TEST_CASE("a driver that ends the process twice is not called again", "[runtime][qualification]") {

@@ -13,7 +13,13 @@ TEST_CASE("a call of the driver fails while eight threads use CUDA and the CPU",
   if (!has_kernels()) return;
   const StandIn stand_in;
   std::vector<std::string> functions;
-#define WYE_FUNCTION(name, version) functions.push_back("cu" #name);
+  // If a call that destroys an object fails, the object stays (sweep_test.cpp).
+  const auto add = [&](std::string function) {
+    for (const char* word : {"Destroy", "Free", "Unload", "Unmap", "Release", "Ctx"})
+      if (function.find(word) != std::string::npos) return;
+    functions.push_back(std::move(function));
+  };
+#define WYE_FUNCTION(name, version) add("cu" #name);
   WYE_CUDA_FUNCTIONS(WYE_FUNCTION)
   WYE_CUDA_NEWER_FUNCTIONS(WYE_FUNCTION)
 #undef WYE_FUNCTION
@@ -41,6 +47,7 @@ TEST_CASE("a call of the driver fails while eight threads use CUDA and the CPU",
           CHECK(runtime.pool().metrics().active == 0);
           CHECK(runtime.metrics().jobs.running == 0);
         }
+        REQUIRE(stand_in.alive().at("contexts") == 0);
         CHECK(use.wrong == 0);
         CHECK(use.completed + use.failed == 32);
         failed += use.failed;
@@ -48,7 +55,7 @@ TEST_CASE("a call of the driver fails while eight threads use CUDA and the CPU",
         if (calls < nth) break;  // it is not called that often
       }
   stand_in.reset();
-  CHECK(met > 50);
+  CHECK(met > 40);
   WARN(met << " faults met, " << failed << " errors of a caller");
 }
 

@@ -13,6 +13,7 @@ RuntimeOptions cuda_only() {
   RuntimeOptions options;
   options.pool.backends = {"cuda"};
   options.pool.cuda_driver = WYE_STAND_IN_CUDA;
+  options.qualification = Qualification::never;  // calls are counted
   options.scheduler.fallback = Fallback::forbid;
   return options;
 }
