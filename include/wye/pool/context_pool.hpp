@@ -234,7 +234,7 @@ struct ProcessShare {
 /// | it is lost                                 | healthy     | quarantined |
 /// | it is lost, and cannot be opened again     | healthy     | dead        |
 /// | it is needed, after the back-off           | quarantined | probing     |
-/// | it cannot be opened, or its copies are wrong | probing   | quarantined |
+/// | it cannot be opened, is not trusted, or its copies are wrong | probing | quarantined |
 /// | the same, after ten losses and failures    | probing     | dead        |
 /// | it copies memory rightly                   | probing     | healthy     |
 ///
