@@ -169,7 +169,7 @@ struct PoolOptions {
   /// the CPU, are not shared. A damaged file, or a file or folder of another user, is an error of `open`.
   Share share = Share::process;
   /// The directory of the files of `Share::machine`, created with owner-only permissions. Its file system must be local.
-  /// Empty: /dev/shm/wye-<number of the user>.
+  /// Empty: "/dev/shm/wye-1000" for user 1000.
   std::string share_folder = {};
 };
 
