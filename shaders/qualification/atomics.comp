@@ -12,7 +12,7 @@ void main() {
     atomicAdd(sum, x[i]);
     atomicMax(y[1], x[i]);
     atomicXor(y[2], x[i]);
-    for (uint seen = y[3], next = ~seen; next != seen;) {
+    for (uint seen = 0, next = 1; next != seen;) {  // it is 0 before the first one
       next = seen;
       seen = atomicCompSwap(y[3], next, next + x[i]);
     }

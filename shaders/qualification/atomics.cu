@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(64)
     atomicAdd(&sum, x[i]);
     atomicMax(&y[1], x[i]);
     atomicXor(&y[2], x[i]);
-    for (unsigned seen = y[3], next = ~seen; next != seen;) {
+    for (unsigned seen = 0, next = 1; next != seen;) {  // it is 0 before the first one
       next = seen;
       seen = atomicCAS(&y[3], next, next + x[i]);
     }

@@ -169,8 +169,8 @@ void Pool::replace_locked(std::size_t device, Device opened,
   ended.reserve(contexts_[device].size() + 1);
   base::state_of(opened)->add_reclaimable(weak_from_this());
   const auto end_lane = [&](Context& context) {
+    if (context.leased) return;  // the thread that leased it opens its lane
     context.refused = false;
-    if (context.leased) return;
     context.on = {};
     if (!context.lane) return;
     ended.push_back(std::move(context.lane));
