@@ -311,7 +311,7 @@ TEST_CASE("a runtime checks its Vulkan device once per build of the driver", "[r
   CHECK_FALSE(reports(Qualification::again).at(0).is_stored);
 }
 
-TEST_CASE("a driver that does not return costs the limit of one check", "[runtime][qualification]") {
+TEST_CASE("a driver that does not return costs the limit of one check", "[runtime][qualification][no_tsan]") {
   const auto real = vulkan();
   if (!real) return;
   std::atomic<bool> is_released{false}, has_ended{false};
@@ -363,7 +363,8 @@ TEST_CASE("a device that is lost during its checks is not trusted, and lack of m
   CHECK(refused->checks[0].detail == "The script fails this step.");
 }
 
-TEST_CASE("a driver that ends the process twice is not called again", "[runtime][qualification]") {
+TEST_CASE("a driver that ends the process twice is not called again",
+          "[runtime][qualification][no_sanitizer]") {
   const auto real = vulkan();
   if (!real) return;
   const AdapterInfo info = real->info();
