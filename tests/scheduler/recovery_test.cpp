@@ -181,7 +181,8 @@ TEST_CASE(
     bool can_reopen() const noexcept override { return true; }
     Result<std::shared_ptr<device::DeviceBase>> open() override {
       device = scripted(described.id, described.type, described.features, described.device_uuid.back());
-      device->set_script([to = device.get(), submitted = 0](test::ScriptedDevice::Step step) mutable {
+      submitted = 0;
+      device->set_script([this, to = device.get()](test::ScriptedDevice::Step step) {
         if (step == test::ScriptedDevice::Step::submit && ++submitted == 2) to->hold();
         return std::optional<Error>();
       });
@@ -189,6 +190,7 @@ TEST_CASE(
     }
     AdapterInfo described;
     Scripted device;
+    std::atomic<int> submitted{0};
   };
   std::atomic<bool> loses{false};
   const Scripted first = scripted("vulkan:0", AdapterType::discrete, {}, 71);
