@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <map>
-#include <type_traits>
 #include <utility>
 
 #include "base/text.hpp"
+#include "kernel/source.hpp"
 #include "qualification_kernels.hpp"
 
 namespace wye {
@@ -41,8 +40,7 @@ Mistake differs_at(const Answer& answer, std::size_t at, T should) {
   return base::text("Result {} is {:#x}; expected {:#x}.", at, U64{is}, U64{should});
 }
 
-template <class T>
-Mistake is_far(std::size_t item, std::size_t result, T is, T should, T bound) {
+Mistake is_far(std::size_t item, std::size_t result, double is, double should, double bound) {
   if (std::abs(is - should) <= bound) return std::nullopt;
   return base::text("Result {} of item {} is {}; expected {} within {}.", result, item, is, should, bound);
 }
@@ -79,7 +77,7 @@ Mistake floats(const Answer& answer) {
     for (std::size_t k = 0; k < std::size(exact); ++k) {
       const double ulp = std::exp2(std::ilogb(exact[k] == 0 ? 1.0 : exact[k]) - 23);
       const double bound = k == 6 ? std::exp2(-21) : ulps[k] * ulp;
-      if (auto far = is_far(i, k, double{std::bit_cast<float>(answer.out<U32>(8 * i + k))}, exact[k], bound))
+      if (auto far = is_far(i, k, std::bit_cast<float>(answer.out<U32>(8 * i + k)), exact[k], bound))
         return far;
     }
     const U32 should = static_cast<U32>(p * 1024) + (p < q ? 65536 : 0);
@@ -224,7 +222,7 @@ Mistake float16(const Answer& answer) {
     const U32 word = answer.in<U32>(i);
     const double p = number(word & 0x7ff), q = number(word >> 16 & 0x7ff), exact[] = {p + q, p * q};
     for (std::size_t k = 0; k < 2; ++k)
-      if (auto far = is_far(i, k, double{std::bit_cast<float>(answer.out<U32>(2 * i + k))}, exact[k],
+      if (auto far = is_far(i, k, std::bit_cast<float>(answer.out<U32>(2 * i + k)), exact[k],
                             std::exp2(std::ilogb(exact[k]) - 10)))
         return far;
   }
@@ -270,7 +268,7 @@ Mistake atomics_int64(const Answer& answer) {
 Mistake atomics_float32(const Answer& answer) {
   double sum = 0;
   for (std::size_t i = 0; i < answer.n; ++i) sum += answer.in<U32>(i) & 1023;
-  return is_far<double>(0, 0, answer.out<float>(0), sum, 0);
+  return is_far(0, 0, answer.out<float>(0), sum, 0);
 }
 
 Mistake scalar_layout(const Answer& answer) {
@@ -292,6 +290,11 @@ Mistake memory_model(const Answer& answer) {
   return differs<U32>(answer, 1, [&](std::size_t i, std::size_t) {
     return answer.in<U32>((i / 64 * 64 + (i + 17) % 64) % answer.n);
   });
+}
+
+/// Returns the bytes of an element of x.
+std::uint32_t from_size(const KernelCheck& check) {
+  return check.from == ElementType::opaque ? check.struct_size : kernel::size_of(check.from);
 }
 
 /// Returns the parameter `name` of a check: a buffer.
@@ -342,17 +345,13 @@ const std::vector<KernelCheck>& kernel_checks() {
        .text = &kernels::storage8,
        .feature = F::storage8,
        .from = E::uint8,
-       .from_size = 1,
        .to = E::uint8,
-       .to_size = 1,
        .find_mistake = storage<U8>},
       {.name = "storage16",
        .text = &kernels::storage16,
        .feature = F::storage16,
        .from = E::uint16,
-       .from_size = 2,
        .to = E::uint16,
-       .to_size = 2,
        .find_mistake = storage<U16>},
       {.name = "subgroups",
        .text = &kernels::subgroups,
@@ -370,7 +369,6 @@ const std::vector<KernelCheck>& kernel_checks() {
        .text = &kernels::atomics_int64,
        .feature = F::atomics_int64,
        .to = E::uint64,
-       .to_size = 8,
        .is_zeroed = true,
        .find_mistake = atomics_int64},
       {.name = "atomics_float32",
@@ -383,21 +381,19 @@ const std::vector<KernelCheck>& kernel_checks() {
        .text = &kernels::scalar_layout,
        .feature = F::scalar_layout,
        .from = E::opaque,
-       .from_size = 20,
+       .struct_size = 20,
        .find_mistake = scalar_layout},
       {.name = "parameters8",
        .text = &kernels::parameters8,
        .feature = F::parameters8,
        .parameters = {201, 77},
        .parameter = E::uint8,
-       .parameter_size = 1,
        .find_mistake = parameters<201, 77>},
       {.name = "parameters16",
        .text = &kernels::parameters16,
        .feature = F::parameters16,
        .parameters = {50'001, 777},
        .parameter = E::uint16,
-       .parameter_size = 2,
        .find_mistake = parameters<50'001, 777>},
       {.name = "memory_model",
        .text = &kernels::memory_model,
@@ -410,14 +406,14 @@ const std::vector<KernelCheck>& kernel_checks() {
 
 Result<AnyKernel> make_kernel(const KernelCheck& check) {
   const KernelText& text = *check.text;
-  ParamSchema schema{{buffer("x", Access::read, check.from, check.from_size),
-                      buffer("y", Access::read_write, check.to, check.to_size),
+  ParamSchema schema{{buffer("x", Access::read, check.from, from_size(check)),
+                      buffer("y", Access::read_write, check.to, kernel::size_of(check.to)),
                       {.name = "n", .kind = SlotKind::scalar, .element = ElementType::uint32, .size = 4}}};
   for (std::size_t i = 0; i < check.parameters.size(); ++i)
     schema.slots.push_back({.name = base::text("parameter {}", i),
                             .kind = SlotKind::scalar,
                             .element = check.parameter,
-                            .size = check.parameter_size});
+                            .size = kernel::size_of(check.parameter)});
   std::vector<AnySource> sources;
   if (!text.glsl.empty())
     sources.push_back(Glsl{.text = std::string(text.glsl),
@@ -432,14 +428,14 @@ Result<AnyKernel> make_kernel(const KernelCheck& check) {
 
 std::vector<std::byte> input_of(const KernelCheck& check) {
   constexpr std::uint32_t edges[] = {0, 1, 0xffffffff, 0x80000000, 0x7fffffff, 2, 0x80000001, 0x10000};
-  std::vector<std::byte> bytes((std::size_t{check.items} * check.from_size + 3) / 4 * 4);
+  std::vector<std::byte> bytes((std::size_t{check.items} * from_size(check) + 3) / 4 * 4);
   std::uint32_t word = 0x9e3779b9;
   for (std::size_t i = 0; i < bytes.size() / 4; ++i) {
     word = (word ^ word >> 15) * 0x2c1b3c6d + 0x6b43a9b5;  // a permutation of 32 bits
     const std::uint32_t value = i < std::size(edges) ? edges[i] : word ^ word >> 16;
     std::memcpy(bytes.data() + 4 * i, &value, 4);
   }
-  bytes.resize(std::size_t{check.items} * check.from_size);
+  bytes.resize(std::size_t{check.items} * from_size(check));
   return bytes;
 }
 

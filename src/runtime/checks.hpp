@@ -51,16 +51,14 @@ struct KernelCheck {
   std::optional<Feature> feature = {};
   std::uint32_t items = 1000;              ///< n: not a multiple of the workgroup
   ElementType from = ElementType::uint32;  ///< of x, which has n elements of random bits
-  std::uint32_t from_size = 4;
-  ElementType to = ElementType::uint32;  ///< of y
-  std::uint32_t to_size = 4;
-  std::uint32_t results = 1;  ///< elements of y for each item
-  std::uint32_t more = 0;     ///< elements of y in addition
-  bool is_zeroed = false;     ///< y begins as zeros instead of a pattern
+  std::uint32_t struct_size = 0;           ///< of an element of x that is `opaque`
+  ElementType to = ElementType::uint32;    ///< of y
+  std::uint32_t results = 1;               ///< elements of y for each item
+  std::uint32_t more = 0;                  ///< elements of y in addition
+  bool is_zeroed = false;                  ///< y begins as zeros instead of a pattern
   std::vector<SpecializationConstant> constants = {};
   std::vector<std::uint32_t> parameters = {};  ///< values after n
   ElementType parameter = ElementType::uint32;
-  std::uint32_t parameter_size = 4;
   Mistake (*find_mistake)(const Answer& answer) = nullptr;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <new>
 #include <span>
@@ -19,6 +20,7 @@
 #include "device/backend.hpp"
 #include "device/lane.hpp"
 #include "kernel/program.hpp"
+#include "kernel/source.hpp"
 #include "pool/pool.hpp"
 #include "runtime/checks.hpp"
 
@@ -80,9 +82,13 @@ Verdict verdict_of(const Mistake& mistake) {
 
 /// Returns the verdict on a device whose call failed with `error`.
 Verdict verdict_of(const Error& error) {
-  if (error == Errc::out_of_memory || error == Errc::over_budget) return {.error = error};
+  if (device::is_shortage(error)) return {.error = error};
   const bool stops = error == Errc::timed_out || error == Errc::device_lost;
   return {.state = stops ? CheckState::stopped : CheckState::failed, .detail = error.sentence(), .error = {}};
+}
+
+Verdict verdict_of(const Result<Mistake>& answer) {
+  return answer ? verdict_of(*answer) : verdict_of(answer.error());
 }
 
 /// A lane with the buffers of one check. If its work does not complete in time, it stays in memory.
@@ -208,8 +214,9 @@ Result<Mistake> run_kernel(device::DeviceBase& device, const KernelCheck& check,
   Bench bench(device, until);
   if (auto opened = bench.open(); !opened) return std::move(opened).error();
   const std::vector<std::byte> input = input_of(check);
-  const std::size_t outputs = std::size_t{check.items} * check.results + check.more;
-  const auto x = bench.buffer(input.size()), y = bench.buffer((outputs * check.to_size + 3) / 4 * 4);
+  const std::size_t outputs = std::size_t{check.items} * check.results + check.more,
+                    to_size = kernel::size_of(check.to);
+  const auto x = bench.buffer(input.size()), y = bench.buffer((outputs * to_size + 3) / 4 * 4);
   if (!x || !y) return (x ? y : x).error();
   bench.lane().upload(input, *x);
   bench.lane().fill(*y, check.is_zeroed ? 0 : 0xcdcdcdcd);
@@ -217,12 +224,13 @@ Result<Mistake> run_kernel(device::DeviceBase& device, const KernelCheck& check,
   Arguments arguments;
   arguments.push_back(operand_of(*x, schema.slots[0]));
   device::BufferRange results = *y;
-  results.size = Bytes{outputs * check.to_size};
+  results.size = Bytes{outputs * to_size};
   arguments.push_back(operand_of(results, schema.slots[1]));
   arguments.push_back(Operand::of_value(check.items));
   for (const std::uint32_t value : check.parameters)
-    arguments.push_back(check.parameter_size == 1 ? Operand::of_value(static_cast<std::uint8_t>(value))
-                                                  : Operand::of_value(static_cast<std::uint16_t>(value)));
+    arguments.push_back(kernel::size_of(check.parameter) == 1
+                            ? Operand::of_value(static_cast<std::uint8_t>(value))
+                            : Operand::of_value(static_cast<std::uint16_t>(value)));
   bench.lane().dispatch(executable, arguments, Extent3(check.items));
   const auto& output = bench.download(*y);
   if (auto done = bench.wait(); !done) return std::move(done).error();
@@ -256,8 +264,7 @@ Verdict check_kernel(device::DeviceBase& device, const KernelCheck& check, Insta
     return skipped(base::text("It needs {}, which the device does not offer.", to_string(missing)), false);
   const auto executable = device.create_executable(*artefact);
   if (!executable) return verdict_of(executable.error());
-  const auto mistake = run_kernel(device, check, *executable, until);
-  return mistake ? verdict_of(*mistake) : verdict_of(mistake.error());
+  return verdict_of(run_kernel(device, check, *executable, until));
 }
 
 /// Checks on a thread of their own. The thread shares them with its caller, and outlasts it if the driver does not return.
@@ -303,10 +310,7 @@ struct Run {
   void make_all() {
     const auto compilers = kernel::keep_compilers();  // otherwise each check starts them again
     const auto on_device = [&](Result<Mistake> (*check)(device::DeviceBase&, Instant)) {
-      return [this, check](Instant until) {
-        const Result<Mistake> mistake = check(*device, until);
-        return mistake ? verdict_of(*mistake) : verdict_of(mistake.error());
-      };
+      return [this, check](Instant until) { return verdict_of(check(*device, until)); };
     };
     if (!make("copies", {}, on_device(check_copies))) return;
     if (!make("timeline", {}, on_device(check_timeline))) return;
