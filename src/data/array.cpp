@@ -1,6 +1,7 @@
 #include <wye/data/array.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -331,16 +332,57 @@ Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
   std::vector<Fill> ended;
   const base::Lock lock(mutex_);
   const auto found = replicas_.find(device.ref());
-  if (found == replicas_.end() || fetching_ || writing_ > 0 || abandoned_) return {};
+  if (found == replicas_.end()) return {};
   Replica& replica = found->second;
-  drop_reached(replica, ended);
-  if (replica.filling || !replica.fills.empty()) return {};
-  // A buffer with other holders, such as a job or a recording in flight, would not be freed now.
-  if (replica.buffer.use_count() != 1 || !only_on(device.ref(), replica.valid).empty()) return {};
+  if (!is_idle(replica, ended) || !only_on(device.ref(), replica.valid).empty()) return {};
   replica.valid.clear();
   freed = std::move(replica.buffer);
   pool_->count_eviction();
   return bytes();
+}
+
+bool ArrayState::is_idle(Replica& replica, std::vector<Fill>& ended) const {
+  if (fetching_ || writing_ > 0 || abandoned_) return false;
+  drop_reached(replica, ended);
+  // A buffer with other holders, such as a job or a recording in flight, would not be freed now.
+  return !replica.filling && replica.fills.empty() && replica.buffer.use_count() == 1;
+}
+
+void ArrayState::move_buffers(device::DeviceBase& device) noexcept try {
+  constexpr Duration limit = std::chrono::seconds(1);
+  std::shared_ptr<device::BufferBase> from;  // destroyed after the lock, because a driver frees it
+  IntervalSet valid;
+  std::uint64_t use = 0;
+  {
+    std::vector<Fill> ended;
+    const base::Lock lock(mutex_);
+    const auto found = replicas_.find(device.ref());
+    if (found == replicas_.end() || !is_idle(found->second, ended)) return;
+    if (!found->second.buffer->is_to_move()) return;
+    from = found->second.buffer;
+    valid = found->second.valid;
+    use = found->second.last_use;
+  }
+  auto lease = pool_->lease_copies(device.ref());
+  if (!lease) return;
+  auto to = device.create_buffer({.bytes = bytes(),
+                                  .use = device::MemoryUse::device,
+                                  .account = pool_->account_on(device),
+                                  .only_spare = true});
+  if (!to) return;
+  device::Lane& lane = base::state_of(*lease)->lane();
+  for (const Interval& one : valid)
+    lane.copy({from, offset_of(one), bytes_of(one)}, {*to, offset_of(one), bytes_of(one)});
+  if (!lane.wait(Clock::steady().now() + limit)) return;
+  lease.reset();  // a lane may keep the buffers of its last submission
+  // A user since then has changed the number of the last use: its changes are not in the copy.
+  std::vector<Fill> ended;
+  const base::Lock lock(mutex_);
+  Replica& replica = replicas_.find(device.ref())->second;
+  if (replica.buffer != from || replica.last_use != use) return;
+  from.reset();
+  if (is_idle(replica, ended)) from = std::exchange(replica.buffer, *std::move(to));
+} catch (const std::bad_alloc&) {  // it stays
 }
 
 std::shared_ptr<device::BufferBase> ArrayState::source_for(device::DeviceBase& device,

@@ -153,6 +153,8 @@ class ArrayState final : public device::Retained,
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
   IdleMemory kind() const noexcept override { return IdleMemory::replicas; }
   std::uint64_t last_use(const device::DeviceBase& device) const noexcept override;
+  /// Moves the replica on `device` on the same condition, without the last: what is valid is copied.
+  void move_buffers(device::DeviceBase& device) noexcept override;
 
  private:
   ArrayState() = default;
@@ -180,6 +182,7 @@ class ArrayState final : public device::Retained,
   Result<void> fetch(const std::shared_ptr<device::BufferBase>& from, const IntervalSet& elements,
                      const std::vector<device::TimelinePoint>& fills, Instant until);
   // The functions below require the mutex.
+  bool is_idle(Replica& replica, std::vector<Fill>& ended) const;
   static std::vector<device::TimelinePoint> fills_of(const Replica& replica, const IntervalSet& elements);
   const Error* failure_of(const IntervalSet& elements) const noexcept;
   void clear_failures(const IntervalSet& elements) noexcept;

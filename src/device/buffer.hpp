@@ -30,6 +30,7 @@ struct BufferRequest {
   std::shared_ptr<MemoryAccount> account;
   std::shared_ptr<MemoryAccount> tag = nullptr;  ///< charged too; null: none
   MemoryCharge* reserved = nullptr;  ///< a charge of these accounts that the buffer takes its part of
+  bool only_spare = false;  ///< take memory that the backend keeps already; the driver allocates none for it
 };
 
 /// Checks `bytes` against the largest buffer of an adapter.
@@ -51,6 +52,8 @@ class BufferBase : public Retained {
   virtual std::uint64_t address() const noexcept = 0;
   /// Returns its host address, valid while no submission uses it; null if the host cannot access it.
   virtual std::byte* host() const noexcept = 0;
+  /// Returns whether it is to be moved: it is in an allocation that `DeviceBase::defragment` empties.
+  virtual bool is_to_move() const noexcept { return false; }
 
  private:
   std::shared_ptr<DeviceBase> device_;

@@ -34,6 +34,7 @@ DeviceBase::DeviceBase(AdapterInfo info)
 template <class F>
 auto DeviceBase::with_room(const BufferRequest& request, F attempt) -> decltype(attempt()) {
   const auto lacks_room = [](const auto& result) { return !result && is_shortage(result.error()); };
+  const std::uint64_t defragmented = defragmented_.load(std::memory_order_relaxed);
   auto result = attempt();
   if (!lacks_room(result)) return result;
   if (silicon_->account()->find_full(
@@ -47,6 +48,11 @@ auto DeviceBase::with_room(const BufferRequest& request, F attempt) -> decltype(
       if (full->level() > AccountLevel::runtime || full->limit() < request.bytes) return result;
   if (request.tag && request.tag->find_full(request.bytes)) return result;
   if (reclaim(IdleMemory::replicas, request.bytes) != Bytes{}) result = attempt();
+  // A move changes nothing about a limit that is counted.
+  if (lacks_room(result) && !silicon_->account()->find_full(request.bytes)) {
+    defragment();
+    if (defragmented_.load(std::memory_order_relaxed) != defragmented) result = attempt();
+  }
   if (lacks_room(result)) return with_holders(result.error());
   return result;
 }
@@ -69,12 +75,13 @@ void DeviceBase::check_memory() {
     silicon_->note_available(memory.available);
 }
 
+std::vector<std::weak_ptr<Reclaimable>> DeviceBase::reclaimables() {
+  const std::lock_guard lock(reclaim_mutex_);
+  return reclaimables_;
+}
+
 Bytes DeviceBase::reclaim(IdleMemory last, Bytes wanted) {
-  std::vector<std::weak_ptr<Reclaimable>> reclaimables;
-  {
-    const std::lock_guard lock(reclaim_mutex_);
-    reclaimables = reclaimables_;
-  }
+  const auto reclaimables = this->reclaimables();
   std::vector<std::tuple<IdleMemory, std::uint64_t, std::size_t>> in_order;
   for (std::size_t i = 0; i < reclaimables.size(); ++i)
     if (const auto owner = reclaimables[i].lock(); owner && owner->kind() <= last)
@@ -87,6 +94,19 @@ Bytes DeviceBase::reclaim(IdleMemory last, Bytes wanted) {
   }
   return freed;
 }
+
+Bytes DeviceBase::defragment() noexcept {
+  const std::lock_guard lock(defragment_mutex_);
+  if (lost()) return {};
+  const Bytes returned = empty_allocations([this] {
+    for (const auto& one : reclaimables())
+      if (const auto owner = one.lock()) owner->move_buffers(*this);
+  });
+  defragmented_.fetch_add(returned.count, std::memory_order_relaxed);
+  return returned;
+}
+
+Bytes DeviceBase::empty_allocations(const std::function<void()>&) noexcept { return {}; }
 
 /// Adds a line of context that names the largest holders of memory of the silicon.
 Error DeviceBase::with_holders(const Error& error) const {

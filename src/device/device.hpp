@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -88,8 +89,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual Result<void> preload(std::span<const std::byte> code);
 
   /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the driver how much is free, has
-  /// reclaimables free idle memory, in the order of their kinds, then of their last uses, then in which they were added, and
-  /// tries again.
+  /// reclaimables free idle memory, in the order of their kinds, then of their last uses, then in which they were added,
+  /// defragments what is left, and tries again after each of these.
   /// Errors: those of `create_buffer`, with the holders of the memory as a line of context; out_of_memory if the host has no
   ///         memory to describe a buffer or an error.
   Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
@@ -111,6 +112,10 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   Bytes reclaim(IdleMemory last, Bytes wanted);
   /// Returns memory that the backend keeps for later allocations to the driver.
   virtual void release_spare_memory() noexcept {}
+  /// Moves buffers that nothing uses together, until the allocations of the driver that they leave are empty, and returns
+  /// these to the driver. Copies each byte that it moves once. Returns the bytes that the driver got; zero for a backend
+  /// whose driver moves memory itself. Waits for another thread that does the same.
+  Bytes defragment() noexcept;
   /// Returns a number for a use of memory of this device, larger than those of earlier uses.
   std::uint64_t next_use() noexcept { return uses_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// Adds an owner of idle memory of this device for `allocate`.
@@ -134,6 +139,9 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   explicit DeviceBase(AdapterInfo info);
   /// Returns the failure that ended this device in the process that opened it, or null.
   virtual const Error* ended_by() const noexcept = 0;
+  /// Empties allocations of the driver one by one: marks its buffers as `is_to_move`, calls `move`, and returns the
+  /// allocation to the driver if nothing is left in it. Returns the bytes that the driver got.
+  virtual Bytes empty_allocations(const std::function<void()>& move) noexcept;
   /// Calls `probe` in the same state as native functions, and turns exceptions into errors.
   virtual Result<void> run_probe(NativeProbe probe);
 
@@ -142,6 +150,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   template <class F>
   auto with_room(const BufferRequest& request, F attempt) -> decltype(attempt());
   Error with_holders(const Error& error) const;
+  std::vector<std::weak_ptr<Reclaimable>> reclaimables();
 
   AdapterInfo info_;
   const Error no_memory_;
@@ -152,6 +161,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   std::atomic<bool> shares_{false};
   std::mutex shared_mutex_;
   std::vector<std::weak_ptr<Timeline>> shared_;
+  std::mutex defragment_mutex_;
+  std::atomic<std::uint64_t> defragmented_{0};  // bytes that the driver got
   std::mutex reclaim_mutex_;
   std::vector<std::weak_ptr<Reclaimable>> reclaimables_;
   std::size_t reclaimables_limit_ = 16;  ///< size at which expired entries are removed

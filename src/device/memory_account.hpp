@@ -177,6 +177,8 @@ class Reclaimable {
   /// Returns the `DeviceBase::next_use` of the last use of its memory of `device`. Of one kind the least recently used is
   /// asked first, and owners that keep no such number before all others.
   virtual std::uint64_t last_use(const DeviceBase&) const noexcept { return 0; }
+  /// Moves those of its buffers of `device` that are `is_to_move` and that nothing uses to other memory of the device.
+  virtual void move_buffers(DeviceBase&) noexcept {}
 };
 
 }  // namespace device

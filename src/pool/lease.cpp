@@ -161,6 +161,15 @@ Bytes ContextPool::trim(IdleMemory last) {
   }
 }
 
+Bytes ContextPool::defragment() {
+  if (state_->origin().is_inherited()) return {};
+  try {
+    return state_->defragment();
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 PoolMetrics ContextPool::metrics() const {
   if (state_->origin().is_inherited()) return {};
   const base::Lock still = state_->freeze();

@@ -140,6 +140,12 @@ Bytes Pool::trim(IdleMemory last) {
   return freed;
 }
 
+Bytes Pool::defragment() {
+  Bytes returned;
+  for (const Device& device : devices()) returned += base::state_of(device)->defragment();
+  return returned;
+}
+
 }  // namespace pool
 }  // namespace v0
 }  // namespace wye

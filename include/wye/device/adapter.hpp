@@ -94,6 +94,7 @@ struct MemoryInfo {
   Bytes total;      ///< of the device
   Bytes in_use;     ///< held by wye in this process
   Bytes available;  ///< free, as the driver reports it; otherwise `total - in_use`
+  Bytes spare{};    ///< held by wye and in no buffer: for later buffers, or too scattered for them
 };
 
 /// Kinds of device memory that is idle, in the order in which it is freed for an allocation: a later kind costs more to make

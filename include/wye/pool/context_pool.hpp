@@ -317,6 +317,9 @@ class WYE_API ContextPool {
   /// Frees idle memory of all devices: all kinds up to `last`. Contexts that `contexts_ahead` keeps stay. Returns the bytes of
   /// buffers and kernels that were freed; those of lanes, and memory that a backend kept for reuse, are not known.
   Bytes trim(IdleMemory last = IdleMemory::replicas);
+  /// Moves arrays that nothing uses together on each device, and returns the memory that they leave to the driver. An
+  /// allocation that fails does the same before its error. Returns the bytes that drivers got; see `MemoryInfo::spare`.
+  Bytes defragment();
 
   std::vector<ContextInfo> contexts() const;
   /// Returns the processors of the devices, in their order. Stops no work.

@@ -201,7 +201,8 @@ MemoryInfo CudaDevice::memory() {
   if (const CUresult r = cu.MemGetInfo(&free, &total); r != CUDA_SUCCESS)
     return lose_if_fatal(r, "cuMemGetInfo"), memory;
   // Unused memory of the pools is available to every allocation.
-  memory.available = std::min(Bytes{free} + pools_.idle(), memory.total);
+  memory.spare = pools_.idle();
+  memory.available = std::min(Bytes{free} + memory.spare, memory.total);
   return memory;
 }
 

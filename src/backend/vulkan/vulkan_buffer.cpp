@@ -19,7 +19,7 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<Vulka
   if (!charge) return std::move(charge).error();
   auto buffer =
       base::make_own<VulkanBuffer>(std::move(device), request.bytes, request.use, *std::move(charge));
-  if (auto bound = buffer->bind(); !bound) return std::move(bound).error();
+  if (auto bound = buffer->bind(request.only_spare); !bound) return std::move(bound).error();
   return buffer;
 }
 
@@ -62,12 +62,12 @@ void VulkanBuffer::query_address() {
   address_ = vulkan().vk.GetBufferDeviceAddress(vulkan().handle(), &address);
 }
 
-Result<void> VulkanBuffer::bind() {
+Result<void> VulkanBuffer::bind(bool only_spare) {
   VulkanDevice& device = vulkan();
   if (auto made = create_handle(); !made) return made;
   VkMemoryRequirements needs{};
   device.vk.GetBufferMemoryRequirements(device.handle(), handle_, &needs);
-  auto memory = device.heap().allocate_range(needs, use_);
+  auto memory = device.heap().allocate_range(needs, use_, only_spare);
   if (!memory) return std::move(memory).error();
   memory_ = *memory;
   if (const VkResult r =

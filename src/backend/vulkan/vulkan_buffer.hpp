@@ -46,6 +46,7 @@ class VulkanBuffer final : public device::BufferBase {
 
   std::uint64_t address() const noexcept override { return address_; }
   std::byte* host() const noexcept override { return coherent_ ? mapped_ : nullptr; }
+  bool is_to_move() const noexcept override { return vulkan().heap().is_emptied(memory_.block); }
   VkBuffer handle() const noexcept { return handle_; }
   /// Returns its handles and its location in memory.
   NativeMemory native() const;
@@ -85,7 +86,7 @@ class VulkanBuffer final : public device::BufferBase {
   Result<void> complete_all_reads();
 
  private:
-  Result<void> bind();
+  Result<void> bind(bool only_spare);
   Result<void> create_handle();
   Result<void> use(const NativeMemory& memory);
   Result<void> bind_shared(device::SharedMemory* opened);

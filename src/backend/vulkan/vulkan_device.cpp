@@ -103,6 +103,7 @@ MemoryInfo VulkanDevice::memory() {
   memory.total = Bytes{physical_.memory.memoryHeaps[heap].size};
   memory.in_use = silicon()->account()->held();
   memory.available = memory.total - std::min(memory.in_use, memory.total);
+  memory.spare = Bytes{use.held - use.taken};
   if (physical_.has_memory_budget && !lost()) {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{};
     budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
@@ -112,7 +113,7 @@ MemoryInfo VulkanDevice::memory() {
     instance_->vk.GetPhysicalDeviceMemoryProperties2(physical_.handle, &properties);
     const std::uint64_t all = budget.heapBudget[heap], gone = budget.heapUsage[heap];
     // Allocated blocks may have free ranges, which are available too.
-    memory.available = Bytes{(all > gone ? all - gone : 0) + use.held - use.taken};
+    memory.available = Bytes{all > gone ? all - gone : 0} + memory.spare;
   }
   return memory;
 }

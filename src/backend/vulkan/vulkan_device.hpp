@@ -47,6 +47,9 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
   void release_spare_memory() noexcept override;
+  Bytes empty_allocations(const std::function<void()>& move) noexcept override {
+    return Bytes{memory_->empty_blocks(move)};
+  }
   const Error* ended_by() const noexcept override { return lost_.load(std::memory_order_acquire); }
   Result<std::vector<std::byte>> driver_code() override;
   Result<void> preload(std::span<const std::byte> code) override;

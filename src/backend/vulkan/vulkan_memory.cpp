@@ -1,6 +1,7 @@
 #include "backend/vulkan/vulkan_memory.hpp"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -19,7 +20,8 @@ std::uint32_t VulkanMemory::heap_of(std::uint32_t type) const {
   return device_.physical().memory.memoryTypes[type].heapIndex;
 }
 
-Result<MemoryRange> VulkanMemory::allocate_range(const VkMemoryRequirements& needs, device::MemoryUse use) {
+Result<MemoryRange> VulkanMemory::allocate_range(const VkMemoryRequirements& needs, device::MemoryUse use,
+                                                 bool only_spare) {
   // Flushed ranges must not share an atom with adjacent ranges.
   const std::uint64_t alignment = std::max<std::uint64_t>(needs.alignment, device_.physical().atom);
   if (needs.size > ~std::uint64_t{0} - alignment)
@@ -29,7 +31,7 @@ Result<MemoryRange> VulkanMemory::allocate_range(const VkMemoryRequirements& nee
   std::optional<Error> first;
   for (const std::uint32_t type : device_.physical().types.of(use)) {
     if ((needs.memoryTypeBits & (1u << type)) == 0) continue;
-    auto range = allocate_range(size, alignment, type);
+    auto range = allocate_range(size, alignment, type, only_spare);
     if (range || range.error() != Errc::out_of_memory) return range;
     if (!first) first = std::move(range).error();  // the error of the preferred type
   }
@@ -38,7 +40,7 @@ Result<MemoryRange> VulkanMemory::allocate_range(const VkMemoryRequirements& nee
 }
 
 Result<MemoryRange> VulkanMemory::allocate_range(std::uint64_t size, std::uint64_t alignment,
-                                                 std::uint32_t type) {
+                                                 std::uint32_t type, bool only_spare) {
   Pool& pool = pools_[type];
   std::uint64_t wanted = size;
   {
@@ -47,6 +49,9 @@ Result<MemoryRange> VulkanMemory::allocate_range(std::uint64_t size, std::uint64
       if (const MemoryRange range = allocate_from(block, size, alignment); range.block) return range;
     if (size <= largest_block / 2) wanted = std::max(size, pool.next_block);
   }
+  if (only_spare)
+    return Error(Errc::out_of_memory, base::text("No spare memory of device '{}' has {} bytes together.",
+                                                 device_.info().id, size));
   auto made = allocate(type, wanted);
   while (!made && made.error() == Errc::out_of_memory) {
     if (!free_spare_blocks(heap_of(type))) {
@@ -63,7 +68,7 @@ Result<MemoryRange> VulkanMemory::allocate_range(std::uint64_t size, std::uint64
 }
 
 MemoryRange VulkanMemory::allocate_from(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment) {
-  if (block.ranges.largest() < size) return {};
+  if (block.ranges.largest() < size || is_emptied(&block)) return {};
   const auto offset = block.ranges.allocate(size, alignment);
   if (!offset) return {};
   heaps_[heap_of(block.type)].taken += size;
@@ -160,17 +165,67 @@ void VulkanMemory::free_range(const MemoryRange& range) noexcept {
     std::list<MemoryBlock>& blocks = pools_[block.type].blocks;
     block.ranges.free(range.offset);
     heaps_[heap_of(block.type)].taken -= range.size;
-    if (block.ranges.used() != 0) return;
+    if (block.ranges.used() != 0 || is_emptied(&block)) return;
     // Keeps one empty block for later allocations, unless it is large.
     const bool has_spare = std::any_of(blocks.begin(), blocks.end(), [&](const MemoryBlock& other) {
       return &other != &block && other.ranges.used() == 0;
     });
     if (!has_spare && block.size <= largest_block) return;
-    empty.splice(empty.begin(), blocks,
-                 std::find_if(blocks.begin(), blocks.end(),
-                              [&](const MemoryBlock& other) { return &other == &block; }));
+    take_block_locked(block, empty);
   }
   free_blocks(empty);
+}
+
+MemoryBlock* VulkanMemory::next_to_empty_locked(const std::vector<const MemoryBlock*>& tried) noexcept {
+  MemoryBlock* emptiest = nullptr;
+  for (Pool& pool : pools_) {
+    std::uint64_t spare = 0;
+    for (const MemoryBlock& block : pool.blocks) spare += block.size - block.ranges.used();
+    for (MemoryBlock& block : pool.blocks) {
+      const std::uint64_t used = block.ranges.used();
+      if (used == 0 || used > spare - (block.size - used)) continue;
+      if (std::find(tried.begin(), tried.end(), &block) != tried.end()) continue;
+      if (!emptiest || used < emptiest->ranges.used()) emptiest = &block;
+    }
+  }
+  return emptiest;
+}
+
+std::uint64_t VulkanMemory::empty_blocks(const std::function<void()>& move) noexcept {
+  std::vector<const MemoryBlock*> tried;
+  std::uint64_t freed = 0;
+  for (;;) {
+    MemoryBlock* block = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      block = next_to_empty_locked(tried);
+      if (!block) return freed;
+      try {
+        tried.push_back(block);
+      } catch (const std::bad_alloc&) {
+        return freed;
+      }
+      emptied_.store(block, std::memory_order_relaxed);
+    }
+    move();
+    std::list<MemoryBlock> empty;
+    {
+      const std::lock_guard lock(mutex_);
+      emptied_.store(nullptr, std::memory_order_relaxed);
+      if (block->ranges.used() != 0) continue;
+      take_block_locked(*block, empty);
+    }
+    freed += empty.front().size;
+    free_blocks(empty);
+  }
+}
+
+/// Moves a block from its pool to `to`.
+void VulkanMemory::take_block_locked(MemoryBlock& block, std::list<MemoryBlock>& to) noexcept {
+  std::list<MemoryBlock>& blocks = pools_[block.type].blocks;
+  to.splice(to.begin(), blocks, std::find_if(blocks.begin(), blocks.end(), [&](const MemoryBlock& other) {
+              return &other == &block;
+            }));
 }
 
 bool VulkanMemory::free_spare_blocks(std::uint32_t heap) noexcept {
@@ -180,7 +235,7 @@ bool VulkanMemory::free_spare_blocks(std::uint32_t heap) noexcept {
     for (Pool& pool : pools_)
       for (auto it = pool.blocks.begin(); it != pool.blocks.end();) {
         const auto block = it++;
-        if (heap_of(block->type) == heap && block->ranges.used() == 0)
+        if (heap_of(block->type) == heap && block->ranges.used() == 0 && !is_emptied(&*block))
           empty.splice(empty.end(), pool.blocks, block);
       }
   }

@@ -3,10 +3,13 @@
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <mutex>
+#include <vector>
 
 #include "backend/vulkan/range_allocator.hpp"
 #include "backend/vulkan/vulkan_adapter.hpp"
@@ -53,9 +56,18 @@ class VulkanMemory {
 
   /// Allocates a range that satisfies `needs`.
   /// Errors: out_of_memory with the sizes, device_lost.
-  Result<MemoryRange> allocate_range(const VkMemoryRequirements& needs, device::MemoryUse use);
+  /// `only_spare`: takes it from the blocks that there are.
+  Result<MemoryRange> allocate_range(const VkMemoryRequirements& needs, device::MemoryUse use,
+                                     bool only_spare = false);
   /// Frees a range. Keeps one empty block per type and frees the others.
   void free_range(const MemoryRange& range) noexcept;
+  /// Empties blocks, the emptiest first, whose ranges the other blocks of their type may have room for: calls `move` to
+  /// free ranges in the block that `is_emptied`, and frees the block if none is left. One thread at a time.
+  /// Returns the bytes of the freed blocks.
+  std::uint64_t empty_blocks(const std::function<void()>& move) noexcept;
+  bool is_emptied(const MemoryBlock* block) const noexcept {
+    return block && emptied_.load(std::memory_order_relaxed) == block;
+  }
 
   /// Allocates an unmapped block for a single buffer. `next` extends the driver's allocate info.
   /// Errors: as `allocate_range`.
@@ -76,7 +88,10 @@ class VulkanMemory {
     std::list<MemoryBlock> blocks;
     std::uint64_t next_block = first_block;
   };
-  Result<MemoryRange> allocate_range(std::uint64_t size, std::uint64_t alignment, std::uint32_t type);
+  Result<MemoryRange> allocate_range(std::uint64_t size, std::uint64_t alignment, std::uint32_t type,
+                                     bool only_spare);
+  void take_block_locked(MemoryBlock& block, std::list<MemoryBlock>& to) noexcept;
+  MemoryBlock* next_to_empty_locked(const std::vector<const MemoryBlock*>& tried) noexcept;
   MemoryRange allocate_from(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment);
   Result<std::list<MemoryBlock>> allocate(std::uint32_t type, std::uint64_t size, const void* next = nullptr);
   Result<void> reserve(std::uint32_t type, std::uint64_t size);
@@ -88,6 +103,7 @@ class VulkanMemory {
   Pool pools_[VK_MAX_MEMORY_TYPES];
   Use heaps_[VK_MAX_MEMORY_HEAPS];
   std::uint32_t allocations_ = 0;
+  std::atomic<const MemoryBlock*> emptied_{nullptr};  // changed under the mutex; gets no new range
 };
 
 }  // namespace vulkan
