@@ -68,11 +68,11 @@ Result<MemoryRange> VulkanMemory::allocate_range(std::uint64_t size, std::uint64
 }
 
 MemoryRange VulkanMemory::allocate_from(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment) {
-  if (block.ranges.largest() < size || is_emptied(&block)) return {};
-  const auto offset = block.ranges.allocate(size, alignment);
-  if (!offset) return {};
+  if (is_emptied(&block)) return {};
+  const auto range = block.ranges.allocate(size, alignment);
+  if (!range) return {};
   heaps_[heap_of(block.type)].taken += size;
-  return {&block, *offset, size};
+  return {&block, range->offset, size, range->id};
 }
 
 /// Counts an allocation before it is made.
@@ -163,7 +163,7 @@ void VulkanMemory::free_range(const MemoryRange& range) noexcept {
     const std::lock_guard lock(mutex_);
     MemoryBlock& block = *range.block;
     std::list<MemoryBlock>& blocks = pools_[block.type].blocks;
-    block.ranges.free(range.offset);
+    block.ranges.free(range.id);
     heaps_[heap_of(block.type)].taken -= range.size;
     if (block.ranges.used() != 0 || is_emptied(&block)) return;
     // Keeps one empty block for later allocations, unless it is large.

@@ -36,6 +36,7 @@ struct MemoryRange {
   MemoryBlock* block = nullptr;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
+  std::uint32_t id = 0;  ///< in the block
   std::byte* host() const { return block->host ? block->host + offset : nullptr; }
 };
 
