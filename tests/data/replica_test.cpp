@@ -145,6 +145,51 @@ TEST_CASE("a replica with stale contents gives way", "[data]") {
   CHECK(scene.held(*scene.a) == 0_B);
 }
 
+TEST_CASE("a replica is moved with the contents that are valid, and charged once", "[data]") {
+  const Scene scene;
+  const auto array = scene.array();
+  const auto before = array->transfer_to(*scene.a, Instant::max()).value()->id();
+  array->mark_written_on(scene.a.get());
+  int moves = 0;
+  scene.a->after_copy = [&] { ++moves; };
+  SECTION("if nothing uses it") {
+    scene.a->defragment();
+    CHECK(array->replica_on(*scene.a)->id() != before);
+    CHECK(moves == 1);
+    CHECK(scene.held(*scene.a) == 1000_B);
+    CHECK(Scene::contents(array) == Scene::contents(scene.array()));
+  }
+  SECTION("not while a job writes another copy") {
+    array->begin_write();
+    scene.a->defragment();
+    array->end_write();
+    CHECK(array->replica_on(*scene.a)->id() == before);
+    CHECK(moves == 0);
+  }
+  SECTION("not if there is no memory for the copy") {
+    scene.a->refuse_buffers = 1;
+    scene.a->defragment();
+    CHECK(array->replica_on(*scene.a)->id() == before);
+    CHECK(Scene::contents(array) == Scene::contents(scene.array()));
+  }
+}
+
+TEST_CASE("what a user writes while a replica is moved is not lost", "[data]") {
+  const Scene scene;
+  const auto array = scene.array();
+  REQUIRE(array->transfer_to(*scene.a, Instant::max()));
+  array->mark_written_on(scene.a.get());
+  scene.a->after_copy = [&] {
+    const auto buffer = array->replica_on(*scene.a);
+    buffer->host()[7] = std::byte{99};
+    array->mark_written_on(scene.a.get());
+  };
+  scene.a->defragment();
+  std::vector<std::uint8_t> expected = Scene::contents(scene.array());
+  expected[7] = 99;
+  CHECK(Scene::contents(array) == expected);
+}
+
 TEST_CASE("eight threads read arrays while their replicas give way; contents and charges stay right",
           "[data]") {
   const Scene scene;

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,7 +27,8 @@ class MemoryDevice final : public device::DeviceBase {
   std::atomic<int> refuse_lanes{0};    ///< as many lanes are not made
   std::atomic<int> attempts{0};        ///< times that a buffer was asked for
   std::atomic<bool> is_lost{false};
-  std::atomic<Bytes> others{};  ///< memory that other programs use
+  std::atomic<Bytes> others{};            ///< memory that other programs use
+  std::function<void()> after_copy = {};  ///< called after each copy from buffer to buffer
 
   std::span<const std::string_view> languages() const noexcept override { return {}; }
   MemoryInfo memory() override {
@@ -47,6 +49,13 @@ class MemoryDevice final : public device::DeviceBase {
     }
     return std::shared_ptr<device::BufferBase>(
         std::make_shared<Memory>(shared_from_this(), request.bytes, *std::move(charge)));
+  }
+  /// Has all buffers moved.
+  Bytes empty_allocations(const std::function<void()>& move) noexcept override {
+    is_moving_ = true;
+    move();
+    is_moving_ = false;
+    return {};
   }
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(const device::Artefact&) override {
     return Error(Errc::unsupported, "A scripted device runs no kernels.");
@@ -69,6 +78,9 @@ class MemoryDevice final : public device::DeviceBase {
         : BufferBase(std::move(device), bytes, std::move(charge)), memory_(bytes.count) {}
     std::uint64_t address() const noexcept override { return 0; }
     std::byte* host() const noexcept override { return const_cast<std::byte*>(memory_.data()); }
+    bool is_to_move() const noexcept override {
+      return static_cast<const MemoryDevice&>(*device()).is_moving_;
+    }
 
    private:
     std::vector<std::byte> memory_;
@@ -93,7 +105,11 @@ class MemoryDevice final : public device::DeviceBase {
         const std::uint64_t bytes = operands[0].count * operands[0].size;
         if (command.kind == Kind::upload) std::memcpy(at(0), command.source, bytes);
         if (command.kind == Kind::download) std::memcpy(command.target, at(0), bytes);
-        if (command.kind == Kind::copy) std::memcpy(at(1), at(0), bytes);
+        if (command.kind == Kind::copy) {
+          std::memcpy(at(1), at(0), bytes);
+          const auto& after = static_cast<MemoryDevice&>(*this->device()).after_copy;
+          if (after) after();
+        }
         if (command.kind == Kind::fill)
           for (std::uint64_t i = 0; i < bytes; i += 4) std::memcpy(at(0) + i, &command.pattern, 4);
       }
@@ -121,6 +137,7 @@ class MemoryDevice final : public device::DeviceBase {
     return info;
   }
 
+  std::atomic<bool> is_moving_{false};
   const Error lost_{Errc::device_lost, "The scripted device was lost."};
 };
 
