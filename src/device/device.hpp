@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/digest.hpp"
@@ -51,6 +52,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
     info_.failed_features = info_.failed_features.with(failed);
     info_.features = info_.features.without(failed);
   }
+  /// Sets the id in `info`. Call it before other threads use the device.
+  void rename(std::string id) noexcept { info_.id = std::move(id); }
   /// Names the process that opened the device. In a child of `fork`, `lost` returns `origin().error()`.
   const base::Origin& origin() const noexcept { return origin_; }
   /// Returns the name of this device in other rooms, different for every device that this process opens.

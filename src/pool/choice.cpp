@@ -20,7 +20,7 @@ bool Pool::comes_before(const Context& a, const Context& b, const Wanted& wanted
   const auto place = [&](const Context& context) {
     const std::size_t device = order_[context.device];
     return order.empty()
-               ? device
+               ? rank_[device]
                : static_cast<std::size_t>(std::find(order.begin(), order.end(), device) - order.begin());
   };
   if (order_[a.device] != order_[b.device]) return place(a) < place(b);
@@ -36,7 +36,7 @@ Context* Pool::take_idle(const Wanted& wanted, Instant rank, Instant now,
   for (;;) {
     Context* best = nullptr;
     lacks_slot = false;
-    for (std::size_t d = 0; d < infos_.size(); ++d) {
+    for (std::size_t d = 0; d < device_count(); ++d) {
       if (!is_candidate(d, wanted)) continue;
       const bool refuses = std::find(refusing.begin(), refusing.end(), d) != refusing.end();
       Context* idle = nullptr;
@@ -83,7 +83,7 @@ bool Pool::begin_lease(Context& context, const Wanted& wanted, Instant rank, Ins
 void Pool::count_lease(Context& context) { context.last_used = ++leases_; }
 
 bool Pool::any_has_lane(const Wanted& wanted) const {
-  for (std::size_t d = 0; d < infos_.size(); ++d)
+  for (std::size_t d = 0; d < device_count(); ++d)
     if (is_candidate(d, wanted) && any_has_lane(d)) return true;
   return false;
 }
@@ -110,7 +110,7 @@ void Pool::serve_locked(Context* returned) noexcept {
   // If the device refused this context a lane, a waiter gets it only if there is no other context to wait for.
   if (returned && returned->refused && any_has_lane(returned->device)) returned = nullptr;
   // The requests of this pool are served in their own order.
-  for (const SharedSilicon& one : silicon_)
+  for (const SharedSilicon& one : processors())
     if (one.is_waited_for) one.slots->begin_service();
   std::optional<Instant> now;
   for (auto at = waiters_.begin(); at != waiters_.end();) {
@@ -141,7 +141,7 @@ void Pool::serve_locked(Context* returned) noexcept {
 }
 
 void Pool::note_waiting_locked() noexcept {
-  for (std::size_t s = 0; s < silicon_.size(); ++s) {
+  for (std::size_t s = 0; s < processors().size(); ++s) {
     const auto waits_here = [&](const Waiter* waiter) {
       return waiter->lacks_slot &&
              any_on(s, [&](std::size_t d) { return is_candidate(d, waiter->wanted) && has_idle(d); });
@@ -171,7 +171,7 @@ bool Pool::is_deadlock(Waiter& waiter) noexcept {
   };
   const auto is_held = [&](const auto& context) { return context->leased && is_stuck(context->slot.use); };
   const auto may_end = [&](const Waiter& one) {
-    for (std::size_t d = 0; d < infos_.size(); ++d)
+    for (std::size_t d = 0; d < device_count(); ++d)
       if (is_candidate(d, one.wanted) && !std::all_of(contexts_[d].begin(), contexts_[d].end(), is_held) &&
           !slots_of(d).are_all_used([&](const device::HeldSlot& slot) { return is_stuck(slot.use); }))
         return true;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,7 +33,7 @@ std::string for_workload(std::string_view name) {
 
 Error Pool::no_candidate(const Wanted& wanted) const {
   const Device* named = nullptr;
-  for (std::size_t d = 0; d < infos_.size(); ++d) {
+  for (std::size_t d = 0; d < device_count(); ++d) {
     const Error* lost = is_able(d, wanted) ? base::state_of(devices_[d])->lost() : nullptr;
     if (lost) return lost->with_context("while leasing a context");
     if (!named && is_named(d, wanted)) named = &devices_[d];
@@ -42,13 +43,14 @@ Error Pool::no_candidate(const Wanted& wanted) const {
                                                for_workload(wanted.workload.name), to_string(wanted.needs),
                                                named->id(), device::lacking(named->info(), wanted.needs)));
   std::string there;
-  for (const Device& device : devices_) there += (there.empty() ? "'" : ", '") + device.id() + "'";
+  for (const Device& device : std::span(devices_).first(device_count()))
+    there += (there.empty() ? "'" : ", '") + device.id() + "'";
   return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", wanted.on, there));
 }
 
 std::string Pool::able_devices(const Wanted& wanted) const {
   std::string names;
-  for (std::size_t d = 0; d < infos_.size(); ++d)
+  for (std::size_t d = 0; d < device_count(); ++d)
     if (is_able(d, wanted)) names += (names.empty() ? "'" : ", '") + infos_[d].id + "'";
   return names + for_workload(wanted.workload.name);
 }
@@ -56,7 +58,7 @@ std::string Pool::able_devices(const Wanted& wanted) const {
 Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) const {
   std::size_t all = 0, leased = 0;
   Instant oldest = Instant::max();
-  for (std::size_t d = 0; d < infos_.size(); ++d) {
+  for (std::size_t d = 0; d < device_count(); ++d) {
     if (!is_able(d, wanted)) continue;
     all += contexts_[d].size();
     for (const auto& context : contexts_[d]) {
@@ -88,14 +90,14 @@ Error Pool::never_free(const Wanted& wanted) const {
                        use.thread == wanted.use.thread ? " by this thread" : "");
   };
   bool are_slots = false;
-  for (std::size_t s = 0; s < silicon_.size(); ++s) {
+  for (std::size_t s = 0; s < processors().size(); ++s) {
     if (any_on(s, [&](std::size_t d) { return is_candidate(d, wanted) && has_idle(d); })) {
       are_slots = true;
       for (const auto& holder : silicon_[s].silicon->slots().holders(*silicon_[s].slots))
         add(holder.context, holder.use);
       continue;
     }
-    for (std::size_t d = 0; d < infos_.size(); ++d)
+    for (std::size_t d = 0; d < device_count(); ++d)
       if (silicon_of_[d] == s && is_candidate(d, wanted))
         for (const auto& context : contexts_[d]) add(context->id, context->slot.use);
   }
@@ -107,7 +109,7 @@ Error Pool::never_free(const Wanted& wanted) const {
 
 std::string Pool::used_slots(const Wanted& wanted) const {
   std::string text;
-  for (std::size_t s = 0; s < silicon_.size(); ++s) {
+  for (std::size_t s = 0; s < processors().size(); ++s) {
     if (!any_on(s, [&](std::size_t d) { return is_able(d, wanted); })) continue;
     const device::Slots& slots = silicon_[s].silicon->slots();
     const std::uint32_t elsewhere = slots.used_elsewhere(), used = slots.used() + elsewhere,
@@ -121,7 +123,7 @@ std::string Pool::used_slots(const Wanted& wanted) const {
 
 std::string Pool::tagged_holders(const Wanted& wanted, Instant now) const {
   std::string holders;
-  for (std::size_t d = 0; d < infos_.size(); ++d) {
+  for (std::size_t d = 0; d < device_count(); ++d) {
     if (!is_able(d, wanted)) continue;
     for (const auto& context : contexts_[d])
       if (const device::SlotUse& use = context->slot.use; context->leased && use.tag[0] != '\0')
@@ -137,7 +139,7 @@ void Pool::report_leases() const {
   {
     const base::Lock lock = base::lock_soon(mutex_);
     const Instant now = clock_->now();
-    for (const auto& of_device : contexts_)
+    for (const auto& of_device : std::span(contexts_).first(device_count()))
       for (const auto& context : of_device)
         if (const device::SlotUse& use = context->slot.use; context->leased && use.where)
           reports.push_back(base::text(
@@ -151,7 +153,7 @@ void Pool::report_leases() const {
 std::vector<ContextInfo> Pool::contexts_locked() const {
   std::vector<ContextInfo> list;
   const Instant now = clock_->now();
-  for (const auto& of_device : contexts_) {
+  for (const auto& of_device : std::span(contexts_).first(device_count())) {
     for (const auto& context : of_device) {
       if (context->last_used == 0) continue;
       const AdapterInfo& info = infos_[context->device];
@@ -183,11 +185,11 @@ DeviceState Pool::state_of(std::size_t device) const {
 
 std::vector<SiliconInfo> Pool::silicon() const {
   std::vector<SiliconInfo> list;
-  for (std::size_t s = 0; s < silicon_.size(); ++s) {
+  for (std::size_t s = 0; s < processors().size(); ++s) {
     device::Silicon& silicon = *silicon_[s].silicon;
     SiliconInfo& info = list.emplace_back();
     info.name = silicon.name();
-    for (std::size_t d = 0; d < infos_.size(); ++d)
+    for (std::size_t d = 0; d < device_count(); ++d)
       if (silicon_of_[d] == s) info.devices.push_back(state_of(d));
     info.slots = silicon.slots().limit();
     info.used = silicon.slots().used();
@@ -228,14 +230,14 @@ std::vector<SiliconInfo> Pool::silicon() const {
 
 PoolMetrics Pool::metrics_locked() const {
   PoolMetrics metrics;
-  for (const auto& of_device : contexts_) {
+  for (const auto& of_device : std::span(contexts_).first(device_count())) {
     for (const auto& context : of_device) {
       if (context->last_used == 0) continue;
       ++metrics.contexts;
       metrics.active += context->leased;
     }
   }
-  for (const SharedSilicon& one : silicon_) metrics.bytes += one.account->held();
+  for (const SharedSilicon& one : processors()) metrics.bytes += one.account->held();
   metrics.leases = leases_;
   metrics.switches = switches_.load(std::memory_order_relaxed);
   metrics.timeouts = timeouts_;

@@ -13,6 +13,8 @@ inline namespace v0 {
 namespace pool {
 namespace {
 
+constexpr std::string_view host_suffix = ":host";  // of the ids of the application's devices
+
 std::string names_of_this_build() {
   std::string names;
   for (const device::BackendEntry& entry : device::backend_table()) {
@@ -41,7 +43,7 @@ Result<void> insert_adopted(const std::vector<NativeDevice>& adopt, const device
     const auto before =
         std::count_if(adopted_devices.begin(), adopted_devices.end(),
                       [&](const device::Discovered& one) { return one.info.backend == native.backend; });
-    std::string id = base::text("{}:host", native.backend);
+    std::string id = native.backend + std::string(host_suffix);
     if (before != 0) id += std::to_string(before);
     auto adopted = entry->make()->adopt(native, std::move(id), options);
     if (!adopted) return std::move(adopted).error();
@@ -72,9 +74,8 @@ std::string all_reasons(const std::vector<AdapterInfo>& adapters) {
 
 }  // namespace
 
-Result<Inventory> take_inventory(const std::vector<std::string>& backends,
-                                 const device::BackendOptions& options,
-                                 const std::vector<NativeDevice>& adopt, device::Qualifier* qualifier) {
+Result<std::vector<device::Discovered>> find_adapters(const std::vector<std::string>& backends,
+                                                      const device::BackendOptions& options) {
   std::vector<device::Discovered> found;
   for (const std::string& name : backends)
     if (!device::find_backend(name)) return Error(Errc::not_found, absent(name).reason);
@@ -90,7 +91,29 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
     else
       for (device::Discovered& one : entry->make()->discover(options)) found.push_back(std::move(one));
   }
+  return found;
+}
 
+Result<std::shared_ptr<device::DeviceBase>> open_adapter(device::Adapter& adapter, const std::string& id,
+                                                         device::Qualifier* qualifier) {
+  auto opened = adapter.open();
+  if (!opened) return opened;
+  if ((*opened)->info().id != id) (*opened)->rename(id);
+  if (qualifier)
+    if (auto trusted = qualifier->qualify(*opened); !trusted) return std::move(trusted).error();
+  return opened;
+}
+
+bool is_adopted(const AdapterInfo& info) noexcept {
+  return std::string_view(info.id).substr(info.backend.size()).starts_with(host_suffix);
+}
+
+Result<Inventory> take_inventory(const std::vector<std::string>& backends,
+                                 const device::BackendOptions& options,
+                                 const std::vector<NativeDevice>& adopt, device::Qualifier* qualifier) {
+  auto discovered = find_adapters(backends, options);
+  if (!discovered) return std::move(discovered).error();
+  std::vector<device::Discovered> found = *std::move(discovered);
   if (auto inserted = insert_adopted(adopt, options, found); !inserted) return std::move(inserted).error();
   std::stable_partition(found.begin(), found.end(),
                         [](const device::Discovered& one) { return !device::is_emulated(one.info); });
@@ -98,9 +121,7 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
   Inventory inventory;
   for (device::Discovered& one : found) {
     if (one.adapter) {
-      auto opened = one.adapter->open();
-      if (opened && qualifier && !one.is_adopted)
-        if (auto trusted = qualifier->qualify(*opened); !trusted) opened = std::move(trusted).error();
+      auto opened = open_adapter(*one.adapter, one.info.id, one.is_adopted ? nullptr : qualifier);
       if (opened) {
         one.info.features = (*opened)->info().features;
         one.info.failed_features = (*opened)->info().failed_features;

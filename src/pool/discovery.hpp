@@ -3,6 +3,7 @@
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,21 @@ struct Inventory {
   std::vector<std::shared_ptr<device::DeviceBase>> devices;  ///< preferred first
   /// For each device its adapter, if that can open it again after a loss; otherwise null.
   std::vector<std::shared_ptr<device::Adapter>> reopened_by = {};
+  /// Finds the adapters again, for `ContextPool::rescan`; null: there are no others.
+  std::function<Result<std::vector<device::Discovered>>()> discover = {};
 };
+
+/// Finds the adapters of `backends`, without devices of the application; see `take_inventory`.
+/// Errors:  not_found (a name that this build does not have).
+Result<std::vector<device::Discovered>> find_adapters(const std::vector<std::string>& backends,
+                                                      const device::BackendOptions& options);
+
+/// Opens an adapter, names it `id`, and has `qualifier` check it, unless that is null.
+Result<std::shared_ptr<device::DeviceBase>> open_adapter(device::Adapter& adapter, const std::string& id,
+                                                         device::Qualifier* qualifier);
+
+/// Returns whether the application has opened a device itself, by its id.
+bool is_adopted(const AdapterInfo& info) noexcept;
 
 /// Opens every usable device of `backends`, in that order; empty means the default order. A graphics driver
 /// that runs on the CPU comes after all other devices: it is for correctness, not for speed. Devices of the

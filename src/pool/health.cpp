@@ -64,7 +64,7 @@ void Pool::note_loss_locked(std::size_t device) noexcept {
 
 bool Pool::note_losses(const Wanted& wanted) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  for (std::size_t d = 0; d < infos_.size(); ++d)
+  for (std::size_t d = 0; d < device_count(); ++d)
     if (is_able(d, wanted)) note_loss_locked(d);
   return !has_candidate(wanted);
 }
@@ -74,14 +74,14 @@ void Pool::quarantine_locked(std::size_t device, const Error& why) noexcept {
   health.last_fault = why;
   health.completed = 0;
   ++health.failures;
-  health.state = reopened_by_[device] && health.failures <= most_failures ? DeviceHealth::quarantined
-                                                                          : DeviceHealth::dead;
+  health.state = is_replaceable_[device] && health.failures <= most_failures ? DeviceHealth::quarantined
+                                                                             : DeviceHealth::dead;
   health.probe_at = clock_->now() + back_off(health.failures);
   if (health.state != DeviceHealth::dead) has_lost_.store(true, std::memory_order_relaxed);
 }
 
 void Pool::update_suspects_locked() noexcept {
-  for (std::size_t d = 0; d < suspect_.size(); ++d)
+  for (std::size_t d = 0; d < device_count(); ++d)
     suspect_[d].store(
         std::any_of(unfinished_.begin(), unfinished_.end(),
                     [&](const Unfinished& one) { return one.context->device == d && !one.work.empty(); }),
@@ -110,7 +110,7 @@ void Pool::note_completion(std::size_t device) noexcept {
 }
 
 bool Pool::recover_all(bool waits) noexcept {
-  for (std::size_t d = 0; d < infos_.size(); ++d) {
+  for (std::size_t d = 0; d < device_count(); ++d) {
     {
       base::Lock lock = base::lock_soon(mutex_);
       Health& health = health_[d];
@@ -118,15 +118,19 @@ bool Pool::recover_all(bool waits) noexcept {
       if (closed_ || health.state != DeviceHealth::quarantined || clock_->now() < health.probe_at) continue;
       health.state = DeviceHealth::probing;
     }
-    try {
-      recover(d);
-    } catch (const std::bad_alloc&) {
-      const base::Lock lock = base::lock_soon(mutex_);
-      if (health_[d].state == DeviceHealth::probing) quarantine_locked(d, no_memory_);
-      probed_.wake_all();
-    }
+    probe_again(d);
   }
   return true;
+}
+
+void Pool::probe_again(std::size_t device) noexcept {
+  try {
+    recover(device);
+  } catch (const std::bad_alloc&) {
+    const base::Lock lock = base::lock_soon(mutex_);
+    if (health_[device].state == DeviceHealth::probing) quarantine_locked(device, no_memory_);
+    probed_.wake_all();
+  }
 }
 
 /// Opens a device that is being probed again. Throws: std::bad_alloc; if it is still being probed then, nothing has changed.
@@ -151,8 +155,14 @@ void Pool::recover(std::size_t device) {
 }
 
 Result<Device> Pool::open_again(std::size_t device) const {
-  auto opened = reopened_by_[device]->open();
+  std::shared_ptr<device::Adapter> adapter;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    adapter = reopened_by_[device];  // `rescan` replaces it
+  }
+  auto opened = adapter->open();
   if (!opened) return std::move(opened).error();
+  if ((*opened)->info().id != infos_[device].id) (*opened)->rename(infos_[device].id);
   if ((*opened)->silicon() != silicon_[silicon_of_[device]].silicon)
     return Error(Errc::unavailable,
                  base::text("Device '{}' is on another processor since it was lost.", infos_[device].id));
@@ -188,6 +198,7 @@ void Pool::replace_locked(std::size_t device, Device opened,
   health.state = DeviceHealth::healthy;
   ++health.generation;
   ++recoveries_;
+  offer_locked(device);
   wake_all();
 }
 

@@ -133,6 +133,14 @@ Result<ContextPool> ContextPool::open(PoolOptions options, Version header) {
 const std::vector<AdapterInfo>& ContextPool::adapters() const { return state_->adapters(); }
 std::vector<Device> ContextPool::devices() const { return state_->devices(); }
 
+Result<std::vector<AdapterInfo>> ContextPool::rescan() {
+  try {
+    return state_->rescan();
+  } catch (const std::bad_alloc&) {
+    return state_->no_memory();
+  }
+}
+
 Result<Lease> ContextPool::lease(const LeaseRequest& request, SourceLocation where) {
   return state_->lease(request, state_->deadline_of(request), where);
 }

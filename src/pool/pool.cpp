@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <iterator>
 #include <new>
+#include <set>
+#include <span>
 #include <utility>
 
-#include "base/host_info.hpp"
 #include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -119,108 +120,70 @@ Result<void> check(const PoolOptions& options) {
 
 }  // namespace
 
-Pool::Pool(PoolOptions options)
+Pool::Pool(PoolOptions options, std::size_t devices)
     : number_(next_pool()),
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &Clock::steady()),
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
-      aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))) {}
+      aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
+      device_limit_(devices + most_added),
+      infos_(device_limit_),
+      found_as_(device_limit_),
+      reopened_by_(device_limit_),
+      is_replaceable_(device_limit_),
+      suspect_(device_limit_),
+      refs_(device_limit_),
+      order_(device_limit_),
+      rank_(device_limit_),
+      silicon_(device_limit_),
+      silicon_of_(device_limit_),
+      devices_(device_limit_),
+      health_(device_limit_),
+      contexts_(device_limit_),
+      copying_(device_limit_),
+      warm_(device_limit_) {}
 
 Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<device::Qualifier> qualifier) {
   if (auto ok = check(options); !ok) return std::move(ok).error();
-  auto inventory = take_inventory(options.backends,
-                                  {.cpu_threads = options.cpu_threads,
-                                   .validate = options.validate_driver,
-                                   .log = options.log,
-                                   .cuda_driver = options.cuda_driver,
-                                   .isolation = options.isolation,
-                                   .partition = options.partition,
-                                   .kept_memory = options.kept_memory},
-                                  options.adopt, qualifier.get());
+  const device::BackendOptions backend{.cpu_threads = options.cpu_threads,
+                                       .validate = options.validate_driver,
+                                       .log = options.log,
+                                       .cuda_driver = options.cuda_driver,
+                                       .isolation = options.isolation,
+                                       .partition = options.partition,
+                                       .kept_memory = options.kept_memory};
+  auto inventory = take_inventory(options.backends, backend, options.adopt, qualifier.get());
   if (!inventory) return std::move(inventory).error();
+  inventory->discover = [backends = options.backends, backend] { return find_adapters(backends, backend); };
   if (options.share == Share::machine)
     for (const auto& device : inventory->devices)
-      if (auto shared = device->silicon()->share(options.share_folder); !shared)
-        return std::move(shared).error().with_context(
-            base::text("while sharing the processor of '{}' with other processes", device->info().id));
+      if (auto shared = share_processor(*device, options); !shared) return std::move(shared).error();
   return open(std::move(options), *std::move(inventory), std::move(qualifier));
 }
 
 std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory,
                                  std::shared_ptr<device::Qualifier> qualifier) {
-  auto pool = base::own(new Pool(std::move(options)));
+  auto pool = base::own(new Pool(std::move(options), inventory.devices.size()));
   pool->qualifier_ = std::move(qualifier);
-  pool->adapters_ = std::move(inventory.adapters);
-  for (auto& device : inventory.devices) pool->infos_.push_back(device->info());
-  for (auto& device : inventory.devices) pool->devices_.emplace_back(std::move(device));
-  pool->reopened_by_ = std::move(inventory.reopened_by);
-  pool->reopened_by_.resize(pool->infos_.size());
-  pool->health_.resize(pool->infos_.size());
-  pool->suspect_ = std::vector<std::atomic<bool>>(pool->infos_.size());
-  pool->refs_ = std::vector<std::atomic<std::uint64_t>>(pool->infos_.size());
-  for (std::size_t d = 0; d < pool->infos_.size(); ++d)
-    pool->refs_[d] = base::state_of(pool->devices_[d])->ref().generation;
-  pool->contexts_.resize(pool->devices_.size());
-  pool->warm_.resize(pool->devices_.size());
-  for (std::size_t d = 0; d < pool->devices_.size(); ++d) {
-    const device::DeviceBase& device = *base::state_of(pool->devices_[d]);
-    const auto first = std::find_if(pool->devices_.begin(), pool->devices_.end(), [&](const Device& other) {
-      return other.info().backend == device.info().backend && other.info().type == device.info().type;
-    });
-    pool->order_.push_back(static_cast<std::size_t>(first - pool->devices_.begin()));
-    const auto shared =
-        std::find_if(pool->silicon_.begin(), pool->silicon_.end(),
-                     [&](const SharedSilicon& one) { return one.silicon == device.silicon(); });
-    pool->silicon_of_.push_back(static_cast<std::size_t>(shared - pool->silicon_.begin()));
-    if (shared == pool->silicon_.end())
-      pool->silicon_.push_back({.silicon = device.silicon(),
-                                .account = std::make_shared<device::MemoryAccount>(
-                                    device.info().id,
-                                    pool->options_.pool_memory != Bytes{} ? pool->options_.pool_memory
-                                                                          : device::MemoryAccount::no_limit,
-                                    device::AccountLevel::runtime, device.silicon()->account()),
-                                .slots = nullptr});
-    const auto& account = pool->silicon_[pool->silicon_of_.back()].account;
-    for (std::uint32_t lane = 0; lane < pool->options_.lanes_per_device; ++lane) {
-      auto context = std::make_unique<Context>(*pool);
-      context->id = base::text("{}#{}", pool->devices_[d].id(), lane);
-      context->device = d;
-      context->slot.context = context->id;
-      context->slot.clock = pool->clock_;
-      context->account = std::make_shared<device::MemoryAccount>(context->id, pool->options_.lane_memory,
-                                                                 device::AccountLevel::context, account);
-      pool->contexts_[d].push_back(std::move(context));
-    }
-    auto copying = std::make_unique<Context>(*pool);
-    copying->id = base::text("{}#copies", pool->devices_[d].id());
-    copying->device = d;
-    copying->is_for_copies = true;
-    pool->copying_.push_back(std::move(copying));
+  pool->discover_ = std::move(inventory.discover);
+  pool->lists_.push_back(std::make_unique<const std::vector<AdapterInfo>>(std::move(inventory.adapters)));
+  pool->adapters_ = pool->lists_.back().get();
+  std::set<const device::Silicon*> processors;
+  for (const auto& device : inventory.devices) processors.insert(device->silicon().get());
+  inventory.reopened_by.resize(inventory.devices.size());
+  for (std::size_t d = 0; d < inventory.devices.size(); ++d) {
+    std::string id = inventory.devices[d]->info().id;
+    pool->prepare_device(std::move(inventory.devices[d]), std::move(inventory.reopened_by[d]), std::move(id),
+                         processors.size());
+    pool->rank_[d] = d;
   }
-  device::Slots::Wish wish{.limit = pool->options_.slots,
-                           .at_least = pool->options_.lanes_per_device,
-                           .follows_load = pool->options_.slot_rule == SlotRule::load};
-  if (pool->options_.slot_rule == SlotRule::host_share)
-    wish.limit = std::max(1u, base::usable_processors() / static_cast<unsigned>(pool->silicon_.size()));
-  for (SharedSilicon& one : pool->silicon_) {
-    one.slots = one.silicon->slots().join(*pool, wish);
-    if (const Bytes budget = pool->options_.silicon_memory; budget != Bytes{})
-      one.silicon->add_budget(budget);
-    for (const TagBudget& budget : pool->options_.tag_memory)
-      one.tags.push_back(
-          std::make_shared<device::MemoryAccount>(budget.tag, budget.memory, device::AccountLevel::tag));
-  }
-  for (const Device& device : pool->devices_) base::state_of(device)->add_reclaimable(pool);
-  pool->open_ahead();
+  pool->publish_prepared_locked();
   return pool;
 }
 
 Pool::~Pool() {
-  for (const SharedSilicon& one : silicon_) {
-    if (!one.slots) continue;
-    one.slots->leave();
-    if (options_.silicon_memory != Bytes{}) one.silicon->remove_budget(options_.silicon_memory);
-  }
+  for (SharedSilicon& one : silicon_)
+    if (one.slots) leave_slots(one);
   const Instant now = Clock::steady().now();
   retire_copying();
   for (Unfinished& one : unfinished_) {
@@ -236,7 +199,7 @@ Pool::~Pool() {
 }
 
 std::shared_ptr<device::MemoryAccount> Pool::account_on(const device::DeviceBase& device) const noexcept {
-  for (const SharedSilicon& one : silicon_)
+  for (const SharedSilicon& one : processors())
     if (one.silicon == device.silicon()) return one.account;
   return nullptr;
 }
@@ -248,13 +211,13 @@ bool Pool::is_named(std::size_t device, const Wanted& wanted) const noexcept {
 }
 
 bool Pool::has_candidate(const Wanted& wanted) const noexcept {
-  for (std::size_t d = 0; d < infos_.size(); ++d)
+  for (std::size_t d = 0; d < device_count(); ++d)
     if (is_candidate(d, wanted)) return true;
   return false;
 }
 
 std::optional<std::size_t> Pool::find(device::DeviceRef device) const noexcept {
-  for (std::size_t d = 0; d < infos_.size(); ++d)
+  for (std::size_t d = 0; d < device_count(); ++d)
     if (refs_[d].load(std::memory_order_acquire) == device.generation) return d;
   return std::nullopt;
 }
@@ -357,7 +320,7 @@ Bytes Pool::reclaim(const device::DeviceBase& device, Bytes) noexcept {
 
 void Pool::retire_copying() noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  for (const auto& context : copying_) {
+  for (const auto& context : std::span(copying_).first(device_count())) {
     if (context->leased || !context->lane || context->lane->idle()) continue;
     try {
       unfinished_.push_back({nullptr, context.get(), {}});
@@ -416,7 +379,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         if (lacks_slot) {  // a slot that an earlier request left may be free
           note_waiting_locked();
           lock.unlock();
-          for (const SharedSilicon& one : silicon_) one.slots->serve();
+          for (const SharedSilicon& one : processors()) one.slots->serve();
           lock.lock();
         }
         (void)base::seen_before_parking(
@@ -558,7 +521,7 @@ void Pool::trim_due_locked(Instant now, std::vector<std::unique_ptr<device::Lane
 
 void Pool::trim_locked(Instant now, Duration idle_for, std::size_t device,
                        std::vector<std::unique_ptr<device::Lane>>& ended) {
-  for (std::size_t d = 0; d < infos_.size(); ++d) {
+  for (std::size_t d = 0; d < device_count(); ++d) {
     if (device != no_device && device != d) continue;
     const auto& of_device = contexts_[d];
     auto lanes =
@@ -574,18 +537,17 @@ void Pool::trim_locked(Instant now, Duration idle_for, std::size_t device,
   }
 }
 
-void Pool::open_ahead() {
-  for (auto& of_device : contexts_)
-    for (std::uint32_t c = 0; c < options_.contexts_ahead; ++c) {
-      Context& context = *of_device[c];
-      const auto created = make_lane(context);
-      context.has_lane = created.has_value();
-      if (created) continue;
-      context.refused = false;  // it is asked again when a lease needs it
-      if (log_.wants(LogLevel::warning, "pool"))
-        log_.write(LogLevel::warning, "pool", created.error().describe());
-      break;
-    }
+void Pool::open_ahead(std::size_t device) {
+  for (std::uint32_t c = 0; c < options_.contexts_ahead; ++c) {
+    Context& context = *contexts_[device][c];
+    const auto created = make_lane(context);
+    context.has_lane = created.has_value();
+    if (created) continue;
+    context.refused = false;  // it is asked again when a lease needs it
+    if (log_.wants(LogLevel::warning, "pool"))
+      log_.write(LogLevel::warning, "pool", created.error().describe());
+    break;
+  }
 }
 
 template <class F>
@@ -619,6 +581,7 @@ void Pool::close() {
 }
 
 void Pool::wake_all() noexcept {
+  rescanned_.wake_all();
   for (Waiter* const waiter : waiters_) waiter->answered.wake_one();
 }
 

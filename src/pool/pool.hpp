@@ -5,8 +5,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -123,10 +125,18 @@ class Pool : public std::enable_shared_from_this<Pool>,
                                     std::shared_ptr<device::Qualifier> qualifier = nullptr);
   ~Pool();
 
-  const std::vector<AdapterInfo>& adapters() const noexcept { return adapters_; }
-  std::size_t device_count() const noexcept { return infos_.size(); }
+  /// Returns the adapters that the last discovery has found. The list stays valid and unchanged until the pool ends.
+  const std::vector<AdapterInfo>& adapters() const noexcept {
+    return *adapters_.load(std::memory_order_acquire);
+  }
+  /// Returns the number of devices. It never falls, and the index of a device never changes.
+  std::size_t device_count() const noexcept { return count_.load(std::memory_order_acquire); }
+  /// Returns the number that `device_count` never exceeds.
+  std::size_t device_limit() const noexcept { return device_limit_; }
+  /// Implements `ContextPool::rescan`. Throws: std::bad_alloc; then no device was added.
+  Result<std::vector<AdapterInfo>> rescan();
   /// Describes the devices. A device that was lost and opened again has the same description.
-  const std::vector<AdapterInfo>& infos() const noexcept { return infos_; }
+  std::span<const AdapterInfo> infos() const noexcept { return std::span(infos_).first(device_count()); }
   const AdapterInfo& info(std::size_t device) const noexcept { return infos_[device]; }
   /// Returns a device as it is now: a lost device is replaced when it is opened again.
   Device device(std::size_t index) const {
@@ -135,11 +145,11 @@ class Pool : public std::enable_shared_from_this<Pool>,
   }
   /// Returns the same without a copy if the device is never replaced; otherwise in `copy`, which outlives the result.
   const Device& device(std::size_t index, Device& copy) const {
-    return reopened_by_[index] ? copy = device(index) : devices_[index];
+    return is_replaceable_[index] ? copy = device(index) : devices_[index];
   }
   std::vector<Device> devices() const {
     const base::Lock lock = lock_devices();
-    return devices_;
+    return {devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(device_count())};
   }
   /// Returns whether work of a job that failed, ran out of time for example, is in flight on a device.
   bool is_suspect(std::size_t device) noexcept {
@@ -279,7 +289,43 @@ class Pool : public std::enable_shared_from_this<Pool>,
     base::Gate answered;
   };
 
-  explicit Pool(PoolOptions options);
+  explicit Pool(PoolOptions options, std::size_t devices);
+  /// Returns the processors of the devices.
+  std::span<SharedSilicon> processors() noexcept {
+    return std::span(silicon_).first(silicon_count_.load(std::memory_order_acquire));
+  }
+  std::span<const SharedSilicon> processors() const noexcept {
+    return std::span(silicon_).first(silicon_count_.load(std::memory_order_acquire));
+  }
+
+  // rescan.cpp
+  /// One call of `rescan` at a time has it.
+  class Turn;
+  static constexpr std::size_t most_added = 16;
+  /// Shares the processor of a device with other processes (`Share::machine`).
+  static Result<void> share_processor(const device::DeviceBase& device, const PoolOptions& options);
+  /// Prepares the device of the next index: its contexts, accounts and slots. Other threads do not see it before
+  /// `publish_prepared_locked`. `adapter` opens it again, if it can; `found_as` is the id that its backend gives it; the pool
+  /// has `processors` processors. Throws: std::bad_alloc; then the device is not prepared.
+  void prepare_device(std::shared_ptr<device::DeviceBase> device, std::shared_ptr<device::Adapter> adapter,
+                      std::string found_as, std::size_t processors);
+  void prepare_silicon(const device::DeviceBase& device, std::size_t processors);
+  void make_contexts(std::size_t device, const std::shared_ptr<device::MemoryAccount>& account);
+  void leave_slots(SharedSilicon& one) noexcept;
+  void end_silicon(SharedSilicon& one) noexcept;
+  /// Removes the device `from` and all later ones, which are prepared and not published.
+  void discard_prepared(std::size_t from) noexcept;
+  void publish_prepared_locked() noexcept;
+  /// Sets the ranks of prepared devices: each comes after the devices of its backend, and before devices that are less preferred.
+  void rank_prepared_locked(const std::vector<std::size_t>& places) noexcept;
+  /// Returns the place of a device in the order of preference. Equal for devices of one backend.
+  std::size_t place_of(const AdapterInfo& info) const;
+  /// Gives idle contexts of a device that can be used from now on to waiters.
+  void offer_locked(std::size_t device) noexcept;
+  /// Opens lost devices again, through the adapters that were found. Adds them to `usable`.
+  void retry_lost(const std::vector<device::Discovered>& found, std::vector<AdapterInfo>& usable);
+  /// Returns whether an adapter that was found is that of a device of the pool.
+  bool is_adapter_of(const AdapterInfo& found, std::size_t device) const noexcept;
   bool is_named(std::size_t device, const Wanted& wanted) const noexcept;
   bool is_able(std::size_t device, const Wanted& wanted) const noexcept {
     return is_named(device, wanted) && infos_[device].features.contains(wanted.needs);
@@ -337,7 +383,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Returns whether `is_meant(device)` for a device on the processor `silicon`. Both are indices.
   template <class F>
   bool any_on(std::size_t silicon, F is_meant) const {
-    for (std::size_t d = 0; d < infos_.size(); ++d)
+    for (std::size_t d = 0; d < device_count(); ++d)
       if (silicon_of_[d] == silicon && is_meant(d)) return true;
     return false;
   }
@@ -378,6 +424,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   }
   DeviceState state_of(std::size_t device) const;
   bool recover_all(bool waits) noexcept;
+  void probe_again(std::size_t device) noexcept;
   void recover(std::size_t device);
   bool is_still_suspect(std::size_t device) noexcept;
   void update_suspects_locked() noexcept;
@@ -396,27 +443,41 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Moves the lanes of contexts of `device` that were idle for `idle_for`, or of all devices, to `ended`.
   void trim_locked(Instant now, Duration idle_for, std::size_t device,
                    std::vector<std::unique_ptr<device::Lane>>& ended);
-  /// Creates the lanes of the first contexts of each device.
-  void open_ahead();
+  /// Creates the lanes of the first contexts of a device.
+  void open_ahead(std::size_t device);
 
   const base::Origin origin_;
   const std::uint64_t number_;  // different for each pool of the process
   PoolOptions options_;
   const Clock* clock_;
   base::Logger log_;
-  const Duration aging_;  // a hundred years at most, so that no rank overflows
-  std::vector<AdapterInfo> adapters_;
-  std::vector<AdapterInfo> infos_;                             // of the devices
-  std::shared_ptr<device::Qualifier> qualifier_;               // may be null
-  std::vector<std::shared_ptr<device::Adapter>> reopened_by_;  // per device; null: it cannot be opened again
-  std::vector<std::atomic<bool>> suspect_;                     // per device: see `is_suspect`
-  std::vector<std::atomic<std::uint64_t>> refs_;  // per device: the generation of its `DeviceRef`
-  std::vector<std::size_t> order_;                // per device: the first one of the same backend and type
+  const Duration aging_;                          // a hundred years at most, so that no rank overflows
+  std::shared_ptr<device::Qualifier> qualifier_;  // may be null
+  std::function<Result<std::vector<device::Discovered>>()> discover_;  // null: `rescan` finds no adapter
+  std::vector<std::unique_ptr<const std::vector<AdapterInfo>>>
+      lists_;  // of adapters; the last one is current
+  std::atomic<const std::vector<AdapterInfo>*> adapters_{nullptr};
+
+  // Vectors with an element per device have all `device_limit_` elements from the beginning. Those of one device are complete
+  // when `count_` exceeds its index. A thread without the mutex reads below the count only.
+  const std::size_t device_limit_;
+  std::atomic<std::size_t> count_{0}, silicon_count_{0};
+  std::size_t prepared_ = 0, prepared_silicon_ = 0;  // changed in `open` and by the thread that rescans
+  std::vector<AdapterInfo> infos_;
+  std::vector<std::string> found_as_;                          // the id of its adapter in the backend
+  std::vector<std::shared_ptr<device::Adapter>> reopened_by_;  // under the mutex; null: it is not replaceable
+  std::vector<std::uint8_t> is_replaceable_;                   // it can be opened again
+  std::vector<std::atomic<bool>> suspect_;                     // see `is_suspect`
+  std::vector<std::atomic<std::uint64_t>> refs_;               // the generation of its `DeviceRef`
+  std::vector<std::size_t> order_;                             // the first one of the same backend and type
+  std::vector<std::size_t> rank_;  // its position in the order of preference; under the mutex
   std::vector<SharedSilicon> silicon_;
-  std::vector<std::size_t> silicon_of_;  // per device: an index of `silicon_`
+  std::vector<std::size_t> silicon_of_;  // an index of `silicon_`
 
   mutable std::mutex mutex_;
-  /// Elements that `reopened_by_` can open again change under both mutexes, and are read under one of them. The second mutex is a
+  base::Gate rescanned_;  // a call of `rescan` has ended
+  bool is_rescanning_ = false;
+  /// Elements that are replaceable change under both mutexes, and are read under one of them. The second mutex is a
   /// leaf.
   std::vector<Device> devices_;
   mutable std::mutex devices_mutex_;

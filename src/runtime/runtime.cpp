@@ -135,6 +135,8 @@ Result<Outcome> Runtime::run(Job job, const JobOptions& options) {
 const std::vector<AdapterInfo>& Runtime::adapters() const { return state_->pool.adapters(); }
 std::vector<Device> Runtime::devices() const { return state_->pool.devices(); }
 
+Result<std::vector<AdapterInfo>> Runtime::rescan() { return state_->pool.rescan(); }
+
 std::vector<QualificationReport> Runtime::qualifications() const {
   if (base::state_of(state_->pool)->origin().is_inherited()) return {};
   return state_->qualifier->reports();

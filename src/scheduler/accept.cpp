@@ -39,7 +39,7 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   record->time_limit = options.time_limit.value_or(options_.job_time_limit);
   record->has_own_limits = !options.start_by.is_never() || options.time_limit;
   record->size = size_of(kept);
-  record->row = &preferences_.row(kept.type(), record->size);
+  record->row = &table().preferences.row(kept.type(), record->size);
   for (std::size_t c = 0; c < kept.size(); ++c) {
     for (const Operand& operand : kept[c].arguments()) {
       record->borrows |= operand.kind == Operand::Kind::host;

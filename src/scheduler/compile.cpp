@@ -131,7 +131,8 @@ Result<void> Compiler::place(const Operands& operands, const PlanDescription* pl
     Placed& placed = placed_.emplace_back(Placed{core_.make_record(job_of(s, operands), {.on = on})});
     placed.record->has_own_limits = true;  // variants are chosen, not measured
     for (const std::size_t device : placed.record->row->devices)
-      placed.decisions.push_back(core_.consider(*placed.record, device));
+      if (device < devices_.size())  // otherwise it was added meanwhile
+        placed.decisions.push_back(core_.consider(*placed.record, device));
     if (placement) {
       const std::string& id = placement->steps[s].device;
       const auto there = std::find_if(placed.decisions.begin(), placed.decisions.end(),

@@ -113,7 +113,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const pool::Pool& pool() const noexcept { return *pool_; }
   const Clock& clock() const noexcept { return *clock_; }
   /// Returns the row of the preference table for `size` of `type`.
-  const Row& preferred(WorkloadType type, Bytes size) const noexcept { return preferences_.row(type, size); }
+  const Row& preferred(WorkloadType type, Bytes size) noexcept { return table().preferences.row(type, size); }
   std::string reason(const Record& record) const;
   std::vector<VariantChoice> variants(const Record& record) const;
   std::vector<Placement> recent() const;
@@ -181,6 +181,15 @@ class Core : public std::enable_shared_from_this<Core> {
   void make_dependencies(Record& record);
   void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
   static void fail_outputs(Record& record, const std::optional<Error>& error) noexcept;
+
+  // growth.cpp
+  /// Returns the table with all devices of the pool. A device that the pool has added has a queue in this scheduler then.
+  const Table& table() noexcept {
+    const Table& last = *table_.load(std::memory_order_acquire);
+    return last.choices.size() == pool_->device_count() ? last : add_devices();
+  }
+  const Table& add_devices() noexcept;
+  void add_table();
 
   // queue.cpp
   /// The jobs that the calling thread runs. A job that waits for another job runs it on top of itself without counting
@@ -323,9 +332,9 @@ class Core : public std::enable_shared_from_this<Core> {
   SchedulerOptions options_;
   const Clock* clock_;
   base::Logger log_;
-  const std::vector<Choice> choices_;  // the devices of the pool
-  const Preferences preferences_;
-  const Duration aging_;  // a hundred years at most, so that no rank overflows
+  std::vector<std::unique_ptr<const Table>> tables_;  // under the mutex; records refer to their rows
+  std::atomic<const Table*> table_{nullptr};          // the last one
+  const Duration aging_;                              // a hundred years at most, so that no rank overflows
   Trials trials_;
   Blame blame_;
 
@@ -333,7 +342,7 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Gate work_;
   base::Gate job_stopped_;
   static constexpr std::size_t on_threads = 0;  // the queue of jobs that run on wye's threads
-  std::vector<Queue> queues_;                   // then one for each device
+  std::vector<Queue> queues_;                   // then one for each device; its elements are never moved
   Tags tags_;
   base::Gate room_;  // for callers of `submit` that wait for room in the queues
   std::uint32_t waiting_for_room_ = 0;

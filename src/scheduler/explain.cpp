@@ -56,7 +56,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
     case RefusalCode::emulated:
       return base::text("it runs on the CPU, so '{}' and every other device come first.", ran_on);
     case RefusalCode::lower_preference: {
-      if (choices_[decision.device].backend == choices_[record.device].backend)
+      if (record.row->choices[decision.device].backend == record.row->choices[record.device].backend)
         return base::text("'{}' has the same backend and comes first.", ran_on);
       const Preference& row = *record.row;
       return base::text("'{}' comes first for {} work of {} and more.", ran_on, row.type.name,
@@ -132,22 +132,22 @@ std::string Core::placement_reason(const Record& record) const {
   if (!text.empty()) return text + base::text("'{}' was next.", info.id);
   if (record.extras && record.extras->plan) return reason_of(*record.extras->plan);
   if (!record.on().empty()) return base::text("The job requests '{}'.", record.on());
-  if (pool_->device_count() == 1) return base::text("'{}' is the only device.", info.id);
+  if (record.row->devices.size() == 1) return base::text("'{}' is the only device.", info.id);
   for (const Decision& decision : record.decisions) {
     if (decision.verdict == Candidate::Verdict::ran) break;
     text += base::text("{} refused: {} ", pool_->info(decision.device).id, describe(record, decision));
   }
-  const Preference& row = *record.row;
+  const Row& row = *record.row;
   const std::string work = base::text("{} work of {}", record.job.type().name, to_string(record.size));
   // Backends that the row names before this one, and why none of their devices ran the job.
   std::string absent;
   for (const std::string& backend : row.backends) {
     if (backend == info.backend) break;
     bool any = false;
-    for (std::size_t device = 0; device < choices_.size(); ++device) {
-      if (choices_[device].backend != backend) continue;
+    for (std::size_t device = 0; device < row.choices.size(); ++device) {
+      if (row.choices[device].backend != backend) continue;
       any = true;
-      if (choices_[device].emulated)
+      if (row.choices[device].emulated)
         absent += base::text("{}'{}' runs on the CPU and comes last", absent.empty() ? "" : ", ",
                              pool_->info(device).id);
     }

@@ -68,10 +68,11 @@ Preferences::Preferences(const std::vector<Preference>& replacing, std::span<con
     const auto smaller = std::find_if(of_type->rows.begin(), of_type->rows.end(),
                                       [&](const Row& other) { return other.at_least <= row.at_least; });
     std::vector<std::size_t> ordered = order(devices, row);
-    of_type->rows.insert(smaller, {std::move(row), std::move(ordered)});
+    of_type->rows.insert(smaller, {std::move(row), std::move(ordered), devices});
   }
   as_found_.type = workload_types::custom;
   as_found_.devices = order(devices, as_found_);
+  as_found_.choices = devices;
 }
 
 const Preferences::Rows* Preferences::rows_of(WorkloadType type) const noexcept {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace wye {
@@ -26,9 +27,11 @@ std::vector<std::size_t> order(std::span<const Choice> devices, const Preference
 /// A row of the preference table, and the order of devices that follows from it.
 struct Row : Preference {
   std::vector<std::size_t> devices = {};
+  std::span<const Choice> choices = {};  ///< the properties of all devices, by index
 };
 
-/// The preference table for some devices: the default rows, replaced by the application's rows of the same type.
+/// The preference table for some devices: the default rows, replaced by the application's rows of the same type. Its rows refer
+/// to `devices`.
 class Preferences {
  public:
   explicit Preferences(const std::vector<Preference>& replacing, std::span<const Choice> devices = {});
@@ -43,6 +46,16 @@ class Preferences {
   const Rows* rows_of(WorkloadType type) const noexcept;
   std::vector<Rows> types_;
   Row as_found_;  // if the table has no row for `custom`
+};
+
+/// The devices of a pool, and the order in which jobs try them. It does not change: a device that appears later is in a
+/// further table.
+struct Table {
+  Table(const std::vector<Preference>& replacing, std::vector<Choice> devices)
+      : choices(std::move(devices)), preferences(replacing, choices) {}
+  Table(const Table&) = delete;
+  const std::vector<Choice> choices;
+  const Preferences preferences;
 };
 
 }  // namespace scheduler

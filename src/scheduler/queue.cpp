@@ -19,14 +19,6 @@ namespace {
 
 constexpr std::size_t most_kept_records = 1024, most_kept_attempts = 64;
 
-/// Returns the devices of a pool, as placement sees them.
-std::vector<Choice> choices_of(const pool::Pool& pool) {
-  std::vector<Choice> choices;
-  for (const Device& device : pool.devices())
-    choices.push_back({device.info().backend, device::is_emulated(device.info())});
-  return choices;
-}
-
 }  // namespace
 
 Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
@@ -40,20 +32,16 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &pool_->clock()),
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
-      choices_(choices_of(*pool_)),
-      preferences_(options_.preferences, choices_),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       tags_(options_.tags, options_.order == JobOrder::fair_shares),
-      completed_on_(pool_->device_count()),
+      completed_on_(pool_->device_limit()),
       recent_(options_.recent),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
                Job::failed("job", workload_types::custom, spare_.out_of_memory)) {
-  queues_.resize(1 + pool_->device_count());
+  queues_.reserve(1 + pool_->device_limit());
+  queues_.resize(1);
   queues_[on_threads].limit = options_.concurrent_jobs;
-  for (std::size_t d = 0; d < pool_->device_count(); ++d) {
-    queues_[1 + d].limit = pool_->lanes_per_device();
-    queues_[1 + d].staged_limit = pool_->lanes_per_device() * (options_.committed_per_lane - 1);
-  }
+  add_table();
   refused_.state = State::settled;
   refused_.is_settled = true;
   refused_.error = spare_.out_of_memory;

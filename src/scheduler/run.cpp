@@ -286,7 +286,7 @@ Decision Core::consider(const Record& record, std::size_t index) const {
 void Core::pass(Record& record, std::size_t device) const noexcept {
   try {
     Decision& passed = record.add_decision(device);
-    passed.code = choices_[device].emulated && !choices_[record.device].emulated
+    passed.code = record.row->choices[device].emulated && !record.row->choices[record.device].emulated
                       ? RefusalCode::emulated
                       : RefusalCode::lower_preference;
     if (Decision considered = consider(record, device); !considered.is_open()) passed = std::move(considered);

@@ -291,11 +291,22 @@ class WYE_API ContextPool {
   ///         damaged), unsupported (the file is of another version), unavailable (128 processes share the processor).
   static Result<ContextPool> open(PoolOptions options = {}, Version header = header_version);
 
-  /// Returns all adapters of the backends. An adapter that is not usable has the reason.
+  /// Returns all adapters that the last discovery has found, by `open` or `rescan`. An adapter that is not usable has the
+  /// reason. The reference and the list stay valid and unchanged until the pool ends.
   const std::vector<AdapterInfo>& adapters() const;
-  /// Returns the open devices, preferred first. A device that was lost is opened again when it is needed, and has a new handle
+  /// Returns the open devices, preferred first, then those that `rescan` has added. A device that was lost is opened again when it is needed, and has a new handle
   /// then: the old one, its buffers and its executables stay lost.
   std::vector<Device> devices() const;
+  /// Discovers adapters again, with the options of `open`. Opens and checks new adapters, and those that could not be opened
+  /// before. Opens quarantined devices again at once, and dead ones if their adapter is found and can open a device again. Returns
+  /// the devices that can be used since this call, empty if there are none. Waiting requests are served by them.
+  /// An adapter of an open device is recognized by its backend and UUID, or by its id without a UUID. If the id of a new adapter
+  /// is in use, it gets the next free one. Devices of the application are not discovered again. Open devices keep their slots.
+  /// Threads: thread-safe; calls run one after the other. Leases and jobs go on.
+  /// Errors:  closed; out_of_memory (no adapter was added); over_budget (a pool has at most 16 devices more than `open` found;
+  ///          devices up to this limit were added).
+  /// Cost:    that of `open`. A driver may find new devices only in a new process, as CUDA's does once it is initialized.
+  Result<std::vector<AdapterInfo>> rescan();
 
   /// Leases one context that meets `request`. Waits until such a context is idle and its processor has a free slot, or the
   /// deadline passes. Of the devices with both it takes the first by this order:

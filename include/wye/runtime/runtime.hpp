@@ -92,9 +92,12 @@ class WYE_API Runtime {
   Result<Lease> lease(WorkloadType type, Bytes size = {}, const LeaseRequest& request = {},
                       SourceLocation where = SourceLocation::current());
 
-  /// Returns every adapter that was found. An adapter that is not usable has the reason.
+  /// Returns every adapter that was found; see `ContextPool::adapters`.
   const std::vector<AdapterInfo>& adapters() const;
   std::vector<Device> devices() const;
+  /// Finds devices that have appeared since `open`, and opens lost ones again; see `ContextPool::rescan`. Jobs that are submitted
+  /// later use them. Graphs that are compiled keep their devices.
+  Result<std::vector<AdapterInfo>> rescan();
   /// Returns the report of each GPU that was checked (`RuntimeOptions::qualification`), also if it failed.
   std::vector<QualificationReport> qualifications() const;
   /// Cost: that of `Device::monitor` for each device.
