@@ -39,7 +39,7 @@ TEST_CASE("in a child of fork an inherited pool refuses every call and ends at o
           WYE_CHILD_CHECK(5, pool->contexts().empty() && pool->metrics().leases == 0);
           WYE_CHILD_CHECK(6, pool->devices().size() == 2 && pool->adapters().size() == 2);
           WYE_CHILD_CHECK(7, is_inherited(lease->wait()));
-          WYE_CHILD_CHECK(8, is_inherited(lease->buffer<float>(1)));
+          WYE_CHILD_CHECK(8, is_inherited(lease->buffer<float>(1)) && is_inherited(pool->rescan()));
           pool->close();
           Lease moved = *std::move(lease);
           buffer.reset(), lease.reset(), pool.reset();

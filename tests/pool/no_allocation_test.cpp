@@ -18,6 +18,7 @@
 #include "support/catch.hpp"
 #include "support/device/memory_device.hpp"
 #include "support/failing_new.hpp"
+#include "support/scripted_machine.hpp"
 #include "support/scripted_pool.hpp"
 
 using namespace wye;
@@ -289,4 +290,32 @@ TEST_CASE("closing names the abandoned work if there is memory, and always repor
     REQUIRE(n < 100);
   }
   CHECK(n > 1);
+}
+
+TEST_CASE("a rescan without memory adds no device, and a later one adds all", "[pool][memory][rescan]") {
+  int failures = 0;
+  for (long allocations = 0;; ++allocations) {
+    test::ScriptedMachine machine;
+    machine.plug("vulkan:0", 171);
+    ContextPool pool =
+        machine.open({.lanes_per_device = 2, .silicon_memory = 1_MiB, .tag_memory = {{"small", 48_KiB}}});
+    machine.plug("vulkan:1", 172);
+    machine.plug("cuda:0", 172);
+    test::fail_allocations(allocations, test::Failing::all_of_thread);
+    auto found = pool.rescan();
+    test::fail_no_allocations();
+    if (found) {
+      CHECK(found->size() == 2);
+      break;
+    }
+    ++failures;
+    REQUIRE(found.error() == Errc::out_of_memory);
+    REQUIRE(pool.devices().size() == 1);
+    REQUIRE(pool.adapters().size() == 1);
+    REQUIRE(pool.silicon().size() == 1);
+    REQUIRE(pool.rescan().value().size() == 2);
+    REQUIRE(pool.lease({.on = "vulkan:1"}));
+    REQUIRE(pool.silicon().at(1).devices.size() == 2);
+  }
+  CHECK(failures > 50);
 }
