@@ -54,6 +54,8 @@ constexpr Bar bars[] = {
     {"submit_and_wait_cpu", "futex_ping_pong", 1.3, 0, of_cpu, 0, or_other},
     {"run_inline_cpu", "1 us of CPU", 1.0, 1e-6, of_cpu, 5e-6},
     {"runtime_open_cpu", "5 ms", 1.0, 5e-3},
+    {"allocation_vulkan", "vma", 1.2},
+    {"allocation_vulkan.held", "vma", 1.0},
     {"lease_return", "1 us", 1.0, 1e-6},
     {"lease_return_2_threads", "1 us", 1.0, 1e-6},
     {"lease_return_8_threads", "1 us", 1.0, 1e-6},

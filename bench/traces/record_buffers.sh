@@ -30,7 +30,7 @@ record() {
     NR > 6000 { exit }
     { text = text event "," }
     END {
-      printf "constexpr std::int32_t %s[] = {", name
+      printf "constexpr std::int32_t in_%s[] = {", name
       n = split(text, events, ",")
       line = ""
       for (i = 1; i < n; ++i) {
@@ -55,15 +55,15 @@ record pipelines "$bench/wye_bench" --benchmark_filter=main_job_steps_vulkan/wye
   echo
   echo "// clang-format off"
   sed 's/ *$//' "$work/text"
-  echo "// clang-format on"
   echo
-  echo "constexpr std::span<const std::int32_t> traces[] = {"
+  echo "constexpr std::span<const std::int32_t> programs[] = {"
   sed -n 's/^constexpr std::int32_t \([a-z_]*\).*/    \1,/p' "$work/text"
   echo "};"
+  echo "// clang-format on"
   echo
   echo "}  // namespace"
   echo
-  echo "std::span<const std::span<const std::int32_t>> recorded_buffers() { return traces; }"
+  echo "std::span<const std::span<const std::int32_t>> recorded_buffers() { return programs; }"
   echo
   echo "}  // namespace wye_bench"
 } >"$out"

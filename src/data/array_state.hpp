@@ -153,7 +153,7 @@ class ArrayState final : public device::Retained,
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
   IdleMemory kind() const noexcept override { return IdleMemory::replicas; }
   std::uint64_t last_use(const device::DeviceBase& device) const noexcept override;
-  /// Moves the replica on `device` on the same condition, without the last: what is valid is copied.
+  /// Moves the replica on `device` on the same conditions without the last, and copies its valid elements.
   void move_buffers(device::DeviceBase& device) noexcept override;
 
  private:

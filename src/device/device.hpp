@@ -93,7 +93,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
 
   /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the driver how much is free, has
   /// reclaimables free idle memory, in the order of their kinds, then of their last uses, then in which they were added,
-  /// defragments what is left, and tries again after each of these.
+  /// defragments the rest, and tries again after each of these.
   /// Errors: those of `create_buffer`, with the holders of the memory as a line of context; out_of_memory if the host has no
   ///         memory to describe a buffer or an error.
   Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
