@@ -2,6 +2,7 @@
 #include <wye/interop/vulkan.hpp>
 #include <wye/wye.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -68,6 +69,12 @@ TEST_CASE("an application's own device is used, and its silicon is not opened tw
   auto array = runtime.array(x);
   runtime.submit(scale()(array, 2.0f), {.fallback = Fallback::forbid, .on = "vulkan:host"}).wait().value();
   CHECK((*array.read())[999] == 6.0f);
+  // A rescan finds the same silicon, and leaves it to the application's device.
+  const auto found = runtime.rescan();
+  if (!found) FAIL(found.error().describe());
+  CHECK(found->empty());
+  CHECK(std::count_if(runtime.adapters().begin(), runtime.adapters().end(),
+                      [](const AdapterInfo& info) { return info.backend == "vulkan" && info.usable; }) == 1);
 }
 
 TEST_CASE("the native handles of an adopted device are the application's", "[interop]") {

@@ -37,6 +37,30 @@ class Variable {
 
 }  // namespace
 
+TEST_CASE("a rescan of a machine that has not changed opens nothing, and jobs go on", "[runtime][rescan]") {
+  Runtime runtime = Runtime::open().value();
+  const auto ids = [&] {
+    std::vector<std::string> all;
+    for (const Device& device : runtime.devices()) all.push_back(device.id());
+    return all;
+  };
+  const std::vector<std::string> before = ids();
+  const std::size_t adapters = runtime.adapters().size();
+  const auto scale = test::scale();
+  std::vector<float> x(1000, 1.0f);
+  for (int round = 0; round < 3; ++round) {
+    const auto found = runtime.rescan();
+    if (!found) FAIL(found.error().describe());
+    CHECK(found->empty());
+    CHECK(ids() == before);
+    CHECK(runtime.adapters().size() == adapters);
+    REQUIRE(runtime.run(scale(x, 2.0f)));
+  }
+  CHECK(x == std::vector<float>(1000, 8.0f));
+  REQUIRE(runtime.close(Deadline(std::chrono::seconds(60))));
+  CHECK(runtime.rescan().error() == Errc::closed);
+}
+
 TEST_CASE("the CPU is always present, and a missing device has a reason", "[runtime]") {
   const Runtime runtime = Runtime::open().value();
   bool cpu = false;

@@ -294,8 +294,8 @@ class WYE_API ContextPool {
   /// Returns all adapters that the last discovery has found, by `open` or `rescan`. An adapter that is not usable has the
   /// reason. The reference and the list stay valid and unchanged until the pool ends.
   const std::vector<AdapterInfo>& adapters() const;
-  /// Returns the open devices, preferred first, then those that `rescan` has added. A device that was lost is opened again when it is needed, and has a new handle
-  /// then: the old one, its buffers and its executables stay lost.
+  /// Returns the open devices, preferred first, then those that `rescan` has added. A lost device is opened again when it is
+  /// needed, and has a new handle then: the old one, its buffers and its executables stay lost.
   std::vector<Device> devices() const;
   /// Discovers adapters again, with the options of `open`. Opens and checks new adapters, and those that could not be opened
   /// before. Opens quarantined devices again at once, and dead ones if their adapter is found and can open a device again. Returns
