@@ -104,6 +104,17 @@ Result<std::shared_ptr<device::DeviceBase>> open_adapter(device::Adapter& adapte
   return opened;
 }
 
+void refuse(AdapterInfo& adapter, const Error& reason) {
+  adapter.usable = false;
+  adapter.reason = reason.sentence();
+}
+
+void note_opened(AdapterInfo& adapter, const Result<std::shared_ptr<device::DeviceBase>>& opened) {
+  if (!opened) return refuse(adapter, opened.error());
+  adapter.features = (*opened)->info().features;
+  adapter.failed_features = (*opened)->info().failed_features;
+}
+
 bool is_adopted(const AdapterInfo& info) noexcept {
   return std::string_view(info.id).substr(info.backend.size()).starts_with(host_suffix);
 }
@@ -122,14 +133,10 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
   for (device::Discovered& one : found) {
     if (one.adapter) {
       auto opened = open_adapter(*one.adapter, one.info.id, one.is_adopted ? nullptr : qualifier);
+      note_opened(one.info, opened);
       if (opened) {
-        one.info.features = (*opened)->info().features;
-        one.info.failed_features = (*opened)->info().failed_features;
         inventory.devices.push_back(std::move(*opened));
         inventory.reopened_by.push_back(one.adapter->can_reopen() ? one.adapter : nullptr);
-      } else {
-        one.info.usable = false;
-        one.info.reason = opened.error().sentence();
       }
     }
     inventory.adapters.push_back(std::move(one.info));

@@ -35,6 +35,11 @@ Result<std::vector<device::Discovered>> find_adapters(const std::vector<std::str
 Result<std::shared_ptr<device::DeviceBase>> open_adapter(device::Adapter& adapter, const std::string& id,
                                                          device::Qualifier* qualifier);
 
+/// Marks an adapter as not usable.
+void refuse(AdapterInfo& adapter, const Error& reason);
+/// Notes in the description of an adapter the features of its device, or why it could not be opened.
+void note_opened(AdapterInfo& adapter, const Result<std::shared_ptr<device::DeviceBase>>& opened);
+
 /// Returns whether the application has opened a device itself, by its id.
 bool is_adopted(const AdapterInfo& info) noexcept;
 

@@ -8,6 +8,7 @@
 
 #include "base/internals.hpp"
 #include "base/text.hpp"
+#include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 
 namespace wye {
@@ -160,9 +161,8 @@ Result<Device> Pool::open_again(std::size_t device) const {
     const base::Lock lock = base::lock_soon(mutex_);
     adapter = reopened_by_[device];  // `rescan` replaces it
   }
-  auto opened = adapter->open();
+  auto opened = open_adapter(*adapter, infos_[device].id, nullptr);
   if (!opened) return std::move(opened).error();
-  if ((*opened)->info().id != infos_[device].id) (*opened)->rename(infos_[device].id);
   if ((*opened)->silicon() != silicon_[silicon_of_[device]].silicon)
     return Error(Errc::unavailable,
                  base::text("Device '{}' is on another processor since it was lost.", infos_[device].id));

@@ -155,9 +155,8 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<de
   auto inventory = take_inventory(options.backends, backend, options.adopt, qualifier.get());
   if (!inventory) return std::move(inventory).error();
   inventory->discover = [backends = options.backends, backend] { return find_adapters(backends, backend); };
-  if (options.share == Share::machine)
-    for (const auto& device : inventory->devices)
-      if (auto shared = share_processor(*device, options); !shared) return std::move(shared).error();
+  for (const auto& device : inventory->devices)
+    if (auto shared = share_processor(*device, options); !shared) return std::move(shared).error();
   return open(std::move(options), *std::move(inventory), std::move(qualifier));
 }
 
@@ -581,7 +580,6 @@ void Pool::close() {
 }
 
 void Pool::wake_all() noexcept {
-  rescanned_.wake_all();
   for (Waiter* const waiter : waiters_) waiter->answered.wake_one();
 }
 

@@ -302,7 +302,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// One call of `rescan` at a time has it.
   class Turn;
   static constexpr std::size_t most_added = 16;
-  /// Shares the processor of a device with other processes (`Share::machine`).
+  /// Shares the processor of a device with other processes, if the options say so (`Share::machine`).
   static Result<void> share_processor(const device::DeviceBase& device, const PoolOptions& options);
   /// Prepares the device of the next index: its contexts, accounts and slots. Other threads do not see it before
   /// `publish_prepared_locked`. `adapter` opens it again, if it can; `found_as` is the id that its backend gives it; the pool
@@ -455,7 +455,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::shared_ptr<device::Qualifier> qualifier_;  // may be null
   std::function<Result<std::vector<device::Discovered>>()> discover_;  // null: `rescan` finds no adapter
   std::vector<std::unique_ptr<const std::vector<AdapterInfo>>>
-      lists_;  // of adapters; the last one is current
+      lists_;  // of adapters; `adapters_` is the current one
   std::atomic<const std::vector<AdapterInfo>*> adapters_{nullptr};
 
   // Vectors with an element per device have all `device_limit_` elements from the beginning. Those of one device are complete

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/host_info.hpp"
@@ -17,10 +18,11 @@ inline namespace v0 {
 namespace pool {
 namespace {
 
-/// Returns whether two descriptions are of one adapter of a backend. Its id is its name only if it has no UUID.
-bool is_same(const AdapterInfo& a, const AdapterInfo& b) noexcept {
-  if (a.backend != b.backend) return false;
-  return a.device_uuid == Uuid{} && b.device_uuid == Uuid{} ? a.id == b.id : a.device_uuid == b.device_uuid;
+/// Returns whether an adapter that was found is that of `known`. If they have no UUID, `id` is the id that its backend gave it.
+bool is_same(const AdapterInfo& found, const AdapterInfo& known, std::string_view id) noexcept {
+  if (found.backend != known.backend) return false;
+  return found.device_uuid == Uuid{} && known.device_uuid == Uuid{} ? found.id == id
+                                                                    : found.device_uuid == known.device_uuid;
 }
 
 /// Returns the index of the adapter that an entry of the list of adapters describes, preferably with the same id.
@@ -28,7 +30,7 @@ std::optional<std::size_t> find_again(const std::vector<device::Discovered>& fou
                                       const AdapterInfo& entry) {
   std::optional<std::size_t> best;
   for (std::size_t f = 0; f < found.size(); ++f)
-    if (is_same(found[f].info, entry) && (!best || found[f].info.id == entry.id)) best = f;
+    if (is_same(found[f].info, entry, entry.id) && (!best || found[f].info.id == entry.id)) best = f;
   return best;
 }
 
@@ -221,10 +223,7 @@ void Pool::offer_locked(std::size_t device) noexcept {
 }
 
 bool Pool::is_adapter_of(const AdapterInfo& found, std::size_t device) const noexcept {
-  const AdapterInfo& info = infos_[device];
-  if (found.backend != info.backend) return false;
-  return found.device_uuid == Uuid{} && info.device_uuid == Uuid{} ? found.id == found_as_[device]
-                                                                   : found.device_uuid == info.device_uuid;
+  return is_same(found, infos_[device], found_as_[device]);
 }
 
 void Pool::retry_lost(const std::vector<device::Discovered>& found, std::vector<AdapterInfo>& usable) {
@@ -312,20 +311,14 @@ Result<std::vector<AdapterInfo>> Pool::rescan() {
       full = Error(
           Errc::over_budget,
           base::text("Device '{}' exceeds the number of devices of this pool ({}).", id, device_limit_));
-      entry.usable = false;
-      entry.reason = full->sentence();
+      refuse(entry, *full);
       continue;
     }
     auto opened = open_adapter(*found[f].adapter, id, qualifier_.get());
     if (opened)
       if (auto shared = share_processor(**opened, options_); !shared) opened = std::move(shared).error();
-    if (!opened) {
-      entry.usable = false;
-      entry.reason = opened.error().sentence();
-      continue;
-    }
-    entry.features = (*opened)->info().features;
-    entry.failed_features = (*opened)->info().failed_features;
+    note_opened(entry, opened);
+    if (!opened) continue;
     usable.push_back(entry);
     prepare_device(*std::move(opened), found[f].adapter->can_reopen() ? found[f].adapter : nullptr,
                    found[f].info.id, 0);

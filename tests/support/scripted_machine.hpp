@@ -41,11 +41,8 @@ struct ScriptedMachine {
     for (const auto& adapter : adapters) {
       auto opened = adapter->open();
       inventory.adapters.push_back(adapter->described);
-      if (!opened) {
-        inventory.adapters.back().usable = false;
-        inventory.adapters.back().reason = opened.error().sentence();
-        continue;
-      }
+      pool::note_opened(inventory.adapters.back(), opened);
+      if (!opened) continue;
       inventory.devices.push_back(*std::move(opened));
       inventory.reopened_by.push_back(adapter);
     }
