@@ -25,8 +25,8 @@ bool RangeAllocator::fits(std::uint32_t id, std::uint64_t size, std::uint64_t al
   return skipped <= range.size && size <= range.size - skipped;
 }
 
-/// Returns the first range of the lists from `list` on.
-std::uint32_t RangeAllocator::first_from(std::uint32_t list) const noexcept {
+/// Returns the first list from `list` on that has a range, or `none`.
+std::uint32_t RangeAllocator::non_empty_from(std::uint32_t list) const noexcept {
   std::uint32_t level = list / lists;
   if (level >= non_empty_.size()) return none;
   std::uint32_t found = non_empty_[level] & (~0u << list % lists);
@@ -36,15 +36,16 @@ std::uint32_t RangeAllocator::first_from(std::uint32_t list) const noexcept {
     level = static_cast<std::uint32_t>(std::countr_zero(higher));
     found = non_empty_[level];
   }
-  return heads_[level * lists + static_cast<std::uint32_t>(std::countr_zero(found))];
+  return level * lists + static_cast<std::uint32_t>(std::countr_zero(found));
 }
 
 std::uint32_t RangeAllocator::find(std::uint64_t size, std::uint64_t alignment) const noexcept {
   // Each range of the next list is large enough, but perhaps not after its alignment.
   const std::uint32_t list = list_of(size);
-  const std::uint32_t quick = first_from(list + 1);
-  if (quick != none && fits(quick, size, alignment)) return quick;
-  for (std::uint32_t at = list; at < heads_.size(); ++at)
+  if (const std::uint32_t larger = non_empty_from(list + 1);
+      larger != none && fits(heads_[larger], size, alignment))
+    return heads_[larger];
+  for (std::uint32_t at = non_empty_from(list); at != none; at = non_empty_from(at + 1))
     for (std::uint32_t id = heads_[at]; id != none; id = ranges_[id].next)
       if (fits(id, size, alignment)) return id;
   return none;

@@ -40,7 +40,7 @@ class RangeAllocator {
   };
   static std::uint32_t list_of(std::uint64_t size) noexcept;
   bool fits(std::uint32_t id, std::uint64_t size, std::uint64_t alignment) const noexcept;
-  std::uint32_t first_from(std::uint32_t list) const noexcept;
+  std::uint32_t non_empty_from(std::uint32_t list) const noexcept;
   std::uint32_t find(std::uint64_t size, std::uint64_t alignment) const noexcept;
   void prepare_split();
   std::uint32_t split(std::uint32_t id, std::uint64_t at) noexcept;
