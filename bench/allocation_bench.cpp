@@ -96,16 +96,17 @@ void by_wye(benchmark::State& state, const char* backend) {
 BENCHMARK_CAPTURE(by_wye, vulkan, "vulkan")->Name("allocation_vulkan/wye");
 BENCHMARK_CAPTURE(by_wye, cpu, "cpu")->Name("allocation_cpu/wye");
 
-template <class Peer>
-void by_peer(benchmark::State& state) {
+void by_peer(benchmark::State& state,
+             std::unique_ptr<wye_bench::VulkanBuffers> (*open)(const wye::Device&, std::size_t)) {
   Wye wye("vulkan", 0);
   if (!wye.is_open()) return state.SkipWithError("no such device");
-  const auto peer = Peer::open(wye.device(), trace().most_alive);
+  const auto peer = open(wye.device(), trace().most_alive);
   if (!peer) return state.SkipWithError("the peer is not installed");
   replay(state, *peer);
 }
-BENCHMARK(by_peer<wye_bench::Vma>)->Name("allocation_vulkan/vma");
-BENCHMARK(by_peer<wye_bench::OwnAllocations>)->Name("allocation_vulkan/one_allocation_each");
+BENCHMARK_CAPTURE(by_peer, vma, wye_bench::open_vma)->Name("allocation_vulkan/vma");
+BENCHMARK_CAPTURE(by_peer, one_allocation_each, wye_bench::open_one_allocation_each)
+    ->Name("allocation_vulkan/one_allocation_each");
 
 void by_malloc(benchmark::State& state) {
   Malloc malloc(trace().most_alive);

@@ -39,27 +39,110 @@ VkBufferCreateInfo buffer_info(std::uint64_t bytes) {
   return info;
 }
 
-}  // namespace
-
 #ifdef WYE_BENCH_VMA
 
-struct Vma::State {
-  VmaAllocator allocator = nullptr;
+class Vma final : public VulkanBuffers {
+ public:
+  Vma(VmaAllocator allocator, std::size_t buffers) : allocator_(allocator), made_(buffers) {}
+  Vma(const Vma&) = delete;
+  ~Vma() override { vmaDestroyAllocator(allocator_); }
+
+  bool create(std::uint32_t number, std::uint64_t bytes) override {
+    const VkBufferCreateInfo info = buffer_info(bytes);
+    VmaAllocationCreateInfo how{};
+    how.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
+    how.flags = VMA_ALLOCATION_CREATE_MAPPED_BIT | VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT;
+    Made& made = made_[number];
+    return vmaCreateBuffer(allocator_, &info, &how, &made.buffer, &made.allocation, nullptr) == VK_SUCCESS;
+  }
+  void destroy(std::uint32_t number) override {
+    Made& made = made_[number];
+    vmaDestroyBuffer(allocator_, made.buffer, made.allocation);
+    made = {};
+  }
+  std::uint64_t held() const override {
+    VmaBudget budgets[VK_MAX_MEMORY_HEAPS]{};
+    vmaGetHeapBudgets(allocator_, budgets);
+    std::uint64_t held = 0;
+    for (const VmaBudget& budget : budgets) held += budget.statistics.blockBytes;
+    return held;
+  }
+
+ private:
   struct Made {
     VkBuffer buffer = VK_NULL_HANDLE;
     VmaAllocation allocation = nullptr;
   };
-  std::vector<Made> made;
-  ~State() {
-    if (allocator) vmaDestroyAllocator(allocator);
-  }
+  VmaAllocator allocator_;
+  std::vector<Made> made_;
 };
 
-std::unique_ptr<Vma> Vma::open(const wye::Device& device, std::size_t buffers) {
+#endif
+
+#define WYE_BENCH_CALLS(X) \
+  X(vkCreateBuffer)        \
+  X(vkDestroyBuffer)       \
+  X(vkGetBufferMemoryRequirements) X(vkAllocateMemory) X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory)
+
+class OneAllocationEach final : public VulkanBuffers {
+ public:
+  OneAllocationEach(const wye::interop::VulkanDevice& on, std::size_t buffers)
+      : device_(on.device), made_(buffers) {
+#define X(name) name = reinterpret_cast<PFN_##name>(on.entry_points(on.instance, #name));
+    WYE_BENCH_CALLS(X)
+#undef X
+  }
+
+  bool create(std::uint32_t number, std::uint64_t bytes) override {
+    Made& made = made_[number];
+    const VkBufferCreateInfo info = buffer_info(bytes);
+    if (vkCreateBuffer(device_, &info, nullptr, &made.buffer) != VK_SUCCESS) return false;
+    VkMemoryRequirements needs{};
+    vkGetBufferMemoryRequirements(device_, made.buffer, &needs);
+    VkMemoryAllocateFlagsInfo flags{};
+    flags.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO;
+    flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+    VkMemoryAllocateInfo allocate{};
+    allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+    allocate.pNext = &flags;
+    allocate.allocationSize = needs.size;
+    while (!(needs.memoryTypeBits & (1u << allocate.memoryTypeIndex))) ++allocate.memoryTypeIndex;
+    if (vkAllocateMemory(device_, &allocate, nullptr, &made.memory) != VK_SUCCESS) return false;
+    vkBindBufferMemory(device_, made.buffer, made.memory, 0);
+    void* mapped = nullptr;
+    held_ += made.bytes = needs.size;
+    return vkMapMemory(device_, made.memory, 0, VK_WHOLE_SIZE, 0, &mapped) == VK_SUCCESS;
+  }
+  void destroy(std::uint32_t number) override {
+    Made& made = made_[number];
+    vkDestroyBuffer(device_, made.buffer, nullptr);
+    vkFreeMemory(device_, made.memory, nullptr);
+    held_ -= made.bytes;
+    made = {};
+  }
+  std::uint64_t held() const override { return held_; }
+
+ private:
+  struct Made {
+    VkBuffer buffer = VK_NULL_HANDLE;
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    std::uint64_t bytes = 0;
+  };
+#define X(name) PFN_##name name = nullptr;
+  WYE_BENCH_CALLS(X)
+#undef X
+  VkDevice device_;
+  std::vector<Made> made_;
+  std::uint64_t held_ = 0;
+};
+
+}  // namespace
+
+#ifdef WYE_BENCH_VMA
+
+std::unique_ptr<VulkanBuffers> open_vma(const wye::Device& device, std::size_t buffers) {
   const auto native = wye::interop::vulkan_device(device);
   if (!native) return nullptr;
-  auto state = std::make_unique<State>();
-  state->made.resize(buffers);
   VmaVulkanFunctions functions{};
   functions.vkGetInstanceProcAddr = native->entry_points;
   functions.vkGetDeviceProcAddr = reinterpret_cast<PFN_vkGetDeviceProcAddr>(
@@ -71,111 +154,21 @@ std::unique_ptr<Vma> Vma::open(const wye::Device& device, std::size_t buffers) {
   info.device = native->device;
   info.vulkanApiVersion = VK_API_VERSION_1_2;
   info.pVulkanFunctions = &functions;
-  if (vmaCreateAllocator(&info, &state->allocator) != VK_SUCCESS) return nullptr;
-  return std::unique_ptr<Vma>(new Vma(std::move(state)));
-}
-
-bool Vma::create(std::uint32_t number, std::uint64_t bytes) {
-  const VkBufferCreateInfo info = buffer_info(bytes);
-  VmaAllocationCreateInfo how{};
-  how.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
-  how.flags = VMA_ALLOCATION_CREATE_MAPPED_BIT | VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT;
-  State::Made& made = state_->made[number];
-  return vmaCreateBuffer(state_->allocator, &info, &how, &made.buffer, &made.allocation, nullptr) ==
-         VK_SUCCESS;
-}
-
-void Vma::destroy(std::uint32_t number) {
-  State::Made& made = state_->made[number];
-  vmaDestroyBuffer(state_->allocator, made.buffer, made.allocation);
-  made = {};
-}
-
-std::uint64_t Vma::held() const {
-  VmaBudget budgets[VK_MAX_MEMORY_HEAPS]{};
-  vmaGetHeapBudgets(state_->allocator, budgets);
-  std::uint64_t held = 0;
-  for (const VmaBudget& budget : budgets) held += budget.statistics.blockBytes;
-  return held;
+  VmaAllocator allocator = nullptr;
+  if (vmaCreateAllocator(&info, &allocator) != VK_SUCCESS) return nullptr;
+  return std::make_unique<Vma>(allocator, buffers);
 }
 
 #else
 
-struct Vma::State {};
-std::unique_ptr<Vma> Vma::open(const wye::Device&, std::size_t) { return nullptr; }
-bool Vma::create(std::uint32_t, std::uint64_t) { return false; }
-void Vma::destroy(std::uint32_t) {}
-std::uint64_t Vma::held() const { return 0; }
+std::unique_ptr<VulkanBuffers> open_vma(const wye::Device&, std::size_t) { return nullptr; }
 
 #endif
 
-Vma::Vma(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Vma::~Vma() = default;
-
-struct OwnAllocations::State {
-  wye::interop::VulkanDevice on;
-#define WYE_BENCH_CALLS(X) \
-  X(vkCreateBuffer)        \
-  X(vkDestroyBuffer)       \
-  X(vkGetBufferMemoryRequirements) X(vkAllocateMemory) X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory)
-#define X(name) PFN_##name name = nullptr;
-  WYE_BENCH_CALLS(X)
-#undef X
-  struct Made {
-    VkBuffer buffer = VK_NULL_HANDLE;
-    VkDeviceMemory memory = VK_NULL_HANDLE;
-    std::uint64_t bytes = 0;
-  };
-  std::vector<Made> made;
-  std::uint64_t held = 0;
-};
-
-std::unique_ptr<OwnAllocations> OwnAllocations::open(const wye::Device& device, std::size_t buffers) {
+std::unique_ptr<VulkanBuffers> open_one_allocation_each(const wye::Device& device, std::size_t buffers) {
   const auto native = wye::interop::vulkan_device(device);
   if (!native) return nullptr;
-  auto state = std::make_unique<State>();
-  state->on = *native;
-  state->made.resize(buffers);
-#define X(name) state->name = reinterpret_cast<PFN_##name>(native->entry_points(native->instance, #name));
-  WYE_BENCH_CALLS(X)
-#undef X
-  return std::unique_ptr<OwnAllocations>(new OwnAllocations(std::move(state)));
+  return std::make_unique<OneAllocationEach>(*native, buffers);
 }
-
-bool OwnAllocations::create(std::uint32_t number, std::uint64_t bytes) {
-  State& s = *state_;
-  State::Made& made = s.made[number];
-  const VkBufferCreateInfo info = buffer_info(bytes);
-  if (s.vkCreateBuffer(s.on.device, &info, nullptr, &made.buffer) != VK_SUCCESS) return false;
-  VkMemoryRequirements needs{};
-  s.vkGetBufferMemoryRequirements(s.on.device, made.buffer, &needs);
-  VkMemoryAllocateFlagsInfo flags{};
-  flags.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO;
-  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
-  VkMemoryAllocateInfo allocate{};
-  allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  allocate.pNext = &flags;
-  allocate.allocationSize = needs.size;
-  while (!(needs.memoryTypeBits & (1u << allocate.memoryTypeIndex))) ++allocate.memoryTypeIndex;
-  if (s.vkAllocateMemory(s.on.device, &allocate, nullptr, &made.memory) != VK_SUCCESS) return false;
-  s.vkBindBufferMemory(s.on.device, made.buffer, made.memory, 0);
-  void* mapped = nullptr;
-  s.held += made.bytes = needs.size;
-  return s.vkMapMemory(s.on.device, made.memory, 0, VK_WHOLE_SIZE, 0, &mapped) == VK_SUCCESS;
-}
-
-void OwnAllocations::destroy(std::uint32_t number) {
-  State& s = *state_;
-  State::Made& made = s.made[number];
-  s.vkDestroyBuffer(s.on.device, made.buffer, nullptr);
-  s.vkFreeMemory(s.on.device, made.memory, nullptr);
-  s.held -= made.bytes;
-  made = {};
-}
-
-std::uint64_t OwnAllocations::held() const { return state_->held; }
-
-OwnAllocations::OwnAllocations(std::unique_ptr<State> state) : state_(std::move(state)) {}
-OwnAllocations::~OwnAllocations() = default;
 
 }  // namespace wye_bench

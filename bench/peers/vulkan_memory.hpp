@@ -1,49 +1,26 @@
 #pragma once
-// Vulkan Memory Allocator, where its header is installed, on the device of wye.
+// Buffers as wye creates them, mapped and with an address, by other allocators on the device of wye.
+#include <wye/device/device.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-
-namespace wye {
-inline namespace v0 {
-class Device;
-}
-}  // namespace wye
 
 namespace wye_bench {
 
-class Vma {
+class VulkanBuffers {
  public:
-  // Null where the header is not installed, or something failed.
-  static std::unique_ptr<Vma> open(const wye::Device& device, std::size_t buffers);
-  ~Vma();
-
-  // Creates a buffer as wye does, with an address and mapped, in place `number`.
-  bool create(std::uint32_t number, std::uint64_t bytes);
-  void destroy(std::uint32_t number);
+  virtual ~VulkanBuffers() = default;
+  // Creates a buffer in place `number`.
+  virtual bool create(std::uint32_t number, std::uint64_t bytes) = 0;
+  virtual void destroy(std::uint32_t number) = 0;
   // Of the driver's memory that it has allocated, in bytes.
-  std::uint64_t held() const;
-
- private:
-  struct State;
-  explicit Vma(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  virtual std::uint64_t held() const = 0;
 };
 
-// The same with an allocation of the driver for each buffer.
-class OwnAllocations {
- public:
-  static std::unique_ptr<OwnAllocations> open(const wye::Device& device, std::size_t buffers);
-  ~OwnAllocations();
-  bool create(std::uint32_t number, std::uint64_t bytes);
-  void destroy(std::uint32_t number);
-  std::uint64_t held() const;
-
- private:
-  struct State;
-  explicit OwnAllocations(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
-};
+// By Vulkan Memory Allocator. Null where its header is not installed, or something failed.
+std::unique_ptr<VulkanBuffers> open_vma(const wye::Device& device, std::size_t buffers);
+// With an allocation of the driver for each buffer.
+std::unique_ptr<VulkanBuffers> open_one_allocation_each(const wye::Device& device, std::size_t buffers);
 
 }  // namespace wye_bench
