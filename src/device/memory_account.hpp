@@ -145,6 +145,14 @@ class MemoryCharge {
     if (tag_) tag_->release(bytes_);
   }
   Bytes bytes() const noexcept { return bytes_; }
+  /// Charges `bytes` to `account`. This charge must be empty.
+  /// Errors: those of `MemoryAccount::reserve`; this charge stays empty.
+  Result<void> fill(const std::shared_ptr<MemoryAccount>& account, Bytes bytes) {
+    if (auto reserved = account->reserve(bytes); !reserved) return reserved;
+    account_ = account;
+    bytes_ = bytes;
+    return {};
+  }
   /// Charges `tag` too, which is no ancestor of the account. Null: no effect.
   /// Errors: those of `MemoryAccount::reserve`; this charge stays as it was.
   Result<void> add_tag(const std::shared_ptr<MemoryAccount>& tag);

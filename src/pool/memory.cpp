@@ -57,20 +57,29 @@ std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::Memory
   return std::nullopt;
 }
 
-Result<Reservation> Pool::reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
-                                  const WorkingSet& set, Instant now) {
-  Device copy;
-  device::DeviceBase& of = *base::state_of(this->device(device, copy));
+Result<void> Pool::reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
+                           const WorkingSet& set, Instant now, Reservation& reserved) {
   SharedSilicon& one = silicon_[silicon_of_[device]];
   if (Instant due = one.watch->next_check.load(std::memory_order_relaxed);
       now >= due && one.watch->next_check.compare_exchange_strong(due, now + check_period))
     check_memory(device);
-  auto all = of.reserve({.bytes = set.all(), .account = one.account});
+  device::MemoryCharge& first = set.own == Bytes{} ? reserved.replicas : reserved.own;
+  auto charged = first.fill(one.account, set.all());
+  if (!charged) charged = make_room(device, set.all(), first);
   if (options_.on_pressure) note_memory(device);
-  if (!all) return std::move(all).error();
-  device::MemoryCharge own = all->split(set.own);
-  if (auto tagged = own.add_tag(tag); !tagged) return std::move(tagged).error();
-  return Reservation{std::move(own), *std::move(all)};
+  if (!charged || set.own == Bytes{}) return charged;
+  if (set.replicas != Bytes{}) reserved.replicas = reserved.own.split(set.replicas);
+  if (charged = reserved.own.add_tag(tag); !charged) reserved = {};
+  return charged;
+}
+
+Result<void> Pool::make_room(std::size_t device, Bytes bytes, device::MemoryCharge& charge) {
+  Device copy;
+  auto charged = base::state_of(this->device(device, copy))
+                     ->reserve({.bytes = bytes, .account = silicon_[silicon_of_[device]].account});
+  if (!charged) return std::move(charged).error();
+  charge = *std::move(charged);
+  return {};
 }
 
 void Pool::check_memory(std::size_t device) noexcept {

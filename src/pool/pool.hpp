@@ -197,10 +197,10 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Returns the limit because of which a working set can never be reserved; nothing if there is none.
   std::optional<SizeLimit> limit_of(std::size_t device, const device::MemoryAccount* tag,
                                     const WorkingSet& set) const;
-  /// Charges a whole working set at once, or nothing. Idle memory makes room.
+  /// Charges a whole working set at once to `reserved`, which is empty, or nothing. Idle memory makes room.
   /// Errors: over_budget, out_of_memory, with the holders of the memory as a line of context.
-  Result<Reservation> reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
-                              const WorkingSet& set, Instant now);
+  Result<void> reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
+                       const WorkingSet& set, Instant now, Reservation& reserved);
   /// A job found no memory on a device. Returns whether memory may become free: leases for jobs are in use on its processor,
   /// which has one slot less then, or other processes that share it hold memory.
   bool note_shortage(std::size_t device) noexcept;
@@ -435,6 +435,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   Result<Device> open_again(std::size_t device) const;
   /// Replaces a lost device. Moves the lanes of its idle contexts to `ended`.
   void replace_locked(std::size_t device, Device opened, std::vector<std::unique_ptr<device::Lane>>& ended);
+  /// Charges `bytes` for a device to `charge`, after idle memory has made room.
+  Result<void> make_room(std::size_t device, Bytes bytes, device::MemoryCharge& charge);
   /// Asks the driver, or the system, how much memory a processor has left.
   void check_memory(std::size_t device) noexcept;
   MemoryPressure pressure_of(const SharedSilicon& one) const noexcept;

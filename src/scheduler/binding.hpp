@@ -39,8 +39,8 @@ class Binding {
   Bytes prefetch(pool::Pool& pool);
   /// Returns the memory that `fetch` and `bind` have yet to allocate. From now on no replica of the job's arrays is reclaimed.
   pool::WorkingSet working_set();
-  /// Has `fetch` and `bind` take their allocations from `reservation`.
-  void use(pool::Reservation&& reservation) noexcept { reserved_ = std::move(reservation); }
+  /// Returns the memory that is reserved for the job, which `fetch` and `bind` take their allocations from.
+  pool::Reservation& reservation() noexcept { return reserved_; }
   /// Makes the arrays that the job reads available for the copies of `bind`. Holds no lane yet, because this
   /// may lease a lane of another device.
   Result<void> fetch(Instant until);

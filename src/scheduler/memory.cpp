@@ -26,13 +26,9 @@ Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now)
                  base::text("{} needs {} on '{}'; the {} is {}.", record.subject(), size(limit->needed),
                             pool_->info(attempt.device).id, limit->of, size(limit->limit)));
   }
-  auto reserved = pool_->reserve(attempt.device, tag, set, now);
-  if (!reserved) {
-    record.lacks_memory = true;
-    return std::move(reserved).error();
-  }
-  attempt.binding.use(*std::move(reserved));
-  return {};
+  auto reserved = pool_->reserve(attempt.device, tag, set, now, attempt.binding.reservation());
+  if (!reserved) record.lacks_memory = true;
+  return reserved;
 }
 
 /// Returns a record whose device has no memory for it now to its queue, at its old place, and pauses the queue: no other job

@@ -267,7 +267,8 @@ TEST_CASE("memory of another process is a shortage to wait for, and not a size t
   CHECK(shared_silicon(pool).held_elsewhere == 60'000_B);
   CHECK_FALSE(state.limit_of(0, nullptr, set));
   CHECK(state.limit_of(0, nullptr, {.own = 65_KiB, .replicas = {}}));
-  const auto refused = state.reserve(0, nullptr, set, state.clock().now());
+  pool::Reservation reserved;
+  const auto refused = state.reserve(0, nullptr, set, state.clock().now(), reserved);
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == Errc::out_of_memory);
   CHECK(refused.error().describe().find("processes that share it hold 58.6 KiB") != std::string::npos);
@@ -275,6 +276,6 @@ TEST_CASE("memory of another process is a shortage to wait for, and not a size t
   CHECK(shared_silicon(pool).pressure == MemoryPressure::Level::some);
   child.kill();
   std::this_thread::sleep_for(11ms);
-  CHECK(state.reserve(0, nullptr, set, state.clock().now()));
+  CHECK(state.reserve(0, nullptr, set, state.clock().now(), reserved));
   CHECK_FALSE(state.note_shortage(0));
 }
