@@ -159,7 +159,7 @@ class Soak {
     static constexpr Priority priorities[] = {Priority::low, Priority::normal, Priority::high};
     JobOptions options{.priority = priorities[below(random, 3)]};
     if (below(random, 4) == 0) options.tag = "small";
-    if (below(random, 8) == 0) options.on = mortals_[below(random, mortals_.size())]->described.id;
+    if (below(random, 2) == 0) options.on = mortals_[below(random, mortals_.size())]->described.id;
     return options;
   }
 
