@@ -236,6 +236,7 @@ Monitoring unmonitored(std::string device, const std::string& why) {
   none.memory_total.absence = none.memory_used.absence = why;
   none.utilization.absence = none.temperature.absence = why;
   none.corrected_errors.absence = none.uncorrected_errors.absence = why;
+  none.slowed_by_heat.absence = why;
   return none;
 }
 

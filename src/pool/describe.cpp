@@ -176,7 +176,7 @@ DeviceState Pool::state_of(std::size_t device) const {
   const base::Lock lock = base::lock_soon(mutex_);
   const Health& health = health_[device];
   return {.id = infos_[device].id,
-          .health = health.state == DeviceHealth::healthy && suspect_[device].load(std::memory_order_relaxed)
+          .health = health.state == DeviceHealth::healthy && suspicion_locked(device) != Suspicion::none
                         ? DeviceHealth::suspect
                         : health.state,
           .generation = health.generation,

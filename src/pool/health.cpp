@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::uint32_t most_failures = 10;
 constexpr std::uint32_t jobs_to_trust = 16;
+/// How long a device is suspect after a memory error.
+constexpr Duration distrust = std::chrono::minutes(1);
 
 /// Returns how long a device stays in quarantine after `failures`, of which there is at least one.
 Duration back_off(std::uint32_t failures) noexcept {
@@ -81,22 +83,72 @@ void Pool::quarantine_locked(std::size_t device, const Error& why) noexcept {
   if (health.state != DeviceHealth::dead) has_lost_.store(true, std::memory_order_relaxed);
 }
 
-void Pool::update_suspects_locked() noexcept {
-  for (std::size_t d = 0; d < device_count(); ++d)
-    suspect_[d].store(
-        std::any_of(unfinished_.begin(), unfinished_.end(),
-                    [&](const Unfinished& one) { return one.context->device == d && !one.work.empty(); }),
-        std::memory_order_relaxed);
+Suspicion Pool::suspicion_locked(std::size_t device) const noexcept {
+  if (std::any_of(unfinished_.begin(), unfinished_.end(),
+                  [&](const Unfinished& one) { return one.context->device == device && !one.work.empty(); }))
+    return Suspicion::unfinished_work;
+  const Instant until = silicon_[silicon_of_[device]].watch->suspect_until;
+  return until != Instant::min() && clock_->now() < until ? Suspicion::memory_errors : Suspicion::none;
 }
 
-bool Pool::is_still_suspect(std::size_t device) noexcept {
+void Pool::update_suspects_locked() noexcept {
+  for (std::size_t d = 0; d < device_count(); ++d)
+    suspicions_[d].store(suspicion_locked(d), std::memory_order_relaxed);
+}
+
+Suspicion Pool::current_suspicion(std::size_t device) noexcept {
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
   const base::Lock lock = base::lock_soon(mutex_);
   try {
     finished = collect_finished();
   } catch (const std::bad_alloc&) {  // they stay
   }
-  return suspect_[device].load(std::memory_order_relaxed);
+  update_suspects_locked();
+  return suspicions_[device].load(std::memory_order_relaxed);
+}
+
+void Pool::read_monitor(std::size_t device, Instant now) noexcept try {
+  SharedSilicon& one = silicon_[silicon_of_[device]];
+  SharedSilicon::Watch& watch = *one.watch;
+  Instant due = watch.next_reading.load(std::memory_order_relaxed);
+  const Instant next =
+      options_.monitor_period >= Instant::max() - now ? Instant::max() : now + options_.monitor_period;
+  if (now < due || !watch.next_reading.compare_exchange_strong(due, next)) return;
+  Monitoring read;  // of the first device of the processor that has a value
+  for (std::size_t d = 0; d < device_count() && !read.uncorrected_errors.value && !read.slowed_by_heat.value;
+       ++d)
+    if (silicon_of_[d] == silicon_of_[device]) read = this->device(d).monitor();
+  const std::string& name = one.silicon->name();
+  std::vector<Error> faults;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    const auto errors = read.uncorrected_errors.value;
+    if (errors && watch.memory_errors && *errors > *watch.memory_errors) {
+      watch.suspect_until = now + distrust;
+      faults.emplace_back(
+          Errc::corrupt,
+          base::text("Processor '{}' has had {} memory errors since its driver was loaded that "
+                     "ECC could not correct (before: {}).",
+                     name, *errors, *watch.memory_errors));
+    }
+    if (errors) watch.memory_errors = errors;
+    const bool is_hot = read.slowed_by_heat.value.value_or(false);
+    if (is_hot && !watch.is_hot)
+      faults.emplace_back(Errc::unavailable,
+                          base::text("Processor '{}' runs with reduced clocks because of its temperature "
+                                     "({} degrees Celsius).",
+                                     name, read.temperature.value.value_or(0)));
+    watch.is_hot = is_hot;
+    for (const Error& fault : faults) note_fault_locked(one, fault);
+    if (watch.suspect_until != Instant::min()) update_suspects_locked();
+  }
+  for (const Error& fault : faults) log_.write(LogLevel::warning, "pool", fault.sentence());
+} catch (const std::bad_alloc&) {  // a later reading finds the errors
+}
+
+void Pool::note_fault_locked(const SharedSilicon& one, const Error& fault) noexcept {
+  for (std::size_t d = 0; d < device_count(); ++d)
+    if (&silicon_[silicon_of_[d]] == &one) health_[d].last_fault = fault;
 }
 
 void Pool::note_completion(std::size_t device) noexcept {

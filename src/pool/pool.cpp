@@ -58,6 +58,10 @@ Result<void> check(const PoolOptions& options) {
         Errc::invalid_argument,
         base::text("The number of contexts made ahead ({}) exceeds the number of lanes per device ({}).",
                    options.contexts_ahead, options.lanes_per_device));
+  if (options.monitor_period <= Duration::zero())
+    return Error(Errc::invalid_argument,
+                 base::text("The period between readings of the monitor ({} s) is not positive.",
+                            seconds(options.monitor_period)));
   if (options.idle_trim <= Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The time after which idle contexts are trimmed ({} s) is not positive.",
@@ -131,7 +135,7 @@ Pool::Pool(PoolOptions options, std::size_t devices)
       found_as_(device_limit_),
       reopened_by_(device_limit_),
       is_replaceable_(device_limit_),
-      suspect_(device_limit_),
+      suspicions_(device_limit_),
       refs_(device_limit_),
       order_(device_limit_),
       rank_(device_limit_),
@@ -240,6 +244,8 @@ Result<Lease> Pool::lease(const LeaseRequest& request, Instant until, SourceLoca
 Result<Lease> Pool::lease_on(const device::DeviceBase& device, Instant now) {
   const auto d = find(device);
   if (!d) return d.error();  // also in a child of fork
+  const SharedSilicon& one = silicon_[silicon_of_[*d]];
+  if (now >= one.watch->next_reading.load(std::memory_order_relaxed)) read_monitor(*d, now);
   if (Context* const warm = take_warm(*d, now)) return of(device, handle(*warm));
   return of(device, lease_any({.only = *d}, now, Deadline(options_.lease_timeout).at(now)));
 }

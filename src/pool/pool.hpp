@@ -96,6 +96,13 @@ struct SizeLimit {
   std::string of;  ///< "budget of silicon 'H100'"
 };
 
+/// Why a device is suspect.
+enum class Suspicion : std::uint8_t {
+  none,
+  unfinished_work,  ///< work of a job that failed, ran out of time for example, is in flight there
+  memory_errors,    ///< its memory has had an error lately that ECC could not correct
+};
+
 /// The health of one device of a pool.
 struct Health {
   DeviceHealth state = DeviceHealth::healthy;
@@ -151,9 +158,10 @@ class Pool : public std::enable_shared_from_this<Pool>,
     const base::Lock lock = lock_devices();
     return {devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(device_count())};
   }
-  /// Returns whether work of a job that failed, ran out of time for example, is in flight on a device.
-  bool is_suspect(std::size_t device) noexcept {
-    return suspect_[device].load(std::memory_order_relaxed) && is_still_suspect(device);
+  /// Returns why a device is suspect.
+  Suspicion suspicion(std::size_t device) noexcept {
+    const Suspicion found = suspicions_[device].load(std::memory_order_relaxed);
+    return found == Suspicion::none ? found : current_suspicion(device);
   }
   /// Notes that a device was found to be lost.
   void note_loss(std::size_t device) noexcept;
@@ -254,8 +262,14 @@ class Pool : public std::enable_shared_from_this<Pool>,
     std::vector<std::shared_ptr<device::MemoryAccount>> tags = {};  ///< as `PoolOptions::tag_memory`
     struct Watch {
       std::atomic<MemoryPressure::Level> level{MemoryPressure::Level::none};
-      std::atomic<Instant> next_check{Instant::min()};  ///< when the driver is asked for free memory again
-      std::atomic<bool> is_stalled{false};              ///< processes wait for memory
+      std::atomic<Instant> next_check{Instant::min()};    ///< when the driver is asked for free memory again
+      std::atomic<bool> is_stalled{false};                ///< processes wait for memory
+      std::atomic<Instant> next_reading{Instant::min()};  ///< of the monitor
+      // Changed under the pool's mutex:
+      std::optional<std::uint64_t> memory_errors =
+          std::nullopt;                        ///< that ECC did not correct, at the last reading
+      bool is_hot = false;                     ///< at the last reading
+      Instant suspect_until = Instant::min();  ///< because of its memory errors
     };
     std::unique_ptr<Watch> watch = std::make_unique<Watch>();
   };
@@ -426,8 +440,12 @@ class Pool : public std::enable_shared_from_this<Pool>,
   bool recover_all(bool waits) noexcept;
   void probe_again(std::size_t device) noexcept;
   void recover(std::size_t device);
-  bool is_still_suspect(std::size_t device) noexcept;
+  Suspicion current_suspicion(std::size_t device) noexcept;
+  Suspicion suspicion_locked(std::size_t device) const noexcept;
   void update_suspects_locked() noexcept;
+  /// Reads the monitor of a device's processor if it is due, and notes new memory errors and heat.
+  void read_monitor(std::size_t device, Instant now) noexcept;
+  void note_fault_locked(const SharedSilicon& one, const Error& fault) noexcept;
   /// Notes the losses of devices that a request may use. Returns whether it can use none now.
   bool note_losses(const Wanted& wanted) noexcept;
   void note_loss_locked(std::size_t device) noexcept;
@@ -469,7 +487,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::vector<std::string> found_as_;                          // the id of its adapter in the backend
   std::vector<std::shared_ptr<device::Adapter>> reopened_by_;  // under the mutex; null: it is not replaceable
   std::vector<std::uint8_t> is_replaceable_;                   // it can be opened again
-  std::vector<std::atomic<bool>> suspect_;                     // see `is_suspect`
+  std::vector<std::atomic<Suspicion>> suspicions_;             // as of the last update
   std::vector<std::atomic<std::uint64_t>> refs_;               // the generation of its `DeviceRef`
   std::vector<std::size_t> order_;                             // the first one of the same backend and type
   std::vector<std::size_t> rank_;  // its position in the order of preference; under the mutex

@@ -276,6 +276,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool is_lost(Decision& decision) const noexcept;
   bool is_suspect(Decision& decision) const noexcept;
   bool is_blamed(const Record& record, Decision& decision) const;
+  void note_end(const Record& record, const Job& job, std::size_t device,
+                const Result<Progress>& attempted) noexcept;
   Decision consider(const Record& record, std::size_t device) const;
   void pass(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,

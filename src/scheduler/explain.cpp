@@ -37,6 +37,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
       return record.error ? record.error->sentence() : "The device was lost.";
     }
     case RefusalCode::device_suspect: return "work of a job that ran out of time was in flight on it.";
+    case RefusalCode::memory_errors: return "its memory has had errors lately that ECC could not correct.";
     case RefusalCode::kernel_blamed:
       return base::text(
           "Kernel '{}' was in flight there at {} losses of the device, and has not completed since.",
@@ -176,6 +177,7 @@ std::string_view name(RefusalCode code) noexcept {
     case RefusalCode::not_requested: return "not_requested";
     case RefusalCode::device_lost: return "device_lost";
     case RefusalCode::device_suspect: return "device_suspect";
+    case RefusalCode::memory_errors: return "memory_errors";
     case RefusalCode::kernel_blamed: return "kernel_blamed";
     case RefusalCode::kernel_unsupported: return "kernel_unsupported";
     case RefusalCode::foreign_buffer: return "foreign_buffer";

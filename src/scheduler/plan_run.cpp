@@ -167,6 +167,9 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
     const Bytes transferred = record.bytes_transferred;
     auto attempted = attempt(record, segment.device, detaches);
     if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
+    const auto& nodes = run.plan->nodes;
+    for (const Segment::Dispatch& dispatch : segment.dispatches)
+      note_end(record, nodes[dispatch.step].job, segment.device, attempted);
     record.attempt.reset();
     record.bytes_transferred += transferred;
     if (run.segment > 0) record.bytes_transferred -= record.bytes_prefetched();  // counted with the first one
@@ -183,7 +186,6 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
       failed.code = RefusalCode::attempt_failed;
       failed.set_error(why);
       const std::size_t first = segment.dispatches.front().step, last = segment.dispatches.back().step;
-      const auto& nodes = run.plan->nodes;
       return first == last ? why.with_context(base::text("in step {} '{}' of graph '{}'", first,
                                                          nodes[first].job.name(), run.plan->name))
                            : why.with_context(base::text("in a step from {} '{}' to {} '{}' of graph '{}'",

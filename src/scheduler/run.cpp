@@ -92,8 +92,9 @@ Decision* Core::next_device(Record& record) const {
   }
   // No other device can run it: it tries the first of those that were passed over.
   const auto suspect =
-      std::find_if(record.decisions.begin(), record.decisions.end(),
-                   [](const Decision& one) { return one.code == RefusalCode::device_suspect; });
+      std::find_if(record.decisions.begin(), record.decisions.end(), [](const Decision& one) {
+        return one.code == RefusalCode::device_suspect || one.code == RefusalCode::memory_errors;
+      });
   if (suspect == record.decisions.end()) return nullptr;
   std::rotate(suspect, suspect + 1, record.decisions.end());
   Decision& last = record.decisions.back();
@@ -101,11 +102,22 @@ Decision* Core::next_device(Record& record) const {
   return last.is_open() ? &last : next_device(record);
 }
 
-/// Refuses a device with work in flight of a job that ran out of time. Returns whether it did.
+/// Refuses a suspect device. Returns whether it did.
 bool Core::is_suspect(Decision& decision) const noexcept {
-  if (!pool_->is_suspect(decision.device)) return false;
-  decision.refuse(RefusalCode::device_suspect);
+  const pool::Suspicion found = pool_->suspicion(decision.device);
+  if (found == pool::Suspicion::none) return false;
+  decision.refuse(found == pool::Suspicion::memory_errors ? RefusalCode::memory_errors
+                                                          : RefusalCode::device_suspect);
   return true;
+}
+
+/// Notes for the kernels of `job`, which is that of a record or of a step of its plan, how its attempt on a device has ended.
+void Core::note_end(const Record& record, const Job& job, std::size_t device,
+                    const Result<Progress>& attempted) noexcept {
+  if (attempted)
+    blame_.note_completion(job, device);
+  else if (attempted.error() == Errc::device_lost && record.attempt && record.attempt->began)
+    blame_.note_loss(job, device, record.attempt->lane().device()->ref(), clock_->now());
 }
 
 /// Refuses a device if a kernel of the job is blamed for losses of it. Returns whether it did.
@@ -138,10 +150,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     decision->code = RefusalCode::attempt_failed;
     auto attempted = attempt(record, decision->device, detaches);
     if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
-    if (attempted)
-      blame_.note_completion(record.job, decision->device);
-    else if (attempted.error() == Errc::device_lost && record.attempt && record.attempt->began)
-      blame_.note_loss(record.job, decision->device, record.attempt->lane().device()->ref(), clock_->now());
+    note_end(record, record.job, decision->device, attempted);
     record.attempt.reset();
     record.device = decision->device;
     if (attempted) {

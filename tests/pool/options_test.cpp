@@ -49,6 +49,8 @@ TEST_CASE("an option out of range is refused with its value and its limits", "[p
         "The number of lanes per device (257) is not in the range 1 to 256.");
   CHECK(refusal({.contexts_ahead = 3}) ==
         "The number of contexts made ahead (3) exceeds the number of lanes per device (2).");
+  CHECK(refusal({.monitor_period = 0s}) ==
+        "The period between readings of the monitor (0 s) is not positive.");
   CHECK(refusal({.idle_trim = 0s}) ==
         "The time after which idle contexts are trimmed (0 s) is not positive.");
   CHECK(refusal({.slots = 4097}) ==
@@ -79,7 +81,7 @@ TEST_CASE("options at the bounds of their ranges are accepted", "[pool]") {
   CHECK(opens({.lanes_per_device = 1}));
   CHECK(opens({.lanes_per_device = 256}));
   CHECK(opens({.contexts_ahead = 2}));
-  CHECK(opens({.idle_trim = Duration::max()}));
+  CHECK(opens({.idle_trim = Duration::max(), .monitor_period = Duration::max()}));
   CHECK(opens({.slots = 4096}));
   CHECK(opens({.slot_rule = SlotRule::host_share}));
   CHECK(opens({.slots = 1, .slot_rule = SlotRule::load}));

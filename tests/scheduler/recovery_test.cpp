@@ -47,6 +47,21 @@ struct Mortal {
   std::optional<Scheduler> scheduler;
 };
 
+Monitoring monitor_with_errors(std::uint64_t count) {
+  Monitoring values;
+  values.uncorrected_errors.value = count;
+  return values;
+}
+
+/// Has the work of a device that was opened again stay in flight, but for that of the pool's check.
+void hold_after_check(test::ScriptedDevice& device) {
+  const auto submitted = std::make_shared<std::atomic<int>>(0);
+  device.set_script([&device, submitted](test::ScriptedDevice::Step step) {
+    if (step == test::ScriptedDevice::Step::submit && ++*submitted == 2) device.hold();
+    return std::optional<Error>();
+  });
+}
+
 }  // namespace
 
 TEST_CASE("a job that was submitted before the loss of its device runs once it is opened again",
@@ -174,24 +189,6 @@ TEST_CASE("every job settles once under losses, and all that it needs comes back
 TEST_CASE(
     "jobs of a batch run alone if their device is lost before the submission, and closing waits for them",
     "[scheduler][recovery]") {
-  /// Opens devices whose work stays in flight, but for that of the pool's check.
-  struct Slow final : device::Adapter {
-    explicit Slow(AdapterInfo of) : described(std::move(of)) {}
-    const AdapterInfo& info() const noexcept override { return described; }
-    bool can_reopen() const noexcept override { return true; }
-    Result<std::shared_ptr<device::DeviceBase>> open() override {
-      device = scripted(described.id, described.type, described.features, described.device_uuid.back());
-      submitted = 0;
-      device->set_script([this, to = device.get()](test::ScriptedDevice::Step step) {
-        if (step == test::ScriptedDevice::Step::submit && ++submitted == 2) to->hold();
-        return std::optional<Error>();
-      });
-      return std::shared_ptr<device::DeviceBase>(device);
-    }
-    AdapterInfo described;
-    Scripted device;
-    std::atomic<int> submitted{0};
-  };
   std::atomic<bool> loses{false};
   const Scripted first = scripted("vulkan:0", AdapterType::discrete, {}, 71);
   first->set_script([&](test::ScriptedDevice::Step step) -> std::optional<Error> {
@@ -199,7 +196,8 @@ TEST_CASE(
     first->lose();
     return *first->lost();
   });
-  const auto adapter = std::make_shared<Slow>(first->info());
+  const auto adapter = std::make_shared<Reopening>(first->info());
+  adapter->prepare = hold_after_check;
   ContextPool pool =
       test::pool_of({first}, {.lanes_per_device = 2, .lease_timeout = Duration::max()}, {adapter});
   Scheduler scheduler = test::scheduler_on(pool, {first}, {});
@@ -214,8 +212,8 @@ TEST_CASE(
   }
   loses = true;
   first->release();
-  await([&] { return pool.metrics().recoveries == 1 && adapter->device->held() != 0; });
-  adapter->device->release();
+  await([&] { return pool.metrics().recoveries == 1 && adapter->devices.back()->held() != 0; });
+  adapter->devices.back()->release();
   int completed = 0;
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     const std::optional<Errc> error = test::settled(tickets[i]);
@@ -283,6 +281,62 @@ TEST_CASE("a kernel that was in flight at three losses of a device runs elsewher
   check_counts(mortal.scheduler->metrics());
 }
 
+TEST_CASE("a graph is compiled for a device that was lost and can be opened again", "[scheduler][recovery]") {
+  const Scripted other = scripted("cuda:0");
+  Mortal mortal({other});
+  std::vector<float> x(item_count, 1.0f);
+  Graph graph;
+  (void)graph.add(test::host_scale()(x, 2.0f));
+  mortal.lose();
+  auto plan = graph.compile(*mortal.scheduler);
+  REQUIRE(plan);
+  CHECK(plan->run().wait(Deadline(60s))->device().id == "vulkan:0");
+  CHECK(x == std::vector<float>(item_count, 2.0f));
+  CHECK(mortal.pool->metrics().recoveries == 1);
+}
+
+TEST_CASE("graphs that are compiled after three losses with a kernel in flight run it elsewhere",
+          "[scheduler][recovery]") {
+  ManualClock clock;
+  const Scripted other = scripted("cuda:0");
+  Mortal mortal({other}, &clock);
+  std::vector<float> x(item_count, 1.0f), y(item_count, 1.0f);
+  Graph faulty, good;
+  (void)faulty.add(test::host_scale("faulty")(x, 2.0f));
+  (void)good.add(test::host_scale()(y, 2.0f));
+  const auto run = [&](Graph& graph) {
+    auto plan = graph.compile(*mortal.scheduler);
+    REQUIRE(plan);
+    return plan->run();
+  };
+  const auto runs_on = [&](Graph& graph) { return run(graph).wait(Deadline(60s))->device().id; };
+  constexpr std::size_t submissions = 3;  // of a run: it uploads, runs its step, and downloads
+  mortal.device->hold();
+  mortal.adapter->prepare = hold_after_check;
+  Ticket twice = run(faulty);
+  await([&] { return mortal.device->held() == submissions; });
+  mortal.lose();
+  await([&] {
+    return mortal.pool->metrics().recoveries == 1 && mortal.adapter->devices.back()->held() == submissions;
+  });
+  mortal.adapter->prepare = nullptr;
+  mortal.lose();
+  CHECK(twice.wait(Deadline(60s))->device().id == "cuda:0");  // the device is in quarantine for a time
+  clock.advance(31s);
+  CHECK(runs_on(good) == "vulkan:0");
+  mortal.adapter->devices.back()->hold();
+  Ticket third = run(faulty);
+  await([&] { return mortal.adapter->devices.back()->held() == submissions; });
+  mortal.lose();
+  CHECK(third.wait(Deadline(60s))->device().id == "cuda:0");
+  clock.advance(31s);
+  CHECK(runs_on(good) == "vulkan:0");
+  CHECK(runs_on(faulty) == "cuda:0");
+  clock.advance(61s);  // it is tried again
+  CHECK(runs_on(faulty) == "vulkan:0");
+  check_counts(mortal.scheduler->metrics());
+}
+
 TEST_CASE("a device that does not complete a job in time runs only jobs that no other device can run",
           "[scheduler][recovery]") {
   const Scripted other = scripted("cuda:0");
@@ -308,4 +362,69 @@ TEST_CASE("a device that does not complete a job in time runs only jobs that no 
   CHECK(health() == DeviceHealth::healthy);
   CHECK(z == std::vector<float>(item_count, 2.0f));
   CHECK(x == std::vector<float>(item_count, 1.0f));
+}
+
+TEST_CASE("a device whose memory has new errors runs only jobs that no other device can run, for a minute",
+          "[scheduler][recovery]") {
+  ManualClock clock;
+  const Scripted other = scripted("cuda:0");
+  Mortal mortal({other}, &clock);
+  const auto state = [&] { return mortal.pool->silicon().at(0).devices.at(0); };
+  std::vector<float> x(item_count, 1.0f);
+  mortal.device->set_monitor(monitor_with_errors(2));
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");  // errors from before are no news
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  CHECK(mortal.device->readings() == 1);
+  mortal.device->set_monitor(monitor_with_errors(5));
+  clock.advance(9s);
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  CHECK(mortal.device->readings() == 1);
+  CHECK(state().health == DeviceHealth::healthy);
+  clock.advance(2s);
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");  // reads the monitor
+  CHECK(mortal.device->readings() == 2);
+  CHECK(state().health == DeviceHealth::suspect);
+  REQUIRE(state().last_fault);
+  CHECK(*state().last_fault == Errc::corrupt);
+  CHECK(state().last_fault->sentence() ==
+        "Processor '" + mortal.pool->silicon().at(0).name +
+            "' has had 5 memory errors since its driver was loaded that ECC could not correct (before: 2).");
+  clock.advance(59s);
+  Ticket elsewhere = mortal.scheduler->submit(test::host_scale()(x, 2.0f));
+  CHECK(elsewhere.wait(Deadline(60s))->device().id == "cuda:0");
+  const Explanation why = elsewhere.explain();
+  REQUIRE(why.candidates.size() == 2);
+  CHECK(why.candidates[1].code == RefusalCode::memory_errors);
+  CHECK(why.candidates[1].reason == "its memory has had errors lately that ECC could not correct.");
+  CHECK(mortal.scale(x, 2.0f, {.on = "vulkan"})->device().id == "vulkan:0");
+  clock.advance(2s);
+  CHECK(state().health == DeviceHealth::healthy);
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  mortal.device->set_monitor({});  // a monitor without the value is no news
+  clock.advance(11s);
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+}
+
+TEST_CASE("a processor that is slowed by heat keeps its jobs, and reports the heat once",
+          "[scheduler][recovery]") {
+  ManualClock clock;
+  const Scripted other = scripted("cuda:0");
+  Mortal mortal({other}, &clock);
+  const auto state = [&] { return mortal.pool->silicon().at(0).devices.at(0); };
+  std::vector<float> x(item_count, 1.0f);
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  CHECK_FALSE(state().last_fault);
+  Monitoring hot;
+  hot.temperature.value = 93.5;
+  hot.slowed_by_heat.value = true;
+  mortal.device->set_monitor(hot);
+  clock.advance(11s);
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  REQUIRE(state().last_fault);
+  CHECK(state().last_fault->sentence() == "Processor '" + mortal.pool->silicon().at(0).name +
+                                              "' runs with reduced clocks because of its temperature "
+                                              "(93.5 degrees Celsius).");
+  CHECK(state().health == DeviceHealth::healthy);
+  CHECK(mortal.scale(x)->device().id == "vulkan:0");
 }

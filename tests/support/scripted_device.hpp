@@ -114,6 +114,21 @@ class ScriptedDevice final : public device::DeviceBase {
     return host;
   }
   MemoryInfo memory() override { return {}; }
+  /// Sets the values that the monitor of the processor returns.
+  void set_monitor(Monitoring values) {
+    const std::lock_guard lock(mutex_);
+    monitor_ = std::move(values);
+  }
+  Monitoring monitor() override {
+    const std::lock_guard lock(mutex_);
+    ++readings_;
+    return monitor_;
+  }
+  /// Returns how often the monitor was read.
+  int readings() const {
+    const std::lock_guard lock(mutex_);
+    return readings_;
+  }
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override {
     if (auto failed = make(Step::create_buffer)) return *failed;
     auto charge = this->charge(request);
@@ -274,6 +289,8 @@ class ScriptedDevice final : public device::DeviceBase {
   std::atomic<bool> is_lost_{false}, hides_loss_{false};
   mutable std::mutex mutex_;
   bool holds_ = false;
+  Monitoring monitor_;
+  int readings_ = 0;
   std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held_;
   std::array<std::atomic<int>, steps.size()> counts_{};
   std::atomic<int> waits_in_flight_{0};

@@ -2,6 +2,7 @@
 /// A pool of devices whose failures a test scripts.
 #include <wye/pool/context_pool.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,14 +34,16 @@ struct Reopening final : device::Adapter {
     devices.push_back(
         scripted(described.id, described.type, described.features, described.device_uuid.back()));
     if (lies) devices.back()->hide_loss(), devices.back()->lose();
+    if (prepare) prepare(*devices.back());
     return std::shared_ptr<device::DeviceBase>(devices.back());
   }
 
   AdapterInfo described;
-  std::optional<Error> failure;   ///< of `open`
-  bool lies = false;              ///< its devices report success and do nothing
-  int calls = 0;                  ///< of `open`
-  std::vector<Scripted> devices;  ///< that it has opened
+  std::optional<Error> failure;                        ///< of `open`
+  bool lies = false;                                   ///< its devices report success and do nothing
+  std::function<void(test::ScriptedDevice&)> prepare;  ///< called with each device that it opens
+  int calls = 0;                                       ///< of `open`
+  std::vector<Scripted> devices;                       ///< that it has opened
 };
 
 /// Opens a pool of devices that are open already.

@@ -35,6 +35,7 @@ struct Monitoring {
   Reading<double> temperature;              ///< degrees Celsius
   Reading<std::uint64_t> corrected_errors;  ///< memory errors that ECC corrected since the driver was loaded
   Reading<std::uint64_t> uncorrected_errors;  ///< memory errors that ECC could not correct
+  Reading<bool> slowed_by_heat;               ///< its clocks are reduced because of its temperature
 };
 
 /// An open device. Copies share it. It closes with its last handle, buffer, executable and lane.

@@ -119,6 +119,7 @@ struct TagBudget {
 /// | close_timeout    | see below     | -                 | see RuntimeOptions                              |
 /// | share            | process       | WYE_SHARE         | process, machine                                |
 /// | share_folder     | see below     | WYE_SHARE_DIR     | a directory of this user                        |
+/// | monitor_period   | 10 s          | -                 | more than 0; Duration::max(): never             |
 struct PoolOptions {
   /// Backends to look for devices in, preferred first; a repeated name counts once. Empty: every backend of this build, in
   /// its order of preference.
@@ -171,6 +172,9 @@ struct PoolOptions {
   /// The directory of the files of `Share::machine`, created with owner-only permissions. Its file system must be local.
   /// Empty: "/dev/shm/wye-1000" for user 1000.
   std::string share_folder = {};
+  /// The monitor of a processor (`Device::monitor`) is read for memory errors and heat at most this often, by a thread that
+  /// runs a job there; see DeviceHealth.
+  Duration monitor_period = std::chrono::seconds(10);
 };
 
 /// Selects the context to lease.
@@ -231,6 +235,8 @@ struct ProcessShare {
 /// |--------------------------------------------|-------------|-------------|
 /// | a job runs out of time, and its work stays in flight | healthy | suspect |
 /// | that work completes                        | suspect     | healthy     |
+/// | its memory has an error that ECC cannot correct (`monitor_period`) | healthy | suspect |
+/// | a minute without a further one             | suspect     | healthy     |
 /// | it is lost                                 | healthy     | quarantined |
 /// | it is lost, and cannot be opened again     | healthy     | dead        |
 /// | it is needed, after the back-off           | quarantined | probing     |
@@ -240,6 +246,7 @@ struct ProcessShare {
 ///
 /// The back-off after a first loss is zero. It is 100 ms after the second loss or failed probe, and doubles with each further one
 /// to 30 s. Losses and failures are counted from the last time that 16 jobs in a row have completed on the device.
+/// Heat changes no state, because a slow GPU is still faster than its fallback: `DeviceState::last_fault` reports it.
 enum class DeviceHealth : std::uint8_t { healthy, suspect, quarantined, probing, dead };
 
 /// One device of a processor, for display.

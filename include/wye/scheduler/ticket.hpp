@@ -79,6 +79,7 @@ enum class RefusalCode : std::uint8_t {
   not_requested,       ///< `JobOptions::on` names another device
   device_lost,         ///< see `Candidate::error`
   device_suspect,      ///< work of a job that ran out of time is in flight there
+  memory_errors,       ///< its memory has had an error within the last minute that ECC could not correct
   kernel_blamed,       ///< a kernel of the job was in flight at three losses of the device
   kernel_unsupported,  ///< a kernel of the job has no source for it, or needs a feature that it lacks
   foreign_buffer,      ///< an argument of the job is a buffer of another device

@@ -45,6 +45,7 @@ Result<std::shared_ptr<const Nvml>> Nvml::open() {
   (void)find(table.utilization, "nvmlDeviceGetUtilizationRates");
   (void)find(table.temperature, "nvmlDeviceGetTemperature");
   (void)find(table.ecc_errors, "nvmlDeviceGetTotalEccErrors");
+  (void)find(table.slow_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   (void)find(table.whole, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
   if (const int code = table.init(); code != 0) {
     made->nvml_.error_string = table.error_string;
@@ -114,6 +115,11 @@ Monitoring Nvml::read(std::string device, const Uuid& uuid) const {
     all.corrected_errors.value = count;
   if (ask(nvml_.ecc_errors, "nvmlDeviceGetTotalEccErrors", all.uncorrected_errors.absence, 1, 0, &count))
     all.uncorrected_errors.value = count;
+  constexpr unsigned long long thermal = 0x20 | 0x40;
+  unsigned long long reasons = 0;
+  if (ask(nvml_.slow_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons", all.slowed_by_heat.absence,
+          &reasons))
+    all.slowed_by_heat.value = (reasons & thermal) != 0;
   return all;
 }
 

@@ -37,6 +37,8 @@ struct NvmlTable {
   int (*temperature)(Device device, int sensor, unsigned* celsius) = nullptr;
   /// nvmlDeviceGetTotalEccErrors; kind 0: corrected, 1: uncorrected; counter 0: since the driver was loaded.
   int (*ecc_errors)(Device device, int kind, int counter, unsigned long long* count) = nullptr;
+  /// nvmlDeviceGetCurrentClocksThrottleReasons; bits 0x20 and 0x40: thermal, by software and by hardware.
+  int (*slow_reasons)(Device device, unsigned long long* bits) = nullptr;
   int (*whole)(Device part, Device* device) = nullptr;  ///< nvmlDeviceGetDeviceHandleFromMigDeviceHandle
 };
 

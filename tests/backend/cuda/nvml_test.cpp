@@ -38,6 +38,7 @@ void all_absent(const Monitoring& all, std::string_view why) {
   is_absent(all.temperature, why);
   is_absent(all.corrected_errors, why);
   is_absent(all.uncorrected_errors, why);
+  is_absent(all.slowed_by_heat, why);
 }
 
 }  // namespace
@@ -69,6 +70,7 @@ TEST_CASE("each device has its values of NVML, or the reason for their absence",
   CHECK(cuda.temperature.value == 41.0);
   CHECK(cuda.corrected_errors.value == 5u);
   CHECK(cuda.uncorrected_errors.value == 1u);
+  CHECK(cuda.slowed_by_heat.value == false);
   CHECK(cuda.utilization.absence.empty());
 }
 

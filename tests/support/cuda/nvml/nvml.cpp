@@ -2,7 +2,8 @@
 // its name in the loader's folders.
 //
 // Environment variables set its properties: WYE_STANDIN_DEVICES (1), WYE_STANDIN_MIG (0; 1: its devices are parts of
-// one), WYE_STANDIN_NVML ("nvmlInit_v2:9,...": the result of a function).
+// one), WYE_STANDIN_NVML ("nvmlInit_v2:9,...": the result of a function), WYE_STANDIN_SLOW_REASONS (0: the bits of
+// nvmlDeviceGetCurrentClocksThrottleReasons), WYE_STANDIN_ECC (1: errors that were not corrected).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -107,6 +108,12 @@ WYE_EXPORT int nvmlDeviceGetTotalEccErrors(void* device, int kind, int counter, 
   WYE_SCRIPTED("nvmlDeviceGetTotalEccErrors");
   if (the(device).is_part) return not_supported;
   if (kind < 0 || kind > 1 || counter != 0) return invalid_argument;
-  *count = kind == 0 ? 5 : 1;
+  *count = kind == 0 ? 5 : static_cast<unsigned long long>(setting("WYE_STANDIN_ECC", 1));
+  return success;
+}
+WYE_EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* bits) {
+  WYE_SCRIPTED("nvmlDeviceGetCurrentClocksThrottleReasons");
+  if (the(device).is_part) return not_supported;
+  *bits = static_cast<unsigned long long>(setting("WYE_STANDIN_SLOW_REASONS", 0));
   return success;
 }
