@@ -200,6 +200,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   Bytes trim(IdleMemory last);
   /// Implements `ContextPool::defragment`.
   Bytes defragment();
+  const std::vector<TagBudget>& tag_budgets() const noexcept { return options_.tag_memory; }
   /// Returns the account of a tag with a budget on the processor of a device; null if the tag has none.
   std::shared_ptr<device::MemoryAccount> tag_account(std::size_t device, std::string_view tag) const noexcept;
   /// Returns the limit because of which a working set can never be reserved; nothing if there is none.

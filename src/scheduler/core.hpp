@@ -164,9 +164,7 @@ class Core : public std::enable_shared_from_this<Core> {
     };
     std::array<Expected, levels> expected;  // with `SchedulerOptions::refuse_unreachable`
     std::size_t held = 0;                   // jobs that left it and return once fewer jobs of their tag run
-    std::optional<Instant>
-        paused_until;            // no job starts before, of the steady clock: its first one lacks memory
-    bool has_no_memory = false;  // the last job that lacked memory did not get any
+    MemoryPause pause;
   };
 
   // accept.cpp
@@ -231,7 +229,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static void on_return(Record* record) noexcept;
   void return_locked(std::shared_ptr<Record> record) noexcept;
   void return_expired_locked() noexcept;
-  Instant first_expiry_locked() const noexcept;
+  Instant first_expiry_locked() noexcept;
   bool run_if_room(base::Lock& lock, Record& record);
   void hold_locked(std::shared_ptr<Record> record) noexcept;
   std::shared_ptr<Record> take_held_locked(TagState& tag) noexcept;
@@ -243,7 +241,8 @@ class Core : public std::enable_shared_from_this<Core> {
   // memory.cpp
   Result<void> reserve_memory(Record& record, Attempt& attempt, Instant now);
   bool wait_for_memory(Record& record) noexcept;
-  void resume_locked(std::size_t queue) noexcept;
+  void resume_locked(MemoryPause& pause) noexcept;
+  void resume_tag_locked(TagState& tag) noexcept;
   void resume_due_locked() noexcept;
 
   // wait.cpp
@@ -352,7 +351,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Record* first_returned_ = nullptr;   // jobs that a worker is to complete
   Record** last_returned_ = &first_returned_;
   std::uint32_t in_flight_ = 0;             // jobs that are in flight or have returned
-  std::uint32_t paused_ = 0;                // queues
+  std::uint32_t paused_ = 0;                // queues and tags
   Instant watched_until_ = Instant::max();  // until when a parked worker waits for jobs to run out of time
   std::uint32_t blocked_ = 0;               // jobs whose threads wait for other jobs
   std::vector<base::Worker> workers_;

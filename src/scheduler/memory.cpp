@@ -27,15 +27,20 @@ Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now)
                             pool_->info(attempt.device).id, limit->of, size(limit->limit)));
   }
   auto reserved = pool_->reserve(attempt.device, tag, set, now, attempt.binding.reservation());
-  if (!reserved) record.lacks_memory = true;
+  if (!reserved) {
+    record.lacks_memory = true;
+    record.lacks_tag_memory = tag && tag->find_full(set.own) && record.counts_for_tag;
+  }
   return reserved;
 }
 
-/// Returns a record whose device has no memory for it now to its queue, at its old place, and pauses the queue: no other job
-/// takes the memory that becomes free. The queue goes on when one of its jobs ends, or after a time that doubles with each
-/// wait. The time is chosen at random between its half and itself, so that processes do not try at the same time.
-/// A job waits as long as others of its queue run; as long as the lease timeout while jobs of other queues or runtimes use
-/// the processor; otherwise a few times. Returns false if it has waited that long; it then goes on to its next device.
+/// Returns a record that lacks memory to its queue, at its old place, and pauses the queue: no other job takes the memory that
+/// becomes free. If the budget of its tag is spent, the jobs of the tag are paused, and those of other tags go on. Paused jobs
+/// go on when a job of the queue, or of the tag, ends, or after a time that doubles with each wait. The time is chosen at random
+/// between its half and itself, so that processes do not try at the same time.
+/// A job waits as long as others of its queue, or of its tag, run. Otherwise it waits as long as the lease timeout while others
+/// (leases, jobs of other queues or runtimes) hold the memory, and a few times if no others are known. Returns false if it has
+/// waited that long; it then goes on to its next device.
 bool Core::wait_for_memory(Record& record) noexcept {
   constexpr Duration first_wait = std::chrono::milliseconds(1);
   constexpr std::uint32_t most_doublings = 6, most_retries = 4;
@@ -48,7 +53,8 @@ bool Core::wait_for_memory(Record& record) noexcept {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  const bool is_shared = pool_->note_shortage(record.decisions.back().device);
+  TagState* const tag = std::exchange(record.lacks_tag_memory, false) ? record.tag_state : nullptr;
+  const bool is_shared = tag || pool_->note_shortage(record.decisions.back().device);
   const Instant now = Clock::steady().now();
   if (shortage->waits == 0) shortage->since = now;
   std::uint64_t seed = record.sequence * 0x9e3779b97f4a7c15 + shortage->waits;
@@ -59,24 +65,25 @@ bool Core::wait_for_memory(Record& record) noexcept {
   base::Lock lock = base::lock_soon(mutex_);
   Queue& queue = queues_[record.queue];
   if (closing_ || record.state != State::running || record.stop) return false;
-  const std::uint32_t others = queue.committed - 1;
-  if (others <= (record.queue == on_threads ? blocked_ : 0)) {
+  MemoryPause& pause = tag ? tag->pause : queue.pause;
+  const std::uint32_t others = (tag ? tag->running : queue.committed) - 1;
+  if (others <= (record.queue == on_threads && !tag ? blocked_ : 0)) {
     const bool may_wait = is_shared ? now - shortage->since < pool_->lease_timeout()
-                                    : !queue.has_no_memory && shortage->retries < most_retries;
-    if (!may_wait) {
-      queue.has_no_memory = true;
+                                    : !pause.has_no_memory && shortage->retries < most_retries;
+    if (!may_wait || (tag && pause.has_no_memory)) {
+      pause.has_no_memory = true;
       return false;
     }
     if (!is_shared) ++shortage->retries;
   }
-  if (!queue.paused_until) ++paused_;
-  queue.paused_until = now + wait;
+  if (!pause.until) ++paused_;
+  pause.until = now + wait;
   if (workers_.empty()) (void)call_worker_locked();
   try {
     if (workers_.empty()) throw std::bad_alloc();  // the system refuses a thread: this one goes on
     push_locked(keep);
   } catch (const std::bad_alloc&) {
-    resume_locked(record.queue);
+    resume_locked(pause);
     return false;
   }
   ++shortage->waits;
@@ -85,7 +92,7 @@ bool Core::wait_for_memory(Record& record) noexcept {
   record.mean_run_time = nullptr;
   ++metrics_.memory_waits;
   return_to_queue_locked(record);
-  const bool wakes = parked_ > 0 && !waking_ && *queue.paused_until < watched_until_;
+  const bool wakes = parked_ > 0 && !waking_ && *pause.until < watched_until_;
   if (wakes) waking_ = true;
   wake_worker(std::move(lock));
   if (wakes) work_.wake_one();
@@ -93,19 +100,33 @@ bool Core::wait_for_memory(Record& record) noexcept {
   return true;
 }
 
-/// Lets the jobs of a queue start again.
-void Core::resume_locked(std::size_t queue) noexcept {
-  if (!queues_[queue].paused_until) return;
-  queues_[queue].paused_until.reset();
+void Core::resume_locked(MemoryPause& pause) noexcept {
+  if (!pause.until) return;
+  pause.until.reset();
   --paused_;
 }
 
-/// Resumes the queues whose time has come.
+/// Lets the jobs of a tag start again. Those that were set aside meanwhile return to their queues.
+void Core::resume_tag_locked(TagState& tag) noexcept {
+  if (!tag.pause.until) return;
+  resume_locked(tag.pause);
+  if (closing_) return;
+  while (auto record = take_held_locked(tag)) {
+    push_locked(std::move(record));
+    ready_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+/// Resumes the queues and tags whose time has come.
 void Core::resume_due_locked() noexcept {
   if (paused_ == 0) return;
   const Instant now = Clock::steady().now();
-  for (std::size_t q = 0; q < queues_.size(); ++q)
-    if (queues_[q].paused_until && *queues_[q].paused_until <= now) resume_locked(q);
+  const auto is_due = [&](const MemoryPause& pause) { return pause.until && *pause.until <= now; };
+  for (Queue& queue : queues_)
+    if (is_due(queue.pause)) resume_locked(queue.pause);
+  tags_.each([&](TagState& tag) {
+    if (is_due(tag.pause)) resume_tag_locked(tag);
+  });
 }
 
 }  // namespace scheduler

@@ -33,7 +33,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       clock_(options_.clock ? options_.clock : &pool_->clock()),
       log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
-      tags_(options_.tags, options_.order == JobOrder::fair_shares),
+      tags_(options_.tags, pool_->tag_budgets(), options_.order == JobOrder::fair_shares),
       completed_on_(pool_->device_limit()),
       recent_(options_.recent),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
@@ -221,7 +221,7 @@ std::size_t Core::queue_of(Record& record) const {
 /// Returns whether a further job of a queue may run. A job that waits for a job makes room for one.
 bool Core::has_room_locked(std::size_t queue) const noexcept {
   const Queue& of = queues_[queue];
-  return !of.paused_until && of.committed < of.limit + (queue == on_threads ? blocked_ : 0);
+  return !of.pause.until && of.committed < of.limit + (queue == on_threads ? blocked_ : 0);
 }
 
 bool Core::has_work_locked() noexcept {
@@ -304,7 +304,7 @@ void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_w
   lock = base::lock_soon(mutex_);
   if (progress == Progress::in_flight) return;
   --queues_[queue].committed;
-  if (progress == Progress::completed) resume_locked(queue);
+  if (progress == Progress::completed) resume_locked(queues_[queue].pause);
   job_stopped_.wake_all();
   if (closing_) work_.wake_all();  // workers end with the last job in flight
 }
@@ -347,7 +347,7 @@ Core::Heap* Core::next_to_stage_locked() noexcept {
   if (staging_) return nullptr;
   for (std::size_t q = on_threads + 1; q < queues_.size(); ++q) {
     Queue& queue = queues_[q];
-    if (queue.staged_jobs >= queue.staged_limit || queue.paused_until || has_room_locked(q)) continue;
+    if (queue.staged_jobs >= queue.staged_limit || queue.pause.until || has_room_locked(q)) continue;
     std::array<Heap*, levels> firsts{};
     for (std::size_t level = 0; level < levels; ++level)
       if (!queue.ready[level].empty()) firsts[level] = &queue.ready[level];
@@ -443,7 +443,7 @@ void Core::take_batch_locked(Record& leader) noexcept {
   for (Record* one = &leader; one; one = one->next_in_batch()) one->batch_size = size;
 }
 
-/// Sets a record aside until fewer jobs of its tag run.
+/// Sets a record aside until its tag has room.
 void Core::hold_locked(std::shared_ptr<Record> record) noexcept {
   TagState& tag = *record->tag_state;
   expect_no_more_locked(*record);
@@ -612,10 +612,12 @@ void Core::return_expired_locked() noexcept {
       return_locked(record->shared_from_this());
 }
 
-Instant Core::first_expiry_locked() const noexcept {
+Instant Core::first_expiry_locked() noexcept {
   Instant first = Instant::max();
-  if (paused_ > 0)
-    for (const Queue& queue : queues_) first = std::min(first, queue.paused_until.value_or(first));
+  if (paused_ > 0) {
+    for (const Queue& queue : queues_) first = std::min(first, queue.pause.until.value_or(first));
+    tags_.each([&](const TagState& tag) { first = std::min(first, tag.pause.until.value_or(first)); });
+  }
   if (in_flight_ == 0) return first;
   for (const Record* record = active_; record; record = record->active_next)
     if (record->state == State::in_flight) first = std::min(first, record->flight_until);
@@ -639,7 +641,7 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
   if (nested) return true;
   lock = base::lock_soon(mutex_);
   --queues_[queue].committed;
-  if (progress == Progress::completed) resume_locked(queue);
+  if (progress == Progress::completed) resume_locked(queues_[queue].pause);
   job_stopped_.wake_all();
   wake_worker(std::move(lock));
   return true;

@@ -175,6 +175,7 @@ struct Record : std::enable_shared_from_this<Record> {
   bool may_share = false;           ///< a submission with other jobs: `Core::take_batch_locked`
   bool leads_batch = false;         ///< it was submitted with `batch`
   bool lacks_memory = false;        ///< its attempt failed for want of memory, which may be free later
+  bool lacks_tag_memory = false;    ///< of the budget of its tag
   CacheTier tier = CacheTier::none;
   std::uint8_t batch_size = 1;               ///< the jobs of its submission
   std::uint8_t launch_size = 1;              ///< the jobs of its launch

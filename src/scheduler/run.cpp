@@ -614,9 +614,11 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
       tag->running -= record.counts_for_tag ? 1 : 0;
       tags_.leave(*tag, from == State::running ? (record.settled_at - record.started) / record.batch_size
                                                : Duration::zero());
+      if (!record.error) tag->pause.has_no_memory = false;
+      resume_tag_locked(*tag);
       release_held_locked(*tag);
     }
-    if (!record.error && !record.has_failed) queues_[record.queue].has_no_memory = false;
+    if (!record.error && !record.has_failed) queues_[record.queue].pause.has_no_memory = false;
     if (record.mean_run_time && from == State::running && !record.error && !record.has_failed) {
       const Duration took = (record.settled_at - record.started) / record.batch_size;
       Duration& mean = *record.mean_run_time;

@@ -6,7 +6,9 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
-Tags::Tags(const std::vector<TagOptions>& options, bool has_shares) : has_shares_(has_shares) {
+Tags::Tags(const std::vector<TagOptions>& options, const std::vector<TagBudget>& budgets, bool has_shares)
+    : has_shares_(has_shares) {
+  for (const TagBudget& of : budgets) states_[of.tag].is_listed = true;
   for (const TagOptions& of : options) {
     TagState& state = states_[of.tag];
     state.share = of.share;

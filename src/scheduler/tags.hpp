@@ -1,6 +1,7 @@
 #pragma once
 /// The tags of jobs: how many jobs of each run, and its part of the time.
 #include <wye/base/clock.hpp>
+#include <wye/pool/context_pool.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,12 @@ inline namespace v0 {
 namespace scheduler {
 
 struct Record;
+
+/// Jobs of a queue, or of a tag, that do not start because the first of them lacks memory.
+struct MemoryPause {
+  std::optional<Instant> until;  ///< of the steady clock; unset: they may start
+  bool has_no_memory = false;    ///< the last job that lacked memory did not get any
+};
 
 /// The jobs of one tag that wait or run.
 struct TagState {
@@ -27,10 +35,11 @@ struct TagState {
   std::uint32_t running = 0;
   Duration run_time = std::chrono::milliseconds(1);  ///< of its jobs, expected: the latest ones count most
   Instant finish{};                                  ///< virtual time at which its last ready job ends
-  Record* first_held = nullptr;  ///< jobs that left their queue while `limit` jobs ran, in this order
+  MemoryPause pause;                                 ///< the tag's budget is spent
+  Record* first_held = nullptr;  ///< jobs that left their queue while the tag was full, in this order
   Record** last_held = &first_held;
 
-  bool is_full() const noexcept { return running >= limit; }
+  bool is_full() const noexcept { return running >= limit || pause.until; }
 };
 
 /// Start-time fair queueing (Goyal, Vin, Cheng, "Start-time fair queueing", SIGCOMM 1996): a job's virtual start is the virtual
@@ -40,7 +49,8 @@ struct TagState {
 /// Threads: the core's lock guards it.
 class Tags {
  public:
-  Tags(const std::vector<TagOptions>& options, bool has_shares);
+  /// `budgets` have a limit of memory.
+  Tags(const std::vector<TagOptions>& options, const std::vector<TagBudget>& budgets, bool has_shares);
 
   /// Returns the state of a tag for a further job; null if nothing depends on it.
   /// Throws: std::bad_alloc.
@@ -55,6 +65,10 @@ class Tags {
   void started(Instant virtual_start) noexcept { now_ = std::max(now_, virtual_start); }
   bool has_shares() const noexcept { return has_shares_; }
   std::size_t size() const noexcept { return states_.size(); }
+  template <class F>
+  void each(F f) noexcept {
+    for (auto& [name, state] : states_) f(state);
+  }
   /// Returns a tag with jobs that were set aside; null if there is none.
   TagState* with_held() noexcept;
 

@@ -230,12 +230,52 @@ TEST_CASE("a tag's budget holds back its own jobs", "[scheduler][memory]") {
   await([&] { return narrow.account().held() == 8_KiB; });
   const auto tags = narrow.pool->silicon().front().memory.back();
   CHECK((tags.owner == "preview" && tags.level == "tag" && tags.held == 8_KiB && tags.limit == 8_KiB));
+  One d;
+  Ticket beside = d.submit(*narrow.scheduler, {.tag = "other"});
+  await([&] { return narrow.device->held() == 2; });  // it does not wait for the tag
   narrow.device->release();
+  CHECK(beside.wait(Deadline(60s))->device().id == "cuda:0");
   CHECK(first.wait(Deadline(60s))->device().id == "cuda:0");
   CHECK(second.wait(Deadline(60s))->device().id == "cuda:0");
   CHECK(c.submit(*narrow.scheduler, {.tag = "other"}).wait(Deadline(60s)));
-  CHECK((a.is_right() && b.is_right() && c.is_right()));
+  CHECK((a.is_right() && b.is_right() && c.is_right() && d.is_right()));
   CHECK(narrow.pool->silicon().front().memory.back().held == 0_B);
+}
+
+TEST_CASE("jobs wait for memory that a lease of their tag holds, and other jobs run meanwhile",
+          "[scheduler][memory]") {
+  Narrow narrow({}, {.pool_memory = 64_KiB, .tag_memory = {{"preview", 8_KiB}}});
+  Lease lease = narrow.pool->lease({.tag = "preview"}).value();
+  std::optional<Buffer> kept = lease.buffer<float>(values_each).value();
+  std::vector<One> waiting(3), others(20);
+  std::vector<Ticket> tickets;
+  for (One& one : waiting) tickets.push_back(one.submit(*narrow.scheduler, {.tag = "preview"}));
+  await([&] { return narrow.scheduler->metrics().memory_waits >= 1; });
+  for (One& one : others) CHECK(one.submit(*narrow.scheduler).wait(Deadline(60s)));
+  for (const Ticket& ticket : tickets) CHECK_FALSE(ticket.ready());
+  kept.reset();
+  for (Ticket& ticket : tickets) CHECK(ticket.wait(Deadline(60s)));
+  for (const One& one : waiting) CHECK(one.is_right());
+  for (const One& one : others) CHECK(one.is_right());
+}
+
+TEST_CASE("memory of a tag that nothing frees fails one job after the lease timeout, and the next at once",
+          "[scheduler][memory]") {
+  Narrow narrow({}, {.pool_memory = 64_KiB, .tag_memory = {{"preview", 8_KiB}}, .lease_timeout = 50ms});
+  Lease lease = narrow.pool->lease({.tag = "preview"}).value();
+  std::optional<Buffer> kept = lease.buffer<float>(values_each).value();
+  One a, b, c;
+  const auto run = [&](One& one) {
+    return one.submit(*narrow.scheduler, {.tag = "preview"}).wait(Deadline(60s));
+  };
+  CHECK(run(a).error() == Errc::over_budget);
+  const std::uint64_t waits = narrow.scheduler->metrics().memory_waits;
+  CHECK(waits > 0);
+  CHECK(run(b).error() == Errc::over_budget);
+  CHECK(narrow.scheduler->metrics().memory_waits == waits);
+  kept.reset();
+  CHECK(run(c));
+  CHECK(narrow.pool->metrics().shortages == 0);  // the processor is not short of memory
 }
 
 TEST_CASE("a job that waits for memory can be cancelled, expire and be closed", "[scheduler][memory]") {

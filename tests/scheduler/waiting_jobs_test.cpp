@@ -397,7 +397,7 @@ TEST_CASE("shares are of the time that jobs run, not of their number", "[schedul
 }
 
 TEST_CASE("tags that come and go are forgotten", "[scheduler][tags]") {
-  scheduler::Tags tags({{.tag = "listed"}}, true);
+  scheduler::Tags tags({{.tag = "listed"}}, {}, true);
   for (int i = 0; i < 10'000; ++i) {
     scheduler::TagState& tag = *tags.enter("frame " + std::to_string(i));
     tags.started(tags.ready(tag));
