@@ -2,6 +2,7 @@
 /// The stand-in for CUDA's driver, and the controls for tests.
 #include <wye/base/dynamic_library.hpp>
 
+#include <chrono>
 #include <cstdlib>
 #include <initializer_list>
 #include <map>
@@ -58,6 +59,14 @@ class StandIn {
   /// this function, or `reset`. The code 0 is no fault.
   void fail(const std::string& function, long n, int code) const {
     call<void (*)(const char*, long, int)>("fail")(function.c_str(), n, code);
+  }
+  /// Sets a latency by its name (stand_in.cpp lists them) until `reset`.
+  void latency(const std::string& name, std::chrono::microseconds duration) const {
+    call<void (*)(const char*, long)>("latency")(name.c_str(), duration.count());
+  }
+  /// Returns how long a latency has been taken, by the stand-in's own measure.
+  std::chrono::microseconds spent(const std::string& name) const {
+    return std::chrono::microseconds(call<long (*)(const char*)>("spent")(name.c_str()));
   }
   long calls(const std::string& function) const {
     return call<long (*)(const char*)>("calls")(function.c_str());

@@ -1,4 +1,5 @@
 // Devices and their contexts.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -10,7 +11,12 @@ namespace standin {
 namespace {
 
 CUresult Init(unsigned) {
-  world().initialized = true;
+  bool first = true;
+  {
+    const std::lock_guard lock(world().mutex);
+    first = !std::exchange(world().initialized, true);
+  }
+  if (first) spend("init");
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible && *visible == '\0')
     return CUDA_ERROR_NO_DEVICE;
   return static_cast<CUresult>(setting("WYE_STANDIN_INIT", 0));
@@ -86,8 +92,13 @@ CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (setting("WYE_STANDIN_TAKEN", 0)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (broken()) return state();
   if (device < 0 || device >= most_devices) return CUDA_ERROR_INVALID_DEVICE;
-  const std::lock_guard lock(world().mutex);
-  ++world().retained;
+  bool first = false;
+  {
+    const std::lock_guard lock(world().mutex);
+    ++world().retained;
+    first = !std::exchange(world().created[device], true);
+  }
+  if (first) spend("context");
   *context = primary(device);
   return CUDA_SUCCESS;
 }
@@ -101,6 +112,7 @@ CUresult release_context() {
     if (w.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (--w.retained != 0) return CUDA_SUCCESS;
     for (std::atomic<int>& of : own_contexts) of = 0;  // left by a scripted failure of cuCtxDestroy
+    std::fill(std::begin(w.created), std::end(w.created), false);
     w.left_behind += broken() ? 0 : static_cast<long>(w.objects.size() + w.memory.size());
     objects.swap(w.objects);
     for (const auto& [address, allocation] : w.memory) memory.push_back(address);
@@ -118,6 +130,7 @@ CUresult CtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
   if (broken()) return state();
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (device < 0 || device >= most_devices) return CUDA_ERROR_INVALID_DEVICE;
+  spend("context");
   const std::lock_guard lock(world().mutex);
   for (std::atomic<int>& of : own_contexts)
     if (of == 0) {

@@ -235,12 +235,16 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
   }
   if (bytes.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
   const twin::Kernel* const code = kernel.twin;  // the library may be unloaded before it runs
+  Latency* lasts = latency("kernel/" + kernel.name);
+  if (!lasts) lasts = latency("kernel");
   on->push([=, parameters = std::move(bytes)] {
     if (broken()) return;
+    const auto begin = Latency::Clock::now();
     const twin::Launch launch{code,   parameters.data(), grid,         block,
                               shared, world().order,     kind.cluster, kind.cooperative};
     const std::string wrong = on->run(launch);
     if (!wrong.empty()) break_device(719, wrong.c_str());
+    if (lasts) lasts->spend(begin);
   });
   return CUDA_SUCCESS;
 }

@@ -262,11 +262,14 @@ CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstrea
   WYE_NEEDS(Stream, on, stream);
   if (!is_reached_by(on->device, to, size) || !is_reached_by(on->device, from, size))
     return CUDA_ERROR_INVALID_VALUE;
+  Latency* const lasts = latency("copy");
   on->push([=] {
     if (broken()) return;
+    const auto begin = Latency::Clock::now();
     if (!is_known(to, size) || !is_known(from, size))
       return break_device(700, "a copy begins when its memory has been given back");
     std::memcpy(bytes(to), bytes(from), size);
+    if (lasts) lasts->spend(begin);
   });
   return CUDA_SUCCESS;
 }

@@ -12,7 +12,12 @@
 // of the cluster that all code requires), WYE_STANDIN_MIG (0; 1: a device is a part of one), WYE_STANDIN_TAKEN (0; 1:
 // another process uses the devices exclusively), WYE_STANDIN_DONE_WHEN_ASKED (0; 1: cuEventQuery waits for the event),
 // WYE_STANDIN_INIT (the result of cuInit), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": the result of the n-th call
-// of a function; 0: of each call).
+// of a function; 0: of each call), WYE_STANDIN_LATENCIES ("cuLaunchKernel:2,kernel:200,...": durations in microseconds).
+//
+// The names of latencies: a function ("cuMemAlloc": each call), "init" (the first call of cuInit), "context" (its creation),
+// "kernel/add" (at least, of each kernel of this name), "kernel" (of each other kernel, and product of cuBLAS), "copy",
+// "cuEventSynchronize/wake" (the interrupt and the sleeper's return: of a thread that had to wait for an event with
+// CU_EVENT_BLOCKING_SYNC) and "cuStreamSynchronize/wake" (the same for a stream).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -42,6 +47,11 @@ World::World() {
     const std::size_t a = one.find(':'), b = one.rfind(':');
     if (a != b) faults[one.substr(0, a)] = {std::atol(one.c_str() + a + 1), std::atoi(one.c_str() + b + 1)};
   }
+  std::istringstream durations(std::getenv("WYE_STANDIN_LATENCIES") ? std::getenv("WYE_STANDIN_LATENCIES")
+                                                                    : "");
+  for (std::string one; std::getline(durations, one, ',');)
+    if (const std::size_t at = one.find(':'); at != std::string::npos)
+      latencies[one.substr(0, at)].set(std::atol(one.c_str() + at + 1));
   Dl_info self{};
   if (dladdr(reinterpret_cast<void*>(&setting), &self) == 0) return;
   const std::filesystem::path folder = std::filesystem::path(self.dli_fname).parent_path() / "twins";
@@ -86,7 +96,22 @@ void break_device(int code, const char* what) {
   if (world().sticky.compare_exchange_strong(none, code) && what)
     std::fprintf(stderr, "stand-in: %s\n", what);
 }
+void Latency::spend(Clock::time_point begin) {
+  using std::chrono::microseconds;
+  const auto end = begin + microseconds(this->microseconds());
+  std::this_thread::sleep_until(end - microseconds(100));  // a sleeper is late by less
+  while (Clock::now() < end) std::this_thread::yield();
+  spent_.fetch_add(static_cast<long>(std::chrono::duration_cast<microseconds>(Clock::now() - begin).count()),
+                   std::memory_order_relaxed);
+}
+Latency* latency(std::string_view name) {
+  World& w = world();
+  const std::lock_guard lock(w.mutex);
+  const auto found = w.latencies.find(name);
+  return found == w.latencies.end() || found->second.microseconds() == 0 ? nullptr : &found->second;
+}
 int scripted(const char* name) {
+  spend(name);
   World& w = world();
   const std::lock_guard lock(w.mutex);
   ++w.calls[name];
@@ -148,9 +173,20 @@ WYE_EXPORT void wye_standin_fail(const char* name, long nth, int code) {
   const std::lock_guard lock(world().mutex);
   world().faults[name] = {nth, code};
 }
-/// Clears faults, counts, and the broken state of the device.
+WYE_EXPORT void wye_standin_latency(const char* name, long microseconds) {
+  const std::lock_guard lock(world().mutex);
+  world().latencies[name].set(microseconds);
+}
+/// Returns how long a latency has been spent, in microseconds.
+WYE_EXPORT long wye_standin_spent(const char* name) {
+  const std::lock_guard lock(world().mutex);
+  return world().latencies[name].spent();
+}
+/// Clears faults, latencies, counts, and the broken state of the device.
 WYE_EXPORT void wye_standin_reset() {
   const std::lock_guard lock(world().mutex);
+  for (auto& [name, latency] : world().latencies) latency.reset();
+  world().initialized = false;
   world().faults.clear();
   world().calls.clear();
   world().sticky = 0;
@@ -213,7 +249,12 @@ WYE_EXPORT int wye_standin_is_known(CUdeviceptr address, std::size_t size) { ret
 WYE_EXPORT int wye_standin_enqueue(void* stream, void (*function)(void*), void* data) {
   Stream* const on = find<Stream>(static_cast<CUstream>(stream));
   if (!on || contexts.empty() || broken()) return 1;
-  on->push([=] { function(data); });
+  Latency* const lasts = latency("kernel");
+  on->push([=] {
+    const auto begin = Latency::Clock::now();
+    function(data);
+    if (lasts) lasts->spend(begin);
+  });
   return 0;
 }
 

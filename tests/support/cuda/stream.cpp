@@ -36,6 +36,10 @@ void Queue::push(std::function<void()> operation) {
   queue_.push_back(std::move(operation));
   changed_.notify_all();
 }
+bool Queue::idle() {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty();
+}
 std::shared_ptr<Mark> Queue::mark() {
   auto mark = std::make_shared<Mark>();
   push([mark] {
@@ -50,13 +54,14 @@ void Queue::run() {
   for (;;) {
     changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const auto operation = std::move(queue_.front());
-    queue_.pop_front();
+    auto operation = std::move(queue_.front());
     lock.unlock();
     if (delays_ && world().seed != 0 && random_() % 16 == 0)
       std::this_thread::sleep_for(std::chrono::microseconds(random_() % 300));
     operation();
+    operation = nullptr;
     lock.lock();
+    queue_.pop_front();
   }
 }
 std::string Stream::run(const twin::Launch& launch) {
@@ -77,9 +82,12 @@ std::string Stream::run(const twin::Launch& launch) {
   return "";
 }
 
-CUresult wait_for(Mark& mark) {
+CUresult wait_for(Mark& mark, Latency* wake) {
   std::unique_lock lock(mark.mutex);
+  if (mark.reached) return state();
   mark.changed.wait(lock, [&] { return mark.reached; });
+  lock.unlock();
+  if (wake) wake->spend();
   return state();
 }
 
@@ -112,7 +120,8 @@ CUresult StreamDestroy(CUstream stream) {
 CUresult StreamSynchronize(CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
-  const CUresult r = wait_for(*on->mark());
+  Latency* const wake = on->idle() ? nullptr : latency("cuStreamSynchronize/wake");
+  const CUresult r = wait_for(*on->mark(), wake);
   give_back_kept();
   return r;
 }
@@ -124,9 +133,9 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   if (mark) on->push([mark] { (void)wait_for(*mark); });
   return CUDA_SUCCESS;
 }
-CUresult EventCreate(CUevent* event, unsigned) {
+CUresult EventCreate(CUevent* event, unsigned flags) {
   WYE_NEEDS_CONTEXT;
-  create<Event>(event, contexts.back());
+  create<Event>(event, contexts.back(), (flags & CU_EVENT_BLOCKING_SYNC) != 0);
   return CUDA_SUCCESS;
 }
 CUresult EventRecord(CUevent event, CUstream stream) {
@@ -141,7 +150,8 @@ CUresult EventSynchronize(CUevent event) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Event, its, event);
   const std::shared_ptr<Mark> mark = its->last();
-  const CUresult r = mark ? wait_for(*mark) : CUDA_SUCCESS;
+  Latency* const wake = its->blocking ? latency("cuEventSynchronize/wake") : nullptr;
+  const CUresult r = mark ? wait_for(*mark, wake) : CUDA_SUCCESS;
   give_back_kept();
   return r;
 }

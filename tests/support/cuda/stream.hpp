@@ -15,8 +15,8 @@ struct Mark {
   std::condition_variable changed;
   bool reached = false;
 };
-/// Waits for a mark. Returns the state of the device then.
-CUresult wait_for(Mark& mark);
+/// Waits for a mark. Returns the state of the device then. A thread that had to wait then spends `wake`, if it is not null.
+CUresult wait_for(Mark& mark, Latency* wake = nullptr);
 
 /// A thread that runs its operations one after the other.
 class Queue {
@@ -27,6 +27,7 @@ class Queue {
   /// Runs the remaining operations and ends.
   void end();
   void push(std::function<void()> operation);
+  bool idle();
   std::shared_ptr<Mark> mark();
 
  private:
@@ -59,8 +60,9 @@ class Stream : public Queue {
 
 struct Event {
   static constexpr std::string_view kind = "events";
-  explicit Event(CUcontext in) : context(in) {}
+  Event(CUcontext in, bool sleeps) : context(in), blocking(sleeps) {}
   const CUcontext context;
+  const bool blocking;  // a thread that waits for it sleeps
   /// Marks the present contents of a stream, or returns the last mark. Any thread may call it, as in a driver.
   void record(Queue& queue) {
     const std::lock_guard lock(mutex_);

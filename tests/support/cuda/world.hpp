@@ -7,10 +7,12 @@
 #include <cudaTypedefs.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -63,6 +65,26 @@ long long setting(const char* name, long long otherwise);
 inline int multiprocessors() { return static_cast<int>(setting("WYE_STANDIN_MULTIPROCESSORS", 132)); }
 inline int architecture() { return static_cast<int>(setting("WYE_STANDIN_ARCHITECTURE", 90)); }
 
+constexpr int most_devices = 8;
+
+/// A scripted duration. Its values are relaxed: it must not order independent work.
+class Latency {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Sets it; 0: it is not taken.
+  void set(long microseconds) { microseconds_.store(microseconds, std::memory_order_relaxed); }
+  long microseconds() const { return microseconds_.load(std::memory_order_relaxed); }
+  /// Returns when it has passed since `begin`.
+  void spend(Clock::time_point begin = Clock::now());
+  /// Returns the microseconds from each `begin` to the return of `spend`, all together.
+  long spent() const { return spent_.load(std::memory_order_relaxed); }
+  void reset() { set(0), spent_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<long> microseconds_{0};
+  std::atomic<long> spent_{0};
+};
+
 struct Fault {
   long at = 0;  // counted since it was set
   int code = 0;
@@ -97,6 +119,7 @@ struct World {
   std::mutex mutex;
   std::map<std::string, long> calls;
   std::map<std::string, Fault> faults;
+  std::map<std::string, Latency, std::less<>> latencies;  // they live as long as the world
   std::map<std::string, int> asked;
   std::map<CUdeviceptr, Allocation> memory;
   std::map<CUdeviceptr, std::size_t> reservations;  // of addresses
@@ -104,7 +127,8 @@ struct World {
   std::map<void*, Object> objects;
   std::map<CUcontext, std::pair<std::thread::id, long>> partitions;  // the current ones: thread, count
   int retained = 0;
-  long left_behind = 0;  // objects of ended contexts, except broken ones
+  bool created[most_devices] = {};  // the primary contexts that have been created, by device
+  long left_behind = 0;             // objects of ended contexts, except broken ones
   bool initialized = false;
   std::atomic<int> sticky{0};
   std::atomic<unsigned> seed{0};
@@ -137,7 +161,6 @@ class Contexts {
 };
 /// Returns this thread's context, and the primary context of each device.
 extern constinit thread_local Contexts contexts;
-constexpr int most_devices = 8;
 CUcontext primary(int device);
 /// Contexts of cuCtxCreate: the device plus 1; 0: the entry is free.
 constexpr int most_own_contexts = 16;
@@ -150,8 +173,14 @@ inline int current_device() { return device_of(contexts.back()); }
 void break_device(int code, const char* what);
 inline bool broken() { return world().sticky != 0; }
 inline CUresult state() { return static_cast<CUresult>(world().sticky.load()); }
-/// Returns the scripted result of the n-th call of a function; 0: its own result.
+/// Spends the latency of a function, and returns the scripted result of its n-th call; 0: its own result.
 int scripted(const char* name);
+/// Returns the latency of a name; null: none is set.
+Latency* latency(std::string_view name);
+/// Spends the latency of a name, if one is set.
+inline void spend(std::string_view name) {
+  if (Latency* const of = latency(name)) of->spend();
+}
 
 // ---- handles ----
 
