@@ -19,7 +19,7 @@ namespace cuda {
 CurrentContext::CurrentContext(CudaDevice& device) noexcept : CurrentContext(device, device.context()) {}
 
 CurrentContext::CurrentContext(CudaDevice& device, CUcontext context) noexcept
-    : device_(device), context_(context) {
+    : relaxed_(device.cu), device_(device), context_(context) {
   CUcontext before = nullptr;
   result_ = device.cu.CtxGetCurrent(&before);
   if (result_ != CUDA_SUCCESS || before == context) return;
@@ -83,6 +83,7 @@ Error CudaDevice::refused(CUresult result, const char* api) {
 }
 
 Result<void> CudaDevice::create(const device::BackendOptions& options) {
+  const RelaxedCapture relaxed(cu);
   const bool creates = options.isolation == Isolation::device;
   CUcontext context = nullptr;
   if (const CUresult r =
@@ -168,6 +169,7 @@ CudaDevice::~CudaDevice() {
   timelines_.end();
   waiter_.end();
   if (!context_) return;
+  const RelaxedCapture relaxed(cu);
   // A lost device might still write to its memory. The release of the context frees it.
   if (!lost()) {
     const CurrentContext current(*this);

@@ -32,8 +32,8 @@ namespace cuda {
 class CudaDevice;
 struct CudaStream;
 
-/// Makes a context of a device current to this thread. The destructor restores the previous one. Does nothing
-/// if the context is current already.
+/// Makes a context of a device current to this thread, and permits it all calls during a capture of the application.
+/// The destructor restores the previous context and mode.
 class CurrentContext {
  public:
   explicit CurrentContext(CudaDevice& device) noexcept;
@@ -46,6 +46,7 @@ class CurrentContext {
   Error error() const;
 
  private:
+  const RelaxedCapture relaxed_;
   CudaDevice& device_;
   const CUcontext context_;
   CUresult result_ = CUDA_SUCCESS;

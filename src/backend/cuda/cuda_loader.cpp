@@ -51,6 +51,8 @@ Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
     return Error(Errc::io, "The CUDA driver cannot be opened: " + library.error().sentence());
   if (!library)
     return Error(Errc::unavailable, "The CUDA driver is not installed: " + library.error().sentence());
+  // Its threads and handlers outlive the handle, and the application or another library may use it too.
+  library->keep_loaded();
   auto driver = base::own(new CudaDriver(*std::move(library)));
   if (auto loaded = driver->load(); !loaded) return std::move(loaded).error();
   initialized_in.store(base::generation());

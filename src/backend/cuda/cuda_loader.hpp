@@ -40,6 +40,7 @@ namespace cuda {
   X(StreamDestroy, 4000)                             \
   X(StreamSynchronize, 2000)                         \
   X(StreamWaitEvent, 3020)                           \
+  X(ThreadExchangeStreamCaptureMode, 10010)          \
   X(EventCreate, 2000)                               \
   X(EventRecord, 2000)                               \
   X(EventQuery, 2000)                                \
@@ -119,6 +120,24 @@ struct DriverTable {
   WYE_CUDA_FUNCTIONS(WYE_CUDA_MEMBER)
   WYE_CUDA_NEWER_FUNCTIONS(WYE_CUDA_MEMBER)
 #undef WYE_CUDA_MEMBER
+};
+
+/// Lets this thread make calls that a capture of the application otherwise fails, as allocations, loads and waits
+/// ("potentially unsafe API calls", cuda.h at cuThreadExchangeStreamCaptureMode). The destructor restores the mode of
+/// the thread. No call of wye has part in a capture.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const DriverTable& cu) noexcept
+      : cu_(cu), is_exchanged_(cu.ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  ~RelaxedCapture() {
+    if (is_exchanged_) (void)cu_.ThreadExchangeStreamCaptureMode(&mode_);
+  }
+
+ private:
+  const DriverTable& cu_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const bool is_exchanged_;
 };
 
 /// The oldest supported driver, in the driver's numbering.

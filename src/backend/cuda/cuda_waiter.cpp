@@ -71,6 +71,7 @@ CUresult CudaWaiter::Shared::sleep(CUevent event) {
 }
 
 void CudaWaiter::Shared::run() {
+  const RelaxedCapture relaxed(driver->cu);
   base::Lock lock(mutex);
   for (;;) {
     std::shared_ptr<Request> request;

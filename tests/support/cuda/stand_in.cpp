@@ -27,6 +27,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "support/cuda/capture.hpp"
 #include "support/cuda/memory.hpp"
 #include "support/cuda/stream.hpp"
 
@@ -112,6 +113,7 @@ Latency* latency(std::string_view name) {
 }
 int scripted(const char* name) {
   spend(name);
+  if (const int code = prohibited(name)) return code;
   World& w = world();
   const std::lock_guard lock(w.mutex);
   ++w.calls[name];

@@ -1,0 +1,134 @@
+// A guest in the process: wye's calls neither disturb a capture of the application nor fail because of it, and the driver
+// stays loaded.
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "backend/cuda/rig.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace wye::test {
+namespace {
+
+/// A stream of the application, which it captures.
+class Application {
+ public:
+  Application() {
+    REQUIRE(cu_.DevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS);
+    REQUIRE(cu_.CtxPushCurrent(context_) == CUDA_SUCCESS);
+    REQUIRE(cu_.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    const auto library = good(DynamicLibrary::open(WYE_STAND_IN_CUDA));
+    const auto get = library.function<PFN_cuGetProcAddress_v12000>("cuGetProcAddress_v2");
+    const auto find = [&](const char* name, int version, auto& function) {
+      void* found = nullptr;
+      REQUIRE(get(name, &found, version, 0, nullptr) == CUDA_SUCCESS);
+      REQUIRE(found != nullptr);
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
+    };
+    find("cuStreamBeginCapture", 10010, begin_);
+    find("cuStreamEndCapture", 10000, end_);
+  }
+  Application(const Application&) = delete;
+  ~Application() {
+    cu_.StreamDestroy(stream_);
+    cu_.CtxPopCurrent(&context_);
+    cu_.DevicePrimaryCtxRelease(0);
+  }
+  void begin(CUstreamCaptureMode mode) { REQUIRE(begin_(stream_, mode) == CUDA_SUCCESS); }
+  CUresult end() {
+    CUgraph graph = nullptr;
+    return end_(stream_, &graph);
+  }
+  /// Sets the mode of this thread, and returns the mode before.
+  CUstreamCaptureMode exchange(CUstreamCaptureMode mode) {
+    REQUIRE(cu_.ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+    return mode;
+  }
+  const cuda::DriverTable& cu() const { return cu_; }
+
+ private:
+  const std::shared_ptr<cuda::CudaDriver> driver_ = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
+  const cuda::DriverTable& cu_ = driver_->cu;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  PFN_cuStreamBeginCapture_v10010 begin_ = nullptr;
+  PFN_cuStreamEndCapture_v10000 end_ = nullptr;
+};
+
+/// Opens a device, uses it, and closes it.
+void use_device(Isolation isolation) {
+  auto found = discover(WYE_STAND_IN_CUDA, isolation);
+  REQUIRE(found.at(0).adapter);
+  const Outcome outcome = scenario(found[0].adapter, [] {});
+  if (outcome.error) FAIL_CHECK(outcome.error->describe());
+  CHECK(outcome.out == expected());
+}
+
+}  // namespace
+
+TEST_CASE("wye works during a capture of the application, and the capture stays valid", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  Application application;
+  const auto isolation = GENERATE(Isolation::shared, Isolation::device, Isolation::partition);
+  const auto mode = GENERATE(CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  SECTION("on the thread that captures") {
+    const CUstreamCaptureMode mine = application.exchange(mode);
+    application.begin(mode);
+    use_device(isolation);
+    CHECK(application.end() == CUDA_SUCCESS);
+    CHECK(application.exchange(mine) == mode);
+  }
+  SECTION("on another thread") {
+    application.begin(mode);
+    std::thread([&] {
+      use_device(isolation);
+      CHECK(application.exchange(CU_STREAM_CAPTURE_MODE_GLOBAL) == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    }).join();
+    CHECK(application.end() == CUDA_SUCCESS);
+  }
+}
+
+TEST_CASE("the stand-in refuses calls during a capture as cuda.h says", "[cuda]") {
+  const StandIn stand_in;
+  Application application;
+  const auto is_refused = [&] {
+    return application.cu().MemFree(0) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  };
+  const auto elsewhere = [&] {
+    bool refused = false;
+    std::thread([&] { refused = is_refused(); }).join();
+    return refused;
+  };
+  CHECK_FALSE(is_refused());
+  application.begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  CHECK(elsewhere());
+  CHECK(application.end() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  application.begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  CHECK_FALSE(elsewhere());
+  CHECK(is_refused());
+  CHECK(application.end() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  application.begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  CHECK_FALSE(elsewhere());
+  CHECK_FALSE(is_refused());
+  CHECK(application.end() == CUDA_SUCCESS);
+  application.begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  const CUstreamCaptureMode mine = application.exchange(CU_STREAM_CAPTURE_MODE_RELAXED);
+  CHECK_FALSE(is_refused());
+  (void)application.exchange(mine);
+  CHECK(application.end() == CUDA_SUCCESS);
+}
+
+TEST_CASE("the driver stays loaded after the last device is closed", "[cuda]") {
+  // A copy without kernels for the host, which would keep it loaded.
+  const TemporaryFolder folder;
+  const std::string copy = folder / "libcuda.so.1";
+  std::filesystem::copy_file(WYE_STAND_IN_CUDA, copy);
+  { CHECK(good(discover(copy).at(0).adapter->open())->info().id == "cuda:0"); }
+  void* const loaded = ::dlopen(copy.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  CHECK(loaded != nullptr);
+  if (loaded) ::dlclose(loaded);
+}
+
+}  // namespace wye::test
