@@ -103,6 +103,7 @@ Result<void> CudaExecutable::load_function() {
           base::text("The parameters of kernel '{}' ({} bytes) have another size in its code ({} bytes).",
                      artefact().kernel, artefact().parameter_bytes, end));
   }
+  kernel_ = kernel;
   CUfunction function = nullptr;
   if (const CUresult r = device.cu.KernelGetFunction(&function, kernel); r != CUDA_SUCCESS)
     return not_loaded(r, "cuKernelGetFunction");
@@ -140,11 +141,11 @@ Result<void> CudaExecutable::check_limits() {
                                                device.info().id, device.info().limits.shared_memory.count));
   if (artefact().dynamic_shared == 0) return {};
   if (const CUresult r =
-          device.cu.FuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                     static_cast<int>(artefact().dynamic_shared));
+          device.cu.KernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                       static_cast<int>(artefact().dynamic_shared), kernel_, device.handle());
       r != CUDA_SUCCESS)
     return device.failed(
-        r, "cuFuncSetAttribute",
+        r, "cuKernelSetAttribute",
         base::text("Device '{}' refuses the dynamic shared memory of kernel '{}' ({} bytes).",
                    device.info().id, artefact().kernel, artefact().dynamic_shared));
   return {};
@@ -155,9 +156,9 @@ Result<void> CudaExecutable::prepare_launches() {
   const LaunchOptions& launch = artefact().launch;
   if (launch.shared_carveout)  // a hint
     device.lose_if_fatal(
-        device.cu.FuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-                                   static_cast<int>(*launch.shared_carveout)),
-        "cuFuncSetAttribute");
+        device.cu.KernelSetAttribute(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                     static_cast<int>(*launch.shared_carveout), kernel_, device.handle()),
+        "cuKernelSetAttribute");
   if (const Error* lost = device.lost()) return *lost;
   if (auto prepared = prepare_clusters(); !prepared) return prepared;
   if (launch.cooperative) {
@@ -217,10 +218,10 @@ Result<void> CudaExecutable::prepare_clusters() {
                                     device.info().id, artefact().kernel, cluster_.count()));
   };
   if (cluster_.count() > portable)
-    if (const CUresult r =
-            device.cu.FuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    if (const CUresult r = device.cu.KernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+                                                        1, kernel_, device.handle());
         r != CUDA_SUCCESS)
-      return refused(r, "cuFuncSetAttribute");
+      return refused(r, "cuKernelSetAttribute");
   int most = 0;
   const auto shape = launch_of<CUlaunchConfig>(artefact(), cluster_);
   if (const CUresult r = device.cu.OccupancyMaxPotentialClusterSize(&most, function_, &shape);

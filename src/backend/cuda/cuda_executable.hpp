@@ -43,8 +43,9 @@ class CudaExecutable final : public device::ExecutableBase {
       : ExecutableBase(std::move(device), artefact), bytes_{artefact.code.size()} {}
   ~CudaExecutable() override;
   Bytes bytes() const noexcept override { return bytes_; }
-  bool is_native() const noexcept { return function_ == nullptr; }
-  CUfunction function() const noexcept { return function_; }
+  bool is_native() const noexcept { return kernel_ == nullptr; }
+  /// Returns the kernel, which belongs to no context: a launch takes the context of its stream, also in a partition.
+  CUkernel kernel() const noexcept { return kernel_; }
   std::uint64_t resident_groups() const noexcept override { return resident_; }
   /// Returns the attributes of a launch: cluster size, cooperation.
   std::span<const CUlaunchAttribute> attributes() const noexcept { return {attributes_, attribute_count_}; }
@@ -58,7 +59,7 @@ class CudaExecutable final : public device::ExecutableBase {
   Result<void> load_function();
   Error not_loaded(CUresult result, const char* api);
   Result<void> check_limits();
-  /// Sets the options of the function, and fills the attributes of its launches.
+  /// Sets the options of the kernel, and fills the attributes of its launches.
   Result<void> prepare_launches();
   /// Returns the cluster size that the code requires; {0} if it requires none.
   Result<Extent3> required_cluster();
@@ -75,7 +76,8 @@ class CudaExecutable final : public device::ExecutableBase {
     void* values[2] = {text.data(), reinterpret_cast<void*>(text.size() - 1)};
   };
   std::unique_ptr<Log> log_;
-  CUfunction function_ = nullptr;
+  CUkernel kernel_ = nullptr;
+  CUfunction function_ = nullptr;  // of the kernel, in the context of work: loaded, and asked for its limits
   CUlaunchAttribute attributes_[2] = {};
   std::size_t attribute_count_ = 0;
   Extent3 cluster_;

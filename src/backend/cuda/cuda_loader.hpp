@@ -64,7 +64,7 @@ namespace cuda {
   X(LibraryGetKernel, 12000)                         \
   X(KernelGetFunction, 12000)                        \
   X(FuncGetAttribute, 2020)                          \
-  X(FuncSetAttribute, 9000)                          \
+  X(KernelSetAttribute, 12000)                       \
   X(LaunchKernel, 4000)                              \
   X(LaunchKernelEx, 11060)                           \
   X(OccupancyMaxActiveBlocksPerMultiprocessor, 6050) \

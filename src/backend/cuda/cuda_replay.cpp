@@ -14,9 +14,10 @@ inline namespace v0 {
 namespace cuda {
 namespace {
 
-CUDA_KERNEL_NODE_PARAMS kernel_of(const Step& step, LaunchBlock& block) {
+CUDA_KERNEL_NODE_PARAMS kernel_of(const Step& step, LaunchBlock& block, CUcontext context) {
   auto kernel = launch_of<CUDA_KERNEL_NODE_PARAMS>(step.executable->artefact(), step.grid);
-  kernel.func = step.executable->function();
+  kernel.kern = step.executable->kernel();
+  kernel.ctx = context;
   kernel.kernelParams = block.each();
   kernel.extra = block.extra();
   return kernel;
@@ -113,7 +114,7 @@ CUresult CudaGraph::add(CUgraphNode& node, std::span<const CUgraphNode> after, P
     return cu.GraphAddMemsetNode(&node, graph_, after.data(), after.size(), &fill, device_->work_context());
   }
   LaunchBlock block(step.executable->artefact(), plan.parameters.data() + step.parameters);
-  const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block);
+  const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block, device_->work_context());
   CUresult r = cu.GraphAddKernelNode(&node, graph_, after.data(), after.size(), &kernel);
   for (const CUlaunchAttribute& attribute : step.executable->attributes())
     if (r == CUDA_SUCCESS) r = cu.GraphKernelNodeSetAttribute(node, attribute.id, &attribute.value);
@@ -131,7 +132,7 @@ CUresult CudaGraph::set(std::size_t i, Plan& plan, const Step& step) const {
     return cu.GraphExecMemsetNodeSetParams(executable_, nodes_[i], &fill, device_->work_context());
   }
   LaunchBlock block(step.executable->artefact(), plan.parameters.data() + step.parameters);
-  const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block);
+  const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block, device_->work_context());
   return cu.GraphExecKernelNodeSetParams(executable_, nodes_[i], &kernel);
 }
 

@@ -107,17 +107,19 @@ Result<void> CudaStream::enqueue_step(Batch& batch, Plan& plan, const Step& step
       const std::span<const CUlaunchAttribute> attributes = step.executable->attributes();
       LaunchBlock block(artefact, plan.parameters.data() + step.parameters);
       auto launch = launch_of<CUlaunchConfig>(artefact, step.grid);
+      // Both functions take a kernel without a context, which is cast (cuda.h at cuLaunchKernel).
+      const auto kernel = reinterpret_cast<CUfunction>(step.executable->kernel());
       if (attributes.empty()) {
         api = "cuLaunchKernel";
-        r = device.cu.LaunchKernel(step.executable->function(), launch.gridDimX, launch.gridDimY,
-                                   launch.gridDimZ, launch.blockDimX, launch.blockDimY, launch.blockDimZ,
+        r = device.cu.LaunchKernel(kernel, launch.gridDimX, launch.gridDimY, launch.gridDimZ,
+                                   launch.blockDimX, launch.blockDimY, launch.blockDimZ,
                                    launch.sharedMemBytes, handle, nullptr, block.extra());
       } else {
         api = "cuLaunchKernelEx";
         launch.hStream = handle;
         launch.attrs = const_cast<CUlaunchAttribute*>(attributes.data());  // only read
         launch.numAttrs = static_cast<unsigned>(attributes.size());
-        r = device.cu.LaunchKernelEx(&launch, step.executable->function(), block.each(), block.extra());
+        r = device.cu.LaunchKernelEx(&launch, kernel, block.each(), block.extra());
       }
       if (r != CUDA_SUCCESS)
         return device.failed(

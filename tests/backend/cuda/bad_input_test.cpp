@@ -117,7 +117,7 @@ TEST_CASE("dynamic shared memory over the limit names it, and up to the limit th
   CHECK(refusal("", Errc::unsupported, [](Artefact& add) { add.dynamic_shared = 227 << 10; }) ==
         "there is none");
   CHECK(stand_in.function_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) == 227 << 10);
-  stand_in.fail("cuFuncSetAttribute", 1, 1);
+  stand_in.fail("cuKernelSetAttribute", 1, 1);
   says(refusal("", Errc::invalid_argument, [](Artefact& add) { add.dynamic_shared = 100 << 10; }),
        {"Device 'cuda:0' refuses the dynamic shared memory of kernel 'add' (102400 bytes).",
         "CUDA_ERROR_INVALID_VALUE (1)"});

@@ -192,7 +192,7 @@ TEST_CASE("a preference for shared memory is a hint: the job runs even if the dr
   Runtime runtime = good(Runtime::open(cuda_only()));
   std::vector<Word> told(4), to(12);
   for (const std::uint32_t share : {75u, 0u}) {
-    if (share == 0) stand_in.fail("cuFuncSetAttribute", 1, 1);
+    if (share == 0) stand_in.fail("cuKernelSetAttribute", 1, 1);
     const auto done =
         runtime
             .submit(Job(in_clusters({.shared_carveout = share})(told, to).over(128), workload_types::vector))

@@ -185,7 +185,7 @@ const Part parts[] = {
      .words = {"External", "MemGetAllocation", "MemCreate", "MemRelease", "MemExport", "MemAddress", "MemMap",
                "MemUnmap", "MemSetAccess"}},
     {.work = of_host,
-     .words = {"CtxGetDevice", "MemPoolTrimTo", "FuncSet", "LaunchKernelEx", "Cluster", "GraphKernelNodeSet",
+     .words = {"CtxGetDevice", "MemPoolTrimTo", "KernelSet", "LaunchKernelEx", "Cluster", "GraphKernelNodeSet",
                "GraphExecMem"}},
     {.work = alone<Isolation::shared>, .words = {""}},
 };

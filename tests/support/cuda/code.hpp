@@ -20,6 +20,13 @@ struct Kernel {
   void** log = nullptr;           // the option for the message of a failed load
 };
 
+/// Returns the kernel that a handle names: a CUkernel, or a CUfunction of it in a context.
+inline Kernel& kernel_of(CUfunction handle) {
+  return *reinterpret_cast<Kernel*>(reinterpret_cast<std::uintptr_t>(handle) & ~std::uintptr_t{1});
+}
+/// Returns whether a handle is a CUfunction, and not a CUkernel that was cast to one.
+inline bool is_function(CUfunction handle) { return (reinterpret_cast<std::uintptr_t>(handle) & 1) != 0; }
+
 struct Library {
   static constexpr std::string_view kind = "libraries";
   std::map<std::string, std::unique_ptr<Kernel>> kernels;

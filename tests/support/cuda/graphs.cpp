@@ -31,14 +31,18 @@ struct Graph {
 };
 
 CUresult read_kernel(GraphNode& node, const CUDA_KERNEL_NODE_PARAMS& given) {
-  if (!given.func || given.kern || (given.extra && (given.kernelParams || node.launched.cooperative)) ||
+  if ((!given.func && !given.kern) || (given.extra && (given.kernelParams || node.launched.cooperative)) ||
       given.gridDimX == 0)
     return CUDA_ERROR_INVALID_VALUE;
   node.kind = GraphNode::Kind::kernel;
   node.kernel = given;
+  if (!given.func) {
+    node.kernel.func = reinterpret_cast<CUfunction>(given.kern);
+    if (!given.ctx) node.kernel.ctx = contexts.back();
+  }
   node.block.clear();
   node.in_one_piece = given.extra != nullptr;
-  if (given.kernelParams) node.block = gather(*reinterpret_cast<Kernel*>(given.func), given.kernelParams);
+  if (given.kernelParams) node.block = gather(kernel_of(node.kernel.func), given.kernelParams);
   if (!given.extra) return CUDA_SUCCESS;
   if (given.extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || given.extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE ||
       given.extra[4] != CU_LAUNCH_PARAM_END)
@@ -174,6 +178,9 @@ CUresult do_node(GraphNode& node, CUstream stream) {
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, node.block.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                    CU_LAUNCH_PARAM_END};
   const CUDA_KERNEL_NODE_PARAMS& k = node.kernel;
+  // A function has a context; a kernel has that of its node.
+  if (Stream* const on = find<Stream>(stream); !is_function(k.func) && on && on->context != k.ctx)
+    return CUDA_ERROR_INVALID_HANDLE;
   CUlaunchConfig config{};
   config.gridDimX = k.gridDimX, config.gridDimY = k.gridDimY, config.gridDimZ = k.gridDimZ;
   config.blockDimX = k.blockDimX, config.blockDimY = k.blockDimY, config.blockDimZ = k.blockDimZ;
@@ -182,7 +189,7 @@ CUresult do_node(GraphNode& node, CUstream stream) {
   if (node.in_one_piece || size == 0)
     return launch(config, node.launched, k.func, nullptr, size == 0 ? nullptr : extra);
   std::vector<void*> each;
-  for (const auto& [offset, bytes_of_it] : reinterpret_cast<Kernel*>(k.func)->parameters)
+  for (const auto& [offset, bytes_of_it] : kernel_of(k.func).parameters)
     each.push_back(node.block.data() + offset);
   return launch(config, node.launched, k.func, each.data(), nullptr);
 }

@@ -84,15 +84,16 @@ CUresult KernelGetFunction(CUfunction* function, CUkernel kernel) {
     std::strcpy(static_cast<char*>(*its.log),
                 its.fits == CUDA_SUCCESS ? "" : "stand-in: it is for another architecture");
   if (its.fits != CUDA_SUCCESS) return its.fits;
-  its.context = contexts.back();
+  // The context of a partition is "a normal primary context" (cuda.h at cuCtxFromGreenCtx).
+  its.context = is_partition(contexts.back()) ? primary(0) : contexts.back();
   its.loaded = setting("WYE_STANDIN_VERSION", 13000) < 12040;
-  *function = reinterpret_cast<CUfunction>(kernel);
+  *function = reinterpret_cast<CUfunction>(reinterpret_cast<std::uintptr_t>(kernel) | 1);
   return CUDA_SUCCESS;
 }
 /// Since CUDA 12.4 a function is not loaded unless the caller requests it.
 CUresult FuncLoad(CUfunction function) {
   WYE_NEEDS_CONTEXT;
-  reinterpret_cast<Kernel*>(function)->loaded = true;
+  kernel_of(function).loaded = true;
   return CUDA_SUCCESS;
 }
 CUresult KernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* size) {
@@ -112,7 +113,7 @@ CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* count, CUfunction functi
                                                    std::size_t shared) {
   WYE_NEEDS_CONTEXT;
   if (threads < 1) return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t each = reinterpret_cast<Kernel*>(function)->fixed_shared + shared + (1u << 10);
+  const std::size_t each = kernel_of(function).fixed_shared + shared + (1u << 10);
   *count = std::min(
       {32, threads_of_processor() / ((threads + 31) / 32 * 32), static_cast<int>((228u << 10) / each)});
   return CUDA_SUCCESS;
@@ -120,7 +121,7 @@ CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* count, CUfunction functi
 CUresult OccupancyMaxPotentialClusterSize(int* size, CUfunction function, const CUlaunchConfig*) {
   WYE_NEEDS_CONTEXT;
   if (architecture() < 90) return CUDA_ERROR_NOT_SUPPORTED;
-  *size = reinterpret_cast<Kernel*>(function)->large_clusters ? 12 : 8;
+  *size = kernel_of(function).large_clusters ? 12 : 8;
   return CUDA_SUCCESS;
 }
 CUresult OccupancyMaxActiveClusters(int* count, CUfunction function, const CUlaunchConfig* config) {
@@ -138,7 +139,7 @@ CUresult OccupancyMaxActiveClusters(int* count, CUfunction function, const CUlau
 }
 CUresult FuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   WYE_NEEDS_CONTEXT;
-  if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK && !reinterpret_cast<Kernel*>(function)->loaded)
+  if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK && !kernel_of(function).loaded)
     return CUDA_ERROR_FUNCTION_NOT_LOADED;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = registers(); return CUDA_SUCCESS;
@@ -153,25 +154,26 @@ CUresult FuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction
       if (*value != 0 && attribute != CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) *value = 1;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-      *value = static_cast<int>(reinterpret_cast<Kernel*>(function)->fixed_shared);
+      *value = static_cast<int>(kernel_of(function).fixed_shared);
       return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult FuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+CUresult KernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
   WYE_NEEDS_CONTEXT;
+  Kernel& its = *reinterpret_cast<Kernel*>(kernel);
   world().function_attributes[attribute] = value;
   if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
     return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
     if (architecture() < 90) return CUDA_ERROR_NOT_SUPPORTED;
-    reinterpret_cast<Kernel*>(function)->large_clusters = value != 0;
+    its.large_clusters = value != 0;
     return CUDA_SUCCESS;
   }
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
-      static_cast<std::size_t>(value) + reinterpret_cast<Kernel*>(function)->fixed_shared > twin::most_shared)
+      static_cast<std::size_t>(value) + its.fixed_shared > twin::most_shared)
     return CUDA_ERROR_INVALID_VALUE;
-  reinterpret_cast<Kernel*>(function)->dynamic_shared = value;
+  its.dynamic_shared = value;
   return CUDA_SUCCESS;
 }
 }  // namespace
@@ -197,11 +199,12 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
                 void** extra) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, config.hStream);
-  const Kernel& kernel = *reinterpret_cast<Kernel*>(function);
+  const Kernel& kernel = kernel_of(function);
   const dim3 grid{config.gridDimX, config.gridDimY, config.gridDimZ},
       block{config.blockDimX, config.blockDimY, config.blockDimZ};
   const unsigned shared = config.sharedMemBytes;
-  if (on->context != kernel.context) return CUDA_ERROR_INVALID_HANDLE;
+  // A kernel takes the context of its stream.
+  if (is_function(function) && on->context != kernel.context) return CUDA_ERROR_INVALID_HANDLE;
   // The header forbids `extra` for a cooperative kernel in a graph node; cuLaunchCooperativeKernel has no such
   // parameter.
   if ((extra && (parameters || kind.cooperative)) || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
@@ -269,7 +272,7 @@ CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void*
 WYE_ENTRY_POINTS(WYE_ENTRY(LibraryLoadData, 12000), WYE_ENTRY(LibraryUnload, 12000),
                  WYE_ENTRY(LibraryGetKernel, 12000), WYE_ENTRY(KernelGetFunction, 12000),
                  WYE_ENTRY(KernelGetParamInfo, 12040), WYE_ENTRY(FuncLoad, 12040),
-                 WYE_ENTRY(FuncGetAttribute, 2020), WYE_ENTRY(FuncSetAttribute, 9000),
+                 WYE_ENTRY(FuncGetAttribute, 2020), WYE_ENTRY(KernelSetAttribute, 12000),
                  WYE_ENTRY(LaunchKernel, 4000), WYE_ENTRY(LaunchKernelEx, 11060),
                  WYE_ENTRY(OccupancyMaxActiveBlocksPerMultiprocessor, 6050),
                  WYE_ENTRY(OccupancyMaxPotentialClusterSize, 11070),

@@ -77,6 +77,10 @@ World& world() {
 int the_contexts[most_devices];
 CUcontext primary(int device) { return reinterpret_cast<CUcontext>(&the_contexts[device]); }
 std::atomic<int> own_contexts[most_own_contexts];
+bool is_partition(CUcontext context) {
+  const std::lock_guard lock(world().mutex);
+  return world().objects.count(context) != 0;
+}
 int device_of(CUcontext context) {
   for (const std::atomic<int>& of : own_contexts)
     if (reinterpret_cast<CUcontext>(const_cast<std::atomic<int>*>(&of)) == context) return of - 1;

@@ -165,6 +165,8 @@ CUcontext primary(int device);
 /// Contexts of cuCtxCreate: the device plus 1; 0: the entry is free.
 constexpr int most_own_contexts = 16;
 extern std::atomic<int> own_contexts[most_own_contexts];
+/// Returns whether a context is of a part of a device.
+bool is_partition(CUcontext context);
 /// Of a context; a part of a device is one of the first.
 int device_of(CUcontext context);
 inline int current_device() { return device_of(contexts.back()); }
