@@ -40,8 +40,7 @@ struct BackendOptions {
   /// `Adapter::open` fails with `partition` if the device cannot be divided. The CPU is divided by its threads.
   Isolation isolation = Isolation::shared;
   Partition partition = {};  ///< checked: at most one member is set
-  /// Memory of freed buffers that the driver keeps per account, within the account's limit. The rest returns to the
-  /// system. A driver that returns all memory at each wait takes hundreds of microseconds to allocate it again.
+  /// Memory of freed buffers that the driver keeps per device. The rest returns to the system. A driver that returns all memory at each wait takes hundreds of microseconds to allocate it again.
   Bytes kept_memory = Bytes{512ull << 20};
 };
 

@@ -62,6 +62,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Returns the languages of artefacts that it runs, in order of preference: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
+  /// Returns the memory that the driver's pool for this device holds, in buffers or unused; zero if there is no pool.
+  virtual Bytes reserved_memory() { return {}; }
   /// Reads the monitor of the hardware. Missing numbers have a reason; without an override all numbers are missing.
   virtual Monitoring monitor();
   /// Returns the failure that ended this device, or null.

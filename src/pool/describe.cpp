@@ -172,6 +172,16 @@ std::vector<ContextInfo> Pool::contexts_locked() const {
   return list;
 }
 
+void Pool::add_reserved(std::vector<ContextInfo>& contexts) const {
+  for (std::size_t d = 0; d < device_count(); ++d) {
+    const auto is_here = [&](const ContextInfo& context) { return context.device == infos_[d].id; };
+    if (std::none_of(contexts.begin(), contexts.end(), is_here)) continue;
+    const Bytes reserved = base::state_of(device(d))->reserved_memory();
+    for (ContextInfo& context : contexts)
+      if (is_here(context)) context.reserved = reserved;
+  }
+}
+
 DeviceState Pool::state_of(std::size_t device) const {
   const base::Lock lock = base::lock_soon(mutex_);
   const Health& health = health_[device];

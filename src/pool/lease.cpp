@@ -151,8 +151,13 @@ Result<Lease> ContextPool::try_lease(const LeaseRequest& request, SourceLocation
 
 std::vector<ContextInfo> ContextPool::contexts() const {
   if (state_->origin().is_inherited()) return {};
-  const base::Lock still = state_->freeze();
-  return state_->contexts_locked();
+  std::vector<ContextInfo> list;
+  {
+    const base::Lock still = state_->freeze();
+    list = state_->contexts_locked();
+  }
+  state_->add_reserved(list);
+  return list;
 }
 
 std::vector<SiliconInfo> ContextPool::silicon() const {

@@ -240,6 +240,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Keeps all numbers of this pool unchanged while the lock is held.
   base::Lock freeze() const { return base::Lock(mutex_); }
   std::vector<ContextInfo> contexts_locked() const;
+  /// Adds `reserved` to the result of `contexts_locked`. Calls drivers, so no lock is held.
+  void add_reserved(std::vector<ContextInfo>& contexts) const;
   std::vector<SiliconInfo> silicon() const;
   PoolMetrics metrics_locked() const;
 

@@ -150,11 +150,16 @@ Metrics Runtime::metrics() const {
   const auto& core = *base::state_of(state_->scheduler);
   const auto& pool = *base::state_of(state_->pool);
   const auto& cache = cache::of(state_->cache);
-  const auto jobs_still = core.freeze();
-  const auto pool_still = pool.freeze();
-  const auto cache_still = cache.freeze();
-  return {pool.metrics_locked(), cache.metrics_locked(), core.metrics_locked(), pool.contexts_locked(),
-          std::move(devices)};
+  const auto freeze = [&]() -> Metrics {
+    const auto jobs_still = core.freeze();
+    const auto pool_still = pool.freeze();
+    const auto cache_still = cache.freeze();
+    return {pool.metrics_locked(), cache.metrics_locked(), core.metrics_locked(), pool.contexts_locked(),
+            std::move(devices)};
+  };
+  Metrics metrics = freeze();
+  pool.add_reserved(metrics.contexts);
+  return metrics;
 }
 
 Result<Lease> Runtime::lease(WorkloadType type, Bytes size, const LeaseRequest& request,

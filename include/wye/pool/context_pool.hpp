@@ -141,7 +141,7 @@ struct PoolOptions {
   Bytes pool_memory = Bytes{0};  ///< limits the allocations of this pool on one processor, with its arrays
   std::vector<TagBudget> tag_memory = {};
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
-  /// Memory that a CUDA context keeps for reuse, at most `lane_memory`. More makes allocation faster; less leaves more
+  /// Memory that a CUDA device keeps for reuse by all its contexts. More makes allocation faster; less leaves more
   /// memory to other programs.
   Bytes kept_memory = Bytes{512ull << 20};
   Duration lease_timeout = std::chrono::seconds(5);  ///< of requests without a deadline
@@ -200,6 +200,9 @@ struct ContextInfo {
   Duration last_used{};       ///< time since its last lease began
   Bytes bytes;                ///< held by its buffers
   std::uint64_t kernels = 0;  ///< dispatches, and steps of sequences, so far
+  /// Memory that the driver's pool for the device holds for all contexts, in buffers or unused. Zero if it has no pool:
+  /// only CUDA has one.
+  Bytes reserved{};
 };
 
 /// A lease that uses a slot of a processor, for display.

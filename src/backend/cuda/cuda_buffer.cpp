@@ -56,16 +56,13 @@ Result<void> CudaBuffer::allocate_memory(const device::BufferRequest& request) {
       return refused(r, "cuMemHostGetDevicePointer");
     return {};
   }
-  auto pool = device.pools().of(request.account);
-  if (!pool) return std::move(pool).error();
-  pool_ = *std::move(pool);
   const auto allocate = [&] {
-    return device.cu.MemAllocFromPoolAsync(&address_, size, pool_->handle(), device.memory_stream());
+    return device.cu.MemAllocFromPoolAsync(&address_, size, device.pool().handle(), device.memory_stream());
   };
   CUresult r = allocate();
-  // Completes outstanding frees, and returns the unused memory of all pools to the driver.
+  // Completes outstanding frees, and returns the unused memory of the pool to the driver.
   if (r == CUDA_ERROR_OUT_OF_MEMORY && device.cu.StreamSynchronize(device.memory_stream()) == CUDA_SUCCESS &&
-      device.pools().trim() == CUDA_SUCCESS)
+      device.pool().trim() == CUDA_SUCCESS)
     r = allocate();
   if (r != CUDA_SUCCESS) return address_ = 0, refused(r, "cuMemAllocFromPoolAsync");
   return device.record_allocation();  // the host does not wait: lanes do

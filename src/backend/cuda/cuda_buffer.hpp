@@ -29,8 +29,7 @@ class CudaBuffer final : public device::BufferBase {
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   CUdeviceptr address_ = 0;
   std::byte* host_ = nullptr;
-  std::shared_ptr<CudaPool> pool_;  // null for pinned and adopted memory
-  bool is_borrowed_ = false;        // the application frees it
+  bool is_borrowed_ = false;  // the application frees it
   Release release_;
 };
 

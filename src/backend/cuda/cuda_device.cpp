@@ -58,7 +58,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice&
       handle_(physical.handle),
       lost_error_(Errc::device_lost,
                   base::text("Device '{}' ({}) is lost.", physical.info.id, physical.info.name)),
-      pools_(*this),
+      pool_(*this),
       waiter_(*this) {}
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<CudaDriver> driver,
@@ -120,7 +120,7 @@ Result<void> CudaDevice::create_objects() {
   if (const CUresult r = cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING); r != CUDA_SUCCESS)
     return refused(r, "cuEventCreate");
   memory_event_ = event;
-  return {};
+  return pool_.create(kept_memory_);
 }
 
 Result<void> CudaDevice::create_partition(Partition wish) {
@@ -180,9 +180,9 @@ CudaDevice::~CudaDevice() {
       }
       if (memory_event_) lose_if_fatal(cu.EventDestroy(memory_event_), "cuEventDestroy");
       for (const CUevent event : idle_events_) lose_if_fatal(cu.EventDestroy(event), "cuEventDestroy");
+      pool_.destroy();
     }
   }
-  pools_.end();
   if (partition_ && !lost()) lose_if_fatal(cu.GreenCtxDestroy(partition_), "cuGreenCtxDestroy");
   if (holds_ == Holds::primary) (void)cu.DevicePrimaryCtxRelease(handle_);
   if (holds_ == Holds::created) (void)cu.CtxDestroy(context_);
@@ -202,15 +202,21 @@ MemoryInfo CudaDevice::memory() {
   std::size_t free = 0, total = 0;
   if (const CUresult r = cu.MemGetInfo(&free, &total); r != CUDA_SUCCESS)
     return lose_if_fatal(r, "cuMemGetInfo"), memory;
-  // Unused memory of the pools is available to every allocation.
-  memory.spare = pools_.idle();
+  // Unused memory of the pool is available to every allocation.
+  memory.spare = pool_.idle();
   memory.available = std::min(Bytes{free} + memory.spare, memory.total);
   return memory;
 }
 
+Bytes CudaDevice::reserved_memory() {
+  if (lost()) return {};
+  const CurrentContext current(*this);
+  return current ? pool_.reserved() : Bytes{};
+}
+
 void CudaDevice::release_spare_memory() noexcept try {
   const CurrentContext current(*this);
-  if (current && cu.StreamSynchronize(memory_stream()) == CUDA_SUCCESS) (void)pools_.trim();
+  if (current && cu.StreamSynchronize(memory_stream()) == CUDA_SUCCESS) (void)pool_.trim();
 } catch (const std::bad_alloc&) {  // it stays
 }
 
@@ -261,7 +267,7 @@ bool CudaDevice::reaches(const device::DeviceBase& other) const noexcept {
   int can = 0;
   try {
     const bool does = cu.DeviceCanAccessPeer(&can, handle_, peer.handle_) == CUDA_SUCCESS && can != 0 &&
-                      peer.pools_.allow_access(handle_) == CUDA_SUCCESS;
+                      peer.pool_.allow_access(handle_) == CUDA_SUCCESS;
     const std::lock_guard lock(peer.peers_mutex_);
     peer.peers_.emplace(handle_, does);
     return does;

@@ -110,6 +110,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
 
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
+  Bytes reserved_memory() override;
   void release_spare_memory() noexcept override;
   Monitoring monitor() override;
   const Error* ended_by() const noexcept override { return lost_.load(std::memory_order_acquire); }
@@ -131,9 +132,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   const std::shared_ptr<CudaDriver>& driver() const noexcept { return driver_; }
   /// Returns the stream that allocates and frees memory. It executes nothing else, so waits for it are short.
   CUstream memory_stream() const noexcept { return memory_stream_; }
-  CudaPools& pools() noexcept { return pools_; }
-  /// Returns the limit of unused memory that a pool keeps.
-  Bytes kept_memory() const noexcept { return kept_memory_; }
+  CudaPool& pool() noexcept { return pool_; }
   CUdevice handle() const noexcept { return handle_; }
   device::PendingSubmissions& pending() noexcept { return pending_; }
   CudaWaiter& waiter() noexcept { return waiter_; }
@@ -210,7 +209,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   Error lost_error_;  // written once, under the mutex
   std::atomic<const Error*> lost_{nullptr};
 
-  mutable CudaPools pools_;
+  CudaPool pool_;
   device::TimelineWaiter timelines_{"wye-cuda-call", device::TimelineWaiter::Sleep::between_polls};
   device::PendingSubmissions pending_{*this, timelines_};
   CudaWaiter waiter_;

@@ -60,6 +60,22 @@ TEST_CASE("a device that gives no lane at all is an error at once, and another o
   CHECK(pool.lease().value().device().id() == "cpu:0");
 }
 
+TEST_CASE("contexts report what the pool of their device has reserved", "[cuda][pool]") {
+  const StandIn stand_in;
+  auto pool = ContextPool::open(
+                  {.backends = {"cuda", "cpu"}, .lanes_per_device = 2, .cuda_driver = WYE_STAND_IN_CUDA})
+                  .value();
+  Lease first = pool.lease({.on = "cuda"}).value();
+  const Lease host = pool.lease({.on = "cpu"}).value();
+  const Lease second = pool.lease({.on = "cuda"}).value();
+  const auto buffer = first.buffer<std::byte>(5 << 20).value();
+  const std::vector<ContextInfo> contexts = pool.contexts();
+  REQUIRE(contexts.size() == 3);
+  CHECK(stand_in.reserved() >= 5_MiB);
+  for (const ContextInfo& context : contexts)
+    CHECK(context.reserved == (context.backend == "cuda" ? stand_in.reserved() : 0_B));
+}
+
 TEST_CASE("an array is read through any lane of its device, and other jobs run there", "[cuda][pool]") {
   if (!has_kernels()) return;
   const StandIn stand_in;

@@ -185,8 +185,8 @@ const Part parts[] = {
      .words = {"External", "MemGetAllocation", "MemCreate", "MemRelease", "MemExport", "MemAddress", "MemMap",
                "MemUnmap", "MemSetAccess"}},
     {.work = of_host,
-     .words = {"CtxGetDevice", "MemPoolTrimTo", "KernelSet", "LaunchKernelEx", "Cluster", "GraphKernelNodeSet",
-               "GraphExecMem"}},
+     .words = {"CtxGetDevice", "MemPoolTrimTo", "KernelSet", "LaunchKernelEx", "Cluster",
+               "GraphKernelNodeSet", "GraphExecMem"}},
     {.work = alone<Isolation::shared>, .words = {""}},
 };
 const Part& part_of(const std::string& function) {
