@@ -1,17 +1,61 @@
-// wye_bench: runs every benchmark with a name of the form <work>/<peer>, all of one work in turns, and then compares wye
-// with its peers. Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, and --small for
-// sizes of CUDA's that a stand-in for a card can take: what is measured then is held against no bar.
+// wye_bench: runs every benchmark with a name of the form <work>/<peer>, one work after the other and all of one work in
+// turns, and then compares wye with its peers. A work's rows are written as soon as it ends: a killed run keeps them.
+// Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, and --small for sizes of CUDA's that a stand-in
+// for a card can take: its ratios have no bars.
 #include <benchmark/benchmark.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lane.hpp"
 #include "peers/ping_pong.hpp"
 #include "processes.hpp"
 #include "ratios.hpp"
+
+namespace {
+
+/// Sets one option of Google Benchmark, which keeps a pointer to the program's name.
+void set(std::string option) {
+  static std::string program = "wye_bench";
+  char* both[] = {program.data(), option.data()};
+  int count = 2;
+  benchmark::Initialize(&count, both);
+}
+
+/// Returns the names of the selected benchmarks.
+std::vector<std::string> selected() {
+  std::ostringstream list;
+  benchmark::ConsoleReporter lister;
+  lister.SetOutputStream(&list);
+  set("--benchmark_list_tests=true");
+  benchmark::RunSpecifiedBenchmarks(&lister);
+  set("--benchmark_list_tests=false");
+  std::vector<std::string> names;
+  std::istringstream lines(list.str());
+  for (std::string line; std::getline(lines, line);) names.push_back(line);
+  return names;
+}
+
+/// Returns each work with the regular expression of its selected benchmarks, in the order of the first ones.
+std::vector<std::pair<std::string, std::string>> works() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const std::string& name : selected()) {
+    const std::string work = name.substr(0, name.find('/'));
+    auto its = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == work; });
+    if (its == all.end()) its = all.insert(all.end(), {work, ""});
+    std::string& pattern = its->second;
+    pattern += (pattern.empty() ? "^(" : "|") + name;
+  }
+  for (auto& [work, pattern] : all) pattern += ")$";
+  return all;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::string file, folder;
@@ -33,9 +77,20 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&count, all.data());
   if (benchmark::ReportUnrecognizedArguments(count, all.data())) return 2;
 
+  const auto given = [&](const char* option) {
+    return std::any_of(arguments.begin(), arguments.end(),
+                       [&](const std::string& argument) { return argument.rfind(option, 0) == 0; });
+  };
+  if (given("--benchmark_list_tests")) return benchmark::RunSpecifiedBenchmarks(), 0;
+  if (given("--benchmark_out=")) {
+    std::fputs("wye_bench: --benchmark_out would keep the last work only; --ratios=FILE keeps all.\n",
+               stderr);
+    return 2;
+  }
+
   const double before = wye_bench::handover_p50();
   wye_bench::Collector collector;
-  benchmark::RunSpecifiedBenchmarks(&collector);
+  for (const auto& [work, pattern] : works()) benchmark::RunSpecifiedBenchmarks(&collector, pattern);
   benchmark::Shutdown();
   const double handover = (before + wye_bench::handover_p50()) / 2;
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 namespace wye_bench {
 namespace {
@@ -136,6 +137,14 @@ Ratio of(std::string work, std::string peer, const std::vector<double>& ours,
 }
 
 }  // namespace
+
+/// The machine is described once, and each work has columns of its own.
+bool Collector::ReportContext(const Context& context) {
+  if (!std::exchange(has_context_, true)) return ConsoleReporter::ReportContext(context);
+  name_field_width_ = context.name_field_width;
+  printed_header_ = false;
+  return true;
+}
 
 void Collector::ReportRuns(const std::vector<Run>& runs) {
   std::vector<Run> shown;

@@ -20,10 +20,11 @@ struct Ratio {
   bool holds() const { return bar == 0 || median <= bar || other_holds; }
 };
 
-// Prints the summary of the repetitions, and keeps the time of each.
+// Prints the summary of the repetitions at once, and keeps the time of each.
 class Collector : public benchmark::ConsoleReporter {
  public:
   Collector() : ConsoleReporter(OO_Tabular) {}
+  bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
   std::vector<Ratio> ratios() const;
 
@@ -31,6 +32,7 @@ class Collector : public benchmark::ConsoleReporter {
   struct Times {
     std::vector<double> wall, cpu;  // seconds per iteration; of a counter, the number itself
   };
+  bool has_context_ = false;
   std::map<std::string, std::map<std::string, Times>> times_;  // work -> who -> one per repetition
 };
 
