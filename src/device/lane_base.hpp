@@ -62,7 +62,7 @@ class LaneBase {
   /// for values that were not submitted return `closed`.
   virtual ~LaneBase();
   /// Submits a closed recording and returns the value of `timeline()` that its completion reaches. The sources of its
-  /// uploads have been read when this returns.
+  /// uploads have been read when this returns. May wait for earlier transfers of the lane, and deliver them, to reuse memory.
   /// Errors: those of the device. Then no command ran, and the lane stays usable unless the error is device_lost.
   virtual Result<std::uint64_t> submit(const Submission& submission) = 0;
   /// Waits until `value` is reached and the downloads of all submissions up to it are in host memory.

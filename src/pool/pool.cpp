@@ -155,7 +155,8 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<de
                                        .cuda_driver = options.cuda_driver,
                                        .isolation = options.isolation,
                                        .partition = options.partition,
-                                       .kept_memory = options.kept_memory};
+                                       .kept_memory = options.kept_memory,
+                                       .pinned_memory = options.pinned_memory};
   auto inventory = take_inventory(options.backends, backend, options.adopt, qualifier.get());
   if (!inventory) return std::move(inventory).error();
   inventory->discover = [backends = options.backends, backend] { return find_adapters(backends, backend); };

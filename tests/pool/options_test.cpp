@@ -87,6 +87,7 @@ TEST_CASE("options at the bounds of their ranges are accepted", "[pool]") {
   CHECK(opens({.slots = 1, .slot_rule = SlotRule::load}));
   CHECK(opens({.lane_memory = 1_B}));
   CHECK(opens({.kept_memory = 0_B}));
+  CHECK(opens({.pinned_memory = 0_B}));
   CHECK(opens({.lease_timeout = 0s}));
   CHECK(opens({.lease_timeout = Duration::max()}));
   CHECK(opens({.cpu_threads = 1}));

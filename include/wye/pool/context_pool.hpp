@@ -104,6 +104,7 @@ struct TagBudget {
 /// | tag_memory       | none          | -                 | see TagBudget; at least 4 KiB                   |
 /// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | kept_memory      | 512 MiB       | WYE_KEPT_MEMORY   | bytes, or with KiB, MiB, GiB                    |
+/// | pinned_memory    | 64 MiB        | WYE_PINNED_MEMORY | bytes, or with KiB, MiB, GiB                    |
 /// | lease_timeout    | 5 s           | WYE_LEASE_TIMEOUT | seconds, or with ms, s                          |
 /// | aging            | 10 s          | -                 | more than 0; Duration::max(): never             |
 /// | cpu_threads      | 0             | WYE_CPU_THREADS   | threads, with the caller; 0: one per processor  |
@@ -175,6 +176,9 @@ struct PoolOptions {
   /// The monitor of a processor (`Device::monitor`) is read for memory errors and heat at most this often, by a thread that
   /// runs a job there; see DeviceHealth.
   Duration monitor_period = std::chrono::seconds(10);
+  /// Pinned memory that uploads and downloads of a CUDA device share at a time. Above it a lane waits for its own transfers
+  /// while it submits, and has 8 MiB in any case. It stays pinned until `trim`.
+  Bytes pinned_memory = Bytes{64ull << 20};
 };
 
 /// Selects the context to lease.

@@ -47,12 +47,14 @@ Result<void> CudaBuffer::allocate_memory(const device::BufferRequest& request) {
       std::max<std::size_t>(bytes().count, 16);  // the driver refuses allocations of no bytes
   if (request.use == device::MemoryUse::transfer) {
     void* host = nullptr;
-    if (const CUresult r =
-            device.cu.MemHostAlloc(&host, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-        r != CUDA_SUCCESS)
-      return refused(r, "cuMemHostAlloc");
+    const auto pin = [&] {
+      return device.cu.MemHostAlloc(&host, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    };
+    CUresult r = pin();
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && device.staging().trim() != Bytes{}) r = pin();
+    if (r != CUDA_SUCCESS) return refused(r, "cuMemHostAlloc");
     host_ = static_cast<std::byte*>(host);
-    if (const CUresult r = device.cu.MemHostGetDevicePointer(&address_, host, 0); r != CUDA_SUCCESS)
+    if (r = device.cu.MemHostGetDevicePointer(&address_, host, 0); r != CUDA_SUCCESS)
       return refused(r, "cuMemHostGetDevicePointer");
     return {};
   }

@@ -82,6 +82,11 @@ Error CudaDevice::refused(CUresult result, const char* api) {
           : base::text("The driver cannot open device '{}' ({}).", info().id, info().name));
 }
 
+void CudaDevice::set_options(const device::BackendOptions& options) noexcept {
+  kept_memory_ = options.kept_memory;
+  staging_.set_limit(options.pinned_memory);
+}
+
 Result<void> CudaDevice::create(const device::BackendOptions& options) {
   const RelaxedCapture relaxed(cu);
   const bool creates = options.isolation == Isolation::device;
@@ -96,7 +101,7 @@ Result<void> CudaDevice::create(const device::BackendOptions& options) {
   if (creates)
     if (const CUresult r = cu.CtxPopCurrent(&context); r != CUDA_SUCCESS)
       return refused(r, "cuCtxPopCurrent");
-  kept_memory_ = options.kept_memory;
+  set_options(options);
   if (options.isolation == Isolation::partition)
     if (auto divided = create_partition(options.partition); !divided) return divided;
   return create_objects();
@@ -180,6 +185,7 @@ CudaDevice::~CudaDevice() {
       }
       if (memory_event_) lose_if_fatal(cu.EventDestroy(memory_event_), "cuEventDestroy");
       for (const CUevent event : idle_events_) lose_if_fatal(cu.EventDestroy(event), "cuEventDestroy");
+      (void)staging_.trim();
       pool_.destroy();
     }
   }
@@ -217,6 +223,7 @@ Bytes CudaDevice::reserved_memory() {
 void CudaDevice::release_spare_memory() noexcept try {
   const CurrentContext current(*this);
   if (current && cu.StreamSynchronize(memory_stream()) == CUDA_SUCCESS) (void)pool_.trim();
+  (void)staging_.trim();
 } catch (const std::bad_alloc&) {  // it stays
 }
 

@@ -12,6 +12,7 @@
 
 #include "backend/cuda/cuda_loader.hpp"
 #include "backend/cuda/cuda_pool.hpp"
+#include "backend/cuda/cuda_staging.hpp"
 #include "backend/cuda/cuda_waiter.hpp"
 #include "device/artefact.hpp"
 #include "device/backend.hpp"
@@ -133,6 +134,10 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   /// Returns the stream that allocates and frees memory. It executes nothing else, so waits for it are short.
   CUstream memory_stream() const noexcept { return memory_stream_; }
   CudaPool& pool() noexcept { return pool_; }
+  Staging& staging() noexcept { return staging_; }
+  /// Returns the number of batches in flight that wait for a signal of the application or of another driver. While there
+  /// are any, a thread that submits does not wait for its transfers: the same thread may have to make the signal.
+  std::atomic<int>& foreign_waits() noexcept { return foreign_waits_; }
   CUdevice handle() const noexcept { return handle_; }
   device::PendingSubmissions& pending() noexcept { return pending_; }
   CudaWaiter& waiter() noexcept { return waiter_; }
@@ -162,6 +167,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
  private:
   friend class CreationContext;
   CudaDevice(std::shared_ptr<CudaDriver> driver, const PhysicalDevice& physical);
+  void set_options(const device::BackendOptions& options) noexcept;
   Result<void> create(const device::BackendOptions& options);
   Result<void> run_probe(NativeProbe probe) override;
   /// Creates a partition and its context.
@@ -193,7 +199,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   enum class Holds : std::uint8_t { none, primary, created };
   Holds holds_ = Holds::none;  // of `context_`; none: it is the application's
   CUstream memory_stream_ = nullptr;
-  Bytes kept_memory_ = device::BackendOptions().kept_memory;
+  Bytes kept_memory_{};
   CUevent memory_event_ = nullptr;
   std::atomic<std::uint64_t> allocations_{0};  // their number; the event follows the last
 
@@ -210,6 +216,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   std::atomic<const Error*> lost_{nullptr};
 
   CudaPool pool_;
+  Staging staging_{*this};
+  std::atomic<int> foreign_waits_{0};
   device::TimelineWaiter timelines_{"wye-cuda-call", device::TimelineWaiter::Sleep::between_polls};
   device::PendingSubmissions pending_{*this, timelines_};
   CudaWaiter waiter_;

@@ -18,7 +18,7 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::adopt(std::shared_ptr<CudaDriver
                                                       const PhysicalDevice& physical, CUcontext context,
                                                       const device::BackendOptions& options) {
   auto device = base::own(new CudaDevice(std::move(driver), physical));
-  device->kept_memory_ = options.kept_memory;
+  device->set_options(options);
   device->context_ = context;
   {
     const CurrentContext current(*device);

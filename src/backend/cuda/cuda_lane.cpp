@@ -53,7 +53,8 @@ void LaneWork::retire(Batch& batch) noexcept {
   batch.signals.clear();
   batch.plan.clear();
   batch.graph.reset();
-  staging.give_back(batch.staging);
+  stream->device.staging().give_back(batch.staging);
+  if (std::exchange(batch.is_foreign, false)) --stream->device.foreign_waits();
 }
 
 bool LaneWork::has_ended() noexcept {
@@ -145,7 +146,7 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   if (!*ready) (*batch)->signals.assign(submission.signals.begin(), submission.signals.end());
   auto done = *ready ? launch(*batch, submission.signals) : keep_pending(**batch);
   if (done) return last_;
-  // Parts of a large upload may be in flight. They complete before the call fails.
+  // Parts of a large transfer may be in flight. They complete before the call fails.
   if (last_ != before) (void)stream_->timeline->wait(last_, Instant::max());
   return std::move(done).error();
 }
@@ -165,10 +166,14 @@ Result<void> CudaLane::stage(Batch& batch, Step& step) {
 }
 
 Result<void> CudaLane::launch(Batch* batch, std::span<const device::TimelinePoint> signals) {
-  auto done = stream_->enqueue_waits(*batch);
+  const auto is_staged = [](const Step& step) { return step.source || step.target; };
+  Result<void> done;
+  if (std::any_of(plan_.steps.begin(), plan_.steps.end(), is_staged)) done = wait_for_staging();
+  note_foreign(*batch);
+  if (done) done = stream_->enqueue_waits(*batch);
   for (Step& step : plan_.steps) {
     if (!done) break;
-    if (step.source && staging_.is_enough(batch->staging)) {
+    if (is_staged(step) && Staging::is_enough(batch->staging)) {
       auto next = next_part(*batch);
       if (!next) return std::move(next).error();
       batch = *next;
@@ -199,24 +204,39 @@ Error CudaLane::fail_batch(Batch& batch, Error error) {
 Result<Batch*> CudaLane::next_part(Batch& batch) {
   const auto recording = batch.recording;
   if (auto finished = finish(batch); !finished) return std::move(finished).error();
-  if (staging_.is_full()) {
-    // This batch gives its memory back when it completes. Others hold downloads until a caller waits for
-    // them.
-    if (const Batch* const oldest = batches_.first_with_staging()) {
-      const std::uint64_t value = oldest->value;
-      if (auto reached = stream_->timeline->wait(value, Instant::max()); !reached)
-        return std::move(reached).error();
-      collect(value);
-    }
-  }
+  if (auto waited = wait_for_staging(); !waited) return std::move(waited).error();
   auto next = next_batch();
   if (next) (*next)->recording = recording;
   return next;
 }
 
+Result<void> CudaLane::wait_for_staging() {
+  if (staging_.is_full()) collect(stream_->timeline->reached());
+  while (staging_.is_full() && cuda().foreign_waits() == 0) {
+    const auto& in_flight = batches_.in_flight();
+    const auto oldest = std::find_if(in_flight.begin(), in_flight.end(),
+                                     [](const Batch* batch) { return batch->staging.held != 0; });
+    if (oldest == in_flight.end()) break;  // other lanes use the memory, and may wait for this thread
+    const std::uint64_t value = (*oldest)->value;
+    if (auto reached = stream_->timeline->wait(value, Instant::max()); !reached) return reached;
+    deliver(value);
+  }
+  return {};
+}
+
+void CudaLane::note_foreign(Batch& batch) noexcept {
+  batch.is_foreign =
+      std::any_of(batch.waits.begin(), batch.waits.end(), [](const device::TimelinePoint& point) {
+        return static_cast<const CudaTimeline&>(*point.timeline).is_foreign();
+      });
+  if (batch.is_foreign) ++cuda().foreign_waits();
+}
+
 Result<void> CudaLane::keep_pending(Batch& batch) {
+  // A later thread submits it, with all its steps at once.
   for (Step& step : plan_.steps)
     if (auto staged = stage(batch, step); !staged) return discard(batch), staged;
+  note_foreign(batch);
   std::swap(batch.plan, plan_);
   if (auto kept = cuda().pending().add(*stream_, batch); !kept) return discard(batch), kept;
   last_ = batch.value;
@@ -237,6 +257,11 @@ void CudaLane::collect(std::uint64_t reached) noexcept {
 Result<void> CudaLane::wait(std::uint64_t value, Instant until) {
   assert(value <= last_);
   if (auto reached = stream_->timeline->wait(value, until); !reached) return reached;
+  deliver(value);
+  return {};
+}
+
+void CudaLane::deliver(std::uint64_t value) noexcept {
   for (Batch* batch : batches_.in_flight()) {
     if (batch->value > value) continue;
     for (const Batch::Download& download : batch->downloads)
@@ -244,7 +269,6 @@ Result<void> CudaLane::wait(std::uint64_t value, Instant until) {
     batch->downloads.clear();
   }
   collect(value);
-  return {};
 }
 
 void CudaLane::abandon() noexcept {

@@ -20,7 +20,7 @@ namespace cuda {
 /// not confirm that its work has completed.
 /// Threads: one thread at a time.
 struct LaneWork {
-  explicit LaneWork(CudaDevice& device) : stream(std::make_unique<CudaStream>(device)), staging(device) {}
+  explicit LaneWork(CudaDevice& device) : stream(std::make_unique<CudaStream>(device)) {}
   LaneWork(const LaneWork&) = delete;
   /// Requires `has_ended()`.
   ~LaneWork();
@@ -30,7 +30,6 @@ struct LaneWork {
   bool has_ended() noexcept;
 
   const std::unique_ptr<CudaStream> stream;
-  Staging staging;
   device::Batches<Batch> batches;
   std::unique_ptr<LaneWork> next;
 };
@@ -53,12 +52,18 @@ class CudaLane final : public device::LaneBase {
   Result<Batch*> next_batch();
   /// Takes pinned memory for a step that transfers, and fills it for an upload.
   Result<void> stage(Batch& batch, Step& step);
-  /// Enqueues the plan on the stream, in parts if its uploads are large.
+  /// Enqueues the plan on the stream, in parts if its transfers are large.
   Result<void> launch(Batch* batch, std::span<const device::TimelinePoint> signals);
   /// Enqueues the end of a batch, and puts it in flight.
   Result<void> finish(Batch& batch);
   /// Ends one part of a submission, and returns the batch of the next part. Waits for pinned memory.
   Result<Batch*> next_part(Batch& batch);
+  /// Waits for earlier transfers of this lane while the pinned memory of the device is used up to its limit.
+  Result<void> wait_for_staging();
+  /// Counts a batch that waits for a signal of the application or of another driver.
+  void note_foreign(Batch& batch) noexcept;
+  /// Copies the downloads up to `value`, which is reached, to their targets, and retires the batches.
+  void deliver(std::uint64_t value) noexcept;
   /// Discards a batch after an error. Fails the lane if the stream has begun the batch.
   Error fail_batch(Batch& batch, Error error);
   /// Makes a batch pending until the values that it waits for are submitted.
@@ -69,7 +74,7 @@ class CudaLane final : public device::LaneBase {
 
   std::unique_ptr<LaneWork> work_;
   CudaStream* const stream_ = work_->stream.get();
-  Staging& staging_ = work_->staging;
+  Staging& staging_ = cuda().staging();
   device::Batches<Batch>& batches_ = work_->batches;
   std::shared_ptr<device::Timeline> timeline_base_;
   std::uint64_t last_ = 0;  // value of the last batch, submitted or pending

@@ -11,8 +11,8 @@ namespace cuda {
 
 class CudaDevice;
 
-/// The memory pool of one device. Accounts limit what their buffers take from it; memory that is freed serves every
-/// account. All allocations and frees are in the order of one stream, so that no lane waits for another.
+/// The memory pool of one device. An account limits its buffers; memory that is freed serves every account.
+/// All allocations and frees are in the order of one stream, so that no lane waits for another.
 /// Threads: thread-safe between `create` and `destroy`.
 class CudaPool {
  public:

@@ -1,16 +1,18 @@
 #pragma once
 /// Pinned memory for transfers.
+#include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
-
-#include "backend/cuda/cuda_device.hpp"
 
 namespace wye {
 inline namespace v0 {
 namespace cuda {
+
+class CudaDevice;
 
 /// One allocation of pinned memory.
 struct PinnedChunk {
@@ -25,37 +27,43 @@ struct StagingUse {
   std::uint64_t held = 0;  ///< bytes of all chunks
 };
 
-/// The pinned memory of one lane: chunks that its batches reuse. Pageable memory would not do. The driver
+/// The pinned memory of a device: chunks that the batches of its lanes reuse. Pageable memory would not do. The driver
 /// blocks during downloads into it, and does not report when it has read an upload from it.
-/// Threads: one thread at a time.
+/// While lanes work, chunks are allocated and not freed, because cuMemFreeHost may wait for the kernels of all lanes.
+/// Threads: thread-safe. The lock is not held while the driver is called.
 class Staging {
  public:
   static constexpr std::uint64_t smallest_chunk = 64u << 10;
   /// The largest copy. Longer transfers take several.
   static constexpr std::uint64_t largest_chunk = 4u << 20;
-  /// The limit of uploads in flight, and of idle memory. Downloads have no limit.
-  static constexpr std::uint64_t budget = 32u << 20;
+  /// The memory of one part of a submission. Parts transfer while the host copies others.
+  static constexpr std::uint64_t part = 2 * largest_chunk;
 
   explicit Staging(CudaDevice& device) : device_(device) {}
   Staging(const Staging&) = delete;
-  ~Staging();
+  /// Sets the limit of the memory in use. A lane waits for its own transfers before it takes more, and takes one part
+  /// above the limit if it has none. Call it before lanes exist.
+  void set_limit(Bytes limit) noexcept { limit_ = limit.count; }
 
   /// Returns `bytes` of pinned memory, at most `largest_chunk`.
   /// Errors: out_of_memory, device_lost.
   Result<std::byte*> take(StagingUse& use, std::uint64_t bytes);
   /// Returns whether `use` is large enough to submit it as a part of its own.
-  bool is_enough(const StagingUse& use) const { return use.held >= budget / 4; }
-  /// Returns whether another such part would exceed the budget.
-  bool is_full() const { return busy_bytes_ + budget / 4 > budget; }
-  /// Takes back the memory of a batch. Frees memory over the budget.
+  static bool is_enough(const StagingUse& use) { return use.held >= part; }
+  /// Returns whether another part would exceed the limit.
+  bool is_full();
+  /// Takes back the memory of a batch.
   void give_back(StagingUse& use) noexcept;
+  /// Frees the chunks that no batch uses. Returns their bytes.
+  Bytes trim() noexcept;
 
  private:
-  void release(const PinnedChunk& chunk) noexcept;
+  Result<PinnedChunk> allocate(std::uint64_t bytes);
   CudaDevice& device_;
+  std::uint64_t limit_ = 0;
+  std::mutex mutex_;
   std::vector<PinnedChunk> idle_;  // smallest first
   std::size_t chunks_ = 0;         // idle and busy
-  std::uint64_t idle_bytes_ = 0;
   std::uint64_t busy_bytes_ = 0;
 };
 

@@ -92,7 +92,8 @@ struct Batch : device::PendingSubmission {
   std::shared_ptr<const CudaGraph> graph;
   std::vector<Download> downloads;
   StagingUse staging;
-  bool begun = false;  ///< the stream has some of its steps
+  bool begun = false;       ///< the stream has some of its steps
+  bool is_foreign = false;  ///< waits for a signal of the application or of another driver
 };
 
 /// The state of a lane that other threads use. A thread that submits an awaited value also submits the lane's
