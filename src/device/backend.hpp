@@ -1,11 +1,13 @@
 #pragma once
 /// The interface of a backend, and the table of backends, which the build generates from the folders in src/backend.
 #include <wye/base/bytes.hpp>
+#include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
 #include <wye/device/native.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -45,6 +47,8 @@ struct BackendOptions {
   /// Pinned memory that the transfers of a device use at a time. Larger transfers take turns; each lane has one part of
   /// 8 MiB even above it. It is kept until `release_spare_memory`.
   Bytes pinned_memory = Bytes{64ull << 20};
+  /// The longest time that a thread polls for a device before it sleeps; zero: it sleeps at once.
+  Duration poll_limit = std::chrono::microseconds(300);
 };
 
 /// An adapter that a backend found, usable or not. A missing driver is one entry with its reason.

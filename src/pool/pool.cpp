@@ -74,6 +74,9 @@ Result<void> check(const PoolOptions& options) {
     return Error(
         Errc::invalid_argument,
         base::text("There are both a number of slots ({}) and the rule 'host_share' for it.", options.slots));
+  if (options.poll_limit < Duration::zero() || options.poll_limit > std::chrono::seconds(1))
+    return Error(Errc::invalid_argument,
+                 base::text("The poll limit ({} s) is not from 0 to 1 s.", seconds(options.poll_limit)));
   if (options.lease_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The lease timeout ({} s) is negative.", seconds(options.lease_timeout)));
@@ -156,7 +159,8 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<de
                                        .isolation = options.isolation,
                                        .partition = options.partition,
                                        .kept_memory = options.kept_memory,
-                                       .pinned_memory = options.pinned_memory};
+                                       .pinned_memory = options.pinned_memory,
+                                       .poll_limit = options.poll_limit};
   auto inventory = take_inventory(options.backends, backend, options.adopt, qualifier.get());
   if (!inventory) return std::move(inventory).error();
   inventory->discover = [backends = options.backends, backend] { return find_adapters(backends, backend); };

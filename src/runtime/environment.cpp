@@ -217,6 +217,7 @@ Result<RuntimeOptions> read_environment(const Environment& environment) {
       set(all.pool.lane_memory, environment, "WYE_LANE_MEMORY"),
       set(all.pool.kept_memory, environment, "WYE_KEPT_MEMORY"),
       set(all.pool.pinned_memory, environment, "WYE_PINNED_MEMORY"),
+      set(all.pool.poll_limit, environment, "WYE_POLL_LIMIT"),
       set(all.pool.lease_timeout, environment, "WYE_LEASE_TIMEOUT"),
       set(all.pool.cpu_threads, environment, "WYE_CPU_THREADS"),
       set(all.pool.isolation, environment, "WYE_ISOLATION"),

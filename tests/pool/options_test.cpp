@@ -69,6 +69,8 @@ TEST_CASE("an option out of range is refused with its value and its limits", "[p
   CHECK(ContextPool::open({.backends = {"cpu"}, .silicon_memory = 4_KiB}));
   CHECK(refusal({.lane_memory = 0_B}) == "The memory limit of a lane (0 bytes) is not positive.");
   CHECK(refusal({.lease_timeout = -1500ms}) == "The lease timeout (-1.5 s) is negative.");
+  CHECK(refusal({.poll_limit = -1s}) == "The poll limit (-1 s) is not from 0 to 1 s.");
+  CHECK(refusal({.poll_limit = 1001ms}) == "The poll limit (1.001 s) is not from 0 to 1 s.");
   CHECK(refusal({.aging = 0s}) == "The aging of requests (0 s) is not positive.");
   CHECK(refusal({.close_timeout = -2s}) == "The close timeout (-2 s) is negative.");
 }
@@ -88,6 +90,8 @@ TEST_CASE("options at the bounds of their ranges are accepted", "[pool]") {
   CHECK(opens({.lane_memory = 1_B}));
   CHECK(opens({.kept_memory = 0_B}));
   CHECK(opens({.pinned_memory = 0_B}));
+  CHECK(opens({.poll_limit = 0s}));
+  CHECK(opens({.poll_limit = 1s}));
   CHECK(opens({.lease_timeout = 0s}));
   CHECK(opens({.lease_timeout = Duration::max()}));
   CHECK(opens({.cpu_threads = 1}));

@@ -37,6 +37,7 @@ TEST_CASE("without environment variables the documented defaults hold", "[runtim
   CHECK(all.pool.partition == Partition{});
   CHECK(all.pool.kept_memory == 512_MiB);
   CHECK(all.pool.pinned_memory == 64_MiB);
+  CHECK(all.pool.poll_limit == std::chrono::microseconds(300));
   CHECK(all.pool.share == Share::process);
   CHECK(all.pool.share_folder.empty());
   CHECK(all.cache.kernels == 1000);
@@ -70,6 +71,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                            {"WYE_PARTITION", "37%"},
                                            {"WYE_KEPT_MEMORY", "32MiB"},
                                            {"WYE_PINNED_MEMORY", "16MiB"},
+                                           {"WYE_POLL_LIMIT", "2ms"},
                                            {"WYE_SHARE", "machine"},
                                            {"WYE_SHARE_DIR", "/run/shared"},
                                            {"WYE_CACHED_KERNELS", "12"},
@@ -101,6 +103,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
         Partition{.multiprocessors = 16});
   CHECK(all.pool.kept_memory == 32_MiB);
   CHECK(all.pool.pinned_memory == 16_MiB);
+  CHECK(all.pool.poll_limit == 2ms);
   CHECK(all.pool.share == Share::machine);
   CHECK(all.pool.share_folder == "/run/shared");
   CHECK(all.cache.kernels == 12);

@@ -105,6 +105,7 @@ struct TagBudget {
 /// | lane_memory      | 512 MiB       | WYE_LANE_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | kept_memory      | 512 MiB       | WYE_KEPT_MEMORY   | bytes, or with KiB, MiB, GiB                    |
 /// | pinned_memory    | 64 MiB        | WYE_PINNED_MEMORY | bytes, or with KiB, MiB, GiB                    |
+/// | poll_limit       | 300 us        | WYE_POLL_LIMIT    | seconds, or with ms, s; at most 1 s; 0: never   |
 /// | lease_timeout    | 5 s           | WYE_LEASE_TIMEOUT | seconds, or with ms, s                          |
 /// | aging            | 10 s          | -                 | more than 0; Duration::max(): never             |
 /// | cpu_threads      | 0             | WYE_CPU_THREADS   | threads, with the caller; 0: one per processor  |
@@ -179,6 +180,9 @@ struct PoolOptions {
   /// Pinned memory that uploads and downloads of a CUDA device share at a time. Above it a lane waits for its own transfers
   /// while it submits, and has 8 MiB in any case. It stays pinned until `trim`.
   Bytes pinned_memory = Bytes{64ull << 20};
+  /// The longest time that a thread polls a CUDA device before it sleeps. It polls for so long only if the waits for the
+  /// lane took no longer lately, otherwise for 30 us. Polling saves an interrupt; sleeping saves the processor.
+  Duration poll_limit = std::chrono::microseconds(300);
 };
 
 /// Selects the context to lease.

@@ -85,6 +85,7 @@ Error CudaDevice::refused(CUresult result, const char* api) {
 void CudaDevice::set_options(const device::BackendOptions& options) noexcept {
   kept_memory_ = options.kept_memory;
   staging_.set_limit(options.pinned_memory);
+  poll_limit_ = options.poll_limit;
 }
 
 Result<void> CudaDevice::create(const device::BackendOptions& options) {

@@ -134,6 +134,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   /// Returns the stream that allocates and frees memory. It executes nothing else, so waits for it are short.
   CUstream memory_stream() const noexcept { return memory_stream_; }
   CudaPool& pool() noexcept { return pool_; }
+  /// Returns the longest time that a waiting thread polls.
+  Duration poll_limit() const noexcept { return poll_limit_; }
   Staging& staging() noexcept { return staging_; }
   /// Returns the number of batches in flight that wait for a signal of the application or of another driver. While there
   /// are any, a thread that submits does not wait for its transfers: the same thread may have to make the signal.
@@ -200,6 +202,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   Holds holds_ = Holds::none;  // of `context_`; none: it is the application's
   CUstream memory_stream_ = nullptr;
   Bytes kept_memory_{};
+  Duration poll_limit_{};
   CUevent memory_event_ = nullptr;
   std::atomic<std::uint64_t> allocations_{0};  // their number; the event follows the last
 

@@ -12,13 +12,6 @@
 namespace wye {
 inline namespace v0 {
 namespace cuda {
-namespace {
-
-/// The approximate cost of a sleep in the driver: an interrupt and a context switch.
-constexpr Duration cost_of_sleep = std::chrono::microseconds(30);
-
-}  // namespace
-
 CudaTimeline::CudaTimeline(std::shared_ptr<CudaDevice> device, SignaledBy by)
     : ScheduledTimeline(device, device->pending(), by) {}
 
@@ -72,8 +65,8 @@ std::uint64_t CudaTimeline::reached() noexcept {
   return seen();
 }
 
-/// Queries an event, and sleeps until it completes if it has not.
-CudaTimeline::QueryResult CudaTimeline::query_or_sleep(const Mark& mark, Instant until,
+/// Queries an event for the time `polling`, at least once, and sleeps until it completes if it has not.
+CudaTimeline::QueryResult CudaTimeline::query_or_sleep(const Mark& mark, Duration polling, Instant until,
                                                        base::Backoff& backoff) {
   const CurrentContext current(cuda());
   if (!current) return {.result = current.result(), .api = "cuCtxPushCurrent"};
@@ -85,8 +78,9 @@ CudaTimeline::QueryResult CudaTimeline::query_or_sleep(const Mark& mark, Instant
   };
   const Instant now = Clock::steady().now();
   const bool completed =
-      now < until ? base::seen_before_parking(has_completed, std::min<Duration>(cost_of_sleep, until - now))
-                  : has_completed();
+      now < until && polling > Duration::zero()
+          ? base::seen_before_parking(has_completed, std::min<Duration>(polling, until - now))
+          : has_completed();
   if (completed || Clock::steady().now() >= until || device_->lost())
     return {.result = r, .api = "cuEventQuery"};
   const Instant rest = device_->next_check(until);
@@ -109,8 +103,12 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
   if (signaled_by() == SignaledBy::host) return {};
   if (const Mark mark = mark_of(value)) {
     base::Backoff backoff;
+    const Duration limit = cuda().poll_limit();
+    Duration polling = waits_.polling(limit);
+    const Instant begin = Clock::steady().now();
     for (;;) {
-      const QueryResult query = query_or_sleep(mark, until, backoff);
+      const QueryResult query = query_or_sleep(mark, polling, until, backoff);
+      polling = Duration::zero();  // a repeated wait is long
       if (query.result == CUDA_SUCCESS) {
         raise(mark.value);
         break;
@@ -127,6 +125,7 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
                 "The device may still be at work.",
                 device_->info().id, base::Backoff::limit / std::chrono::seconds(1), value));
     }
+    if (begin < until) waits_.add(Clock::steady().now() - begin, limit);
   }
   // Another thread may have found the device lost, which makes every result unreliable.
   if (const Error* lost = device_->lost()) return *lost;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backend/cuda/cuda_device.hpp"
+#include "backend/cuda/cuda_polling.hpp"
 #include "base/backoff.hpp"
 #include "device/scheduled_timeline.hpp"
 
@@ -66,7 +67,7 @@ class CudaTimeline final : public device::ScheduledTimeline {
   };
   CudaTimeline(std::shared_ptr<CudaDevice> device, SignaledBy by);
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device_); }
-  QueryResult query_or_sleep(const Mark& mark, Instant until, base::Backoff& backoff);
+  QueryResult query_or_sleep(const Mark& mark, Duration polling, Instant until, base::Backoff& backoff);
   /// Returns the first mark that is not known to be reached; an empty mark if all are.
   Mark first_mark() noexcept;
 
@@ -75,6 +76,7 @@ class CudaTimeline final : public device::ScheduledTimeline {
   CUexternalSemaphore semaphore_ = nullptr;
   std::shared_ptr<device::Timeline> original_;  // owner of the semaphore
   std::mutex marks_mutex_;
+  RecentWaits waits_;
   std::deque<Mark> marks_;  // of values that are not known to be reached
 };
 
