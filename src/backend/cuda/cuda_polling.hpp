@@ -22,8 +22,10 @@ class RecentWaits {
   Duration polling(Duration limit) const noexcept {
     return average_.load(std::memory_order_relaxed) <= limit ? limit : std::min(limit, cost_of_sleep);
   }
-  /// Adds a wait. A long wait counts as four limits, so that later short waits outweigh it soon.
-  void add(Duration waited, Duration limit) noexcept {
+  /// Adds a wait. The cost of a sleep does not count, because a thread that polls does not have it. A long wait counts
+  /// as four limits, so that later short waits outweigh it soon.
+  void add(Duration waited, bool has_slept, Duration limit) noexcept {
+    if (has_slept) waited = std::max(waited - cost_of_sleep, Duration::zero());
     const Duration before = average_.load(std::memory_order_relaxed);
     average_.store(before + (std::min(waited, 4 * limit) - before) / 4, std::memory_order_relaxed);
   }

@@ -91,7 +91,7 @@ CudaTimeline::QueryResult CudaTimeline::query_or_sleep(const Mark& mark, Duratio
     if (!result) return {.result = r, .api = "cuEventQuery"};  // no thread for the wait
     r = result->value_or(r);
   }
-  return {.result = r, .api = "cuEventSynchronize", .slept = r == CUDA_ERROR_NOT_READY};
+  return {.result = r, .api = "cuEventSynchronize", .slept = r == CUDA_ERROR_NOT_READY, .has_slept = true};
 }
 
 Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
@@ -106,9 +106,11 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
     const Duration limit = cuda().poll_limit();
     Duration polling = waits_.polling(limit);
     const Instant begin = Clock::steady().now();
+    bool has_slept = false;
     for (;;) {
       const QueryResult query = query_or_sleep(mark, polling, until, backoff);
       polling = Duration::zero();  // a repeated wait is long
+      has_slept |= query.has_slept;
       if (query.result == CUDA_SUCCESS) {
         raise(mark.value);
         break;
@@ -125,7 +127,7 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
                 "The device may still be at work.",
                 device_->info().id, base::Backoff::limit / std::chrono::seconds(1), value));
     }
-    if (begin < until) waits_.add(Clock::steady().now() - begin, limit);
+    if (begin < until) waits_.add(Clock::steady().now() - begin, has_slept, limit);
   }
   // Another thread may have found the device lost, which makes every result unreliable.
   if (const Error* lost = device_->lost()) return *lost;

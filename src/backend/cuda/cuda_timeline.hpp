@@ -63,7 +63,8 @@ class CudaTimeline final : public device::ScheduledTimeline {
   struct QueryResult {
     CUresult result = CUDA_ERROR_NOT_READY;
     const char* api = "";
-    bool slept = false;
+    bool slept = false;      ///< and the event has not completed
+    bool has_slept = false;  ///< in the driver, or until a thread that does so answered
   };
   CudaTimeline(std::shared_ptr<CudaDevice> device, SignaledBy by);
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device_); }

@@ -39,24 +39,36 @@ TEST_CASE("a thread polls up to the limit while waits are as short, and as long 
           "[cuda]") {
   RecentWaits waits;
   CHECK(waits.polling(limit) == limit);  // nothing is known
-  for (int i = 0; i < 10; ++i) waits.add(200us, limit);
+  for (int i = 0; i < 10; ++i) waits.add(200us, false, limit);
   CHECK(waits.polling(limit) == limit);
-  waits.add(10ms, limit);  // one long wait ends it
+  waits.add(10ms, false, limit);  // one long wait ends it
   CHECK(waits.polling(limit) == RecentWaits::cost_of_sleep);
-  for (int i = 0; i < 100; ++i) waits.add(10ms, limit);
+  for (int i = 0; i < 100; ++i) waits.add(10ms, false, limit);
   CHECK(waits.polling(limit) == RecentWaits::cost_of_sleep);
   int shorter = 0;
-  for (; waits.polling(limit) != limit; ++shorter) waits.add(200us, limit);
+  for (; waits.polling(limit) != limit; ++shorter) waits.add(200us, false, limit);
   CHECK(shorter > 1);
   CHECK(shorter <= 10);
-  for (int i = 0; i < 40; ++i) waits.add(400us, limit);
+  for (int i = 0; i < 40; ++i) waits.add(400us, false, limit);
   CHECK(waits.polling(limit) == RecentWaits::cost_of_sleep);
+}
+
+TEST_CASE("the cost of a sleep does not keep a thread from polling", "[cuda]") {
+  RecentWaits slept, polled;
+  for (int i = 0; i < 100; ++i) {
+    slept.add(320us, true, limit);
+    polled.add(320us, false, limit);
+  }
+  CHECK(slept.polling(limit) == limit);
+  CHECK(polled.polling(limit) == RecentWaits::cost_of_sleep);
+  for (int i = 0; i < 100; ++i) slept.add(1us, true, limit);  // woken by another thread's result
+  CHECK(slept.polling(limit) == limit);
 }
 
 TEST_CASE("a limit of zero turns polling off, and a small one bounds it", "[cuda]") {
   RecentWaits waits;
   CHECK(waits.polling(0us) == 0us);
-  for (int i = 0; i < 10; ++i) waits.add(10ms, 5us);
+  for (int i = 0; i < 10; ++i) waits.add(10ms, false, 5us);
   CHECK(waits.polling(5us) == 5us);
   CHECK(waits.polling(0us) == 0us);
 }
