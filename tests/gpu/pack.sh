@@ -31,7 +31,7 @@ if [ -n "$loader" ]; then cp -L "$loader" "$folder/lib"; fi
 cp -L "$nvrtc"/libnvrtc.so.12 "$nvrtc"/libnvrtc-builtins.so.* "$folder/nvrtc"
 cp build/gpu/tests/support/cuda/libraries/none/* "$folder/no-cublas"
 cp -L /usr/share/common-licenses/* LICENSE "$folder/documents"
-cp tests/gpu/run.sh tests/support/steps.sh bench/peers/attention_torch.py "$folder"
+cp tests/gpu/run.sh tests/gpu/machine.sh tests/support/steps.sh bench/peers/attention_torch.py "$folder"
 git describe --always --dirty >"$folder/commit.txt" 2>/dev/null || echo unknown >"$folder/commit.txt"
 # The programs have most of their code in common: with a dictionary larger than one, the archive is half of gzip's.
 XZ_OPT=--lzma2=preset=1,dict=64MiB tar -C "$root/build" -cJf "$archive" wye-gpu
