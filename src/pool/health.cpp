@@ -118,6 +118,9 @@ void Pool::read_monitor(std::size_t device, Instant now) noexcept try {
   for (std::size_t d = 0; d < device_count() && !read.uncorrected_errors.value && !read.slowed_by_heat.value;
        ++d)
     if (silicon_of_[d] == silicon_of_[device]) read = this->device(d).monitor();
+  // A monitor that lacks both values at first has none later.
+  if (due == Instant::min() && !read.uncorrected_errors.value && !read.slowed_by_heat.value)
+    return watch.next_reading.store(Instant::max(), std::memory_order_relaxed);
   const std::string& name = one.silicon->name();
   std::vector<Error> faults;
   {

@@ -404,6 +404,9 @@ TEST_CASE("a device whose memory has new errors runs only jobs that no other dev
   clock.advance(11s);
   CHECK(mortal.scale(x)->device().id == "vulkan:0");
   CHECK(mortal.scale(x)->device().id == "vulkan:0");
+  CHECK(mortal.device->readings() == 4);
+  CHECK(mortal.scale(x, 2.0f, {.on = "cuda"})->device().id == "cuda:0");
+  CHECK(other->readings() == 1);  // it has no values
 }
 
 TEST_CASE("a processor that is slowed by heat keeps its jobs, and reports the heat once",
@@ -413,12 +416,14 @@ TEST_CASE("a processor that is slowed by heat keeps its jobs, and reports the he
   Mortal mortal({other}, &clock);
   const auto state = [&] { return mortal.pool->silicon().at(0).devices.at(0); };
   std::vector<float> x(item_count, 1.0f);
+  Monitoring values;
+  values.temperature.value = 93.5;
+  values.slowed_by_heat.value = false;
+  mortal.device->set_monitor(values);
   CHECK(mortal.scale(x)->device().id == "vulkan:0");
   CHECK_FALSE(state().last_fault);
-  Monitoring hot;
-  hot.temperature.value = 93.5;
-  hot.slowed_by_heat.value = true;
-  mortal.device->set_monitor(hot);
+  values.slowed_by_heat.value = true;
+  mortal.device->set_monitor(values);
   clock.advance(11s);
   CHECK(mortal.scale(x)->device().id == "vulkan:0");
   REQUIRE(state().last_fault);
