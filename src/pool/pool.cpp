@@ -486,9 +486,16 @@ void Pool::give_back(Context& context) noexcept {
     retired = std::move(context.lane);
   if (retired) context.on = {};
   std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
+  std::unique_ptr<device::Lane> outdated;               // likewise
   bool others_wait = false;
   {
     base::Lock lock = base::lock_soon(mutex_);
+    // The device may have been lost and replaced since its loss was looked for.
+    if (context.lane &&
+        context.lane->device()->ref().generation != refs_[context.device].load(std::memory_order_relaxed)) {
+      outdated = std::move(context.lane);
+      context.on = {};
+    }
     try {
       if (retired) {
         unfinished_.push_back({nullptr, &context, {}});

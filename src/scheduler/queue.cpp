@@ -459,7 +459,7 @@ void Core::hold_locked(std::shared_ptr<Record> record) noexcept {
 std::shared_ptr<Record> Core::take_held_locked(TagState& tag) noexcept {
   Record* const first = tag.first_held;
   if (!first) return nullptr;
-  tag.first_held = first->next_listed;
+  tag.first_held = std::exchange(first->next_listed, nullptr);  // it may be listed as returned next
   if (!tag.first_held) tag.last_held = &tag.first_held;
   --queues_[first->queue].held;
   return std::move(first->self_listed);

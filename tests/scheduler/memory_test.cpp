@@ -242,6 +242,24 @@ TEST_CASE("a tag's budget holds back its own jobs", "[scheduler][memory]") {
   CHECK(narrow.pool->silicon().front().memory.back().held == 0_B);
 }
 
+TEST_CASE("jobs that the limit of their tag has held back run on a device one after the other",
+          "[scheduler][memory]") {
+  const auto device = scripted("cuda:0");
+  Scheduler scheduler =
+      test::scheduler_of({device}, {.tags = {{.tag = "few", .concurrent = 1}}}, {.lanes_per_device = 2});
+  device->hold();
+  std::vector<One> jobs(6);
+  std::vector<Ticket> tickets;
+  for (One& one : jobs) tickets.push_back(one.submit(scheduler, {.tag = "few"}));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    await([&] { return device->held() == 1; });
+    device->release_first(1);
+    CHECK(tickets[i].wait(Deadline(60s)));
+  }
+  for (const One& one : jobs) CHECK(one.is_right());
+  test::check_counts(scheduler.metrics());
+}
+
 TEST_CASE("jobs wait for memory that a lease of their tag holds, and other jobs run meanwhile",
           "[scheduler][memory]") {
   Narrow narrow({}, {.pool_memory = 64_KiB, .tag_memory = {{"preview", 8_KiB}}});
