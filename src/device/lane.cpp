@@ -19,7 +19,12 @@ Result<std::unique_ptr<Lane>> Lane::create(DeviceBase& device) {
 
 Lane::Lane(std::unique_ptr<LaneBase> base) : base_(std::move(base)) {}
 
-Lane::~Lane() { base_.reset(); }
+Lane::~Lane() {
+  const std::shared_ptr<Timeline> timeline = base_->timeline();
+  base_.reset();
+  // Otherwise the device may end on the waiter thread, after the application has dropped its last handle.
+  if (timeline && !origin_.is_inherited()) timeline->await_release();
+}
 
 /// Clears the recordings of completed submissions, which releases their buffers.
 void Lane::collect() {

@@ -43,6 +43,8 @@ void ScheduledTimeline::call_seen() noexcept {
   call_back(lost ? no_value : seen(), lost);
 }
 
+void ScheduledTimeline::await_release() noexcept { pending_.waiter().await_release(); }
+
 Result<void> ScheduledTimeline::prepare_callbacks() { return pending_.waiter().start(); }
 
 void ScheduledTimeline::arrange_callbacks() noexcept {

@@ -27,6 +27,7 @@ class ScheduledTimeline : public Timeline, public std::enable_shared_from_this<S
   /// Raises a timeline that the host signals.
   Result<void> signal(std::uint64_t value) override;
   const DeviceBase* owner() const noexcept override { return device_.get(); }
+  void await_release() noexcept override;
   bool is_foreign() const noexcept override { return by_ == SignaledBy::others; }
   SignaledBy signaled_by() const noexcept { return by_; }
   /// Returns the value that is known to be reached. Calls no driver.

@@ -28,7 +28,7 @@ using TimelineCallback = std::function<void(const Error* failure)>;
 class Timeline {
  public:
   /// Calls the remaining callbacks with `closed`. The waiter thread of the device may run it, because it holds a timeline
-  /// while it polls: these calls may come after the host has dropped its last reference.
+  /// while it polls: these calls may come after the host has dropped its last reference, unless it calls `await_release`.
   virtual ~Timeline();
   Timeline(const Timeline&) = delete;
   /// Names the process that made the timeline. A child of `fork` must not use it.
@@ -54,6 +54,8 @@ class Timeline {
   /// Drops all callbacks without calling them, and returns whether there were any. Once this has returned, no thread of
   /// wye polls the timeline for callbacks. A callback must not call it.
   bool drop_callbacks() noexcept;
+  /// Waits until the waiter thread of the device has released a timeline without callbacks. In a callback it has no effect.
+  virtual void await_release() noexcept {}
   /// Raises the value from the host.
   /// Errors: invalid_argument (`value` is not larger than the value reached, or a lane signals this timeline), device_lost.
   virtual Result<void> signal(std::uint64_t value) = 0;

@@ -28,6 +28,9 @@ struct TimelineWaiter::Shared {
   std::size_t count = 0;
   const ScheduledTimeline* polled = nullptr;  // the thread uses it without the lock
   base::Gate unused;
+  bool holds = false;        // the thread may hold the last handles of timelines
+  std::uint64_t rounds = 0;  // ended: it held none at the end of each
+  base::Gate released;
 
   void append(ScheduledTimeline& timeline) noexcept {
     timeline.is_listed_ = true;
@@ -46,6 +49,11 @@ struct TimelineWaiter::Shared {
   /// Polls every timeline once, without the lock. Returns whether a callback was called.
   bool poll(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept;
   void run() noexcept;
+  void end_round() noexcept {
+    holds = false;
+    ++rounds;
+    released.wake_all();
+  }
   /// Calls `f`, which uses a timeline, without the lock.
   template <class F>
   void unlocked(base::Lock& lock, const ScheduledTimeline& timeline, F f) noexcept {
@@ -57,6 +65,10 @@ struct TimelineWaiter::Shared {
     unused.wake_all();
   }
 };
+
+namespace {
+thread_local const void* polling_for = nullptr;  // the waiter that runs on this thread
+}
 
 bool TimelineWaiter::Shared::poll(base::Lock& lock, std::shared_ptr<ScheduledTimeline>& in_flight) noexcept {
   bool called = false;
@@ -84,14 +96,17 @@ bool TimelineWaiter::Shared::poll(base::Lock& lock, std::shared_ptr<ScheduledTim
 void TimelineWaiter::Shared::run() noexcept {
   constexpr Duration longest = std::chrono::milliseconds(1);
   const Duration shortest = std::chrono::microseconds(sleep == Sleep::in_driver ? 50 : 20);
+  polling_for = this;
   base::Lock lock(mutex);
   Instant begin = Clock::steady().now();
   while (!is_ending) {
     has_news = false;
+    holds = true;
     std::shared_ptr<ScheduledTimeline> in_flight;
     const bool called = poll(lock, in_flight);
     const auto woken = [&] { return has_news || is_ending; };
     if (!in_flight) {
+      end_round();
       notified.wait(lock, Instant::max(), woken);
       begin = Clock::steady().now();
       continue;
@@ -114,6 +129,7 @@ void TimelineWaiter::Shared::run() noexcept {
     lock.unlock();
     in_flight.reset();  // may end the timeline, and its device
     lock.lock();
+    end_round();
   }
 }
 
@@ -142,6 +158,13 @@ void TimelineWaiter::remove(ScheduledTimeline& timeline) noexcept {
   base::Lock lock(shared_->mutex);
   if (timeline.is_listed_) shared_->take_out(timeline);
   shared_->unused.wait(lock, Instant::max(), [&] { return shared_->polled != &timeline; });
+}
+
+void TimelineWaiter::await_release() noexcept {
+  if (polling_for == shared_.get()) return;
+  base::Lock lock(shared_->mutex);
+  const std::uint64_t before = shared_->rounds;
+  shared_->released.wait(lock, Instant::max(), [&] { return !shared_->holds || shared_->rounds != before; });
 }
 
 void TimelineWaiter::notify() noexcept {

@@ -35,6 +35,9 @@ class TimelineWaiter {
   void add(ScheduledTimeline& timeline) noexcept;
   /// Removes a timeline, and waits until the thread is not polling it. A callback of the timeline must not call this.
   void remove(ScheduledTimeline& timeline) noexcept;
+  /// Waits until the thread holds no handle of a timeline, but for timelines that have callbacks. Returns at once on the thread
+  /// itself.
+  void await_release() noexcept;
   /// Wakes the thread: a value was submitted, or a timeline or the device has failed.
   void notify() noexcept;
   /// Joins the thread. All timelines of the device have ended.

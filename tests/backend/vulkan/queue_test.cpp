@@ -1,7 +1,10 @@
 // A submission that waits for work that is not yet submitted is parked, and delays no other submission.
 #include "backend/vulkan/vulkan_queue.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <limits>
+#include <thread>
 
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
@@ -240,6 +243,37 @@ TEST_CASE("the loss of a device calls back with device_lost, whether the value w
   CHECK(base::seen_before_parking([&] { return told == 3; }, 10s));
   good(gate->when(1, note));
   CHECK(told == 4);
+}
+
+TEST_CASE("a device ends with its last handle, also right after a callback of its waiter thread",
+          "[vulkan]") {
+  Driver driver;
+  VulkanOptions options;
+  options.wrap = driver.wrap();
+  const auto found = discover(options);
+  const auto usable =
+      std::find_if(found.begin(), found.end(), [](const Discovered& one) { return one.adapter; });
+  REQUIRE(usable != found.end());
+  const auto before = driver.alive();
+  const int threads = base::Worker::alive();
+  std::atomic<bool> called{false};
+  {
+    const auto device = good(usable->adapter->open());
+    const auto gate = good(device->create_timeline());
+    const auto buffer = good(device->create_buffer({.bytes = 4_KiB, .account = nullptr}));
+    const auto lane = good(Lane::create(*device));
+    lane->wait_for({gate, 1});
+    lane->fill({buffer, {}, 4_KiB}, 7);
+    const TimelinePoint end = lane->submit();
+    good(end.timeline->when(end.value, [&](const Error*) {
+      called = true;
+      std::this_thread::sleep_for(50ms);  // the last handles are dropped meanwhile
+    }));
+    good(gate->signal(1));
+    REQUIRE(base::seen_before_parking([&] { return called.load(); }, 10s));
+  }
+  CHECK(driver.alive() == before);
+  CHECK(base::Worker::alive() == threads);
 }
 
 }  // namespace wye::test
