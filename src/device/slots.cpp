@@ -44,7 +44,6 @@ void Slots::update_limit_locked() noexcept {
   if (follows_load != std::exchange(follows_load_, follows_load)) {
     load_.jobs = 0;
     load_.shortest.clear();
-    load_.now = limit_;
   }
   load_.now = follows_load ? std::min(load_.now, load_.most) : load_.most;
   missing_ = std::min(missing_, load_.now - 1);

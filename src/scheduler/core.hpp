@@ -137,7 +137,11 @@ class Core : public std::enable_shared_from_this<Core> {
     Instant due;   // its `start_by`, if that decides the order within a priority
     Instant rank;  // when it was submitted, later by `aging` for each priority below the highest
     std::uint64_t sequence;
+    std::uint32_t number;  // of the record's entries in queues
     std::shared_ptr<Record> record;
+
+    /// A job that ran without being taken out (`run_if_room`), and then returned to a queue, has an old entry too.
+    bool is_old() const noexcept { return number != record->entries; }
   };
   /// Orders a heap of jobs of one priority: the next one to run is on top.
   static constexpr auto later = [](const Ready& a, const Ready& b) {

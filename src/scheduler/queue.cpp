@@ -146,7 +146,7 @@ std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
     const Instant due = next_due(record);
     for (const Heap* const heap : {&queue.ready[own], &queue.staged[own]})
       for (const Ready& other : *heap)
-        if (other.due > due && other.record->expected != Duration::zero()) {
+        if (other.due > due && !other.is_old() && other.record->expected != Duration::zero()) {
           --before.jobs;
           before.run_time -= other.record->expected;
         }
@@ -206,6 +206,7 @@ void Core::push_locked(std::shared_ptr<Record> record) {
   heap.push_back({.due = record->due,
                   .rank = record->submitted + static_cast<std::int64_t>(level) * aging_,
                   .sequence = record->sequence,
+                  .number = ++record->entries,
                   .record = std::move(record)});
   std::push_heap(heap.begin(), heap.end(), later);
 }
@@ -362,12 +363,14 @@ template <class Find>
 std::shared_ptr<Record> Core::pop_locked(bool runs, Find find_next) {
   while (Heap* const next = find_next()) {
     std::pop_heap(next->begin(), next->end(), later);
+    const bool is_old = next->back().is_old();
     auto record = std::move(next->back().record);
     next->pop_back();
     ready_.fetch_sub(1, std::memory_order_relaxed);
     TagState* const tag = record->tag_state;
     const bool is_staging = record->state == State::staging;
-    if (!is_staging && record->state != State::queued) {  // another thread has run or cancelled it
+    // Another thread has run or cancelled it.
+    if (is_old || (!is_staging && record->state != State::queued)) {
       if (tag) release_held_locked(*tag);
       continue;
     }

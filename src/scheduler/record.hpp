@@ -168,6 +168,7 @@ struct Record : std::enable_shared_from_this<Record> {
   bool is_unattended = false;   ///< abandoned in flight, and no worker waits for it yet
   bool is_staged = false;       ///< one of the queue's staged jobs
   bool is_due = false;          ///< it counts as running, and starts when its stage ends
+  std::uint32_t entries = 0;    ///< made for it in queues: `Core::Ready`
 
   // Written by the thread that runs or settles it.
   bool failed_as_follower = false;  ///< `error` is that of a job in `after`
