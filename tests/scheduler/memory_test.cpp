@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <optional>
 #include <span>
 #include <string>
@@ -394,4 +395,52 @@ TEST_CASE("the array of a job and its host memory are reserved together", "[sche
   CHECK(second.wait(Deadline(60s)));
   CHECK(z == std::vector<float>(values_each, 12.0f));
   CHECK(narrow.account().held() == 4_KiB);  // the replica stays
+}
+
+TEST_CASE("a job that its waiting thread ran, and that waits for memory then, starts once after its stage",
+          "[scheduler]") {
+  const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
+  std::promise<void> open;
+  b->set_script([opened = open.get_future().share()](Step step) -> std::optional<Error> {
+    if (step == Step::submit) opened.wait();
+    return std::nullopt;
+  });
+  test::StopAt stage;
+  test::Machine machine({a, b}, {.concurrent_jobs = 1}, 2);
+  const auto metrics = [&] { return machine.scheduler.metrics(); };
+  std::vector<std::vector<float>> memory(4, std::vector<float>(1, 1.0f));
+  std::vector<Ticket> others;
+  const auto submit_two = [&](Priority priority, std::string on) {
+    for (int i = 0; i < 2; ++i)
+      others.push_back(machine.scheduler.submit(test::host_scale()(memory[others.size()], 2.0f),
+                                                {.priority = priority, .on = on}));
+  };
+  submit_two(Priority::normal, "vulkan:0");
+  await([&] { return b->count(Step::submit) == 2; });
+
+  // Every worker is stopped: the thread that waits runs the job, without taking it out of its queue.
+  a->fail_at(Step::create_buffer, Errc::out_of_memory);
+  const auto x = machine.array(std::vector<float>(4, 3.0f));
+  std::vector<float> y(4);
+  Ticket job = machine.scheduler.submit(test::copy()(x, y), {.on = "cuda:0"});
+  auto waits = std::async(std::launch::async, [&] { return job.wait().has_value(); });
+  await([&] { return metrics().memory_waits == 1; });
+
+  // Two jobs of higher priority take the lanes and a buffer each, and the job is staged meanwhile.
+  a->hold();
+  a->set_script(stage.script(Step::create_buffer, 3));
+  submit_two(Priority::high, "cuda:0");
+  open.set_value();
+  REQUIRE(stage.reached.get_future().wait_for(60s) == std::future_status::ready);
+  CHECK(metrics().queued == 1);
+  a->release();  // the lanes are free: the job starts when it is staged
+  for (Ticket& one : others) CHECK(one.wait(Deadline(60s)));
+  await([&] { return metrics().queued != 1; });
+  CHECK(metrics().queued == 0);
+  CHECK(metrics().running == 1);
+  stage.opened.set_value();
+  CHECK(waits.get());
+  CHECK(y == std::vector<float>(4, 3.0f));
+  check_counts(metrics());
+  CHECK(metrics().queued + metrics().running == 0);
 }
