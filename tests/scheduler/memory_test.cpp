@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -400,9 +401,9 @@ TEST_CASE("the array of a job and its host memory are reserved together", "[sche
 TEST_CASE("a job that its waiting thread ran, and that waits for memory then, starts once after its stage",
           "[scheduler]") {
   const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
-  std::promise<void> open;
-  b->set_script([opened = open.get_future().share()](Step step) -> std::optional<Error> {
-    if (step == Step::submit) opened.wait();
+  std::promise<void> opens[2];
+  b->set_script([&opens, made = std::make_shared<std::atomic<int>>(0)](Step step) -> std::optional<Error> {
+    if (step == Step::submit) opens[(*made)++].get_future().wait();
     return std::nullopt;
   });
   test::StopAt stage;
@@ -426,13 +427,14 @@ TEST_CASE("a job that its waiting thread ran, and that waits for memory then, st
   auto waits = std::async(std::launch::async, [&] { return job.wait().has_value(); });
   await([&] { return metrics().memory_waits == 1; });
 
-  // Two jobs of higher priority take the lanes and a buffer each, and the job is staged meanwhile.
+  // One worker runs two jobs of higher priority, which take the lanes and a buffer each, and then stages the job.
   a->hold();
   a->set_script(stage.script(Step::create_buffer, 3));
   submit_two(Priority::high, "cuda:0");
-  open.set_value();
+  opens[0].set_value();
   REQUIRE(stage.reached.get_future().wait_for(60s) == std::future_status::ready);
   CHECK(metrics().queued == 1);
+  opens[1].set_value();
   a->release();  // the lanes are free: the job starts when it is staged
   for (Ticket& one : others) CHECK(one.wait(Deadline(60s)));
   await([&] { return metrics().queued != 1; });
