@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <future>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -402,8 +401,9 @@ TEST_CASE("a job that its waiting thread ran, and that waits for memory then, st
           "[scheduler]") {
   const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
   std::promise<void> opens[2];
-  b->set_script([&opens, made = std::make_shared<std::atomic<int>>(0)](Step step) -> std::optional<Error> {
-    if (step == Step::submit) opens[(*made)++].get_future().wait();
+  std::atomic<int> stopped{0};
+  b->set_script([&](Step step) -> std::optional<Error> {
+    if (step == Step::submit) opens[stopped++].get_future().wait();
     return std::nullopt;
   });
   test::StopAt stage;
