@@ -194,7 +194,9 @@ TEST_CASE("a wait for another process ends at the deadline", "[cache]") {
     CHECK(scale->builds == 0);
     CHECK(metrics(*cache).failures == 0);
   }
-  CHECK(cache->provide(scale, device, Instant::max())->tier == CacheTier::built);
+  // The build goes on: it may be ready by now.
+  REQUIRE(cache->provide(scale, device, Instant::max()));
+  CHECK(scale->builds == 1);
 }
 
 TEST_CASE("a thread with a later deadline takes over from a thread that timed out", "[cache]") {
@@ -216,7 +218,6 @@ TEST_CASE("a thread with a later deadline takes over from a thread that timed ou
   claim.reset();
   second.join();
   REQUIRE(patient->has_value());
-  CHECK((*patient)->tier == CacheTier::built);
   CHECK(scale->builds == 1);
 }
 

@@ -533,14 +533,19 @@ TEST_CASE("random programs whose jobs are staged or batched read what a sequenti
     for (const unsigned failing : {0u, 50u}) {
       World world(false, failing, path);
       const Jobs jobs;
-      for (int seed = 0; seed < test::rounds(500); ++seed) {
+      const auto takes_paths = [&] {
+        const SchedulerMetrics metrics = world.scheduler->metrics();
+        return (metrics.prefetches > 0) == (path.committed_per_lane > 1) &&
+               (metrics.batches > 0) == (path.batch_limit > 1);
+      };
+      // How many jobs find their device busy is chance: further programs run until some did.
+      const int enough = test::rounds(500), most = 20 * enough;
+      for (int seed = 0; seed < enough || (seed < most && !takes_paths()); ++seed) {
         INFO("seed " << seed << ", " << path.lanes_per_device << " lanes, " << path.committed_per_lane
                      << " committed per lane, " << failing << " of 1000 steps fail");
         REQUIRE(differs(world, jobs, static_cast<unsigned>(seed), failing != 0) == "");
       }
-      const SchedulerMetrics metrics = world.scheduler->metrics();
-      CHECK((metrics.prefetches > 0) == (path.committed_per_lane > 1));
-      CHECK((metrics.batches > 0) == (path.batch_limit > 1));
+      CHECK(takes_paths());
       if (failing == 0) CHECK(world.first->buffers_alive() == 0);
     }
   }
