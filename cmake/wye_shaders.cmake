@@ -2,9 +2,9 @@
 # <folder>_kernels.hpp, with one `wye::<room>::KernelText wye::<room>::kernels::<stem>` for <stem>.comp and <stem>.cu. <header>
 # defines KernelText. The GLSL is not compiled by wyec,
 # as wye_add_kernels does it for others: its text alone is wanted, and a wye for another machine, or one without a GLSL
-# compiler, would first have to be built for this one to have a wyec. The CUDA C++ is there as text, and where the NVRTC
-# that makes them is, as PTX and as machine code of WYE_CUDA_ARCHITECTURES. With TEXT_ONLY, which the library itself needs, there
-# is no PTX: wyec is linked to the library.
+# compiler, would first have to be built for this one to have a wyec. The CUDA C++ is there as text, and as PTX if the NVRTC
+# that makes it is there. Kernels that use tensor cores have PTX for two architectures, because some types need sm_80, and machine
+# code of WYE_CUBINS. With TEXT_ONLY, which the library itself needs, there is no PTX: wyec is linked to the library.
 set(wye_ptx_nvrtc_hint ${PROJECT_SOURCE_DIR}/build/wheels/ptx/nvidia/cuda_nvrtc/lib)
 if(WYE_PTX_NVRTC AND NOT EXISTS ${WYE_PTX_NVRTC})
   unset(WYE_PTX_NVRTC CACHE)  # Fetched wheels can be removed.
@@ -12,8 +12,8 @@ endif()
 find_file(WYE_PTX_NVRTC NAMES libnvrtc.so.12 PATHS ${wye_ptx_nvrtc_hint} NO_DEFAULT_PATH
   DOC "The NVRTC that makes PTX of wye's own kernels: drivers that are older than it do not take that")
 mark_as_advanced(WYE_PTX_NVRTC)
-set(wye_ptx_architecture compute_75)
-set(WYE_CUDA_ARCHITECTURES "" CACHE STRING "Architectures that wye's own kernels are machine code for, too: sm_80;sm_90")
+set(WYE_CUBINS "sm_80;sm_86;sm_89;sm_90" CACHE STRING
+  "Architectures that wye's kernels for tensor cores are machine code for; other GPUs compile PTX or text")
 
 function(wye_embed_shaders target room types)
   cmake_parse_arguments(PARSE_ARGV 3 given "TEXT_ONLY" "" "")
@@ -38,10 +38,16 @@ function(wye_embed_shaders target room types)
     foreach(kernel IN LISTS kernels)
       cmake_path(GET kernel STEM name)
       if(makes_ptx AND kernel MATCHES "\\.cu$")
-        foreach(target IN ITEMS ${wye_ptx_architecture} ${WYE_CUDA_ARCHITECTURES})
+        set(targets compute_75)
+        file(READ ${kernel} text)
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel})
+        if(text MATCHES "#include \"[a-z_]*tensor.cuh\"")
+          list(APPEND targets compute_80 ${WYE_CUBINS})
+        endif()
+        foreach(target IN LISTS targets)
           set(code ${output_folder}/${name}.${target}.cubin)
           if(target MATCHES "^compute_")
-            set(code ${output_folder}/${name}.ptx)
+            set(code ${output_folder}/${name}.${target}.ptx)
           endif()
           # Of wyec it depends as a target only: that is not other code when the library is built again.
           add_custom_command(

@@ -131,6 +131,7 @@ void KernelProgram::replace(std::shared_ptr<const KernelProgram> next) const {
 Result<void> KernelProgram::add(const AnySource& source) {
   const auto& data = source.data();
   if (const auto* cubin = std::get_if<Cubin>(&data->source)) return add_cubin(*cubin);
+  if (const auto* ptx = std::get_if<Ptx>(&data->source)) return add_ptx(*ptx);
   if (const auto* native = std::get_if<NativeSource>(&data->source)) return add_native(*native);
   if (find(source.language()))
     return base::invalid(base::text("Kernel '{}' has two {} sources.", name_, source.language()));
@@ -138,7 +139,6 @@ Result<void> KernelProgram::add(const AnySource& source) {
   if (const auto* slang = std::get_if<Slang>(&data->source)) return add_slang(data, *slang);
   if (const auto* spirv = std::get_if<SpirV>(&data->source)) return add_spirv(*spirv);
   if (const auto* cuda = std::get_if<CudaCpp>(&data->source)) return add_cuda(data, *cuda);
-  if (const auto* ptx = std::get_if<Ptx>(&data->source)) return add_ptx(*ptx);
   return add_host(std::get<HostSource>(data->source));
 }
 
@@ -237,6 +237,10 @@ Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& da
 template <class Source>
 Result<void> KernelProgram::add_cuda_code(std::string_view language, std::span<const std::byte> code,
                                           const Source& source, Architecture architecture) {
+  for (const Prepared& other : sources_)
+    if (other.language == language && other.architecture == architecture)
+      return base::invalid(
+          base::text("Kernel '{}' has two {} sources for {}.", name_, language, to_string(architecture)));
   if (auto done = check_launch(source, name_); !done) return done;
   const std::string options = launch_options(source);
   Ingredients in = ingredients(language, code, kernel_entry(source, name_), source.tile);
@@ -270,10 +274,6 @@ Result<void> KernelProgram::add_cubin(const Cubin& source) {
   auto architecture = cubin_architecture(source.bytes);
   if (!architecture)
     return architecture.error().with_context(base::text("in the Cubin source of kernel '{}'", name_));
-  for (const Prepared& other : sources_)
-    if (other.language == "Cubin" && other.architecture == *architecture)
-      return base::invalid(
-          base::text("Kernel '{}' has two Cubin sources for {}.", name_, to_string(*architecture)));
   return add_cuda_code("Cubin", source.bytes, source, *architecture);
 }
 
@@ -460,7 +460,7 @@ KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Pr
       for (const Prepared& source : sources_) {
         if (source.language != conversion.language) continue;
         const auto choice = serves(source, conversion, device, call, why);
-        // If several cubins fit, takes the cubin for the newest architecture.
+        // If the code of several architectures fits, takes the newest.
         const auto newness = [](const Prepared& p) {
           return std::pair(p.architecture.number, p.architecture.only != 0);
         };
@@ -660,7 +660,7 @@ std::string KernelProgram::languages() const {
   std::string text;
   std::string_view before;
   for (const Prepared& source : sources_) {
-    if (source.language == std::exchange(before, source.language)) continue;  // several cubins
+    if (source.language == std::exchange(before, source.language)) continue;  // of several architectures
     text.append(text.empty() ? "" : ", ").append(source.language);
   }
   return text;

@@ -19,7 +19,7 @@ struct KernelText {
   const char* name;
   std::string_view glsl = {};
   std::string_view cuda = {};
-  std::string_view ptx = {};
+  std::span<const std::string_view> ptx = {};                   ///< of one architecture each
   std::span<const std::span<const unsigned char>> cubins = {};  ///< of one architecture each
 };
 
@@ -40,8 +40,8 @@ inline CudaCpp cuda_source(const KernelText& text, std::optional<Extent3> tile) 
           .entry = std::string("wye_") + text.name,
           .tile = tile};
 }
-inline Ptx ptx_source(const KernelText& text, std::optional<Extent3> tile) {
-  return {.text = std::string(text.ptx), .entry = std::string("wye_") + text.name, .tile = tile};
+inline Ptx ptx_source(const KernelText& text, std::string_view code, std::optional<Extent3> tile) {
+  return {.text = std::string(code), .entry = std::string("wye_") + text.name, .tile = tile};
 }
 inline Cubin cubin_source(const KernelText& text, std::span<const unsigned char> code,
                           std::optional<Extent3> tile) {
@@ -56,7 +56,7 @@ Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string
   if (!text.glsl.empty()) others.push_back(glsl_source(text, tiles.glsl));
   if (!text.cuda.empty()) others.push_back(cuda_source(text, tiles.cuda));
   for (const auto& code : text.cubins) others.push_back(cubin_source(text, code, tiles.cuda));
-  if (!text.ptx.empty()) others.push_back(ptx_source(text, tiles.cuda));
+  for (const std::string_view code : text.ptx) others.push_back(ptx_source(text, code, tiles.cuda));
   return Kernel<P...>::make(
       {.name = text.name, .sources = std::move(others), .parameters = std::move(parameters)});
 }

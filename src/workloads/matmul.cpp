@@ -76,7 +76,8 @@ const auto& tf32_kernels() {
   static const Products<float, float> kernels({.name = "matmul_tf32",
                                                .glsl = kernels::matmul.glsl,
                                                .cuda = kernels::matmul_tf32.cuda,
-                                               .ptx = kernels::matmul_tf32.ptx},
+                                               .ptx = kernels::matmul_tf32.ptx,
+                                               .cubins = kernels::matmul_tf32.cubins},
                                               cublas::Arithmetic::tf32);
   return kernels.now();
 }

@@ -189,6 +189,29 @@ TEST_CASE("of several cubins a device gets the newest that runs on it", "[kernel
         "Kernel 'scale' has two Cubin sources for sm_80.");
 }
 
+TEST_CASE("of PTX for several architectures a device gets the newest that it takes", "[kernel]") {
+  const auto ptx_for = [](const std::string& architecture) {
+    std::string text = test::scale_ptx;
+    const std::string given = ".target sm_80";
+    return Ptx{.text = text.replace(text.find(given), given.size(), ".target " + architecture)};
+  };
+  const auto kernel = scale({ptx_for("sm_80"), ptx_for("sm_75"), ptx_for("sm_90")});
+  if (!kernel) FAIL(kernel.error().describe());
+  const auto gets = [&](const char* architecture) {
+    const auto built = base::program_of(*kernel)->build(*cuda_device(architecture));
+    if (!built) return built.error().sentence();
+    const std::string text(reinterpret_cast<const char*>(built->code.data()), built->code.size());
+    return text.substr(text.find("sm_"), 5);
+  };
+  CHECK(gets("sm_75") == "sm_75");
+  CHECK(gets("sm_86") == "sm_80");
+  CHECK(gets("sm_90") == "sm_90");
+  CHECK(gets("sm_120") == "sm_90");
+  CHECK(gets("sm_70").find("its Ptx is for sm_75, but the device is sm_70") != std::string::npos);
+  CHECK(scale({ptx_for("sm_80"), ptx_for("sm_80")}).error().sentence() ==
+        "Kernel 'scale' has two Ptx sources for sm_80.");
+}
+
 TEST_CASE("a refusal lists the device's languages, the kernel's sources, and the reason for each",
           "[kernel]") {
   const auto nothing = host([](Range, std::span<float>, float) {});

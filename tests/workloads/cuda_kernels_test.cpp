@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "support/catch.hpp"
@@ -234,21 +235,47 @@ TEST_CASE("kernels are shipped as PTX that drivers for CUDA 12.2 take, with the 
           "[workloads][cuda]") {
   if (!can_compile()) return;
   const std::filesystem::path folder = WYE_PTX_FOLDER;
+  std::map<std::string, std::size_t> seen;
+  for (const CudaFile& file : cuda_files())
+    for (const std::string architecture : {"75", "80"}) {
+      const std::string path = (folder / (file.name + ".compute_" + architecture + ".ptx")).string();
+      if (!std::filesystem::exists(path)) continue;
+      INFO(path);
+      auto ptx = Ptx::from_file(path);
+      REQUIRE(ptx);
+      CHECK(ptx->text.find(".version 8.2\n") != std::string::npos);
+      CHECK(ptx->text.find(".target sm_" + architecture + "\n") != std::string::npos);
+      // Only kernels for tensor cores have code of sm_80.
+      if (architecture == "80") CHECK(ptx->text.find("mma.sync.aligned.m16n8k") != std::string::npos);
+      ptx->entry = file.entries.front();
+      const auto described = compile(*ptx, {.name = file.name});
+      if (!described) FAIL(described.error().describe());
+      if (const auto text = compiled(file, file.entries.front(), "compute_" + architecture))
+        CHECK(layout(*described) == layout(*text));
+      ++seen[architecture];
+    }
+  if (seen.empty()) return test::skip("this build has no PTX (cmake/wheels.sh ptx)");
+  CHECK(seen["75"] > seen["80"]);
+  CHECK(seen["80"] == 6);
+}
+
+TEST_CASE("kernels for tensor cores are shipped as machine code without spills", "[workloads][cuda]") {
+  const std::filesystem::path folder = WYE_PTX_FOLDER;
+  if (!can_compile() || !std::filesystem::exists(folder)) return;
   std::size_t seen = 0;
-  for (const CudaFile& file : cuda_files()) {
-    const std::string path = (folder / (file.name + ".ptx")).string();
-    if (!std::filesystem::exists(path)) continue;
-    INFO(path);
-    auto ptx = Ptx::from_file(path);
-    REQUIRE(ptx);
-    CHECK(ptx->text.find(".version 8.2\n") != std::string::npos);
-    CHECK(ptx->text.find(".target sm_75\n") != std::string::npos);
-    ptx->entry = file.entries.front();
-    const auto described = compile(*ptx, {.name = file.name});
+  for (const auto& item : std::filesystem::directory_iterator(folder)) {
+    if (item.path().extension() != ".cubin") continue;
+    INFO(item.path());
+    auto cubin = Cubin::from_file(item.path().string());
+    REQUIRE(cubin);
+    const std::string name = item.path().stem().stem().string();
+    cubin->entry = "wye_" + name;
+    const auto described = compile(*cubin, {.name = name});
     if (!described) FAIL(described.error().describe());
-    if (const auto text = compiled(file, file.entries.front(), "compute_75"))
-      CHECK(layout(*described) == layout(*text));
+    const Needs needs = needs_of(cubin->bytes);
+    CHECK(needs.stack == 0);
+    CHECK(needs.registers <= most_registers_of_products);
     ++seen;
   }
-  if (seen == 0) test::skip("this build has no PTX (cmake/wheels.sh ptx)");
+  if (seen == 0) test::skip("this build has no cubins (WYE_CUBINS)");
 }

@@ -185,8 +185,8 @@ struct CudaCpp {
   WYE_API static Result<CudaCpp> from_file(const std::string& path);
 };
 
-/// A kernel in PTX, with the interface of `CudaCpp`. A device takes PTX for its own or an older architecture;
-/// its driver compiles it.
+/// A kernel in PTX, with the interface of `CudaCpp`. A kernel may have PTX for several architectures. A device uses the newest
+/// that is not newer than the device; its driver compiles it.
 struct Ptx {
   std::string text;
   std::string entry = {};  ///< name of the function; empty: the name of the kernel
