@@ -42,6 +42,8 @@ class Program {
   virtual bool passes_over(const DeviceBase& device) const { return passed_over(device).has_value(); }
   /// Returns the reason why `device` skips a preferred source; nothing if it skips none.
   virtual std::optional<Error> passed_over(const DeviceBase&) const { return std::nullopt; }
+  /// Returns the code that `device` runs. Only the name is set if it runs none.
+  virtual KernelCode code(const DeviceBase&) const { return {std::string(name()), {}, {}}; }
   /// Returns whether `device` runs it by a native function of the application.
   virtual bool is_native(const DeviceBase&) const noexcept { return false; }
   /// Returns a digest of all input of `build` for `device`.

@@ -47,25 +47,7 @@ ParamSchema without_members(ParamSchema schema) {
   return schema;
 }
 
-/// Joins names: "Cubin, CudaCpp or Ptx".
-std::string alternatives(const std::vector<std::string_view>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text.append(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ").append(names[i]);
-  return text;
-}
-
 }  // namespace
-
-/// The languages that devices accept, and the sources that are converted to them, best first.
-struct KernelProgram::Conversion {
-  std::string_view takes;
-  std::string_view language;
-};
-constexpr KernelProgram::Conversion KernelProgram::conversions[] = {
-    {"native", "native"}, {"host", "host"},   {"spirv", "SpirV"},   {"spirv", "Glsl"},
-    {"spirv", "Slang"},   {"cubin", "Cubin"}, {"cubin", "CudaCpp"}, {"cubin", "Slang"},
-    {"ptx", "Ptx"},       {"ptx", "CudaCpp"}, {"ptx", "Slang"}};
 
 KernelProgram::KernelProgram(std::string name, ParamSchema schema)
     : name_(std::move(name)), schema_(std::move(schema)), id_(next_id()) {}
@@ -236,7 +218,8 @@ Result<void> KernelProgram::add_cuda(const std::shared_ptr<const SourceData>& da
 
 template <class Source>
 Result<void> KernelProgram::add_cuda_code(std::string_view language, std::span<const std::byte> code,
-                                          const Source& source, Architecture architecture) {
+                                          const Source& source, Architecture architecture,
+                                          std::uint64_t driver) {
   for (const Prepared& other : sources_)
     if (other.language == language && other.architecture == architecture)
       return base::invalid(
@@ -252,7 +235,8 @@ Result<void> KernelProgram::add_cuda_code(std::string_view language, std::span<c
   sources_.push_back({.language = language,
                       .key = key,
                       .ready = std::make_shared<device::Artefact>(std::move(*artefact)),
-                      .architecture = architecture});
+                      .architecture = architecture,
+                      .driver = driver});
   return {};
 }
 
@@ -265,7 +249,7 @@ Result<void> KernelProgram::add_ptx(const Ptx& source) {
   if (!code) return code.error().with_context(base::text("in the Ptx source of kernel '{}'", name_));
   // The driver reads up to the terminating zero.
   const auto bytes = std::as_bytes(std::span(source.text.c_str(), source.text.size() + 1));
-  return add_cuda_code("Ptx", bytes, source, code->architecture);
+  return add_cuda_code("Ptx", bytes, source, code->architecture, oldest_driver(code->version));
 }
 
 Result<void> KernelProgram::add_cubin(const Cubin& source) {
@@ -385,181 +369,6 @@ const KernelProgram::Cuda& KernelProgram::cuda(const Prepared& source) const {
   return *cuda_;
 }
 
-std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& source,
-                                                           const Conversion& conversion,
-                                                           const device::DeviceBase& device, Probe call,
-                                                           std::string& why) const {
-  const auto refuse = [&](auto make_reason) -> std::optional<Choice> {
-    why.append(why.empty() ? "" : "; ").append(make_reason());
-    return std::nullopt;
-  };
-  if (source.language == "Glsl" && !compiler_)
-    return refuse([] { return std::string("this build of wye has no GLSL compiler"); });
-  if (!source.lacking.empty()) {
-    if (why.find(source.lacking) != why.npos) return std::nullopt;
-    return refuse([&] { return source.lacking; });
-  }
-  if (source.language == "native") {
-    if (source.backend != device.info().backend) return std::nullopt;
-    if (const NativeProbe probe = source.ready->native->probe()) {
-      // The probe changes no state that the const interface of the device exposes.
-      const auto refused = call == Probe::yes ? const_cast<device::DeviceBase&>(device).refusal_by(probe)
-                                              : device.known_refusal_by(probe);
-      if (refused) return refuse([&] { return refused->sentence(); });
-    }
-  }
-  if (conversion.takes != "cubin" && conversion.takes != "ptx") return Choice{&source};
-
-  const auto architecture = parse_architecture(device.info().architecture);
-  if (!architecture)
-    return refuse([&] {
-      return base::text("its architecture ('{}') is not a CUDA architecture", device.info().architecture);
-    });
-  if (source.language != "CudaCpp" && source.language != "Slang") {
-    const bool runs = source.language == "Ptx" ? runs_ptx(source.architecture, *architecture)
-                                               : runs_cubin(source.architecture, *architecture);
-    if (runs) return Choice{&source};
-    return refuse([&] {
-      return base::text("its {} is for {}, but the device is {}", source.language,
-                        to_string(source.architecture), to_string(*architecture));
-    });
-  }
-  const Cuda& cuda = this->cuda(source);
-  if (!cuda.compiler) {
-    if (why.find(cuda.compiler.error().sentence()) != why.npos) return std::nullopt;
-    return refuse([&] { return cuda.compiler.error().sentence(); });
-  }
-  const CudaCompiler& compiler = **cuda.compiler;
-  // A driver accepts machine code of its CUDA major version or an older one, and PTX of its CUDA version or
-  // an older one.
-  const std::uint64_t driver = device.info().driver_version, made = compiler.version();
-  if (driver != 0 && (conversion.takes == "ptx" ? made > driver : made / 1000 > driver / 1000))
-    return refuse([&] {
-      return base::text("{} generates {} that drivers for CUDA {} do not accept", compiler.name(),
-                        conversion.takes == "ptx" ? "PTX" : "machine code",
-                        base::text("{}.{}", driver / 1000, driver % 1000 / 10));
-    });
-  if (conversion.takes == "cubin" && compiler.knows(*architecture))
-    return Choice{&source, CudaTarget{*architecture}};
-  if (conversion.takes == "ptx")
-    if (const auto newest = compiler.newest_ptx(*architecture)) return Choice{&source, *newest};
-  return refuse([&] {
-    const auto all = compiler.architectures();
-    return base::text("{} generates {} for sm_{} to sm_{}, but the device is {}", compiler.name(),
-                      conversion.takes == "ptx" ? "PTX" : "machine code", all.front(), all.back(),
-                      to_string(*architecture));
-  });
-}
-
-KernelProgram::Choice KernelProgram::choose(const device::DeviceBase& device, Probe call,
-                                            std::string& why) const {
-  for (const std::string_view language : device.languages())
-    for (const Conversion& conversion : conversions) {
-      if (conversion.takes != language) continue;
-      std::optional<Choice> best;
-      for (const Prepared& source : sources_) {
-        if (source.language != conversion.language) continue;
-        const auto choice = serves(source, conversion, device, call, why);
-        // If the code of several architectures fits, takes the newest.
-        const auto newness = [](const Prepared& p) {
-          return std::pair(p.architecture.number, p.architecture.only != 0);
-        };
-        if (choice && (!best || newness(*best->source) < newness(source))) best = choice;
-      }
-      if (best) return *best;
-    }
-  return {};
-}
-
-const KernelProgram::Route* KernelProgram::find_route(const device::DeviceBase& device) const noexcept {
-  const Route* route = newest_route_.load(std::memory_order_acquire);
-  while (route && route->device != device.ref()) route = route->next.get();
-  return route;
-}
-
-const KernelProgram::Route& KernelProgram::route(const device::DeviceBase& device) const {
-  if (const Route* known = find_route(device)) return *known;
-  auto made = std::make_unique<Route>(make_route(device, Probe::yes));
-  // Several threads may make a route at the same time. The first route stays.
-  const std::lock_guard lock(mutex_);
-  if (const Route* known = find_route(device)) return *known;
-  made->next = std::move(routes_);
-  routes_ = std::move(made);
-  newest_route_.store(routes_.get(), std::memory_order_release);
-  return *routes_;
-}
-
-KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device, Probe call) const {
-  std::string why;
-  Route route;
-  route.device = device.ref();
-  route.choice = choose(device, call, why);
-  const std::string& id = device.info().id;
-  const Prepared* source = route.choice.source;
-  if (!source) {
-    std::vector<std::string_view> needs;
-    for (const std::string_view language : device.languages())
-      for (const Conversion& conversion : conversions)
-        if (conversion.takes == language &&
-            std::find(needs.begin(), needs.end(), conversion.language) == needs.end())
-          needs.push_back(conversion.language);
-    if (!why.empty() && why.back() == '.') why.pop_back();
-    route.refusal = Error(Errc::unsupported,
-                          base::text("Kernel '{}' has no source for '{}' (has {}; needs {}){}{}.", name_, id,
-                                     languages(), alternatives(needs), why.empty() ? "" : ": ", why));
-    return route;
-  }
-  if (source->ready)
-    if (const Features needs = source->ready->needs; !device.info().features.contains(needs))
-      route.refusal = Error(Errc::unsupported, base::text("Kernel '{}' needs {}, which '{}' does not have.",
-                                                          name_, device::lacking(device.info(), needs), id));
-  return route;
-}
-
-bool KernelProgram::has_native_probe(const device::DeviceBase& device) const {
-  return std::any_of(sources_.begin(), sources_.end(), [&](const Prepared& source) {
-    return source.language == "native" && source.backend == device.info().backend &&
-           source.ready->native->probe();
-  });
-}
-
-std::optional<Error> KernelProgram::refusal(const device::DeviceBase& device) const {
-  if (!find_route(device) && has_native_probe(device)) return make_route(device, Probe::no).refusal;
-  return route(device).refusal;
-}
-
-bool KernelProgram::runs_on(const device::DeviceBase& device) const {
-  if (const Route* known = find_route(device)) return !known->refusal;
-  if (has_native_probe(device)) return !make_route(device, Probe::no).refusal;
-  return !route(device).refusal;
-}
-
-bool KernelProgram::is_native(const device::DeviceBase& device) const noexcept {
-  const Route* const known = find_route(device);
-  return known ? known->choice.source && known->choice.source->language == "native"
-               : has_native_probe(device);
-}
-
-std::optional<Error> KernelProgram::refused_native(const device::DeviceBase& device) const {
-  for (const Prepared& source : sources_) {
-    if (source.language != "native" || source.backend != device.info().backend) continue;
-    if (const NativeProbe probe = source.ready->native->probe())
-      if (auto why = device.known_refusal_by(probe)) return why;
-  }
-  return std::nullopt;
-}
-
-bool KernelProgram::passes_over(const device::DeviceBase& device) const {
-  return refused_native(device).has_value();
-}
-
-std::optional<Error> KernelProgram::passed_over(const device::DeviceBase& device) const {
-  const auto why = refused_native(device);
-  if (!why) return std::nullopt;
-  return Error(why->code(), base::text("The native function of kernel '{}' is not used on '{}': {}", name_,
-                                       device.info().id, why->sentence()));
-}
-
 Result<Digest> KernelProgram::key(const device::DeviceBase& device) const {
   const Route& route = this->route(device);
   if (!route.choice.source) return *route.refusal;
@@ -654,16 +463,6 @@ Result<device::Artefact> KernelProgram::cuda_artefact(std::span<const std::byte>
   artefact.launch = source.launch;
   artefact.key = key;
   return artefact;
-}
-
-std::string KernelProgram::languages() const {
-  std::string text;
-  std::string_view before;
-  for (const Prepared& source : sources_) {
-    if (source.language == std::exchange(before, source.language)) continue;  // of several architectures
-    text.append(text.empty() ? "" : ", ").append(source.language);
-  }
-  return text;
 }
 
 std::shared_ptr<const void> keep_compilers() {

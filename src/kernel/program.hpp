@@ -43,6 +43,7 @@ class KernelProgram final : public device::Program {
   std::optional<Error> refusal(const device::DeviceBase& device) const override;
   bool passes_over(const device::DeviceBase& device) const override;
   std::optional<Error> passed_over(const device::DeviceBase& device) const override;
+  KernelCode code(const device::DeviceBase& device) const override;
   bool is_native(const device::DeviceBase& device) const noexcept override;
   Result<Digest> key(const device::DeviceBase& device) const override;
   bool storable(const device::DeviceBase& device) const noexcept override;
@@ -74,6 +75,7 @@ class KernelProgram final : public device::Program {
     std::vector<device::Specialization> constants = {};
     std::shared_ptr<device::Artefact> ready = {};
     Architecture architecture = {};  ///< of Ptx and Cubin
+    std::uint64_t driver = 0;        ///< of Ptx: the oldest driver that takes it (`oldest_driver`)
     std::string backend = {};        ///< of native
     std::string lacking = {};        ///< why it cannot be compiled here; empty if it can
   };
@@ -122,7 +124,7 @@ class KernelProgram final : public device::Program {
                                          const Digest& key) const;
   template <class Source>
   Result<void> add_cuda_code(std::string_view language, std::span<const std::byte> code, const Source& source,
-                             Architecture architecture);
+                             Architecture architecture, std::uint64_t driver = 0);
   Result<device::Artefact> build_cuda(const Prepared& source, const CudaTarget& target,
                                       const Digest& key) const;
   Result<device::Artefact> build_cuda(const Prepared& source, const CudaCpp& text,

@@ -116,6 +116,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const Row& preferred(WorkloadType type, Bytes size) noexcept { return table().preferences.row(type, size); }
   std::string reason(const Record& record) const;
   std::vector<VariantChoice> variants(const Record& record) const;
+  std::vector<KernelCode> code(const Record& record) const;
   std::vector<Placement> recent() const;
 
   /// Keeps all numbers of this scheduler unchanged while the lock is held.

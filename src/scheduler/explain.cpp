@@ -89,6 +89,7 @@ Explanation Core::explain(const Record& record) const {
   for (const Decision& decision : record.decisions)
     if (decision.verdict != Candidate::Verdict::ran && !decision.is_open()) add(decision);
   explanation.variants = variants(record);
+  if (!record.error) explanation.code = code(record);
   for (const AdapterInfo& info : pool_->adapters())
     if (!info.usable)
       explanation.candidates.push_back(
@@ -120,6 +121,21 @@ std::vector<VariantChoice> Core::variants(const Record& record) const {
   if (!record.extras) return choices;
   for (const auto& [trial, program] : record.extras->variants) choices.push_back(trial->choice(program));
   return choices;
+}
+
+std::vector<KernelCode> Core::code(const Record& record) const {
+  std::vector<KernelCode> code;
+  if (origin_.is_inherited() || record.plan_run || record.job.size() == 0) return code;
+  if (record.extras && record.extras->plan) return code;
+  const Device device = pool_->device(record.device);
+  const auto add = [&](const device::Program& program) {
+    code.push_back(program.current().code(*base::state_of(device)));
+  };
+  if (!record.extras || record.extras->programs.empty())
+    add(*base::program_of(record.job[0]));
+  else
+    for (const auto& program : record.extras->programs) add(*program);
+  return code;
 }
 
 /// Returns why the device of a completed job was chosen.

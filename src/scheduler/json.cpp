@@ -47,6 +47,11 @@ std::string Explanation::json() const {
   }
   all["variants"] = Json::array();
   for (const VariantChoice& choice : variants) all["variants"].push_back(json_of(choice));
+  all["code"] = Json::array();
+  for (const KernelCode& one : code) {
+    all["code"].push_back({{"kernel", one.kernel}, {"source", one.source}, {"format", one.format}});
+    if (!one.architecture.empty()) all["code"].back()["architecture"] = one.architecture;
+  }
   return dump(all);
 }
 

@@ -126,6 +126,8 @@ struct Record : std::enable_shared_from_this<Record> {
   /// Members that few jobs need.
   struct Extras {
     std::vector<std::pair<std::shared_ptr<const Trial>, std::size_t>> variants;  ///< the variants that it ran
+    /// The programs that it ran, if it has several calls or a kernel with variants.
+    std::vector<std::shared_ptr<const device::Program>> programs;
     /// Programs with a source that comes before the one in use and that the device refuses.
     std::vector<std::shared_ptr<const device::Program>> passed_over;
     std::shared_ptr<const PlanDescription> plan;  ///< of the run of a plan that has started

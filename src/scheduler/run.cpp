@@ -323,7 +323,7 @@ Result<Step> Core::build(Record& record, std::size_t index, const Call& call, In
   for (std::size_t i = 0; i < base::programs_of(call).size() && (!built || options_.measure_variants); ++i) {
     auto executable = provide(record, index, base::programs_of(call)[i], ready_by);
     if (executable)
-      built = Step{std::move(*executable), nullptr, {}};
+      built = Step{std::move(*executable), nullptr, {.program = i}};
     else if (holds_for_all_variants(executable.error().code()))
       return std::move(executable).error();
     else if (!why)
@@ -389,6 +389,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
   if (record.extras) {
     record.extras->passed_over.clear();
     record.extras->variants.clear();
+    record.extras->programs.clear();
   }
   AttemptPointer attempt;
   if (!job.is_build()) attempt = make_attempt(record, device, index);
@@ -399,6 +400,9 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
       record.lacks_memory = step.error() == Errc::out_of_memory;
       return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
     }
+    const detail::Programs& programs = base::programs_of(job[c]);
+    if (job.size() > 1 || programs.size() > 1)
+      record.make_extras().programs.push_back(programs[step->selection.program]);
     if (attempt) attempt->steps.push_back(*std::move(step));
   }
   if (record.tier != CacheTier::memory) add_lap(record.build_time, lap);  // a hit is not worth a reading

@@ -253,6 +253,7 @@ CacheTier Outcome::cache_tier() const { return record_->tier; }
 std::uint32_t Outcome::jobs_in_submission() const noexcept { return record_->batch_size; }
 std::uint32_t Outcome::jobs_in_launch() const noexcept { return record_->launch_size; }
 std::vector<VariantChoice> Outcome::variants() const { return record_->core->variants(*record_); }
+std::vector<KernelCode> Outcome::code() const { return record_->core->code(*record_); }
 std::string Outcome::reason() const { return record_->core->reason(*record_); }
 
 }  // namespace v0

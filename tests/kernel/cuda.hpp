@@ -22,9 +22,9 @@ inline std::shared_ptr<const kernel::CudaCompiler> nvrtc() {
 }
 
 /// A device of CUDA's as its backend describes it.
-inline std::shared_ptr<DoubleDevice> cuda_device(std::string architecture) {
+inline std::shared_ptr<DoubleDevice> cuda_device(std::string architecture, std::uint64_t driver_version = 0) {
   return std::make_shared<DoubleDevice>("cuda:0", std::vector<std::string_view>{"native", "cubin", "ptx"},
-                                        Features{}, std::move(architecture));
+                                        Features{}, std::move(architecture), "doubles 1.0", driver_version);
 }
 
 /// programs.md, 02.

@@ -212,6 +212,43 @@ TEST_CASE("of PTX for several architectures a device gets the newest that it tak
         "Kernel 'scale' has two Ptx sources for sm_80.");
 }
 
+TEST_CASE("a device gets the newest PTX that its driver takes, and code() says which", "[kernel]") {
+  const auto ptx_for = [](const std::string& version, const std::string& architecture) {
+    return Ptx{.text = replaced(replaced(test::scale_ptx, ".version 9.0", ".version " + version),
+                                ".target sm_80", ".target " + architecture)};
+  };
+  const auto kernel = scale({ptx_for("8.2", "sm_75"), ptx_for("8.7", "sm_80"), cubin_for(90)});
+  if (!kernel) FAIL(kernel.error().describe());
+  const auto code = [&](const char* architecture, std::uint64_t driver) {
+    return base::program_of(*kernel)->code(*cuda_device(architecture, driver));
+  };
+  CHECK(code("sm_80", 12020) == KernelCode{"scale", "Ptx", "ptx", "compute_75"});
+  CHECK(code("sm_80", 12070) == KernelCode{"scale", "Ptx", "ptx", "compute_75"});
+  CHECK(code("sm_80", 12080) == KernelCode{"scale", "Ptx", "ptx", "compute_80"});
+  CHECK(code("sm_80", 0) == KernelCode{"scale", "Ptx", "ptx", "compute_80"});
+  CHECK(code("sm_90", 12020) == KernelCode{"scale", "Cubin", "cubin", "sm_90"});
+  CHECK(code("sm_70", 12020) == KernelCode{"scale", "", "", ""});
+  CHECK(
+      refusal(*scale({ptx_for("8.7", "sm_80")}), cuda_device("sm_80", 12040)) ==
+      "Kernel 'scale' has no source for 'cuda:0' (has Ptx; needs native, Cubin, CudaCpp, Slang or Ptx): its "
+      "Ptx for sm_80 needs a driver for CUDA 12.8, but this one is for CUDA 12.4.");
+}
+
+TEST_CASE("each version of PTX has the oldest driver that takes it", "[kernel]") {
+  CHECK(kernel::oldest_driver(82) == 12020);
+  CHECK(kernel::oldest_driver(85) == 12050);
+  CHECK(kernel::oldest_driver(86) == 12070);
+  CHECK(kernel::oldest_driver(88) == 12090);
+  CHECK(kernel::oldest_driver(90) == 13000);
+  CHECK(kernel::oldest_driver(78) == 0);  // older than every driver that wye opens
+  CHECK(kernel::oldest_driver(0) == 0);
+  CHECK(kernel::oldest_driver(100) == 0);
+  for (const char* version : {"", "x", "8", "8.", ".2", "8.22", "999999999999999999999.1", "-8.2"})
+    if (const auto read = kernel::reflect_ptx(
+            replaced(test::scale_ptx, ".version 9.0", std::string(".version ") + version), "scale"))
+      CHECK(kernel::oldest_driver(read->version) == 0);
+}
+
 TEST_CASE("a refusal lists the device's languages, the kernel's sources, and the reason for each",
           "[kernel]") {
   const auto nothing = host([](Range, std::span<float>, float) {});

@@ -157,6 +157,7 @@ TEST_CASE("an explanation and a placement say in JSON what their members say", "
   }
   CHECK(parsed["candidates"][1]["error"]["code"] == "unavailable");
   CHECK(parsed["variants"].empty());
+  CHECK(parsed["code"] == json::parse(R"([{"kernel":"host_scale","source":"host","format":"host"}])"));
 
   const Placement placement = machine.scheduler.recent().at(0);
   const json one = json::parse(placement.json());

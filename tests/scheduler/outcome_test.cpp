@@ -45,6 +45,47 @@ Runtime one_job_at_a_time() {
 
 }  // namespace
 
+TEST_CASE("an outcome has the code of each kernel that ran", "[scheduler]") {
+  const KernelCode on_host{"host_scale", "host", "host"};
+  Runtime cpu = one_job_at_a_time();
+  std::vector<float> x(10, 1.0f);
+  CHECK(cpu.run(test::host_scale()(x, 2.0f))->code() == std::vector{on_host});
+  Job three = Job::sequence("three", workload_types::custom, test::scale()(x, 2.0f),
+                            {test::host_scale()(x, 3.0f), test::host_scale("last")(x, 1.0f)});
+  auto ticket = cpu.submit(std::move(three));
+  CHECK(ticket.wait()->code() ==
+        std::vector<KernelCode>{{"scale", "host", "host"}, on_host, {"last", "host", "host"}});
+  CHECK(ticket.explain().code == ticket.wait()->code());
+  CHECK(x[0] == 12);
+  auto failed = cpu.submit(test::on_host("throws", [](Range, std::span<float>) { throw 1; })(x));
+  CHECK_FALSE(failed.wait());
+  CHECK(failed.explain().code.empty());
+
+  Runtime all = Runtime::open({}).value();
+  if (!test::has_device(all, "vulkan")) return;
+  const auto outcome = all.run(test::scale()(x, 2.0f), {.on = "vulkan"});
+  REQUIRE(outcome);
+  CHECK(outcome->code() == std::vector<KernelCode>{{"scale", "Glsl", "spirv"}});
+}
+
+TEST_CASE("the code of a kernel with variants is that of the variant that ran", "[scheduler]") {
+  for (const bool measures : {false, true}) {
+    Runtime runtime =
+        Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.measure_variants = measures}}).value();
+    const auto either = fastest_of(test::host_scale("one"), {test::host_scale("two")});
+    std::vector<float> x(10, 1.0f);
+    for (int i = 0; i < 8; ++i) {
+      const auto outcome = runtime.run(either(x, 2.0f));
+      REQUIRE(outcome);
+      REQUIRE(outcome->code().size() == 1);
+      const std::string ran = outcome->code()[0].kernel;
+      if (!measures) CHECK(ran == "one");
+      for (const VariantChoice& choice : outcome->variants())
+        for (const Variant& variant : choice.variants) CHECK(variant.selected == (variant.kernel == ran));
+    }
+  }
+}
+
 TEST_CASE("an outcome has separate times for queue, build and run", "[scheduler]") {
   ManualClock clock;
   Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}},

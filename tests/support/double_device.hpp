@@ -23,8 +23,10 @@ class DoubleDevice final : public device::DeviceBase {
  public:
   explicit DoubleDevice(std::string id = "double:0",
                         std::vector<std::string_view> languages = {"host", "spirv"}, Features features = {},
-                        std::string architecture = {}, std::string driver = "doubles 1.0")
-      : DeviceBase(adapter(std::move(id), features, std::move(architecture), std::move(driver))),
+                        std::string architecture = {}, std::string driver = "doubles 1.0",
+                        std::uint64_t driver_version = 0)
+      : DeviceBase(
+            adapter(std::move(id), features, std::move(architecture), std::move(driver), driver_version)),
         languages_(std::move(languages)) {}
 
   std::span<const std::string_view> languages() const noexcept override {
@@ -86,13 +88,14 @@ class DoubleDevice final : public device::DeviceBase {
     std::shared_ptr<std::atomic<int>> alive_;
   };
 
-  static AdapterInfo adapter(std::string id, Features features, std::string architecture,
-                             std::string driver) {
+  static AdapterInfo adapter(std::string id, Features features, std::string architecture, std::string driver,
+                             std::uint64_t driver_version) {
     AdapterInfo info;
     info.backend = id.substr(0, id.find(':'));
     info.id = std::move(id);
     info.name = "a double";
     info.driver = std::move(driver);
+    info.driver_version = driver_version;
     info.features = features;
     info.usable = true;
     info.architecture = std::move(architecture);

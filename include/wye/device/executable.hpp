@@ -44,6 +44,15 @@ enum class CacheTier : std::uint8_t {
 /// Returns "memory" and the like.
 WYE_API std::string_view name(CacheTier tier) noexcept;
 
+/// The code of a kernel that a device runs.
+struct KernelCode {
+  std::string kernel;  ///< its name
+  std::string source;  ///< language of the source in use: "Glsl", "Ptx", "host"
+  std::string format;  ///< of the code that the driver takes: "spirv", "cubin", "ptx", "host", "native"
+  std::string architecture = {};  ///< that a cubin or PTX is for: "sm_90", "compute_80"
+  friend bool operator==(const KernelCode&, const KernelCode&) = default;
+};
+
 /// A kernel built for one device. Copies share it.
 /// Threads: thread-safe.
 class WYE_API Executable {

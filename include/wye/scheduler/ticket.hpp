@@ -61,6 +61,9 @@ class WYE_API Outcome {
   CacheTier cache_tier() const;
   /// Returns the choice for each of its kernels that has variants, with the measurements so far.
   std::vector<VariantChoice> variants() const;
+  /// Returns the code of each of its kernels on the device: the source, format and architecture that were chosen. If a kernel
+  /// was replaced since (hot reload), the code of its replacement. Empty for the run of a plan.
+  std::vector<KernelCode> code() const;
   /// Returns the number of jobs that were submitted to the device together, with this one (`SchedulerOptions::batch_limit`).
   std::uint32_t jobs_in_submission() const noexcept;
   /// Returns the number of them that were one launch (`Kernel::Options::batchable`), with this one.
@@ -118,11 +121,12 @@ struct Explanation {
   std::vector<Candidate> candidates;
   std::string tag = {};                      ///< `JobOptions::tag`
   std::vector<VariantChoice> variants = {};  ///< `Outcome::variants`
+  std::vector<KernelCode> code = {};         ///< `Outcome::code`
   /// Returns the job and its tag, if it has one, then one line per candidate, starting with the device that ran the job. No
   /// trailing newline.
   WYE_API std::string text() const;
   /// Returns all of it as one JSON object: {"job", "tag", "candidates": [{"device", "name", "verdict", "code", "reason",
-  /// "error": {"code", "sentence"}}], "variants": [...]}. Times are in milliseconds. Absent values are left out.
+  /// "error": {"code", "sentence"}}], "variants": [...], "code": [{"kernel", "source", "format", "architecture"}]}. Times are in milliseconds. Absent values are left out.
   WYE_API std::string json() const;
 };
 

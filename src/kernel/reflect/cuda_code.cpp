@@ -134,6 +134,8 @@ class PtxReader {
         if (open-- == 0) return damaged("a '}' has no '{'");
       } else if (word == ".target" && open == 0) {
         if (auto done = read_target(); !done) return std::move(done).error();
+      } else if (word == ".version" && open == 0) {
+        read_version();
       } else if (word == ".entry" && open == 0) {
         if (auto done = read_entry(); !done) return std::move(done).error();
       }
@@ -157,6 +159,16 @@ class PtxReader {
       return damaged(base::text("its .target ('{}') is not an architecture", spirv::printable(name)));
     out_.architecture = *architecture;
     return {};
+  }
+
+  /// Reads "8.2". The driver judges other text.
+  void read_version() {
+    const std::string_view text = words_.take();
+    const std::size_t dot = std::min(text.find('.'), text.size());
+    const auto major = to_number(text.substr(0, dot));
+    const auto minor = to_number(text.substr(std::min(dot + 1, text.size())));
+    if (major && minor && *major < 100 && *minor < 10)
+      out_.version = static_cast<unsigned>(*major * 10 + *minor);
   }
 
   Result<void> read_entry() {
@@ -506,6 +518,13 @@ bool runs_cubin(Architecture code, Architecture device) {
 
 bool runs_ptx(Architecture code, Architecture device) {
   return code.only == 0 ? code.number <= device.number : runs_cubin(code, device);
+}
+
+std::uint64_t oldest_driver(unsigned version) noexcept {
+  const unsigned major = version / 10, minor = version % 10;
+  if (major == 8) return 12'000 + 10 * (minor <= 5 ? minor : minor + 1);  // CUDA 12.5 and 12.6 have PTX 8.5
+  if (major == 9) return 13'000 + 10 * minor;
+  return 0;
 }
 
 Result<CudaCode> reflect_ptx(std::string_view text, std::string_view entry) {

@@ -36,12 +36,17 @@ bool runs_cubin(Architecture code, Architecture device);
 /// Returns whether the driver of `device` can compile PTX for `code`.
 bool runs_ptx(Architecture code, Architecture device);
 
+/// Returns the CUDA version of the oldest driver that takes PTX of `version`, 12020 for 82; 0: all drivers, or unknown.
+/// Source: the table of releases in NVIDIA's "PTX ISA".
+std::uint64_t oldest_driver(unsigned version) noexcept;
+
 /// The interface of a kernel, and the architecture of its code.
 struct CudaCode {
   Architecture architecture;
   Interface interface;              ///< the parameters are its members
   std::optional<Extent3> required;  ///< the only possible block
   std::uint64_t most_threads = 0;   ///< of a block; 0: not stated
+  unsigned version = 0;             ///< of PTX: 82 for 8.2; 0: not stated
 };
 
 /// Checks that a device can exist that supports these launch options.
